@@ -1,0 +1,162 @@
+//! What a reader is asked for and what it says it found.
+
+use maxmargin::data::Dataset;
+use maxmargin::run::Cancel;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// `target [qid:ID] [cost:W] index:value …`
+    Svmlight,
+    /// Comma-separated with a header.
+    Csv,
+    /// Tab-separated with a header.
+    Tsv,
+    /// Parquet.
+    Parquet,
+    /// Arrow IPC, file or stream.
+    Arrow,
+    /// Our own memory-mapped cache.
+    Mmd,
+}
+
+impl Format {
+    /// Every format there is.
+    pub const ALL: [Format; 6] =
+        [Format::Svmlight, Format::Csv, Format::Tsv, Format::Parquet, Format::Arrow, Format::Mmd];
+
+    /// The name used in flags and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Svmlight => "svmlight",
+            Format::Csv => "csv",
+            Format::Tsv => "tsv",
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
+            Format::Mmd => "mmd",
+        }
+    }
+
+    /// The format a file name's extension stands for, compression extensions left off.
+    pub fn of_name(name: &str) -> Option<Format> {
+        let name = name.to_ascii_lowercase();
+        let name = [".gz", ".bz2", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+        let extension = name.rsplit_once('.')?.1;
+        Some(match extension {
+            "svm" | "txt" | "svmlight" | "libsvm" | "dat" | "letor" => Format::Svmlight,
+            "csv" => Format::Csv,
+            "tsv" | "tab" => Format::Tsv,
+            "parquet" => Format::Parquet,
+            "arrow" | "feather" | "ipc" | "arrows" => Format::Arrow,
+            "mmd" => Format::Mmd,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How feature values are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// Four bytes, correctly rounded from the text.
+    #[default]
+    F32,
+    /// Eight bytes.
+    F64,
+}
+
+/// What to do about an empty cell of a table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missing {
+    /// Refuse, naming the cell.
+    #[default]
+    Error,
+    /// Take zero.
+    Zero,
+    /// Take the mean of the column's other values.
+    Mean,
+    /// Take these values, one a feature: the means a model was trained with.
+    Fill(Vec<f64>),
+}
+
+/// Which columns of a table are no features. Unset ones are found by their common names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// The target.
+    pub target: Option<String>,
+    /// The group (query).
+    pub group: Option<String>,
+    /// The row weight.
+    pub weight: Option<String>,
+    /// The row id.
+    pub id: Option<String>,
+    /// Columns to leave out.
+    pub ignore: Vec<String>,
+}
+
+/// What a reader is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// The format, where it shall not be detected.
+    pub format: Option<Format>,
+    /// How to store values.
+    pub precision: Precision,
+    /// The roles of table columns.
+    pub columns: Columns,
+    /// Empty cells of tables.
+    pub missing: Missing,
+    /// The model's features, for data that will be scored: table columns are matched by these names, and an svmlight
+    /// file gets at least this many columns.
+    pub features: Option<ModelFeatures>,
+    /// Polled while reading.
+    pub cancel: Cancel,
+}
+
+/// What a model expects of the features of new data.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelFeatures {
+    /// How many.
+    pub count: usize,
+    /// Their names, where the training data had any.
+    pub names: Option<Vec<String>>,
+    /// The index base of the svmlight file it was trained on.
+    pub index_base: Option<u8>,
+}
+
+/// What a reader found, for the user to see.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// The file as the user named it.
+    pub file: String,
+    /// The format.
+    pub format: Option<Format>,
+    /// `gzip`, `bzip2` or `zstd`.
+    pub compression: Option<&'static str>,
+    /// The lowest index of an svmlight file counts as feature 1 (`1`) or as feature 0 (`0`).
+    pub index_base: Option<u8>,
+    /// Further findings, one short phrase each: which columns serve as what, side files used, cells filled.
+    pub notes: Vec<String>,
+    /// The values that stood in for missing cells, one a feature.
+    pub fill: Option<Vec<f64>>,
+    /// Bytes of the file as stored, where it is a file.
+    pub bytes: Option<u64>,
+}
+
+/// Data and what was found about them.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The data.
+    pub data: Dataset,
+    /// The findings.
+    pub facts: Facts,
+}

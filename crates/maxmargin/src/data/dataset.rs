@@ -1,0 +1,294 @@
+//! [`Dataset`]: everything a learner needs, in one place.
+
+use super::{Buffer, Groups, Matrix, Names, Targets};
+use crate::error::{Code, Error, Result};
+use rayon::prelude::*;
+use std::sync::OnceLock;
+
+/// Rows with features, targets and, where known, groups, weights, names and ids.
+///
+/// Rows of one group are neighbours. Where the input had them scattered, [`Dataset::input_row`] says where each row
+/// stood.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    matrix: Matrix,
+    targets: Targets,
+    groups: Option<Groups>,
+    weights: Option<Buffer<f64>>,
+    feature_names: Option<Names>,
+    row_ids: Option<Names>,
+    input_order: Option<Buffer<u64>>,
+    hash: OnceLock<u64>,
+}
+
+/// Rows hashed together before their hashes are chained; fixed, so that threads do not change the hash.
+const HASH_CHUNK: usize = 4096;
+
+impl Dataset {
+    /// Data with features and targets.
+    pub fn new(matrix: Matrix, targets: Targets) -> Result<Dataset> {
+        let data = Dataset {
+            matrix,
+            targets,
+            groups: None,
+            weights: None,
+            feature_names: None,
+            row_ids: None,
+            input_order: None,
+            hash: OnceLock::new(),
+        };
+        if let Some(count) = data.targets.rows() {
+            data.expect_rows("targets", count)?;
+        }
+        Ok(data)
+    }
+
+    fn expect_rows(&self, what: &str, count: usize) -> Result<()> {
+        if count == self.rows() {
+            return Ok(());
+        }
+        Err(Error::new(Code::Internal, format!("{count} {what} for {} rows", self.rows())))
+    }
+
+    /// Adds groups that are contiguous already.
+    pub fn with_groups(mut self, groups: Groups) -> Result<Dataset> {
+        self.expect_rows("grouped rows", groups.rows())?;
+        self.groups = Some(groups);
+        self.hash = OnceLock::new();
+        Ok(self)
+    }
+
+    /// Adds groups given as a key for each row, moving rows together where they are scattered. Add ids and weights
+    /// before, so that they move along.
+    pub fn with_group_keys(self, keys: &[u32], names: Names) -> Result<Dataset> {
+        self.expect_rows("group keys", keys.len())?;
+        let (groups, order) = Groups::from_keys(keys, names)?;
+        let data = match order {
+            None => self,
+            Some(order) => {
+                let mut moved = self.select(&order)?;
+                moved.input_order = Some(order.iter().map(|&row| row as u64).collect::<Vec<_>>().into());
+                moved
+            }
+        };
+        data.with_groups(groups)
+    }
+
+    /// Adds a weight for each row.
+    pub fn with_weights(mut self, weights: impl Into<Buffer<f64>>) -> Result<Dataset> {
+        let weights = weights.into();
+        self.expect_rows("weights", weights.len())?;
+        self.weights = Some(weights);
+        self.hash = OnceLock::new();
+        Ok(self)
+    }
+
+    /// Adds a name for each column.
+    pub fn with_feature_names(mut self, names: Names) -> Result<Dataset> {
+        if names.len() != self.cols() {
+            return Err(Error::new(
+                Code::Internal,
+                format!("{} feature names for {} columns", names.len(), self.cols()),
+            ));
+        }
+        self.feature_names = Some(names);
+        Ok(self)
+    }
+
+    /// Adds an id for each row.
+    pub fn with_row_ids(mut self, ids: Names) -> Result<Dataset> {
+        self.expect_rows("row ids", ids.len())?;
+        self.row_ids = Some(ids);
+        Ok(self)
+    }
+
+    /// Adds where each row stood in the input.
+    pub fn with_input_order(mut self, order: impl Into<Buffer<u64>>) -> Result<Dataset> {
+        let order = order.into();
+        self.expect_rows("input positions", order.len())?;
+        self.input_order = Some(order);
+        Ok(self)
+    }
+
+    /// Adds a hash computed before, over the same values.
+    pub fn with_hash(self, hash: u64) -> Dataset {
+        let cell = OnceLock::new();
+        let _ = cell.set(hash);
+        Dataset { hash: cell, ..self }
+    }
+
+    /// The same rows with other features in their place (scaled ones, say).
+    pub fn with_matrix(self, matrix: Matrix) -> Result<Dataset> {
+        self.expect_rows("rows of the new matrix", matrix.rows())?;
+        let feature_names = self.feature_names.filter(|names| names.len() == matrix.cols());
+        Ok(Dataset { matrix, feature_names, hash: OnceLock::new(), ..self })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.matrix.rows()
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.matrix.cols()
+    }
+
+    /// The features.
+    pub fn matrix(&self) -> &Matrix {
+        &self.matrix
+    }
+
+    /// The targets.
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// The groups, where rows have any.
+    pub fn groups(&self) -> Option<&Groups> {
+        self.groups.as_ref()
+    }
+
+    /// A weight for each row, where given.
+    pub fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
+
+    /// A name for each column, where given.
+    pub fn feature_names(&self) -> Option<&Names> {
+        self.feature_names.as_ref()
+    }
+
+    /// An id for each row, where given.
+    pub fn row_ids(&self) -> Option<&Names> {
+        self.row_ids.as_ref()
+    }
+
+    /// Where the stored rows stood in the input, where that differs.
+    pub fn input_order(&self) -> Option<&[u64]> {
+        self.input_order.as_deref()
+    }
+
+    /// Where a stored row stood in the input.
+    pub fn input_row(&self, row: usize) -> usize {
+        self.input_order.as_ref().map_or(row, |order| order[row] as usize)
+    }
+
+    /// Puts one value for each stored row back into the order of the input.
+    pub fn to_input_order<T: Clone>(&self, stored: Vec<T>) -> Vec<T> {
+        let Some(order) = &self.input_order else {
+            return stored;
+        };
+        let mut moved = stored.clone();
+        for (value, &row) in stored.into_iter().zip(order.iter()) {
+            moved[row as usize] = value;
+        }
+        moved
+    }
+
+    /// The given rows in the given order, copied, without groups.
+    pub fn select(&self, rows: &[usize]) -> Result<Dataset> {
+        self.matrix.check(0..self.rows())?;
+        Ok(Dataset {
+            matrix: self.matrix.select(rows),
+            targets: self.targets.select(rows),
+            groups: None,
+            weights: self.weights.as_ref().map(|w| rows.iter().map(|&row| w[row]).collect::<Vec<_>>().into()),
+            feature_names: self.feature_names.clone(),
+            row_ids: self.row_ids.as_ref().map(|ids| rows.iter().map(|&row| ids.get_bytes(row)).collect()),
+            input_order: None,
+            hash: OnceLock::new(),
+        })
+    }
+
+    /// A hash over the parsed values: rows in stored order with their non-zero features, targets, weights and
+    /// groups. It does not depend on the file format, on names, or on dense or sparse storage.
+    pub fn hash(&self) -> Result<u64> {
+        if let Some(&hash) = self.hash.get() {
+            return Ok(hash);
+        }
+        self.matrix.check(0..self.rows())?;
+        let rows = self.rows();
+        let chunks: Vec<u64> = (0..rows.div_ceil(HASH_CHUNK))
+            .into_par_iter()
+            .map(|chunk| {
+                let range = chunk * HASH_CHUNK..((chunk + 1) * HASH_CHUNK).min(rows);
+                range.fold(0, |state, row| mix(state ^ self.hash_row(row)))
+            })
+            .collect();
+        let groups = self
+            .groups
+            .as_ref()
+            .map_or(0, |groups| groups.starts().iter().fold(1, |state, &start| mix(state ^ start.wrapping_mul(PRIME))));
+        let hash = chunks.into_iter().fold(mix(rows as u64 ^ groups), |state, chunk| mix(state ^ chunk));
+        Ok(*self.hash.get_or_init(|| hash))
+    }
+
+    fn hash_row(&self, row: usize) -> u64 {
+        let mut sum = 0u64;
+        self.matrix.each_in_row(row, |column, value| {
+            if value != 0.0 {
+                // A sum does not depend on the order, so the loop can run in several lanes.
+                sum = sum.wrapping_add(mix(value.to_bits() ^ (column as u64 + 1).wrapping_mul(PRIME)));
+            }
+        });
+        let target = match &self.targets {
+            Targets::Absent => 0,
+            Targets::Real(values) => mix((values[row] + 0.0).to_bits()),
+            Targets::Labels { names, codes } => hash_bytes(names.get_bytes(codes[row] as usize)),
+            Targets::Sets { names, starts, codes } => codes[starts[row] as usize..starts[row + 1] as usize]
+                .iter()
+                .fold(2, |state, &code| mix(state ^ hash_bytes(names.get_bytes(code as usize)))),
+        };
+        let weight = self.weights.as_ref().map_or(1.0, |weights| weights[row]);
+        mix(sum ^ target.rotate_left(17)) ^ weight.to_bits()
+    }
+}
+
+const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A bijective scramble of 64 bits (the finaliser of SplitMix64).
+fn mix(mut value: u64) -> u64 {
+    value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (value ^ (value >> 31)).wrapping_add(PRIME)
+}
+
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Csr, Dense};
+    use super::*;
+
+    fn pair() -> (Dataset, Dataset) {
+        let targets = || Targets::Real(vec![1.0, -1.0].into());
+        let dense = Matrix::DenseF32(Dense::new(vec![0.0, 2.0, 0.5, 0.0, 0.0, -0.0], 2, 3).expect("valid"));
+        let sparse = Matrix::Csr16F32(Csr::new(vec![0, 2, 2], vec![1, 2], vec![2.0, 0.5], 3).expect("valid"));
+        (Dataset::new(dense, targets()).expect("valid"), Dataset::new(sparse, targets()).expect("valid"))
+    }
+
+    #[test]
+    fn the_hash_sees_values_not_storage() {
+        let (dense, sparse) = pair();
+        assert_eq!(dense.hash().expect("valid"), sparse.hash().expect("valid"));
+        let weighted = sparse.clone().with_weights(vec![1.0, 1.0]).expect("valid");
+        assert_eq!(weighted.hash().expect("valid"), sparse.hash().expect("valid"));
+        let weighted = sparse.clone().with_weights(vec![1.0, 2.0]).expect("valid");
+        assert_ne!(weighted.hash().expect("valid"), sparse.hash().expect("valid"));
+        let swapped = sparse.select(&[1, 0]).expect("valid");
+        assert_ne!(swapped.hash().expect("valid"), sparse.hash().expect("valid"));
+    }
+
+    #[test]
+    fn scattered_groups_keep_the_way_back() {
+        let (data, _) = pair();
+        let data = data.select(&[0, 1, 0, 1]).expect("valid");
+        let data = data.with_group_keys(&[0, 1, 0, 1], ["x", "y"].into_iter().collect()).expect("valid");
+        assert_eq!(data.input_order(), Some(&[0, 2, 1, 3][..]));
+        assert_eq!(data.to_input_order(vec!['a', 'b', 'c', 'd']), vec!['a', 'c', 'b', 'd']);
+        assert_eq!(data.targets().real().expect("real"), &[1.0, 1.0, -1.0, -1.0]);
+    }
+}

@@ -1,0 +1,367 @@
+//! The innermost loops over one row, with the instruction set chosen at run time.
+//!
+//! Everything accumulates in f64. The same machine always takes the same path, so results do not depend on threads.
+
+use std::sync::OnceLock;
+
+/// A stored feature value.
+pub trait Value: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
+    /// Widened, exactly.
+    fn wide(self) -> f64;
+    /// Rounded to the stored type.
+    fn narrow(value: f64) -> Self;
+}
+
+/// A stored feature index.
+pub trait Index: Copy + Send + Sync + Ord + std::fmt::Debug + 'static {
+    /// As a position.
+    fn position(self) -> usize;
+    /// From a position that fits.
+    fn from_position(position: usize) -> Self;
+}
+
+impl Value for f32 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+    #[inline(always)]
+    fn narrow(value: f64) -> f32 {
+        value as f32
+    }
+}
+impl Value for f64 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn narrow(value: f64) -> f64 {
+        value
+    }
+}
+impl Index for u16 {
+    #[inline(always)]
+    fn position(self) -> usize {
+        self as usize
+    }
+    #[inline(always)]
+    fn from_position(position: usize) -> u16 {
+        debug_assert!(position <= u16::MAX as usize);
+        position as u16
+    }
+}
+impl Index for u32 {
+    #[inline(always)]
+    fn position(self) -> usize {
+        self as usize
+    }
+    #[inline(always)]
+    fn from_position(position: usize) -> u32 {
+        debug_assert!(position <= u32::MAX as usize);
+        position as u32
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+#[inline(always)]
+fn level() -> Level {
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("fma")
+            {
+                return Level::Avx512;
+            }
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                return Level::Avx2;
+            }
+        }
+        Level::Portable
+    })
+}
+
+/// The largest number of columns for which the signed 32-bit gathers are valid.
+#[cfg(target_arch = "x86_64")]
+const GATHER_LIMIT: usize = i32::MAX as usize;
+
+const LANES: usize = 16;
+
+#[inline(always)]
+fn fold(lanes: [f64; LANES]) -> f64 {
+    let mut width = LANES / 2;
+    let mut lanes = lanes;
+    while width > 0 {
+        for lane in 0..width {
+            lanes[lane] += lanes[lane + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+#[inline(always)]
+fn multiply_add<const FUSED: bool>(a: f64, b: f64, c: f64) -> f64 {
+    if FUSED { a.mul_add(b, c) } else { a * b + c }
+}
+
+#[inline(always)]
+fn dense_dot_lanes<V: Value, const FUSED: bool>(x: &[V], w: &[f64]) -> f64 {
+    let w = &w[..x.len()];
+    let mut lanes = [0.0; LANES];
+    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
+    let (w_chunks, w_rest) = w.as_chunks::<LANES>();
+    for (xs, ws) in x_chunks.iter().zip(w_chunks) {
+        for lane in 0..LANES {
+            lanes[lane] = multiply_add::<FUSED>(xs[lane].wide(), ws[lane], lanes[lane]);
+        }
+    }
+    for (lane, (&x, &w)) in x_rest.iter().zip(w_rest).enumerate() {
+        lanes[lane] = multiply_add::<FUSED>(x.wide(), w, lanes[lane]);
+    }
+    fold(lanes)
+}
+
+#[inline(always)]
+fn dense_axpy_lanes<V: Value, const FUSED: bool>(scale: f64, x: &[V], w: &mut [f64]) {
+    let w = &mut w[..x.len()];
+    for (w, &x) in w.iter_mut().zip(x) {
+        *w = multiply_add::<FUSED>(scale, x.wide(), *w);
+    }
+}
+
+/// # Safety
+/// Every index must be below `w.len()`.
+#[inline(always)]
+unsafe fn sparse_dot_lanes<I: Index, V: Value, const FUSED: bool>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
+    let values = &values[..indices.len()];
+    let mut lanes = [0.0; 4];
+    let mut at = 0;
+    while at + 4 <= indices.len() {
+        for lane in 0..4 {
+            // SAFETY: `at + lane` is in range, and the caller promises the index is.
+            let (x, w) = unsafe {
+                (values.get_unchecked(at + lane).wide(), *w.get_unchecked(indices.get_unchecked(at + lane).position()))
+            };
+            lanes[lane] = multiply_add::<FUSED>(x, w, lanes[lane]);
+        }
+        at += 4;
+    }
+    let mut rest = 0.0;
+    for (&index, &value) in indices[at..].iter().zip(&values[at..]) {
+        // SAFETY: the caller's promise.
+        rest = multiply_add::<FUSED>(value.wide(), unsafe { *w.get_unchecked(index.position()) }, rest);
+    }
+    (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]) + rest
+}
+
+/// # Safety
+/// Every index must be below `w.len()`.
+#[inline(always)]
+unsafe fn sparse_axpy_lanes<I: Index, V: Value, const FUSED: bool>(
+    scale: f64,
+    indices: &[I],
+    values: &[V],
+    w: &mut [f64],
+) {
+    for (&index, &value) in indices.iter().zip(values) {
+        // SAFETY: the caller's promise.
+        let slot = unsafe { w.get_unchecked_mut(index.position()) };
+        *slot = multiply_add::<FUSED>(scale, value.wide(), *slot);
+    }
+}
+
+macro_rules! fused {
+    ($feature:literal, $dot:ident, $axpy:ident, $sparse_dot:ident, $sparse_axpy:ident) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $feature)]
+        fn $dot<V: Value>(x: &[V], w: &[f64]) -> f64 {
+            dense_dot_lanes::<V, true>(x, w)
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $feature)]
+        fn $axpy<V: Value>(scale: f64, x: &[V], w: &mut [f64]) {
+            dense_axpy_lanes::<V, true>(scale, x, w);
+        }
+        /// # Safety
+        /// Every index must be below `w.len()`.
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $feature)]
+        unsafe fn $sparse_dot<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
+            // SAFETY: the caller's promise.
+            unsafe { sparse_dot_lanes::<I, V, true>(indices, values, w) }
+        }
+        /// # Safety
+        /// Every index must be below `w.len()`.
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $feature)]
+        unsafe fn $sparse_axpy<I: Index, V: Value>(scale: f64, indices: &[I], values: &[V], w: &mut [f64]) {
+            // SAFETY: the caller's promise.
+            unsafe { sparse_axpy_lanes::<I, V, true>(scale, indices, values, w) }
+        }
+    };
+}
+fused!("avx2,fma", dense_dot_avx2, dense_axpy_avx2, sparse_dot_avx2, sparse_axpy_avx2);
+fused!(
+    "avx512f,avx512vl,avx512bw,avx2,fma",
+    dense_dot_avx512,
+    dense_axpy_avx512,
+    sparse_dot_avx512,
+    sparse_axpy_avx512
+);
+
+/// Gathers sixteen weights an iteration. The tail is masked, so that no value past the row is read.
+///
+/// # Safety
+/// Every index must be below `w.len()`, and `w.len()` at most `GATHER_LIMIT`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx2,fma")]
+unsafe fn gather_dot_avx512<I: Index>(indices: &[I], values: &[f32], w: &[f64]) -> f64 {
+    use std::arch::x86_64::*;
+    debug_assert!(indices.len() == values.len());
+    let base = w.as_ptr();
+    let mut low = _mm512_setzero_pd();
+    let mut high = _mm512_setzero_pd();
+    let mut at = 0;
+    let count = indices.len();
+    while at < count {
+        let left = count - at;
+        let mask: u16 = if left >= 16 { u16::MAX } else { (1u16 << left) - 1 };
+        // SAFETY: masked loads touch only the `left` values that exist; the gathers stay below `w.len()` by the
+        // caller's promise, and masked-out lanes are not read.
+        unsafe {
+            let wide = if size_of::<I>() == 2 {
+                _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, indices.as_ptr().add(at).cast()))
+            } else {
+                _mm512_maskz_loadu_epi32(mask, indices.as_ptr().add(at).cast())
+            };
+            let x = _mm512_maskz_loadu_ps(mask, values.as_ptr().add(at));
+            let x_low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
+            let x_high = _mm512_cvtps_pd(_mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(x))));
+            let i_low = _mm512_castsi512_si256(wide);
+            let i_high = _mm512_extracti64x4_epi64::<1>(wide);
+            let zero = _mm512_setzero_pd();
+            let w_low = _mm512_mask_i32gather_pd::<8>(zero, mask as u8, i_low, base);
+            let w_high = _mm512_mask_i32gather_pd::<8>(zero, (mask >> 8) as u8, i_high, base);
+            low = _mm512_fmadd_pd(x_low, w_low, low);
+            high = _mm512_fmadd_pd(x_high, w_high, high);
+        }
+        at += 16;
+    }
+    _mm512_reduce_add_pd(_mm512_add_pd(low, high))
+}
+
+/// x · w over a dense row.
+#[inline]
+pub(crate) fn dense_dot<V: Value>(x: &[V], w: &[f64]) -> f64 {
+    assert!(w.len() >= x.len());
+    match level() {
+        Level::Portable => dense_dot_lanes::<V, false>(x, w),
+        // SAFETY: the level says that the features are there.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { dense_dot_avx2(x, w) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { dense_dot_avx512(x, w) },
+    }
+}
+
+/// w += scale · x over a dense row.
+#[inline]
+pub(crate) fn dense_axpy<V: Value>(scale: f64, x: &[V], w: &mut [f64]) {
+    assert!(w.len() >= x.len());
+    match level() {
+        Level::Portable => dense_axpy_lanes::<V, false>(scale, x, w),
+        // SAFETY: the level says that the features are there.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { dense_axpy_avx2(scale, x, w) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { dense_axpy_avx512(scale, x, w) },
+    }
+}
+
+/// x · w over a sparse row.
+///
+/// # Safety
+/// Every index must be below `w.len()`.
+#[inline]
+pub(crate) unsafe fn sparse_dot<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
+    // SAFETY: the caller's promise; the level says that the features are there.
+    unsafe {
+        match level() {
+            Level::Portable => sparse_dot_lanes::<I, V, false>(indices, values, w),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => sparse_dot_avx2(indices, values, w),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => {
+                if size_of::<V>() == 4 && w.len() <= GATHER_LIMIT {
+                    // `V` is `f32`: the trait has two implementors, and the other is twice the size.
+                    let values = std::slice::from_raw_parts(values.as_ptr().cast::<f32>(), values.len());
+                    gather_dot_avx512(indices, values, w)
+                } else {
+                    sparse_dot_avx512(indices, values, w)
+                }
+            }
+        }
+    }
+}
+
+/// w += scale · x over a sparse row.
+///
+/// # Safety
+/// Every index must be below `w.len()`.
+#[inline]
+pub(crate) unsafe fn sparse_axpy<I: Index, V: Value>(scale: f64, indices: &[I], values: &[V], w: &mut [f64]) {
+    // SAFETY: the caller's promise; the level says that the features are there.
+    unsafe {
+        match level() {
+            Level::Portable => sparse_axpy_lanes::<I, V, false>(scale, indices, values, w),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => sparse_axpy_avx2(scale, indices, values, w),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => sparse_axpy_avx512(scale, indices, values, w),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_agrees_with_the_plain_loop() {
+        let w: Vec<f64> = (0..500).map(|i| ((i * 37 % 101) as f64 - 50.0) / 7.0).collect();
+        for length in 0..70 {
+            let values: Vec<f32> = (0..length).map(|i| (i as f32 * 0.37).sin()).collect();
+            let indices16: Vec<u16> = (0..length as u16).map(|i| i * 7).collect();
+            let indices32: Vec<u32> = indices16.iter().map(|&i| u32::from(i)).collect();
+            let expected: f64 = indices16.iter().zip(&values).map(|(&i, &x)| f64::from(x) * w[i as usize]).sum();
+            // SAFETY: the largest index is 69 · 7 < 500.
+            let (short, long) = unsafe { (sparse_dot(&indices16, &values, &w), sparse_dot(&indices32, &values, &w)) };
+            assert!((short - expected).abs() < 1e-10, "{length}: {short} {expected}");
+            assert_eq!(short, long);
+            let dense: f64 = values.iter().zip(&w).map(|(&x, &w)| f64::from(x) * w).sum();
+            assert!((dense_dot(&values, &w) - dense).abs() < 1e-10);
+
+            let mut sum = w.clone();
+            // SAFETY: as above.
+            unsafe { sparse_axpy(0.5, &indices16, &values, &mut sum) };
+            for (&i, &x) in indices16.iter().zip(&values) {
+                assert!((sum[i as usize] - w[i as usize] - 0.5 * f64::from(x)).abs() < 1e-12);
+            }
+        }
+    }
+}

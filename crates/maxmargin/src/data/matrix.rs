@@ -1,0 +1,428 @@
+//! [`Matrix`]: the stored features, dense or sparse, in one of six layouts.
+
+use super::Buffer;
+use super::kernels::{self, Index, Value};
+use crate::error::{Code, Error, Result};
+use rayon::prelude::*;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Watches over mapped memory that is verified when it is first touched.
+pub trait Guard: Send + Sync + fmt::Debug {
+    /// Verifies whatever of the given rows was not verified before.
+    fn check(&self, rows: Range<usize>) -> Result<()>;
+    /// Whether a row has been verified.
+    fn is_checked(&self, row: usize) -> bool;
+}
+
+/// Rows of equal length, one after the other.
+#[derive(Clone, Debug)]
+pub struct Dense<V> {
+    values: Buffer<V>,
+    rows: usize,
+    cols: usize,
+    guard: Option<Arc<dyn Guard>>,
+}
+
+impl<V: Value> Dense<V> {
+    /// A dense matrix; the number of values must be a multiple of the number of columns.
+    pub fn new(values: impl Into<Buffer<V>>, rows: usize, cols: usize) -> Result<Dense<V>> {
+        let values = values.into();
+        if rows.checked_mul(cols) != Some(values.len()) {
+            return Err(Error::new(Code::Internal, format!("{} values cannot be {rows} rows of {cols}", values.len())));
+        }
+        Ok(Dense { values, rows, cols, guard: None })
+    }
+
+    /// Adds a guard over mapped memory.
+    pub fn guarded(mut self, guard: Arc<dyn Guard>) -> Dense<V> {
+        self.guard = Some(guard);
+        self
+    }
+
+    /// One row.
+    #[inline]
+    pub fn row(&self, row: usize) -> &[V] {
+        debug_assert!(self.guard.as_ref().is_none_or(|guard| guard.is_checked(row)));
+        &self.values[row * self.cols..(row + 1) * self.cols]
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> &[V] {
+        &self.values
+    }
+}
+
+/// Compressed sparse rows. Indices within a row increase.
+#[derive(Clone, Debug)]
+pub struct Csr<I, V> {
+    starts: Buffer<u64>,
+    indices: Buffer<I>,
+    values: Buffer<V>,
+    cols: usize,
+    guard: Option<Arc<dyn Guard>>,
+}
+
+impl<I: Index, V: Value> Csr<I, V> {
+    /// Checks everything: starts that rise from 0 to the number of entries, indices that increase and stay below
+    /// `cols`.
+    pub fn new(
+        starts: impl Into<Buffer<u64>>,
+        indices: impl Into<Buffer<I>>,
+        values: impl Into<Buffer<V>>,
+        cols: usize,
+    ) -> Result<Csr<I, V>> {
+        let matrix = Csr { starts: starts.into(), indices: indices.into(), values: values.into(), cols, guard: None };
+        let entries = matrix.indices.len() as u64;
+        let framed = matrix.starts.first() == Some(&0)
+            && matrix.starts.last() == Some(&entries)
+            && matrix.values.len() as u64 == entries
+            && matrix.starts.par_windows(2).all(|pair| pair[0] <= pair[1]);
+        let ordered = framed
+            && (0..matrix.rows()).into_par_iter().all(|row| {
+                let indices = matrix.row_parts(row).0;
+                indices.windows(2).all(|pair| pair[0] < pair[1])
+                    && indices.last().is_none_or(|last| last.position() < cols)
+            });
+        if !ordered {
+            return Err(Error::new(Code::BadIndex, "the row starts or indices of the sparse matrix are not valid"));
+        }
+        Ok(matrix)
+    }
+
+    /// A matrix over mapped memory whose content `guard` verifies when it is first touched.
+    ///
+    /// # Safety
+    /// Once `guard.check(rows)` has succeeded, the starts of these rows must be in range and rising, and their
+    /// indices increasing and below `cols`.
+    pub unsafe fn guarded(
+        starts: Buffer<u64>,
+        indices: Buffer<I>,
+        values: Buffer<V>,
+        cols: usize,
+        guard: Arc<dyn Guard>,
+    ) -> Csr<I, V> {
+        Csr { starts, indices, values, cols, guard: Some(guard) }
+    }
+
+    /// A matrix whose maker has checked what [`Csr::new`] checks.
+    ///
+    /// # Safety
+    /// `starts` must rise from 0 to the number of entries, and the indices of each row increase and stay below `cols`.
+    pub unsafe fn from_checked_parts(
+        starts: Buffer<u64>,
+        indices: Buffer<I>,
+        values: Buffer<V>,
+        cols: usize,
+    ) -> Csr<I, V> {
+        debug_assert!(starts.last() == Some(&(indices.len() as u64)) && values.len() == indices.len());
+        Csr { starts, indices, values, cols, guard: None }
+    }
+
+    fn rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    #[inline]
+    fn row_parts(&self, row: usize) -> (&[I], &[V]) {
+        let range = self.starts[row] as usize..self.starts[row + 1] as usize;
+        (&self.indices[range.clone()], &self.values[range])
+    }
+
+    /// Indices and values of one row.
+    #[inline]
+    pub fn row(&self, row: usize) -> (&[I], &[V]) {
+        // The unchecked kernels rely on verified indices, so this is no mere debug assertion. Every public way in
+        // calls `Matrix::check` first and reports damage as an error.
+        assert!(self.guard.as_ref().is_none_or(|guard| guard.is_checked(row)), "row {row} was not verified");
+        self.row_parts(row)
+    }
+
+    /// The position of each row's first entry, and the number of entries at the end.
+    pub fn starts(&self) -> &[u64] {
+        &self.starts
+    }
+
+    /// The indices of all rows.
+    pub fn indices(&self) -> &[I] {
+        &self.indices
+    }
+
+    /// The values of all rows.
+    pub fn values(&self) -> &[V] {
+        &self.values
+    }
+}
+
+/// What the hot loops need from a layout. Sealed: the layouts are those of [`Matrix`].
+pub(crate) trait Rows: Sync {
+    fn dot(&self, row: usize, w: &[f64]) -> f64;
+    fn axpy(&self, row: usize, scale: f64, w: &mut [f64]);
+    fn each(&self, row: usize, visit: impl FnMut(usize, f64));
+    fn squared_norm(&self, row: usize) -> f64 {
+        let mut sum = 0.0;
+        self.each(row, |_, value| sum += value * value);
+        sum
+    }
+    /// w_j += scale · factors_j · x_j
+    fn axpy_scaled(&self, row: usize, scale: f64, factors: &[f64], w: &mut [f64]) {
+        self.each(row, |column, value| w[column] += scale * factors[column] * value);
+    }
+}
+
+impl<V: Value> Rows for Dense<V> {
+    #[inline]
+    fn dot(&self, row: usize, w: &[f64]) -> f64 {
+        kernels::dense_dot(self.row(row), w)
+    }
+    #[inline]
+    fn axpy(&self, row: usize, scale: f64, w: &mut [f64]) {
+        kernels::dense_axpy(scale, self.row(row), w);
+    }
+    #[inline]
+    fn each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
+        for (column, value) in self.row(row).iter().enumerate() {
+            visit(column, value.wide());
+        }
+    }
+}
+
+impl<I: Index, V: Value> Rows for Csr<I, V> {
+    #[inline]
+    fn dot(&self, row: usize, w: &[f64]) -> f64 {
+        assert!(w.len() >= self.cols);
+        let (indices, values) = self.row(row);
+        // SAFETY: indices are below `cols` by construction or by the guard, and `w` is that long.
+        unsafe { kernels::sparse_dot(indices, values, w) }
+    }
+    #[inline]
+    fn axpy(&self, row: usize, scale: f64, w: &mut [f64]) {
+        assert!(w.len() >= self.cols);
+        let (indices, values) = self.row(row);
+        // SAFETY: as above.
+        unsafe { kernels::sparse_axpy(scale, indices, values, w) }
+    }
+    #[inline]
+    fn each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
+        let (indices, values) = self.row(row);
+        for (&index, &value) in indices.iter().zip(values) {
+            visit(index.position(), value.wide());
+        }
+    }
+}
+
+/// The features of all rows. f32 or f64 values; dense, or sparse with the narrowest index that fits.
+#[derive(Clone, Debug)]
+pub enum Matrix {
+    /// Dense, f32.
+    DenseF32(Dense<f32>),
+    /// Dense, f64.
+    DenseF64(Dense<f64>),
+    /// Sparse, u16 index, f32.
+    Csr16F32(Csr<u16, f32>),
+    /// Sparse, u32 index, f32.
+    Csr32F32(Csr<u32, f32>),
+    /// Sparse, u16 index, f64.
+    Csr16F64(Csr<u16, f64>),
+    /// Sparse, u32 index, f64.
+    Csr32F64(Csr<u32, f64>),
+}
+
+/// Binds `$rows` to the concrete layout, so that the body is compiled for each.
+macro_rules! with_rows {
+    ($matrix:expr, $rows:ident => $body:expr) => {
+        match $matrix {
+            $crate::data::Matrix::DenseF32($rows) => $body,
+            $crate::data::Matrix::DenseF64($rows) => $body,
+            $crate::data::Matrix::Csr16F32($rows) => $body,
+            $crate::data::Matrix::Csr32F32($rows) => $body,
+            $crate::data::Matrix::Csr16F64($rows) => $body,
+            $crate::data::Matrix::Csr32F64($rows) => $body,
+        }
+    };
+}
+pub(crate) use with_rows;
+
+macro_rules! by_layout {
+    ($matrix:expr, dense $dense:ident => $on_dense:expr, sparse $sparse:ident => $on_sparse:expr) => {
+        match $matrix {
+            Matrix::DenseF32($dense) => $on_dense,
+            Matrix::DenseF64($dense) => $on_dense,
+            Matrix::Csr16F32($sparse) => $on_sparse,
+            Matrix::Csr32F32($sparse) => $on_sparse,
+            Matrix::Csr16F64($sparse) => $on_sparse,
+            Matrix::Csr32F64($sparse) => $on_sparse,
+        }
+    };
+}
+
+impl Matrix {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        by_layout!(self, dense m => m.rows, sparse m => m.rows())
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        by_layout!(self, dense m => m.cols, sparse m => m.cols)
+    }
+
+    /// Number of stored entries, zeros included.
+    pub fn entries(&self) -> u64 {
+        by_layout!(self, dense m => m.values.len() as u64, sparse m => m.values.len() as u64)
+    }
+
+    /// Bytes of the stored arrays.
+    pub fn bytes(&self) -> u64 {
+        by_layout!(self,
+            dense m => size_of_val(&*m.values) as u64,
+            sparse m => (size_of_val(&*m.values) + size_of_val(&*m.indices) + size_of_val(&*m.starts)) as u64)
+    }
+
+    /// Whether rows are dense.
+    pub fn is_dense(&self) -> bool {
+        matches!(self, Matrix::DenseF32(_) | Matrix::DenseF64(_))
+    }
+
+    /// Whether values are stored as f64.
+    pub fn is_double(&self) -> bool {
+        matches!(self, Matrix::DenseF64(_) | Matrix::Csr16F64(_) | Matrix::Csr32F64(_))
+    }
+
+    /// The layout in a few words, such as `sparse, u16 index, f32`.
+    pub fn layout(&self) -> &'static str {
+        match self {
+            Matrix::DenseF32(_) => "dense, f32",
+            Matrix::DenseF64(_) => "dense, f64",
+            Matrix::Csr16F32(_) => "sparse, u16 index, f32",
+            Matrix::Csr32F32(_) => "sparse, u32 index, f32",
+            Matrix::Csr16F64(_) => "sparse, u16 index, f64",
+            Matrix::Csr32F64(_) => "sparse, u32 index, f64",
+        }
+    }
+
+    /// Verifies the given rows where they are mapped and were not verified before. Owned memory is always valid.
+    pub fn check(&self, rows: Range<usize>) -> Result<()> {
+        let guard = by_layout!(self, dense m => &m.guard, sparse m => &m.guard);
+        guard.as_ref().map_or(Ok(()), |guard| guard.check(rows))
+    }
+
+    /// Calls `visit(column, value)` for each stored entry of a row.
+    pub fn each_in_row(&self, row: usize, visit: impl FnMut(usize, f64)) {
+        with_rows!(self, m => m.each(row, visit));
+    }
+
+    /// out_i = x_i · w for the given rows.
+    pub fn scores(&self, rows: Range<usize>, w: &[f64], out: &mut [f64]) {
+        assert!(out.len() == rows.len());
+        with_rows!(self, m => for (row, out) in rows.zip(out) { *out = m.dot(row, w); });
+    }
+
+    /// sum += Σ coefficients_i · x_i over the given rows; rows with coefficient zero are not touched.
+    pub fn accumulate(&self, rows: Range<usize>, coefficients: &[f64], sum: &mut [f64]) {
+        assert!(coefficients.len() == rows.len());
+        with_rows!(self, m => for (row, &coefficient) in rows.zip(coefficients) {
+            if coefficient != 0.0 {
+                m.axpy(row, coefficient, sum);
+            }
+        });
+    }
+
+    /// Makes a matrix from rows of (column, value) in increasing column order, dense where that is smaller. For
+    /// small data and tests; the readers fill the arrays themselves.
+    pub fn from_rows(rows: &[Vec<(usize, f64)>], cols: usize) -> Result<Matrix> {
+        let entries: usize = rows.iter().map(Vec::len).sum();
+        if entries * 3 >= rows.len() * cols * 2 {
+            let mut values = vec![0.0; rows.len() * cols];
+            for (row, entries) in rows.iter().enumerate() {
+                for &(column, value) in entries {
+                    values[row * cols + column] = value;
+                }
+            }
+            return Ok(Matrix::DenseF64(Dense::new(values, rows.len(), cols)?));
+        }
+        let mut starts = vec![0u64];
+        let (mut indices, mut values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+        for row in rows {
+            for &(column, value) in row {
+                indices.push(column as u32);
+                values.push(value);
+            }
+            starts.push(indices.len() as u64);
+        }
+        Ok(Matrix::Csr32F64(Csr::new(starts, indices, values, cols)?))
+    }
+
+    /// The given rows in the given order, copied.
+    pub fn select(&self, rows: &[usize]) -> Matrix {
+        fn dense<V: Value>(m: &Dense<V>, rows: &[usize]) -> Dense<V> {
+            let mut values = Vec::with_capacity(rows.len() * m.cols);
+            for &row in rows {
+                values.extend_from_slice(m.row(row));
+            }
+            Dense { values: values.into(), rows: rows.len(), cols: m.cols, guard: None }
+        }
+        fn sparse<I: Index, V: Value>(m: &Csr<I, V>, rows: &[usize]) -> Csr<I, V> {
+            let entries = rows.iter().map(|&row| (m.starts[row + 1] - m.starts[row]) as usize).sum();
+            let mut starts = Vec::with_capacity(rows.len() + 1);
+            starts.push(0);
+            let (mut indices, mut values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+            for &row in rows {
+                let (from_indices, from_values) = m.row(row);
+                indices.extend_from_slice(from_indices);
+                values.extend_from_slice(from_values);
+                starts.push(indices.len() as u64);
+            }
+            Csr { starts: starts.into(), indices: indices.into(), values: values.into(), cols: m.cols, guard: None }
+        }
+        match self {
+            Matrix::DenseF32(m) => Matrix::DenseF32(dense(m, rows)),
+            Matrix::DenseF64(m) => Matrix::DenseF64(dense(m, rows)),
+            Matrix::Csr16F32(m) => Matrix::Csr16F32(sparse(m, rows)),
+            Matrix::Csr32F32(m) => Matrix::Csr32F32(sparse(m, rows)),
+            Matrix::Csr16F64(m) => Matrix::Csr16F64(sparse(m, rows)),
+            Matrix::Csr32F64(m) => Matrix::Csr32F64(sparse(m, rows)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invalid_sparse_parts_are_refused() {
+        assert!(Csr::<u16, f32>::new(vec![0, 2], vec![1, 1], vec![1.0, 2.0], 4).is_err());
+        assert!(Csr::<u16, f32>::new(vec![0, 2], vec![2, 1], vec![1.0, 2.0], 4).is_err());
+        assert!(Csr::<u16, f32>::new(vec![0, 2], vec![1, 4], vec![1.0, 2.0], 4).is_err());
+        assert!(Csr::<u16, f32>::new(vec![0, 3], vec![1, 2], vec![1.0, 2.0], 4).is_err());
+        assert!(Csr::<u16, f32>::new(vec![0, 2, 1, 2], vec![1, 2], vec![1.0, 2.0], 4).is_err());
+        assert!(Csr::<u16, f32>::new(vec![0, 2, 2], vec![1, 3], vec![1.0, 2.0], 4).is_ok());
+    }
+
+    #[test]
+    fn products_agree_between_layouts() {
+        let rows = vec![vec![(0, 1.0), (3, -2.0)], vec![], vec![(1, 0.5), (2, 4.0), (3, 1.0)]];
+        let sparse = Matrix::from_rows(&rows, 6).expect("valid");
+        assert!(!sparse.is_dense());
+        let mut dense = vec![0.0f64; 18];
+        for (row, entries) in rows.iter().enumerate() {
+            for &(column, value) in entries {
+                dense[row * 6 + column] = value;
+            }
+        }
+        let dense = Matrix::DenseF64(Dense::new(dense, 3, 6).expect("valid"));
+        let w = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let mut a = [0.0; 3];
+        let mut b = [0.0; 3];
+        sparse.scores(0..3, &w, &mut a);
+        dense.scores(0..3, &w, &mut b);
+        assert_eq!(a, b);
+        assert_eq!(a, [-7.0, 0.0, 17.0]);
+        let (mut g, mut h) = ([0.0; 6], [0.0; 6]);
+        sparse.accumulate(0..3, &[1.0, 2.0, 3.0], &mut g);
+        dense.accumulate(0..3, &[1.0, 2.0, 3.0], &mut h);
+        assert_eq!(g, h);
+    }
+}

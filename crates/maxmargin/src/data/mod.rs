@@ -1,0 +1,22 @@
+//! What learners learn from: features, targets, groups and weights, wherever their memory comes from.
+
+mod buffer;
+mod dataset;
+mod groups;
+pub(crate) mod kernels;
+mod matrix;
+mod names;
+mod scale;
+mod split;
+mod targets;
+
+pub use buffer::Buffer;
+pub use dataset::Dataset;
+pub use groups::Groups;
+pub use kernels::{Index, Value};
+pub use matrix::{Csr, Dense, Guard, Matrix};
+pub(crate) use matrix::{Rows, with_rows};
+pub use names::Names;
+pub use scale::{Scale, Scaling};
+pub use split::{folds, holdout};
+pub use targets::Targets;

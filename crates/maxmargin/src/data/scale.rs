@@ -1,0 +1,5 @@
+//! x
+/// x
+pub struct Scale;
+/// x
+pub struct Scaling;

@@ -1,0 +1,5 @@
+//! x
+/// x
+pub fn folds() {}
+/// x
+pub fn holdout() {}

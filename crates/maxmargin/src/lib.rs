@@ -1,0 +1,7 @@
+//! Large-margin learning: rank, compare and classify, with a certificate of how close to optimal the result is.
+
+pub mod data;
+pub mod error;
+pub mod run;
+
+pub use error::{Code, Error, Result};

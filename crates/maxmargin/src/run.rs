@@ -1,0 +1,67 @@
+//! How a long job talks to its surroundings: it reports [`Event`]s to an [`Observer`] and polls a [`Cancel`] flag.
+
+use crate::error::{Code, Error, Result};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A flag that asks a job to stop. Solvers and readers poll it at least every 50 ms.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// A flag nobody has raised.
+    pub fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// Asks the job to stop.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked.
+    #[inline]
+    pub fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// An error once the flag is raised, for jobs that have nothing to keep.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.is_raised() { Err(Error::new(Code::Interrupted, "interrupted")) } else { Ok(()) }
+    }
+}
+
+/// Something worth telling while a job runs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A solver finished a pass over the data.
+    Pass {
+        /// Passes so far.
+        pass: u64,
+        /// The primal objective of the best model so far.
+        objective: f64,
+        /// The best lower bound so far, where the method has one.
+        lower_bound: Option<f64>,
+        /// The metric on held-out data, where there are any.
+        held_out: Option<f64>,
+    },
+}
+
+/// Receives events; may end the job by breaking.
+pub trait Observer {
+    /// Takes one event.
+    fn report(&mut self, event: &Event) -> ControlFlow<()>;
+}
+
+/// An observer that does not care.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn report(&mut self, _: &Event) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
