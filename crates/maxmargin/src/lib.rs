@@ -2,6 +2,9 @@
 
 pub mod data;
 pub mod error;
+pub mod loss;
 pub mod run;
+pub mod solve;
+pub mod task;
 
 pub use error::{Code, Error, Result};

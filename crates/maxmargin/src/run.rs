@@ -36,7 +36,7 @@ impl Cancel {
 /// Something worth telling while a job runs.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Event {
+pub enum Event<'a> {
     /// A solver finished a pass over the data.
     Pass {
         /// Passes so far.
@@ -45,6 +45,10 @@ pub enum Event {
         objective: f64,
         /// The best lower bound so far, where the method has one.
         lower_bound: Option<f64>,
+        /// That model's weights.
+        weights: &'a [f64],
+        /// That model's free scalars.
+        thresholds: &'a [f64],
         /// The metric on held-out data, where there are any.
         held_out: Option<f64>,
     },
@@ -53,7 +57,7 @@ pub enum Event {
 /// Receives events; may end the job by breaking.
 pub trait Observer {
     /// Takes one event.
-    fn report(&mut self, event: &Event) -> ControlFlow<()>;
+    fn report(&mut self, event: &Event<'_>) -> ControlFlow<()>;
 }
 
 /// An observer that does not care.
@@ -61,7 +65,7 @@ pub trait Observer {
 pub struct Silent;
 
 impl Observer for Silent {
-    fn report(&mut self, _: &Event) -> ControlFlow<()> {
+    fn report(&mut self, _: &Event<'_>) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }

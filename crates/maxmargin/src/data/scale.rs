@@ -1,5 +1,517 @@
-//! x
-/// x
-pub struct Scale;
-/// x
-pub struct Scaling;
+//! Feature scaling: learned on the training rows, stored in the model, applied wherever rows are scored.
+//!
+//! A [`Scaling`] is folded into weights and coefficients: `x' = (x − shift) · factor`, times one over the row's length
+//! for unit rows. The stored matrix is never copied for it, with one exception that cannot be folded into one weight
+//! vector: min-max within each query makes its own matrix.
+
+use super::{Csr, Dataset, Dense, Groups, Index, Matrix, Rows, Value, with_rows};
+use crate::error::{Code, Error, Result};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// How features are brought to one scale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// As they are.
+    #[default]
+    None,
+    /// Mean 0 and standard deviation 1.
+    Standard,
+    /// From 0 to 1.
+    MinMax,
+    /// Largest absolute value 1.
+    MaxAbs,
+    /// Each row to Euclidean length 1.
+    UnitRows,
+    /// From 0 to 1 within each query: the LETOR rule.
+    MinMaxPerQuery,
+}
+
+/// A scaling learned on training data.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scaling {
+    kind: Scale,
+    shift: Option<Vec<f64>>,
+    factor: Option<Vec<f64>>,
+}
+
+impl Scaling {
+    /// Learns the scaling from training data. A column that does not vary gets factor 0: it carries nothing.
+    pub fn fit(kind: Scale, data: &Dataset) -> Result<Scaling> {
+        let matrix = data.matrix();
+        matrix.check(0..matrix.rows())?;
+        let inverse = |spread: f64| if spread > 0.0 && (1.0 / spread).is_finite() { 1.0 / spread } else { 0.0 };
+        let (shift, factor) = match kind {
+            Scale::None | Scale::UnitRows | Scale::MinMaxPerQuery => (None, None),
+            Scale::Standard => {
+                let (mean, deviation) = moments(matrix);
+                (Some(mean), Some(deviation.into_iter().map(inverse).collect()))
+            }
+            Scale::MinMax => {
+                let (low, high) = extremes(matrix);
+                let factor = low.iter().zip(&high).map(|(low, high)| inverse(high - low)).collect();
+                (Some(low), Some(factor))
+            }
+            Scale::MaxAbs => {
+                let (low, high) = extremes(matrix);
+                (None, Some(low.iter().zip(&high).map(|(low, high)| inverse(high.max(-low))).collect()))
+            }
+        };
+        // A shift of zeros changes nothing, and sparse data often have it.
+        let shift = shift.filter(|shift: &Vec<f64>| shift.iter().any(|&value| value != 0.0));
+        Ok(Scaling { kind, shift, factor })
+    }
+
+    /// A scaling put together from stored parts; lengths must be `cols`.
+    pub fn from_parts(kind: Scale, shift: Option<Vec<f64>>, factor: Option<Vec<f64>>, cols: usize) -> Result<Scaling> {
+        let fits =
+            |part: &Option<Vec<f64>>| part.as_ref().is_none_or(|p| p.len() == cols && p.iter().all(|v| v.is_finite()));
+        let wants_factor = matches!(kind, Scale::Standard | Scale::MinMax | Scale::MaxAbs);
+        if !fits(&shift) || !fits(&factor) || factor.is_some() != wants_factor || (shift.is_some() && !wants_factor) {
+            return Err(Error::new(Code::DamagedModel, "the scaling of the model does not fit its features"));
+        }
+        Ok(Scaling { kind, shift, factor })
+    }
+
+    /// Which scaling this is.
+    pub fn kind(&self) -> Scale {
+        self.kind
+    }
+
+    /// What is subtracted from each column, where anything is.
+    pub fn shift(&self) -> Option<&[f64]> {
+        self.shift.as_deref()
+    }
+
+    /// What each column is multiplied by, where that is not 1.
+    pub fn factor(&self) -> Option<&[f64]> {
+        self.factor.as_deref()
+    }
+
+    /// Data as this scaling shows them to a learner or scorer.
+    pub fn apply(&self, matrix: &Matrix, groups: Option<&Groups>) -> Result<Design> {
+        matrix.check(0..matrix.rows())?;
+        let row_factors = (self.kind == Scale::UnitRows).then(|| {
+            let mut factors = vec![0.0; matrix.rows()];
+            with_rows!(matrix, rows => factors.par_iter_mut().enumerate().with_min_len(1024).for_each(|(row, factor)| {
+                let length = rows.squared_norm(row).sqrt();
+                *factor = if length > 0.0 { 1.0 / length } else { 0.0 };
+            }));
+            factors
+        });
+        let matrix = if self.kind == Scale::MinMaxPerQuery {
+            let groups = groups.ok_or_else(|| {
+                Error::new(Code::NoGroups, "scaling within each query needs query ids, and the rows have none")
+                    .help("add qid:ID to the rows, name the column with --group, or choose another --scale")
+            })?;
+            scale_within_groups(matrix, groups)?
+        } else {
+            matrix.clone()
+        };
+        Ok(Design { matrix, shift: self.shift.clone(), factor: self.factor.clone(), row_factors })
+    }
+}
+
+/// Rows as a learner sees them: the stored matrix with a scaling folded in.
+#[derive(Clone, Debug)]
+pub struct Design {
+    matrix: Matrix,
+    shift: Option<Vec<f64>>,
+    factor: Option<Vec<f64>>,
+    row_factors: Option<Vec<f64>>,
+}
+
+/// Weights for the stored values, and what the shift adds to every score.
+#[derive(Clone, Debug)]
+pub(crate) struct Folded {
+    pub(crate) weights: Vec<f64>,
+    pub(crate) offset: f64,
+}
+
+impl Design {
+    /// The stored values.
+    pub(crate) fn matrix(&self) -> &Matrix {
+        &self.matrix
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.matrix.rows()
+    }
+
+    pub(crate) fn cols(&self) -> usize {
+        self.matrix.cols()
+    }
+
+    pub(crate) fn shift(&self) -> Option<&[f64]> {
+        self.shift.as_deref()
+    }
+
+    pub(crate) fn factor(&self) -> Option<&[f64]> {
+        self.factor.as_deref()
+    }
+
+    #[inline]
+    pub(crate) fn row_factor(&self, row: usize) -> f64 {
+        self.row_factors.as_ref().map_or(1.0, |factors| factors[row])
+    }
+
+    /// Turns weights of the scaled features into weights of the stored values.
+    pub(crate) fn fold(&self, weights: &[f64]) -> Folded {
+        let weights = match &self.factor {
+            None => weights.to_vec(),
+            Some(factor) => weights.iter().zip(factor).map(|(w, f)| w * f).collect(),
+        };
+        let offset =
+            self.shift.as_ref().map_or(0.0, |shift| -shift.iter().zip(&weights).map(|(m, w)| m * w).sum::<f64>());
+        Folded { weights, offset }
+    }
+
+    /// Scores of a run of rows.
+    pub(crate) fn scores(&self, rows: Range<usize>, folded: &Folded, out: &mut [f64]) {
+        self.matrix.scores(rows.clone(), &folded.weights, out);
+        if let Some(factors) = &self.row_factors {
+            for (score, factor) in out.iter_mut().zip(&factors[rows]) {
+                *score *= factor;
+            }
+        } else if folded.offset != 0.0 {
+            out.iter_mut().for_each(|score| *score += folded.offset);
+        }
+    }
+
+    /// Scores of all rows, in parallel.
+    pub(crate) fn all_scores(&self, weights: &[f64]) -> Vec<f64> {
+        const CHUNK: usize = 1024;
+        let folded = self.fold(weights);
+        let mut scores = vec![0.0; self.rows()];
+        scores.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
+            let start = chunk * CHUNK;
+            self.scores(start..start + out.len(), &folded, out);
+        });
+        scores
+    }
+
+    /// sum += Σ coefficient_i · stored row_i, and returns Σ of the coefficients: what [`Design::unfold`] needs.
+    pub(crate) fn accumulate(&self, rows: Range<usize>, coefficients: &mut [f64], sum: &mut [f64]) -> f64 {
+        if let Some(factors) = &self.row_factors {
+            for (coefficient, factor) in coefficients.iter_mut().zip(&factors[rows.clone()]) {
+                *coefficient *= factor;
+            }
+        }
+        self.matrix.accumulate(rows, coefficients, sum);
+        if self.shift.is_some() { coefficients.iter().sum() } else { 0.0 }
+    }
+
+    /// Σ coefficient_i · scaled row_i over all rows, in parallel over lanes that depend on the data alone.
+    pub(crate) fn weighted_sum(&self, coefficients: &mut [f64]) -> Vec<f64> {
+        let ranges = lanes(self.rows(), self.cols());
+        let mut parts = Vec::with_capacity(ranges.len());
+        let mut rest = coefficients;
+        for range in ranges {
+            let (part, after) = rest.split_at_mut(range.len());
+            parts.push((range, part));
+            rest = after;
+        }
+        let parts: Vec<(Vec<f64>, f64)> = parts
+            .into_par_iter()
+            .map(|(range, coefficients)| {
+                let mut sum = vec![0.0; self.cols()];
+                let total = self.accumulate(range, coefficients, &mut sum);
+                (sum, total)
+            })
+            .collect();
+        let mut sum = vec![0.0; self.cols()];
+        let mut total = 0.0;
+        for (part, part_total) in parts {
+            sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+            total += part_total;
+        }
+        self.unfold(&mut sum, total);
+        sum
+    }
+
+    /// Turns a sum over stored rows into one over scaled rows, given the total of the coefficients.
+    pub(crate) fn unfold(&self, sum: &mut [f64], total: f64) {
+        if let Some(shift) = &self.shift {
+            sum.iter_mut().zip(shift).for_each(|(sum, shift)| *sum -= total * shift);
+        }
+        if let Some(factor) = &self.factor {
+            sum.iter_mut().zip(factor).for_each(|(sum, factor)| *sum *= factor);
+        }
+    }
+
+    /// Writes one row as the learner sees it into zeroed `values`.
+    pub(crate) fn fill_scaled_row(&self, row: usize, values: &mut [f64]) {
+        let row_factor = self.row_factor(row);
+        self.matrix.each_in_row(row, |column, value| values[column] = row_factor * value);
+        if let Some(shift) = &self.shift {
+            values.iter_mut().zip(shift).for_each(|(value, shift)| *value -= shift);
+        }
+        if let Some(factor) = &self.factor {
+            values.iter_mut().zip(factor).for_each(|(value, factor)| *value *= factor);
+        }
+    }
+}
+
+/// Cuts `rows` into lanes that each keep an accumulator of `cols` numbers: as many as serve a good number of cores,
+/// fewer where the accumulators would grow large. Depends on the data alone, so that threads change no bit.
+pub(crate) fn lanes(rows: usize, cols: usize) -> Vec<Range<usize>> {
+    const MOST: usize = 16;
+    const LEAST_ROWS: usize = 256;
+    const ACCUMULATORS: usize = 32 << 20;
+    let count = (ACCUMULATORS / cols.max(1)).clamp(2, MOST).min(rows.div_ceil(LEAST_ROWS)).max(1);
+    (0..count).map(|lane| lane * rows / count..(lane + 1) * rows / count).collect()
+}
+
+/// Mean and standard deviation (dividing by n) of each column, implicit zeros included.
+fn moments(matrix: &Matrix) -> (Vec<f64>, Vec<f64>) {
+    let (rows, cols) = (matrix.rows() as f64, matrix.cols());
+    let sum_over = |term: &(dyn Fn(usize, f64, &mut [f64]) + Sync), width: usize| -> Vec<f64> {
+        let parts: Vec<Vec<f64>> = lanes(matrix.rows(), matrix.cols())
+            .into_par_iter()
+            .map(|range| {
+                let mut sums = vec![0.0; width];
+                for row in range {
+                    matrix.each_in_row(row, |column, value| term(column, value, &mut sums));
+                }
+                sums
+            })
+            .collect();
+        let mut total = vec![0.0; width];
+        for part in parts {
+            total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
+        }
+        total
+    };
+    let mut mean = sum_over(&|column, value, sums| sums[column] += value, cols);
+    mean.iter_mut().for_each(|sum| *sum /= rows);
+    // Around the mean, so that a large mean does not swallow a small deviation; absent entries are added after.
+    let squares = sum_over(
+        &|column, value, sums| {
+            sums[column] += (value - mean[column]).powi(2);
+            sums[cols + column] += 1.0;
+        },
+        2 * cols,
+    );
+    let deviation = (0..cols)
+        .map(|column| {
+            let absent = rows - squares[cols + column];
+            let deviation = ((squares[column] + absent * mean[column].powi(2)) / rows).sqrt();
+            // A constant column leaves rounding noise of its mean behind.
+            if deviation <= 1e-12 * mean[column].abs() { 0.0 } else { deviation }
+        })
+        .collect();
+    (mean, deviation)
+}
+
+/// Smallest and largest value of each column, implicit zeros included.
+fn extremes(matrix: &Matrix) -> (Vec<f64>, Vec<f64>) {
+    let cols = matrix.cols();
+    let parts: Vec<(Vec<f64>, Vec<f64>, Vec<u64>)> = lanes(matrix.rows(), matrix.cols())
+        .into_par_iter()
+        .map(|range| {
+            let (mut low, mut high) = (vec![f64::INFINITY; cols], vec![f64::NEG_INFINITY; cols]);
+            let mut count = vec![0u64; cols];
+            for row in range {
+                matrix.each_in_row(row, |column, value| {
+                    low[column] = low[column].min(value);
+                    high[column] = high[column].max(value);
+                    count[column] += 1;
+                });
+            }
+            (low, high, count)
+        })
+        .collect();
+    let (mut low, mut high) = (vec![f64::INFINITY; cols], vec![f64::NEG_INFINITY; cols]);
+    let mut count = vec![0u64; cols];
+    for (part_low, part_high, part_count) in parts {
+        for column in 0..cols {
+            low[column] = low[column].min(part_low[column]);
+            high[column] = high[column].max(part_high[column]);
+            count[column] += part_count[column];
+        }
+    }
+    for column in 0..cols {
+        if count[column] < matrix.rows() as u64 {
+            low[column] = low[column].min(0.0);
+            high[column] = high[column].max(0.0);
+        }
+    }
+    (low, high)
+}
+
+/// A matrix whose columns run from 0 to 1 within each group; a column constant in a group becomes 0 there.
+fn scale_within_groups(matrix: &Matrix, groups: &Groups) -> Result<Matrix> {
+    fn dense<V: Value>(m: &Dense<V>, cols: usize, groups: &Groups) -> Result<Dense<V>> {
+        let mut values = m.values().to_vec();
+        let mut blocks = Vec::with_capacity(groups.len());
+        let mut rest = values.as_mut_slice();
+        for range in groups.ranges() {
+            let (block, after) = rest.split_at_mut(range.len() * cols);
+            blocks.push(block);
+            rest = after;
+        }
+        blocks.into_par_iter().for_each(|block| {
+            for column in 0..cols {
+                let column_values = || block.iter().skip(column).step_by(cols).map(|value| value.wide());
+                let low = column_values().fold(f64::INFINITY, f64::min);
+                let high = column_values().fold(f64::NEG_INFINITY, f64::max);
+                for value in block.iter_mut().skip(column).step_by(cols) {
+                    *value = V::narrow(if high > low { (value.wide() - low) / (high - low) } else { 0.0 });
+                }
+            }
+        });
+        Dense::new(values, groups.rows(), cols)
+    }
+
+    fn sparse<I: Index, V: Value>(m: &Csr<I, V>, cols: usize, groups: &Groups) -> Result<Csr<I, V>> {
+        let scaled: Vec<Vec<Vec<(I, V)>>> = (0..groups.len())
+            .into_par_iter()
+            .map(|group| {
+                let range = groups.range(group);
+                // Every column seen in the group: lowest, highest, how often.
+                let mut seen: std::collections::BTreeMap<I, (f64, f64, usize)> = std::collections::BTreeMap::new();
+                for row in range.clone() {
+                    let (indices, values) = m.row(row);
+                    for (&index, value) in indices.iter().zip(values) {
+                        let entry = seen.entry(index).or_insert((f64::INFINITY, f64::NEG_INFINITY, 0));
+                        *entry = (entry.0.min(value.wide()), entry.1.max(value.wide()), entry.2 + 1);
+                    }
+                }
+                for entry in seen.values_mut() {
+                    if entry.2 < range.len() {
+                        *entry = (entry.0.min(0.0), entry.1.max(0.0), entry.2);
+                    }
+                }
+                range
+                    .map(|row| {
+                        let (indices, values) = m.row(row);
+                        let mut at = 0;
+                        let mut scaled = Vec::with_capacity(indices.len());
+                        for (&column, &(low, high, _)) in &seen {
+                            let present = at < indices.len() && indices[at] == column;
+                            let value = if present { values[at].wide() } else { 0.0 };
+                            at += usize::from(present);
+                            if high > low && value > low {
+                                scaled.push((column, V::narrow((value - low) / (high - low))));
+                            }
+                        }
+                        scaled
+                    })
+                    .collect()
+            })
+            .collect();
+        let mut starts = vec![0u64];
+        let (mut indices, mut values) = (Vec::new(), Vec::new());
+        for row in scaled.into_iter().flatten() {
+            for (index, value) in row {
+                indices.push(index);
+                values.push(value);
+            }
+            starts.push(indices.len() as u64);
+        }
+        Csr::new(starts, indices, values, cols)
+    }
+
+    let cols = matrix.cols();
+    Ok(match matrix {
+        Matrix::DenseF32(m) => Matrix::DenseF32(dense(m, cols, groups)?),
+        Matrix::DenseF64(m) => Matrix::DenseF64(dense(m, cols, groups)?),
+        Matrix::Csr16F32(m) => Matrix::Csr16F32(sparse(m, cols, groups)?),
+        Matrix::Csr32F32(m) => Matrix::Csr32F32(sparse(m, cols, groups)?),
+        Matrix::Csr16F64(m) => Matrix::Csr16F64(sparse(m, cols, groups)?),
+        Matrix::Csr32F64(m) => Matrix::Csr32F64(sparse(m, cols, groups)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Names, Targets};
+    use super::*;
+
+    fn data(dense: bool) -> Dataset {
+        let rows: Vec<Vec<(usize, f64)>> = vec![
+            vec![(0, 1.0), (2, -4.0)],
+            vec![(0, 3.0), (1, 2.0), (3, 7.0)],
+            vec![(0, 5.0), (3, 7.0)],
+            vec![(0, 2.0), (2, 1.0), (3, 7.0)],
+        ];
+        let matrix = if dense {
+            let mut values = vec![0.0; 20];
+            for (row, entries) in rows.iter().enumerate() {
+                entries.iter().for_each(|&(column, value)| values[row * 5 + column] = value);
+            }
+            Matrix::DenseF64(Dense::new(values, 4, 5).expect("valid"))
+        } else {
+            Matrix::from_rows(&rows, 5).expect("valid")
+        };
+        let names: Names = ["a", "b"].into_iter().collect();
+        Dataset::new(matrix, Targets::Absent)
+            .and_then(|data| data.with_groups(Groups::new(vec![0, 2, 4], names)?))
+            .expect("valid")
+    }
+
+    fn scaled_row(design: &Design, row: usize) -> Vec<f64> {
+        let mut values = vec![0.0; design.cols()];
+        design.fill_scaled_row(row, &mut values);
+        values
+    }
+
+    fn scaled(kind: Scale, dense: bool) -> Vec<Vec<f64>> {
+        let data = data(dense);
+        let design = Scaling::fit(kind, &data).and_then(|s| s.apply(data.matrix(), data.groups())).expect("scales");
+        (0..4).map(|row| scaled_row(&design, row)).collect()
+    }
+
+    #[test]
+    fn sparse_and_dense_data_scale_alike() {
+        for kind in [Scale::None, Scale::Standard, Scale::MinMax, Scale::MaxAbs, Scale::UnitRows, Scale::MinMaxPerQuery]
+        {
+            assert_eq!(scaled(kind, false), scaled(kind, true), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn each_scaling_does_what_it_says() {
+        let standard = scaled(Scale::Standard, false);
+        for column in 0..4 {
+            let mean: f64 = standard.iter().map(|row| row[column]).sum::<f64>() / 4.0;
+            let variance: f64 = standard.iter().map(|row| row[column].powi(2)).sum::<f64>() / 4.0;
+            assert!(mean.abs() < 1e-12 && (variance - 1.0).abs() < 1e-12);
+        }
+        assert!(standard.iter().all(|row| row[4] == 0.0), "a constant column carries nothing");
+        for row in scaled(Scale::UnitRows, false) {
+            assert!((row.iter().map(|v| v * v).sum::<f64>() - 1.0).abs() < 1e-12);
+        }
+        let within = scaled(Scale::MinMaxPerQuery, false);
+        assert_eq!(within[0], vec![0.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(within[1], vec![1.0, 1.0, 1.0, 1.0, 0.0]);
+        assert_eq!(within[2], vec![1.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(within[3], vec![0.0, 0.0, 1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn folded_products_equal_products_with_scaled_rows() {
+        for kind in [Scale::None, Scale::Standard, Scale::MinMax, Scale::MaxAbs, Scale::UnitRows] {
+            let data = data(false);
+            let design = Scaling::fit(kind, &data).and_then(|s| s.apply(data.matrix(), None)).expect("scales");
+            let w = [0.3, -1.0, 2.0, 0.7, 5.0];
+            let scores = design.all_scores(&w);
+            let mut coefficients = [0.5, -1.0, 2.0, 0.25];
+            let mut sum = vec![0.0; 5];
+            let total = design.accumulate(0..4, &mut coefficients, &mut sum);
+            design.unfold(&mut sum, total);
+            let mut expected = vec![0.0; 5];
+            for (row, coefficient) in [0.5, -1.0, 2.0, 0.25].into_iter().enumerate() {
+                let values = scaled_row(&design, row);
+                let score: f64 = values.iter().zip(&w).map(|(x, w)| x * w).sum();
+                assert!((score - scores[row]).abs() < 1e-12);
+                expected.iter_mut().zip(values).for_each(|(e, x)| *e += coefficient * x);
+            }
+            for (a, b) in sum.iter().zip(&expected) {
+                assert!((a - b).abs() < 1e-12, "{kind:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Scalar margin losses: a function of the violation `v = margin − score`, its derivative and its conjugate.
+//!
+//! | loss | value | derivative | dual cost at α for weight C |
+//! |---|---|---|---|
+//! | hinge | max(0, v) | 1 where v > 0 | 0 ≤ α ≤ C |
+//! | squared hinge | max(0, v)² | 2·max(0, v) | α ≥ 0, costs α²/(4C) |
+
+use serde::{Deserialize, Serialize};
+
+/// What a violated margin costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// max(0, v)
+    Hinge,
+    /// max(0, v)²
+    SquaredHinge,
+}
+
+impl Loss {
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Loss::Hinge => "hinge",
+            Loss::SquaredHinge => "squared-hinge",
+        }
+    }
+
+    /// The loss of a violation.
+    #[inline]
+    pub fn value(self, violation: f64) -> f64 {
+        let positive = violation.max(0.0);
+        match self {
+            Loss::Hinge => positive,
+            Loss::SquaredHinge => positive * positive,
+        }
+    }
+
+    /// A subgradient with respect to the violation.
+    #[inline]
+    pub fn derivative(self, violation: f64) -> f64 {
+        match self {
+            Loss::Hinge => f64::from(u8::from(violation > 0.0)),
+            Loss::SquaredHinge => 2.0 * violation.max(0.0),
+        }
+    }
+
+    /// The second derivative where there is one.
+    #[inline]
+    pub fn curvature(self, violation: f64) -> f64 {
+        match self {
+            Loss::Hinge => 0.0,
+            Loss::SquaredHinge => 2.0 * f64::from(u8::from(violation > 0.0)),
+        }
+    }
+
+    /// Whether the derivative is continuous, as Newton's method needs.
+    pub fn is_smooth(self) -> bool {
+        self == Loss::SquaredHinge
+    }
+
+    /// The largest value a dual variable may take where the loss has weight `cost`.
+    #[inline]
+    pub fn dual_limit(self, cost: f64) -> f64 {
+        match self {
+            Loss::Hinge => cost,
+            Loss::SquaredHinge => f64::INFINITY,
+        }
+    }
+
+    /// `cost · conjugate(alpha / cost)`: what a feasible dual variable costs.
+    #[inline]
+    pub fn dual_cost(self, alpha: f64, cost: f64) -> f64 {
+        match self {
+            Loss::Hinge => 0.0,
+            Loss::SquaredHinge if alpha == 0.0 => 0.0,
+            Loss::SquaredHinge => alpha * alpha / (4.0 * cost),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derivatives_are_slopes_and_conjugates_are_tight() {
+        for loss in [Loss::Hinge, Loss::SquaredHinge] {
+            for violation in [-1.5, -0.2, 0.3, 2.0] {
+                let slope = (loss.value(violation + 1e-6) - loss.value(violation - 1e-6)) / 2e-6;
+                assert!((slope - loss.derivative(violation)).abs() < 1e-6);
+                // Fenchel: C·loss(v) = α·v − dual cost at α = C·loss'(v), and no other α does better.
+                let cost = 0.7;
+                let alpha = cost * loss.derivative(violation);
+                let dual = |alpha: f64| alpha * violation - loss.dual_cost(alpha, cost);
+                assert!((cost * loss.value(violation) - dual(alpha)).abs() < 1e-12);
+                for step in 0..50 {
+                    let other = (0.05 * f64::from(step)).min(loss.dual_limit(cost));
+                    assert!(dual(other) <= cost * loss.value(violation) + 1e-12);
+                }
+            }
+        }
+    }
+}

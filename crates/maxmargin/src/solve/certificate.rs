@@ -1,0 +1,194 @@
+//! Primal and dual values of tasks with one constraint a block, recomputed from scratch: what solvers stop by, what a
+//! model file records and what `verify` checks again.
+//!
+//! ```text
+//! primal  P(w, b) = ½‖w‖² [+ ½b²] + Σ_i cost_i · loss(m_i − a_i s_i − t_i b),  s = Xw
+//! dual    D(α)    = Σ_i (α_i m_i − cost_i · loss*(α_i / cost_i)) − ½‖Σ_i α_i a_i x_i‖² [− ½(Σ α_i t_i)²]
+//! ```
+//! with the bracketed terms where the threshold b is penalised. Where b is free, α is feasible only if Σ α_i t_i = 0:
+//! [`balance`] shrinks the heavier side until that holds, which keeps every other constraint, so that D of the balanced
+//! point is a valid bound whatever point it started from.
+
+use crate::data::Design;
+use crate::loss::Loss;
+use crate::task::{Independent, Intercept};
+use rayon::prelude::*;
+
+/// Blocks summed together; fixed, so that threads do not change a bit.
+const CHUNK: usize = 4096;
+
+/// Sums a function of the block number in a fixed order.
+fn sum_blocks<const N: usize>(blocks: usize, term: impl Fn(usize) -> [f64; N] + Sync) -> [f64; N] {
+    let parts: Vec<[f64; N]> = (0..blocks.div_ceil(CHUNK))
+        .into_par_iter()
+        .map(|chunk| {
+            let mut sums = [0.0; N];
+            for block in chunk * CHUNK..((chunk + 1) * CHUNK).min(blocks) {
+                let terms = term(block);
+                sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+            }
+            sums
+        })
+        .collect();
+    let mut total = [0.0; N];
+    for part in parts {
+        total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
+    }
+    total
+}
+
+fn half_square(w: &[f64]) -> f64 {
+    0.5 * w.iter().map(|w| w * w).sum::<f64>()
+}
+
+/// The primal value where the scores are known.
+pub(crate) fn primal_of_scores<T: Independent>(
+    task: &T,
+    w: &[f64],
+    scores: &[f64],
+    threshold: f64,
+    intercept: Intercept,
+) -> f64 {
+    let loss = task.loss();
+    let [sum] = sum_blocks(task.blocks(), |block| {
+        let c = task.constraint(block);
+        [c.cost * loss.value(c.margin - c.coefficient * scores[c.row] - c.threshold * threshold)]
+    });
+    let penalty = if intercept == Intercept::Penalised { 0.5 * threshold * threshold } else { 0.0 };
+    half_square(w) + penalty + sum
+}
+
+/// The primal value.
+pub(crate) fn primal_value<T: Independent>(
+    task: &T,
+    design: &Design,
+    w: &[f64],
+    threshold: f64,
+    intercept: Intercept,
+) -> f64 {
+    primal_of_scores(task, w, &design.all_scores(w), threshold, intercept)
+}
+
+/// Makes Σ α_i t_i = 0 by shrinking the dual variables of the heavier side.
+pub(crate) fn balance<T: Independent>(task: &T, alpha: &mut [f64]) {
+    let [above, below] = sum_blocks(task.blocks(), |block| {
+        let pull = alpha[block] * task.constraint(block).threshold;
+        [pull.max(0.0), (-pull).max(0.0)]
+    });
+    if above == below {
+        return;
+    }
+    let (shrink_above, shrink_below) = if above > below { (below / above, 1.0) } else { (1.0, above / below) };
+    alpha.par_iter_mut().enumerate().for_each(|(block, alpha)| {
+        let t = task.constraint(block).threshold;
+        if t > 0.0 {
+            *alpha *= shrink_above;
+        } else if t < 0.0 {
+            *alpha *= shrink_below;
+        }
+    });
+}
+
+/// The dual value of a point. Values outside their box are brought back to it; where the threshold is free the point
+/// must have been [`balance`]d, and what imbalance rounding left is judged by the caller.
+pub(crate) fn dual_value<T: Independent>(task: &T, design: &Design, alpha: &[f64], intercept: Intercept) -> f64 {
+    let loss = task.loss();
+    let boxed = |block: usize, cost: f64| alpha[block].clamp(0.0, loss.dual_limit(cost));
+    let mut coefficients = vec![0.0; design.rows()];
+    for block in 0..task.blocks() {
+        let c = task.constraint(block);
+        coefficients[c.row] += c.coefficient * boxed(block, c.cost);
+    }
+    let w = design.weighted_sum(&mut coefficients);
+    let [gain, pull] = sum_blocks(task.blocks(), |block| {
+        let c = task.constraint(block);
+        let alpha = boxed(block, c.cost);
+        [alpha * c.margin - loss.dual_cost(alpha, c.cost), alpha * c.threshold]
+    });
+    let penalty = if intercept == Intercept::Penalised { 0.5 * pull * pull } else { 0.0 };
+    gain - half_square(&w) - penalty
+}
+
+/// How far a point is from Σ α_i t_i = 0, relative to Σ |α_i t_i|.
+pub(crate) fn imbalance<T: Independent>(task: &T, alpha: &[f64]) -> f64 {
+    let [net, total] = sum_blocks(task.blocks(), |block| {
+        let pull = alpha[block] * task.constraint(block).threshold;
+        [pull, pull.abs()]
+    });
+    if total > 0.0 { net.abs() / total } else { 0.0 }
+}
+
+/// The threshold that minimises the loss for given scores, the nearest to `near` where there are several.
+pub(crate) fn best_threshold<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
+    match task.loss() {
+        Loss::Hinge => best_for_hinge(task, scores, near),
+        Loss::SquaredHinge => best_for_squared_hinge(task, scores, near),
+    }
+}
+
+/// The loss is piecewise linear in b: walk up its sorted kinks until the slope turns from negative to positive.
+fn best_for_hinge<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
+    let mut kinks: Vec<(f64, f64)> = (0..task.blocks())
+        .into_par_iter()
+        .filter_map(|block| {
+            let c = task.constraint(block);
+            let weight = c.cost * c.threshold.abs();
+            (weight > 0.0).then(|| ((c.margin - c.coefficient * scores[c.row]) / c.threshold, weight))
+        })
+        .collect();
+    kinks.par_sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let [mut slope] = sum_blocks(task.blocks(), |block| {
+        let c = task.constraint(block);
+        [-(c.cost * c.threshold).max(0.0)]
+    });
+    let rounding = 1e-12 * slope.abs();
+    for (at, &(kink, weight)) in kinks.iter().enumerate() {
+        slope += weight;
+        if slope.abs() <= rounding {
+            let end = kinks.get(at + 1).map_or(kink, |next| next.0);
+            return near.clamp(kink, end);
+        }
+        if slope > 0.0 {
+            return kink;
+        }
+    }
+    near
+}
+
+/// The loss is smooth and convex in b: Newton steps within a shrinking bracket.
+fn best_for_squared_hinge<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
+    let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+    let mut b = near;
+    for _ in 0..200 {
+        let [slope, curvature] = sum_blocks(task.blocks(), |block| {
+            let c = task.constraint(block);
+            let violation = c.margin - c.coefficient * scores[c.row] - c.threshold * b;
+            if violation > 0.0 {
+                [-2.0 * c.cost * c.threshold * violation, 2.0 * c.cost * c.threshold * c.threshold]
+            } else {
+                [0.0, 0.0]
+            }
+        });
+        if slope == 0.0 {
+            return b;
+        }
+        if slope > 0.0 {
+            high = b
+        } else {
+            low = b
+        }
+        let newton = b - slope / curvature;
+        let next = if newton > low && newton < high {
+            newton
+        } else if low.is_finite() && high.is_finite() {
+            0.5 * (low + high)
+        } else {
+            newton
+        };
+        if next == b || !next.is_finite() {
+            return b;
+        }
+        b = next;
+    }
+    b
+}

@@ -1,0 +1,379 @@
+//! [`LinearRisk`]: an objective over the scores of a linear function, seen from its weights.
+//!
+//! It owns the loop over the data: scores of a part, the task's slopes, and Xᵀ·slope while the rows are still in cache,
+//! so that a value and gradient read the matrix once. Parts are gathered into lanes that depend on the data alone and are
+//! reduced in order, so that threads never change a bit. A part too long for a lane is handled on its own, its rows cut
+//! into chunks for the two products.
+
+use super::{CurvedRisk, Risk};
+use crate::data::{Design, Folded, lanes};
+use crate::run::Cancel;
+use crate::task::{Curvature, Objective};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// A part with more rows than this is worth several threads of its own.
+const LONG_PART: usize = 32 * 1024;
+
+/// The exact Hessian is formed up to this many coordinates: its n·d² product then costs less than the many products
+/// of conjugate gradients on the nearly collinear features that few-feature data have.
+const EXACT_HESSIAN_DIM: usize = 600;
+
+/// And only while a part's dense tile stays below this many numbers.
+const TILE: usize = 64 << 20;
+
+/// See the top of the file.
+pub struct LinearRisk<'a, T: Objective> {
+    task: &'a T,
+    design: &'a Design,
+    penalise_thresholds: bool,
+    cancel: &'a Cancel,
+    lanes: Vec<Lane<T::Memo>>,
+    point: Vec<f64>,
+    /// Scores of the rows in part order.
+    scores: Vec<f64>,
+    direction: Vec<f64>,
+    direction_scores: Vec<f64>,
+}
+
+/// Neighbouring parts that one thread handles, or one long part.
+struct Lane<M> {
+    parts: Range<usize>,
+    /// Where the lane's rows stand in the scores.
+    slots: Range<usize>,
+    memos: Vec<M>,
+}
+
+/// What a lane's work gives.
+struct Sums {
+    value: f64,
+    /// Over stored rows, before unfolding; the thresholds behind.
+    gradient: Vec<f64>,
+    total: f64,
+}
+
+impl<'a, T: Objective> LinearRisk<'a, T> {
+    /// A risk over all parts of the task.
+    pub fn new(task: &'a T, design: &'a Design, penalise_thresholds: bool, cancel: &'a Cancel) -> LinearRisk<'a, T> {
+        let dim = design.cols() + task.thresholds();
+        let rows: usize = (0..task.parts()).map(|part| task.rows(part).len()).sum();
+        let lane_rows = rows.div_ceil(lanes(rows, dim).len()).max(1);
+        let mut made: Vec<Lane<T::Memo>> = Vec::new();
+        let (mut first, mut slot, mut start_slot) = (0, 0, 0);
+        let close = |made: &mut Vec<Lane<T::Memo>>, parts: Range<usize>, slots: Range<usize>| {
+            if !parts.is_empty() {
+                let memos = parts.clone().map(|_| T::Memo::default()).collect();
+                made.push(Lane { parts, slots, memos });
+            }
+        };
+        for part in 0..task.parts() {
+            let length = task.rows(part).len();
+            let long = length > LONG_PART;
+            if long || slot + length - start_slot > lane_rows {
+                close(&mut made, first..part, start_slot..slot);
+                (first, start_slot) = (part, slot);
+            }
+            slot += length;
+            if long {
+                close(&mut made, part..part + 1, start_slot..slot);
+                (first, start_slot) = (part + 1, slot);
+            }
+        }
+        close(&mut made, first..task.parts(), start_slot..slot);
+        LinearRisk {
+            task,
+            design,
+            penalise_thresholds,
+            cancel,
+            lanes: made,
+            point: vec![0.0; dim],
+            scores: vec![0.0; slot],
+            direction: Vec::new(),
+            direction_scores: Vec::new(),
+        }
+    }
+
+    fn features(&self) -> usize {
+        self.design.cols()
+    }
+
+    fn half_square(&self, w: &[f64]) -> f64 {
+        0.5 * w[..self.penalised()].iter().map(|w| w * w).sum::<f64>()
+    }
+
+    /// Runs `work` on every lane with its part of two vectors over the rows: long lanes one after the other, since they
+    /// fork inside, the others in parallel. Results come in lane order.
+    fn each_lane<R: Send>(
+        lanes: &mut [Lane<T::Memo>],
+        numbers: &mut [f64],
+        work: impl Fn(&mut Lane<T::Memo>, &mut [f64]) -> R + Sync,
+    ) -> Vec<R>
+    where
+        T: 'a,
+    {
+        let mut jobs = Vec::with_capacity(lanes.len());
+        let mut rest = numbers;
+        for lane in lanes {
+            let (own, after) = rest.split_at_mut(lane.slots.len());
+            jobs.push((lane, own));
+            rest = after;
+        }
+        jobs.into_par_iter().map(|(lane, own)| work(lane, own)).collect()
+    }
+
+    /// Σ over parts in a lane of Xᵀ·slope, where `slope` holds the slopes of the lane's rows.
+    fn accumulate(&self, rows: Range<usize>, slope: &mut [f64], sum: &mut [f64]) -> f64 {
+        let features = self.features();
+        if rows.len() <= LONG_PART {
+            return self.design.accumulate(rows, slope, &mut sum[..features]);
+        }
+        let cuts = lanes(rows.len(), features);
+        let mut jobs = Vec::with_capacity(cuts.len());
+        let mut rest = slope;
+        for cut in cuts {
+            let (own, after) = rest.split_at_mut(cut.len());
+            jobs.push((rows.start + cut.start..rows.start + cut.end, own));
+            rest = after;
+        }
+        let parts: Vec<(Vec<f64>, f64)> = jobs
+            .into_par_iter()
+            .map(|(rows, slope)| {
+                let mut sum = vec![0.0; features];
+                let total = self.design.accumulate(rows, slope, &mut sum);
+                (sum, total)
+            })
+            .collect();
+        let mut total = 0.0;
+        for (part, part_total) in parts {
+            sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+            total += part_total;
+        }
+        total
+    }
+
+    fn part_scores(&self, rows: Range<usize>, folded: &Folded, out: &mut [f64]) {
+        const CHUNK: usize = 4096;
+        if rows.len() <= LONG_PART {
+            self.design.scores(rows, folded, out);
+        } else {
+            out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
+                let start = rows.start + chunk * CHUNK;
+                self.design.scores(start..start + out.len(), folded, out);
+            });
+        }
+    }
+
+    /// Adds up the lanes and turns the sum over stored rows into a gradient by the weights.
+    fn reduce(&self, sums: Vec<Sums>, gradient: &mut [f64]) -> f64 {
+        gradient.fill(0.0);
+        let (mut value, mut total) = (0.0, 0.0);
+        for part in sums {
+            gradient.iter_mut().zip(part.gradient).for_each(|(sum, part)| *sum += part);
+            value += part.value;
+            total += part.total;
+        }
+        self.design.unfold(&mut gradient[..self.design.cols()], total);
+        value
+    }
+}
+
+impl<T: Objective> Risk for LinearRisk<'_, T> {
+    fn dim(&self) -> usize {
+        self.point.len()
+    }
+
+    fn penalised(&self) -> usize {
+        if self.penalise_thresholds { self.dim() } else { self.features() }
+    }
+
+    fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> f64 {
+        let features = self.features();
+        self.point.copy_from_slice(w);
+        let folded = self.design.fold(&w[..features]);
+        let mut lanes = std::mem::take(&mut self.lanes);
+        let mut scores = std::mem::take(&mut self.scores);
+        let this = &*self;
+        let sums = Self::each_lane(&mut lanes, &mut scores, |lane, scores| {
+            let mut sums = Sums { value: 0.0, gradient: vec![0.0; w.len()], total: 0.0 };
+            let mut slope = Vec::new();
+            let mut at = 0;
+            for (part, memo) in lane.parts.clone().zip(&mut lane.memos) {
+                if this.cancel.is_raised() {
+                    break;
+                }
+                let rows = this.task.rows(part);
+                let scores = &mut scores[at..at + rows.len()];
+                at += rows.len();
+                this.part_scores(rows.clone(), &folded, scores);
+                slope.clear();
+                slope.resize(rows.len(), 0.0);
+                let (by_feature, by_threshold) = sums.gradient.split_at_mut(features);
+                sums.value += this.task.evaluate(part, scores, &w[features..], &mut slope, by_threshold, memo);
+                sums.total += this.accumulate(rows, &mut slope, by_feature);
+            }
+            sums
+        });
+        let value = self.reduce(sums, gradient);
+        self.lanes = lanes;
+        self.scores = scores;
+        let penalised = self.penalised();
+        gradient[..penalised].iter_mut().zip(w).for_each(|(gradient, w)| *gradient += w);
+        value + self.half_square(w)
+    }
+
+    fn line(&mut self, direction: &[f64]) {
+        self.direction = direction.to_vec();
+        let folded = self.design.fold(&direction[..self.features()]);
+        let mut lanes = std::mem::take(&mut self.lanes);
+        let mut scores = std::mem::take(&mut self.direction_scores);
+        scores.resize(self.scores.len(), 0.0);
+        let this = &*self;
+        Self::each_lane(&mut lanes, &mut scores, |lane, scores| {
+            let mut at = 0;
+            for part in lane.parts.clone() {
+                let rows = this.task.rows(part);
+                let length = rows.len();
+                this.part_scores(rows, &folded, &mut scores[at..at + length]);
+                at += length;
+            }
+        });
+        self.lanes = lanes;
+        self.direction_scores = scores;
+    }
+
+    fn along(&mut self, step: f64) -> (f64, f64) {
+        let features = self.features();
+        let thresholds: Vec<f64> =
+            self.point[features..].iter().zip(&self.direction[features..]).map(|(t, d)| t + step * d).collect();
+        let mut lanes = std::mem::take(&mut self.lanes);
+        let mut slopes = vec![0.0; self.scores.len()];
+        let this = &*self;
+        let sums = Self::each_lane(&mut lanes, &mut slopes, |lane, slopes| {
+            let mut by_threshold = vec![0.0; thresholds.len()];
+            let (mut value, mut slope, mut at) = (0.0, 0.0, 0);
+            for part in lane.parts.clone() {
+                if this.cancel.is_raised() {
+                    break;
+                }
+                let length = this.task.rows(part).len();
+                let here = lane.slots.start + at..lane.slots.start + at + length;
+                let directions = &this.direction_scores[here.clone()];
+                let scores: Vec<f64> =
+                    this.scores[here].iter().zip(directions).map(|(score, d)| score + step * d).collect();
+                let slopes = &mut slopes[at..at + length];
+                at += length;
+                // The memo of the point itself must survive the line.
+                let mut memo = T::Memo::default();
+                value += this.task.evaluate(part, &scores, &thresholds, slopes, &mut by_threshold, &mut memo);
+                slope += slopes.iter().zip(directions).map(|(s, d)| s * d).sum::<f64>();
+            }
+            slope += by_threshold.iter().zip(&this.direction[features..]).map(|(s, d)| s * d).sum::<f64>();
+            (value, slope)
+        });
+        self.lanes = lanes;
+        let (mut value, mut slope) = (0.0, 0.0);
+        for (lane_value, lane_slope) in sums {
+            value += lane_value;
+            slope += lane_slope;
+        }
+        for (w, d) in self.point.iter().zip(&self.direction).take(self.penalised()) {
+            let moved = w + step * d;
+            value += 0.5 * moved * moved;
+            slope += moved * d;
+        }
+        (value, slope)
+    }
+}
+
+impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
+    fn has_exact_hessian(&self) -> bool {
+        let longest = (0..self.task.parts()).map(|part| self.task.rows(part).len()).max().unwrap_or(0);
+        self.dim() <= EXACT_HESSIAN_DIM && longest * self.dim() <= TILE
+    }
+
+    fn hessian(&mut self) -> Vec<f64> {
+        let (dim, features) = (self.dim(), self.features());
+        let lanes = std::mem::take(&mut self.lanes);
+        let this = &*self;
+        // The threshold columns of the tile: no score moves, one threshold does.
+        let mut threshold_directions = vec![0.0; (dim - features) * dim];
+        for threshold in 0..dim - features {
+            threshold_directions[threshold * dim + features + threshold] = 1.0;
+        }
+        let parts: Vec<Vec<f64>> = lanes
+            .par_iter()
+            .map(|lane| {
+                let mut hessian = vec![0.0; dim * dim];
+                let (mut tile, mut out) = (Vec::new(), Vec::new());
+                for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+                    if this.cancel.is_raised() {
+                        break;
+                    }
+                    let rows = this.task.rows(part);
+                    let length = rows.len();
+                    tile.clear();
+                    tile.resize(length * dim, 0.0);
+                    for (row, values) in rows.zip(tile.chunks_exact_mut(dim)) {
+                        this.design.fill_scaled_row(row, &mut values[..features]);
+                    }
+                    out.clear();
+                    out.resize(length * dim, 0.0);
+                    let (_, threshold_out) = hessian.split_at_mut(features * dim);
+                    this.task.curvature(part, memo, dim, &tile, &threshold_directions, &mut out, threshold_out);
+                    matmul(
+                        MatMut::from_row_major_slice_mut(&mut hessian[..features * dim], features, dim),
+                        Accum::Add,
+                        MatRef::from_row_major_slice(&tile, length, dim).subcols(0, features).transpose(),
+                        MatRef::from_row_major_slice(&out, length, dim),
+                        1.0,
+                        Par::Seq,
+                    );
+                }
+                hessian
+            })
+            .collect();
+        self.lanes = lanes;
+        let mut hessian = vec![0.0; dim * dim];
+        for part in parts {
+            hessian.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+        }
+        for coordinate in 0..self.penalised() {
+            hessian[coordinate * dim + coordinate] += 1.0;
+        }
+        hessian
+    }
+
+    fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]) {
+        let features = self.features();
+        let folded = self.design.fold(&direction[..features]);
+        let mut lanes = std::mem::take(&mut self.lanes);
+        let mut slots = vec![0.0; self.scores.len()];
+        let this = &*self;
+        let sums = Self::each_lane(&mut lanes, &mut slots, |lane, slots| {
+            let mut sums = Sums { value: 0.0, gradient: vec![0.0; direction.len()], total: 0.0 };
+            let mut curved = Vec::new();
+            let mut at = 0;
+            for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+                if this.cancel.is_raised() {
+                    break;
+                }
+                let rows = this.task.rows(part);
+                let moved = &mut slots[at..at + rows.len()];
+                at += rows.len();
+                this.part_scores(rows.clone(), &folded, moved);
+                curved.clear();
+                curved.resize(rows.len(), 0.0);
+                let (by_feature, by_threshold) = sums.gradient.split_at_mut(features);
+                this.task.curvature(part, memo, 1, moved, &direction[features..], &mut curved, by_threshold);
+                sums.total += this.accumulate(rows, &mut curved, by_feature);
+            }
+            sums
+        });
+        self.reduce(sums, out);
+        self.lanes = lanes;
+        let penalised = self.penalised();
+        out[..penalised].iter_mut().zip(direction).for_each(|(out, d)| *out += d);
+    }
+}

@@ -1,0 +1,150 @@
+//! Solvers: how a task is learned. A solver never sees labels.
+
+mod certificate;
+mod dual_coordinate_descent;
+mod linear_risk;
+mod newton;
+
+pub(crate) use certificate::{dual_value, primal_value};
+pub use dual_coordinate_descent::DualCoordinateDescent;
+pub use linear_risk::LinearRisk;
+pub use newton::Newton;
+
+use std::time::Instant;
+
+/// What a batch solver sees: a regularised sum it can evaluate, and move along lines of.
+///
+/// `f(w) = ½ Σ_{penalised j} w_j² + loss(w)`, where the first [`Risk::penalised`] coordinates are penalised and the
+/// rest are free.
+pub trait Risk {
+    /// Number of coordinates.
+    fn dim(&self) -> usize;
+    /// How many of them, from the first, are penalised.
+    fn penalised(&self) -> usize;
+    /// The value at `w`, its gradient written to `gradient`.
+    fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> f64;
+    /// Prepares a line from the point of the last evaluation along `direction`.
+    fn line(&mut self, direction: &[f64]);
+    /// Value and slope at a step along the prepared line.
+    fn along(&mut self, step: f64) -> (f64, f64);
+}
+
+/// A risk with second derivatives, at the point of the last evaluation.
+pub trait CurvedRisk: Risk {
+    /// Whether the whole Hessian is cheap enough to form.
+    fn has_exact_hessian(&self) -> bool;
+    /// The Hessian, row by row.
+    fn hessian(&mut self) -> Vec<f64>;
+    /// The Hessian times a direction.
+    fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]);
+}
+
+/// Why a solver stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The relative gap is within the tolerance.
+    Converged,
+    /// The allowed passes are used up.
+    PassLimit,
+    /// No step improves the objective any more, at the limit of double precision.
+    Stalled,
+    /// The user or the observer asked.
+    Cancelled,
+}
+
+/// One row of a solver's history.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TracePoint {
+    /// Passes so far.
+    pub pass: u64,
+    /// Primal value of the best point so far.
+    pub objective: f64,
+    /// Best lower bound so far.
+    pub lower_bound: Option<f64>,
+    /// Seconds since the start.
+    pub seconds: f64,
+}
+
+/// What proves the lower bound.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Witness {
+    /// The weights suffice: the loss is smooth, and `½‖gradient‖²` bounds the distance to the optimum.
+    Weights,
+    /// A feasible dual point, one variable a block.
+    Dual(Vec<f64>),
+}
+
+/// What a solver returns.
+#[derive(Clone, Debug)]
+pub struct Solution {
+    /// One weight a feature.
+    pub weights: Vec<f64>,
+    /// The free scalars.
+    pub thresholds: Vec<f64>,
+    /// The primal value at these weights.
+    pub objective: f64,
+    /// A proven lower bound on the optimum.
+    pub lower_bound: Option<f64>,
+    /// What proves it.
+    pub witness: Witness,
+    /// Passes made.
+    pub passes: u64,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// How it went.
+    pub trace: Vec<TracePoint>,
+}
+
+impl Solution {
+    /// The relative gap.
+    pub fn gap(&self) -> Option<f64> {
+        self.lower_bound.map(|bound| relative_gap(self.objective, bound))
+    }
+}
+
+/// `(primal − lower bound) / primal`, never negative; 0 where both are 0.
+pub fn relative_gap(primal: f64, lower_bound: f64) -> f64 {
+    let difference = primal - lower_bound;
+    if difference <= 0.0 {
+        0.0
+    } else if primal > 0.0 {
+        difference / primal
+    } else {
+        f64::INFINITY
+    }
+}
+
+/// Keeps the best bound and the history, and tells the observer.
+pub(crate) struct Progress<'a> {
+    observer: &'a mut dyn crate::run::Observer,
+    cancel: &'a crate::run::Cancel,
+    start: Instant,
+    pub(crate) lower_bound: Option<f64>,
+    pub(crate) trace: Vec<TracePoint>,
+}
+
+impl<'a> Progress<'a> {
+    pub(crate) fn new(observer: &'a mut dyn crate::run::Observer, cancel: &'a crate::run::Cancel) -> Progress<'a> {
+        Progress { observer, cancel, start: Instant::now(), lower_bound: None, trace: Vec::new() }
+    }
+
+    pub(crate) fn cancelled(&self) -> bool {
+        self.cancel.is_raised()
+    }
+
+    /// Raises the bound where the new one is better. Returns the best.
+    pub(crate) fn bound(&mut self, bound: Option<f64>) -> Option<f64> {
+        if let Some(bound) = bound.filter(|bound| bound.is_finite()) {
+            self.lower_bound = Some(self.lower_bound.map_or(bound, |best| best.max(bound)));
+        }
+        self.lower_bound
+    }
+
+    /// Records a pass; true where the observer wants an end.
+    pub(crate) fn report(&mut self, pass: u64, objective: f64, weights: &[f64], thresholds: &[f64]) -> bool {
+        let lower_bound = self.lower_bound;
+        self.trace.push(TracePoint { pass, objective, lower_bound, seconds: self.start.elapsed().as_secs_f64() });
+        let event = crate::run::Event::Pass { pass, objective, lower_bound, weights, thresholds, held_out: None };
+        self.observer.report(&event).is_break()
+    }
+}

@@ -1,0 +1,344 @@
+//! Binary classification.
+//!
+//! ```text
+//! min  ½‖w‖² + Σ_i C_i · loss(1 − y_i (w·x_i + b)),   y_i ∈ {−1, +1}
+//! ```
+//! C_i is C times the row's weight times its class weight. b is absent, free, or penalised like any other weight (then
+//! it is a constant feature of value 1). One block a row; parts are runs of rows, since rows do not interact.
+//!
+//! Reference: Cortes & Vapnik, Support-vector networks, Machine Learning 20 (1995).
+
+use super::{Constraint, Curvature, Independent, Objective};
+use crate::data::{Dataset, Targets};
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Rows in one part.
+const PART: usize = 1024;
+
+/// How much the rows of each class count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClassWeight {
+    /// Alike.
+    #[default]
+    Equal,
+    /// Inversely to how common the class is: rows / (classes · rows of the class).
+    Balanced,
+    /// By label; labels not named count 1.
+    ByLabel(BTreeMap<String, f64>),
+}
+
+/// The two classes of a binary task: labels in sorted order (numbers by value), the second one positive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Classes {
+    /// The label of a negative score.
+    pub negative: String,
+    /// The label of a positive score.
+    pub positive: String,
+}
+
+impl Classes {
+    /// Finds the two classes in the targets. `positive` names the positive one where the order shall not decide.
+    pub fn find(targets: &Targets, positive: Option<&str>) -> Result<Classes> {
+        let mut labels: Vec<String> = match targets {
+            Targets::Labels { names, codes } => {
+                let mut used = vec![false; names.len()];
+                codes.iter().for_each(|&code| used[code as usize] = true);
+                (0..names.len()).filter(|&code| used[code]).map(|code| names.get(code).into_owned()).collect()
+            }
+            Targets::Sets { .. } => return Err(crate::data::several_labels()),
+            _ => distinct(targets.real()?).into_iter().map(number_label).collect(),
+        };
+        if labels.len() == 1 {
+            return Err(Error::new(Code::SingleClass, format!("every row has the same class, `{}`", labels[0]))
+                .help("a classifier needs rows of two classes; check the target column, or whether the file was cut"));
+        }
+        if labels.len() > 2 {
+            let many = if labels.len() > MANY_CLASSES { "more than ".to_string() } else { String::new() };
+            let shown = labels.iter().take(5).map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
+            return Err(Error::new(
+                Code::TooManyClasses,
+                format!(
+                    "{many}{} classes ({shown}{}), and a binary classifier takes two",
+                    labels.len().min(MANY_CLASSES),
+                    if labels.len() > 5 { ", …" } else { "" }
+                ),
+            )
+            .help("keep two classes; classifiers for more are not part of this version"));
+        }
+        if let Some(wanted) = positive {
+            match labels.iter().position(|label| label == wanted || same_number(label, wanted)) {
+                Some(0) => labels.swap(0, 1),
+                Some(_) => {}
+                None => {
+                    return Err(Error::new(
+                        Code::UnknownLabel,
+                        format!("the positive class `{wanted}` is not among `{}` and `{}`", labels[0], labels[1]),
+                    )
+                    .help("name one of the two labels with --positive"));
+                }
+            }
+        }
+        let positive = labels.pop().unwrap_or_default();
+        let negative = labels.pop().unwrap_or_default();
+        Ok(Classes { negative, positive })
+    }
+
+    /// +1 or −1 for each row; an error names a label that is neither.
+    pub fn signs(&self, targets: &Targets) -> Result<Vec<i8>> {
+        let sign_of = |label: &str| -> Result<i8> {
+            if label == self.positive || same_number(label, &self.positive) {
+                Ok(1)
+            } else if label == self.negative || same_number(label, &self.negative) {
+                Ok(-1)
+            } else {
+                Err(Error::new(
+                    Code::UnknownLabel,
+                    format!("label `{label}` is neither `{}` nor `{}`", self.negative, self.positive),
+                )
+                .help("these are the classes of the model; check the target column"))
+            }
+        };
+        match targets {
+            Targets::Labels { names, codes } => {
+                let by_code: Vec<Result<i8>> = names.iter().map(|name| sign_of(&name)).collect();
+                codes
+                    .iter()
+                    .map(|&code| match &by_code[code as usize] {
+                        Ok(sign) => Ok(*sign),
+                        Err(_) => sign_of(&names.get(code as usize)),
+                    })
+                    .collect()
+            }
+            Targets::Sets { .. } => Err(crate::data::several_labels()),
+            _ => {
+                let values = targets.real()?;
+                let (negative, positive) = (self.negative.parse::<f64>(), self.positive.parse::<f64>());
+                let (Ok(negative), Ok(positive)) = (negative, positive) else {
+                    let first = values.first().copied().map(number_label).unwrap_or_default();
+                    return values.iter().map(|_| sign_of(&first)).collect();
+                };
+                values
+                    .iter()
+                    .map(|&value| {
+                        if value == positive {
+                            Ok(1)
+                        } else if value == negative {
+                            Ok(-1)
+                        } else {
+                            sign_of(&number_label(value))
+                        }
+                    })
+                    .collect()
+            }
+        }
+    }
+}
+
+/// Past this many distinct targets nobody needs the exact number.
+const MANY_CLASSES: usize = 1000;
+
+/// Distinct values in order, at most one more than [`MANY_CLASSES`].
+fn distinct(values: &[f64]) -> Vec<f64> {
+    let mut found: Vec<f64> = Vec::new();
+    for &value in values {
+        if found.last() == Some(&value) {
+            continue;
+        }
+        if let Err(at) = found.binary_search_by(|probe| probe.total_cmp(&(value + 0.0))) {
+            found.insert(at, value + 0.0);
+            if found.len() > MANY_CLASSES {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// A numeric class as users write it: `1`, not `1.0`.
+fn number_label(value: f64) -> String {
+    format!("{value}")
+}
+
+fn same_number(a: &str, b: &str) -> bool {
+    matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// The task: a sign and a cost for each row.
+#[derive(Clone, Debug)]
+pub struct Binary {
+    signs: Vec<i8>,
+    costs: Vec<f64>,
+    loss: Loss,
+    intercept: bool,
+}
+
+impl Binary {
+    /// A task from signs, the weight C of the loss and the data's weights. `intercept` says whether there is a b.
+    pub fn new(
+        data: &Dataset,
+        classes: &Classes,
+        class_weight: &ClassWeight,
+        loss: Loss,
+        c: f64,
+        intercept: bool,
+    ) -> Result<Binary> {
+        let signs = classes.signs(data.targets())?;
+        let positives = signs.iter().filter(|&&sign| sign > 0).count();
+        let negatives = signs.len() - positives;
+        let share = |count: usize| signs.len() as f64 / (2.0 * count.max(1) as f64);
+        let (negative, positive) = match class_weight {
+            ClassWeight::Equal => (1.0, 1.0),
+            ClassWeight::Balanced => (share(negatives), share(positives)),
+            ClassWeight::ByLabel(weights) => {
+                if let Some(unknown) = weights.keys().find(|label| {
+                    ![&classes.negative, &classes.positive]
+                        .iter()
+                        .any(|class| class == label || same_number(class, label))
+                }) {
+                    return Err(Error::new(
+                        Code::UnknownLabel,
+                        format!(
+                            "a weight for class `{unknown}`, but the classes are `{}` and `{}`",
+                            classes.negative, classes.positive
+                        ),
+                    )
+                    .help("name classes as they stand in the data: --class-weight LABEL=W,LABEL=W"));
+                }
+                let of = |class: &String| {
+                    weights
+                        .iter()
+                        .find(|(label, _)| *label == class || same_number(label, class))
+                        .map_or(1.0, |(_, w)| *w)
+                };
+                (of(&classes.negative), of(&classes.positive))
+            }
+        };
+        let costs = (0..signs.len())
+            .map(|row| {
+                let class = if signs[row] > 0 { positive } else { negative };
+                c * class * data.weights().map_or(1.0, |weights| weights[row])
+            })
+            .collect();
+        Ok(Binary { signs, costs, loss, intercept })
+    }
+
+    /// Number of rows that can cost anything.
+    pub fn constraints(&self) -> u64 {
+        self.costs.iter().filter(|&&cost| cost > 0.0).count() as u64
+    }
+}
+
+impl Independent for Binary {
+    fn blocks(&self) -> usize {
+        self.signs.len()
+    }
+
+    fn loss(&self) -> Loss {
+        self.loss
+    }
+
+    #[inline]
+    fn constraint(&self, block: usize) -> Constraint {
+        let coefficient = f64::from(self.signs[block]);
+        Constraint {
+            row: block,
+            coefficient,
+            threshold: if self.intercept { coefficient } else { 0.0 },
+            margin: 1.0,
+            cost: self.costs[block],
+        }
+    }
+}
+
+impl Objective for Binary {
+    /// Twice the cost where the row violates its margin, the curvature by its score.
+    type Memo = Vec<f64>;
+
+    fn parts(&self) -> usize {
+        self.signs.len().div_ceil(PART)
+    }
+
+    fn rows(&self, part: usize) -> Range<usize> {
+        part * PART..((part + 1) * PART).min(self.signs.len())
+    }
+
+    fn thresholds(&self) -> usize {
+        usize::from(self.intercept)
+    }
+
+    fn evaluate(
+        &self,
+        part: usize,
+        scores: &[f64],
+        thresholds: &[f64],
+        slope: &mut [f64],
+        threshold_slope: &mut [f64],
+        memo: &mut Vec<f64>,
+    ) -> f64 {
+        let b = thresholds.first().copied().unwrap_or(0.0);
+        memo.clear();
+        let mut value = 0.0;
+        for ((row, &score), slope) in self.rows(part).zip(scores).zip(slope.iter_mut()) {
+            let sign = f64::from(self.signs[row]);
+            let violation = 1.0 - sign * (score + b);
+            value += self.costs[row] * self.loss.value(violation);
+            *slope = -sign * self.costs[row] * self.loss.derivative(violation);
+            memo.push(self.costs[row] * self.loss.curvature(violation));
+        }
+        if let Some(total) = threshold_slope.first_mut() {
+            *total += slope.iter().sum::<f64>();
+        }
+        value
+    }
+}
+
+impl Curvature for Binary {
+    fn curvature(
+        &self,
+        _part: usize,
+        memo: &Vec<f64>,
+        m: usize,
+        directions: &[f64],
+        threshold_directions: &[f64],
+        out: &mut [f64],
+        threshold_out: &mut [f64],
+    ) {
+        for ((&curvature, directions), out) in memo.iter().zip(directions.chunks_exact(m)).zip(out.chunks_exact_mut(m))
+        {
+            for (column, (out, &direction)) in out.iter_mut().zip(directions).enumerate() {
+                *out = curvature * (direction + threshold_directions.get(column).copied().unwrap_or(0.0));
+            }
+            if self.intercept {
+                threshold_out.iter_mut().zip(out.iter()).for_each(|(total, out)| *total += out);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_found_in_order_and_by_name() {
+        let numbers = Targets::Real(vec![1.0, -1.0, 1.0].into());
+        let classes = Classes::find(&numbers, None).expect("two classes");
+        assert_eq!((classes.negative.as_str(), classes.positive.as_str()), ("-1", "1"));
+        assert_eq!(classes.signs(&numbers).expect("known"), vec![1, -1, 1]);
+        let flipped = Classes::find(&numbers, Some("-1.0")).expect("two classes");
+        assert_eq!(flipped.signs(&numbers).expect("known"), vec![-1, 1, -1]);
+        let words = Targets::Labels { names: ["ham", "spam"].into_iter().collect(), codes: vec![1, 0].into() };
+        assert_eq!(Classes::find(&words, None).expect("two classes").positive, "spam");
+        let err = Classes::find(&Targets::Real(vec![1.0, 2.0, 3.0].into()), None).expect_err("three classes");
+        assert_eq!(err.code(), Code::TooManyClasses);
+        let err = Classes::find(&Targets::Real(vec![1.0, 1.0].into()), None).expect_err("one class");
+        assert_eq!(err.code(), Code::SingleClass);
+        let err = classes.signs(&Targets::Real(vec![0.0].into())).expect_err("unknown label");
+        assert_eq!(err.code(), Code::UnknownLabel);
+    }
+}

@@ -1,0 +1,97 @@
+//! Tasks: what is to be learned, as margin constraints over scores.
+//!
+//! A task never sees features. It turns scores into constraints, a value and slopes; a solver turns those into weights.
+
+mod binary;
+mod ranking;
+
+pub use binary::{Binary, ClassWeight, Classes};
+pub use ranking::Ranking;
+
+use crate::loss::Loss;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// What is done about the constant term of a score.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Intercept {
+    /// There is none.
+    None,
+    /// It is a free variable, not penalised.
+    #[default]
+    Free,
+    /// It is penalised like a weight: the weight of a constant feature of value 1.
+    Penalised,
+}
+
+/// One margin constraint: `coefficient · score(row) + threshold · b ≥ margin − slack`, where violating it costs
+/// `cost · loss(slack)` and b is the task's free scalar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Constraint {
+    /// The row whose score enters.
+    pub row: usize,
+    /// What its score is multiplied by.
+    pub coefficient: f64,
+    /// What the free scalar is multiplied by; 0 where the task has none.
+    pub threshold: f64,
+    /// What the sum must reach.
+    pub margin: f64,
+    /// The weight of the loss.
+    pub cost: f64,
+}
+
+/// A task with one constraint a block, each known without scores: what dual coordinate descent needs.
+pub trait Independent: Sync {
+    /// How many blocks there are.
+    fn blocks(&self) -> usize;
+    /// The loss they share.
+    fn loss(&self) -> Loss;
+    /// The constraint of a block.
+    fn constraint(&self, block: usize) -> Constraint;
+}
+
+/// A task as a sum over parts, each a function of the scores of some neighbouring rows: what batch solvers need.
+pub trait Objective: Sync {
+    /// What a part remembers between a value and the curvature at the same point (sort orders, windows).
+    type Memo: Default + Send + Sync;
+
+    /// How many parts there are.
+    fn parts(&self) -> usize;
+
+    /// The rows of a part.
+    fn rows(&self, part: usize) -> Range<usize>;
+
+    /// How many free scalars (an intercept, cuts) the task has beside the scores.
+    fn thresholds(&self) -> usize;
+
+    /// The value of a part. Writes the derivative by each score into `slope` and adds the derivative by each
+    /// threshold to `threshold_slope`.
+    fn evaluate(
+        &self,
+        part: usize,
+        scores: &[f64],
+        thresholds: &[f64],
+        slope: &mut [f64],
+        threshold_slope: &mut [f64],
+        memo: &mut Self::Memo,
+    ) -> f64;
+}
+
+/// An objective with second derivatives.
+pub trait Curvature: Objective {
+    /// The Hessian of a part, at the point of the last evaluation, times `m` directions. `directions` and `out` hold
+    /// `m` numbers a row; `threshold_directions` and `threshold_out` `m` numbers a threshold. Writes `out` and adds to
+    /// `threshold_out`.
+    #[allow(clippy::too_many_arguments)] // two spaces (scores, thresholds), each with its input and output
+    fn curvature(
+        &self,
+        part: usize,
+        memo: &Self::Memo,
+        m: usize,
+        directions: &[f64],
+        threshold_directions: &[f64],
+        out: &mut [f64],
+        threshold_out: &mut [f64],
+    );
+}
