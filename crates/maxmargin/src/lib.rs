@@ -3,8 +3,11 @@
 pub mod data;
 pub mod error;
 pub mod loss;
+pub mod model;
 pub mod run;
+pub mod settings;
 pub mod solve;
 pub mod task;
+pub mod train;
 
 pub use error::{Code, Error, Result};

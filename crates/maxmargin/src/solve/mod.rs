@@ -5,10 +5,11 @@ mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
 
-pub(crate) use certificate::{dual_value, primal_value};
+pub(crate) use certificate::{dual_value, imbalance, primal_value};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
 pub use newton::Newton;
+pub(crate) use newton::lower_bound;
 
 use std::time::Instant;
 

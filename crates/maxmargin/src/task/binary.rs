@@ -227,6 +227,11 @@ impl Binary {
         Ok(Binary { signs, costs, loss, intercept })
     }
 
+    /// The total weight of the loss.
+    pub fn total_cost(&self) -> f64 {
+        self.costs.iter().sum()
+    }
+
     /// Number of rows that can cost anything.
     pub fn constraints(&self) -> u64 {
         self.costs.iter().filter(|&&cost| cost > 0.0).count() as u64

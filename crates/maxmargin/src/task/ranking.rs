@@ -75,6 +75,24 @@ impl Ranking {
         self.pairs
     }
 
+    /// The total weight of the loss: C times the sum over pairs of the product of their weights.
+    pub fn total_cost(&self) -> f64 {
+        let Some(weights) = &self.weights else { return self.c * self.pairs as f64 };
+        let group_total = |plan: &GroupPlan| {
+            let (mut below, mut total) = (0.0, 0.0);
+            for level in plan.levels.windows(2) {
+                let level: f64 = plan.by_target[level[0] as usize..level[1] as usize]
+                    .iter()
+                    .map(|&row| weights[plan.rows.start + row as usize])
+                    .sum();
+                total += below * level;
+                below += level;
+            }
+            total
+        };
+        self.c * self.groups.iter().map(group_total).sum::<f64>()
+    }
+
     /// Number of groups without a pair, which are ignored.
     pub fn single_grade_groups(&self) -> usize {
         self.single_grade

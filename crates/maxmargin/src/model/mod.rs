@@ -1,0 +1,98 @@
+//! [`Model`]: what was learned, enough to score new rows, and what proves how good it is.
+
+mod decoder;
+mod persist;
+mod scorer;
+mod verify;
+
+pub use decoder::Decoder;
+pub use scorer::Scorer;
+pub use verify::Verification;
+
+use crate::data::{Dataset, Names, Scaling};
+use crate::error::{Code, Error, Result};
+use crate::settings::Settings;
+use crate::solve::relative_gap;
+use serde::{Deserialize, Serialize};
+
+/// How close to optimal a model is, and for which data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Certificate {
+    /// The primal objective.
+    pub objective: f64,
+    /// A proven lower bound on the optimum, where the method gives one.
+    pub lower_bound: Option<f64>,
+    /// Margin constraints.
+    pub constraints: u64,
+    /// The hash of the training data.
+    pub data_hash: u64,
+    /// Rows of the training data.
+    pub rows: u64,
+    /// Whether the gap reached the tolerance.
+    pub converged: bool,
+    /// Passes made.
+    pub passes: u64,
+    /// The weight of the sum of losses.
+    pub c: f64,
+    /// The same in the mean form.
+    pub lambda: f64,
+}
+
+impl Certificate {
+    /// `(objective − lower bound) / objective`.
+    pub fn gap(&self) -> Option<f64> {
+        self.lower_bound.map(|bound| relative_gap(self.objective, bound))
+    }
+}
+
+/// A trained model. Cheap to share between threads, without a lifetime.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// What the user set.
+    pub settings: Settings,
+    /// How rows are scored.
+    pub scorer: Scorer,
+    /// How scores become answers.
+    pub decoder: Decoder,
+    /// How features are scaled before.
+    pub scaling: Scaling,
+    /// What the features are called.
+    pub feature_names: Option<Names>,
+    /// How close to optimal it is.
+    pub certificate: Certificate,
+    /// The dual variables that prove the lower bound, where the weights do not suffice.
+    pub witness: Option<Vec<f64>>,
+    /// How the training data were read, as the reader's own settings text.
+    pub reading: Option<String>,
+    /// The version of the program that trained it.
+    pub version: String,
+}
+
+impl Model {
+    /// Number of features.
+    pub fn features(&self) -> usize {
+        self.scorer.features()
+    }
+
+    /// The name of a feature, or its number from 1.
+    pub fn feature_name(&self, feature: usize) -> String {
+        match &self.feature_names {
+            Some(names) => names.get(feature).into_owned(),
+            None => format!("{}", feature + 1),
+        }
+    }
+
+    /// Scores of all rows in stored order.
+    pub fn scores(&self, data: &Dataset) -> Result<Vec<f64>> {
+        if data.cols() > self.features() {
+            return Err(Error::new(
+                Code::TooManyFeatures,
+                format!("the data have {} features, and the model knows {}", data.cols(), self.features()),
+            )
+            .help("score data made like the training data; `maxmargin inspect MODEL` lists the features"));
+        }
+        let design = self.scaling.apply(data.matrix(), data.groups())?;
+        Ok(self.scorer.scores(&design))
+    }
+}

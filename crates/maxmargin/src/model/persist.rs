@@ -1,0 +1,264 @@
+//! The model file: safetensors with one JSON header, versioned, checksummed over every byte.
+//!
+//! Any safetensors reader opens it. Tensors: `weights`, `intercept`, `scale.shift`, `scale.factor`, `names.bytes`,
+//! `names.ends`, `witness.state` (0 at zero, 1 at its limit, 2 a stored value, one a row), `witness.values`, and
+//! `checksum`: the XXH3 of the whole file with these eight bytes zero. The header stands in the metadata under
+//! `maxmargin`.
+
+use super::{Certificate, Decoder, Model, Scorer};
+use crate::data::{Names, Scale, Scaling};
+use crate::error::{Code, Error, Result};
+use crate::settings::Settings;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The version this program writes, and the newest it reads.
+const FORMAT_VERSION: u32 = 1;
+const HEADER: &str = "maxmargin";
+const CHECKSUM: &str = "checksum";
+
+/// The JSON header.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Header {
+    format_version: u32,
+    program_version: String,
+    features: u64,
+    decoder: Decoder,
+    scale: Scale,
+    settings: Settings,
+    certificate: Certificate,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reading: Option<String>,
+}
+
+/// A dual variable is stored as a state, and as a value only where it is strictly between its bounds.
+const AT_ZERO: u8 = 0;
+const AT_LIMIT: u8 = 1;
+const STORED: u8 = 2;
+
+impl Model {
+    /// The bytes of the model file: the same model always gives the same bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let internal = |error: &dyn std::fmt::Display| Error::new(Code::Internal, format!("model file: {error}"));
+        let Scorer::Linear { weights, intercept } = &self.scorer;
+        let header = Header {
+            format_version: FORMAT_VERSION,
+            program_version: self.version.clone(),
+            features: weights.len() as u64,
+            decoder: self.decoder.clone(),
+            scale: self.scaling.kind(),
+            settings: self.settings.clone(),
+            certificate: self.certificate.clone(),
+            reading: self.reading.clone(),
+        };
+        let header = serde_json::to_string(&header).map_err(|error| internal(&error))?;
+        let mut tensors: Vec<(&str, Dtype, usize, Vec<u8>)> = Vec::new();
+        let reals = |values: &[f64]| -> Vec<u8> { values.iter().flat_map(|value| value.to_le_bytes()).collect() };
+        tensors.push(("weights", Dtype::F64, weights.len(), reals(weights)));
+        if let Some(intercept) = intercept {
+            tensors.push(("intercept", Dtype::F64, 1, reals(&[*intercept])));
+        }
+        for (name, values) in [("scale.shift", self.scaling.shift()), ("scale.factor", self.scaling.factor())] {
+            if let Some(values) = values {
+                tensors.push((name, Dtype::F64, values.len(), reals(values)));
+            }
+        }
+        if let Some(names) = &self.feature_names {
+            let (bytes, ends) = names.parts();
+            tensors.push(("names.bytes", Dtype::U8, bytes.len(), bytes.to_vec()));
+            let ends: Vec<u8> = ends.iter().flat_map(|end| end.to_le_bytes()).collect();
+            tensors.push(("names.ends", Dtype::U64, names.len(), ends));
+        }
+        if let Some(alpha) = &self.witness {
+            let (states, values, limits) = pack_witness(alpha);
+            tensors.push(("witness.state", Dtype::U8, states.len(), states));
+            tensors.push(("witness.values", Dtype::F64, values.len(), reals(&values)));
+            tensors.push(("witness.limits", Dtype::F64, limits.len(), reals(&limits)));
+        }
+        tensors.push((CHECKSUM, Dtype::U64, 1, vec![0; 8]));
+        let views = tensors
+            .iter()
+            .map(|(name, dtype, length, bytes)| Ok((*name, TensorView::new(*dtype, vec![*length], bytes)?)))
+            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
+            .map_err(|error| internal(&error))?;
+        let metadata = HashMap::from([(HEADER.to_string(), header)]);
+        let mut bytes = safetensors::serialize(views, Some(metadata)).map_err(|error| internal(&error))?;
+        let at = checksum_place(&bytes).ok_or_else(|| internal(&"no checksum"))?;
+        let sum = xxh3_64(&bytes);
+        bytes[at..at + 8].copy_from_slice(&sum.to_le_bytes());
+        Ok(bytes)
+    }
+
+    /// Reads a model file, checking everything.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Model> {
+        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| not_a_model(bytes, &error))?;
+        let text = metadata
+            .metadata()
+            .as_ref()
+            .and_then(|metadata| metadata.get(HEADER))
+            .ok_or_else(|| Error::new(Code::NotAModel, "a safetensors file, but not one of maxmargin's"))?;
+        #[derive(Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        struct Version {
+            format_version: u32,
+        }
+        let version: Version = serde_json::from_str(text).map_err(|error| damaged(format!("its header: {error}")))?;
+        if version.format_version > FORMAT_VERSION {
+            return Err(Error::new(
+                Code::ModelVersion,
+                format!(
+                    "the model file has format version {}, and this program reads up to {FORMAT_VERSION}",
+                    version.format_version
+                ),
+            )
+            .help("use the version of maxmargin that wrote it, or a newer one"));
+        }
+        let tensors = SafeTensors::deserialize(bytes).map_err(|error| not_a_model(bytes, &error))?;
+        let at = checksum_place(bytes).ok_or_else(|| damaged("it has no checksum"))?;
+        let mut unsigned = bytes.to_vec();
+        unsigned[at..at + 8].fill(0);
+        if xxh3_64(&unsigned).to_le_bytes() != bytes[at..at + 8] {
+            return Err(damaged("its checksum does not match"));
+        }
+        drop(unsigned);
+        let header: Header = serde_json::from_str(text).map_err(|error| damaged(format!("its header: {error}")))?;
+        let features = usize::try_from(header.features).map_err(|_| damaged("too many features"))?;
+        let reals = |name: &str| -> Result<Option<Vec<f64>>> {
+            let Ok(tensor) = tensors.tensor(name) else { return Ok(None) };
+            if tensor.dtype() != Dtype::F64 {
+                return Err(damaged(format!("tensor `{name}` has another type")));
+            }
+            let values: Vec<f64> = words(tensor.data()).map(f64::from_le_bytes).collect();
+            if values.iter().any(|value| !value.is_finite()) {
+                return Err(damaged(format!("tensor `{name}` holds a number that is not finite")));
+            }
+            Ok(Some(values))
+        };
+        let weights = reals("weights")?.ok_or_else(|| damaged("it has no weights"))?;
+        if weights.len() != features {
+            return Err(damaged(format!("{} weights for {features} features", weights.len())));
+        }
+        let intercept = match reals("intercept")? {
+            None => None,
+            Some(values) if values.len() == 1 => Some(values[0]),
+            Some(_) => return Err(damaged("its intercept is not one number")),
+        };
+        let scaling = Scaling::from_parts(header.scale, reals("scale.shift")?, reals("scale.factor")?, features)?;
+        let feature_names = match (tensors.tensor("names.bytes"), tensors.tensor("names.ends")) {
+            (Ok(bytes), Ok(ends)) => {
+                let ends: Vec<u64> = words(ends.data()).map(u64::from_le_bytes).collect();
+                let fits = ends.len() == features
+                    && ends.is_sorted()
+                    && ends.last().copied().unwrap_or(0) == bytes.data().len() as u64;
+                if !fits {
+                    return Err(damaged("its feature names do not fit its features"));
+                }
+                Some(Names::from_parts(bytes.data().to_vec().into(), ends.into()))
+            }
+            _ => None,
+        };
+        let witness = match tensors.tensor("witness.state") {
+            Err(_) => None,
+            Ok(states) => {
+                let values = reals("witness.values")?.unwrap_or_default();
+                let limits = reals("witness.limits")?.unwrap_or_default();
+                let witness = unpack_witness(states.data(), &values, &limits)
+                    .filter(|alpha| alpha.len() as u64 == header.certificate.rows)
+                    .ok_or_else(|| damaged("its witness is not complete"))?;
+                Some(witness)
+            }
+        };
+        let certificate = &header.certificate;
+        let finite = certificate.objective.is_finite()
+            && certificate.lower_bound.is_none_or(f64::is_finite)
+            && certificate.c.is_finite()
+            && certificate.lambda.is_finite();
+        if !finite {
+            return Err(damaged("its certificate holds a number that is not finite"));
+        }
+        Ok(Model {
+            settings: header.settings,
+            scorer: Scorer::Linear { weights, intercept },
+            decoder: header.decoder,
+            scaling,
+            feature_names,
+            certificate: header.certificate,
+            witness,
+            reading: header.reading,
+            version: header.program_version,
+        })
+    }
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> {
+    bytes.as_chunks::<8>().0.iter().copied()
+}
+
+/// Most dual variables are zero or at the limit C, which takes few values (one a class and weight): the most common
+/// value becomes the limit.
+fn pack_witness(alpha: &[f64]) -> (Vec<u8>, Vec<f64>, Vec<f64>) {
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    for &value in alpha.iter().filter(|&&value| value != 0.0) {
+        *counts.entry(value.to_bits()).or_default() += 1;
+    }
+    let limit = counts
+        .into_iter()
+        .filter(|&(_, count)| count > 1)
+        .max_by_key(|&(bits, count)| (count, bits))
+        .map(|(bits, _)| f64::from_bits(bits));
+    let mut values = Vec::new();
+    let states = alpha
+        .iter()
+        .map(|&value| {
+            if value == 0.0 {
+                AT_ZERO
+            } else if Some(value) == limit {
+                AT_LIMIT
+            } else {
+                values.push(value);
+                STORED
+            }
+        })
+        .collect();
+    (states, values, limit.into_iter().collect())
+}
+
+fn unpack_witness(states: &[u8], values: &[f64], limits: &[f64]) -> Option<Vec<f64>> {
+    let mut values = values.iter();
+    let alpha = states
+        .iter()
+        .map(|&state| match state {
+            AT_ZERO => Some(0.0),
+            AT_LIMIT => limits.first().copied(),
+            STORED => values.next().copied(),
+            _ => None,
+        })
+        .collect::<Option<Vec<f64>>>()?;
+    values.next().is_none().then_some(alpha)
+}
+
+/// Where the checksum stands in the file.
+fn checksum_place(bytes: &[u8]) -> Option<usize> {
+    let (header, metadata) = SafeTensors::read_metadata(bytes).ok()?;
+    let info = metadata.info(CHECKSUM)?;
+    let (start, end) = info.data_offsets;
+    let at = header.checked_add(8)?.checked_add(start)?;
+    (end.checked_sub(start)? == 8 && at.checked_add(8)? <= bytes.len()).then_some(at)
+}
+
+fn damaged(what: impl std::fmt::Display) -> Error {
+    Error::new(Code::DamagedModel, format!("the model file is damaged: {what}"))
+        .help("the file was cut short or changed; copy it again or train it again")
+}
+
+fn not_a_model(bytes: &[u8], error: &dyn std::fmt::Display) -> Error {
+    let head = &bytes[..bytes.len().min(4096)];
+    if head.windows(HEADER.len()).any(|window| window == HEADER.as_bytes()) {
+        return damaged(error);
+    }
+    Error::new(Code::NotAModel, "this is not a model file of maxmargin")
+        .help("a model file is what `maxmargin train … -o MODEL` writes")
+}

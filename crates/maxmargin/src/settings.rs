@@ -1,0 +1,180 @@
+//! What a user can set about training: one serde struct shared by the command, the model file and other front ends.
+
+use crate::data::Scale;
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use crate::task::{ClassWeight, Intercept};
+use serde::{Deserialize, Serialize};
+
+/// What is to be learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// Tell two classes apart.
+    Classify,
+    /// Order the rows of each group.
+    Rank,
+}
+
+impl Task {
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Task::Classify => "classify",
+            Task::Rank => "rank",
+        }
+    }
+}
+
+/// How it is learned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Solver {
+    /// The one that suits task, loss and data.
+    #[default]
+    Auto,
+    /// Dual coordinate descent.
+    DualCoordinateDescent,
+    /// Newton's method, exact or with conjugate gradients.
+    Newton,
+}
+
+impl Solver {
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Solver::Auto => "auto",
+            Solver::DualCoordinateDescent => "dual-coordinate-descent",
+            Solver::Newton => "newton",
+        }
+    }
+}
+
+/// How much the loss weighs against the size of the weights: one quantity, said in one of two ways.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Regularisation {
+    /// The weight of the **sum** of losses.
+    C(f64),
+    /// The mean form: `lambda = 1 / (C · n)`, n the total weight of all blocks.
+    Lambda(f64),
+}
+
+impl Regularisation {
+    /// The weight of the sum, given the total block weight.
+    pub fn c(self, total_weight: f64) -> f64 {
+        match self {
+            Regularisation::C(c) => c,
+            Regularisation::Lambda(lambda) => 1.0 / (lambda * total_weight),
+        }
+    }
+
+    /// The mean form, given the total block weight.
+    pub fn lambda(self, total_weight: f64) -> f64 {
+        match self {
+            Regularisation::C(c) => 1.0 / (c * total_weight),
+            Regularisation::Lambda(lambda) => lambda,
+        }
+    }
+}
+
+/// Everything that decides what is learned from given data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Settings {
+    /// What is to be learned.
+    pub task: Task,
+    /// What a violated margin costs.
+    pub loss: Loss,
+    /// How it is learned.
+    #[serde(default)]
+    pub solver: Solver,
+    /// How features are scaled.
+    #[serde(default)]
+    pub scale: Scale,
+    /// The constant term of a classifier.
+    #[serde(default)]
+    pub intercept: Intercept,
+    /// The label that counts as positive, where the order of the labels shall not decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive: Option<String>,
+    /// The relative gap to stop at.
+    pub tolerance: f64,
+    /// The most passes to make.
+    pub max_passes: u64,
+    /// Seeds everything random.
+    pub seed: u64,
+    /// The weight of the loss.
+    pub regularisation: Regularisation,
+    /// How much each class counts.
+    #[serde(default)]
+    pub class_weight: ClassWeight,
+}
+
+impl Settings {
+    /// The defaults for a task.
+    pub fn new(task: Task) -> Settings {
+        Settings {
+            task,
+            loss: match task {
+                Task::Classify => Loss::Hinge,
+                Task::Rank => Loss::SquaredHinge,
+            },
+            solver: Solver::Auto,
+            scale: Scale::None,
+            intercept: match task {
+                Task::Classify => Intercept::Free,
+                Task::Rank => Intercept::None,
+            },
+            positive: None,
+            tolerance: 1e-3,
+            max_passes: 1000,
+            seed: 0,
+            regularisation: Regularisation::C(1.0),
+            class_weight: ClassWeight::Equal,
+        }
+    }
+
+    /// Refuses values outside their range.
+    pub fn validate(&self) -> Result<()> {
+        let positive = |name: &str, value: f64| {
+            if value.is_finite() && value > 0.0 {
+                return Ok(());
+            }
+            Err(Error::new(Code::BadSetting, format!("{name} is {value}, and must be a positive number"))
+                .help(format!("give {name} a value such as 1 or 0.01")))
+        };
+        match self.regularisation {
+            Regularisation::C(c) => positive("-c", c)?,
+            Regularisation::Lambda(lambda) => positive("--lambda", lambda)?,
+        }
+        if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("--tolerance is {}, and must be zero or a positive number", self.tolerance),
+            )
+            .help("the relative gap to stop at, such as 1e-3"));
+        }
+        if let ClassWeight::ByLabel(weights) = &self.class_weight {
+            for (label, &weight) in weights {
+                if !(weight.is_finite() && weight >= 0.0) {
+                    return Err(Error::new(
+                        Code::BadSetting,
+                        format!("the weight of class `{label}` is {weight}, and must be zero or a positive number"),
+                    ));
+                }
+            }
+        }
+        if self.task == Task::Rank {
+            if self.intercept != Intercept::None {
+                return Err(Error::new(Code::BadSetting, "a ranker has no intercept: only score differences count")
+                    .help("leave --intercept out"));
+            }
+            if self.class_weight != ClassWeight::Equal || self.positive.is_some() {
+                return Err(Error::new(Code::BadSetting, "class weights and a positive class belong to classifiers")
+                    .help("leave --class-weight and --positive out, or use `train classify`"));
+            }
+        }
+        Ok(())
+    }
+}

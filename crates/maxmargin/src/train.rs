@@ -1,0 +1,221 @@
+//! The one place where tasks meet solvers.
+
+use crate::data::{Dataset, Scale, Scaling};
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use crate::model::{Certificate, Decoder, Model, Scorer};
+use crate::run::{Cancel, Event, Observer};
+use crate::settings::{Settings, Solver, Task};
+use crate::solve::{DualCoordinateDescent, LinearRisk, Newton, Solution, Stop, TracePoint, Witness};
+use crate::task::{Binary, Classes, Intercept, Ranking};
+use std::ops::ControlFlow;
+
+/// A model, and how it came about.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    /// The model.
+    pub model: Model,
+    /// The solver that `auto` chose, or that was asked for.
+    pub solver: Solver,
+    /// Why training stopped.
+    pub stop: Stop,
+    /// How it went.
+    pub trace: Vec<TracePoint>,
+}
+
+/// Judges a model on held-out data while it is trained.
+pub type HeldOut<'a> = &'a dyn Fn(&Model) -> Option<f64>;
+
+/// Newton's method takes over from dual coordinate descent on smooth losses up to this many features, where one exact
+/// step costs little and badly scaled columns do not slow it down.
+const FEW_FEATURES: usize = 500;
+
+/// Learns a model. The solvers run on the current thread pool; the number of threads changes no bit of the result.
+pub fn train(
+    data: &Dataset,
+    settings: &Settings,
+    held_out: Option<HeldOut<'_>>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Trained> {
+    settings.validate()?;
+    if data.rows() == 0 {
+        return Err(Error::new(Code::NoRows, "there are no rows to learn from"));
+    }
+    data.matrix().check(0..data.rows())?;
+    cancel.check()?;
+    let scaling = Scaling::fit(settings.scale, data)?;
+    let design = scaling.apply(data.matrix(), data.groups())?;
+    cancel.check()?;
+    let solver = choose(settings, data)?;
+    let features = data.cols();
+
+    let problem = Problem::new(data, settings)?;
+    let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Vec<f64>>| Model {
+        settings: settings.clone(),
+        scorer: Scorer::Linear { weights, intercept: thresholds.first().copied() },
+        decoder: problem.decoder(),
+        scaling: scaling.clone(),
+        feature_names: data.feature_names().cloned(),
+        certificate,
+        witness,
+        reading: None,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+    };
+    let (c, lambda) = (problem.c, problem.lambda);
+    let certificate =
+        |objective: f64, lower_bound: Option<f64>, converged: bool, passes: u64, data_hash: u64| Certificate {
+            objective,
+            lower_bound,
+            constraints: problem.constraints(),
+            data_hash,
+            rows: data.rows() as u64,
+            converged,
+            passes,
+            c,
+            lambda,
+        };
+    let mut watching = Watching {
+        inner: observer,
+        held_out: held_out.map(|judge| {
+            let template = &template;
+            let certificate = &certificate;
+            Box::new(move |weights: &[f64], thresholds: &[f64]| {
+                judge(&template(weights.to_vec(), thresholds, certificate(0.0, None, false, 0, 0), None))
+            }) as Box<dyn Fn(&[f64], &[f64]) -> Option<f64>>
+        }),
+    };
+
+    let descent = DualCoordinateDescent {
+        tolerance: settings.tolerance,
+        max_passes: settings.max_passes,
+        seed: settings.seed,
+        intercept: settings.intercept,
+    };
+    let newton = Newton { tolerance: settings.tolerance, max_passes: settings.max_passes };
+    let solution = match (&problem.task, solver) {
+        (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => {
+            descent.solve(task, &design, &mut watching, cancel)?
+        }
+        (Tasks::Binary(task, _), Solver::Newton) => {
+            let penalise = settings.intercept == Intercept::Penalised;
+            let mut risk = LinearRisk::new(task, &design, penalise, cancel);
+            newton.solve(&mut risk, features, &mut watching, cancel)?
+        }
+        (Tasks::Ranking(task), Solver::Newton) => {
+            let mut risk = LinearRisk::new(task, &design, false, cancel);
+            newton.solve(&mut risk, features, &mut watching, cancel)?
+        }
+        (_, solver) => return Err(unsupported(settings, solver)),
+    };
+    drop(watching);
+    let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, trace } = solution;
+    let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
+    let witness = match witness {
+        Witness::Dual(alpha) => Some(alpha),
+        Witness::Weights => None,
+    };
+    Ok(Trained { model: template(weights, &thresholds, certificate, witness), solver, stop, trace })
+}
+
+/// The task in the form its solvers take.
+enum Tasks {
+    Binary(Binary, Classes),
+    Ranking(Ranking),
+}
+
+struct Problem {
+    task: Tasks,
+    c: f64,
+    lambda: f64,
+}
+
+impl Problem {
+    fn new(data: &Dataset, settings: &Settings) -> Result<Problem> {
+        // With cost 1 the blocks' total weight shows, which the mean form of the regularisation divides by.
+        let regularisation = settings.regularisation;
+        match settings.task {
+            Task::Classify => {
+                let classes = Classes::find(data.targets(), settings.positive.as_deref())?;
+                let has_threshold = settings.intercept != Intercept::None;
+                let make =
+                    |c: f64| Binary::new(data, &classes, &settings.class_weight, settings.loss, c, has_threshold);
+                let total = make(1.0)?.total_cost();
+                let c = regularisation.c(total);
+                Ok(Problem { task: Tasks::Binary(make(c)?, classes.clone()), c, lambda: regularisation.lambda(total) })
+            }
+            Task::Rank => {
+                let total = Ranking::new(data, 1.0)?.total_cost();
+                let c = regularisation.c(total);
+                Ok(Problem { task: Tasks::Ranking(Ranking::new(data, c)?), c, lambda: regularisation.lambda(total) })
+            }
+        }
+    }
+
+    fn decoder(&self) -> Decoder {
+        match &self.task {
+            Tasks::Binary(_, classes) => Decoder::Sign(classes.clone()),
+            Tasks::Ranking(_) => Decoder::Rank,
+        }
+    }
+
+    fn constraints(&self) -> u64 {
+        match &self.task {
+            Tasks::Binary(task, _) => task.constraints(),
+            Tasks::Ranking(task) => task.pairs(),
+        }
+    }
+}
+
+fn choose(settings: &Settings, data: &Dataset) -> Result<Solver> {
+    let solver = match (settings.solver, settings.task) {
+        (Solver::Auto, Task::Rank) => Solver::Newton,
+        (Solver::Auto, Task::Classify) if settings.loss.is_smooth() && data.cols() <= FEW_FEATURES => Solver::Newton,
+        (Solver::Auto, Task::Classify) => Solver::DualCoordinateDescent,
+        (solver, _) => solver,
+    };
+    let supported = match (settings.task, solver) {
+        (Task::Classify, Solver::DualCoordinateDescent) => true,
+        (_, Solver::Newton) => settings.loss.is_smooth(),
+        _ => false,
+    };
+    if supported { Ok(solver) } else { Err(unsupported(settings, solver)) }
+}
+
+fn unsupported(settings: &Settings, solver: Solver) -> Error {
+    let (task, loss) = (settings.task.name(), settings.loss.name());
+    let remedy = match (settings.task, settings.loss) {
+        (Task::Rank, Loss::Hinge) => "use --loss squared-hinge",
+        (Task::Rank, _) => "use --solver newton, or leave --solver out",
+        (Task::Classify, _) => "use --solver dual-coordinate-descent, or leave --solver out",
+    };
+    Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))
+        .help(remedy)
+}
+
+/// Adds the held-out metric to what the solver reports.
+struct Watching<'a> {
+    inner: &'a mut dyn Observer,
+    held_out: Option<Box<dyn Fn(&[f64], &[f64]) -> Option<f64> + 'a>>,
+}
+
+impl Observer for Watching<'_> {
+    fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let Event::Pass { weights, thresholds, .. } = event;
+        let judged = self.held_out.as_ref().and_then(|judge| judge(weights, thresholds));
+        let mut event = event.clone();
+        let Event::Pass { held_out, .. } = &mut event;
+        *held_out = judged;
+        self.inner.report(&event)
+    }
+}
+
+/// How unevenly the columns are scaled: the ratio of the largest to the smallest root mean square of a column.
+/// Advice for a user whose training is slow; 1 where there is nothing to compare.
+pub fn scale_spread(data: &Dataset) -> Result<f64> {
+    data.matrix().check(0..data.rows())?;
+    let scaling = Scaling::fit(Scale::MaxAbs, data)?;
+    let sizes = scaling.factor().unwrap_or_default().iter().filter(|&&factor| factor > 0.0);
+    let (low, high) = sizes.fold((f64::INFINITY, 0.0f64), |(low, high), &factor| (low.min(factor), high.max(factor)));
+    Ok(if high > 0.0 { high / low } else { 1.0 })
+}

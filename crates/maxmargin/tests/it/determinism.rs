@@ -1,0 +1,33 @@
+//! The same seed gives the same bytes at any number of threads.
+
+use crate::made::{fit, graded, two_classes};
+use maxmargin::data::{Dataset, Scale};
+use maxmargin::loss::Loss;
+use maxmargin::settings::{Settings, Task};
+
+fn bytes(data: &Dataset, settings: &Settings, threads: usize) -> Vec<u8> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| fit(data, settings).model.to_bytes().unwrap())
+}
+
+#[test]
+fn threads_change_no_byte_of_a_model() {
+    let classes = two_classes(3000, 40, false, 1);
+    let groups = graded(150, 20, 30, 5, 2);
+    let one_list = graded(1, 40_000, 5, 0, 3);
+    let runs = [
+        (&classes, Settings::new(Task::Classify)),
+        (&classes, Settings { loss: Loss::SquaredHinge, scale: Scale::Standard, ..Settings::new(Task::Classify) }),
+        (&groups, Settings { scale: Scale::MinMaxPerQuery, ..Settings::new(Task::Rank) }),
+        (
+            &one_list,
+            Settings { regularisation: maxmargin::settings::Regularisation::C(1e-7), ..Settings::new(Task::Rank) },
+        ),
+    ];
+    for (data, settings) in runs {
+        let one = bytes(data, &settings, 1);
+        for threads in [2, 8] {
+            assert!(one == bytes(data, &settings, threads), "{threads} threads, {settings:?}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The model file survives a round trip and nothing else.
+
+use crate::made::{fit, graded, two_classes};
+use maxmargin::data::{Names, Scale};
+use maxmargin::model::Model;
+use maxmargin::settings::{Settings, Task};
+
+fn small_models() -> Vec<Model> {
+    let classes = two_classes(40, 5, false, 4);
+    let names: Names = ["title", "body", "α β", "d", "e"].into_iter().collect();
+    let classes = classes.with_feature_names(names).unwrap();
+    let groups = graded(4, 6, 3, 3, 5);
+    vec![
+        fit(&classes, &Settings { scale: Scale::Standard, ..Settings::new(Task::Classify) }).model,
+        fit(&groups, &Settings::new(Task::Rank)).model,
+    ]
+}
+
+#[test]
+fn a_saved_model_loads_to_identical_scores_and_bytes() {
+    let data = [two_classes(40, 5, false, 4), graded(4, 6, 3, 3, 5)];
+    for (model, data) in small_models().into_iter().zip(&data) {
+        let bytes = model.to_bytes().unwrap();
+        let loaded = Model::from_bytes(&bytes).unwrap();
+        assert_eq!(loaded.scores(data).unwrap(), model.scores(data).unwrap());
+        assert_eq!(loaded.to_bytes().unwrap(), bytes);
+        assert_eq!(loaded.witness, model.witness);
+        loaded.verify(data).unwrap();
+    }
+}
+
+#[test]
+fn every_changed_byte_is_noticed() {
+    for model in small_models() {
+        let bytes = model.to_bytes().unwrap();
+        for at in 0..bytes.len() {
+            for flip in [1u8, 0x80] {
+                let mut changed = bytes.clone();
+                changed[at] ^= flip;
+                assert!(Model::from_bytes(&changed).is_err(), "byte {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_cut_is_noticed() {
+    for model in small_models() {
+        let bytes = model.to_bytes().unwrap();
+        for length in 0..bytes.len() {
+            assert!(Model::from_bytes(&bytes[..length]).is_err(), "cut to {length}");
+        }
+        let mut longer = bytes.clone();
+        longer.push(0);
+        assert!(Model::from_bytes(&longer).is_err());
+    }
+}
+
+#[test]
+fn an_altered_claim_fails_verification() {
+    let data = graded(4, 6, 3, 3, 5);
+    let mut model = fit(&data, &Settings::new(Task::Rank)).model;
+    model.certificate.objective *= 0.9;
+    assert!(model.verify(&data).is_err());
+    let mut model = fit(&data, &Settings::new(Task::Rank)).model;
+    model.certificate.lower_bound = Some(model.certificate.objective * 1.001);
+    assert!(model.verify(&data).is_err());
+    assert!(model.verify(&graded(4, 6, 3, 3, 6)).is_err(), "other data");
+}

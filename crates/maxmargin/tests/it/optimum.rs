@@ -1,0 +1,276 @@
+//! Solvers reach the optimum that an independent interior-point solver finds, and prove it.
+
+use crate::made::{fit, graded, two_classes};
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT};
+use maxmargin::data::{Dataset, Scale};
+use maxmargin::loss::Loss;
+use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::task::{ClassWeight, Intercept};
+
+/// One constraint of the referee: Σ coefficients·w + threshold·b ≥ 1 − ξ at this cost.
+struct Row {
+    features: Vec<f64>,
+    threshold: f64,
+    cost: f64,
+}
+
+/// min ½‖w‖² [+ ½b²] + Σ cost·loss(ξ) by interior point.
+fn referee(rows: &[Row], loss: Loss, intercept: Intercept) -> f64 {
+    let (features, count) = (rows[0].features.len(), rows.len());
+    let variables = features + 1 + count;
+    let (mut i, mut j, mut v) = (vec![], vec![], vec![]);
+    let mut push = |row: usize, column: usize, value: f64| {
+        i.push(row);
+        j.push(column);
+        v.push(value);
+    };
+    let mut right = vec![];
+    for (at, row) in rows.iter().enumerate() {
+        for (column, &value) in row.features.iter().enumerate() {
+            push(at, column, -value);
+        }
+        push(at, features, -row.threshold);
+        push(at, features + 1 + at, -1.0);
+        right.push(-1.0);
+    }
+    for at in 0..count {
+        push(count + at, features + 1 + at, -1.0);
+        right.push(0.0);
+    }
+    let constraints = CscMatrix::new_from_triplets(2 * count, variables, i, j, v);
+    let diagonal: Vec<f64> = (0..variables)
+        .map(|at| match (at < features, at == features) {
+            (true, _) => 1.0,
+            (_, true) => f64::from(u8::from(intercept == Intercept::Penalised)),
+            _ if loss == Loss::SquaredHinge => 2.0 * rows[at - features - 1].cost,
+            _ => 0.0,
+        })
+        .collect();
+    let quadratic = CscMatrix::new_from_triplets(
+        variables,
+        variables,
+        (0..variables).collect(),
+        (0..variables).collect(),
+        diagonal,
+    );
+    let linear: Vec<f64> = (0..variables)
+        .map(|at| if at > features && loss == Loss::Hinge { rows[at - features - 1].cost } else { 0.0 })
+        .collect();
+    let settings = DefaultSettingsBuilder::default()
+        .verbose(false)
+        .tol_gap_abs(1e-11)
+        .tol_gap_rel(1e-11)
+        .tol_feas(1e-11)
+        .build()
+        .unwrap();
+    let mut solver =
+        DefaultSolver::new(&quadratic, &linear, &constraints, &right, &[NonnegativeConeT(2 * count)], settings)
+            .unwrap();
+    solver.solve();
+    solver.solution.obj_val
+}
+
+fn dense_row(data: &Dataset, row: usize) -> Vec<f64> {
+    let mut values = vec![0.0; data.cols()];
+    data.matrix().each_in_row(row, |column, value| values[column] = value);
+    values
+}
+
+/// Scales by definition, independently of the library.
+fn scaled_rows(data: &Dataset, scale: Scale) -> Vec<Vec<f64>> {
+    let mut rows: Vec<Vec<f64>> = (0..data.rows()).map(|row| dense_row(data, row)).collect();
+    let n = rows.len() as f64;
+    for column in 0..data.cols() {
+        let values: Vec<f64> = rows.iter().map(|row| row[column]).collect();
+        let mean = values.iter().sum::<f64>() / n;
+        let deviation = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
+        for row in &mut rows {
+            row[column] = match scale {
+                Scale::Standard => (row[column] - mean) / deviation,
+                Scale::MinMax => (row[column] - low) / (high - low),
+                Scale::MaxAbs => row[column] / high.max(-low),
+                _ => row[column],
+            };
+        }
+    }
+    if scale == Scale::UnitRows {
+        for row in &mut rows {
+            let length = row.iter().map(|v| v * v).sum::<f64>().sqrt();
+            row.iter_mut().for_each(|v| *v /= if length > 0.0 { length } else { 1.0 });
+        }
+    }
+    rows
+}
+
+fn classification_rows(data: &Dataset, scale: Scale, c: f64, balanced: bool, intercept: bool) -> Vec<Row> {
+    let targets = data.targets().real().unwrap();
+    let positives = targets.iter().filter(|&&y| y > 0.0).count() as f64;
+    let n = targets.len() as f64;
+    scaled_rows(data, scale)
+        .into_iter()
+        .zip(targets)
+        .enumerate()
+        .map(|(at, (features, &y))| {
+            let class = match (balanced, y > 0.0) {
+                (false, _) => 1.0,
+                (true, true) => n / (2.0 * positives),
+                (true, false) => n / (2.0 * (n - positives)),
+            };
+            let weight = data.weights().map_or(1.0, |weights| weights[at]);
+            Row {
+                features: features.into_iter().map(|x| y * x).collect(),
+                threshold: if intercept { y } else { 0.0 },
+                cost: c * class * weight,
+            }
+        })
+        .collect()
+}
+
+fn assert_certified(data: &Dataset, settings: &Settings, optimum: f64) {
+    let trained = fit(data, settings);
+    let certificate = &trained.model.certificate;
+    let bound = certificate.lower_bound.expect("a bound");
+    let context = format!("{settings:?}: {certificate:?}, optimum {optimum}");
+    assert!(certificate.converged, "{context}");
+    assert!(bound <= optimum * (1.0 + 1e-7), "a bound above the optimum: {context}");
+    assert!(certificate.objective >= optimum * (1.0 - 1e-7), "below the optimum: {context}");
+    assert!((certificate.objective - optimum) / optimum <= settings.tolerance + 1e-7, "{context}");
+    let found = trained.model.verify(data).expect("verifies");
+    assert_eq!(found.objective, certificate.objective);
+    assert!(found.lower_bound.expect("a bound") >= bound - 1e-12 * optimum.abs());
+}
+
+#[test]
+fn classifiers_reach_the_referees_optimum_with_every_loss_intercept_and_solver() {
+    for dense in [true, false] {
+        let data = two_classes(120, 7, dense, 3);
+        for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+            for loss in [Loss::Hinge, Loss::SquaredHinge] {
+                for c in [0.02, 3.0] {
+                    let rows = classification_rows(&data, Scale::None, c, false, intercept != Intercept::None);
+                    let optimum = referee(&rows, loss, intercept);
+                    for solver in [Solver::DualCoordinateDescent, Solver::Newton] {
+                        if solver == Solver::Newton && loss == Loss::Hinge {
+                            continue;
+                        }
+                        let settings = Settings {
+                            loss,
+                            solver,
+                            intercept,
+                            regularisation: Regularisation::C(c),
+                            tolerance: 1e-6,
+                            max_passes: 200_000,
+                            ..Settings::new(Task::Classify)
+                        };
+                        assert_certified(&data, &settings, optimum);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn scaled_classifiers_solve_the_scaled_problem() {
+    for dense in [true, false] {
+        let data = two_classes(100, 6, dense, 5);
+        for scale in [Scale::Standard, Scale::MinMax, Scale::MaxAbs, Scale::UnitRows] {
+            for intercept in [Intercept::None, Intercept::Free] {
+                for loss in [Loss::Hinge, Loss::SquaredHinge] {
+                    let rows = classification_rows(&data, scale, 0.5, false, intercept != Intercept::None);
+                    let optimum = referee(&rows, loss, intercept);
+                    let settings = Settings {
+                        loss,
+                        scale,
+                        intercept,
+                        regularisation: Regularisation::C(0.5),
+                        tolerance: 1e-6,
+                        max_passes: 100_000,
+                        ..Settings::new(Task::Classify)
+                    };
+                    assert_certified(&data, &settings, optimum);
+                    let settings = Settings { solver: Solver::DualCoordinateDescent, ..settings };
+                    assert_certified(&data, &settings, optimum);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn weights_of_rows_and_classes_enter_the_cost() {
+    let data = two_classes(80, 5, true, 9);
+    let data = data.with_weights((0..80).map(|row| f64::from(row % 4) * 0.5).collect::<Vec<_>>()).unwrap();
+    let rows = classification_rows(&data, Scale::None, 1.0, true, true);
+    let optimum = referee(&rows, Loss::Hinge, Intercept::Free);
+    let settings = Settings {
+        class_weight: ClassWeight::Balanced,
+        tolerance: 1e-6,
+        max_passes: 100_000,
+        ..Settings::new(Task::Classify)
+    };
+    assert_certified(&data, &settings, optimum);
+}
+
+#[test]
+fn lambda_and_c_are_one_quantity() {
+    let data = two_classes(64, 4, true, 2);
+    let by_c = fit(&data, &Settings { regularisation: Regularisation::C(0.5), ..Settings::new(Task::Classify) });
+    let lambda = by_c.model.certificate.lambda;
+    assert_eq!(lambda, 1.0 / (0.5 * 64.0));
+    let by_lambda =
+        fit(&data, &Settings { regularisation: Regularisation::Lambda(lambda), ..Settings::new(Task::Classify) });
+    assert_eq!(by_lambda.model.certificate.objective, by_c.model.certificate.objective);
+}
+
+fn pair_rows(data: &Dataset, c: f64) -> Vec<Row> {
+    let targets = data.targets().real().unwrap();
+    let mut rows = Vec::new();
+    for range in data.groups().unwrap().ranges() {
+        for i in range.clone() {
+            for j in range.clone() {
+                if targets[i] > targets[j] {
+                    let (better, worse) = (dense_row(data, i), dense_row(data, j));
+                    let weight = data.weights().map_or(1.0, |w| w[i] * w[j]);
+                    rows.push(Row {
+                        features: better.iter().zip(&worse).map(|(a, b)| a - b).collect(),
+                        threshold: 0.0,
+                        cost: c * weight,
+                    });
+                }
+            }
+        }
+    }
+    rows
+}
+
+#[test]
+fn rankers_reach_the_optimum_over_listed_pairs() {
+    for levels in [0, 3] {
+        for weighted in [false, true] {
+            let mut data = graded(6, 9, 4, levels, 11);
+            if weighted {
+                data = data.with_weights((0..54).map(|row| 0.5 + f64::from(row % 3)).collect::<Vec<_>>()).unwrap();
+            }
+            for c in [0.01, 2.0] {
+                let rows = pair_rows(&data, c);
+                let optimum = referee(&rows, Loss::SquaredHinge, Intercept::None);
+                let settings =
+                    Settings { regularisation: Regularisation::C(c), tolerance: 1e-9, ..Settings::new(Task::Rank) };
+                assert_certified(&data, &settings, optimum);
+                assert_eq!(fit(&data, &settings).model.certificate.constraints, rows.len() as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn conjugate_gradients_serve_where_features_are_many() {
+    let data = graded(8, 12, 700, 4, 21);
+    let settings = Settings { regularisation: Regularisation::C(0.1), tolerance: 1e-8, ..Settings::new(Task::Rank) };
+    let trained = fit(&data, &settings);
+    assert!(trained.model.certificate.converged, "{:?}", trained.trace);
+    trained.model.verify(&data).expect("verifies");
+}
