@@ -118,6 +118,8 @@ pub struct ReadOptions {
     /// The model's features, for data that will be scored: table columns are matched by these names, and an svmlight
     /// file gets at least this many columns.
     pub features: Option<ModelFeatures>,
+    /// The index base of svmlight files, where it shall not be detected.
+    pub index_base: Option<u8>,
     /// Polled while reading.
     pub cancel: Cancel,
 }

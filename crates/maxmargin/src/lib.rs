@@ -7,6 +7,7 @@ pub mod model;
 pub mod run;
 pub mod settings;
 pub mod solve;
+pub mod suggest;
 pub mod task;
 pub mod train;
 

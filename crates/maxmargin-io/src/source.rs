@@ -1,0 +1,100 @@
+//! Opening files: mapped or streamed, decompressed by content, with clear errors.
+
+use maxmargin::error::{Code, Error, Result};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// A compression recognised by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    Gzip,
+    Bzip2,
+    Zstd,
+}
+
+impl Compression {
+    pub(crate) fn of_content(head: &[u8]) -> Option<Compression> {
+        if head.starts_with(&[0x1f, 0x8b]) {
+            Some(Compression::Gzip)
+        } else if head.starts_with(b"BZh") && head.get(3).is_some_and(|level| (b'1'..=b'9').contains(level)) {
+            Some(Compression::Bzip2)
+        } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            Some(Compression::Zstd)
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Compression::Gzip => "gzip",
+            Compression::Bzip2 => "bzip2",
+            Compression::Zstd => "zstd",
+        }
+    }
+
+    /// Wraps a stream of compressed bytes; several members one after the other are read as one.
+    pub(crate) fn decoder(self, input: impl Read + Send + 'static) -> Result<Box<dyn Read + Send>> {
+        let input = io::BufReader::with_capacity(1 << 20, input);
+        Ok(match self {
+            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
+            Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(input)),
+            Compression::Zstd => {
+                Box::new(zstd::stream::read::Decoder::with_buffer(input).map_err(|error| read_error(&error))?)
+            }
+        })
+    }
+}
+
+/// Opens a regular file (or a pipe) for reading.
+pub(crate) fn open(file: &str, path: &Path) -> Result<File> {
+    let opened = File::open(path).and_then(|opened| Ok((opened.metadata()?, opened)));
+    match opened {
+        Ok((metadata, _)) if metadata.is_dir() => {
+            Err(Error::new(Code::FileUnreadable, "this is a directory, and a file is needed").in_file(file))
+        }
+        Ok((_, opened)) => Ok(opened),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Error::new(Code::FileNotFound, "there is no such file").in_file(file).help(nearest(path)))
+        }
+        Err(error) => Err(Error::new(Code::FileUnreadable, format!("the file cannot be opened: {error}"))
+            .in_file(file)
+            .help("check its permissions")),
+    }
+}
+
+/// A neighbour with a similar name, as advice.
+fn nearest(path: &Path) -> String {
+    let fallback = "check the path".to_string();
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return fallback };
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return format!("the folder {} does not exist", folder.display());
+    };
+    let similar = entries
+        .flatten()
+        .take(10_000)
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .map(|other| (maxmargin::suggest::edit_distance(name, &other), other))
+        .filter(|(distance, other)| *distance <= 2 || (other.starts_with(name) && other.len() <= name.len() + 4))
+        .min();
+    similar.map_or(fallback, |(_, other)| format!("did you mean {}?", path.with_file_name(other).display()))
+}
+
+/// What a failed read means.
+pub(crate) fn read_error(error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::InvalidData
+        | io::ErrorKind::Other => {
+            Error::new(Code::DamagedArchive, format!("the compressed data end early or are damaged ({error})"))
+                .help("download or compress the file again; `gzip -t`, `bzip2 -t` or `zstd -t` test it")
+        }
+        _ => Error::new(Code::FileUnreadable, format!("reading failed: {error}")),
+    }
+}

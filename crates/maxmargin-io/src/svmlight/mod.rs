@@ -1,0 +1,233 @@
+//! svmlight / LETOR text: `target [qid:ID] [cost:W] index:value … [# comment]`.
+//!
+//! The text is cut at newlines into blocks that are parsed in parallel into [`piece::Piece`]s and put together at the end;
+//! a mapped file and a decompressed stream take the same way. Rows of one query may stand anywhere; several labels are
+//! separated by commas; a row that starts with a blank has none. Indices count from 0 or from 1, which is detected and
+//! stated.
+
+mod assemble;
+mod piece;
+
+use crate::options::{Facts, Format, Loaded, Precision, ReadOptions};
+use assemble::{Plan, Stored, assemble};
+use maxmargin::error::{Code, Error, Place, Result};
+use memchr::{memchr, memchr_iter, memrchr};
+use piece::{Failure, Indices, Piece, parse_block};
+use rayon::prelude::*;
+use std::io::Read;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Text parsed by one thread at a time: small enough to share the work evenly and to poll the cancel flag often.
+const BLOCK: usize = 2 << 20;
+
+/// Reads text that is in memory or mapped.
+pub fn read_text(file: &str, text: &[u8], options: &ReadOptions) -> Result<Loaded> {
+    match options.precision {
+        Precision::F32 => finish(file, parse_text::<f32>(file, text, options)?, options),
+        Precision::F64 => finish(file, parse_text::<f64>(file, text, options)?, options),
+    }
+}
+
+/// Reads text from a stream, parsing one batch of blocks while the next one is decompressed.
+pub fn read_stream(file: &str, stream: impl Read + Send, options: &ReadOptions) -> Result<Loaded> {
+    match options.precision {
+        Precision::F32 => finish(file, parse_stream::<f32>(file, stream, options)?, options),
+        Precision::F64 => finish(file, parse_stream::<f64>(file, stream, options)?, options),
+    }
+}
+
+/// Features to expect in a block, so that vectors grow once: a value and its index take some eight bytes of text.
+fn guess_entries(text: &[u8]) -> usize {
+    let head = &text[..text.len().min(16 << 10)];
+    if head.is_empty() {
+        return 0;
+    }
+    let colons = memchr_iter(b':', head).count();
+    (text.len() as f64 / head.len() as f64 * colons as f64 * 1.05) as usize + 64
+}
+
+fn parse_text<V: Stored>(file: &str, text: &[u8], options: &ReadOptions) -> Result<Vec<Piece<V>>> {
+    let mut blocks = Vec::with_capacity(text.len() / BLOCK + 1);
+    let mut start = 0;
+    let whole_lines = memrchr(b'\n', text).map_or(0, |newline| newline + 1);
+    while start < whole_lines {
+        let aim = (start + BLOCK).min(whole_lines) - 1;
+        let end = memchr(b'\n', &text[aim..whole_lines]).map_or(whole_lines, |newline| aim + newline + 1);
+        blocks.push(start..end);
+        start = end;
+    }
+    let first_bad = AtomicUsize::new(usize::MAX);
+    let mut parsed: Vec<Option<std::result::Result<Piece<V>, Box<Failure>>>> = blocks
+        .par_iter()
+        .enumerate()
+        .with_max_len(1)
+        .map(|(number, range)| {
+            if options.cancel.is_raised() || first_bad.load(Ordering::Relaxed) < number {
+                return None;
+            }
+            let block = &text[range.clone()];
+            let result = parse_block(block, guess_entries(block));
+            if result.is_err() {
+                first_bad.fetch_min(number, Ordering::Relaxed);
+            }
+            Some(result)
+        })
+        .collect();
+    options.cancel.check()?;
+    if whole_lines < text.len() {
+        let mut last = text[whole_lines..].to_vec();
+        last.push(b'\n');
+        parsed.push(Some(parse_block(&last, guess_entries(&last))));
+        blocks.push(whole_lines..text.len());
+    }
+    let mut pieces = Vec::with_capacity(parsed.len());
+    for (result, block) in parsed.into_iter().zip(blocks) {
+        match result {
+            Some(Ok(piece)) => pieces.push(piece),
+            Some(Err(failure)) => {
+                let lines = memchr_iter(b'\n', &text[..block.start]).count() as u64;
+                return Err(failure.into_error(file, lines));
+            }
+            // Blocks are skipped only behind a bad one, which comes first here.
+            None => return Err(Error::new(Code::Internal, "a block of text was skipped").in_file(file)),
+        }
+    }
+    Ok(pieces)
+}
+
+fn parse_stream<V: Stored>(file: &str, mut stream: impl Read + Send, options: &ReadOptions) -> Result<Vec<Piece<V>>> {
+    let batch_blocks = 2 * rayon::current_num_threads();
+    let mut carry = Vec::new();
+    let mut lines = 0;
+    let mut pieces: Vec<Piece<V>> = Vec::new();
+    let mut batch = fill(&mut stream, &mut carry, batch_blocks, options).map_err(|error| error.in_file(file))?;
+    while !batch.is_empty() {
+        let (parsed, next) = rayon::join(
+            || {
+                batch
+                    .par_iter()
+                    .with_max_len(1)
+                    .map(|block| parse_block(block, guess_entries(block)))
+                    .collect::<Vec<_>>()
+            },
+            || fill(&mut stream, &mut carry, batch_blocks, options),
+        );
+        for result in parsed {
+            let piece: Piece<V> = result.map_err(|failure| failure.into_error(file, lines))?;
+            lines += piece.lines;
+            pieces.push(piece);
+        }
+        batch = next.map_err(|error| error.in_file(file))?;
+        options.cancel.check()?;
+    }
+    Ok(pieces)
+}
+
+/// Reads up to `count` blocks of whole lines, keeping what follows the last newline for the next call.
+fn fill(stream: &mut impl Read, carry: &mut Vec<u8>, count: usize, options: &ReadOptions) -> Result<Vec<Vec<u8>>> {
+    let mut blocks = Vec::new();
+    while blocks.len() < count && !options.cancel.is_raised() {
+        let mut block = std::mem::take(carry);
+        let wanted = BLOCK.max(2 * block.len());
+        let before = block.len();
+        stream
+            .by_ref()
+            .take((wanted - before) as u64)
+            .read_to_end(&mut block)
+            .map_err(|error| crate::source::read_error(&error))?;
+        let ended = block.len() < wanted;
+        if ended && !block.is_empty() && !block.ends_with(b"\n") {
+            block.push(b'\n');
+        }
+        match memrchr(b'\n', &block) {
+            Some(newline) => {
+                *carry = block.split_off(newline + 1);
+                blocks.push(block);
+            }
+            None => *carry = block,
+        }
+        if ended {
+            break;
+        }
+    }
+    Ok(blocks)
+}
+
+fn finish<V: Stored>(file: &str, pieces: Vec<Piece<V>>, options: &ReadOptions) -> Result<Loaded> {
+    let rows: usize = pieces.iter().map(Piece::rows).sum();
+    let lines: u64 = pieces.iter().map(|piece| piece.lines).sum();
+    if rows == 0 {
+        let message = if lines == 0 { "the file is empty" } else { "the file has only comments and blank lines" };
+        return Err(Error::new(Code::NoRows, message)
+            .in_file(file)
+            .help("a row is `target index:value …`, one a line"));
+    }
+    check_groups(file, &pieces)?;
+    let plan = plan(file, &pieces, options)?;
+    let data = assemble(pieces, &plan)?;
+    let facts = Facts {
+        file: file.to_string(),
+        format: Some(Format::Svmlight),
+        index_base: Some(plan.base),
+        ..Facts::default()
+    };
+    Ok(Loaded { data, facts })
+}
+
+/// Either every row has a query id or none has.
+fn check_groups<V>(file: &str, pieces: &[Piece<V>]) -> Result<()> {
+    let first = |of: fn(&Piece<V>) -> Option<u64>| {
+        let mut lines = 0;
+        pieces.iter().find_map(|piece| {
+            let found = of(piece).map(|line| lines + line + 1);
+            lines += piece.lines;
+            found
+        })
+    };
+    let (Some(with), Some(without)) = (first(|piece| piece.with_qid), first(|piece| piece.without_qid)) else {
+        return Ok(());
+    };
+    Err(Error::new(Code::MixedGroups, format!("line {with} has a query id, and line {without} has none"))
+        .at(Place { file: file.to_string(), line: Some(without), ..Place::default() })
+        .help("give every row a `qid:ID` right after the target, or none"))
+}
+
+/// Decides the index base and the number of columns.
+fn plan<V>(file: &str, pieces: &[Piece<V>], options: &ReadOptions) -> Result<Plan> {
+    let (mut lines, mut rows_before, mut others_start_later) = (0, 0, false);
+    let mut zero_line = None;
+    for piece in pieces {
+        rows_before += piece.zero_index.rows_before;
+        others_start_later |= piece.zero_index.others_start_later;
+        if let Some(line) = piece.zero_index.line {
+            zero_line = Some(lines + line + 1);
+            break;
+        }
+        lines += piece.lines;
+    }
+    let expected = options.features.as_ref();
+    let wanted = options.index_base.or(expected.and_then(|features| features.index_base));
+    let base = match (wanted, zero_line) {
+        (Some(base), None) => base,
+        (Some(0), Some(_)) => 0,
+        (None, None) => 1,
+        // A file whose rows all start at 1 until one starts at 0 is no file that counts from 0.
+        (None, Some(_)) if rows_before == 0 || others_start_later => 0,
+        (wanted, Some(line)) => {
+            let why = if wanted.is_some() {
+                "feature index 0 in a file that counts from 1"
+            } else {
+                "feature index 0, while every row before starts at 1"
+            };
+            return Err(Error::new(Code::BadIndex, why)
+                .at(Place { file: file.to_string(), line: Some(line), ..Place::default() })
+                .help("number features from 1, or say that this file counts from 0 with --index-base 0"));
+        }
+    };
+    let largest = pieces.iter().filter_map(|piece| piece.largest).max();
+    let cols = largest.map_or(0, |largest| largest as usize + 1 - usize::from(base));
+    // New data may lack the model's last features; more than it has is for the scorer to refuse.
+    let cols = cols.max(expected.map_or(0, |features| features.count));
+    debug_assert!(pieces.iter().all(|piece| !matches!(piece.indices, Indices::Consecutive(first) if first < u32::from(base) && !piece.values.is_empty())));
+    Ok(Plan { base, cols })
+}

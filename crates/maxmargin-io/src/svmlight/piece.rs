@@ -1,0 +1,540 @@
+//! One block of svmlight text, parsed: `target [qid:ID] [cost:W] index:value … [# comment]`.
+
+use crate::number::{Parse, ends_token, parse_number, token_end};
+use maxmargin::error::{Code, Error, Excerpt, Place};
+use memchr::memchr;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Feature indices as they stand in the text, in the narrowest form that holds them.
+#[derive(Debug)]
+pub(crate) enum Indices {
+    /// Every row so far lists `first`, `first + 1`, …: nothing to store.
+    Consecutive(u32),
+    Narrow(Vec<u16>),
+    Wide(Vec<u32>),
+}
+
+/// The rows of one block.
+#[derive(Debug)]
+pub(crate) struct Piece<V> {
+    pub(crate) lines: u64,
+    pub(crate) lengths: Vec<u32>,
+    pub(crate) indices: Indices,
+    pub(crate) values: Vec<V>,
+    pub(crate) targets: Vec<f64>,
+    /// Label lists, once a row had several labels or none; until then `targets` says it all.
+    pub(crate) sets: Option<Sets>,
+    /// A local key a row, where rows have a qid.
+    pub(crate) keys: Vec<u32>,
+    pub(crate) key_names: Vec<Box<[u8]>>,
+    /// Costs, once a row had one.
+    pub(crate) weights: Vec<f64>,
+    /// Ids from trailing comments, while every row has one.
+    pub(crate) ids: Ids,
+    pub(crate) largest: Option<u32>,
+    /// The first row with and the first without a qid, as lines within the block.
+    pub(crate) with_qid: Option<u64>,
+    pub(crate) without_qid: Option<u64>,
+    pub(crate) zero_index: ZeroIndex,
+}
+
+/// Labels of each row.
+#[derive(Debug, Default)]
+pub(crate) struct Sets {
+    pub(crate) lengths: Vec<u32>,
+    pub(crate) labels: Vec<Box<[u8]>>,
+}
+
+/// Row ids in one arena; dropped at the first row without one.
+#[derive(Debug, Default)]
+pub(crate) struct Ids {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) ends: Vec<u64>,
+    pub(crate) incomplete: bool,
+}
+
+/// What the first indices of the rows say about the index base.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct ZeroIndex {
+    /// Rows before the first index 0 that have features.
+    pub(crate) rows_before: u64,
+    /// Whether all of those start at index 1.
+    pub(crate) others_start_later: bool,
+    /// The line within the block of the first index 0.
+    pub(crate) line: Option<u64>,
+}
+
+/// What is wrong with a block, and where.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: Code,
+    message: String,
+    expected: String,
+    help: String,
+    /// Lines before it in the block.
+    pub(crate) line: u64,
+    text: Vec<u8>,
+    token: Range<usize>,
+}
+
+impl Failure {
+    /// As an error of a file, given the lines before the block.
+    pub(crate) fn into_error(self, file: &str, lines_before: u64) -> Error {
+        Error::new(self.code, self.message)
+            .at(Place {
+                file: file.to_string(),
+                line: Some(lines_before + self.line + 1),
+                column: Some(self.token.start as u64 + 1),
+                excerpt: Some(Excerpt::of_line(&self.text, self.token, self.expected)),
+            })
+            .help(self.help)
+    }
+}
+
+const DEFAULT_HELP: &str = "correct the value or drop the row";
+
+/// Parses a block of whole lines that ends in a newline. `entries` is a guess of the number of features in it.
+pub(crate) fn parse_block<V: Parse>(text: &[u8], entries: usize) -> Result<Piece<V>, Box<Failure>> {
+    debug_assert!(text.is_empty() || text.ends_with(b"\n"));
+    let mut parser = Parser {
+        text,
+        line_start: 0,
+        piece: Piece {
+            lines: 0,
+            lengths: Vec::new(),
+            indices: Indices::Consecutive(0),
+            values: Vec::with_capacity(entries),
+            targets: Vec::new(),
+            sets: None,
+            keys: Vec::new(),
+            key_names: Vec::new(),
+            weights: Vec::new(),
+            ids: Ids::default(),
+            largest: None,
+            with_qid: None,
+            without_qid: None,
+            zero_index: ZeroIndex::default(),
+        },
+        row: Vec::new(),
+        key_of: HashMap::new(),
+        entries,
+    };
+    while parser.line_start < text.len() {
+        parser.line_start = parser.line()?;
+        parser.piece.lines += 1;
+    }
+    Ok(parser.piece)
+}
+
+struct Parser<'a, V> {
+    text: &'a [u8],
+    line_start: usize,
+    piece: Piece<V>,
+    /// The indices of the row at hand.
+    row: Vec<u32>,
+    key_of: HashMap<&'a [u8], u32>,
+    entries: usize,
+}
+
+impl<'a, V: Parse> Parser<'a, V> {
+    /// Parses one line; returns where the next one starts.
+    #[inline]
+    fn line(&mut self) -> Result<usize, Box<Failure>> {
+        let text = self.text;
+        let mut at = skip_blanks(text, self.line_start);
+        match text[at] {
+            b'\n' => return Ok(at + 1),
+            b'#' => return Ok(end_of_line(text, at)),
+            _ => {}
+        }
+        at = self.target(at)?;
+        at = skip_blanks(text, at);
+        let has_group = text[at] == b'q' && text[at..].starts_with(b"qid:");
+        if has_group {
+            at = self.group(at)?;
+        }
+        if text[at] == b'c' && text[at..].starts_with(b"cost:") {
+            at = self.cost(at)?;
+        } else if !self.piece.weights.is_empty() {
+            self.piece.weights.push(1.0);
+        }
+        let seen = if has_group { &mut self.piece.with_qid } else { &mut self.piece.without_qid };
+        seen.get_or_insert(self.piece.lines);
+        at = self.features(at)?;
+        self.finish_row();
+        if text[at] == b'#' {
+            return Ok(self.comment(at));
+        }
+        self.piece.ids.miss();
+        Ok(at + 1)
+    }
+
+    fn target(&mut self, at: usize) -> Result<usize, Box<Failure>> {
+        let text = self.text;
+        if let Some((value, end)) = parse_number::<f64>(text, at) {
+            if !value.is_finite() {
+                let why = "this target is not finite";
+                return Err(self.failure(
+                    Code::NotFinite,
+                    at..end,
+                    why,
+                    "a finite number such as 1 or -1",
+                    DEFAULT_HELP,
+                ));
+            }
+            self.piece.targets.push(value);
+            if let Some(sets) = &mut self.piece.sets {
+                sets.labels.push(text[at..end].into());
+                sets.lengths.push(1);
+            }
+            return Ok(end);
+        }
+        let end = token_end(text, at);
+        let token = &text[at..end];
+        let unlabelled = at > self.line_start && token.contains(&b':');
+        if !unlabelled && (!token.contains(&b',') || token.contains(&b':')) {
+            let help = "a row is `target [qid:ID] [cost:W] index:value …`; the target is a number, or several labels separated by commas";
+            return Err(self.failure(
+                Code::BadTarget,
+                at..end,
+                "this target is not a number",
+                "a number such as 1, -1 or 2.5",
+                help,
+            ));
+        }
+        let labels: Vec<&[u8]> = if unlabelled { Vec::new() } else { token.split(|&byte| byte == b',').collect() };
+        if let Some(empty) = labels.iter().position(|label| label.is_empty()) {
+            let before: usize = labels[..empty].iter().map(|label| label.len() + 1).sum();
+            let place = at + before..at + before + 1;
+            return Err(self.failure(
+                Code::BadTarget,
+                place,
+                "a label is empty",
+                "a label between the commas",
+                DEFAULT_HELP,
+            ));
+        }
+        // From here on rows have label sets; the rows before had one label each.
+        let earlier = &self.piece.targets;
+        let sets = self.piece.sets.get_or_insert_with(|| Sets {
+            lengths: vec![1; earlier.len()],
+            labels: earlier.iter().map(|target| format!("{target}").into_bytes().into()).collect(),
+        });
+        sets.lengths.push(labels.len() as u32);
+        sets.labels.extend(labels.into_iter().map(Box::from));
+        self.piece.targets.push(0.0);
+        Ok(if unlabelled { at } else { end })
+    }
+
+    fn group(&mut self, at: usize) -> Result<usize, Box<Failure>> {
+        let start = at + b"qid:".len();
+        let end = token_end(self.text, start);
+        if start == end {
+            return Err(self.failure(
+                Code::BadAnnotation,
+                at..end,
+                "this query id is empty",
+                "an id right after `qid:`",
+                DEFAULT_HELP,
+            ));
+        }
+        let name = &self.text[start..end];
+        let names = &mut self.piece.key_names;
+        // Rows of one query mostly follow each other.
+        let key = match self.piece.keys.last() {
+            Some(&last) if *names[last as usize] == *name => last,
+            _ => *self.key_of.entry(name).or_insert_with(|| {
+                names.push(name.into());
+                names.len() as u32 - 1
+            }),
+        };
+        self.piece.keys.push(key);
+        Ok(skip_blanks(self.text, end))
+    }
+
+    fn cost(&mut self, at: usize) -> Result<usize, Box<Failure>> {
+        let start = at + b"cost:".len();
+        match parse_number::<f64>(self.text, start) {
+            Some((weight, end)) if weight.is_finite() && weight >= 0.0 => {
+                if self.piece.weights.is_empty() {
+                    self.piece.weights.resize(self.piece.targets.len() - 1, 1.0);
+                }
+                self.piece.weights.push(weight);
+                Ok(skip_blanks(self.text, end))
+            }
+            _ => {
+                let end = token_end(self.text, start);
+                let why = "this cost is not a weight";
+                Err(self.failure(
+                    Code::BadWeight,
+                    start..end.max(start + 1),
+                    why,
+                    "zero or a positive number such as 2.5",
+                    DEFAULT_HELP,
+                ))
+            }
+        }
+    }
+
+    /// Parses `index:value` tokens up to a newline or `#`; returns where that stands.
+    #[inline(always)]
+    fn features(&mut self, mut at: usize) -> Result<usize, Box<Failure>> {
+        let text = self.text;
+        self.row.clear();
+        let mut next_index = 0u64;
+        loop {
+            at = skip_blanks(text, at);
+            let start = at;
+            let mut index = 0u64;
+            while let digit @ 0..=9 = text[at].wrapping_sub(b'0') {
+                index = index.wrapping_mul(10).wrapping_add(u64::from(digit));
+                at += 1;
+            }
+            if text[at] != b':' || at == start {
+                if at == start && matches!(text[at], b'\n' | b'#') {
+                    return Ok(at);
+                }
+                return Err(self.bad_token(start));
+            }
+            // Eleven digits hold 2³², and do not overflow.
+            if index < next_index || index > u64::from(u32::MAX) || at - start > 11 {
+                return Err(self.bad_index(start, at, next_index));
+            }
+            next_index = index + 1;
+            self.row.push(index as u32);
+            match parse_number::<V>(text, at + 1) {
+                Some((value, end)) if value.is_finite() => {
+                    self.piece.values.push(value);
+                    at = end;
+                }
+                other => return Err(self.bad_value(at + 1, other.is_some())),
+            }
+        }
+    }
+
+    /// Files the indices of the row at hand.
+    #[inline]
+    fn finish_row(&mut self) {
+        let piece = &mut self.piece;
+        piece.lengths.push(self.row.len() as u32);
+        let (Some(&first), Some(&last)) = (self.row.first(), self.row.last()) else { return };
+        piece.largest = piece.largest.max(Some(last));
+        let zero = &mut piece.zero_index;
+        if zero.line.is_none() {
+            if first == 0 {
+                zero.line = Some(piece.lines);
+            } else {
+                zero.rows_before += 1;
+                zero.others_start_later |= first != 1;
+            }
+        }
+        if let Indices::Consecutive(base) = &mut piece.indices {
+            if piece.values.len() == self.row.len() {
+                *base = first;
+            }
+            if first == *base && (last - first) as usize + 1 == self.row.len() {
+                return;
+            }
+            piece.spell_out(self.row.len(), self.entries);
+        }
+        if last > u32::from(u16::MAX) {
+            piece.widen();
+        }
+        match &mut piece.indices {
+            Indices::Narrow(indices) => indices.extend(self.row.iter().map(|&index| index as u16)),
+            Indices::Wide(indices) => indices.extend_from_slice(&self.row),
+            Indices::Consecutive(_) => {}
+        }
+    }
+
+    /// Takes a row id out of a trailing comment: `#docid = ID …` as LETOR has it, or a comment of one word.
+    fn comment(&mut self, at: usize) -> usize {
+        let end = end_of_line(self.text, at);
+        let comment = self.text[at + 1..end].trim_ascii();
+        let words = &mut comment.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+        let id = match (words.next(), words.next(), words.next()) {
+            (Some(b"docid"), Some(b"="), Some(id)) => Some(id),
+            (Some(id), None, None) => Some(id.strip_prefix(b"docid=").unwrap_or(id)),
+            _ => None,
+        };
+        match id {
+            Some(id) => self.piece.ids.push(id),
+            None => self.piece.ids.miss(),
+        }
+        end
+    }
+
+    #[cold]
+    fn failure(&self, code: Code, token: Range<usize>, message: &str, expected: &str, help: &str) -> Box<Failure> {
+        let end = end_of_line(self.text, self.line_start);
+        Box::new(Failure {
+            code,
+            message: message.to_string(),
+            expected: format!("expected {expected}"),
+            help: help.to_string(),
+            line: self.piece.lines,
+            text: self.text[self.line_start..end].trim_ascii_end().to_vec(),
+            token: token.start - self.line_start..token.end - self.line_start,
+        })
+    }
+
+    #[cold]
+    fn bad_token(&self, start: usize) -> Box<Failure> {
+        let end = token_end(self.text, start).max(start + 1);
+        let token = &self.text[start..end];
+        if token.contains(&0) {
+            return self.failure(
+                Code::NotText,
+                start..end,
+                "this line holds bytes that are no text",
+                "svmlight text",
+                "is this a binary file? `maxmargin convert --help` lists the formats",
+            );
+        }
+        match memchr(b':', token) {
+            Some(colon) => {
+                let name = start..start + colon.max(1);
+                let negative = token.starts_with(b"-");
+                let help = if token.starts_with(b"qid:") || token.starts_with(b"cost:") {
+                    "`qid:` and `cost:` come right after the target, in this order and once"
+                } else if negative {
+                    "indices start at 0 or 1; negative ones do not exist"
+                } else {
+                    "features are numbered; use CSV for named columns"
+                };
+                self.failure(
+                    Code::BadIndex,
+                    name,
+                    "this feature index is not a whole number",
+                    "a number from 0 to 4294967295",
+                    help,
+                )
+            }
+            None => self.failure(
+                Code::BadToken,
+                start..end,
+                "this is not a feature",
+                "index:value, such as 3:0.25",
+                "separate index and value by a colon, and features by blanks; comments start with #",
+            ),
+        }
+    }
+
+    #[cold]
+    fn bad_index(&self, start: usize, colon: usize, next_index: u64) -> Box<Failure> {
+        let digits = &self.text[start..colon];
+        let shown = String::from_utf8_lossy(digits);
+        let index: Option<u64> = shown.parse().ok();
+        match index {
+            Some(index) if index < next_index => {
+                let previous = next_index - 1;
+                let message = if index == previous {
+                    format!("feature index {index} is repeated in this row")
+                } else {
+                    format!("feature index {index} follows {previous}")
+                };
+                self.failure(
+                    Code::IndexOrder,
+                    start..colon,
+                    &message,
+                    &format!("an index above {previous}"),
+                    "list each feature once, in increasing order of its index",
+                )
+            }
+            _ => self.failure(
+                Code::BadIndex,
+                start..colon,
+                "this feature index is too large",
+                "a number from 0 to 4294967295",
+                "renumber the features",
+            ),
+        }
+    }
+
+    #[cold]
+    fn bad_value(&self, start: usize, is_number: bool) -> Box<Failure> {
+        let end = token_end(self.text, start);
+        if is_number {
+            let help = if size_of::<V>() == 4 {
+                "drop or correct the value; numbers past 3.4e38 need --precision f64"
+            } else {
+                DEFAULT_HELP
+            };
+            return self.failure(
+                Code::NotFinite,
+                start..end,
+                "this feature value is not finite",
+                "a finite decimal number such as 0.25 or 1e-3",
+                help,
+            );
+        }
+        let token = start..end.max(start + 1);
+        self.failure(
+            Code::BadValue,
+            token,
+            "this feature value is not a number",
+            "a finite decimal number such as 0.25 or 1e-3",
+            DEFAULT_HELP,
+        )
+    }
+}
+
+impl<V> Piece<V> {
+    pub(crate) fn rows(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Writes out indices that went without saying, but for the `last` entries.
+    fn spell_out(&mut self, last: usize, entries: usize) {
+        let Indices::Consecutive(first) = self.indices else { return };
+        let mut indices: Vec<u32> = Vec::with_capacity(self.values.len());
+        for &length in &self.lengths[..self.lengths.len() - 1] {
+            indices.extend(first..first + length);
+        }
+        debug_assert!(indices.len() + last == self.values.len());
+        if indices.iter().all(|&index| index <= u32::from(u16::MAX)) {
+            let mut narrow = Vec::with_capacity(entries.max(self.values.len()));
+            narrow.extend(indices.iter().map(|&index| index as u16));
+            self.indices = Indices::Narrow(narrow);
+        } else {
+            self.indices = Indices::Wide(indices);
+        }
+    }
+
+    fn widen(&mut self) {
+        if let Indices::Narrow(narrow) = &self.indices {
+            let mut wide = Vec::with_capacity(narrow.capacity());
+            wide.extend(narrow.iter().map(|&index| u32::from(index)));
+            self.indices = Indices::Wide(wide);
+        }
+    }
+}
+
+impl Ids {
+    fn push(&mut self, id: &[u8]) {
+        if !self.incomplete {
+            self.bytes.extend_from_slice(id);
+            self.ends.push(self.bytes.len() as u64);
+        }
+    }
+
+    fn miss(&mut self) {
+        if !self.incomplete {
+            *self = Ids { incomplete: true, ..Ids::default() };
+        }
+    }
+}
+
+#[inline(always)]
+fn skip_blanks(text: &[u8], mut at: usize) -> usize {
+    while text[at] != b'\n' && ends_token(text[at]) {
+        at += 1;
+    }
+    at
+}
+
+/// Just behind the newline of the line that `at` is in.
+fn end_of_line(text: &[u8], at: usize) -> usize {
+    memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline + 1)
+}

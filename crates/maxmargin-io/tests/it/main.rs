@@ -1,0 +1,4 @@
+//! Behaviour of the readers and writers as their users meet them.
+#![allow(clippy::unwrap_used, missing_docs)] // tests
+
+mod svmlight;
