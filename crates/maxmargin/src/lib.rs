@@ -2,6 +2,7 @@
 
 pub mod data;
 pub mod error;
+pub mod metric;
 pub mod run;
 
 pub use error::{Code, Error, Result};
