@@ -3,6 +3,7 @@
 pub mod data;
 pub mod error;
 pub mod loss;
+pub mod metric;
 pub mod model;
 pub mod run;
 pub mod settings;

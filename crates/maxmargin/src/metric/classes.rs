@@ -1,0 +1,107 @@
+//! Metrics over predicted classes: accuracy, error, precision, recall and the F1 family, for any number of classes.
+
+use super::rows::{RowMetric, weight_of};
+use super::{Judged, Metric, Needs};
+use crate::error::Result;
+
+/// True and predicted classes of weighted rows.
+pub(super) struct Classes<'a> {
+    metric: &'a Metric,
+    truth: &'a [u32],
+    predicted: &'a [u32],
+    weights: Option<&'a [f64]>,
+    count: usize,
+    positive: usize,
+}
+
+/// Weights of the rows of one class.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    right: f64,
+    truth: f64,
+    predicted: f64,
+}
+
+impl Tally {
+    fn precision(self) -> f64 {
+        ratio(self.right, self.predicted)
+    }
+
+    fn recall(self) -> f64 {
+        ratio(self.right, self.truth)
+    }
+
+    fn f1(self) -> f64 {
+        ratio(2.0 * self.right, self.truth + self.predicted)
+    }
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+impl<'a> Classes<'a> {
+    pub(super) fn new(metric: &'a Metric, judged: &Judged<'a>) -> Result<Classes<'a>> {
+        let (truth, count) = judged.needed_classes(metric)?;
+        let predicted = judged.needed_predictions(metric)?;
+        let positive = match metric.needs() {
+            Needs::BinaryPredictions => judged.needed_positive(metric)? as usize,
+            _ => 0,
+        };
+        Ok(Classes { metric, truth, predicted, weights: judged.weights, count, positive })
+    }
+
+    fn tallies(&self, times: Option<&[u32]>) -> Vec<Tally> {
+        let mut tallies = vec![Tally::default(); self.count];
+        for (row, (&truth, &predicted)) in self.truth.iter().zip(self.predicted).enumerate() {
+            let weight = weight_of(row, self.weights, times);
+            tallies[truth as usize].truth += weight;
+            tallies[predicted as usize].predicted += weight;
+            if truth == predicted {
+                tallies[truth as usize].right += weight;
+            }
+        }
+        tallies
+    }
+}
+
+impl RowMetric for Classes<'_> {
+    fn value(&self, times: Option<&[u32]>) -> Option<f64> {
+        let tallies = self.tallies(times);
+        let all: f64 = tallies.iter().map(|tally| tally.truth).sum();
+        let right: f64 = tallies.iter().map(|tally| tally.right).sum();
+        if all <= 0.0 {
+            return None;
+        }
+        Some(match self.metric {
+            Metric::Error => 1.0 - right / all,
+            Metric::Precision => tallies[self.positive].precision(),
+            Metric::Recall => tallies[self.positive].recall(),
+            Metric::F1 => tallies[self.positive].f1(),
+            Metric::F1Macro => {
+                let mut sum = 0.0;
+                let mut present = 0usize;
+                for tally in tallies.iter().filter(|tally| tally.truth + tally.predicted > 0.0) {
+                    sum += tally.f1();
+                    present += 1;
+                }
+                sum / present as f64
+            }
+            // With one class a row, the summed false positives equal the summed false negatives.
+            _ => right / all,
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let binary = self.metric.needs() == Needs::BinaryPredictions;
+        let absent = |codes: &[u32]| binary && !codes.iter().any(|&code| code as usize == self.positive);
+        let mut notes = Vec::new();
+        if absent(self.truth) && !matches!(self.metric, Metric::Precision) {
+            notes.push("no row is of the positive class".to_owned());
+        }
+        if absent(self.predicted) && !matches!(self.metric, Metric::Recall) {
+            notes.push("no row is predicted to be of the positive class".to_owned());
+        }
+        notes
+    }
+}

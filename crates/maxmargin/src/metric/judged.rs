@@ -1,0 +1,266 @@
+//! [`Judged`]: what a metric is given, and [`Evaluation`]: what it answers.
+
+use super::{Metric, Needs};
+use crate::data::Groups;
+use crate::error::{Code, Error, Result};
+use serde::Serialize;
+use std::borrow::Cow;
+
+/// What is true about each row.
+#[derive(Clone, Copy, Debug)]
+pub enum Truth<'a> {
+    /// A grade or a real value. Where exactly two values occur, binary metrics take the larger one as positive.
+    Values(&'a [f64]),
+    /// A class, as a code below `count`.
+    Classes {
+        /// The class of each row.
+        codes: &'a [u32],
+        /// How many classes there are.
+        count: usize,
+        /// The positive class; with two classes and nothing said it is the one of code 1.
+        positive: Option<u32>,
+    },
+}
+
+/// Rows with their truth, and what a model says about them.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged<'a> {
+    /// What is true.
+    pub truth: Truth<'a>,
+    /// A score for each row: higher means better, or more positive, or is the estimate itself.
+    pub scores: Option<&'a [f64]>,
+    /// The predicted class of each row.
+    pub predictions: Option<&'a [u32]>,
+    /// Which rows belong to one query; rows of one query stand in line order.
+    pub groups: Option<&'a Groups>,
+    /// How much each row counts, in metrics over rows.
+    pub weights: Option<&'a [f64]>,
+}
+
+impl<'a> Judged<'a> {
+    /// Rows of queries with grades.
+    pub fn ranking(scores: &'a [f64], grades: &'a [f64], groups: &'a Groups) -> Judged<'a> {
+        Judged { groups: Some(groups), ..Judged::reals(scores, grades) }
+    }
+
+    /// Rows with real targets, which the scores estimate.
+    pub fn reals(scores: &'a [f64], targets: &'a [f64]) -> Judged<'a> {
+        Judged { truth: Truth::Values(targets), scores: Some(scores), predictions: None, groups: None, weights: None }
+    }
+
+    /// Rows of `count` classes with a predicted class each; codes are below `count`.
+    pub fn classes(codes: &'a [u32], count: usize, predictions: &'a [u32]) -> Judged<'a> {
+        Judged {
+            truth: Truth::Classes { codes, count, positive: None },
+            scores: None,
+            predictions: Some(predictions),
+            groups: None,
+            weights: None,
+        }
+    }
+
+    /// Adds the score of the positive class.
+    pub fn with_scores(self, scores: &'a [f64]) -> Judged<'a> {
+        Judged { scores: Some(scores), ..self }
+    }
+
+    /// Names the positive class; without effect on numeric targets.
+    pub fn with_positive(self, code: u32) -> Judged<'a> {
+        match self.truth {
+            Truth::Values(_) => self,
+            Truth::Classes { codes, count, .. } => {
+                Judged { truth: Truth::Classes { codes, count, positive: Some(code) }, ..self }
+            }
+        }
+    }
+
+    /// Adds a weight for each row, where there are any.
+    pub fn with_weights(self, weights: Option<&'a [f64]>) -> Judged<'a> {
+        Judged { weights, ..self }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self.truth {
+            Truth::Values(values) => values.len(),
+            Truth::Classes { codes, .. } => codes.len(),
+        }
+    }
+
+    /// Checks once what every metric relies on: lengths that agree, finite targets, scores that are numbers, codes in
+    /// range, usable weights. Whether the metric has what it needs is for the accessors below.
+    pub(super) fn check(&self, metric: &Metric) -> Result<()> {
+        let rows = self.rows();
+        if rows == 0 {
+            return Err(Error::new(Code::NoRows, format!("there are no rows to compute {metric} on")));
+        }
+        let lengths = [
+            ("scores", self.scores.map(<[f64]>::len)),
+            ("predictions", self.predictions.map(<[u32]>::len)),
+            ("weights", self.weights.map(<[f64]>::len)),
+            ("grouped rows", self.groups.map(Groups::rows)),
+        ];
+        for (what, length) in lengths {
+            if let Some(length) = length.filter(|&length| length != rows) {
+                return Err(Error::new(Code::Internal, format!("{length} {what} for {rows} targets")));
+            }
+        }
+        if let Some(row) = self.scores.and_then(|scores| scores.iter().position(|score| score.is_nan())) {
+            return Err(mismatch(format!("{metric} cannot be computed: the score of row {} is not a number", row + 1))
+                .help("look for features far outside the range of the training data, and train again"));
+        }
+        match self.truth {
+            Truth::Values(values) => {
+                if let Some(row) = values.iter().position(|value| !value.is_finite()) {
+                    let message =
+                        format!("{metric} cannot be computed: the target of row {} is {}", row + 1, values[row]);
+                    return Err(mismatch(message).help("give every row a finite target"));
+                }
+            }
+            Truth::Classes { codes, count, positive } => {
+                let known = |codes: &[u32]| codes.iter().all(|&code| (code as usize) < count);
+                let positive = positive.as_slice();
+                if !known(codes) || !known(self.predictions.unwrap_or_default()) || !known(positive) {
+                    return Err(Error::new(Code::Internal, format!("a class code is not below {count}")));
+                }
+            }
+        }
+        self.check_weights(metric)
+    }
+
+    fn check_weights(&self, metric: &Metric) -> Result<()> {
+        let Some(weights) = self.weights.filter(|_| metric.honours_weights()) else {
+            return Ok(());
+        };
+        if let Some(row) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
+            let message = format!("the weight of row {} is {}", row + 1, weights[row]);
+            return Err(Error::new(Code::BadWeight, message).help("weights are finite numbers of zero or more"));
+        }
+        if weights.iter().all(|&weight| weight == 0.0) {
+            let message = format!("{metric} cannot be computed: every row has weight 0");
+            return Err(Error::new(Code::BadWeight, message).help("give at least one row a weight above zero"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn needed_scores(&self, metric: &Metric) -> Result<&'a [f64]> {
+        self.scores.ok_or_else(|| {
+            mismatch(format!("{metric} needs one score a row, and there are only predicted classes"))
+                .help(alternatives(Needs::Predictions))
+        })
+    }
+
+    pub(super) fn needed_groups(&self, metric: &Metric) -> Result<&'a Groups> {
+        self.groups.ok_or_else(|| {
+            Error::new(Code::NoGroups, format!("{metric} is a mean over queries, and the rows have no query ids")).help(
+                "give each row its query id (`qid:` or --group), or choose a metric over rows such as auc or rmse",
+            )
+        })
+    }
+
+    pub(super) fn needed_predictions(&self, metric: &Metric) -> Result<&'a [u32]> {
+        self.predictions.ok_or_else(|| {
+            mismatch(format!("{metric} needs a predicted class for each row, and there are only scores"))
+                .help(alternatives(if self.groups.is_some() { Needs::Groups } else { Needs::Reals }))
+        })
+    }
+
+    pub(super) fn needed_classes(&self, metric: &Metric) -> Result<(&'a [u32], usize)> {
+        match self.truth {
+            Truth::Classes { codes, count, .. } => Ok((codes, count)),
+            Truth::Values(_) => Err(mismatch(format!("{metric} compares classes, and the targets are numbers"))
+                .help(alternatives(if self.groups.is_some() { Needs::Groups } else { Needs::Reals }))),
+        }
+    }
+
+    pub(super) fn needed_reals(&self, metric: &Metric) -> Result<&'a [f64]> {
+        match self.truth {
+            Truth::Values(values) => Ok(values),
+            Truth::Classes { .. } => Err(mismatch(format!("{metric} needs numeric targets, and these are classes"))
+                .help(alternatives(Needs::Predictions))),
+        }
+    }
+
+    /// The targets as grades: numbers as they are, the positive class as 1 and the others as 0.
+    pub(super) fn needed_grades(&self, metric: &Metric) -> Result<Cow<'a, [f64]>> {
+        match self.truth {
+            Truth::Values(values) => Ok(Cow::Borrowed(values)),
+            Truth::Classes { codes, .. } => {
+                let positive = self.needed_positive(metric)?;
+                Ok(codes.iter().map(|&code| f64::from(u8::from(code == positive))).collect())
+            }
+        }
+    }
+
+    /// The code of the positive class.
+    pub(super) fn needed_positive(&self, metric: &Metric) -> Result<u32> {
+        let (_, count) = self.needed_classes(metric)?;
+        match self.truth {
+            Truth::Classes { positive: Some(positive), .. } => Ok(positive),
+            _ if count == 2 => Ok(1),
+            _ if count < 2 => Err(single_class(metric)),
+            _ => Err(Error::new(Code::TooManyClasses, format!("{metric} is for two classes, and there are {count}"))
+                .help(alternatives(Needs::Predictions))),
+        }
+    }
+
+    /// Whether each row is positive.
+    pub(super) fn needed_labels(&self, metric: &Metric) -> Result<Vec<bool>> {
+        let values = match self.truth {
+            Truth::Classes { codes, .. } => {
+                let positive = self.needed_positive(metric)?;
+                return Ok(codes.iter().map(|&code| code == positive).collect());
+            }
+            Truth::Values(values) => values,
+        };
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if let Some(other) = values.iter().find(|&&value| value != least && value != greatest) {
+            return Err(mismatch(format!(
+                "{metric} needs targets of two values, and there are {least}, {other} and {greatest}"
+            ))
+            .help("for more than two grades choose pair-accuracy, kendall-tau or ndcg"));
+        }
+        if least == greatest {
+            return Err(single_class(metric));
+        }
+        Ok(values.iter().map(|&value| value == greatest).collect())
+    }
+}
+
+pub(super) fn mismatch(message: String) -> Error {
+    Error::new(Code::MetricMismatch, message)
+}
+
+/// The error for a curve over positives and negatives where one of them is missing.
+pub(super) fn single_class(metric: &Metric) -> Error {
+    Error::new(
+        Code::SingleClass,
+        format!("{metric} compares positive rows with negative ones, and all rows are of one class"),
+    )
+    .help("evaluate on data that hold both classes, or choose accuracy")
+}
+
+fn alternatives(needs: Needs) -> String {
+    let names = match needs {
+        Needs::Groups => "ndcg@10, map, mrr or pair-accuracy",
+        Needs::Reals => "mae, rmse, or auc where targets have two values",
+        _ => "accuracy, error, f1-micro or f1-macro",
+    };
+    format!("metrics that fit are {names}")
+}
+
+/// The value of a metric.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// The value over all that counted.
+    pub value: f64,
+    /// For list metrics the value of each query in order, `None` where the query was skipped.
+    pub per_query: Option<Vec<Option<f64>>>,
+    /// How many queries, or rows, the value is over.
+    pub counted: usize,
+    /// How many queries were skipped because the metric is not defined on them.
+    pub skipped: usize,
+    /// What a reader of the value should know, a sentence each.
+    pub notes: Vec<String>,
+}

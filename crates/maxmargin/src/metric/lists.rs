@@ -1,0 +1,130 @@
+//! The loop over queries that all list metrics share.
+
+use super::order::by_decreasing_score;
+use super::variant::{Ties, Variant};
+use super::{Evaluation, Judged, Metric, ndcg, pairs, reciprocal, relevance};
+use crate::error::{Code, Error, Result};
+use rayon::prelude::*;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+
+/// The rows of one query.
+#[derive(Clone, Copy)]
+pub(super) struct List<'a> {
+    pub(super) scores: &'a [f64],
+    pub(super) grades: &'a [f64],
+}
+
+impl List<'_> {
+    pub(super) fn len(&self) -> usize {
+        self.scores.len()
+    }
+
+    /// The rows by decreasing score. Where ties are averaged, tied rows stand together in line order.
+    pub(super) fn ranked(&self, ties: Ties) -> Vec<usize> {
+        by_decreasing_score(self.scores, ties == Ties::ReverseLineOrder)
+    }
+
+    /// The runs of positions in `order` that a metric sees as tied: runs of equal scores where ties are averaged,
+    /// single positions otherwise.
+    pub(super) fn blocks<'b>(&'b self, order: &'b [usize], ties: Ties) -> impl Iterator<Item = Range<usize>> + 'b {
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let first = *order.get(start)?;
+            let mut end = start + 1;
+            while ties == Ties::Averaged && end < order.len() && self.scores[order[end]] == self.scores[first] {
+                end += 1;
+            }
+            let block = start..end;
+            start = end;
+            Some(block)
+        })
+    }
+}
+
+/// Computes a list metric: the mean of its values over the queries on which it is defined.
+pub(super) fn evaluate(metric: &Metric, judged: &Judged<'_>) -> Result<Evaluation> {
+    let groups = judged.needed_groups(metric)?;
+    let grades = judged.needed_grades(metric)?;
+    let scores = judged.needed_scores(metric)?;
+    let list = |group: usize| {
+        let range = groups.range(group);
+        List { scores: &scores[range.clone()], grades: &grades[range] }
+    };
+    let each = |value: &(dyn Fn(List<'_>) -> Option<f64> + Sync)| -> Vec<Option<f64>> {
+        // Groups are small as a rule; a few of them make a task worth a thread.
+        (0..groups.len()).into_par_iter().with_min_len(16).map(|group| value(list(group))).collect()
+    };
+    let longest = groups.ranges().map(|range| range.len()).max().unwrap_or(0);
+    let mut notes = Vec::new();
+    let per_query = match metric {
+        Metric::Ndcg { cutoff, variant } => {
+            let discounts = ndcg::discounts(*variant, longest.min(cutoff.map_or(usize::MAX, NonZeroUsize::get)));
+            if let Some(cutoff) = cutoff.filter(|_| variant.short_lists_add_nothing()) {
+                let short = groups.ranges().filter(|range| range.len() < cutoff.get()).count();
+                if short > 0 {
+                    notes.push(format!("{short} of {} have fewer than {cutoff} rows and add 0", queries(groups.len())));
+                }
+            }
+            each(&|list| Some(ndcg::ndcg(list, *cutoff, *variant, &discounts)))
+        }
+        Metric::MeanNdcg { variant } => {
+            let discounts = ndcg::discounts(*variant, longest);
+            each(&|list| Some(ndcg::mean_ndcg(list, *variant, &discounts)))
+        }
+        Metric::Map { variant } => each(&|list| Some(relevance::average_precision(list, *variant))),
+        Metric::PrecisionAt { cutoff, variant } => {
+            each(&|list| Some(relevance::precision_at(list, cutoff.get(), *variant)))
+        }
+        Metric::Mrr { cutoff } => each(&|list| Some(reciprocal::reciprocal_rank(list, *cutoff))),
+        Metric::ExpectedReciprocalRank { cutoff } => {
+            let highest = grades.iter().copied().fold(0.0, f64::max);
+            notes.push(format!("a row of the highest grade, {highest}, is taken to satisfy best"));
+            each(&|list| Some(reciprocal::expected_reciprocal_rank(list, *cutoff, highest)))
+        }
+        Metric::KendallTau => each(&pairs::kendall_tau),
+        Metric::PairAccuracy => each(&pairs::pair_accuracy),
+        other => return Err(Error::new(Code::Internal, format!("{other} is not a metric over queries"))),
+    };
+    if let Some(counts) = what_counts(metric) {
+        let none = groups.ranges().filter(|range| grades[range.clone()].iter().all(|&grade| !counts(grade))).count();
+        if none > 0 {
+            notes.push(format!("{none} of {} have no relevant row and count as 0", queries(groups.len())));
+        }
+    }
+    summarise(metric, per_query, notes)
+}
+
+fn queries(count: usize) -> String {
+    if count == 1 { "1 query".to_owned() } else { format!("{count} queries") }
+}
+
+/// Which grades keep a query from being 0 by definition.
+fn what_counts(metric: &Metric) -> Option<fn(f64) -> bool> {
+    match metric {
+        Metric::Ndcg { .. } | Metric::MeanNdcg { .. } | Metric::ExpectedReciprocalRank { .. } => {
+            Some(|grade| grade > 0.0)
+        }
+        Metric::Map { variant: Variant::Mslr } | Metric::PrecisionAt { variant: Variant::Mslr, .. } => {
+            Some(|grade| grade >= Variant::Mslr.relevant_from())
+        }
+        Metric::Map { .. } | Metric::PrecisionAt { .. } | Metric::Mrr { .. } => {
+            Some(|grade| grade >= Variant::Standard.relevant_from())
+        }
+        _ => None,
+    }
+}
+
+fn summarise(metric: &Metric, per_query: Vec<Option<f64>>, mut notes: Vec<String>) -> Result<Evaluation> {
+    let counted = per_query.iter().flatten().count();
+    let skipped = per_query.len() - counted;
+    if counted == 0 {
+        let message = format!("{metric} cannot be computed: the targets do not differ within any query");
+        return Err(Error::new(Code::NoPairs, message).help("evaluate on queries whose rows have different targets"));
+    }
+    if skipped > 0 {
+        notes.push(format!("{skipped} of {} have equal targets throughout and are skipped", queries(per_query.len())));
+    }
+    let value = per_query.iter().flatten().sum::<f64>() / counted as f64;
+    Ok(Evaluation { value, per_query: Some(per_query), counted, skipped, notes })
+}

@@ -1,0 +1,108 @@
+//! Metrics of one list over its pairs: Kendall's tau-b and the fraction of pairs in the right order.
+//!
+//! Pairs are counted by merge sort (Knight 1966) in O(n log n): with the rows sorted by target and then by score,
+//! the discordant pairs are the strict inversions of the scores.
+
+use super::lists::List;
+use std::cmp::Ordering;
+
+/// Numbers of pairs of a list. A list of fewer than 2^32 rows fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pairs {
+    /// Pairs with different targets and scores in the same order.
+    concordant: u64,
+    /// Pairs with different targets and scores in the opposite order.
+    discordant: u64,
+    /// Pairs with different targets and equal scores.
+    tied_scores: u64,
+    /// Pairs with equal targets and different scores.
+    tied_targets: u64,
+}
+
+impl Pairs {
+    fn count(list: List<'_>) -> Pairs {
+        let mut rows: Vec<(f64, f64)> = list.grades.iter().copied().zip(list.scores.iter().copied()).collect();
+        rows.sort_unstable_by(|a, b| compare(a.0, b.0).then(compare(a.1, b.1)));
+        let equal_targets = tied(&rows, |a, b| a.0 == b.0);
+        let equal_both = tied(&rows, |a, b| a == b);
+        let mut scores: Vec<f64> = rows.iter().map(|row| row.1).collect();
+        let discordant = sort_counting_inversions(&mut scores);
+        let equal_scores = tied(&scores, |a, b| a == b);
+        let tied_scores = equal_scores - equal_both;
+        let all = choose_two(list.len());
+        Pairs {
+            concordant: all - equal_targets - tied_scores - discordant,
+            discordant,
+            tied_scores,
+            tied_targets: equal_targets - equal_both,
+        }
+    }
+
+    fn with_different_targets(&self) -> u64 {
+        self.concordant + self.discordant + self.tied_scores
+    }
+}
+
+/// Tau-b: concordant minus discordant pairs over the geometric mean of the pairs untied in targets and in scores.
+/// `None` where targets are all equal, 0 where scores are.
+pub(super) fn kendall_tau(list: List<'_>) -> Option<f64> {
+    let pairs = Pairs::count(list);
+    let by_target = pairs.with_different_targets();
+    let by_score = pairs.concordant + pairs.discordant + pairs.tied_targets;
+    if by_target == 0 {
+        return None;
+    }
+    if by_score == 0 {
+        return Some(0.0);
+    }
+    let difference = pairs.concordant as f64 - pairs.discordant as f64;
+    Some((difference / (by_target as f64).sqrt() / (by_score as f64).sqrt()).clamp(-1.0, 1.0))
+}
+
+/// Of the pairs with different targets the fraction in the right order, ties counting half; `None` without pairs.
+pub(super) fn pair_accuracy(list: List<'_>) -> Option<f64> {
+    let pairs = Pairs::count(list);
+    let all = pairs.with_different_targets();
+    (all > 0).then(|| (pairs.concordant as f64 + 0.5 * pairs.tied_scores as f64) / all as f64)
+}
+
+fn compare(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+}
+
+fn choose_two(count: usize) -> u64 {
+    let count = count as u64;
+    count * count.saturating_sub(1) / 2
+}
+
+/// The number of tied pairs where tied rows are neighbours.
+fn tied<T>(sorted: &[T], same: impl FnMut(&T, &T) -> bool) -> u64 {
+    sorted.chunk_by(same).map(|run| choose_two(run.len())).sum()
+}
+
+/// Sorts, and counts the pairs that stood in strictly decreasing order.
+fn sort_counting_inversions(values: &mut Vec<f64>) -> u64 {
+    let mut inversions = 0;
+    let mut merged = vec![0.0; values.len()];
+    let mut width = 1;
+    while width < values.len() {
+        for start in (0..values.len()).step_by(2 * width) {
+            let middle = (start + width).min(values.len());
+            let end = (start + 2 * width).min(values.len());
+            let (mut left, mut right) = (start, middle);
+            for slot in &mut merged[start..end] {
+                if left < middle && (right == end || values[left] <= values[right]) {
+                    *slot = values[left];
+                    left += 1;
+                } else {
+                    *slot = values[right];
+                    inversions += (middle - left) as u64;
+                    right += 1;
+                }
+            }
+        }
+        std::mem::swap(values, &mut merged);
+        width *= 2;
+    }
+    inversions
+}

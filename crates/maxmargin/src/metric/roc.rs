@@ -1,0 +1,108 @@
+//! Metrics over a sliding threshold on scores: the area under the ROC curve, average precision, and the curve itself.
+
+use super::judged::single_class;
+use super::order::by_decreasing_score;
+use super::rows::{RowMetric, weight_of};
+use super::{Judged, Metric};
+use crate::error::Result;
+
+/// Weighted rows by decreasing score.
+pub(super) struct Roc {
+    area: bool,
+    positive: Vec<bool>,
+    weights: Option<Vec<f64>>,
+    /// Where each run of equal scores ends.
+    ends: Vec<usize>,
+}
+
+impl Roc {
+    pub(super) fn new(metric: &Metric, judged: &Judged<'_>) -> Result<Roc> {
+        let labels = judged.needed_labels(metric)?;
+        let scores = judged.needed_scores(metric)?;
+        let (order, ends) = thresholds(scores);
+        let roc = Roc {
+            area: *metric == Metric::Auc,
+            positive: order.iter().map(|&row| labels[row]).collect(),
+            weights: judged.weights.map(|weights| order.iter().map(|&row| weights[row]).collect()),
+            ends,
+        };
+        // Also where all rows of a class have weight 0.
+        if roc.value(None).is_none() {
+            return Err(single_class(metric));
+        }
+        Ok(roc)
+    }
+}
+
+/// The rows by decreasing score, and where each run of equal scores ends.
+fn thresholds(scores: &[f64]) -> (Vec<usize>, Vec<usize>) {
+    let order = by_decreasing_score(scores, false);
+    let differs = |end: &usize| *end == order.len() || scores[order[*end]] != scores[order[*end - 1]];
+    let ends = (1..=order.len()).filter(differs).collect();
+    (order, ends)
+}
+
+impl RowMetric for Roc {
+    /// AUC = P(score of a positive row > score of a negative one) + ½ P(equal). Average precision = Σ over thresholds
+    /// of the gain in recall times the precision. Both divide at the end, and both need both classes, average
+    /// precision because without negatives it says nothing.
+    fn value(&self, times: Option<&[u32]>) -> Option<f64> {
+        let weights = self.weights.as_deref();
+        let (mut positives, mut negatives, mut sum) = (0.0, 0.0, 0.0);
+        let mut start = 0;
+        for &end in &self.ends {
+            let (mut tied_positives, mut tied_negatives) = (0.0, 0.0);
+            for row in start..end {
+                let weight = weight_of(row, weights, times);
+                if self.positive[row] {
+                    tied_positives += weight;
+                } else {
+                    tied_negatives += weight;
+                }
+            }
+            if self.area {
+                sum += tied_negatives * (positives + 0.5 * tied_positives);
+            }
+            positives += tied_positives;
+            negatives += tied_negatives;
+            if !self.area && tied_positives > 0.0 {
+                sum += tied_positives * positives / (positives + negatives);
+            }
+            start = end;
+        }
+        let whole = if self.area { positives * negatives } else { positives };
+        (positives > 0.0 && negatives > 0.0).then(|| sum / whole)
+    }
+}
+
+/// The ROC curve as (false positive rate, true positive rate), from (0, 0) to (1, 1), one point for each distinct
+/// score, thinned to `max_points` (at least 2) evenly along the curve. Empty where it is not defined: no rows of one
+/// of the classes, lengths that differ, a score that is not a number.
+pub fn roc_curve(scores: &[f64], positive: &[bool], max_points: usize) -> Vec<(f64, f64)> {
+    let positives = positive.iter().filter(|&&positive| positive).count();
+    let negatives = positive.len() - positives;
+    let defined = scores.len() == positive.len() && positives > 0 && negatives > 0;
+    if !defined || scores.iter().any(|score| score.is_nan()) {
+        return Vec::new();
+    }
+    let (order, ends) = thresholds(scores);
+    let steps = max_points.max(2) - 1;
+    let keep_all = ends.len() <= steps;
+    let mut curve = vec![(0.0, 0.0)];
+    let mut step = 0;
+    let (mut start, mut true_positives) = (0, 0);
+    for &end in &ends {
+        true_positives += order[start..end].iter().filter(|&&row| positive[row]).count();
+        start = end;
+        let point = ((end - true_positives) as f64 / negatives as f64, true_positives as f64 / positives as f64);
+        // The rates sum to 2 at the end, where the last step is reached.
+        let reached = ((point.0 + point.1) / 2.0 * steps as f64).floor() as usize;
+        if end == order.len() {
+            curve.push((1.0, 1.0));
+        } else if keep_all || (reached > step && reached < steps) {
+            curve.push(point);
+            step = reached;
+        }
+    }
+    curve
+}

@@ -1,0 +1,61 @@
+//! What the row metrics share: a value from weights, and resampling by weights.
+
+use super::bootstrap::{Interval, interval};
+use super::classes::Classes;
+use super::deviation::Deviation;
+use super::roc::Roc;
+use super::{Evaluation, Judged, Metric, Needs};
+use crate::error::{Code, Error, Result};
+use rand::RngExt;
+
+/// A row metric with everything prepared that does not depend on how often each row counts.
+pub(super) trait RowMetric: Sync {
+    /// The value with row `i` counted `times[i]` times, or once each; `None` where it is not defined. The rows may
+    /// be numbered differently from the data: resampling draws them all alike.
+    fn value(&self, times: Option<&[u32]>) -> Option<f64>;
+
+    /// What a reader of the value should know.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// How much a row counts.
+#[inline]
+pub(super) fn weight_of(row: usize, weights: Option<&[f64]>, times: Option<&[u32]>) -> f64 {
+    weights.map_or(1.0, |weights| weights[row]) * times.map_or(1.0, |times| f64::from(times[row]))
+}
+
+fn prepare<'a>(metric: &'a Metric, judged: &Judged<'a>) -> Result<Box<dyn RowMetric + 'a>> {
+    Ok(match metric.needs() {
+        Needs::Predictions | Needs::BinaryPredictions => Box::new(Classes::new(metric, judged)?),
+        Needs::BinaryScores => Box::new(Roc::new(metric, judged)?),
+        Needs::Reals => Box::new(Deviation::new(metric, judged)?),
+        Needs::Groups => return Err(Error::new(Code::Internal, format!("{metric} is not a metric over rows"))),
+    })
+}
+
+/// Computes a row metric.
+pub(super) fn evaluate(metric: &Metric, judged: &Judged<'_>) -> Result<Evaluation> {
+    let prepared = prepare(metric, judged)?;
+    let value = prepared
+        .value(None)
+        .ok_or_else(|| Error::new(Code::Internal, format!("{metric} is not defined on data that passed the checks")))?;
+    Ok(Evaluation { value, per_query: None, counted: judged.rows(), skipped: 0, notes: prepared.notes() })
+}
+
+/// The bootstrap interval of a row metric.
+pub(super) fn bootstrap(metric: &Metric, judged: &Judged<'_>, resamples: usize, seed: u64) -> Result<Option<Interval>> {
+    let prepared = prepare(metric, judged)?;
+    let rows = judged.rows();
+    if rows < 2 {
+        return Ok(None);
+    }
+    Ok(interval(resamples, seed, |generator| {
+        let mut times = vec![0u32; rows];
+        for _ in 0..rows {
+            times[generator.random_range(0..rows)] += 1;
+        }
+        prepared.value(Some(&times))
+    }))
+}
