@@ -1,1 +1,92 @@
-//! x
+//! The `maxmargin` command as a library: parsed arguments become validated settings, settings become calls of the core.
+
+mod args;
+mod commands;
+mod console;
+pub mod format;
+mod loading;
+mod progress;
+mod render;
+pub mod report;
+mod settings;
+mod signals;
+
+use args::{Arguments, Command};
+use clap::Parser;
+use clap::error::ErrorKind;
+use console::Console;
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::run::Cancel;
+use std::ffi::OsString;
+use std::io::Write;
+
+/// Runs a command line, program name first, and returns the exit code: 0 done, 2 bad input or usage, 1 the rest.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error),
+    };
+    start_tracing(arguments.common.verbose);
+    let console = Console::new(&arguments.common);
+    let cancel = signals::install();
+    let outcome = with_threads(arguments.common.threads, || dispatch(&arguments.command, &console, &cancel));
+    match outcome {
+        Ok(()) => 0,
+        Err(error) => {
+            console.error(&render::error(&error, console::colours_on_stderr()));
+            error.code().exit_code()
+        }
+    }
+}
+
+fn dispatch(command: &Command, console: &Console, cancel: &Cancel) -> Result<()> {
+    match command {
+        Command::Train(arguments) => commands::train::run(arguments, console, cancel),
+        Command::Predict(arguments) => commands::predict::run(arguments, console, cancel),
+        Command::Evaluate(arguments) => commands::evaluate::run(arguments, console, cancel),
+        Command::Inspect(arguments) => commands::inspect::run(arguments, console),
+        Command::Verify(arguments) => commands::verify::run(arguments, console, cancel),
+        Command::Convert(arguments) => commands::convert::run(arguments, console, cancel),
+        Command::Simulate(arguments) => commands::simulate::run(arguments, console, cancel),
+        Command::Explain(arguments) => commands::explain::run(arguments, console),
+        Command::Completions(arguments) => commands::completions::run(arguments, console),
+        Command::Demo(arguments) => commands::demo::run(arguments, console, cancel),
+    }
+}
+
+/// Help and version go to standard output; a wrong command line becomes an error with a code.
+fn usage(error: &clap::Error) -> u8 {
+    let text = error.render();
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let shown = if console::colours_on_stdout() { text.ansi().to_string() } else { text.to_string() };
+        // A reader that has seen enough closes the pipe; that is no error.
+        let _ = write!(std::io::stdout(), "{shown}");
+        return 0;
+    }
+    let colours = console::colours_on_stderr();
+    let shown = if colours { text.ansi().to_string() } else { text.to_string() };
+    let code = format!("error[{}]:", Code::Usage);
+    let _ = write!(std::io::stderr(), "{}", shown.replacen("error:", &code, 1));
+    Code::Usage.exit_code()
+}
+
+fn with_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let mut builder = rayon::ThreadPoolBuilder::new();
+    if let Some(threads) = threads {
+        builder = builder.num_threads(usize::from(threads));
+    }
+    let pool = builder
+        .build()
+        .map_err(|error| Error::new(Code::Internal, format!("the threads could not be started: {error}")))?;
+    pool.install(work)
+}
+
+fn start_tracing(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => tracing::Level::INFO,
+        2 => tracing::Level::DEBUG,
+        _ => tracing::Level::TRACE,
+    };
+    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).without_time().with_target(false).init();
+}

@@ -2,6 +2,7 @@
 
 use super::{Metric, Variant};
 use crate::error::{Code, Error, Result};
+use crate::suggest::nearest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -245,7 +246,7 @@ fn unknown(name: &str, base: &str, rest: &str) -> Error {
     let guess = match (nearest(base, &bases), rest.starts_with('@')) {
         (Some(guess), _) if Metric::parse(&format!("{guess}{rest}")).is_ok() => Some(format!("{guess}{rest}")),
         (_, true) if base.starts_with('p') && Metric::parse(&format!("p{rest}")).is_ok() => Some(format!("p{rest}")),
-        (guess, _) => guess.map(str::to_owned),
+        (guess, _) => guess,
     };
     let guess = guess.map_or(String::new(), |guess| format!("did you mean `{guess}`? "));
     refuse(format!("there is no metric `{name}`"))

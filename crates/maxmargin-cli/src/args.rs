@@ -1,0 +1,330 @@
+//! The command line as parsed; what the values mean is checked in `settings.rs`.
+
+use crate::settings::{ReadSettings, TrainSettings};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use maxmargin_io::Format;
+
+/// Learn to rank and classify with large margins, with a proof of how close to optimal the result is.
+#[derive(Debug, Parser)]
+#[command(name = "maxmargin", version, max_term_width = 110, disable_help_subcommand = true, after_help = START)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// What every command takes.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+const START: &str = "\
+Start here:
+  maxmargin demo                                      a tour on built-in data, writes report.html
+  maxmargin train rank train.txt -o model.mm          learn to order the rows of each query
+  maxmargin evaluate model.mm test.txt                how good is it?
+  maxmargin explain MM0203                            what an error means";
+
+/// Options of every command.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// Put one JSON object on standard output and everything else on standard error
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub json: bool,
+    /// Say nothing but results and errors
+    #[arg(long, short, global = true, help_heading = "Common options")]
+    pub quiet: bool,
+    /// Say more; twice for even more
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Common options")]
+    pub verbose: u8,
+    /// Threads to use; all cores unless given. The result does not depend on it
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Common options")]
+    pub threads: Option<u16>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Learn a model from data
+    Train(TrainArguments),
+    /// Score rows with a model, one line a row in input order
+    Predict(PredictArguments),
+    /// Measure a model on data with known targets
+    Evaluate(EvaluateArguments),
+    /// Show what a model is: settings, certificate, largest weights
+    Inspect(InspectArguments),
+    /// Recompute a model's objective and lower bound from the training data
+    Verify(VerifyArguments),
+    /// Turn data from one format into another
+    Convert(ConvertArguments),
+    /// Make data of any size to try things on
+    Simulate(SimulateArguments),
+    /// Say more about an error code
+    Explain(ExplainArguments),
+    /// Print completions for a shell
+    Completions(CompletionsArguments),
+    /// Take the tour: simulate, train, evaluate and write report.html
+    Demo(DemoArguments),
+}
+
+/// `train`
+#[derive(Args, Debug)]
+pub struct TrainArguments {
+    /// What to learn
+    #[arg(value_enum)]
+    pub task: TaskName,
+    /// The training data; `-` is standard input
+    pub file: String,
+    /// Where to save the model
+    #[arg(long, short, value_name = "MODEL")]
+    pub output: String,
+    /// Data to measure the model on while and after it is trained
+    #[arg(long, value_name = "FILE")]
+    pub validation: Option<String>,
+    /// Metrics for held-out data, separated by commas; the first one is shown while training
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub metric: Vec<String>,
+    /// Take settings from a TOML file; flags win over it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<String>,
+    /// On Ctrl-C save the best model so far instead of nothing
+    #[arg(long)]
+    pub keep_partial: bool,
+    /// Save without what proves the lower bound: a smaller file, which `verify` can check only in part
+    #[arg(long)]
+    pub no_witness: bool,
+    /// Write an HTML report
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<String>,
+    /// How to learn.
+    #[command(flatten)]
+    pub settings: TrainSettings,
+    /// How to read.
+    #[command(flatten)]
+    pub read: ReadSettings,
+    /// The format of the data where it is not recognised
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Reading data")]
+    pub input_format: Option<FormatName>,
+}
+
+/// The tasks.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum TaskName {
+    /// Tell two classes apart
+    Classify,
+    /// Order the rows of each query
+    Rank,
+}
+
+/// The formats.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FormatName {
+    /// `target [qid:ID] [cost:W] index:value …`
+    Svmlight,
+    /// Comma-separated with a header
+    Csv,
+    /// Tab-separated with a header
+    Tsv,
+    /// Parquet
+    Parquet,
+    /// Arrow IPC
+    Arrow,
+    /// The memory-mapped cache of maxmargin
+    Mmd,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Format {
+        match name {
+            FormatName::Svmlight => Format::Svmlight,
+            FormatName::Csv => Format::Csv,
+            FormatName::Tsv => Format::Tsv,
+            FormatName::Parquet => Format::Parquet,
+            FormatName::Arrow => Format::Arrow,
+            FormatName::Mmd => Format::Mmd,
+        }
+    }
+}
+
+/// Options of commands that read data for a model.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ScoringData {
+    /// The format of the data where it is not recognised
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Reading data")]
+    pub input_format: Option<FormatName>,
+    /// How to read.
+    #[command(flatten)]
+    pub read: ReadSettings,
+}
+
+/// `predict`
+#[derive(Args, Debug)]
+pub struct PredictArguments {
+    /// The model
+    pub model: String,
+    /// The rows to score; `-` is standard input
+    pub file: String,
+    /// Where to write; standard output unless given
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<String>,
+    /// `lines`: score, or label and score; `trec`: a TREC run
+    #[arg(long, value_enum, default_value = "lines")]
+    pub format: PredictFormat,
+    /// How to read.
+    #[command(flatten)]
+    pub data: ScoringData,
+}
+
+/// What `predict` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PredictFormat {
+    /// One line a row, tab-separated
+    Lines,
+    /// `query Q0 document rank score maxmargin`
+    Trec,
+}
+
+/// `evaluate`
+#[derive(Args, Debug)]
+pub struct EvaluateArguments {
+    /// The model
+    pub model: String,
+    /// Rows with known targets; `-` is standard input
+    pub file: String,
+    /// Metrics, separated by commas, such as ndcg@10,map or auc; NAME:VARIANT picks a variant
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub metric: Vec<String>,
+    /// Add a 95 % bootstrap interval to each metric
+    #[arg(long)]
+    pub interval: bool,
+    /// Resamples for the interval
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    pub resamples: u32,
+    /// Seeds the resampling
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Write a table with the metrics of each query
+    #[arg(long, value_name = "FILE")]
+    pub per_query: Option<String>,
+    /// Write an HTML report
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<String>,
+    /// How to read.
+    #[command(flatten)]
+    pub data: ScoringData,
+}
+
+/// `inspect`
+#[derive(Args, Debug)]
+pub struct InspectArguments {
+    /// The model
+    pub model: String,
+    /// How many of the largest weights to show
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+    /// Print the settings as TOML, for --config
+    #[arg(long)]
+    pub settings: bool,
+}
+
+/// `verify`
+#[derive(Args, Debug)]
+pub struct VerifyArguments {
+    /// The model
+    pub model: String,
+    /// The data it was trained on
+    pub file: String,
+    /// How to read.
+    #[command(flatten)]
+    pub data: ScoringData,
+}
+
+/// `convert`
+#[derive(Args, Debug)]
+pub struct ConvertArguments {
+    /// The data; `-` is standard input
+    pub file: String,
+    /// Where to write; the extension tells the format
+    #[arg(long, short, value_name = "FILE", required_unless_present = "check")]
+    pub output: Option<String>,
+    /// The format to write, where the extension does not tell
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub to: Option<FormatName>,
+    /// Verify every block of a .mmd file instead of writing anything
+    #[arg(long, conflicts_with_all = ["output", "to"])]
+    pub check: bool,
+    /// How to read.
+    #[command(flatten)]
+    pub data: ScoringData,
+}
+
+/// `simulate`
+#[derive(Args, Debug)]
+pub struct SimulateArguments {
+    /// What to make
+    #[arg(value_enum)]
+    pub kind: SimulateKind,
+    /// Where to write; the extension tells the format
+    #[arg(long, short, value_name = "FILE")]
+    pub output: String,
+    /// Rows (text; for search the queries follow from it)
+    #[arg(long, value_name = "N")]
+    pub rows: Option<u64>,
+    /// Queries (search)
+    #[arg(long, value_name = "N", conflicts_with = "rows")]
+    pub queries: Option<u64>,
+    /// Mean rows a query (search)
+    #[arg(long, value_name = "N")]
+    pub docs: Option<usize>,
+    /// Features
+    #[arg(long, value_name = "N")]
+    pub features: Option<usize>,
+    /// Mean non-zero features a row (text)
+    #[arg(long, value_name = "N")]
+    pub nonzeros: Option<usize>,
+    /// Noise on the true score
+    #[arg(long, value_name = "SIZE")]
+    pub noise: Option<f64>,
+    /// Seeds the generator: the same seed gives the same bytes
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// The format to write, where the extension does not tell
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub to: Option<FormatName>,
+}
+
+/// What can be simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SimulateKind {
+    /// Graded queries, as in LETOR and MSLR
+    Search,
+    /// Sparse unit rows of two classes with Zipf features, as in RCV1
+    Text,
+}
+
+/// `explain`
+#[derive(Args, Debug)]
+pub struct ExplainArguments {
+    /// The code, such as MM0203; all codes are listed where it is left out
+    pub code: Option<String>,
+}
+
+/// `completions`
+#[derive(Args, Debug)]
+pub struct CompletionsArguments {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// `demo`
+#[derive(Args, Debug)]
+pub struct DemoArguments {
+    /// Where the report goes
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    pub report: String,
+    /// Where data and models go
+    #[arg(long, value_name = "FOLDER", default_value = "maxmargin-demo")]
+    pub folder: String,
+    /// Seeds the data
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}

@@ -1,0 +1,12 @@
+//! One file a command.
+
+pub(crate) mod completions;
+pub(crate) mod convert;
+pub(crate) mod demo;
+pub(crate) mod evaluate;
+pub(crate) mod explain;
+pub(crate) mod inspect;
+pub(crate) mod predict;
+pub(crate) mod simulate;
+pub(crate) mod train;
+pub(crate) mod verify;

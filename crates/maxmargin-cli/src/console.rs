@@ -1,0 +1,80 @@
+//! Where words go: results to standard output, talk to standard error, and one JSON object in place of both.
+
+use crate::args::Common;
+use maxmargin::error::{Code, Error, Result};
+use std::io::{IsTerminal, Write};
+
+/// The user's terminal, or what stands in for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Console {
+    json: bool,
+    quiet: bool,
+}
+
+impl Console {
+    pub(crate) fn new(common: &Common) -> Console {
+        Console { json: common.json, quiet: common.quiet }
+    }
+
+    /// Whether the result is one JSON object.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether talk is wanted at all.
+    pub(crate) fn talks(&self) -> bool {
+        !self.quiet
+    }
+
+    /// Whether talk can be redrawn in place.
+    pub(crate) fn is_live(&self) -> bool {
+        self.talks() && std::io::stderr().is_terminal()
+    }
+
+    /// Says what is going on: to standard error, not when quiet.
+    pub(crate) fn say(&self, line: &str) {
+        if self.talks() {
+            let _ = writeln!(std::io::stderr().lock(), "{line}");
+        }
+    }
+
+    /// Shows an error.
+    pub(crate) fn error(&self, text: &str) {
+        let _ = writeln!(std::io::stderr().lock(), "{text}");
+    }
+
+    /// Shows a result for people: to standard output, or to standard error where that is for JSON.
+    pub(crate) fn show(&self, line: &str) -> Result<()> {
+        if self.json { self.say(line) } else { self.print(line)? }
+        Ok(())
+    }
+
+    /// Writes a line to standard output.
+    pub(crate) fn print(&self, line: &str) -> Result<()> {
+        self.write(|out| writeln!(out, "{line}"))
+    }
+
+    /// Puts the one JSON object on standard output, if it is wanted.
+    pub(crate) fn object(&self, object: impl FnOnce() -> serde_json::Value) -> Result<()> {
+        if self.json { self.print(&object().to_string()) } else { Ok(()) }
+    }
+
+    /// Writes to standard output. A closed pipe is no error: its reader has seen enough.
+    pub(crate) fn write(&self, content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        match content(&mut out).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(Error::new(Code::WriteFailed, format!("standard output could not be written: {error}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn colours_on_stderr() -> bool {
+    ::console::colors_enabled_stderr()
+}
+
+pub(crate) fn colours_on_stdout() -> bool {
+    ::console::colors_enabled()
+}

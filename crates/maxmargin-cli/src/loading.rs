@@ -1,0 +1,89 @@
+//! Reading data and models for a command, and saying what was found.
+
+use crate::args::ScoringData;
+use crate::console::Console;
+use crate::format;
+use crate::settings::scoring_options;
+use maxmargin::data::{Dataset, Groups};
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::model::Model;
+use maxmargin::run::Cancel;
+use maxmargin_io::{Facts, Loaded, ReadOptions};
+use std::time::Instant;
+
+/// Data, and how long they took.
+pub(crate) struct Timed {
+    pub(crate) loaded: Loaded,
+    pub(crate) seconds: f64,
+}
+
+/// Reads data; rows become one group where that is asked for.
+pub(crate) fn load(file: &str, options: &ReadOptions, one_group: bool) -> Result<Timed> {
+    let start = Instant::now();
+    let mut loaded = maxmargin_io::read(file, options)?;
+    if one_group && loaded.data.groups().is_none() {
+        let rows = loaded.data.rows();
+        loaded.data = loaded.data.with_groups(Groups::one(rows))?;
+    }
+    Ok(Timed { loaded, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// Reads data for a model to score, the way its training data were read.
+pub(crate) fn load_for(model: &Model, file: &str, data: &ScoringData, cancel: &Cancel) -> Result<Timed> {
+    let (options, one_group) = scoring_options(model, &data.read, data.input_format.map(Into::into), cancel)?;
+    let timed = load(file, &options, one_group)?;
+    if timed.loaded.data.cols() > model.features() {
+        return Err(Error::new(
+            Code::TooManyFeatures,
+            format!("the data have {} features, and the model knows {}", timed.loaded.data.cols(), model.features()),
+        )
+        .in_file(file)
+        .help("score data made like the training data; `maxmargin inspect MODEL` shows what the model knows"));
+    }
+    Ok(timed)
+}
+
+/// Reads a model file.
+pub(crate) fn load_model(file: &str) -> Result<Model> {
+    let bytes = std::fs::read(file).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::new(Code::FileNotFound, "there is no such model file").in_file(file),
+        _ => Error::new(Code::FileUnreadable, format!("the model file cannot be read: {error}")).in_file(file),
+    })?;
+    Model::from_bytes(&bytes).map_err(|error| error.in_file(file))
+}
+
+/// Says what was found in a file: `train.txt   svmlight, 1-based · 9,630 rows × 46 features · …`.
+pub(crate) fn describe(console: &Console, timed: &Timed, extra: &[String]) {
+    let Timed { loaded: Loaded { data, facts }, seconds } = timed;
+    let mut parts = vec![format!("{}   {}", facts.file, source(facts))];
+    parts.push(format!(
+        "{} × {}",
+        format::counted(data.rows() as u64, "row", "rows"),
+        format::counted(data.cols() as u64, "feature", "features")
+    ));
+    if extra.is_empty()
+        && let Some(groups) = data.groups()
+    {
+        parts.push(format::counted(groups.len() as u64, "query", "queries"));
+    }
+    parts.extend(extra.iter().cloned());
+    parts.push(format::seconds(*seconds));
+    console.say(&parts.join(" · "));
+    for note in &facts.notes {
+        console.say(&format!("   {note}"));
+    }
+    tracing::info!(layout = data.matrix().layout(), bytes = data.matrix().bytes(), "stored");
+}
+
+fn source(facts: &Facts) -> String {
+    let mut words = Vec::new();
+    words.extend(facts.format.map(|format| format.to_string()));
+    words.extend(facts.compression.map(str::to_string));
+    words.extend(facts.index_base.map(|base| format!("{base}-based")));
+    words.join(", ")
+}
+
+/// Scores of a model on data, with the file in any error.
+pub(crate) fn scores(model: &Model, data: &Dataset, file: &str) -> Result<Vec<f64>> {
+    model.scores(data).map_err(|error| error.in_file(file))
+}

@@ -1,0 +1,117 @@
+//! The progress table of a training run.
+
+use crate::console::Console;
+use crate::format;
+use maxmargin::run::{Event, Observer};
+use maxmargin::solve::relative_gap;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// Prints a table row a pass: every row on a terminal where they are few, a row redrawn in place where they are many, and
+/// a plain line now and then elsewhere.
+pub(crate) struct ProgressTable<'a> {
+    console: &'a Console,
+    metric: Option<String>,
+    tolerance: f64,
+    start: Instant,
+    last_line: Option<Instant>,
+    rows: usize,
+    live_row: bool,
+    pending: Option<String>,
+    first_gap: Option<(f64, f64)>,
+}
+
+/// Rows printed one below the other before the last one is redrawn in place.
+const PLAIN_ROWS: usize = 8;
+const LINE_EVERY: Duration = Duration::from_secs(2);
+
+impl<'a> ProgressTable<'a> {
+    /// A table whose held-out column, if any, is called `metric`.
+    pub(crate) fn new(console: &'a Console, metric: Option<String>, tolerance: f64) -> ProgressTable<'a> {
+        ProgressTable {
+            console,
+            metric,
+            tolerance,
+            start: Instant::now(),
+            last_line: None,
+            rows: 0,
+            live_row: false,
+            pending: None,
+            first_gap: None,
+        }
+    }
+
+    /// Ends the table: the last row stays.
+    pub(crate) fn finish(&mut self) {
+        if let Some(row) = self.pending.take() {
+            self.print(&row);
+        }
+        if self.live_row {
+            let _ = writeln!(std::io::stderr());
+            self.live_row = false;
+        }
+    }
+
+    fn print(&mut self, row: &str) {
+        if self.rows == 0 {
+            let metric = self.metric.as_deref().map_or(String::new(), |metric| format!("{metric:>12}"));
+            self.console.say(&format!("{:>5}{:>14}{:>10}{metric}{:>10}", "pass", "objective", "gap", "time"));
+        }
+        self.rows += 1;
+        self.last_line = Some(Instant::now());
+        if self.console.is_live() && self.rows > PLAIN_ROWS {
+            let mut out = std::io::stderr().lock();
+            let _ = write!(out, "\r\x1b[2K{row}");
+            let _ = out.flush();
+            self.live_row = true;
+        } else {
+            self.console.say(row);
+        }
+    }
+
+    /// Seconds still to go, from how fast the logarithm of the gap has fallen.
+    fn left(&mut self, gap: Option<f64>, elapsed: f64) -> Option<f64> {
+        let gap = gap.filter(|gap| *gap > 0.0 && gap.is_finite())?;
+        let (first_gap, first_time) = *self.first_gap.get_or_insert((gap, elapsed));
+        let fallen = (first_gap / gap).ln();
+        let to_go = (gap / self.tolerance).ln();
+        (fallen > 0.5 && to_go > 0.0).then(|| (elapsed - first_time) * to_go / fallen)
+    }
+}
+
+impl Observer for ProgressTable<'_> {
+    fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let Event::Pass { pass, objective, lower_bound, held_out, .. } = event else {
+            return ControlFlow::Continue(());
+        };
+        if !self.console.talks() {
+            return ControlFlow::Continue(());
+        }
+        let elapsed = self.start.elapsed().as_secs_f64();
+        let gap = lower_bound.map(|bound| relative_gap(*objective, bound));
+        let held_out = match (&self.metric, held_out) {
+            (None, _) => String::new(),
+            (Some(_), None) => format!("{:>12}", "–"),
+            (Some(_), Some(value)) => format!("{:>12}", format::fixed(*value, 4)),
+        };
+        let left = match self.left(gap, elapsed) {
+            Some(left) if left >= 1.0 => format!("   about {} left", format::seconds(left)),
+            _ => String::new(),
+        };
+        let row = format!(
+            "{pass:>5}{:>14}{:>10}{held_out}{:>10}{left}",
+            format::scientific(*objective, 4),
+            gap.map_or("–".to_string(), format::gap),
+            format::seconds(elapsed),
+        );
+        let due = self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY);
+        if self.console.is_live() || due || self.rows < PLAIN_ROWS {
+            self.pending = None;
+            self.print(&row);
+        } else {
+            self.pending = Some(row);
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,353 @@
+//! What flags and settings files say, merged and checked. One struct serves as flags, as TOML and as what a model keeps.
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use maxmargin::data::Scale;
+use maxmargin::error::{Code, Error, Place, Result};
+use maxmargin::loss::Loss;
+use maxmargin::model::Model;
+use maxmargin::run::Cancel;
+use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::task::{ClassWeight, Intercept};
+use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Precision, ReadOptions};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A parser for the kebab-case names of a serde enum.
+fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).try_map(|name| serde_json::from_value::<T>(serde_json::Value::String(name)))
+}
+
+/// How to learn.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TrainSettings {
+    /// What a violated margin costs; hinge for classify, squared-hinge for rank unless given
+    #[arg(long, value_parser = named::<Loss>(&["hinge", "squared-hinge"]), help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// The weight of the sum of losses against ½‖w‖² [default: 1]
+    #[arg(short, value_name = "C", conflicts_with = "lambda", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub c: Option<f64>,
+    /// The same in the mean form: lambda = 1 / (C · n)
+    #[arg(long, value_name = "L", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lambda: Option<f64>,
+    /// How to solve it [default: auto]
+    #[arg(long, value_parser = named::<Solver>(&["auto", "dual-coordinate-descent", "newton"]), help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solver: Option<Solver>,
+    /// How to scale features, learned on the training data and kept in the model [default: none]
+    #[arg(long, value_parser = named::<Scale>(&["none", "standard", "min-max", "max-abs", "unit-rows", "min-max-per-query"]), help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Scale>,
+    /// The constant term of a classifier [default: free]
+    #[arg(long, value_parser = named::<Intercept>(&["none", "free", "penalised"]), help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intercept: Option<Intercept>,
+    /// Weights of the classes: `balanced`, or LABEL=W,LABEL=W
+    #[arg(long, value_name = "WEIGHTS", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class_weight: Option<String>,
+    /// The label that counts as positive; the larger one unless given
+    #[arg(long, value_name = "LABEL", allow_hyphen_values = true, help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive: Option<String>,
+    /// Stop at this relative gap between objective and lower bound [default: 1e-3]
+    #[arg(long, value_name = "GAP", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
+    /// The most passes over the data [default: 1000]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_passes: Option<u64>,
+    /// Seeds everything random: the same seed gives the same bytes [default: 0]
+    #[arg(long, value_name = "S", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Hold out this share of the rows (whole queries) to measure the model on
+    #[arg(long, value_name = "FRACTION", conflicts_with = "validation", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdout: Option<f64>,
+}
+
+/// How to read data.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ReadSettings {
+    /// How to store values: f32, correctly rounded from the text, or f64 [default: f32]
+    #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]), help_heading = "Reading data")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<Precision>,
+    /// The table column that holds the target
+    #[arg(long, value_name = "COLUMN", help_heading = "Reading data")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The table column that holds the query
+    #[arg(long, value_name = "COLUMN", help_heading = "Reading data")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The table column that holds the weight of a row
+    #[arg(long, value_name = "COLUMN", help_heading = "Reading data")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
+    /// The table column that holds the id of a row
+    #[arg(long, value_name = "COLUMN", help_heading = "Reading data")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Table columns to leave out, separated by commas
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Reading data")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
+    /// What to take for an empty cell of a table; without it an empty cell is an error
+    #[arg(long, value_parser = ["error", "zero", "mean"], help_heading = "Reading data")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    /// Whether the features of an svmlight file count from 0 or from 1; detected unless given
+    #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1), help_heading = "Reading data")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_base: Option<u8>,
+    /// Rank all rows as one list
+    #[arg(long, help_heading = "Reading data")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_group: bool,
+}
+
+/// A settings file: what `inspect --settings` prints and `--config` takes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SettingsFile {
+    /// The task, as a check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+    /// How to learn.
+    #[serde(default)]
+    pub train: TrainSettings,
+    /// How to read.
+    #[serde(default)]
+    pub read: ReadSettings,
+}
+
+/// What a model keeps of how its data were read, for data to be scored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Reading {
+    /// The settings.
+    #[serde(default)]
+    pub read: ReadSettings,
+    /// The index base that was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_base: Option<u8>,
+    /// What stood in for missing cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fill: Option<Vec<f64>>,
+    /// The share that was held out of the training data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdout: Option<f64>,
+}
+
+impl Reading {
+    /// What a model keeps, or nothing where it was trained on arrays.
+    pub fn of(model: &Model) -> Result<Reading> {
+        model.reading.as_deref().map_or(Ok(Reading::default()), |text| {
+            serde_json::from_str(text)
+                .map_err(|error| Error::new(Code::DamagedModel, format!("how the model's data were read: {error}")))
+        })
+    }
+
+    /// As the text a model keeps.
+    pub fn to_text(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|error| Error::new(Code::Internal, error.to_string()))
+    }
+}
+
+impl SettingsFile {
+    /// Reads a TOML file.
+    pub fn read(file: &str) -> Result<SettingsFile> {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            let code = if error.kind() == std::io::ErrorKind::NotFound { Code::FileNotFound } else { Code::FileUnreadable };
+            Error::new(code, format!("the settings file cannot be read: {error}")).in_file(file)
+        })?;
+        toml::from_str(&text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() as u64 + 1);
+            Error::new(Code::BadConfig, error.message().trim().replace('\n', " "))
+                .at(Place { file: file.to_string(), line, ..Place::default() })
+                .help("`maxmargin inspect MODEL --settings` prints a settings file that works")
+        })
+    }
+
+    /// The file that repeats a model's training.
+    pub fn of(model: &Model) -> Result<SettingsFile> {
+        let settings = &model.settings;
+        let reading = Reading::of(model)?;
+        let (c, lambda) = match settings.regularisation {
+            Regularisation::C(c) => (Some(c), None),
+            Regularisation::Lambda(lambda) => (None, Some(lambda)),
+        };
+        let class_weight = match &settings.class_weight {
+            ClassWeight::Equal => None,
+            ClassWeight::Balanced => Some("balanced".to_string()),
+            ClassWeight::ByLabel(weights) => {
+                Some(weights.iter().map(|(label, weight)| format!("{label}={weight}")).collect::<Vec<_>>().join(","))
+            }
+        };
+        Ok(SettingsFile {
+            task: Some(settings.task),
+            train: TrainSettings {
+                loss: Some(settings.loss),
+                c,
+                lambda,
+                solver: Some(settings.solver),
+                scale: Some(settings.scale),
+                intercept: (settings.task == Task::Classify).then_some(settings.intercept),
+                class_weight,
+                positive: settings.positive.clone(),
+                tolerance: Some(settings.tolerance),
+                max_passes: Some(settings.max_passes),
+                seed: Some(settings.seed),
+                holdout: reading.holdout,
+            },
+            read: reading.read,
+        })
+    }
+
+    /// As TOML.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).map_err(|error| Error::new(Code::Internal, error.to_string()))
+    }
+}
+
+impl TrainSettings {
+    /// Fills what is not set from `other`.
+    pub fn or(self, other: TrainSettings) -> TrainSettings {
+        let regularised = self.c.is_some() || self.lambda.is_some();
+        TrainSettings {
+            loss: self.loss.or(other.loss),
+            c: if regularised { self.c } else { other.c },
+            lambda: if regularised { self.lambda } else { other.lambda },
+            solver: self.solver.or(other.solver),
+            scale: self.scale.or(other.scale),
+            intercept: self.intercept.or(other.intercept),
+            class_weight: self.class_weight.or(other.class_weight),
+            positive: self.positive.or(other.positive),
+            tolerance: self.tolerance.or(other.tolerance),
+            max_passes: self.max_passes.or(other.max_passes),
+            seed: self.seed.or(other.seed),
+            holdout: self.holdout.or(other.holdout),
+        }
+    }
+
+    /// The library's settings.
+    pub fn resolve(&self, task: Task) -> Result<Settings> {
+        let defaults = Settings::new(task);
+        let regularisation = match (self.c, self.lambda) {
+            (Some(_), Some(_)) => {
+                return Err(Error::new(Code::BadSetting, "both c and lambda are set, and they are one quantity")
+                    .help("keep one of them"));
+            }
+            (Some(c), None) => Regularisation::C(c),
+            (None, Some(lambda)) => Regularisation::Lambda(lambda),
+            (None, None) => defaults.regularisation,
+        };
+        if let Some(holdout) = self.holdout
+            && !(holdout > 0.0 && holdout < 1.0)
+        {
+            return Err(Error::new(Code::BadSetting, format!("--holdout is {holdout}, and must lie between 0 and 1"))
+                .help("a share of the rows such as 0.2"));
+        }
+        let settings = Settings {
+            task,
+            loss: self.loss.unwrap_or(defaults.loss),
+            solver: self.solver.unwrap_or(defaults.solver),
+            scale: self.scale.unwrap_or(defaults.scale),
+            intercept: self.intercept.unwrap_or(defaults.intercept),
+            positive: self.positive.clone(),
+            tolerance: self.tolerance.unwrap_or(defaults.tolerance),
+            max_passes: self.max_passes.unwrap_or(defaults.max_passes),
+            seed: self.seed.unwrap_or(defaults.seed),
+            regularisation,
+            class_weight: self.class_weight.as_deref().map_or(Ok(ClassWeight::Equal), parse_class_weight)?,
+        };
+        settings.validate()?;
+        Ok(settings)
+    }
+}
+
+fn parse_class_weight(text: &str) -> Result<ClassWeight> {
+    if text == "balanced" {
+        return Ok(ClassWeight::Balanced);
+    }
+    let mut weights = BTreeMap::new();
+    for part in text.split(',') {
+        let parsed = part.rsplit_once('=').and_then(|(label, weight)| Some((label, weight.trim().parse::<f64>().ok()?)));
+        let Some((label, weight)) = parsed else {
+            return Err(Error::new(Code::BadSetting, format!("`{part}` is not a class weight"))
+                .help("write --class-weight balanced, or LABEL=W,LABEL=W such as spam=5,ham=1"));
+        };
+        weights.insert(label.trim().to_string(), weight);
+    }
+    Ok(ClassWeight::ByLabel(weights))
+}
+
+impl ReadSettings {
+    /// Fills what is not set from `other`.
+    pub fn or(self, other: ReadSettings) -> ReadSettings {
+        ReadSettings {
+            precision: self.precision.or(other.precision),
+            target: self.target.or(other.target),
+            group: self.group.or(other.group),
+            weight: self.weight.or(other.weight),
+            id: self.id.or(other.id),
+            ignore: if self.ignore.is_empty() { other.ignore } else { self.ignore },
+            missing: self.missing.or(other.missing),
+            index_base: self.index_base.or(other.index_base),
+            one_group: self.one_group || other.one_group,
+        }
+    }
+
+    /// What the reader is asked for.
+    pub fn options(&self, format: Option<Format>, cancel: &Cancel) -> Result<ReadOptions> {
+        let missing = match self.missing.as_deref() {
+            None | Some("error") => Missing::Error,
+            Some("zero") => Missing::Zero,
+            Some("mean") => Missing::Mean,
+            Some(other) => {
+                return Err(Error::new(Code::BadSetting, format!("missing = `{other}` is not known"))
+                    .help("use error, zero or mean"));
+            }
+        };
+        Ok(ReadOptions {
+            format,
+            precision: self.precision.unwrap_or_default(),
+            columns: Columns {
+                target: self.target.clone(),
+                group: self.group.clone(),
+                weight: self.weight.clone(),
+                id: self.id.clone(),
+                ignore: self.ignore.clone(),
+            },
+            missing,
+            features: None,
+            index_base: self.index_base,
+            cancel: cancel.clone(),
+        })
+    }
+}
+
+/// What the reader is asked for where a model will score the data: the model's own way of reading, flags winning.
+pub fn scoring_options(model: &Model, flags: &ReadSettings, format: Option<Format>, cancel: &Cancel) -> Result<(ReadOptions, bool)> {
+    let reading = Reading::of(model)?;
+    let settings = flags.clone().or(reading.read);
+    let mut options = settings.options(format, cancel)?;
+    if let Some(fill) = reading.fill {
+        options.missing = Missing::Fill(fill);
+    }
+    options.features = Some(ModelFeatures {
+        count: model.features(),
+        names: model.feature_names.as_ref().map(|names| names.iter().map(|name| name.into_owned()).collect()),
+        index_base: reading.index_base,
+    });
+    Ok((options, settings.one_group))
+}
