@@ -4,5 +4,6 @@
 //! the way back. Each format is one file of this crate.
 
 mod options;
+pub mod svmlight_writer;
 
 pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Precision, ReadOptions};

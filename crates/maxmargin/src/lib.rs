@@ -2,6 +2,8 @@
 
 pub mod data;
 pub mod error;
+mod random;
 pub mod run;
+pub mod simulate;
 
 pub use error::{Code, Error, Result};

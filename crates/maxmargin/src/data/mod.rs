@@ -18,5 +18,5 @@ pub use matrix::{Csr, Dense, Guard, Matrix};
 pub(crate) use matrix::{Rows, with_rows};
 pub use names::Names;
 pub use scale::{Scale, Scaling};
-pub use split::{folds, holdout};
+pub use split::{complement, folds, holdout};
 pub use targets::Targets;
