@@ -10,6 +10,8 @@
 //! - The hidden score is **linear** in the columns as they are written; [`Search::weights`] returns its weights. A share
 //!   of the columns has weight zero. The grade says between which thresholds the score lies after a query's offset
 //!   (some queries have few good answers) and normal noise were added.
+//!   With the default noise the hidden weights themselves order 73 % of the pairs of documents of different grades
+//!   correctly; no learner can do much better.
 //! - Grades are skewed: with five levels 52, 32, 13, 2 and 1 per cent, with three 74, 20 and 6 per cent.
 
 use super::{Block, Generator, log_normal_count, quantile, require};
@@ -38,7 +40,7 @@ pub struct SearchSettings {
 
 impl Default for SearchSettings {
     fn default() -> SearchSettings {
-        SearchSettings { queries: 1000, docs: 120, features: 136, levels: 5, noise: 1.0, seed: 1 }
+        SearchSettings { queries: 1000, docs: 120, features: 136, levels: 5, noise: 1.5, seed: 1 }
     }
 }
 
@@ -495,7 +497,7 @@ mod tests {
 
     #[test]
     fn the_hidden_weights_order_documents_within_a_query() {
-        for (noise, least) in [(0.0, 0.999), (1.0, 0.7)] {
+        for (noise, least) in [(0.0, 0.999), (1.5, 0.7)] {
             let settings = SearchSettings { queries: 100, docs: 30, noise, ..SearchSettings::default() };
             let (search, data) = make(settings);
             let mut scores = vec![0.0; data.rows()];
@@ -511,7 +513,6 @@ mod tests {
                 }
             }
             assert!(right / pairs > least, "noise {noise}: {}", right / pairs);
-            println!("noise {noise}: {}", right / pairs);
         }
     }
 

@@ -1,16 +1,20 @@
 //! [`Text`]: two classes of documents as sparse unit rows, in the manner of the RCV1 news corpus.
 //!
 //! What it is, and what it is not:
-//! - Words follow Zipf's law with exponent 1, flattened at the top (Mandelbrot's shift) because stop words are taken to
-//!   be removed. Which column is frequent is random, as in a vocabulary in alphabetical order.
+//! - Words follow Zipf's law: the number of documents with a word falls as about the inverse of its rank (slope −0.95
+//!   between ranks 100 and 10,000). The law is flattened at the top (Mandelbrot's shift) because stop words are taken to
+//!   be removed: the commonest word is in a third of all documents. Which column is frequent is random, as in a
+//!   vocabulary in alphabetical order.
 //! - A document has a length (distinct words) from a log-normal law and one main and one side topic out of up to a
-//!   hundred, some topics far more common than others. Half of its words come from the general vocabulary, half from
-//!   its topics, so that words are correlated and repeat, as words do.
+//!   hundred, some topics far more common than others. A quarter of its words come from the general vocabulary, the
+//!   others from its topics, so that words are correlated and repeat, as words do.
 //! - A value is (1 + ln count) · ln(1 / share of documents with the word); rows have unit Euclidean length, and values
 //!   stand on a grid of 1e-7, so that text files show seven digits at most.
 //! - The label is the side of a hidden linear score on which the document lies, after normal noise on the score; a few
-//!   labels are flipped outright. The hidden weights are sparse (one word in seven), and words of one topic lean to
-//!   the same side more often than not. So no linear model is without error, and rare words make learning slow.
+//!   labels are flipped outright. Three words in ten have a hidden weight, and those of one topic lean to the same
+//!   side more often than not. So no linear model is without error, and rare words make learning slow: with the
+//!   default settings a linear support vector machine with C = 1 errs on 6 to 8 % of new documents after 20,000 rows
+//!   and on 5 to 6 % after 400,000, depending on the seed.
 //! - There is no word order, no drift over time and no near-duplicates, which real news have.
 
 use super::{Block, Generator, log_normal_count, quantile, require};
@@ -46,15 +50,18 @@ impl Default for TextSettings {
 }
 
 const ROWS_PER_BLOCK: u64 = 1024;
-/// Zipf–Mandelbrot: the word of rank r (from 0) has weight 1 / (r + 1 + SHIFT).
+/// Zipf–Mandelbrot: the word of rank r (from 0) has weight (r + 1 + SHIFT)^−EXPONENT.
+const EXPONENT: f64 = 1.2;
 const SHIFT: f64 = 20.0;
+/// The same for the words of one topic.
+const TOPIC_SHIFT: f64 = 4.0;
 /// Shares of words that come from the main and from the side topic; the rest is general.
-const MAIN_TOPIC: f64 = 0.35;
+const MAIN_TOPIC: f64 = 0.6;
 const SIDE_TOPIC: f64 = 0.15;
 /// Spread of the logarithm of the document length.
 const LENGTH_SPREAD: f64 = 0.55;
 /// Share of words with a hidden weight.
-const RELEVANT: f64 = 0.15;
+const RELEVANT: f64 = 0.3;
 /// Values are whole multiples of 1 / GRID.
 const GRID: f64 = 1e7;
 /// Blocks made beforehand, to place the threshold between the classes.
@@ -95,16 +102,21 @@ impl Text {
         let mut random = Random::new(seed, MODEL, 0);
         let topic_count = (features / 200).clamp(1, 100);
         let slot_count = features / topic_count;
-        let mandelbrot = |rank: usize| 1.0 / (rank as f64 + 1.0 + SHIFT);
-        let word_weights: Vec<f64> = (0..features).map(mandelbrot).collect();
-        let topic_weights: Vec<f64> = (0..topic_count).map(|topic| 1.0 / (topic as f64 + 3.0)).collect();
-        let slot_weights: Vec<f64> = (0..slot_count).map(|slot| mandelbrot(slot * topic_count)).collect();
+        let zipf = |count: usize, shift: f64| -> Vec<f64> {
+            (0..count).map(|rank| (rank as f64 + 1.0 + shift).powf(-EXPONENT)).collect()
+        };
+        let word_weights = zipf(features, SHIFT);
+        let topic_weights = zipf(topic_count, 2.0);
+        let slot_weights = zipf(slot_count, TOPIC_SHIFT);
         let mut column_of_rank: Vec<u32> = (0..features as u32).collect();
         random.shuffle(&mut column_of_rank);
 
         let total = |weights: &[f64]| weights.iter().sum::<f64>();
         let (word_total, topic_total, slot_total) = (total(&word_weights), total(&topic_weights), total(&slot_weights));
-        let leanings: Vec<f64> = (0..topic_count).map(|_| random.normal()).collect();
+        // Neighbouring topics, which are about equally common, lean to opposite sides.
+        let leanings: Vec<f64> = (0..topic_count)
+            .map(|topic| if topic % 2 == 0 { 1.0 } else { -1.0 } * (1.0 + 0.3 * random.normal()))
+            .collect();
         let mut rarity_of_rank = Vec::with_capacity(features);
         let mut weights = vec![0.0; features];
         for rank in 0..features {
@@ -120,7 +132,7 @@ impl Text {
             let expected = 1.3 * nonzeros as f64 * (general + topical);
             rarity_of_rank.push((-(-(-expected).exp_m1()).ln()).max(0.05));
             if random.chance(RELEVANT) {
-                weights[column_of_rank[rank] as usize] = leanings[topic] + random.normal();
+                weights[column_of_rank[rank] as usize] = leanings[topic] + 0.5 * random.normal();
             }
         }
 
@@ -402,7 +414,7 @@ mod tests {
         let covariance: f64 = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum();
         let variance: f64 = points.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
         let slope = covariance / variance;
-        assert!((-1.25..-0.8).contains(&slope), "slope {slope}");
+        assert!((-1.1..-0.85).contains(&slope), "slope {slope}");
     }
 
     #[test]
@@ -427,7 +439,7 @@ mod tests {
         let wrong = scores.iter().zip(targets).filter(|&(&score, &y)| (score >= text.threshold()) != (y > 0.0)).count();
         // Only sums in another order may differ, at the threshold itself.
         assert!(wrong <= 1, "{wrong} rows");
-        assert!(text.weights().iter().filter(|&&weight| weight != 0.0).count() < 1000);
+        assert!(text.weights().iter().filter(|&&weight| weight != 0.0).count() < 1700);
     }
 
     /// Test error of the L1 support vector machine with an augmented constant, by dual coordinate descent.
@@ -469,12 +481,8 @@ mod tests {
 
     #[test]
     fn a_linear_svm_errs_about_as_often_as_on_real_news() {
-        for rows in [20_000, 100_000, 400_000] {
-            for (noise, flip) in [(0.1, 0.01), (0.15, 0.01)] {
-                let e = learning_error(rows, TextSettings { noise, flip, ..TextSettings::default() }, 8);
-                println!("{rows} noise {noise} flip {flip}: {e}");
-            }
-        }
+        let error = learning_error(20_000, TextSettings::default(), 8);
+        assert!((0.05..0.1).contains(&error), "test error {error}");
     }
 
     #[test]
@@ -504,12 +512,12 @@ mod tests {
     fn the_alias_table_draws_by_weight() {
         let alias = Alias::new(&[1.0, 0.0, 5.0, 2.0]);
         let mut random = Random::new(1, 0, 0);
-        let mut counts = [0; 4];
+        let mut counts = [0i32; 4];
         for _ in 0..80_000 {
             counts[alias.draw(random.bits())] += 1;
         }
         for (count, expected) in counts.into_iter().zip([10_000, 0, 50_000, 20_000]) {
-            assert!((count - expected as i32).abs() < 600, "{counts:?}");
+            assert!((count - expected).abs() < 600, "{counts:?}");
         }
     }
 }
