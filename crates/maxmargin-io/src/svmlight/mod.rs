@@ -7,6 +7,9 @@
 
 mod assemble;
 mod piece;
+mod write;
+
+pub use write::{SvmlightWriteOptions, write_blocks, write_dataset};
 
 use crate::options::{Facts, Format, Loaded, Precision, ReadOptions};
 use assemble::{Plan, Stored, assemble};

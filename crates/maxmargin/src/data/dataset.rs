@@ -201,6 +201,38 @@ impl Dataset {
         })
     }
 
+    /// The given rows in the given order, copied, with their groups: a fold, say. Rows of one group must be neighbours
+    /// in the list; a group of which only some rows are listed is kept with these.
+    pub fn subset(&self, rows: &[usize]) -> Result<Dataset> {
+        if let Some(&row) = rows.iter().find(|&&row| row >= self.rows()) {
+            return Err(Error::new(Code::Internal, format!("row {row} of only {} was asked for", self.rows())));
+        }
+        let selected = self.select(rows)?;
+        let Some(groups) = &self.groups else {
+            return Ok(selected);
+        };
+        let mut kept: Vec<usize> = Vec::new();
+        let mut starts = Vec::new();
+        let mut seen = vec![false; groups.len()];
+        for (position, &row) in rows.iter().enumerate() {
+            if kept.last().is_some_and(|&group| groups.range(group).contains(&row)) {
+                continue;
+            }
+            let group = groups.starts().partition_point(|&start| start <= row as u64) - 1;
+            if std::mem::replace(&mut seen[group], true) {
+                return Err(Error::new(
+                    Code::Internal,
+                    format!("the selected rows of group `{}` are not neighbours", groups.names().get(group)),
+                ));
+            }
+            kept.push(group);
+            starts.push(position as u64);
+        }
+        starts.push(rows.len() as u64);
+        let names = kept.iter().map(|&group| groups.names().get_bytes(group)).collect();
+        selected.with_groups(Groups::new(starts, names)?)
+    }
+
     /// A hash over the parsed values: rows in stored order with their non-zero features, targets, weights and
     /// groups. It does not depend on the file format, on names, or on dense or sparse storage.
     pub fn hash(&self) -> Result<u64> {
@@ -280,6 +312,25 @@ mod tests {
         assert_ne!(weighted.hash().expect("valid"), sparse.hash().expect("valid"));
         let swapped = sparse.select(&[1, 0]).expect("valid");
         assert_ne!(swapped.hash().expect("valid"), sparse.hash().expect("valid"));
+    }
+
+    #[test]
+    fn a_subset_keeps_the_groups_of_its_rows() {
+        let (data, _) = pair();
+        let data = data.select(&[0, 1, 0, 1, 0, 1]).expect("valid").with_weights(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let data = data.expect("valid").with_group_keys(&[0, 0, 1, 2, 2, 2], ["x", "y", "z"].into_iter().collect());
+        let data = data.expect("valid");
+        let subset = data.subset(&[3, 4, 5, 0]).expect("neighbours");
+        let groups = subset.groups().expect("kept");
+        assert_eq!(groups.starts(), &[0, 3, 4]);
+        assert_eq!(groups.names().iter().collect::<Vec<_>>(), ["z", "x"]);
+        assert_eq!(subset.weights(), Some(&[4.0, 5.0, 6.0, 1.0][..]));
+        assert_eq!(data.subset(&[0, 2, 1]).expect_err("scattered").code(), Code::Internal);
+        assert_eq!(data.subset(&[6]).expect_err("no such row").code(), Code::Internal);
+        assert_eq!(data.subset(&[]).expect("nothing").groups().map(Groups::len), Some(0));
+        let all: Vec<usize> = (0..6).collect();
+        let whole = data.subset(&all).expect("everything");
+        assert_eq!(whole.hash().expect("valid"), data.hash().expect("valid"));
     }
 
     #[test]

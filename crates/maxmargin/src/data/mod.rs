@@ -19,6 +19,6 @@ pub(crate) use matrix::{Rows, with_rows};
 pub use names::Names;
 pub use scale::{Design, Scale, Scaling};
 pub(crate) use scale::{Folded, lanes};
-pub use split::{folds, holdout};
+pub use split::{complement, folds, holdout};
 pub use targets::Targets;
 pub(crate) use targets::several_labels;
