@@ -2,6 +2,7 @@
 
 use super::{Buffer, Groups, Matrix, Names, Targets};
 use crate::error::{Code, Error, Result};
+use crate::random::scramble;
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
@@ -245,14 +246,14 @@ impl Dataset {
             .into_par_iter()
             .map(|chunk| {
                 let range = chunk * HASH_CHUNK..((chunk + 1) * HASH_CHUNK).min(rows);
-                range.fold(0, |state, row| mix(state ^ self.hash_row(row)))
+                range.fold(0, |state, row| scramble(state ^ self.hash_row(row)))
             })
             .collect();
         let groups = self
             .groups
             .as_ref()
-            .map_or(0, |groups| groups.starts().iter().fold(1, |state, &start| mix(state ^ start.wrapping_mul(PRIME))));
-        let hash = chunks.into_iter().fold(mix(rows as u64 ^ groups), |state, chunk| mix(state ^ chunk));
+            .map_or(0, |groups| groups.starts().iter().fold(1, |state, &start| scramble(state ^ start.wrapping_mul(PRIME))));
+        let hash = chunks.into_iter().fold(scramble(rows as u64 ^ groups), |state, chunk| scramble(state ^ chunk));
         Ok(*self.hash.get_or_init(|| hash))
     }
 
@@ -261,30 +262,23 @@ impl Dataset {
         self.matrix.each_in_row(row, |column, value| {
             if value != 0.0 {
                 // A sum does not depend on the order, so the loop can run in several lanes.
-                sum = sum.wrapping_add(mix(value.to_bits() ^ (column as u64 + 1).wrapping_mul(PRIME)));
+                sum = sum.wrapping_add(scramble(value.to_bits() ^ (column as u64 + 1).wrapping_mul(PRIME)));
             }
         });
         let target = match &self.targets {
             Targets::Absent => 0,
-            Targets::Real(values) => mix((values[row] + 0.0).to_bits()),
+            Targets::Real(values) => scramble((values[row] + 0.0).to_bits()),
             Targets::Labels { names, codes } => hash_bytes(names.get_bytes(codes[row] as usize)),
             Targets::Sets { names, starts, codes } => codes[starts[row] as usize..starts[row + 1] as usize]
                 .iter()
-                .fold(2, |state, &code| mix(state ^ hash_bytes(names.get_bytes(code as usize)))),
+                .fold(2, |state, &code| scramble(state ^ hash_bytes(names.get_bytes(code as usize)))),
         };
         let weight = self.weights.as_ref().map_or(1.0, |weights| weights[row]);
-        mix(sum ^ target.rotate_left(17)) ^ weight.to_bits()
+        scramble(sum ^ target.rotate_left(17)) ^ weight.to_bits()
     }
 }
 
 const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// A bijective scramble of 64 bits (the finaliser of SplitMix64).
-fn mix(mut value: u64) -> u64 {
-    value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (value ^ (value >> 31)).wrapping_add(PRIME)
-}
 
 fn hash_bytes(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)

@@ -28,10 +28,9 @@ use super::{Progress, Solution, Stop, Witness, relative_gap};
 use crate::data::{Design, Rows, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
+use crate::random::Random;
 use crate::run::{Cancel, Observer};
 use crate::task::{Independent, Intercept};
-use rand::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
 /// Settings of the solver.
@@ -46,6 +45,9 @@ pub struct DualCoordinateDescent {
     /// What is done about the threshold.
     pub intercept: Intercept,
 }
+
+/// This use of the seed.
+const VISITS: u64 = 0x6463_6400;
 
 /// How often the cancel flag is looked at, in rows.
 const POLL: usize = 512;
@@ -192,9 +194,9 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
     }
 
     /// One pass over the active rows; returns the spread of the projected gradient, or none where cancelled.
-    fn pass(&mut self, generator: &mut Xoshiro256PlusPlus, cancelled: impl Fn() -> bool) -> Option<f64> {
+    fn pass(&mut self, random: &mut Random, cancelled: impl Fn() -> bool) -> Option<f64> {
         let loss = self.task.loss();
-        shuffle(&mut self.active, generator);
+        random.shuffle(&mut self.active);
         let (mut highest, mut lowest) = (f64::NEG_INFINITY, f64::INFINITY);
         let mut at = 0;
         let mut kept = self.active.len();
@@ -275,7 +277,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
     }
 
     fn run(mut self, settings: &DualCoordinateDescent, mut progress: Progress<'_>) -> Result<Solution> {
-        let mut generator = Xoshiro256PlusPlus::seed_from_u64(settings.seed);
+        let mut random = Random::new(settings.seed, VISITS, 0);
         let everything = self.active.len();
         let mut best = Best { objective: f64::INFINITY, weights: Vec::new(), threshold: 0.0, alpha: Vec::new() };
         let mut pass = 0;
@@ -283,7 +285,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         let mut inner_tolerance = 0.1;
         let stop = loop {
             let spread = if pass < settings.max_passes {
-                let Some(spread) = self.pass(&mut generator, || progress.cancelled()) else { break Stop::Cancelled };
+                let Some(spread) = self.pass(&mut random, || progress.cancelled()) else { break Stop::Cancelled };
                 pass += 1;
                 spread
             } else {
@@ -383,13 +385,5 @@ fn diagonal(loss: Loss, cost: f64) -> f64 {
     match loss {
         Loss::Hinge => 0.0,
         Loss::SquaredHinge => 0.5 / cost,
-    }
-}
-
-/// Fisher–Yates with a multiply in place of a modulo.
-fn shuffle(values: &mut [u32], generator: &mut Xoshiro256PlusPlus) {
-    for at in (1..values.len()).rev() {
-        let other = ((u64::from(generator.next_u32()) * (at as u64 + 1)) >> 32) as usize;
-        values.swap(at, other);
     }
 }
