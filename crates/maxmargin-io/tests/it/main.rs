@@ -1,0 +1,3 @@
+//! The readers and writers from outside, one module a behaviour.
+
+mod cache;
