@@ -1,4 +1,5 @@
 //! Behaviour of the readers and writers as their users meet them.
 #![allow(clippy::unwrap_used, missing_docs)] // tests
 
+mod cache;
 mod svmlight;

@@ -1,0 +1,341 @@
+//! Files that are either there as a whole or not at all.
+//!
+//! [`write_atomically`] writes to a temporary file beside the target, makes it durable and renames it into place, so
+//! that a full disk, an interrupt or a crash never leaves half a file under the name the user asked for.
+
+use maxmargin::error::{Code, Error, Result};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// As many links as systems commonly follow before they call it a loop.
+const MOST_LINKS: usize = 40;
+
+/// What went wrong while content was written: the device refused, or the content could not be made.
+#[derive(Debug)]
+pub enum WriteError {
+    /// The device refused.
+    Io(io::Error),
+    /// The content could not be made.
+    Content(Error),
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> WriteError {
+        WriteError::Io(error)
+    }
+}
+
+impl From<Error> for WriteError {
+    fn from(error: Error) -> WriteError {
+        WriteError::Content(error)
+    }
+}
+
+impl WriteError {
+    /// The error to show, with the file as the user named it.
+    pub fn in_file(self, file: impl Into<String>) -> Error {
+        match self {
+            WriteError::Content(error) => error,
+            WriteError::Io(error) => write_failed(&file.into(), &error),
+        }
+    }
+}
+
+fn write_failed(file: &str, error: &io::Error) -> Error {
+    let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge);
+    let (what, help) = match error.kind() {
+        ErrorKind::StorageFull => ("no space left on device".to_string(), "free some space"),
+        ErrorKind::BrokenPipe => ("the program reading it has ended".to_string(), "write to a file"),
+        _ => (error.to_string(), if full { "free some space" } else { "write to another place" }),
+    };
+    Error::new(Code::WriteFailed, format!("`{file}` could not be written: {what}")).in_file(file).help(help)
+}
+
+fn unwritable(file: &str, what: &str, help: &str) -> Error {
+    Error::new(Code::OutputUnwritable, format!("`{file}` cannot be written: {what}")).in_file(file).help(help)
+}
+
+/// Where the content really goes.
+enum Target {
+    /// A regular file, there already or not, with links followed.
+    Regular { path: PathBuf, existing: Option<fs::Permissions> },
+    /// A device, a pipe or an open descriptor: there is nothing to rename, so content is written straight through.
+    Stream(PathBuf),
+}
+
+fn resolve(file: &str, path: &Path) -> Result<Target> {
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        let about = match fs::symlink_metadata(&path) {
+            Ok(about) => about,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return if path.file_name().is_some() {
+                    Ok(Target::Regular { path, existing: None })
+                } else {
+                    Err(unwritable(file, "that is no file name", "name a file"))
+                };
+            }
+            Err(error) => return Err(unwritable(file, &error.to_string(), "name a file in another directory")),
+        };
+        if about.is_symlink() {
+            // Links such as /proc/self/fd/1 (where /dev/stdout leads) stand for an open descriptor, which may be
+            // shared and appended to even where it is a regular file: replacing that file would miss the point.
+            if folder_of(&path).canonicalize().is_ok_and(|folder| folder.starts_with("/proc")) {
+                return Ok(Target::Stream(path));
+            }
+            let link = fs::read_link(&path).map_err(|error| unwritable(file, &error.to_string(), "name a file"))?;
+            path = folder_of(&path).join(link);
+        } else if about.is_dir() {
+            return Err(unwritable(file, "it is a directory", "name a file inside it"));
+        } else if !about.is_file() {
+            return Ok(Target::Stream(path));
+        } else if about.permissions().readonly() {
+            return Err(unwritable(file, "it is marked read-only", "remove it or name another file"));
+        } else {
+            return Ok(Target::Regular { path, existing: Some(about.permissions()) });
+        }
+    }
+    Err(unwritable(file, "its links lead in a circle", "name a regular file"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn temporary_beside(file: &str, path: &Path) -> Result<tempfile::NamedTempFile> {
+    let mut prefix = OsString::from(".");
+    prefix.push(path.file_name().unwrap_or_default());
+    prefix.push(".");
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(".tmp");
+    // Temporary files are private by default; this one becomes an ordinary file, subject to the umask.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let folder = folder_of(path);
+    builder.tempfile_in(folder).map_err(|error| {
+        let shown = folder.display();
+        match error.kind() {
+            ErrorKind::NotFound => {
+                unwritable(file, &format!("the directory `{shown}` does not exist"), "create it first")
+            }
+            ErrorKind::NotADirectory => unwritable(file, &format!("`{shown}` is not a directory"), "name another one"),
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                unwritable(file, &format!("the directory `{shown}` is not writable"), "write to another directory")
+            }
+            ErrorKind::InvalidFilename => unwritable(file, "the file name is not valid", "choose a shorter name"),
+            _ => write_failed(file, &strip_path(error)),
+        }
+    })
+}
+
+/// The temporary file's name, which errors carry along, says nothing to the user.
+fn strip_path(error: io::Error) -> io::Error {
+    error.raw_os_error().map_or(error, io::Error::from_raw_os_error)
+}
+
+/// Tells before a long job whether its result could be written to `path` at all. Nothing is left behind and an
+/// existing file stays as it is.
+pub fn ensure_writable(path: &Path) -> Result<()> {
+    let file = path.display().to_string();
+    match resolve(&file, path)? {
+        Target::Regular { path, .. } => temporary_beside(&file, &path).map(drop),
+        // Opening a pipe would wait for its reader.
+        Target::Stream(_) => Ok(()),
+    }
+}
+
+/// Writes a file as a whole: `write` fills a temporary file in the same directory, which is then made durable and
+/// renamed to `path`. On an error or a panic the temporary file is gone and whatever stood at `path` still does.
+///
+/// A link is followed and its target replaced. A new file gets the usual permissions, an existing one keeps its own.
+/// Where `path` is a device, a pipe or an open descriptor (`/dev/null`, `/dev/stdout`), content is written straight
+/// to it.
+pub fn write_atomically<T, E: Into<WriteError>>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> std::result::Result<T, E>,
+) -> Result<T> {
+    let file = path.display().to_string();
+    let failed = |error: io::Error| write_failed(&file, &strip_path(error));
+    match resolve(&file, path)? {
+        Target::Stream(path) => {
+            // Appending neither truncates a shared file nor overwrites what others wrote to it.
+            let stream = OpenOptions::new().append(true).open(&path).map_err(|error| match error.kind() {
+                ErrorKind::PermissionDenied => unwritable(&file, "it may not be written to", "write to another place"),
+                _ => failed(error),
+            })?;
+            let mut out = BufWriter::with_capacity(BUFFER_BYTES, stream);
+            let made = write(&mut out).map_err(|error| error.into().in_file(&file))?;
+            out.flush().map_err(failed)?;
+            Ok(made)
+        }
+        Target::Regular { path, existing } => {
+            let (temporary, name) = temporary_beside(&file, &path)?.into_parts();
+            let mut out = BufWriter::with_capacity(BUFFER_BYTES, temporary);
+            let made = write(&mut out).map_err(|error| error.into().in_file(&file))?;
+            let temporary = out.into_inner().map_err(|error| failed(error.into_error()))?;
+            if let Some(permissions) = existing {
+                // A file on a system without permissions is written all the same.
+                let _ = temporary.set_permissions(permissions);
+            }
+            temporary.sync_all().map_err(failed)?;
+            drop(temporary);
+            name.persist(&path).map_err(|error| failed(error.error))?;
+            sync_folder(folder_of(&path)).map_err(failed)?;
+            Ok(made)
+        }
+    }
+}
+
+/// Makes the new name durable.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Some file systems cannot sync a directory, and some directories may be written to but not be opened.
+        Err(error)
+            if !matches!(
+                error.kind(),
+                ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::PermissionDenied
+            ) =>
+        {
+            return Err(error);
+        }
+        _ => {}
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(content: &'static str) -> impl FnOnce(&mut BufWriter<File>) -> io::Result<()> {
+        move |out| out.write_all(content.as_bytes())
+    }
+
+    fn entries(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_created_and_replaced_as_a_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out.txt");
+        ensure_writable(&path).expect("writable");
+        assert!(entries(folder.path()).is_empty());
+        write_atomically(&path, text("one")).expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "one");
+        write_atomically(&path, text("two")).expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "two");
+        assert_eq!(entries(folder.path()), ["out.txt"]);
+    }
+
+    #[test]
+    fn a_failure_or_a_panic_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out.txt");
+        write_atomically(&path, text("old")).expect("written");
+        let error = write_atomically(&path, |out| -> Result<()> {
+            out.write_all(&[0; 1 << 21]).expect("buffered");
+            Err(Error::new(Code::BadValue, "no"))
+        });
+        assert_eq!(error.expect_err("the content failed").code(), Code::BadValue);
+        let error = write_atomically(&path, |_| -> io::Result<()> { Err(ErrorKind::StorageFull.into()) });
+        let error = error.expect_err("the device failed");
+        assert_eq!(error.code(), Code::WriteFailed);
+        assert!(error.message().contains("no space left on device"));
+        let panicked = std::panic::catch_unwind(|| {
+            write_atomically(&path, |out| -> io::Result<()> {
+                out.write_all(b"half")?;
+                panic!("on purpose");
+            })
+        });
+        assert!(panicked.is_err());
+        assert_eq!(fs::read_to_string(&path).expect("read"), "old");
+        assert_eq!(entries(folder.path()), ["out.txt"]);
+    }
+
+    #[test]
+    fn places_that_cannot_hold_a_file_are_named_before_the_work() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let missing = folder.path().join("no/such/out.txt");
+        for path in [folder.path(), &missing, Path::new("/"), Path::new("")] {
+            assert_eq!(ensure_writable(path).expect_err("unwritable").code(), Code::OutputUnwritable, "{path:?}");
+            let error = write_atomically(path, |_| -> io::Result<()> { panic!("must not be called") });
+            assert_eq!(error.expect_err("unwritable").code(), Code::OutputUnwritable, "{path:?}");
+        }
+        let file = folder.path().join("file");
+        write_atomically(&file, text("x")).expect("written");
+        assert_eq!(ensure_writable(&file.join("out")).expect_err("not a folder").code(), Code::OutputUnwritable);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_are_those_of_ordinary_files() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let (ours, plain) = (folder.path().join("ours"), folder.path().join("plain"));
+        write_atomically(&ours, text("x")).expect("written");
+        fs::write(&plain, "x").expect("written");
+        assert_eq!(mode(&ours), mode(&plain));
+        fs::set_permissions(&ours, fs::Permissions::from_mode(0o600)).expect("set");
+        write_atomically(&ours, text("y")).expect("written");
+        assert_eq!(mode(&ours), 0o600);
+        fs::set_permissions(&ours, fs::Permissions::from_mode(0o400)).expect("set");
+        assert_eq!(write_atomically(&ours, text("z")).expect_err("read-only").code(), Code::OutputUnwritable);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_even_to_files_that_are_not_there_yet() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().expect("a folder");
+        let (target, link, second) =
+            (folder.path().join("target"), folder.path().join("link"), folder.path().join("second"));
+        symlink("target", &link).expect("linked");
+        symlink(&link, &second).expect("linked");
+        for content in ["new", "newer"] {
+            write_atomically(&second, text(content)).expect("written");
+            assert_eq!(fs::read_to_string(&target).expect("read"), content);
+        }
+        assert!(fs::symlink_metadata(&second).expect("there").is_symlink());
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        symlink(&a, &b).expect("linked");
+        symlink(&b, &a).expect("linked");
+        assert_eq!(ensure_writable(&a).expect_err("a circle").code(), Code::OutputUnwritable);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn devices_pipes_and_descriptors_are_written_straight_through() {
+        use std::os::fd::AsRawFd;
+        write_atomically(Path::new("/dev/null"), text("gone")).expect("written");
+        ensure_writable(Path::new("/dev/null")).expect("writable");
+        let error = write_atomically(Path::new("/dev/full"), text("too much")).expect_err("full");
+        assert_eq!(error.code(), Code::WriteFailed);
+        assert!(error.message().contains("no space left on device"), "{error}");
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("shared");
+        let mut shared = OpenOptions::new().append(true).create(true).open(&path).expect("opened");
+        shared.write_all(b"before ").expect("written");
+        for name in ["/proc/self/fd", "/dev/fd"] {
+            let descriptor = format!("{name}/{}", shared.as_raw_fd());
+            write_atomically(Path::new(&descriptor), text("ours ")).expect("written");
+        }
+        shared.write_all(b"after").expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "before ours ours after");
+        assert_eq!(entries(folder.path()), ["shared"]);
+    }
+}

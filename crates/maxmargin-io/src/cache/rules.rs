@@ -1,0 +1,224 @@
+//! What content must hold beyond its checksums, so that nothing that uses it can fail later. The writer refuses what
+//! the reader would refuse.
+//!
+//! The large arrays go through loops that gather offences without an early exit, which compilers turn into vector code; only
+//! where there is an offence is its place searched for.
+
+use crate::mapped::Plain;
+use maxmargin::data::{Index, Names, Targets, Value};
+use rayon::prelude::*;
+
+/// Nothing, or what is wrong.
+pub(super) type Verdict = Result<(), String>;
+
+/// Elements judged in one go by one thread.
+const CHUNK: usize = 1 << 16;
+
+/// A stored number that may be infinite or no number at all.
+pub(super) trait Float: Value + Plain {
+    /// Whether all of these are finite. Offences are gathered in the width of the number, which fills vector lanes.
+    fn all_finite(values: &[Self]) -> bool;
+}
+
+impl Float for f32 {
+    fn all_finite(values: &[f32]) -> bool {
+        values.iter().fold(0, |offences, value| offences | u32::from(!value.is_finite())) == 0
+    }
+}
+
+impl Float for f64 {
+    fn all_finite(values: &[f64]) -> bool {
+        values.iter().fold(0, |offences, value| offences | u64::from(!value.is_finite())) == 0
+    }
+}
+
+fn expect_all<T: Sync>(values: &[T], holds: impl Fn(&T) -> bool + Sync, what: impl Fn(usize) -> String) -> Verdict {
+    let chunk_holds = |chunk: &[T]| chunk.iter().fold(0, |offences, value| offences | u64::from(!holds(value))) == 0;
+    if values.par_chunks(CHUNK).all(chunk_holds) {
+        return Ok(());
+    }
+    Err(what(values.iter().position(|value| !holds(value)).unwrap_or_default()))
+}
+
+fn rises(starts: &[u64]) -> bool {
+    let pairs = starts.iter().zip(starts.iter().skip(1));
+    pairs.fold(0, |offences, (before, after)| offences | u64::from(before > after)) == 0
+}
+
+/// Whether starts, or a stretch of them, rise within `0..=entries`.
+pub(super) fn starts_rise(starts: &[u64], entries: u64) -> bool {
+    rises(starts) && starts.last().is_some_and(|&last| last <= entries)
+}
+
+/// Whether the indices of each row increase and stay below `limit`. `starts` rise (see [`starts_rise`]) and frame
+/// exactly `indices`: the first entry of these has the number `starts[0]`.
+pub(super) fn rows_increase<I: Index>(starts: &[u64], indices: &[I], limit: usize) -> bool {
+    let Some(&first) = starts.first() else {
+        return indices.is_empty();
+    };
+    // Within a row no index may be followed by one that is not greater. So all such falls, which a loop over all
+    // entries counts without knowing rows, must be between the last entry of a row and the first of the next.
+    let mut falls_between_rows = 0;
+    let mut below_limit = true;
+    let mut previous = first;
+    for &start in &starts[1..] {
+        if start == previous {
+            continue;
+        }
+        let from = (previous - first) as usize;
+        let to = (start - first) as usize;
+        // Within a row that increases, the last index is the greatest.
+        below_limit &= indices[to - 1].position() < limit;
+        falls_between_rows += u64::from(from > 0 && indices[from - 1] >= indices[from]);
+        previous = start;
+    }
+    (previous - first) as usize == indices.len() && below_limit && falls(indices) == falls_between_rows
+}
+
+/// How many neighbours do not increase.
+fn falls<I: Index>(indices: &[I]) -> u64 {
+    let Some((_, after)) = indices.split_first() else {
+        return 0;
+    };
+    // Counting in the width of a narrow index keeps all vector lanes busy; the chunk cannot overflow it.
+    after
+        .chunks(32_768)
+        .zip(indices.chunks(32_768))
+        .map(|(after, before)| {
+            let count = after.iter().zip(before).fold(0u16, |count, (a, b)| count.wrapping_add(u16::from(b >= a)));
+            u64::from(count)
+        })
+        .sum()
+}
+
+/// Names whose ends rise and do not leave the bytes.
+pub(super) fn names(names: &Names) -> Verdict {
+    let (bytes, ends) = names.parts();
+    if ends.is_empty() || starts_rise(ends, bytes.len() as u64) {
+        return Ok(());
+    }
+    Err("a name ends before it begins or behind all bytes".to_string())
+}
+
+/// Groups that are not empty and cover all rows.
+pub(super) fn group_starts(starts: &[u64], rows: u64) -> Verdict {
+    let pairs = starts.iter().zip(starts.iter().skip(1));
+    let strict = pairs.fold(0, |offences, (before, after)| offences | u64::from(before >= after)) == 0;
+    if starts.first() == Some(&0) && starts.last() == Some(&rows) && strict {
+        return Ok(());
+    }
+    Err(format!("they do not increase from 0 to {rows}"))
+}
+
+/// Targets that are finite, or labels that have a name.
+pub(super) fn targets(targets: &Targets) -> Verdict {
+    match targets {
+        Targets::Absent => Ok(()),
+        Targets::Real(values) => {
+            expect_all(values, |value| value.is_finite(), |row| format!("the target of row {row} is {}", values[row]))
+        }
+        Targets::Labels { names: labels, codes } => {
+            names(labels)?;
+            let limit = labels.len() as u64;
+            expect_all(codes, |&code| u64::from(code) < limit, |row| format!("the label of row {row} has no name"))
+        }
+        Targets::Sets { names: labels, starts, codes } => {
+            names(labels)?;
+            let framed = starts.first() == Some(&0)
+                && starts.last() == Some(&(codes.len() as u64))
+                && starts_rise(starts, codes.len() as u64);
+            if framed && rows_increase(starts, codes, labels.len()) {
+                return Ok(());
+            }
+            Err("the labels of some row do not increase or have no name".to_string())
+        }
+    }
+}
+
+/// Weights that are finite and not negative.
+pub(super) fn weights(weights: &[f64]) -> Verdict {
+    expect_all(
+        weights,
+        |&weight| (0.0..f64::INFINITY).contains(&weight),
+        |row| format!("the weight of row {row} is {}", weights[row]),
+    )
+}
+
+/// Positions that exist.
+pub(super) fn input_order(order: &[u64], rows: u64) -> Verdict {
+    expect_all(order, |&position| position < rows, |row| format!("row {row} claims position {} of {rows}", order[row]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows_increase_slowly(rows: &[Vec<u16>], limit: usize) -> bool {
+        rows.iter().all(|row| {
+            row.windows(2).all(|pair| pair[0] < pair[1]) && row.last().is_none_or(|&last| usize::from(last) < limit)
+        })
+    }
+
+    fn frame(rows: &[Vec<u16>], first: u64) -> (Vec<u64>, Vec<u16>) {
+        let mut starts = vec![first];
+        for row in rows {
+            starts.push(starts[starts.len() - 1] + row.len() as u64);
+        }
+        (starts, rows.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn counting_falls_finds_what_looking_at_each_row_finds(
+            mut rows in prop::collection::vec(prop::collection::vec(0u16..12, 0..5), 0..8),
+            sort in any::<bool>(),
+            first in 0u64..3,
+        ) {
+            if sort {
+                for row in &mut rows {
+                    row.sort_unstable();
+                    row.dedup();
+                }
+            }
+            let (starts, indices) = frame(&rows, first);
+            prop_assert_eq!(rows_increase(&starts, &indices, 11), rows_increase_slowly(&rows, 11));
+        }
+    }
+
+    #[test]
+    fn falls_across_chunks_are_counted() {
+        let indices: Vec<u16> = (0..100_000u32).map(|i| (i % 32_768) as u16).collect();
+        assert_eq!(falls(&indices), 3);
+        let falling: Vec<u32> = (0..100_000).rev().collect();
+        assert_eq!(falls(&falling), 99_999);
+    }
+
+    #[test]
+    fn one_bad_number_among_many_is_found_and_named() {
+        let mut values = vec![1.0f64; 200_000];
+        assert_eq!(weights(&values), Ok(()));
+        values[150_000] = -0.5;
+        assert_eq!(weights(&values), Err("the weight of row 150000 is -0.5".to_string()));
+        values[150_000] = f64::NAN;
+        assert!(weights(&values).is_err() && targets(&Targets::Real(values.clone().into())).is_err());
+        assert!(
+            !f64::all_finite(&values) && !f32::all_finite(&[1.0, f32::INFINITY]) && f32::all_finite(&[f32::MAX, -0.0])
+        );
+    }
+
+    #[test]
+    fn labels_without_a_name_are_refused() {
+        let labels: Names = ["a", "b"].into_iter().collect();
+        let coded = |codes: Vec<u32>| targets(&Targets::Labels { names: labels.clone(), codes: codes.into() });
+        assert!(coded(vec![0, 1, 1]).is_ok() && coded(vec![0, 2]).is_err());
+        let sets = |starts: Vec<u64>, codes: Vec<u32>| {
+            targets(&Targets::Sets { names: labels.clone(), starts: starts.into(), codes: codes.into() })
+        };
+        assert!(sets(vec![0, 2, 2], vec![0, 1]).is_ok());
+        assert!(sets(vec![0, 2, 2], vec![1, 0]).is_err());
+        assert!(sets(vec![0, 1, 2], vec![0, 2]).is_err());
+        assert!(sets(vec![0, 3, 2], vec![0, 1]).is_err());
+        assert!(sets(vec![1, 1, 2], vec![0, 1]).is_err());
+    }
+}
