@@ -39,7 +39,10 @@ impl Bars {
         bars.items.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         if bars.items.len() < all {
             let (shown, all) = (format::count(bars.items.len() as u64), format::count(all as u64));
-            bars.notes.insert(0, format!("The {shown} of {all} {} with the largest {}.", bars.noun, bars.label));
+            bars.notes.insert(
+                0,
+                format!("The {shown} of {all} {} with the largest {}, of either sign.", bars.noun, bars.label),
+            );
         }
         bars
     }
@@ -121,7 +124,7 @@ mod tests {
         let items = vec![("a".into(), 0.1), ("b".into(), -3.0), ("c".into(), 2.0), ("d".into(), f64::NAN)];
         let bars = Bars::largest("weight", "features", items, 2);
         assert_eq!(bars.items, [("c".into(), 2.0), ("b".into(), -3.0)]);
-        assert_eq!(bars.notes[0], "The 2 of 3 features with the largest weight.");
+        assert_eq!(bars.notes[0], "The 2 of 3 features with the largest weight, of either sign.");
         assert_eq!(bars.notes[1], "1 value is not finite: left out.");
     }
 

@@ -129,7 +129,7 @@ impl Plot for HeatMap {
                             // The style sheet keeps the contrast: light turns to dark text later than dark to light.
                             let class = match strength {
                                 s if s > 0.72 => "on",
-                                s if s > 0.5 => "mid",
+                                s if s > 0.6 => "mid",
                                 _ => "",
                             };
                             canvas.text(x + cell / 2.0, y + tall / 2.0 + 4.0, Anchor::Middle, class, &text);
