@@ -3,7 +3,7 @@
 
 use maxmargin_cli::format;
 use maxmargin_cli::report::{
-    Axis, Bars, Best, HeatMap, Histogram, LinePlot, Ranked, Report, Series, Table, Tile, Tone,
+    Axis, Bars, Best, HeatMap, Histogram, LinePlot, Ranked, Report, RocCurve, Series, Table, Tile, Tone,
 };
 
 /// A small generator of uniform numbers; the gallery only needs something that looks like data.
@@ -130,7 +130,10 @@ fn quality(report: &mut Report, noise: &mut Noise) {
     report.plot(
         "Receiver operating curve",
         "",
-        LinePlot::roc(vec![(text("test"), curve(0.12), 0.893), (text("train"), curve(0.09), 0.917)]),
+        LinePlot::roc(vec![
+            RocCurve { label: text("test"), points: curve(0.12), area: 0.893 },
+            RocCurve { label: text("train"), points: curve(0.09), area: 0.917 },
+        ]),
     );
     let words =
         ["bm25_body", "bm25_title", "pagerank", "url_length", "größe", "検索スコア", "dwell_time", "idf_anchor"];

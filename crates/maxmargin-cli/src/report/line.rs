@@ -41,6 +41,17 @@ impl Series {
     }
 }
 
+/// A receiver operating curve.
+#[derive(Clone, Debug, Default)]
+pub struct RocCurve {
+    /// What it is of, such as the file; may be empty where there is only one.
+    pub label: String,
+    /// (false positive rate, true positive rate), from (0, 0) to (1, 1).
+    pub points: Vec<(f64, f64)>,
+    /// The area under it.
+    pub area: f64,
+}
+
 /// A plot of lines.
 #[derive(Clone, Debug)]
 pub struct LinePlot {
@@ -83,13 +94,13 @@ impl LinePlot {
         self
     }
 
-    /// A receiver operating curve, or several: label, points (false, true positive rate) and area under it.
-    pub fn roc(curves: Vec<(String, Vec<(f64, f64)>, f64)>) -> LinePlot {
+    /// One or more receiver operating curves, on a square with its diagonal.
+    pub fn roc(curves: Vec<RocCurve>) -> LinePlot {
         let x = Axis::linear("false positive rate").between(0.0, 1.0);
         let y = Axis::linear("true positive rate").between(0.0, 1.0);
         let mut plot = LinePlot::new(x, y);
         plot.square = true;
-        for (label, points, area) in curves {
+        for RocCurve { label, points, area } in curves {
             let area = format!("AUC {}", format::fixed(area, 3));
             let label = if label.is_empty() { area } else { format!("{label} · {area}") };
             plot = plot.series(Series::new(label, points));

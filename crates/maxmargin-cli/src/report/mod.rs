@@ -17,7 +17,7 @@ pub use axis::{Axis, Scale};
 pub use bars::Bars;
 pub use heat_map::{Best, HeatMap};
 pub use histogram::Histogram;
-pub use line::{LinePlot, Series};
+pub use line::{LinePlot, RocCurve, Series};
 pub use ranked::Ranked;
 pub use svg::{Anchor, Canvas, Path, escape};
 

@@ -34,7 +34,8 @@ fn everything(names: &[String]) -> Report {
         .rule(2.0, name(0))
         .mark(3.0, name(2));
     report.plot(name(0), name(2), lines);
-    report.plot(name(0), name(2), LinePlot::roc(vec![(name(0), vec![(0.0, 0.0), (0.2, 0.8), (1.0, 1.0)], 0.8)]));
+    let curve = RocCurve { label: name(0), points: vec![(0.0, 0.0), (0.2, 0.8), (1.0, 1.0)], area: 0.8 };
+    report.plot(name(0), name(2), LinePlot::roc(vec![curve]));
     let groups: Vec<(String, Vec<f64>)> = names.iter().map(|n| (n.clone(), numbers(80))).collect();
     report.plot(
         name(1),
