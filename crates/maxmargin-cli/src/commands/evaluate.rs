@@ -1,0 +1,291 @@
+//! `maxmargin evaluate MODEL FILE`
+
+use crate::args::EvaluateArguments;
+use crate::commands::train::write_report;
+use crate::console::Console;
+use crate::format;
+use crate::loading::{describe, load_for, load_model};
+use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, Tile};
+use maxmargin::data::Dataset;
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::metric::{Evaluation, Interval, Judged, Metric, Needs, roc_curve};
+use maxmargin::model::{Decoder, Model};
+use maxmargin::run::Cancel;
+use maxmargin::settings::Task;
+use maxmargin_io::atomic::ensure_writable;
+use serde_json::{Map, Value, json};
+use std::io::Write;
+use std::path::Path;
+
+/// A metric with its value.
+pub(crate) struct Measured {
+    pub(crate) metric: Metric,
+    pub(crate) evaluation: Evaluation,
+    pub(crate) interval: Option<Interval>,
+}
+
+impl Measured {
+    /// `ndcg@10 0.716 ± 0.031`
+    pub(crate) fn sentence(&self) -> String {
+        let value = match &self.interval {
+            Some(interval) => format::plus_minus(self.evaluation.value, interval.half_width()),
+            None => format::fixed(self.evaluation.value, 4),
+        };
+        format!("{} {value}", self.metric)
+    }
+}
+
+pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Cancel) -> Result<()> {
+    let model = load_model(&arguments.model)?;
+    let metrics = metrics(&arguments.metric, model.settings.task)?;
+    for output in [arguments.per_query.as_ref(), arguments.report.as_ref()].into_iter().flatten() {
+        ensure_writable(Path::new(output))?;
+    }
+    let timed = load_for(&model, &arguments.file, &arguments.data, cancel)?;
+    describe(console, &timed, &[]);
+    let data = &timed.loaded.data;
+    let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
+    let measured =
+        measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;
+    show(console, &measured)?;
+    if let Some(file) = &arguments.per_query {
+        write_per_query(data, &measured, file)?;
+        console.say(&format!("wrote {file}"));
+    }
+    if let Some(file) = &arguments.report {
+        let mut report = Report::new(format!("{} on {}", arguments.model, arguments.file));
+        report.subtitle(format!("maxmargin {} · {}", model.version, model.settings.task.name()));
+        report_sections(&mut report, &model, data, &arguments.file, &measured)?;
+        write_report(&report, file)?;
+        console.say(&format!("wrote {file}"));
+    }
+    console.object(|| as_json(&measured))
+}
+
+/// The metrics asked for, or those of the task.
+pub(crate) fn metrics(names: &[String], task: Task) -> Result<Vec<Metric>> {
+    if names.is_empty() {
+        return Ok(match task {
+            Task::Classify => Metric::classification_defaults(),
+            Task::Rank => Metric::ranking_defaults(),
+        });
+    }
+    names.iter().map(|name| Metric::parse(name.trim())).collect()
+}
+
+/// What a model says about data, in the form metrics take.
+struct Answers {
+    scores: Vec<f64>,
+    codes: Vec<u32>,
+    predictions: Vec<u32>,
+}
+
+impl Answers {
+    fn new(model: &Model, data: &Dataset) -> Result<Answers> {
+        let scores = model.scores(data)?;
+        let (codes, predictions) = match &model.decoder {
+            Decoder::Rank => (Vec::new(), Vec::new()),
+            Decoder::Sign(classes) => (
+                classes.signs(data.targets())?.into_iter().map(|sign| u32::from(sign > 0)).collect(),
+                scores.iter().map(|&score| u32::from(score >= 0.0)).collect(),
+            ),
+        };
+        Ok(Answers { scores, codes, predictions })
+    }
+
+    fn judged<'a>(&'a self, model: &Model, data: &'a Dataset) -> Result<Judged<'a>> {
+        let judged = match &model.decoder {
+            Decoder::Sign(_) => Judged::classes(&self.codes, 2, &self.predictions).with_scores(&self.scores),
+            Decoder::Rank => Judged::reals(&self.scores, data.targets().real()?),
+        };
+        Ok(Judged { groups: data.groups(), weights: data.weights(), ..judged })
+    }
+}
+
+/// One metric of a model on data.
+pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f64> {
+    let answers = Answers::new(model, data)?;
+    let judged = answers.judged(model, data)?;
+    Ok(metric.evaluate(&for_metric(judged, metric))?.value)
+}
+
+/// Metrics over lists judge grades: a classifier's classes become 0 and 1.
+fn for_metric<'a>(judged: Judged<'a>, metric: &Metric) -> Judged<'a> {
+    if metric.needs() == Needs::Groups { Judged { weights: None, ..judged } } else { judged }
+}
+
+/// All metrics of a model on data.
+pub(crate) fn measure(
+    model: &Model,
+    data: &Dataset,
+    metrics: &[Metric],
+    resampling: Option<(usize, u64)>,
+) -> Result<Vec<Measured>> {
+    let answers = Answers::new(model, data)?;
+    let judged = answers.judged(model, data)?;
+    metrics
+        .iter()
+        .map(|metric| {
+            let judged = for_metric(judged, metric);
+            let evaluation = metric.evaluate(&judged)?;
+            let interval = match resampling {
+                Some((resamples, seed)) => metric.bootstrap(&judged, resamples, seed)?,
+                None => None,
+            };
+            Ok(Measured { metric: metric.clone(), evaluation, interval })
+        })
+        .collect()
+}
+
+fn show(console: &Console, measured: &[Measured]) -> Result<()> {
+    let width = measured.iter().map(|row| row.metric.describe().chars().count()).max().unwrap_or(0);
+    for row in measured {
+        let name = row.metric.describe();
+        let value = format::fixed(row.evaluation.value, 6);
+        let interval = row.interval.as_ref().map_or(String::new(), |interval| {
+            format!("   95 % between {} and {}", format::fixed(interval.low, 4), format::fixed(interval.high, 4))
+        });
+        console.show(&format!("{name:<width$}  {value}{interval}"))?;
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for note in measured.iter().flat_map(|row| &row.evaluation.notes) {
+        if !told.contains(&note.as_str()) {
+            told.push(note);
+            console.say(&format!("   {note}"));
+        }
+    }
+    Ok(())
+}
+
+/// Metric name → value, with the interval beside it where there is one.
+pub(crate) fn as_json(measured: &[Measured]) -> Value {
+    let mut object = Map::new();
+    for row in measured {
+        object.insert(row.metric.to_string(), json!(row.evaluation.value));
+        if let Some(interval) = &row.interval {
+            object.insert(format!("{} interval", row.metric), json!([interval.low, interval.high]));
+        }
+    }
+    Value::Object(object)
+}
+
+fn write_per_query(data: &Dataset, measured: &[Measured], file: &str) -> Result<()> {
+    let listed: Vec<&Measured> = measured.iter().filter(|row| row.evaluation.per_query.is_some()).collect();
+    let Some(groups) = data.groups().filter(|_| !listed.is_empty()) else {
+        return Err(Error::new(Code::MetricMismatch, "no metric here has a value for each query")
+            .help("--per-query goes with metrics over lists such as ndcg@10, map or mrr, and with rows that have query ids"));
+    };
+    maxmargin_io::write_text_file(file, |out| {
+        let failed = |error: std::io::Error| Error::new(Code::WriteFailed, error.to_string()).in_file(file);
+        write!(out, "query\trows").map_err(failed)?;
+        for row in &listed {
+            write!(out, "\t{}", row.metric).map_err(failed)?;
+        }
+        writeln!(out).map_err(failed)?;
+        for (group, range) in groups.ranges().enumerate() {
+            write!(out, "{}\t{}", groups.names().get(group), range.len()).map_err(failed)?;
+            for row in &listed {
+                match row.evaluation.per_query.as_ref().and_then(|values| values[group]) {
+                    Some(value) => write!(out, "\t{value}").map_err(failed)?,
+                    None => write!(out, "\t").map_err(failed)?,
+                }
+            }
+            writeln!(out).map_err(failed)?;
+        }
+        Ok(())
+    })
+}
+
+/// Metrics, scores and, by task, ROC curve or queries.
+pub(crate) fn report_sections(
+    report: &mut Report,
+    model: &Model,
+    data: &Dataset,
+    name: &str,
+    measured: &[Measured],
+) -> Result<()> {
+    report.headline(
+        measured
+            .iter()
+            .take(4)
+            .map(|row| {
+                let note = row.interval.as_ref().map_or(String::new(), |interval| {
+                    format!("95 %: {} to {}", format::fixed(interval.low, 3), format::fixed(interval.high, 3))
+                });
+                Tile::new(row.metric.to_string(), format::fixed(row.evaluation.value, 4), note)
+            })
+            .collect(),
+    );
+    report.table(
+        format!("Metrics on {name}"),
+        vec!["metric".into(), "value".into(), "over".into(), "what it is".into()],
+        measured
+            .iter()
+            .map(|row| {
+                let over = if row.evaluation.per_query.is_some() {
+                    format::counted(row.evaluation.counted as u64, "query", "queries")
+                } else {
+                    format::counted(row.evaluation.counted as u64, "row", "rows")
+                };
+                vec![
+                    row.metric.describe(),
+                    format::fixed(row.evaluation.value, 6),
+                    over,
+                    row.metric.description().to_string(),
+                ]
+            })
+            .collect(),
+    );
+    let answers = Answers::new(model, data)?;
+    match &model.decoder {
+        Decoder::Sign(classes) => {
+            let of = |code: u32| -> Vec<f64> {
+                answers.scores.iter().zip(&answers.codes).filter(|(_, c)| **c == code).map(|(s, _)| *s).collect()
+            };
+            let groups = vec![(classes.negative.clone(), of(0)), (classes.positive.clone(), of(1))];
+            report.plot(
+                "Scores",
+                "How far apart the classes are scored; the model decides at 0.",
+                Histogram::new("score", "rows", groups).mark(0.0, "decision"),
+            );
+            let positive: Vec<bool> = answers.codes.iter().map(|&code| code == 1).collect();
+            let curve = roc_curve(&answers.scores, &positive, 400);
+            let auc = value(model, data, &Metric::Auc);
+            if let (false, Ok(auc)) = (curve.is_empty(), auc) {
+                report.plot(
+                    "ROC curve",
+                    "The share of positives found against the share of negatives wrongly taken, over all thresholds.",
+                    LinePlot::roc(vec![(name.to_string(), curve, auc)]),
+                );
+            }
+        }
+        Decoder::Rank => {
+            let targets = data.targets().real()?;
+            let mut grades: Vec<f64> = targets.to_vec();
+            grades.sort_by(f64::total_cmp);
+            grades.dedup();
+            if grades.len() <= 6 {
+                let groups = grades
+                    .iter()
+                    .map(|grade| {
+                        let of = answers.scores.iter().zip(targets).filter(|(_, t)| *t == grade).map(|(s, _)| *s);
+                        (format!("grade {grade}"), of.collect())
+                    })
+                    .collect();
+                report.plot("Scores", "Better grades should be scored higher.", Histogram::new("score", "rows", groups));
+            }
+        }
+    }
+    if let Some(groups) = data.groups()
+        && let Some(row) = measured.iter().find(|row| row.evaluation.per_query.is_some())
+    {
+        let values = row.evaluation.per_query.iter().flatten().enumerate();
+        let items = values.filter_map(|(group, v)| Some((groups.names().get(group).into_owned(), (*v)?))).collect();
+        report.plot(
+            format!("{} by query", row.metric),
+            "Queries from worst to best: the left end is where to look for what goes wrong.",
+            Ranked::new(Axis::linear(row.metric.to_string()).between(0.0, 1.0), "query", "queries", items),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,327 @@
+//! `maxmargin train TASK FILE -o MODEL`
+
+use crate::args::{TaskName, TrainArguments};
+use crate::commands::evaluate::{self, Measured};
+use crate::console::Console;
+use crate::format;
+use crate::loading::{Timed, describe, load};
+use crate::progress::ProgressTable;
+use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
+use crate::settings::{Reading, SettingsFile};
+use maxmargin::data::{Dataset, holdout};
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::model::{Model, Scorer};
+use maxmargin::run::Cancel;
+use maxmargin::settings::{Settings, Solver, Task};
+use maxmargin::solve::{Stop, relative_gap};
+use maxmargin::task::Ranking;
+use maxmargin::train::{Trained, scale_spread, train};
+use maxmargin_io::atomic::{ensure_writable, write_atomically};
+use maxmargin_io::{Loaded, ModelFeatures};
+use serde_json::json;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel) -> Result<()> {
+    let task = match arguments.task {
+        TaskName::Classify => Task::Classify,
+        TaskName::Rank => Task::Rank,
+    };
+    let file = match &arguments.config {
+        Some(config) => SettingsFile::read(config)?,
+        None => SettingsFile::default(),
+    };
+    if let Some(other) = file.task.filter(|other| *other != task) {
+        return Err(Error::new(
+            Code::BadConfig,
+            format!("the settings are for `{}`, and this is `train {}`", other.name(), task.name()),
+        )
+        .in_file(arguments.config.clone().unwrap_or_default()));
+    }
+    let train_settings = arguments.settings.clone().or(file.train);
+    let read_settings = arguments.read.clone().or(file.read);
+    let settings = train_settings.resolve(task)?;
+    let metrics = evaluate::metrics(&arguments.metric, task)?;
+    for output in [Some(&arguments.output), arguments.report.as_ref()].into_iter().flatten() {
+        ensure_writable(Path::new(output))?;
+    }
+
+    let options = read_settings.options(arguments.input_format.map(Into::into), cancel)?;
+    let timed = load(&arguments.file, &options, read_settings.one_group)?;
+    describe_training(console, &timed, task);
+    let load_seconds = timed.seconds;
+    let Loaded { data, facts } = timed.loaded;
+    let at_file = |error: Error| error.in_file(&arguments.file);
+
+    let (data, held_out) = match (&arguments.validation, train_settings.holdout) {
+        (Some(validation), _) => {
+            let mut options = options.clone();
+            options.format = None;
+            options.features = Some(ModelFeatures {
+                count: data.cols(),
+                names: data.feature_names().map(|names| names.iter().map(|name| name.into_owned()).collect()),
+                index_base: facts.index_base,
+            });
+            if let Some(fill) = &facts.fill {
+                options.missing = maxmargin_io::Missing::Fill(fill.clone());
+            }
+            let timed = load(validation, &options, read_settings.one_group)?;
+            describe(console, &timed, &[]);
+            (data, Some((timed.loaded.data, validation.clone())))
+        }
+        (None, Some(fraction)) => {
+            let (kept, held) = holdout(&data, fraction, settings.seed).map_err(at_file)?;
+            let held_out = data.subset(&held)?;
+            (data.subset(&kept)?, Some((held_out, format!("{} of {}", format::percent(fraction), arguments.file))))
+        }
+        (None, None) => (data, None),
+    };
+    advise_on_scales(console, &data, &settings)?;
+
+    let metric = metrics.first();
+    let judge = |model: &Model| {
+        let (data, _) = held_out.as_ref()?;
+        evaluate::value(model, data, metric?).ok()
+    };
+    let mut progress = ProgressTable::new(
+        console,
+        held_out.as_ref().and(metric).map(ToString::to_string),
+        settings.tolerance,
+    );
+    let start = Instant::now();
+    let trained = train(&data, &settings, held_out.as_ref().map(|_| &judge as _), &mut progress, cancel);
+    progress.finish();
+    let train_seconds = start.elapsed().as_secs_f64();
+    let mut trained = trained.map_err(at_file)?;
+    if trained.stop == Stop::Cancelled && !arguments.keep_partial {
+        return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
+            .help("with --keep-partial the best model so far is saved"));
+    }
+    let reading = Reading {
+        read: read_settings,
+        index_base: facts.index_base,
+        fill: facts.fill.clone(),
+        holdout: train_settings.holdout,
+    };
+    trained.model.reading = Some(reading.to_text()?);
+    if arguments.no_witness {
+        trained.model.witness = None;
+    }
+    let measured = match &held_out {
+        Some((data, name)) => {
+            let measured = evaluate::measure(&trained.model, data, &metrics, Some((INTERVAL_RESAMPLES, settings.seed)))
+                .map_err(|error| error.in_file(name))?;
+            Some((measured, name.clone(), data))
+        }
+        None => None,
+    };
+    let size = save(&trained.model, &arguments.output)?;
+    summarise(console, &trained, &settings, measured.as_ref().map(|(m, name, data)| (&m[..], name.as_str(), *data)), arguments, size)?;
+    if let Some(report) = &arguments.report {
+        let title = format!("{} trained on {}", arguments.output, arguments.file);
+        let mut page = Report::new(title);
+        page.subtitle(format!("maxmargin {} · {}", trained.model.version, task.name()));
+        training_sections(&mut page, &trained);
+        if let Some((measured, name, data)) = &measured {
+            evaluate::report_sections(&mut page, &trained.model, data, name, measured)?;
+        }
+        write_report(&page, report)?;
+        console.say(&format!("wrote {report}"));
+    }
+    console.object(|| {
+        let certificate = &trained.model.certificate;
+        let mut object = json!({
+            "task": task.name(),
+            "model": arguments.output,
+            "solver": trained.solver.name(),
+            "objective": certificate.objective,
+            "lower_bound": certificate.lower_bound,
+            "gap": certificate.gap(),
+            "constraints": certificate.constraints,
+            "converged": certificate.converged,
+            "stopped": stop_name(trained.stop),
+            "passes": certificate.passes,
+            "c": certificate.c,
+            "lambda": certificate.lambda,
+            "rows": certificate.rows,
+            "features": trained.model.features(),
+            "seconds": { "load": load_seconds, "train": train_seconds },
+        });
+        if let Some((measured, name, _)) = &measured {
+            object["held_out"] = json!({ "data": name, "metrics": evaluate::as_json(measured) });
+        }
+        object
+    })
+}
+
+/// Resamples for the interval of a held-out metric: enough for two digits.
+const INTERVAL_RESAMPLES: usize = 200;
+
+/// Feature scales that differ by more than this are worth a word.
+const UNEVEN: f64 = 1e3;
+
+fn describe_training(console: &Console, timed: &Timed, task: Task) {
+    let mut extra = Vec::new();
+    // What is wrong with the data is said by training itself.
+    if task == Task::Rank
+        && let (Some(groups), Ok(ranking)) = (timed.loaded.data.groups(), Ranking::new(&timed.loaded.data, 1.0))
+    {
+        let mut queries = format::counted(groups.len() as u64, "query", "queries");
+        if ranking.single_grade_groups() > 0 {
+            queries.push_str(&format!(", {} with a single grade ignored", format::count(ranking.single_grade_groups() as u64)));
+        }
+        extra.push(queries);
+        extra.push(format::counted(ranking.pairs(), "pair", "pairs"));
+    }
+    describe(console, timed, &extra);
+}
+
+fn advise_on_scales(console: &Console, data: &Dataset, settings: &Settings) -> Result<()> {
+    if settings.scale == maxmargin::data::Scale::None && console.talks() {
+        let spread = scale_spread(data)?;
+        if spread > UNEVEN {
+            console.say(&format!(
+                "   feature scales differ by a factor of {}: --scale standard or min-max may help",
+                format::significant(spread, 2)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a model as a whole or not at all; returns its size.
+pub(crate) fn save(model: &Model, file: &str) -> Result<u64> {
+    let bytes = model.to_bytes()?;
+    write_atomically(Path::new(file), |out| out.write_all(&bytes))?;
+    Ok(bytes.len() as u64)
+}
+
+/// Writes a report as a whole or not at all.
+pub(crate) fn write_report(report: &Report, file: &str) -> Result<()> {
+    let html = report.render();
+    write_atomically(Path::new(file), |out| out.write_all(html.as_bytes()))
+}
+
+fn stop_name(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Converged => "converged",
+        Stop::PassLimit => "pass limit",
+        Stop::Stalled => "stalled",
+        Stop::Cancelled => "interrupted",
+    }
+}
+
+/// How the run ended, in one sentence, and what to do if it did not converge.
+pub(crate) fn verdict(trained: &Trained) -> (bool, String, Option<String>) {
+    let certificate = &trained.model.certificate;
+    let objective = format::significant(certificate.objective, 6);
+    let gap = certificate.gap().map_or("no bound".to_string(), |gap| format!("within {}", format::gap(gap)));
+    if certificate.converged {
+        return (true, format!("converged: objective {objective}, proven {gap} of the optimum"), None);
+    }
+    let settings = &trained.model.settings;
+    let wanted = format::gap(settings.tolerance);
+    let reached = match certificate.gap() {
+        Some(gap) => format!("gap {}, {wanted} wanted", format::gap(gap)),
+        None => "no bound proven".to_string(),
+    };
+    let unscaled = settings.scale == maxmargin::data::Scale::None;
+    let remedy = match trained.stop {
+        Stop::PassLimit if unscaled => format!("feature scales are the likely cause: try --scale standard, else --max-passes {}", settings.max_passes.saturating_mul(10)),
+        Stop::PassLimit => format!("try a smaller -c, or --max-passes {}", settings.max_passes.saturating_mul(10)),
+        Stop::Stalled if unscaled => "the limit of double precision is reached: try --scale standard, a smaller -c or a larger --tolerance".to_string(),
+        Stop::Stalled => "the limit of double precision is reached: try a smaller -c or a larger --tolerance".to_string(),
+        _ => "the run was interrupted; the best model so far was kept".to_string(),
+    };
+    (false, format!("NOT converged after {}: objective {objective}, {reached}", format::counted(certificate.passes, "pass", "passes")), Some(remedy))
+}
+
+fn summarise(
+    console: &Console,
+    trained: &Trained,
+    settings: &Settings,
+    measured: Option<(&[Measured], &str, &Dataset)>,
+    arguments: &TrainArguments,
+    size: u64,
+) -> Result<()> {
+    if !console.talks() {
+        return Ok(());
+    }
+    let (_, sentence, remedy) = verdict(trained);
+    console.show(&sentence)?;
+    if let Some(remedy) = remedy {
+        console.show(&format!("   {remedy}"))?;
+    }
+    let certificate = &trained.model.certificate;
+    let automatic = if settings.solver == Solver::Auto { ", chosen" } else { "" };
+    console.show(&format!(
+        "C = {}, lambda = {}, {} constraints, solver {}{automatic}",
+        format::significant(certificate.c, 4),
+        format::scientific(certificate.lambda, 3),
+        format::count(certificate.constraints),
+        trained.solver.name(),
+    ))?;
+    if let Some((measured, name, data)) = measured {
+        let over = match data.groups() {
+            Some(groups) if settings.task == Task::Rank => format::counted(groups.len() as u64, "query", "queries"),
+            _ => format::counted(data.rows() as u64, "row", "rows"),
+        };
+        let values: Vec<String> = measured.iter().map(Measured::sentence).collect();
+        console.show(&format!("held out ({name}, {over}): {}", values.join(", ")))?;
+    }
+    console.show(&format!(
+        "saved {} ({})          next: maxmargin evaluate {} test-data",
+        arguments.output,
+        format::bytes(size),
+        arguments.output
+    ))
+}
+
+/// Headline, convergence and weights of a trained model.
+pub(crate) fn training_sections(report: &mut Report, trained: &Trained) {
+    let certificate = &trained.model.certificate;
+    let (converged, sentence, remedy) = verdict(trained);
+    report.headline(vec![
+        Tile::new("objective", format::significant(certificate.objective, 6), ""),
+        Tile::new("relative gap", certificate.gap().map_or("–".to_string(), format::gap), "proven"),
+        Tile::new("constraints", format::count(certificate.constraints), ""),
+        Tile::new("passes", format::count(certificate.passes), trained.solver.name()),
+    ]);
+    let tone = if converged { Tone::Good } else { Tone::Warning };
+    report.callout(tone, "Certificate", remedy.map_or(sentence.clone(), |remedy| format!("{sentence}; {remedy}")));
+    let points = |value: &dyn Fn(&maxmargin::solve::TracePoint) -> Option<f64>| -> Vec<(f64, f64)> {
+        trained.trace.iter().filter_map(|point| Some((point.pass as f64, value(point)?))).collect()
+    };
+    report.plot(
+        "Convergence",
+        "Objective and proven lower bound meet at the optimum.",
+        LinePlot::new(Axis::linear("pass"), Axis::log("value"))
+            .series(Series::new("objective", points(&|point| Some(point.objective))).markers())
+            .series(Series::new("lower bound", points(&|point| point.lower_bound)).dashed().markers()),
+    );
+    report.plot(
+        "Relative gap",
+        "How far the objective can be from the optimum at most.",
+        LinePlot::new(Axis::linear("pass"), Axis::log("relative gap"))
+            .series(
+                Series::new("gap", points(&|point| {
+                    Some(relative_gap(point.objective, point.lower_bound?)).filter(|gap| *gap > 0.0)
+                }))
+                .markers(),
+            )
+            .rule(trained.model.settings.tolerance, "tolerance"),
+    );
+    report.plot("Largest weights", "Of the features as scaled.", Bars::largest("weight", "features", named_weights(&trained.model), 25));
+}
+
+/// Every non-zero weight with its name.
+pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
+    let Scorer::Linear { weights, .. } = &model.scorer;
+    weights
+        .iter()
+        .enumerate()
+        .filter(|(_, weight)| **weight != 0.0)
+        .map(|(feature, &weight)| (model.feature_name(feature), weight))
+        .collect()
+}
