@@ -1,0 +1,5 @@
+//! Integration tests of the file formats, one module a behaviour.
+
+mod tables;
+#[cfg(feature = "tables")]
+mod typed_tables;
