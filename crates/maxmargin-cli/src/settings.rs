@@ -327,6 +327,7 @@ impl ReadSettings {
                 weight: self.weight.clone(),
                 id: self.id.clone(),
                 ignore: self.ignore.clone(),
+                remembered: false,
             },
             missing,
             features: None,
@@ -341,6 +342,8 @@ pub fn scoring_options(model: &Model, flags: &ReadSettings, format: Option<Forma
     let reading = Reading::of(model)?;
     let settings = flags.clone().or(reading.read);
     let mut options = settings.options(format, cancel)?;
+    // Names given by flag must be there; names the model remembers may be missing.
+    options.columns.remembered = *flags == ReadSettings::default();
     if let Some(fill) = reading.fill {
         options.missing = Missing::Fill(fill);
     }

@@ -3,12 +3,28 @@
 //! [`read`] recognises the format by content and name, decompresses, validates and says what it found; [`write`] is
 //! the way back. Each format is one file of this crate.
 
+#[cfg(feature = "tables")]
+pub mod arrow;
 pub mod atomic;
 pub mod cache;
+mod cells;
+mod columns;
+pub mod csv;
+mod kept;
 mod mapped;
 mod number;
 mod options;
+mod output;
+#[cfg(feature = "tables")]
+pub mod parquet;
+mod read;
+#[cfg(feature = "tables")]
+mod record_batch;
 mod source;
 pub mod svmlight;
+mod table;
+mod write;
 
 pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Precision, ReadOptions};
+pub use read::read;
+pub use write::{output_format, write, write_text_file};

@@ -102,6 +102,8 @@ pub struct Columns {
     pub id: Option<String>,
     /// Columns to leave out.
     pub ignore: Vec<String>,
+    /// The names come from a model's training data: a file to be scored may lack them, and need not be a table.
+    pub remembered: bool,
 }
 
 /// What a reader is asked for.

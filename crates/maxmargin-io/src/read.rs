@@ -97,7 +97,7 @@ fn peek(mut stream: impl Read + Send + 'static, file: &str) -> Result<(Vec<u8>, 
 fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
     let found = match options.format.or_else(|| of_magic(head)) {
         Some(format) => format,
-        None if head.starts_with(&[0; 0]) && is_model(head) => {
+        None if is_model(head) => {
             return Err(Error::new(Code::UnknownFormat, "this is a model file, and data are needed")
                 .in_file(name)
                 .help("`maxmargin inspect FILE` shows what it is"));
@@ -115,7 +115,8 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
             _ => of_first_line(name, head)?,
         },
     };
-    if matches!(found, Format::Svmlight | Format::Mmd) && options.columns != Columns::default() {
+    let tabular = !matches!(found, Format::Svmlight | Format::Mmd);
+    if !tabular && !options.columns.remembered && options.columns != Columns::default() {
         return Err(Error::new(Code::BadSetting, format!("columns are named for a table, and this file is {found}"))
             .in_file(name)
             .help("leave --target, --group, --weight, --id and --ignore out"));

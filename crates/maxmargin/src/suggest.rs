@@ -21,11 +21,16 @@ pub fn edit_distance(a: &str, b: &str) -> usize {
 
 /// The candidate nearest to `word`, where it is near enough to be what was meant.
 pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S>) -> Option<String> {
+    // Longer names are not misspelt versions of anything, and the distance takes time in the product of lengths.
+    const LONGEST: usize = 64;
     let word = word.to_lowercase();
+    let length = word.chars().count();
     candidates
         .into_iter()
+        .filter(|candidate| length <= LONGEST && (1..=LONGEST).contains(&candidate.as_ref().chars().count()))
         .map(|candidate| (edit_distance(&word, &candidate.as_ref().to_lowercase()), candidate.as_ref().to_string()))
-        .filter(|(distance, candidate)| *distance <= (word.chars().count().max(candidate.chars().count()) / 3).max(1))
+        .filter(|(distance, candidate)| *distance <= 1 + length.min(candidate.chars().count()) / 3)
+        .filter(|(distance, candidate)| *distance < candidate.chars().count())
         .min()
         .map(|(_, candidate)| candidate)
 }

@@ -5,7 +5,7 @@ use crate::commands::train::write_report;
 use crate::console::Console;
 use crate::format;
 use crate::loading::{describe, load_for, load_model};
-use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, Tile};
+use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::{Evaluation, Interval, Judged, Metric, Needs, roc_curve};
@@ -255,7 +255,7 @@ pub(crate) fn report_sections(
                 report.plot(
                     "ROC curve",
                     "The share of positives found against the share of negatives wrongly taken, over all thresholds.",
-                    LinePlot::roc(vec![(name.to_string(), curve, auc)]),
+                    LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: auc }]),
                 );
             }
         }

@@ -3,3 +3,6 @@
 
 mod cache;
 mod svmlight;
+mod tables;
+#[cfg(feature = "tables")]
+mod typed_tables;

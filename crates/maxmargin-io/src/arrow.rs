@@ -1,0 +1,96 @@
+//! Arrow IPC files and streams, in and out.
+
+use crate::record_batch::{self, Batch};
+use crate::{Format, Loaded, ReadOptions};
+use arrow_array::RecordBatchReader;
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::ArrowError;
+use maxmargin::data::Dataset;
+use maxmargin::error::{Code, Error, Result};
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
+
+/// Reads an Arrow IPC file or stream.
+pub fn read(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loaded> {
+    read_file(file_name, path, options).map_err(|error| error.in_file(file_name))
+}
+
+fn read_file(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loaded> {
+    let mut magic = Vec::new();
+    let bytes = open(path)?.get_ref().metadata().ok().map(|metadata| metadata.len());
+    open(path)?.take(6).read_to_end(&mut magic).map_err(unreadable)?;
+    if magic.starts_with(b"FEA1") {
+        return Err(Error::new(Code::BadTable, "this is Feather version 1, and only version 2 (Arrow IPC) is read")
+            .help("write the table again as Feather version 2, Arrow or Parquet"));
+    }
+    let is_file = magic == b"ARROW1";
+    let schema = open_batches(path, is_file, None)?.schema();
+    let (roles, needed) = record_batch::roles(&schema, options)?;
+    let columns = schema.fields().len();
+    let mut reader = open_batches(path, is_file, Some(needed.clone()))?;
+    let batches = std::iter::from_fn(|| {
+        let found = match guarded(|| reader.next().transpose()) {
+            Ok(found) => found?,
+            Err(error) => return Some(Err(error)),
+        };
+        if found.num_columns() != needed.len() {
+            return Some(Err(bad_file("a batch has another number of columns than the schema")));
+        }
+        let mut batch = Batch { rows: found.num_rows(), columns: vec![None; columns] };
+        for (&column, array) in needed.iter().zip(found.columns()) {
+            batch.columns[column] = Some(array.clone());
+        }
+        Some(Ok(batch))
+    });
+    let mut loaded = record_batch::read(file_name, Format::Arrow, &schema, roles, batches, options)?;
+    loaded.facts.bytes = bytes;
+    Ok(loaded)
+}
+
+/// The batches of a file or a stream, of all columns or of some.
+fn open_batches(path: &Path, is_file: bool, columns: Option<Vec<usize>>) -> Result<Box<dyn RecordBatchReader>> {
+    let input = open(path)?;
+    guarded(|| -> std::result::Result<Box<dyn RecordBatchReader>, ArrowError> {
+        if is_file {
+            Ok(Box::new(FileReader::try_new(input, columns)?))
+        } else {
+            Ok(Box::new(StreamReader::try_new(input, columns)?))
+        }
+    })
+}
+
+fn guarded<T>(decode: impl FnOnce() -> std::result::Result<T, ArrowError>) -> Result<T> {
+    match record_batch::guarded(decode) {
+        Ok(result) => result.map_err(|error| bad_file(&error.to_string())),
+        Err(message) => Err(bad_file(&message)),
+    }
+}
+
+fn open(path: &Path) -> Result<BufReader<File>> {
+    File::open(path).map(BufReader::new).map_err(unreadable)
+}
+
+fn unreadable(error: std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Error::new(Code::FileNotFound, "there is no such file"),
+        _ => Error::new(Code::FileUnreadable, error.to_string()),
+    }
+}
+
+fn bad_file(message: &str) -> Error {
+    Error::new(Code::BadTable, format!("the Arrow file cannot be read: {message}"))
+        .help("the file is damaged, cut short or not Arrow IPC; write it again")
+}
+
+/// Writes an Arrow IPC file; rows in the order in which the input had them.
+pub fn write(data: &Dataset, out: impl Write + Send) -> Result<()> {
+    let failed = |error: ArrowError| Error::new(Code::WriteFailed, error.to_string());
+    let schema = record_batch::schema_of(data);
+    let mut writer = FileWriter::try_new(out, &schema).map_err(failed)?;
+    for batch in record_batch::batches(data, &schema)? {
+        writer.write(&batch?).map_err(failed)?;
+    }
+    writer.finish().map_err(failed)
+}

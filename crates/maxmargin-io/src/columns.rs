@@ -1,0 +1,406 @@
+//! [`Plan`]: what each column of a table serves as. Shared by all table formats.
+//!
+//! A column is the target, the group, the weight or the row id where a flag says so or where its name is a common
+//! one; ignored where a flag says so; a feature otherwise. A column that a model knows as a feature is never taken
+//! for something else because of its name.
+
+use crate::{Columns, ReadOptions};
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::suggest::nearest;
+use std::collections::{HashMap, HashSet};
+
+/// Names that mean the target, the usual one first.
+pub(crate) const TARGET_NAMES: &[&str] = &["target", "label", "relevance", "grade", "y", "class"];
+/// Names that mean the group.
+pub(crate) const GROUP_NAMES: &[&str] =
+    &["group", "qid", "query_id", "query", "group_id", "session_id", "session", "queryid"];
+/// Names that mean the weight of a row.
+pub(crate) const WEIGHT_NAMES: &[&str] = &["weight", "weights", "sample_weight", "cost"];
+/// Names that mean the id of a row.
+pub(crate) const ID_NAMES: &[&str] =
+    &["id", "row_id", "rowid", "doc_id", "docid", "document_id", "item_id", "example_id"];
+
+/// What a column serves as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Target,
+    Group,
+    Weight,
+    Id,
+    Feature,
+    Ignored,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Role::Target => "target",
+            Role::Group => "group",
+            Role::Weight => "weight",
+            Role::Id => "id",
+            Role::Feature => "feature",
+            Role::Ignored => "ignored",
+        }
+    }
+}
+
+/// The role of each column, before list columns are known to be so and so wide.
+#[derive(Debug)]
+pub(crate) struct Roles {
+    pub(crate) names: Vec<String>,
+    pub(crate) roles: Vec<Role>,
+    pub(crate) notes: Vec<String>,
+    /// The names that the model knows, where there is one with names.
+    #[cfg_attr(not(feature = "tables"), allow(dead_code))]
+    model_names: Option<HashSet<String>>,
+}
+
+/// One feature and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Feature {
+    pub(crate) name: String,
+    /// The column of the file.
+    pub(crate) column: usize,
+    /// The position inside the list, where the column holds lists.
+    pub(crate) element: Option<usize>,
+}
+
+/// What each column serves as, and the features in their final order.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) names: Vec<String>,
+    pub(crate) target: Option<usize>,
+    pub(crate) group: Option<usize>,
+    pub(crate) weight: Option<usize>,
+    pub(crate) id: Option<usize>,
+    pub(crate) features: Vec<Feature>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Roles {
+    /// Gives each column its role.
+    pub(crate) fn find(names: Vec<String>, options: &ReadOptions) -> Result<Roles> {
+        let mut first_of = HashMap::with_capacity(names.len());
+        for (column, name) in names.iter().enumerate() {
+            if name.is_empty() {
+                continue;
+            }
+            if let Some(before) = first_of.insert(name.as_str(), column) {
+                return Err(Error::new(
+                    Code::BadTable,
+                    format!("columns {} and {} are both named `{name}`", before + 1, column + 1),
+                )
+                .help("give each column a name of its own; the first line of the file must hold the names"));
+            }
+        }
+        let mut roles = vec![Role::Feature; names.len()];
+        let mut notes = Vec::new();
+        let asked = &asked(&options.columns, &first_of);
+        for name in &asked.ignore {
+            roles[find(name, &names, &first_of, "--ignore")?] = Role::Ignored;
+        }
+        let model_names: Option<HashSet<String>> = options
+            .features
+            .as_ref()
+            .and_then(|features| features.names.as_ref())
+            .map(|names| names.iter().cloned().collect());
+        for (role, flag, wanted, common) in [
+            (Role::Target, "--target", &asked.target, TARGET_NAMES),
+            (Role::Group, "--group", &asked.group, GROUP_NAMES),
+            (Role::Weight, "--weight", &asked.weight, WEIGHT_NAMES),
+            (Role::Id, "--id", &asked.id, ID_NAMES),
+        ] {
+            let column = match wanted {
+                Some(name) => Some(find(name, &names, &first_of, flag)?),
+                None => {
+                    // A column that another flag claims is not looked at here.
+                    let claimed = |name: &str| {
+                        [&asked.target, &asked.group, &asked.weight, &asked.id]
+                            .iter()
+                            .any(|other| other.as_deref() == Some(name))
+                    };
+                    let candidates: Vec<usize> = (0..names.len())
+                        .filter(|&column| {
+                            let name = names[column].as_str();
+                            roles[column] == Role::Feature
+                                && common.iter().any(|common| name.eq_ignore_ascii_case(common))
+                                && !model_names.as_ref().is_some_and(|names| names.contains(name))
+                                && !claimed(name)
+                        })
+                        .collect();
+                    if let [first, second, ..] = candidates[..] {
+                        return Err(ambiguous(role, flag, &names[first], &names[second]));
+                    }
+                    candidates.first().copied()
+                }
+            };
+            let Some(column) = column else { continue };
+            if roles[column] != Role::Feature {
+                return Err(Error::new(
+                    Code::BadSetting,
+                    format!("column `{}` cannot be both {} and {}", names[column], roles[column].name(), role.name()),
+                )
+                .help("name a different column for each role"));
+            }
+            roles[column] = role;
+            notes.push(format!("{} column `{}`", role.name(), names[column]));
+        }
+        for (column, name) in names.iter().enumerate() {
+            if name.is_empty() && roles[column] == Role::Feature {
+                // What tables written with an unnamed row index look like.
+                roles[column] = Role::Ignored;
+                notes.push(format!("column {} has no name: ignored", column + 1));
+            }
+        }
+        Ok(Roles { names, roles, notes, model_names })
+    }
+
+    /// Whether the content of a column is needed at all. `is_list` tells of a column of lists, whose features are
+    /// named after their position.
+    #[cfg(feature = "tables")]
+    pub(crate) fn needed(&self, column: usize, is_list: bool) -> bool {
+        match self.roles[column] {
+            Role::Ignored => false,
+            Role::Feature if !is_list => {
+                self.model_names.as_ref().is_none_or(|names| names.contains(&self.names[column]))
+            }
+            _ => true,
+        }
+    }
+
+    /// Lists the features. `widths` says for each column how long its lists are (`None` for plain cells).
+    pub(crate) fn plan(self, widths: &[Option<usize>], options: &ReadOptions) -> Result<Plan> {
+        let Roles { names, roles, mut notes, .. } = self;
+        let mut features = Vec::new();
+        for (column, name) in names.iter().enumerate() {
+            if roles[column] != Role::Feature {
+                continue;
+            }
+            match widths[column] {
+                None => features.push(Feature { name: name.clone(), column, element: None }),
+                Some(width) => features.extend((0..width).map(|element| Feature {
+                    name: format!("{name}[{element}]"),
+                    column,
+                    element: Some(element),
+                })),
+            }
+        }
+        if let Some(model) = &options.features {
+            match &model.names {
+                Some(wanted) => features = match_names(features, wanted, &mut notes)?,
+                None => match_count(features.len(), model.count)?,
+            }
+        }
+        if features.is_empty() {
+            return Err(Error::new(Code::BadTable, "no column is left to be a feature")
+                .help("check --target, --group, --weight, --id and --ignore against the columns of the file"));
+        }
+        if u32::try_from(features.len()).is_err() {
+            return Err(Error::new(Code::BadTable, format!("{} features are too many", features.len())));
+        }
+        let at = |role: Role| roles.iter().position(|&other| other == role);
+        Ok(Plan {
+            target: at(Role::Target),
+            group: at(Role::Group),
+            weight: at(Role::Weight),
+            id: at(Role::Id),
+            names,
+            features,
+            notes,
+        })
+    }
+}
+
+fn ambiguous(role: Role, flag: &str, first: &str, second: &str) -> Error {
+    Error::new(Code::BadTable, format!("both `{first}` and `{second}` could be the {}", role.name())).help(format!(
+        "say which with {flag} NAME (the other then counts as a feature), or leave one out with --ignore NAME"
+    ))
+}
+
+/// The columns asked for; of those that a model only remembers, the ones this file has.
+fn asked(columns: &Columns, index: &HashMap<&str, usize>) -> Columns {
+    if !columns.remembered {
+        return columns.clone();
+    }
+    let present = |name: &String| index.contains_key(name.as_str());
+    Columns {
+        target: columns.target.clone().filter(present),
+        group: columns.group.clone().filter(present),
+        weight: columns.weight.clone().filter(present),
+        id: columns.id.clone().filter(present),
+        ignore: columns.ignore.iter().filter(|name| present(name)).cloned().collect(),
+        remembered: true,
+    }
+}
+
+/// The features in the model's order; columns that the model does not know are left out with a note.
+fn match_names(features: Vec<Feature>, wanted: &[String], notes: &mut Vec<String>) -> Result<Vec<Feature>> {
+    let mut given: HashMap<String, Feature> =
+        features.into_iter().map(|feature| (feature.name.clone(), feature)).collect();
+    let mut ordered = Vec::with_capacity(wanted.len());
+    for name in wanted {
+        match given.remove(name) {
+            Some(feature) => ordered.push(feature),
+            None => {
+                let left: Vec<&str> = given.keys().map(String::as_str).collect();
+                let close = nearest(name, left.iter().copied())
+                    .map(|close| format!("; did you mean `{close}`?"))
+                    .unwrap_or_default();
+                return Err(Error::new(
+                    Code::FeatureNames,
+                    format!("the model was trained with feature `{name}`, and the file has no such column{close}"),
+                )
+                .help("add the column, or rename the one that holds this feature"));
+            }
+        }
+    }
+    if !given.is_empty() {
+        let mut extra: Vec<&Feature> = given.values().collect();
+        extra.sort_by_key(|feature| (feature.column, feature.element));
+        let shown: Vec<String> = extra.iter().map(|feature| format!("`{}`", feature.name)).collect();
+        let (noun, list) = match shown.len() {
+            1 => ("column", shown.join(", ")),
+            2..=5 => ("columns", shown.join(", ")),
+            _ => ("columns", format!("{}, …", shown[..5].join(", "))),
+        };
+        notes.push(format!("{} {noun} unknown to the model ignored: {list}", shown.len()));
+    }
+    Ok(ordered)
+}
+
+fn match_count(found: usize, expected: usize) -> Result<()> {
+    let message = format!("the file has {found} feature columns, and the model was trained with {expected}");
+    let help = "the model knows its features by position only: give the same columns in the same order, \
+                and leave out others with --ignore NAME";
+    match found.cmp(&expected) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(Error::new(Code::TooManyFeatures, message).help(help)),
+        std::cmp::Ordering::Less => Err(Error::new(Code::FeatureNames, message).help(help)),
+    }
+}
+
+/// The column of this name, or an error that suggests the nearest name and lists what is there.
+fn find(name: &str, names: &[String], index: &HashMap<&str, usize>, flag: &str) -> Result<usize> {
+    if let Some(&column) = index.get(name) {
+        return Ok(column);
+    }
+    const SHOWN: usize = 20;
+    let mut list: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    if names.len() > SHOWN {
+        list.push(format!("… ({} in all)", names.len()));
+    }
+    let close = nearest(name, names.iter().map(String::as_str))
+        .map(|close| format!("did you mean `{close}`? "))
+        .unwrap_or_default();
+    Err(Error::new(Code::NoSuchColumn, format!("{flag} {name}: there is no column `{name}`"))
+        .help(format!("{close}the columns are {}", list.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ModelFeatures;
+
+    fn plan(names: &[&str], options: &ReadOptions) -> Result<Plan> {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let widths = vec![None; names.len()];
+        Roles::find(names, options)?.plan(&widths, options)
+    }
+
+    fn feature_names(plan: &Plan) -> Vec<&str> {
+        plan.features.iter().map(|feature| feature.name.as_str()).collect()
+    }
+
+    #[test]
+    fn common_names_find_their_roles_and_say_so() {
+        let plan = plan(&["QID", "a", "Label", "sample_weight", "b", "docid"], &ReadOptions::default()).expect("valid");
+        assert_eq!((plan.target, plan.group, plan.weight, plan.id), (Some(2), Some(0), Some(3), Some(5)));
+        assert_eq!(feature_names(&plan), ["a", "b"]);
+        assert_eq!(
+            plan.notes,
+            ["target column `Label`", "group column `QID`", "weight column `sample_weight`", "id column `docid`"]
+        );
+    }
+
+    #[test]
+    fn flags_come_before_common_names() {
+        let columns =
+            Columns { target: Some("a".into()), ignore: vec!["id".into(), "qid".into()], ..Columns::default() };
+        let plan = plan(&["qid", "a", "label", "id"], &ReadOptions { columns, ..ReadOptions::default() }).expect("ok");
+        assert_eq!((plan.target, plan.group, plan.id), (Some(1), None, None));
+        assert_eq!(feature_names(&plan), ["label"]);
+    }
+
+    #[test]
+    fn an_unknown_column_is_named_with_the_nearest_one() {
+        let columns = Columns { group: Some("quary".into()), ..Columns::default() };
+        let error = plan(&["x", "Query", "y"], &ReadOptions { columns, ..ReadOptions::default() }).expect_err("none");
+        assert_eq!(error.code(), Code::NoSuchColumn);
+        let help = error.remedy().expect("there is help");
+        assert!(help.contains("did you mean `Query`") && help.contains("`x`, `Query`, `y`"), "{help}");
+    }
+
+    #[test]
+    fn two_columns_that_could_be_the_target_are_refused() {
+        let error = plan(&["x", "label", "class"], &ReadOptions::default()).expect_err("ambiguous");
+        assert!(error.message().contains("`label`") && error.message().contains("`class`"));
+        let columns = Columns { ignore: vec!["class".into()], ..Columns::default() };
+        assert!(plan(&["x", "label", "class"], &ReadOptions { columns, ..ReadOptions::default() }).is_ok());
+    }
+
+    #[test]
+    fn one_column_cannot_serve_twice() {
+        let columns = Columns { target: Some("q".into()), group: Some("q".into()), ..Columns::default() };
+        let error = plan(&["x", "q"], &ReadOptions { columns, ..ReadOptions::default() }).expect_err("twice");
+        assert_eq!(error.code(), Code::BadSetting);
+    }
+
+    #[test]
+    fn duplicate_and_missing_names_are_noticed() {
+        assert_eq!(plan(&["x", "x"], &ReadOptions::default()).expect_err("duplicate").code(), Code::BadTable);
+        assert_eq!(plan(&["label"], &ReadOptions::default()).expect_err("no feature").code(), Code::BadTable);
+        let indexed = plan(&["", "x", "label"], &ReadOptions::default()).expect("valid");
+        assert_eq!(feature_names(&indexed), ["x"]);
+        assert!(indexed.notes.contains(&"column 1 has no name: ignored".to_string()));
+    }
+
+    fn model(names: &[&str]) -> ReadOptions {
+        let names = names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let features = ModelFeatures { count: names.len(), names: Some(names), index_base: None };
+        ReadOptions { features: Some(features), ..ReadOptions::default() }
+    }
+
+    #[test]
+    fn a_models_features_are_matched_by_name_in_its_order() {
+        let plan = plan(&["b", "extra", "label", "weight", "a"], &model(&["a", "weight", "b"])).expect("valid");
+        assert_eq!(plan.features.iter().map(|feature| feature.column).collect::<Vec<_>>(), [4, 3, 0]);
+        assert_eq!((plan.target, plan.weight), (Some(2), None));
+        assert!(plan.notes.contains(&"1 column unknown to the model ignored: `extra`".to_string()));
+    }
+
+    #[test]
+    fn a_feature_of_the_model_that_is_missing_is_named() {
+        let error = plan(&["b", "label", "a_1"], &model(&["a1", "b"])).expect_err("missing");
+        assert_eq!(error.code(), Code::FeatureNames);
+        assert!(error.message().contains("`a1`") && error.message().contains("`a_1`"), "{error}");
+    }
+
+    #[test]
+    fn features_without_names_must_agree_in_number() {
+        let options = |count| ReadOptions {
+            features: Some(ModelFeatures { count, ..ModelFeatures::default() }),
+            ..ReadOptions::default()
+        };
+        assert!(plan(&["a", "b"], &options(2)).is_ok());
+        assert_eq!(plan(&["a", "b"], &options(1)).expect_err("more").code(), Code::TooManyFeatures);
+        assert_eq!(plan(&["a", "b"], &options(3)).expect_err("fewer").code(), Code::FeatureNames);
+    }
+
+    #[test]
+    fn list_columns_become_numbered_features() {
+        let names = vec!["x".to_string(), "v".to_string()];
+        let options = ReadOptions::default();
+        let plan = Roles::find(names, &options).expect("ok").plan(&[None, Some(3)], &options).expect("ok");
+        assert_eq!(feature_names(&plan), ["x", "v[0]", "v[1]", "v[2]"]);
+    }
+}

@@ -1,0 +1,429 @@
+//! Comma- and tab-separated tables, in and out.
+//!
+//! One thread splits the text into records while the others turn the cells of the records before into numbers. The
+//! result does not depend on how many there are.
+
+use crate::cells::{self, Cell, Problem};
+use crate::columns::{Plan, Role, Roles};
+use crate::kept::{Kept, RawRecord};
+use crate::output::{column_names, group_name, label_text, rows_in_input_order};
+use crate::table::{RowColumns, Table};
+use crate::{Format, Loaded, Precision, ReadOptions};
+use ::csv::ByteRecord;
+use maxmargin::data::{Dataset, Targets};
+use maxmargin::error::{Code, Error, Excerpt, Place, Result};
+use rayon::prelude::*;
+use std::io::{Read, Write};
+
+/// Bytes and rows of a batch of records; whichever is reached first ends it.
+const BATCH_BYTES: u64 = 1 << 21;
+const BATCH_ROWS: usize = 1 << 14;
+
+/// Rows that one thread takes at a time.
+const TASK_ROWS: usize = 64;
+
+/// Reads a table with a header from text that is no longer compressed.
+pub fn read(file_name: &str, input: impl Read + Send, delimiter: u8, options: &ReadOptions) -> Result<Loaded> {
+    match options.precision {
+        Precision::F32 => read_as::<f32, _>(file_name, input, delimiter, options),
+        Precision::F64 => read_as::<f64, _>(file_name, input, delimiter, options),
+    }
+    .map_err(|error| error.in_file(file_name))
+}
+
+fn read_as<V: Cell, R: Read + Send>(file: &str, input: R, delimiter: u8, options: &ReadOptions) -> Result<Loaded> {
+    let mut records = Records::new(file, input, delimiter);
+    let names = records.header()?;
+    let widths = vec![None; names.len()];
+    let plan = Roles::find(names, options)?.plan(&widths, options)?;
+    let mut table = Table::<V>::new(&plan, options)?;
+    let (mut current, mut next) = (Batch::default(), Batch::default());
+    current.read(&mut records);
+    loop {
+        options.cancel.check()?;
+        let (_, outcome) = rayon::join(|| next.read(&mut records), || append(&mut table, &plan, &current));
+        if let Err(failure) = outcome {
+            return Err(records.cell_error(&current.records[failure.row], &plan, &failure));
+        }
+        if let Some(failure) = current.failure.take() {
+            return Err(records.read_error(failure));
+        }
+        if current.at_end {
+            break;
+        }
+        std::mem::swap(&mut current, &mut next);
+        records.forget_before(&current);
+    }
+    let format = if delimiter == b'\t' { Format::Tsv } else { Format::Csv };
+    table.finish(file, format, plan, options)
+}
+
+/// Why reading records ended before the end of the file.
+#[derive(Debug)]
+enum ReadFailure {
+    /// A row with this number of fields, starting at this byte.
+    Ragged {
+        byte: u64,
+        fields: usize,
+    },
+    /// The last record, starting at this byte, ends inside quotes.
+    OpenQuote {
+        byte: u64,
+    },
+    Csv(csv::Error),
+}
+
+/// Records read at once. The memory is used again.
+#[derive(Debug, Default)]
+struct Batch {
+    records: Vec<ByteRecord>,
+    len: usize,
+    failure: Option<ReadFailure>,
+    at_end: bool,
+}
+
+impl Batch {
+    fn read<R: Read>(&mut self, source: &mut Records<'_, R>) {
+        self.len = 0;
+        self.failure = None;
+        let start = source.reader.position().byte();
+        while self.len < BATCH_ROWS && source.reader.position().byte() - start < BATCH_BYTES {
+            if self.len == self.records.len() {
+                self.records.push(ByteRecord::new());
+            }
+            let record = &mut self.records[self.len];
+            match source.next(record) {
+                Ok(true) => self.len += 1,
+                Ok(false) => {
+                    self.at_end = true;
+                    return;
+                }
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn records(&self) -> &[ByteRecord] {
+        &self.records[..self.len]
+    }
+}
+
+/// The records of a file, with the raw text of the latest at hand for messages.
+struct Records<'a, R> {
+    file: &'a str,
+    delimiter: u8,
+    reader: csv::Reader<Kept<R>>,
+    columns: usize,
+    /// Where the record before starts.
+    last: u64,
+    ended: bool,
+}
+
+impl<'a, R: Read> Records<'a, R> {
+    fn new(file: &'a str, input: R, delimiter: u8) -> Records<'a, R> {
+        let reader = csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .has_headers(false)
+            // Rows of another length are found here, where they can be shown.
+            .flexible(true)
+            .buffer_capacity(1 << 17)
+            .from_reader(Kept::new(input));
+        Records { file, delimiter, reader, columns: 0, last: 0, ended: false }
+    }
+
+    /// Reads the names of the columns.
+    fn header(&mut self) -> Result<Vec<String>> {
+        let mut record = ByteRecord::new();
+        match self.next(&mut record) {
+            Ok(true) => {}
+            Ok(false) => return Err(Error::new(Code::NoRows, "the file is empty")),
+            Err(failure) => return Err(self.read_error(failure)),
+        }
+        let byte = record.position().map_or(0, csv::Position::byte);
+        let mut names = Vec::with_capacity(record.len());
+        for (column, field) in record.iter().enumerate() {
+            match std::str::from_utf8(field) {
+                Ok(name) if !name.contains('\0') => names.push(name.trim().to_string()),
+                _ => {
+                    let (place, _) = self.place(byte, column, "a column name in UTF-8");
+                    return Err(Error::new(Code::NotText, "the names of the columns are not UTF-8 text")
+                        .at(place)
+                        .help("save the table as UTF-8; compressed files and spreadsheets are no tables of text"));
+                }
+            }
+        }
+        if looks_like_data(&names) {
+            let (place, _) = self.place(byte, 0, "the names of the columns");
+            return Err(Error::new(
+                Code::BadTable,
+                format!("the first line holds values such as `{}`, not the names of columns", names[0]),
+            )
+            .at(place)
+            .help("put a first line with a name for each column, such as `target,f1,f2`"));
+        }
+        self.columns = names.len();
+        Ok(names)
+    }
+
+    fn next(&mut self, record: &mut ByteRecord) -> std::result::Result<bool, ReadFailure> {
+        if self.ended {
+            return Ok(false);
+        }
+        match self.reader.read_byte_record(record) {
+            Ok(true) => {
+                self.last = record.position().map_or(0, csv::Position::byte);
+                if record.len() != self.columns && self.columns > 0 {
+                    return Err(ReadFailure::Ragged { byte: self.last, fields: record.len() });
+                }
+                Ok(true)
+            }
+            Ok(false) => {
+                self.ended = true;
+                if RawRecord::split(self.reader.get_ref().since(self.last), self.delimiter).open_quote {
+                    return Err(ReadFailure::OpenQuote { byte: self.last });
+                }
+                Ok(false)
+            }
+            Err(error) => {
+                self.ended = true;
+                Err(ReadFailure::Csv(error))
+            }
+        }
+    }
+
+    fn forget_before(&mut self, batch: &Batch) {
+        let first = batch.records().first().and_then(ByteRecord::position).map(csv::Position::byte);
+        self.reader.get_mut().forget_before(first.unwrap_or(self.last).min(self.last));
+    }
+
+    /// Where a field of the record that starts at `byte` stands, and whether the record has a quote that never closes.
+    fn place(&self, byte: u64, field: usize, expected: &str) -> (Place, bool) {
+        let kept = self.reader.get_ref();
+        let raw = kept.since(byte);
+        let record = RawRecord::split(raw, self.delimiter);
+        let token = record.fields.get(field).cloned().unwrap_or(record.end..record.end);
+        let line_start = memchr::memrchr(b'\n', &raw[..token.start]).map_or(0, |newline| newline + 1);
+        let line_end = memchr::memchr(b'\n', &raw[token.start..]).map_or(raw.len(), |newline| token.start + newline);
+        let line = raw[line_start..line_end].strip_suffix(b"\r").unwrap_or(&raw[line_start..line_end]);
+        let place = Place {
+            file: self.file.to_string(),
+            line: Some(kept.line_of(byte + token.start as u64)),
+            column: Some((token.start - line_start) as u64 + 1),
+            excerpt: Some(Excerpt::of_line(line, token.start - line_start..token.end - line_start, expected)),
+        };
+        (place, record.open_quote)
+    }
+
+    fn open_quote(&self, byte: u64) -> Error {
+        let raw = RawRecord::split(self.reader.get_ref().since(byte), self.delimiter);
+        let (place, _) = self.place(byte, raw.fields.len().saturating_sub(1), "a quote that opens and never closes");
+        Error::new(Code::BadTable, "a quote opens here and is not closed before the end of the file")
+            .at(place)
+            .help("close the quote; a quote that is part of the text is written twice inside quotes")
+    }
+
+    fn cell_error(&self, record: &ByteRecord, plan: &Plan, failure: &CellFailure) -> Error {
+        let found = String::from_utf8_lossy(record.get(failure.column).unwrap_or_default());
+        let (error, expected) =
+            cells::cell_error(failure.role, failure.problem, &plan.names[failure.column], &found, None);
+        let byte = record.position().map_or(0, csv::Position::byte);
+        let (place, open_quote) = self.place(byte, failure.column, &expected);
+        if open_quote { self.open_quote(byte) } else { error.at(place) }
+    }
+
+    fn read_error(&self, failure: ReadFailure) -> Error {
+        match failure {
+            ReadFailure::Ragged { byte, fields } => {
+                let (place, open_quote) = self.place(byte, self.columns, "as many fields as there are columns");
+                if open_quote {
+                    return self.open_quote(byte);
+                }
+                let noun = if fields == 1 { "field" } else { "fields" };
+                Error::new(
+                    Code::BadTable,
+                    format!("this row has {fields} {noun}, and the table has {} columns", self.columns),
+                )
+                .at(place)
+                .help("correct the row; a field that contains the delimiter must stand in quotes")
+            }
+            ReadFailure::OpenQuote { byte } => self.open_quote(byte),
+            ReadFailure::Csv(error) => match error.into_kind() {
+                csv::ErrorKind::Io(error) => input_error(error),
+                other => Error::new(Code::BadTable, format!("the table cannot be read: {other:?}")),
+            },
+        }
+    }
+}
+
+/// An error of the input. A reader below may pass an error of ours through, wrapped.
+fn input_error(error: std::io::Error) -> Error {
+    use std::io::ErrorKind;
+    let kind = error.kind();
+    let text = error.to_string();
+    if let Some(inner) = error.into_inner()
+        && let Ok(ours) = inner.downcast::<Error>()
+    {
+        return *ours;
+    }
+    // Plain files do not end unexpectedly or hold invalid data; only decompression says so.
+    let code = match kind {
+        ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput => Code::DamagedArchive,
+        _ => Code::FileUnreadable,
+    };
+    Error::new(code, text)
+}
+
+/// Whether a header is a row of data: half of it or more are numbers, and not the running numbers that some programs
+/// write as names.
+fn looks_like_data(names: &[String]) -> bool {
+    let numbers: Vec<&String> =
+        names.iter().filter(|name| fast_float2::parse::<f64, _>(name.as_bytes()).is_ok()).collect();
+    let whole: Vec<u64> = numbers.iter().filter_map(|name| name.parse().ok()).collect();
+    let running = whole.len() == numbers.len()
+        && whole.first().is_some_and(|&first| first <= 1)
+        && whole.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    !numbers.is_empty() && numbers.len() * 2 >= names.len() && !running
+}
+
+/// A cell that cannot be used.
+#[derive(Clone, Copy, Debug)]
+struct CellFailure {
+    row: usize,
+    column: usize,
+    role: Role,
+    problem: Problem,
+}
+
+/// Turns a batch into rows of the table; of several bad cells the first is reported.
+fn append<V: Cell>(table: &mut Table<V>, plan: &Plan, batch: &Batch) -> std::result::Result<(), CellFailure> {
+    let records = batch.records();
+    let cols = table.values.cols();
+    let Table { values, rows } = table;
+    let (cells, others) = rayon::join(
+        || {
+            values.block(records.len(), |out, fill| {
+                let tasks: Vec<std::result::Result<u64, CellFailure>> = out
+                    .par_chunks_mut(cols * TASK_ROWS)
+                    .zip(records.par_chunks(TASK_ROWS))
+                    .enumerate()
+                    .map(|(task, (out, records))| parse_rows(out, records, plan, fill, task * TASK_ROWS))
+                    .collect();
+                tasks.into_iter().sum()
+            })
+        },
+        || push_rows(rows, records, plan),
+    );
+    match (cells, others) {
+        (Ok(()), Ok(())) => Ok(()),
+        (Err(failure), Ok(())) | (Ok(()), Err(failure)) => Err(failure),
+        (Err(left), Err(right)) => Err(if (left.row, left.column) < (right.row, right.column) { left } else { right }),
+    }
+}
+
+fn parse_rows<V: Cell>(
+    out: &mut [V],
+    records: &[ByteRecord],
+    plan: &Plan,
+    fill: Option<&[V]>,
+    first_row: usize,
+) -> std::result::Result<u64, CellFailure> {
+    let mut missing = 0;
+    for (row, (record, out)) in records.iter().zip(out.chunks_exact_mut(plan.features.len())).enumerate() {
+        for (index, (feature, out)) in plan.features.iter().zip(out).enumerate() {
+            *out = match (cells::parse(&record[feature.column]), fill) {
+                (Ok(value), _) => value,
+                (Err(Problem::Missing), Some(fill)) => {
+                    missing += 1;
+                    fill[index]
+                }
+                (Err(problem), _) => {
+                    let (row, column) = (first_row + row, feature.column);
+                    return Err(CellFailure { row, column, role: Role::Feature, problem });
+                }
+            };
+        }
+    }
+    Ok(missing)
+}
+
+fn push_rows(rows: &mut RowColumns, records: &[ByteRecord], plan: &Plan) -> std::result::Result<(), CellFailure> {
+    for (row, record) in records.iter().enumerate() {
+        let failure = |column, role| move |problem| CellFailure { row, column, role, problem };
+        if let Some(column) = plan.target {
+            rows.push_target(&record[column]).map_err(failure(column, Role::Target))?;
+        }
+        if let Some(column) = plan.group {
+            rows.push_group(&record[column]).map_err(failure(column, Role::Group))?;
+        }
+        if let Some(column) = plan.weight {
+            rows.push_weight(cells::parse(&record[column])).map_err(failure(column, Role::Weight))?;
+        }
+        if let Some(column) = plan.id {
+            rows.push_id(&record[column]);
+        }
+    }
+    Ok(())
+}
+
+/// Writes a table with a header; rows in the order in which the input had them, each value in the shortest form that
+/// reads back the same.
+pub fn write(data: &Dataset, delimiter: u8, out: &mut dyn Write) -> Result<()> {
+    let failed = |error: csv::Error| Error::new(Code::WriteFailed, error.to_string());
+    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).buffer_capacity(1 << 17).from_writer(out);
+    let (roles, features) = column_names(data);
+    writer.write_record(roles.iter().chain(&features)).map_err(failed)?;
+    data.matrix().check(0..data.rows())?;
+    let double = data.matrix().is_double();
+    let mut cells = vec![0.0f64; data.cols()];
+    let mut text = Vec::new();
+    for row in rows_in_input_order(data) {
+        match data.targets() {
+            Targets::Absent => {}
+            Targets::Real(values) => {
+                text.clear();
+                cells::print(values[row], true, &mut text);
+                writer.write_field(&text).map_err(failed)?;
+            }
+            targets => writer.write_field(label_text(targets, row)).map_err(failed)?,
+        }
+        if data.groups().is_some() {
+            writer.write_field(&*group_name(data, row)).map_err(failed)?;
+        }
+        if let Some(weights) = data.weights() {
+            text.clear();
+            cells::print(weights[row], true, &mut text);
+            writer.write_field(&text).map_err(failed)?;
+        }
+        if let Some(ids) = data.row_ids() {
+            writer.write_field(ids.get_bytes(row)).map_err(failed)?;
+        }
+        cells.fill(0.0);
+        data.matrix().each_in_row(row, |column, value| cells[column] = value);
+        for &value in &cells {
+            text.clear();
+            cells::print(value, double, &mut text);
+            writer.write_field(&text).map_err(failed)?;
+        }
+        writer.write_record(None::<&[u8]>).map_err(failed)?;
+    }
+    writer.flush().map_err(|error| Error::new(Code::WriteFailed, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_of_values_is_told_from_names() {
+        let names = |list: &str| list.split(',').map(str::to_string).collect::<Vec<_>>();
+        for data in ["5.1,3.5,1.4,setosa", "1,0,0,1", "3,7", "-1,0.5"] {
+            assert!(looks_like_data(&names(data)), "{data}");
+        }
+        for header in ["a,b", "target,1,2,3", "0,1,2,3,4", ",0,1,2", "x,2019"] {
+            assert_eq!(looks_like_data(&names(header)), header == "x,2019", "{header}");
+        }
+    }
+}

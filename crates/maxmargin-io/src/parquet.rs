@@ -1,0 +1,144 @@
+//! Parquet files, in and out.
+//!
+//! Columns are split among the threads: each decodes its own, all of them the same rows, so that files of one row
+//! group are read in parallel too and no more than a block of rows is held beside the result.
+
+use crate::record_batch::{self, Batch};
+use crate::{Format, Loaded, ReadOptions};
+use maxmargin::data::Dataset;
+use maxmargin::error::{Code, Error, Result};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::arrow::arrow_writer::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use rayon::prelude::*;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// Blocks of rows in a row group that we write.
+const BLOCKS_A_GROUP: usize = 16;
+
+/// Reads a Parquet file.
+pub fn read(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loaded> {
+    read_file(file_name, path, options).map_err(|error| error.in_file(file_name))
+}
+
+fn read_file(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loaded> {
+    let file = open(path)?;
+    let bytes = file.metadata().ok().map(|metadata| metadata.len());
+    let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?.map_err(damaged)?;
+    check_bounds(&metadata, bytes.unwrap_or(u64::MAX))?;
+    let schema = metadata.schema().clone();
+    let (roles, needed) = record_batch::roles(&schema, options)?;
+    let threads = rayon::current_num_threads().clamp(1, needed.len().max(1));
+    let rows = record_batch::block_rows(needed.len());
+    let mut readers = Vec::with_capacity(threads);
+    for part in needed.chunks(needed.len().div_ceil(threads).max(1)) {
+        // A handle of its own for each: clones of one share their position in the file.
+        let file = open(path)?;
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), part.iter().copied());
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone())
+            .with_projection(mask)
+            .with_batch_size(rows);
+        let reader = guarded(|| builder.build())?.map_err(damaged)?;
+        readers.push((part.to_vec(), reader));
+    }
+    let batches = Lockstep { readers, columns: schema.fields().len() };
+    let mut loaded = record_batch::read(file_name, Format::Parquet, &schema, roles, batches, options)?;
+    loaded.facts.bytes = bytes;
+    Ok(loaded)
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::new(Code::FileNotFound, "there is no such file"),
+        _ => Error::new(Code::FileUnreadable, error.to_string()),
+    })
+}
+
+fn damaged(error: ParquetError) -> Error {
+    bad_file(&error.to_string())
+}
+
+fn bad_file(message: &str) -> Error {
+    Error::new(Code::BadTable, format!("the Parquet file cannot be read: {message}"))
+        .help("the file is damaged, cut short or not Parquet; write it again")
+}
+
+/// Refuses column chunks that do not lie inside the file.
+fn check_bounds(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Result<()> {
+    for group in metadata.metadata().row_groups() {
+        for chunk in group.columns() {
+            let start = chunk.dictionary_page_offset().unwrap_or(i64::MAX).min(chunk.data_page_offset());
+            let end = u64::try_from(start)
+                .ok()
+                .zip(u64::try_from(chunk.compressed_size()).ok())
+                .and_then(|(start, length)| start.checked_add(length));
+            if group.num_rows() < 0 || end.is_none_or(|end| end > file_bytes) {
+                return Err(bad_file("a column lies outside of the file"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T> {
+    record_batch::guarded(decode).map_err(|message| bad_file(&message))
+}
+
+/// Readers over different columns of one file that take the same rows at a time.
+struct Lockstep {
+    readers: Vec<(Vec<usize>, ParquetRecordBatchReader)>,
+    columns: usize,
+}
+
+impl Iterator for Lockstep {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Result<Batch>> {
+        let parts: Vec<_> = self.readers.par_iter_mut().map(|(_, reader)| guarded(|| reader.next())).collect();
+        if parts.iter().all(|part| matches!(part, Ok(None))) {
+            return None;
+        }
+        let mut batch = Batch { rows: 0, columns: vec![None; self.columns] };
+        for (index, ((columns, _), part)) in self.readers.iter().zip(parts).enumerate() {
+            let part = match part {
+                Ok(Some(Ok(part))) => part,
+                Ok(Some(Err(error))) => return Some(Err(bad_file(&error.to_string()))),
+                Err(error) => return Some(Err(error)),
+                Ok(None) => return Some(Err(bad_file("some columns end before others"))),
+            };
+            if index == 0 {
+                batch.rows = part.num_rows();
+            }
+            if part.num_rows() != batch.rows || part.num_columns() != columns.len() {
+                return Some(Err(bad_file("some columns have more rows than others")));
+            }
+            for (&column, array) in columns.iter().zip(part.columns()) {
+                batch.columns[column] = Some(array.clone());
+            }
+        }
+        Some(Ok(batch))
+    }
+}
+
+/// Writes a Parquet file; rows in the order in which the input had them.
+pub fn write(data: &Dataset, out: impl Write + Send) -> Result<()> {
+    let failed = |error: ParquetError| Error::new(Code::WriteFailed, error.to_string());
+    let schema = record_batch::schema_of(data);
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).map_err(failed)?))
+        .set_max_row_group_row_count(Some(record_batch::block_rows(schema.fields().len()) * BLOCKS_A_GROUP))
+        .build();
+    let mut writer = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(failed)?;
+    for batch in record_batch::batches(data, &schema)? {
+        writer.write(&batch?).map_err(failed)?;
+    }
+    writer.close().map_err(failed)?;
+    Ok(())
+}

@@ -1,0 +1,588 @@
+//! From Arrow's typed columns to a [`Dataset`] and back: what Parquet and Arrow files have in common.
+
+use crate::cells::{self, Cell, Problem};
+use crate::columns::{Plan, Role, Roles};
+use crate::output::{column_names, group_name, label_text, rows_in_input_order};
+use crate::table::{RowColumns, Table};
+use crate::{Format, Loaded, Precision, ReadOptions};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, OffsetSizeTrait, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use maxmargin::data::{Dataset, Targets};
+use maxmargin::error::{Code, Error, Result};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Cells handled at once, in and out; keeps the memory for a block near ten megabytes.
+const BLOCK_CELLS: usize = 1 << 20;
+/// Rows handled at once at most.
+const BLOCK_ROWS: usize = 1 << 13;
+/// Rows that one thread turns at a time, few enough for their cells to stay in cache.
+const TASK_ROWS: usize = 64;
+
+/// How many rows make a block of so many columns.
+pub(crate) fn block_rows(columns: usize) -> usize {
+    (BLOCK_CELLS / columns.max(1)).clamp(1, BLOCK_ROWS)
+}
+
+/// Some rows of the columns that were asked for, by their position in the file.
+pub(crate) struct Batch {
+    pub(crate) rows: usize,
+    pub(crate) columns: Vec<Option<ArrayRef>>,
+}
+
+/// Runs a decoder of the Arrow libraries. They check most of what they read, but a damaged row count, buffer offset or
+/// dictionary page makes them panic (the test on damaged files meets all three); the file is to blame then.
+pub(crate) fn guarded<T>(decode: impl FnOnce() -> T) -> std::result::Result<T, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("the decoder gave up").to_string()
+    })
+}
+
+/// Gives columns their roles and refuses types that cannot serve. The second result says which columns to read.
+pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Roles, Vec<usize>)> {
+    let names = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let roles = Roles::find(names, options)?;
+    let mut needed = Vec::new();
+    for (column, field) in schema.fields().iter().enumerate() {
+        let element = list_element(field.data_type());
+        if !roles.needed(column, element.is_some()) {
+            continue;
+        }
+        let fits = match roles.roles[column] {
+            Role::Feature => is_number(element.unwrap_or(field.data_type())),
+            _ => is_number(field.data_type()) || is_text(field.data_type()),
+        };
+        if !fits {
+            let (use_of, remedy) = match roles.roles[column] {
+                Role::Feature => ("a feature", "leave the column out with --ignore NAME, or store it as numbers"),
+                _ => ("what it is named for", "store it as numbers or text, or name another column"),
+            };
+            return Err(Error::new(
+                Code::BadColumnType,
+                format!("column `{}` is of type {} and cannot be {use_of}", field.name(), field.data_type()),
+            )
+            .help(remedy.replace("NAME", field.name())));
+        }
+        needed.push(column);
+    }
+    Ok((roles, needed))
+}
+
+/// Reads all batches into a dataset.
+pub(crate) fn read(
+    file: &str,
+    format: Format,
+    schema: &Schema,
+    roles: Roles,
+    batches: impl Iterator<Item = Result<Batch>>,
+    options: &ReadOptions,
+) -> Result<Loaded> {
+    match options.precision {
+        Precision::F32 => read_as::<f32>(file, format, schema, roles, batches, options),
+        Precision::F64 => read_as::<f64>(file, format, schema, roles, batches, options),
+    }
+}
+
+fn read_as<V: Cell>(
+    file: &str,
+    format: Format,
+    schema: &Schema,
+    roles: Roles,
+    mut batches: impl Iterator<Item = Result<Batch>>,
+    options: &ReadOptions,
+) -> Result<Loaded> {
+    let first = loop {
+        match batches.next().transpose()? {
+            None => return Err(Error::new(Code::NoRows, "the table has columns and no rows")),
+            Some(batch) if batch.rows == 0 => {}
+            Some(batch) => break batch,
+        }
+    };
+    let widths = list_widths(schema, &first)?;
+    let plan = roles.plan(&widths, options)?;
+    let mut table = Table::<V>::new(&plan, options)?;
+    let block = block_rows(plan.features.len());
+    for batch in std::iter::once(Ok(first)).chain(batches) {
+        let batch = batch?;
+        for start in (0..batch.rows).step_by(block) {
+            options.cancel.check()?;
+            let rows = start..(start + block).min(batch.rows);
+            append(&mut table, &plan, &widths, &batch, rows)?;
+        }
+    }
+    table.finish(file, format, plan, options)
+}
+
+fn is_number(data_type: &DataType) -> bool {
+    use DataType::*;
+    matches!(
+        data_type,
+        Int8 | Int16
+            | Int32
+            | Int64
+            | UInt8
+            | UInt16
+            | UInt32
+            | UInt64
+            | Float16
+            | Float32
+            | Float64
+            | Boolean
+            | Decimal32(..)
+            | Decimal64(..)
+            | Decimal128(..)
+            | Decimal256(..)
+    )
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Dictionary(_, values) => is_text(values),
+        _ => false,
+    }
+}
+
+/// The type of a list's elements.
+fn list_element(data_type: &DataType) -> Option<&DataType> {
+    match data_type {
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            Some(field.data_type())
+        }
+        _ => None,
+    }
+}
+
+/// How long the lists of each column are: as the type says, or as the first list is.
+fn list_widths(schema: &Schema, first: &Batch) -> Result<Vec<Option<usize>>> {
+    let mut widths = Vec::with_capacity(schema.fields().len());
+    for (field, array) in schema.fields().iter().zip(&first.columns) {
+        let Some(array) = array.as_ref().filter(|_| list_element(field.data_type()).is_some()) else {
+            widths.push(None);
+            continue;
+        };
+        let width = if let Some(list) = array.as_fixed_size_list_opt() {
+            usize::try_from(list.value_length()).ok()
+        } else {
+            let length = |row: usize| match array.data_type() {
+                DataType::LargeList(_) => array.as_list::<i64>().value_length(row) as usize,
+                _ => array.as_list::<i32>().value_length(row) as usize,
+            };
+            (0..array.len()).find(|&row| !array.is_null(row)).map(length)
+        };
+        let width = width.ok_or_else(|| {
+            Error::new(Code::BadTable, format!("column `{}` begins with {} empty lists", field.name(), array.len()))
+                .help("leave the column out with --ignore, or put a row with a list first")
+        })?;
+        widths.push(Some(width));
+    }
+    Ok(widths)
+}
+
+/// A column's plain values, and where the list of each row starts among them (`usize::MAX` where there is none).
+struct View<'a> {
+    leaf: &'a dyn Array,
+    starts: Option<Vec<usize>>,
+    nullable: bool,
+}
+
+fn view<'a>(
+    array: &'a ArrayRef,
+    width: Option<usize>,
+    rows: Range<usize>,
+) -> std::result::Result<View<'a>, (usize, usize)> {
+    fn starts<O: OffsetSizeTrait>(
+        array: &ArrayRef,
+        width: usize,
+        rows: Range<usize>,
+    ) -> std::result::Result<Vec<usize>, (usize, usize)> {
+        let list = array.as_list::<O>();
+        rows.map(|row| {
+            if list.is_null(row) {
+                return Ok(usize::MAX);
+            }
+            let length = list.value_length(row).as_usize();
+            if length == width { Ok(list.value_offsets()[row].as_usize()) } else { Err((row, length)) }
+        })
+        .collect()
+    }
+    let (leaf, starts): (&dyn Array, _) = match (width, array.data_type()) {
+        (Some(width), DataType::List(_)) => (array.as_list::<i32>().values(), Some(starts::<i32>(array, width, rows)?)),
+        (Some(width), DataType::LargeList(_)) => {
+            (array.as_list::<i64>().values(), Some(starts::<i64>(array, width, rows)?))
+        }
+        (Some(width), DataType::FixedSizeList(..)) => {
+            let list = array.as_fixed_size_list();
+            let start = |row| if list.is_null(row) { usize::MAX } else { list.value_offset_at(row) };
+            debug_assert_eq!(list.value_length() as usize, width);
+            (list.values(), Some(rows.map(start).collect()))
+        }
+        _ => (array, None),
+    };
+    Ok(View { leaf, starts, nullable: leaf.null_count() > 0 })
+}
+
+fn append<V: Cell>(
+    table: &mut Table<V>,
+    plan: &Plan,
+    widths: &[Option<usize>],
+    batch: &Batch,
+    rows: Range<usize>,
+) -> Result<()> {
+    let first_row = table.values.rows() + 1;
+    let absent = || Error::new(Code::Internal, "a column that is needed was not read");
+    let mut views = Vec::with_capacity(batch.columns.len());
+    for (column, array) in batch.columns.iter().enumerate() {
+        let made = array.as_ref().map(|array| view(array, widths[column], rows.clone())).transpose();
+        views.push(made.map_err(|(row, length)| {
+            Error::new(
+                Code::BadTable,
+                format!(
+                    "row {}, column `{}`: a list of {length} where the lists before have {}",
+                    first_row + row - rows.start,
+                    plan.names[column],
+                    widths[column].unwrap_or_default()
+                ),
+            )
+            .help("all lists of a column must be of one length")
+        })?);
+    }
+    let sources: Vec<(&View<'_>, usize)> = plan
+        .features
+        .iter()
+        .map(|feature| views[feature.column].as_ref().map(|view| (view, feature.element.unwrap_or(0))))
+        .collect::<Option<_>>()
+        .ok_or_else(absent)?;
+    let failure = |(row, column, name, role, problem): (usize, usize, &str, Role, Problem)| {
+        let mut found = Vec::new();
+        if let Some(array) = &batch.columns[column] {
+            read_text(array, row, &mut found);
+        }
+        let found = String::from_utf8_lossy(&found);
+        cells::cell_error(role, problem, name, &found, Some(first_row + row - rows.start)).0
+    };
+    let cols = sources.len();
+    let Table { values, rows: others } = table;
+    let (cells, others) = rayon::join(
+        || {
+            values.block(rows.len(), |out, fill| {
+                let tasks: Vec<std::result::Result<u64, (usize, usize, Problem)>> = out
+                    .par_chunks_mut(cols * TASK_ROWS)
+                    .enumerate()
+                    .map(|(task, out)| {
+                        let start = task * TASK_ROWS;
+                        write_rows(out, &sources, start..start + out.len() / cols, rows.start, fill)
+                    })
+                    .collect();
+                tasks.into_iter().sum::<std::result::Result<u64, _>>()
+            })
+        },
+        || push_rows(others, plan, batch, rows.clone()),
+    );
+    let cells = cells.map_err(|(row, feature, problem)| {
+        let feature = &plan.features[feature];
+        (row, feature.column, feature.name.as_str(), Role::Feature, problem)
+    });
+    let others =
+        others.map_err(|(row, column, role, problem)| (row, column, plan.names[column].as_str(), role, problem));
+    let first = match (cells.err(), others.err()) {
+        (Some(left), Some(right)) => Some(if (left.0, left.1) < (right.0, right.1) { left } else { right }),
+        (left, right) => left.or(right),
+    };
+    first.map_or(Ok(()), |first| Err(failure(first)))
+}
+
+/// Writes some rows of a block. The error says which row of the batch and which feature.
+fn write_rows<V: Cell>(
+    out: &mut [V],
+    sources: &[(&View<'_>, usize)],
+    rows: Range<usize>,
+    offset: usize,
+    fill: Option<&[V]>,
+) -> std::result::Result<u64, (usize, usize, Problem)> {
+    let mut missing = 0;
+    let mut first: Option<(usize, usize, Problem)> = None;
+    for (feature, &(view, element)) in sources.iter().enumerate() {
+        let out = out[feature..].iter_mut().step_by(sources.len());
+        let column = Column { view, element, rows: rows.clone(), offset, fill: fill.map(|fill| fill[feature]) };
+        // One loop a type, so that the common ones run without a look at the type for each cell.
+        let (absent, failure) = match view.leaf.data_type() {
+            DataType::Float32 => {
+                let values = view.leaf.as_primitive::<Float32Type>().values();
+                column.write(out, |at| cells::check(V::narrow(f64::from(values[at]))))
+            }
+            DataType::Float64 => {
+                let values = view.leaf.as_primitive::<Float64Type>().values();
+                column.write(out, |at| cells::check(V::narrow(values[at])))
+            }
+            DataType::Int32 => {
+                let values = view.leaf.as_primitive::<Int32Type>().values();
+                column.write(out, |at| Ok(V::from_signed(i64::from(values[at]))))
+            }
+            DataType::Int64 => {
+                let values = view.leaf.as_primitive::<Int64Type>().values();
+                column.write(out, |at| Ok(V::from_signed(values[at])))
+            }
+            _ => column.write(out, |at| number_at(view.leaf, at)),
+        };
+        missing += absent;
+        if let Some((row, problem)) = failure
+            && first.is_none_or(|(first_row, ..)| row < first_row)
+        {
+            first = Some((row, feature, problem));
+        }
+    }
+    first.map_or(Ok(missing), Err)
+}
+
+/// Some rows of one feature on their way into the table.
+struct Column<'a, V> {
+    view: &'a View<'a>,
+    element: usize,
+    rows: Range<usize>,
+    offset: usize,
+    fill: Option<V>,
+}
+
+impl<V: Cell> Column<'_, V> {
+    /// Writes the cells; returns how many were missing, and the first that cannot be used with its row of the batch.
+    #[inline]
+    fn write<'o>(
+        &self,
+        out: impl Iterator<Item = &'o mut V>,
+        value: impl Fn(usize) -> std::result::Result<V, Problem>,
+    ) -> (u64, Option<(usize, Problem)>) {
+        let mut missing = 0;
+        for (slot, row) in out.zip(self.rows.clone()) {
+            let at = match &self.view.starts {
+                None => Some(self.offset + row),
+                Some(starts) => Some(starts[row]).filter(|&start| start != usize::MAX).map(|at| at + self.element),
+            };
+            let value = match at {
+                Some(at) if !(self.view.nullable && self.view.leaf.is_null(at)) => value(at),
+                _ => Err(Problem::Missing),
+            };
+            *slot = match (value, self.fill) {
+                (Ok(value), _) => value,
+                (Err(Problem::Missing), Some(fill)) => {
+                    missing += 1;
+                    fill
+                }
+                (Err(problem), _) => return (missing, Some((self.offset + row, problem))),
+            };
+        }
+        (missing, None)
+    }
+}
+
+type RowFailure = (usize, usize, Role, Problem);
+
+fn push_rows(
+    others: &mut RowColumns,
+    plan: &Plan,
+    batch: &Batch,
+    rows: Range<usize>,
+) -> std::result::Result<(), RowFailure> {
+    let array = |column: Option<usize>| column.and_then(|column| batch.columns[column].as_ref().map(|a| (column, a)));
+    let (target, group, weight, id) = (array(plan.target), array(plan.group), array(plan.weight), array(plan.id));
+    let mut text = Vec::new();
+    for row in rows {
+        if let Some((column, array)) = target {
+            // Booleans are two words here as they are in text.
+            let words = is_text(array.data_type()) || *array.data_type() == DataType::Boolean;
+            let outcome = if array.is_null(row) {
+                Err(Problem::Missing)
+            } else if words {
+                read_text(array, row, &mut text);
+                others.push_target(&text)
+            } else {
+                number_at(array, row).and_then(|value| others.push_target_number(value))
+            };
+            outcome.map_err(|problem| (row, column, Role::Target, problem))?;
+        }
+        if let Some((column, array)) = group {
+            read_text(array, row, &mut text);
+            others.push_group(&text).map_err(|problem| (row, column, Role::Group, problem))?;
+        }
+        if let Some((column, array)) = weight {
+            let value = if array.is_null(row) {
+                Err(Problem::Missing)
+            } else if is_text(array.data_type()) {
+                read_text(array, row, &mut text);
+                cells::parse(&text)
+            } else {
+                number_at(array, row)
+            };
+            others.push_weight(value).map_err(|problem| (row, column, Role::Weight, problem))?;
+        }
+        if let Some((_, array)) = id {
+            read_text(array, row, &mut text);
+            others.push_id(&text);
+        }
+    }
+    Ok(())
+}
+
+/// Reads a cell as text, empty where there is none.
+fn read_text(array: &dyn Array, row: usize, text: &mut Vec<u8>) {
+    text.clear();
+    if !array.is_null(row) {
+        text_at(array, row, text);
+    }
+}
+
+/// A cell that is not null as a number, rounded once.
+fn number_at<V: Cell>(array: &dyn Array, row: usize) -> std::result::Result<V, Problem> {
+    macro_rules! decimal {
+        ($type:ty) => {
+            cells::parse(array.as_primitive::<$type>().value_as_string(row).as_bytes())
+        };
+    }
+    match array.data_type() {
+        DataType::Int8 => Ok(V::from_signed(array.as_primitive::<Int8Type>().value(row).into())),
+        DataType::Int16 => Ok(V::from_signed(array.as_primitive::<Int16Type>().value(row).into())),
+        DataType::Int32 => Ok(V::from_signed(array.as_primitive::<Int32Type>().value(row).into())),
+        DataType::Int64 => Ok(V::from_signed(array.as_primitive::<Int64Type>().value(row))),
+        DataType::UInt8 => Ok(V::from_unsigned(array.as_primitive::<UInt8Type>().value(row).into())),
+        DataType::UInt16 => Ok(V::from_unsigned(array.as_primitive::<UInt16Type>().value(row).into())),
+        DataType::UInt32 => Ok(V::from_unsigned(array.as_primitive::<UInt32Type>().value(row).into())),
+        DataType::UInt64 => Ok(V::from_unsigned(array.as_primitive::<UInt64Type>().value(row))),
+        DataType::Float16 => cells::check(V::narrow(array.as_primitive::<Float16Type>().value(row).to_f64())),
+        DataType::Float32 => cells::check(V::narrow(array.as_primitive::<Float32Type>().value(row).into())),
+        DataType::Float64 => cells::check(V::narrow(array.as_primitive::<Float64Type>().value(row))),
+        DataType::Boolean => Ok(V::from_unsigned(array.as_boolean().value(row).into())),
+        DataType::Decimal32(..) => decimal!(Decimal32Type),
+        DataType::Decimal64(..) => decimal!(Decimal64Type),
+        DataType::Decimal128(..) => decimal!(Decimal128Type),
+        DataType::Decimal256(..) => decimal!(Decimal256Type),
+        _ => Err(Problem::NotANumber),
+    }
+}
+
+/// Appends a cell that is not null as text; nothing where the type has no such form.
+fn text_at(array: &dyn Array, row: usize, out: &mut Vec<u8>) {
+    use std::io::Write;
+    macro_rules! printed {
+        ($type:ty) => {{
+            // Writing to a vector cannot fail.
+            let _ = write!(out, "{}", array.as_primitive::<$type>().value(row));
+        }};
+    }
+    macro_rules! decimal {
+        ($type:ty) => {
+            out.extend_from_slice(array.as_primitive::<$type>().value_as_string(row).as_bytes())
+        };
+    }
+    match array.data_type() {
+        DataType::Utf8 => out.extend_from_slice(array.as_string::<i32>().value(row).as_bytes()),
+        DataType::LargeUtf8 => out.extend_from_slice(array.as_string::<i64>().value(row).as_bytes()),
+        DataType::Utf8View => out.extend_from_slice(array.as_string_view().value(row).as_bytes()),
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let values = dictionary.values();
+            let key = number_at::<f64>(dictionary.keys(), row).map_or(usize::MAX, |key| key as usize);
+            if key < values.len() && !values.is_null(key) {
+                text_at(values, key, out);
+            }
+        }
+        DataType::Int8 => printed!(Int8Type),
+        DataType::Int16 => printed!(Int16Type),
+        DataType::Int32 => printed!(Int32Type),
+        DataType::Int64 => printed!(Int64Type),
+        DataType::UInt8 => printed!(UInt8Type),
+        DataType::UInt16 => printed!(UInt16Type),
+        DataType::UInt32 => printed!(UInt32Type),
+        DataType::UInt64 => printed!(UInt64Type),
+        DataType::Float16 => printed!(Float16Type),
+        DataType::Float32 => cells::print(array.as_primitive::<Float32Type>().value(row).into(), false, out),
+        DataType::Float64 => cells::print(array.as_primitive::<Float64Type>().value(row), true, out),
+        DataType::Boolean => {
+            out.extend_from_slice(if array.as_boolean().value(row) { b"true" } else { b"false" });
+        }
+        DataType::Decimal32(..) => decimal!(Decimal32Type),
+        DataType::Decimal64(..) => decimal!(Decimal64Type),
+        DataType::Decimal128(..) => decimal!(Decimal128Type),
+        DataType::Decimal256(..) => decimal!(Decimal256Type),
+        _ => {}
+    }
+}
+
+/// The columns that a table of these data has.
+pub(crate) fn schema_of(data: &Dataset) -> SchemaRef {
+    let (roles, features) = column_names(data);
+    let mut types = Vec::with_capacity(roles.len());
+    match data.targets() {
+        Targets::Absent => {}
+        Targets::Real(_) => types.push(DataType::Float64),
+        Targets::Labels { .. } | Targets::Sets { .. } => types.push(DataType::Utf8),
+    }
+    types.extend(data.groups().map(|_| DataType::Utf8));
+    types.extend(data.weights().map(|_| DataType::Float64));
+    types.extend(data.row_ids().map(|_| DataType::Utf8));
+    let value = if data.matrix().is_double() { DataType::Float64 } else { DataType::Float32 };
+    let mut fields: Vec<Field> =
+        roles.into_iter().zip(types).map(|(name, data_type)| Field::new(name, data_type, false)).collect();
+    fields.extend(features.into_iter().map(|name| Field::new(name, value.clone(), false)));
+    Arc::new(Schema::new(fields))
+}
+
+/// The rows as batches, in the order in which the input had them.
+pub(crate) fn batches<'a>(
+    data: &'a Dataset,
+    schema: &SchemaRef,
+) -> Result<impl Iterator<Item = Result<RecordBatch>> + 'a> {
+    data.matrix().check(0..data.rows())?;
+    let rows = rows_in_input_order(data);
+    let size = block_rows(schema.fields().len());
+    let schema = Arc::clone(schema);
+    Ok((0..rows.len()).step_by(size).map(move |start| {
+        let rows = &rows[start..(start + size).min(rows.len())];
+        batch_of(data, &schema, rows)
+    }))
+}
+
+fn batch_of(data: &Dataset, schema: &SchemaRef, rows: &[usize]) -> Result<RecordBatch> {
+    let reals = |values: &[f64]| -> ArrayRef {
+        Arc::new(rows.iter().map(|&row| values[row]).collect::<Vec<f64>>().into_iter().collect::<Float64Array>())
+    };
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
+    match data.targets() {
+        Targets::Absent => {}
+        Targets::Real(values) => columns.push(reals(values)),
+        targets => {
+            columns.push(Arc::new(StringArray::from_iter_values(rows.iter().map(|&row| label_text(targets, row)))))
+        }
+    }
+    if data.groups().is_some() {
+        columns.push(Arc::new(StringArray::from_iter_values(rows.iter().map(|&row| group_name(data, row)))));
+    }
+    if let Some(weights) = data.weights() {
+        columns.push(reals(weights));
+    }
+    if let Some(ids) = data.row_ids() {
+        columns.push(Arc::new(StringArray::from_iter_values(rows.iter().map(|&row| ids.get(row)))));
+    }
+    let matrix = data.matrix();
+    if matrix.is_double() {
+        let mut values = vec![vec![0.0f64; rows.len()]; data.cols()];
+        for (at, &row) in rows.iter().enumerate() {
+            matrix.each_in_row(row, |column, value| values[column][at] = value);
+        }
+        columns.extend(values.into_iter().map(|values| Arc::new(Float64Array::from(values)) as ArrayRef));
+    } else {
+        let mut values = vec![vec![0.0f32; rows.len()]; data.cols()];
+        for (at, &row) in rows.iter().enumerate() {
+            // Exact: the value was widened from f32.
+            matrix.each_in_row(row, |column, value| values[column][at] = value as f32);
+        }
+        columns.extend(values.into_iter().map(|values| Arc::new(Float32Array::from(values)) as ArrayRef));
+    }
+    RecordBatch::try_new(Arc::clone(schema), columns).map_err(|error| Error::new(Code::Internal, error.to_string()))
+}

@@ -1,0 +1,553 @@
+//! [`Table`]: the one way from cells to a [`Dataset`], whatever file they come from.
+//!
+//! Readers hand over blocks of rows. Features go to [`Values`], which keeps them once, in their final layout; target,
+//! group, weight and id go to [`RowColumns`]. The two are apart so that a reader may fill them at the same time.
+
+use crate::cells::{self, Cell, Problem};
+use crate::columns::Plan;
+use crate::{Facts, Format, Loaded, Missing, ReadOptions};
+use maxmargin::data::{Dataset, Matrix, Names, Targets};
+use maxmargin::error::{Code, Error, Result};
+use std::collections::HashMap;
+
+/// The rule for storage: sparse where a table has more than this many columns …
+const SPARSE_MIN_COLUMNS: usize = 64;
+/// … and fewer non-zero cells than this share; dense otherwise.
+const SPARSE_MAX_SHARE: f64 = 0.3;
+
+/// Rows after which the storage is first reconsidered, then each time their number has doubled.
+const FIRST_REVIEW: usize = 1024;
+
+fn sparse_is_better(rows: usize, cols: usize, filled: u64) -> bool {
+    cols > SPARSE_MIN_COLUMNS && (filled as f64) < SPARSE_MAX_SHARE * rows as f64 * cols as f64
+}
+
+/// A table while it is read.
+#[derive(Debug)]
+pub(crate) struct Table<V> {
+    pub(crate) values: Values<V>,
+    pub(crate) rows: RowColumns,
+}
+
+impl<V: Cell> Table<V> {
+    pub(crate) fn new(plan: &Plan, options: &ReadOptions) -> Result<Table<V>> {
+        Ok(Table { values: Values::new(plan.features.len(), &options.missing)?, rows: RowColumns::new(plan) })
+    }
+
+    /// Puts everything together.
+    pub(crate) fn finish(self, file: &str, format: Format, plan: Plan, options: &ReadOptions) -> Result<Loaded> {
+        let Table { values, rows } = self;
+        if values.rows == 0 {
+            return Err(Error::new(Code::NoRows, "the table has column names and no rows"));
+        }
+        let mut facts = Facts { file: file.to_string(), format: Some(format), notes: plan.notes, ..Facts::default() };
+        if values.missing > 0 {
+            let filling = match options.missing {
+                Missing::Mean => "the column's mean",
+                Missing::Zero => "zero",
+                Missing::Fill(_) | Missing::Error => "the model's values",
+            };
+            let noun = if values.missing == 1 { "cell" } else { "cells" };
+            facts.notes.push(format!("{} missing {noun} filled with {filling}", values.missing));
+        }
+        let (matrix, fill) = values.finish()?;
+        facts.fill = match &options.missing {
+            Missing::Error => None,
+            Missing::Fill(values) => Some(values.clone()),
+            Missing::Zero | Missing::Mean => fill,
+        };
+        let names: Names = plan.features.iter().map(|feature| &feature.name).collect();
+        let targets = rows.targets.map_or(Ok(Targets::Absent), TargetColumn::finish)?;
+        let mut data = Dataset::new(matrix, targets)?.with_feature_names(names)?;
+        if let Some(weights) = rows.weights {
+            data = data.with_weights(weights)?;
+        }
+        if let Some(ids) = rows.ids {
+            data = data.with_row_ids(ids.into())?;
+        }
+        if let Some(groups) = rows.groups {
+            data = data.with_group_keys(&groups.keys, groups.names.into())?;
+        }
+        Ok(Loaded { data, facts })
+    }
+}
+
+#[derive(Debug)]
+enum Indices {
+    Narrow(Vec<u16>),
+    Wide(Vec<u32>),
+}
+
+#[derive(Debug)]
+enum Storage<V> {
+    Dense(Vec<V>),
+    Sparse { starts: Vec<u64>, indices: Indices, values: Vec<V> },
+}
+
+/// The features of the rows read so far.
+#[derive(Debug)]
+pub(crate) struct Values<V> {
+    rows: usize,
+    cols: usize,
+    storage: Storage<V>,
+    /// Cells other than zero.
+    filled: u64,
+    review_at: usize,
+    /// What a missing cell is taken for, one a column; `None` where it is an error. NaN until the mean is known.
+    pub(crate) fill: Option<Vec<V>>,
+    missing: u64,
+    /// Sum and number of the values present, where means are asked for.
+    sums: Option<Vec<(f64, u64)>>,
+    /// A block on its way into sparse storage.
+    scratch: Vec<V>,
+}
+
+impl<V: Cell> Values<V> {
+    fn new(cols: usize, missing: &Missing) -> Result<Values<V>> {
+        let fill = match missing {
+            Missing::Error => None,
+            Missing::Zero => Some(vec![V::ZERO; cols]),
+            Missing::Mean => Some(vec![V::NOT_A_NUMBER; cols]),
+            Missing::Fill(values) => {
+                let fill: Vec<V> = values.iter().map(|&value| V::narrow(value)).collect();
+                if fill.len() != cols || !fill.iter().all(|value| value.finite()) {
+                    return Err(Error::new(
+                        Code::Internal,
+                        format!("{} values to fill missing cells of {cols} features", values.len()),
+                    ));
+                }
+                Some(fill)
+            }
+        };
+        Ok(Values {
+            rows: 0,
+            cols,
+            storage: Storage::Dense(Vec::new()),
+            filled: 0,
+            review_at: FIRST_REVIEW,
+            fill,
+            missing: 0,
+            sums: matches!(missing, Missing::Mean).then(|| vec![(0.0, 0); cols]),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Number of features.
+    pub(crate) fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of rows so far.
+    #[cfg(feature = "tables")]
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Takes a block of rows. `write` gets the place for their cells, row after row, and what missing cells are taken
+    /// for, and returns how many were missing.
+    pub(crate) fn block<E>(
+        &mut self,
+        rows: usize,
+        write: impl FnOnce(&mut [V], Option<&[V]>) -> std::result::Result<u64, E>,
+    ) -> std::result::Result<(), E> {
+        let cells = rows * self.cols;
+        let block = match &mut self.storage {
+            Storage::Dense(values) => {
+                let start = values.len();
+                values.resize(start + cells, V::ZERO);
+                &mut values[start..]
+            }
+            Storage::Sparse { .. } => {
+                self.scratch.resize(cells, V::ZERO);
+                &mut self.scratch[..]
+            }
+        };
+        self.missing += write(block, self.fill.as_deref())?;
+        if let Some(sums) = &mut self.sums {
+            for row in block.chunks_exact(self.cols) {
+                for ((sum, count), value) in sums.iter_mut().zip(row) {
+                    if !value.not_a_number() {
+                        *sum += value.wide();
+                        *count += 1;
+                    }
+                }
+            }
+        }
+        if self.cols > SPARSE_MIN_COLUMNS {
+            self.filled += block.iter().filter(|value| !value.is_plain_zero()).count() as u64;
+        }
+        if let Storage::Sparse { starts, indices, values } = &mut self.storage {
+            match indices {
+                Indices::Narrow(indices) => {
+                    append_sparse(&self.scratch, self.cols, starts, indices, values, |column| column as u16);
+                }
+                Indices::Wide(indices) => {
+                    append_sparse(&self.scratch, self.cols, starts, indices, values, |column| column as u32);
+                }
+            }
+        }
+        self.rows += rows;
+        if self.rows >= self.review_at {
+            self.review_at = self.rows * 2;
+            self.review();
+        }
+        Ok(())
+    }
+
+    /// Changes the layout where the rows so far ask for it. Only then are they held twice for a moment.
+    fn review(&mut self) {
+        let sparse = sparse_is_better(self.rows, self.cols, self.filled);
+        match &mut self.storage {
+            Storage::Dense(dense) if sparse => {
+                let dense = std::mem::take(dense);
+                let mut starts = Vec::with_capacity(self.rows + 1);
+                starts.push(0);
+                let mut values = Vec::with_capacity(self.filled as usize);
+                let indices = if self.cols <= usize::from(u16::MAX) + 1 {
+                    let mut indices = Vec::with_capacity(self.filled as usize);
+                    append_sparse(&dense, self.cols, &mut starts, &mut indices, &mut values, |column| column as u16);
+                    Indices::Narrow(indices)
+                } else {
+                    let mut indices = Vec::with_capacity(self.filled as usize);
+                    append_sparse(&dense, self.cols, &mut starts, &mut indices, &mut values, |column| column as u32);
+                    Indices::Wide(indices)
+                };
+                self.storage = Storage::Sparse { starts, indices, values };
+            }
+            Storage::Sparse { starts, indices, values } if !sparse => {
+                let mut dense = vec![V::ZERO; self.rows * self.cols];
+                for (row, bounds) in dense.chunks_exact_mut(self.cols).zip(starts.windows(2)) {
+                    for entry in bounds[0] as usize..bounds[1] as usize {
+                        let column = match indices {
+                            Indices::Narrow(indices) => usize::from(indices[entry]),
+                            Indices::Wide(indices) => indices[entry] as usize,
+                        };
+                        row[column] = values[entry];
+                    }
+                }
+                self.storage = Storage::Dense(dense);
+                self.scratch = Vec::new();
+            }
+            _ => {}
+        }
+    }
+
+    /// The matrix, and what missing cells were taken for.
+    fn finish(mut self) -> Result<(Matrix, Option<Vec<f64>>)> {
+        self.review();
+        let (rows, cols) = (self.rows, self.cols);
+        let mut fill: Option<Vec<f64>> = self.fill.map(|fill| fill.iter().map(|value| value.wide()).collect());
+        if let Some(sums) = self.sums {
+            // A column without a single value carries nothing; zero leaves it so.
+            let means: Vec<f64> =
+                sums.iter().map(|&(sum, count)| if count == 0 { 0.0 } else { sum / count as f64 }).collect();
+            if let Some(column) = means.iter().position(|mean| !V::narrow(*mean).finite()) {
+                return Err(Error::new(
+                    Code::NotFinite,
+                    format!("the mean of feature {} is too large for a number", column + 1),
+                ));
+            }
+            if self.missing > 0 {
+                match &mut self.storage {
+                    Storage::Dense(values) => {
+                        for row in values.chunks_exact_mut(cols) {
+                            for (value, mean) in row.iter_mut().zip(&means) {
+                                if value.not_a_number() {
+                                    *value = V::narrow(*mean);
+                                }
+                            }
+                        }
+                    }
+                    Storage::Sparse { indices, values, .. } => {
+                        for (entry, value) in values.iter_mut().enumerate() {
+                            if value.not_a_number() {
+                                let column = match indices {
+                                    Indices::Narrow(indices) => usize::from(indices[entry]),
+                                    Indices::Wide(indices) => indices[entry] as usize,
+                                };
+                                *value = V::narrow(means[column]);
+                            }
+                        }
+                    }
+                }
+            }
+            fill = Some(means);
+        }
+        let matrix = match self.storage {
+            Storage::Dense(mut values) => {
+                values.shrink_to_fit();
+                V::dense(values, rows, cols)?
+            }
+            Storage::Sparse { starts, indices: Indices::Narrow(indices), values } => {
+                V::narrow_sparse(starts, indices, values, cols)?
+            }
+            Storage::Sparse { starts, indices: Indices::Wide(indices), values } => {
+                V::wide_sparse(starts, indices, values, cols)?
+            }
+        };
+        Ok((matrix, fill))
+    }
+}
+
+fn append_sparse<V: Cell, I>(
+    block: &[V],
+    cols: usize,
+    starts: &mut Vec<u64>,
+    indices: &mut Vec<I>,
+    values: &mut Vec<V>,
+    index: impl Fn(usize) -> I,
+) {
+    for row in block.chunks_exact(cols) {
+        for (column, &value) in row.iter().enumerate() {
+            if !value.is_plain_zero() {
+                indices.push(index(column));
+                values.push(value);
+            }
+        }
+        starts.push(values.len() as u64);
+    }
+}
+
+/// Many short texts in one arena.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    bytes: Vec<u8>,
+    ends: Vec<u64>,
+}
+
+impl Texts {
+    fn push(&mut self, text: &[u8]) {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len() as u64);
+    }
+}
+
+impl From<Texts> for Names {
+    fn from(texts: Texts) -> Names {
+        Names::from_parts(texts.bytes.into(), texts.ends.into())
+    }
+}
+
+/// Targets while they are read: numbers for as long as all of them are.
+#[derive(Debug, Default)]
+struct TargetColumn {
+    numbers: Vec<f64>,
+    /// The cells as written, in case that one of them turns out to be a word.
+    texts: Texts,
+    has_words: bool,
+}
+
+impl TargetColumn {
+    fn finish(self) -> Result<Targets> {
+        if !self.has_words {
+            return Ok(Targets::Real(self.numbers.into()));
+        }
+        let texts = Names::from(self.texts);
+        let mut codes_of: HashMap<&[u8], u32> = HashMap::new();
+        for row in 0..texts.len() {
+            codes_of.entry(texts.get_bytes(row)).or_default();
+        }
+        let mut words: Vec<&[u8]> = codes_of.keys().copied().collect();
+        words.sort_unstable();
+        for (code, word) in words.iter().enumerate() {
+            let code = u32::try_from(code)
+                .map_err(|_| Error::new(Code::BadTarget, "there are more than four thousand million labels"))?;
+            codes_of.insert(word, code);
+        }
+        let codes: Vec<u32> = (0..texts.len()).map(|row| codes_of[texts.get_bytes(row)]).collect();
+        Ok(Targets::Labels { names: words.into_iter().collect(), codes: codes.into() })
+    }
+}
+
+/// Groups while they are read.
+#[derive(Debug, Default)]
+struct GroupColumn {
+    key_of: HashMap<Box<[u8]>, u32>,
+    names: Texts,
+    keys: Vec<u32>,
+    last: Vec<u8>,
+}
+
+/// Target, group, weight and id of the rows read so far.
+#[derive(Debug)]
+pub(crate) struct RowColumns {
+    targets: Option<TargetColumn>,
+    groups: Option<GroupColumn>,
+    weights: Option<Vec<f64>>,
+    ids: Option<Texts>,
+}
+
+impl RowColumns {
+    fn new(plan: &Plan) -> RowColumns {
+        RowColumns {
+            targets: plan.target.map(|_| TargetColumn::default()),
+            groups: plan.group.map(|_| GroupColumn::default()),
+            weights: plan.weight.map(|_| Vec::new()),
+            ids: plan.id.map(|_| Texts::default()),
+        }
+    }
+
+    /// Adds a target as text; the column becomes words with the first that is no number.
+    pub(crate) fn push_target(&mut self, text: &[u8]) -> std::result::Result<(), Problem> {
+        let Some(targets) = &mut self.targets else { return Ok(()) };
+        if cells::is_missing(text) {
+            return Err(Problem::Missing);
+        }
+        if !targets.has_words {
+            match fast_float2::parse::<f64, _>(text.trim_ascii()) {
+                Ok(value) => targets.numbers.push(cells::check(value)?),
+                Err(_) => {
+                    targets.has_words = true;
+                    targets.numbers = Vec::new();
+                }
+            }
+        }
+        targets.texts.push(text);
+        Ok(())
+    }
+
+    /// Adds a target of a column of numbers.
+    #[cfg(feature = "tables")]
+    pub(crate) fn push_target_number(&mut self, value: f64) -> std::result::Result<(), Problem> {
+        let Some(targets) = &mut self.targets else { return Ok(()) };
+        targets.numbers.push(cells::check(value)?);
+        Ok(())
+    }
+
+    /// Adds a group.
+    pub(crate) fn push_group(&mut self, text: &[u8]) -> std::result::Result<(), Problem> {
+        let Some(groups) = &mut self.groups else { return Ok(()) };
+        if text.is_empty() {
+            return Err(Problem::Missing);
+        }
+        // Rows of one group are neighbours in most files.
+        if let Some(&last) = groups.keys.last()
+            && groups.last == text
+        {
+            groups.keys.push(last);
+            return Ok(());
+        }
+        let key = match groups.key_of.get(text) {
+            Some(&key) => key,
+            None => {
+                // More groups than u32 has room for would need more rows than memory has.
+                let key = groups.key_of.len() as u32;
+                groups.key_of.insert(text.into(), key);
+                groups.names.push(text);
+                key
+            }
+        };
+        groups.keys.push(key);
+        groups.last.clear();
+        groups.last.extend_from_slice(text);
+        Ok(())
+    }
+
+    /// Adds a weight.
+    pub(crate) fn push_weight(
+        &mut self,
+        weight: std::result::Result<f64, Problem>,
+    ) -> std::result::Result<(), Problem> {
+        let Some(weights) = &mut self.weights else { return Ok(()) };
+        let weight = cells::check(weight?)?;
+        if weight < 0.0 {
+            return Err(Problem::Negative);
+        }
+        // −0 counts as 0, so that a hash over weights sees one zero.
+        weights.push(weight + 0.0);
+        Ok(())
+    }
+
+    /// Adds an id.
+    pub(crate) fn push_id(&mut self, text: &[u8]) {
+        if let Some(ids) = &mut self.ids {
+            ids.push(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(rows: usize, cols: usize, missing: &Missing, cell: impl Fn(usize, usize) -> f32) -> Values<f32> {
+        let mut values = Values::<f32>::new(cols, missing).expect("valid");
+        for start in (0..rows).step_by(100) {
+            let block = 100.min(rows - start);
+            values
+                .block(block, |out, _| {
+                    for (row, out) in out.chunks_exact_mut(cols).enumerate() {
+                        for (column, out) in out.iter_mut().enumerate() {
+                            *out = cell(start + row, column);
+                        }
+                    }
+                    Ok::<u64, ()>(out.iter().filter(|value| value.is_nan()).count() as u64)
+                })
+                .expect("valid");
+        }
+        values
+    }
+
+    fn layout_and_cells(values: Values<f32>) -> (&'static str, Vec<Vec<f32>>) {
+        let (matrix, _) = values.finish().expect("valid");
+        let rows = (0..matrix.rows())
+            .map(|row| {
+                let mut cells = vec![0.0; matrix.cols()];
+                matrix.each_in_row(row, |column, value| cells[column] = value as f32);
+                cells
+            })
+            .collect();
+        (matrix.layout(), rows)
+    }
+
+    #[test]
+    fn wide_and_mostly_zero_tables_become_sparse() {
+        let some = |row: usize, column: usize| if (row + column).is_multiple_of(10) { 1.0 + row as f32 } else { 0.0 };
+        for (rows, cols, layout) in [
+            (50, 65, "sparse, u16 index, f32"),
+            (5000, 65, "sparse, u16 index, f32"),
+            (50, 64, "dense, f32"),
+            (2, 70_000, "sparse, u32 index, f32"),
+        ] {
+            let (found, cells) = layout_and_cells(filled(rows, cols, &Missing::Error, some));
+            assert_eq!(found, layout, "{rows} × {cols}");
+            assert!(cells.iter().enumerate().all(|(r, row)| row.iter().enumerate().all(|(c, &v)| v == some(r, c))));
+        }
+    }
+
+    #[test]
+    fn the_layout_follows_the_whole_table_not_its_beginning() {
+        let late = |row: usize, column: usize| if row >= 1500 { (row * 100 + column + 1) as f32 } else { 0.0 };
+        let (layout, cells) = layout_and_cells(filled(4000, 70, &Missing::Error, late));
+        assert_eq!(layout, "dense, f32");
+        assert!(cells.iter().enumerate().all(|(r, row)| row.iter().enumerate().all(|(c, &v)| v == late(r, c))));
+        let early = |row: usize, column: usize| if row < 1100 { (row * 100 + column + 1) as f32 } else { 0.0 };
+        let (layout, cells) = layout_and_cells(filled(9000, 70, &Missing::Error, early));
+        assert_eq!(layout, "sparse, u16 index, f32");
+        assert!(cells.iter().enumerate().all(|(r, row)| row.iter().enumerate().all(|(c, &v)| v == early(r, c))));
+    }
+
+    #[test]
+    fn missing_cells_get_the_mean_in_either_layout() {
+        for cols in [3, 100] {
+            let cell = |row: usize, column: usize| match (row % 4, column) {
+                (_, 0) => 2.0,
+                (0, 1) => f32::NAN,
+                (_, 1) => row as f32,
+                _ => 0.0,
+            };
+            let values = filled(8, cols, &Missing::Mean, cell);
+            let (matrix, fill) = values.finish().expect("valid");
+            let mean = (1 + 2 + 3 + 5 + 6 + 7) as f64 / 6.0;
+            assert_eq!(fill.expect("means")[..3], [2.0, mean, 0.0]);
+            let mut found = Vec::new();
+            matrix.each_in_row(4, |column, value| {
+                if column == 1 {
+                    found.push(value);
+                }
+            });
+            assert_eq!(found, [mean]);
+            assert_eq!(matrix.is_dense(), cols == 3);
+        }
+    }
+}
