@@ -7,13 +7,13 @@ use maxmargin_io::Format;
 /// Learn to rank and classify with large margins, with a proof of how close to optimal the result is.
 #[derive(Debug, Parser)]
 #[command(name = "maxmargin", version, max_term_width = 110, disable_help_subcommand = true, after_help = START)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
     /// What every command takes.
     #[command(flatten)]
-    pub common: Common,
+    pub(crate) common: Common,
 }
 
 const START: &str = "\
@@ -25,24 +25,24 @@ Start here:
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
-pub struct Common {
+pub(crate) struct Common {
     /// Put one JSON object on standard output and everything else on standard error
     #[arg(long, global = true, help_heading = "Common options")]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Say nothing but results and errors
     #[arg(long, short, global = true, help_heading = "Common options")]
-    pub quiet: bool,
+    pub(crate) quiet: bool,
     /// Say more; twice for even more
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Common options")]
-    pub verbose: u8,
+    pub(crate) verbose: u8,
     /// Threads to use; all cores unless given. The result does not depend on it
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Common options")]
-    pub threads: Option<u16>,
+    pub(crate) threads: Option<u16>,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Learn a model from data
     Train(TrainArguments),
     /// Score rows with a model, one line a row in input order
@@ -67,47 +67,47 @@ pub enum Command {
 
 /// `train`
 #[derive(Args, Debug)]
-pub struct TrainArguments {
+pub(crate) struct TrainArguments {
     /// What to learn
     #[arg(value_enum)]
-    pub task: TaskName,
+    pub(crate) task: TaskName,
     /// The training data; `-` is standard input
-    pub file: String,
+    pub(crate) file: String,
     /// Where to save the model
     #[arg(long, short, value_name = "MODEL")]
-    pub output: String,
+    pub(crate) output: String,
     /// Data to measure the model on while and after it is trained
     #[arg(long, value_name = "FILE")]
-    pub validation: Option<String>,
+    pub(crate) validation: Option<String>,
     /// Metrics for held-out data, separated by commas; the first one is shown while training
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub metric: Vec<String>,
+    pub(crate) metric: Vec<String>,
     /// Take settings from a TOML file; flags win over it
     #[arg(long, value_name = "FILE")]
-    pub config: Option<String>,
+    pub(crate) config: Option<String>,
     /// On Ctrl-C save the best model so far instead of nothing
     #[arg(long)]
-    pub keep_partial: bool,
+    pub(crate) keep_partial: bool,
     /// Save without what proves the lower bound: a smaller file, which `verify` can check only in part
     #[arg(long)]
-    pub no_witness: bool,
+    pub(crate) no_witness: bool,
     /// Write an HTML report
     #[arg(long, value_name = "FILE")]
-    pub report: Option<String>,
+    pub(crate) report: Option<String>,
     /// How to learn.
     #[command(flatten)]
-    pub settings: TrainSettings,
+    pub(crate) settings: TrainSettings,
     /// How to read.
     #[command(flatten)]
-    pub read: ReadSettings,
+    pub(crate) read: ReadSettings,
     /// The format of the data where it is not recognised
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Reading data")]
-    pub input_format: Option<FormatName>,
+    pub(crate) input_format: Option<FormatName>,
 }
 
 /// The tasks.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum TaskName {
+pub(crate) enum TaskName {
     /// Tell two classes apart
     Classify,
     /// Order the rows of each query
@@ -116,7 +116,7 @@ pub enum TaskName {
 
 /// The formats.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum FormatName {
+pub(crate) enum FormatName {
     /// `target [qid:ID] [cost:W] index:value …`
     Svmlight,
     /// Comma-separated with a header
@@ -146,36 +146,36 @@ impl From<FormatName> for Format {
 
 /// Options of commands that read data for a model.
 #[derive(Args, Clone, Debug, Default)]
-pub struct ScoringData {
+pub(crate) struct ScoringData {
     /// The format of the data where it is not recognised
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Reading data")]
-    pub input_format: Option<FormatName>,
+    pub(crate) input_format: Option<FormatName>,
     /// How to read.
     #[command(flatten)]
-    pub read: ReadSettings,
+    pub(crate) read: ReadSettings,
 }
 
 /// `predict`
 #[derive(Args, Debug)]
-pub struct PredictArguments {
+pub(crate) struct PredictArguments {
     /// The model
-    pub model: String,
+    pub(crate) model: String,
     /// The rows to score; `-` is standard input
-    pub file: String,
+    pub(crate) file: String,
     /// Where to write; standard output unless given
     #[arg(long, short, value_name = "FILE")]
-    pub output: Option<String>,
+    pub(crate) output: Option<String>,
     /// `lines`: score, or label and score; `trec`: a TREC run
     #[arg(long, value_enum, default_value = "lines")]
-    pub format: PredictFormat,
+    pub(crate) format: PredictFormat,
     /// How to read.
     #[command(flatten)]
-    pub data: ScoringData,
+    pub(crate) data: ScoringData,
 }
 
 /// What `predict` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PredictFormat {
+pub(crate) enum PredictFormat {
     /// One line a row, tab-separated
     Lines,
     /// `query Q0 document rank score maxmargin`
@@ -184,116 +184,119 @@ pub enum PredictFormat {
 
 /// `evaluate`
 #[derive(Args, Debug)]
-pub struct EvaluateArguments {
+pub(crate) struct EvaluateArguments {
     /// The model
-    pub model: String,
+    pub(crate) model: String,
     /// Rows with known targets; `-` is standard input
-    pub file: String,
+    pub(crate) file: String,
     /// Metrics, separated by commas, such as ndcg@10,map or auc; NAME:VARIANT picks a variant
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub metric: Vec<String>,
+    pub(crate) metric: Vec<String>,
     /// Add a 95 % bootstrap interval to each metric
     #[arg(long)]
-    pub interval: bool,
+    pub(crate) interval: bool,
     /// Resamples for the interval
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
-    pub resamples: u32,
+    pub(crate) resamples: u32,
     /// Seeds the resampling
     #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Write a table with the metrics of each query
     #[arg(long, value_name = "FILE")]
-    pub per_query: Option<String>,
+    pub(crate) per_query: Option<String>,
     /// Write an HTML report
     #[arg(long, value_name = "FILE")]
-    pub report: Option<String>,
+    pub(crate) report: Option<String>,
     /// How to read.
     #[command(flatten)]
-    pub data: ScoringData,
+    pub(crate) data: ScoringData,
 }
 
 /// `inspect`
 #[derive(Args, Debug)]
-pub struct InspectArguments {
+pub(crate) struct InspectArguments {
     /// The model
-    pub model: String,
+    pub(crate) model: String,
     /// How many of the largest weights to show
     #[arg(long, value_name = "N", default_value_t = 20)]
-    pub top: usize,
+    pub(crate) top: usize,
     /// Print the settings as TOML, for --config
     #[arg(long)]
-    pub settings: bool,
+    pub(crate) settings: bool,
 }
 
 /// `verify`
 #[derive(Args, Debug)]
-pub struct VerifyArguments {
+pub(crate) struct VerifyArguments {
     /// The model
-    pub model: String,
+    pub(crate) model: String,
     /// The data it was trained on
-    pub file: String,
+    pub(crate) file: String,
     /// How to read.
     #[command(flatten)]
-    pub data: ScoringData,
+    pub(crate) data: ScoringData,
 }
 
 /// `convert`
 #[derive(Args, Debug)]
-pub struct ConvertArguments {
+pub(crate) struct ConvertArguments {
     /// The data; `-` is standard input
-    pub file: String,
+    pub(crate) file: String,
     /// Where to write; the extension tells the format
     #[arg(long, short, value_name = "FILE", required_unless_present = "check")]
-    pub output: Option<String>,
+    pub(crate) output: Option<String>,
     /// The format to write, where the extension does not tell
     #[arg(long, value_enum, value_name = "FORMAT")]
-    pub to: Option<FormatName>,
+    pub(crate) to: Option<FormatName>,
     /// Verify every block of a .mmd file instead of writing anything
     #[arg(long, conflicts_with_all = ["output", "to"])]
-    pub check: bool,
+    pub(crate) check: bool,
     /// How to read.
     #[command(flatten)]
-    pub data: ScoringData,
+    pub(crate) data: ScoringData,
 }
 
 /// `simulate`
 #[derive(Args, Debug)]
-pub struct SimulateArguments {
+pub(crate) struct SimulateArguments {
     /// What to make
     #[arg(value_enum)]
-    pub kind: SimulateKind,
+    pub(crate) kind: SimulateKind,
     /// Where to write; the extension tells the format
     #[arg(long, short, value_name = "FILE")]
-    pub output: String,
+    pub(crate) output: String,
     /// Rows (text; for search the queries follow from it)
     #[arg(long, value_name = "N")]
-    pub rows: Option<u64>,
+    pub(crate) rows: Option<u64>,
     /// Queries (search)
     #[arg(long, value_name = "N", conflicts_with = "rows")]
-    pub queries: Option<u64>,
+    pub(crate) queries: Option<u64>,
     /// Mean rows a query (search)
     #[arg(long, value_name = "N")]
-    pub docs: Option<usize>,
+    pub(crate) docs: Option<usize>,
     /// Features
     #[arg(long, value_name = "N")]
-    pub features: Option<usize>,
+    pub(crate) features: Option<usize>,
     /// Mean non-zero features a row (text)
     #[arg(long, value_name = "N")]
-    pub nonzeros: Option<usize>,
+    pub(crate) nonzeros: Option<usize>,
     /// Noise on the true score
     #[arg(long, value_name = "SIZE")]
-    pub noise: Option<f64>,
-    /// Seeds the generator: the same seed gives the same bytes
+    pub(crate) noise: Option<f64>,
+    /// Seeds the hidden model and the rows: the same seed gives the same bytes
     #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    pub(crate) seed: u64,
+    /// Other rows from the same hidden model: 0 to train on, 1 to test on, …
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) stream: u32,
     /// The format to write, where the extension does not tell
     #[arg(long, value_enum, value_name = "FORMAT")]
-    pub to: Option<FormatName>,
+    pub(crate) to: Option<FormatName>,
 }
 
 /// What can be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SimulateKind {
+pub(crate) enum SimulateKind {
     /// Graded queries, as in LETOR and MSLR
     Search,
     /// Sparse unit rows of two classes with Zipf features, as in RCV1
@@ -302,29 +305,29 @@ pub enum SimulateKind {
 
 /// `explain`
 #[derive(Args, Debug)]
-pub struct ExplainArguments {
+pub(crate) struct ExplainArguments {
     /// The code, such as MM0203; all codes are listed where it is left out
-    pub code: Option<String>,
+    pub(crate) code: Option<String>,
 }
 
 /// `completions`
 #[derive(Args, Debug)]
-pub struct CompletionsArguments {
+pub(crate) struct CompletionsArguments {
     /// The shell
     #[arg(value_enum)]
-    pub shell: clap_complete::Shell,
+    pub(crate) shell: clap_complete::Shell,
 }
 
 /// `demo`
 #[derive(Args, Debug)]
-pub struct DemoArguments {
+pub(crate) struct DemoArguments {
     /// Where the report goes
     #[arg(long, value_name = "FILE", default_value = "report.html")]
-    pub report: String,
+    pub(crate) report: String,
     /// Where data and models go
     #[arg(long, value_name = "FOLDER", default_value = "maxmargin-demo")]
-    pub folder: String,
+    pub(crate) folder: String,
     /// Seeds the data
     #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    pub(crate) seed: u64,
 }

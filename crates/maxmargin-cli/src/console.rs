@@ -16,6 +16,11 @@ impl Console {
         Console { json: common.json, quiet: common.quiet }
     }
 
+    /// A console that says nothing, for a step within another command.
+    pub(crate) fn silent() -> Console {
+        Console { json: false, quiet: true }
+    }
+
     /// Whether the result is one JSON object.
     pub(crate) fn json(&self) -> bool {
         self.json
@@ -45,7 +50,11 @@ impl Console {
 
     /// Shows a result for people: to standard output, or to standard error where that is for JSON.
     pub(crate) fn show(&self, line: &str) -> Result<()> {
-        if self.json { self.say(line) } else { self.print(line)? }
+        if self.json {
+            self.say(line)
+        } else {
+            self.print(line)?
+        }
         Ok(())
     }
 

@@ -15,142 +15,144 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A parser for the kebab-case names of a serde enum.
-fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T> {
+fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    names: &'static [&'static str],
+) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names).try_map(|name| serde_json::from_value::<T>(serde_json::Value::String(name)))
 }
 
 /// How to learn.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct TrainSettings {
+pub(crate) struct TrainSettings {
     /// What a violated margin costs; hinge for classify, squared-hinge for rank unless given
     #[arg(long, value_parser = named::<Loss>(&["hinge", "squared-hinge"]), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<Loss>,
+    pub(crate) loss: Option<Loss>,
     /// The weight of the sum of losses against ½‖w‖² [default: 1]
     #[arg(short, value_name = "C", conflicts_with = "lambda", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub c: Option<f64>,
+    pub(crate) c: Option<f64>,
     /// The same in the mean form: lambda = 1 / (C · n)
     #[arg(long, value_name = "L", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lambda: Option<f64>,
+    pub(crate) lambda: Option<f64>,
     /// How to solve it [default: auto]
     #[arg(long, value_parser = named::<Solver>(&["auto", "dual-coordinate-descent", "newton"]), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub solver: Option<Solver>,
+    pub(crate) solver: Option<Solver>,
     /// How to scale features, learned on the training data and kept in the model [default: none]
     #[arg(long, value_parser = named::<Scale>(&["none", "standard", "min-max", "max-abs", "unit-rows", "min-max-per-query"]), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scale: Option<Scale>,
+    pub(crate) scale: Option<Scale>,
     /// The constant term of a classifier [default: free]
     #[arg(long, value_parser = named::<Intercept>(&["none", "free", "penalised"]), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub intercept: Option<Intercept>,
+    pub(crate) intercept: Option<Intercept>,
     /// Weights of the classes: `balanced`, or LABEL=W,LABEL=W
     #[arg(long, value_name = "WEIGHTS", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub class_weight: Option<String>,
+    pub(crate) class_weight: Option<String>,
     /// The label that counts as positive; the larger one unless given
     #[arg(long, value_name = "LABEL", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub positive: Option<String>,
+    pub(crate) positive: Option<String>,
     /// Stop at this relative gap between objective and lower bound [default: 1e-3]
     #[arg(long, value_name = "GAP", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tolerance: Option<f64>,
+    pub(crate) tolerance: Option<f64>,
     /// The most passes over the data [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_passes: Option<u64>,
+    pub(crate) max_passes: Option<u64>,
     /// Seeds everything random: the same seed gives the same bytes [default: 0]
     #[arg(long, value_name = "S", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Hold out this share of the rows (whole queries) to measure the model on
     #[arg(long, value_name = "FRACTION", conflicts_with = "validation", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holdout: Option<f64>,
+    pub(crate) holdout: Option<f64>,
 }
 
 /// How to read data.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct ReadSettings {
+pub(crate) struct ReadSettings {
     /// How to store values: f32, correctly rounded from the text, or f64 [default: f32]
     #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]), help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub precision: Option<Precision>,
+    pub(crate) precision: Option<Precision>,
     /// The table column that holds the target
     #[arg(long, value_name = "COLUMN", help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<String>,
+    pub(crate) target: Option<String>,
     /// The table column that holds the query
     #[arg(long, value_name = "COLUMN", help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
+    pub(crate) group: Option<String>,
     /// The table column that holds the weight of a row
     #[arg(long, value_name = "COLUMN", help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weight: Option<String>,
+    pub(crate) weight: Option<String>,
     /// The table column that holds the id of a row
     #[arg(long, value_name = "COLUMN", help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
+    pub(crate) id: Option<String>,
     /// Table columns to leave out, separated by commas
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ignore: Vec<String>,
+    pub(crate) ignore: Vec<String>,
     /// What to take for an empty cell of a table; without it an empty cell is an error
     #[arg(long, value_parser = ["error", "zero", "mean"], help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missing: Option<String>,
+    pub(crate) missing: Option<String>,
     /// Whether the features of an svmlight file count from 0 or from 1; detected unless given
     #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1), help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index_base: Option<u8>,
+    pub(crate) index_base: Option<u8>,
     /// Rank all rows as one list
     #[arg(long, help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub one_group: bool,
+    pub(crate) one_group: bool,
 }
 
 /// A settings file: what `inspect --settings` prints and `--config` takes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct SettingsFile {
+pub(crate) struct SettingsFile {
     /// The task, as a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<Task>,
+    pub(crate) task: Option<Task>,
     /// How to learn.
     #[serde(default)]
-    pub train: TrainSettings,
+    pub(crate) train: TrainSettings,
     /// How to read.
     #[serde(default)]
-    pub read: ReadSettings,
+    pub(crate) read: ReadSettings,
 }
 
 /// What a model keeps of how its data were read, for data to be scored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Reading {
+pub(crate) struct Reading {
     /// The settings.
     #[serde(default)]
-    pub read: ReadSettings,
+    pub(crate) read: ReadSettings,
     /// The index base that was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index_base: Option<u8>,
+    pub(crate) index_base: Option<u8>,
     /// What stood in for missing cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fill: Option<Vec<f64>>,
+    pub(crate) fill: Option<Vec<f64>>,
     /// The share that was held out of the training data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holdout: Option<f64>,
+    pub(crate) holdout: Option<f64>,
 }
 
 impl Reading {
     /// What a model keeps, or nothing where it was trained on arrays.
-    pub fn of(model: &Model) -> Result<Reading> {
+    pub(crate) fn of(model: &Model) -> Result<Reading> {
         model.reading.as_deref().map_or(Ok(Reading::default()), |text| {
             serde_json::from_str(text)
                 .map_err(|error| Error::new(Code::DamagedModel, format!("how the model's data were read: {error}")))
@@ -158,16 +160,17 @@ impl Reading {
     }
 
     /// As the text a model keeps.
-    pub fn to_text(&self) -> Result<String> {
+    pub(crate) fn to_text(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|error| Error::new(Code::Internal, error.to_string()))
     }
 }
 
 impl SettingsFile {
     /// Reads a TOML file.
-    pub fn read(file: &str) -> Result<SettingsFile> {
+    pub(crate) fn read(file: &str) -> Result<SettingsFile> {
         let text = std::fs::read_to_string(file).map_err(|error| {
-            let code = if error.kind() == std::io::ErrorKind::NotFound { Code::FileNotFound } else { Code::FileUnreadable };
+            let code =
+                if error.kind() == std::io::ErrorKind::NotFound { Code::FileNotFound } else { Code::FileUnreadable };
             Error::new(code, format!("the settings file cannot be read: {error}")).in_file(file)
         })?;
         toml::from_str(&text).map_err(|error| {
@@ -179,7 +182,7 @@ impl SettingsFile {
     }
 
     /// The file that repeats a model's training.
-    pub fn of(model: &Model) -> Result<SettingsFile> {
+    pub(crate) fn of(model: &Model) -> Result<SettingsFile> {
         let settings = &model.settings;
         let reading = Reading::of(model)?;
         let (c, lambda) = match settings.regularisation {
@@ -214,14 +217,14 @@ impl SettingsFile {
     }
 
     /// As TOML.
-    pub fn to_toml(&self) -> Result<String> {
+    pub(crate) fn to_toml(&self) -> Result<String> {
         toml::to_string(self).map_err(|error| Error::new(Code::Internal, error.to_string()))
     }
 }
 
 impl TrainSettings {
     /// Fills what is not set from `other`.
-    pub fn or(self, other: TrainSettings) -> TrainSettings {
+    pub(crate) fn or(self, other: TrainSettings) -> TrainSettings {
         let regularised = self.c.is_some() || self.lambda.is_some();
         TrainSettings {
             loss: self.loss.or(other.loss),
@@ -240,7 +243,7 @@ impl TrainSettings {
     }
 
     /// The library's settings.
-    pub fn resolve(&self, task: Task) -> Result<Settings> {
+    pub(crate) fn resolve(&self, task: Task) -> Result<Settings> {
         let defaults = Settings::new(task);
         let regularisation = match (self.c, self.lambda) {
             (Some(_), Some(_)) => {
@@ -281,7 +284,8 @@ fn parse_class_weight(text: &str) -> Result<ClassWeight> {
     }
     let mut weights = BTreeMap::new();
     for part in text.split(',') {
-        let parsed = part.rsplit_once('=').and_then(|(label, weight)| Some((label, weight.trim().parse::<f64>().ok()?)));
+        let parsed =
+            part.rsplit_once('=').and_then(|(label, weight)| Some((label, weight.trim().parse::<f64>().ok()?)));
         let Some((label, weight)) = parsed else {
             return Err(Error::new(Code::BadSetting, format!("`{part}` is not a class weight"))
                 .help("write --class-weight balanced, or LABEL=W,LABEL=W such as spam=5,ham=1"));
@@ -293,7 +297,7 @@ fn parse_class_weight(text: &str) -> Result<ClassWeight> {
 
 impl ReadSettings {
     /// Fills what is not set from `other`.
-    pub fn or(self, other: ReadSettings) -> ReadSettings {
+    pub(crate) fn or(self, other: ReadSettings) -> ReadSettings {
         ReadSettings {
             precision: self.precision.or(other.precision),
             target: self.target.or(other.target),
@@ -308,7 +312,7 @@ impl ReadSettings {
     }
 
     /// What the reader is asked for.
-    pub fn options(&self, format: Option<Format>, cancel: &Cancel) -> Result<ReadOptions> {
+    pub(crate) fn options(&self, format: Option<Format>, cancel: &Cancel) -> Result<ReadOptions> {
         let missing = match self.missing.as_deref() {
             None | Some("error") => Missing::Error,
             Some("zero") => Missing::Zero,
@@ -338,7 +342,12 @@ impl ReadSettings {
 }
 
 /// What the reader is asked for where a model will score the data: the model's own way of reading, flags winning.
-pub fn scoring_options(model: &Model, flags: &ReadSettings, format: Option<Format>, cancel: &Cancel) -> Result<(ReadOptions, bool)> {
+pub(crate) fn scoring_options(
+    model: &Model,
+    flags: &ReadSettings,
+    format: Option<Format>,
+    cancel: &Cancel,
+) -> Result<(ReadOptions, bool)> {
     let reading = Reading::of(model)?;
     let settings = flags.clone().or(reading.read);
     let mut options = settings.options(format, cancel)?;

@@ -45,7 +45,12 @@ pub fn read(file: &str, options: &ReadOptions) -> Result<Loaded> {
 }
 
 /// Reads from something that cannot be mapped.
-fn read_pipe(file: &str, input: impl Read + Send + 'static, path: Option<&Path>, options: &ReadOptions) -> Result<Loaded> {
+fn read_pipe(
+    file: &str,
+    input: impl Read + Send + 'static,
+    path: Option<&Path>,
+    options: &ReadOptions,
+) -> Result<Loaded> {
     let (head, stream) = peek(input, file)?;
     match Compression::of_content(&head) {
         Some(compression) => {
@@ -57,7 +62,12 @@ fn read_pipe(file: &str, input: impl Read + Send + 'static, path: Option<&Path>,
     }
 }
 
-fn read_decoded(file: &str, stream: impl Read + Send + 'static, path: Option<&Path>, options: &ReadOptions) -> Result<Loaded> {
+fn read_decoded(
+    file: &str,
+    stream: impl Read + Send + 'static,
+    path: Option<&Path>,
+    options: &ReadOptions,
+) -> Result<Loaded> {
     let (head, mut stream) = peek(stream, file)?;
     let name = path.map_or(file, |path| path.to_str().unwrap_or(file));
     match format(name, &head, options).map_err(|error| error.in_file(file))? {
@@ -66,9 +76,8 @@ fn read_decoded(file: &str, stream: impl Read + Send + 'static, path: Option<&Pa
         Format::Tsv => csv::read(file, stream, b'\t', options),
         binary => {
             // Formats with an index at their end need a file to seek in.
-            let mut spooled = tempfile::NamedTempFile::new().map_err(|error| {
-                Error::new(Code::WriteFailed, format!("no temporary file could be made: {error}"))
-            })?;
+            let mut spooled = tempfile::NamedTempFile::new()
+                .map_err(|error| Error::new(Code::WriteFailed, format!("no temporary file could be made: {error}")))?;
             io::copy(&mut stream, &mut spooled).map_err(|error| read_error(&error).in_file(file))?;
             read_binary(file, spooled.path(), binary, options)
         }
@@ -103,14 +112,19 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
                 .help("`maxmargin inspect FILE` shows what it is"));
         }
         None if head.iter().take(4096).any(|&byte| byte == 0) => {
-            return Err(Error::new(Code::NotText, "this is a binary file of no known format").in_file(name).help(KNOWN));
+            return Err(Error::new(Code::NotText, "this is a binary file of no known format")
+                .in_file(name)
+                .help(KNOWN));
         }
         None => match Format::of_name(name) {
             Some(format @ (Format::Svmlight | Format::Csv | Format::Tsv)) => format,
             Some(binary) if !head.is_empty() => {
-                return Err(Error::new(Code::UnknownFormat, format!("the name says {binary}, but the content is something else"))
-                    .in_file(name)
-                    .help("name the format with --input-format"));
+                return Err(Error::new(
+                    Code::UnknownFormat,
+                    format!("the name says {binary}, but the content is something else"),
+                )
+                .in_file(name)
+                .help("name the format with --input-format"));
             }
             _ => of_first_line(name, head)?,
         },
@@ -124,7 +138,8 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
     Ok(found)
 }
 
-const KNOWN: &str = "known are svmlight, CSV, TSV, Parquet, Arrow IPC and .mmd, each also compressed by gzip, bzip2 or zstd";
+const KNOWN: &str =
+    "known are svmlight, CSV, TSV, Parquet, Arrow IPC and .mmd, each also compressed by gzip, bzip2 or zstd";
 
 fn of_magic(head: &[u8]) -> Option<Format> {
     if head.starts_with(b"PAR1") {
@@ -152,7 +167,8 @@ fn of_first_line(name: &str, head: &[u8]) -> Result<Format> {
     let mut tokens = line.split(|byte| byte.is_ascii_whitespace()).filter(|token| !token.is_empty());
     let target = tokens.next().unwrap_or_default();
     let second = tokens.next();
-    let numeric = std::str::from_utf8(target).is_ok_and(|target| target.split(',').all(|part| part.parse::<f64>().is_ok()));
+    let numeric =
+        std::str::from_utf8(target).is_ok_and(|target| target.split(',').all(|part| part.parse::<f64>().is_ok()));
     let has_colon = |token: &[u8]| token.contains(&b':');
     if second.is_some_and(has_colon) || has_colon(target) || (second.is_none() && numeric && !target.contains(&b',')) {
         return Ok(Format::Svmlight);
@@ -193,7 +209,9 @@ fn add_side_files(path: &Path, mut loaded: Loaded) -> Result<Loaded> {
                     format!("the group sizes add up to {total}, and the data have {} rows", loaded.data.rows()),
                 )
                 .in_file(&side)
-                .help("one size a line, adding up to the number of rows; remove the file if it belongs to other data"));
+                .help(
+                    "one size a line, adding up to the number of rows; remove the file if it belongs to other data",
+                ));
             }
             let names: Names = (1..=numbers.len()).map(|group| group.to_string()).collect();
             loaded.data = loaded.data.with_groups(Groups::new(starts, names)?)?;
@@ -233,8 +251,9 @@ fn side_file(path: &Path, kind: &str) -> Result<Option<(String, Vec<f64>)>> {
     }
     let Some(found) = candidates.into_iter().find(|candidate| candidate.is_file()) else { return Ok(None) };
     let name = found.display().to_string();
-    let text = std::fs::read_to_string(&found)
-        .map_err(|error| Error::new(Code::FileUnreadable, format!("the side file cannot be read: {error}")).in_file(&name))?;
+    let text = std::fs::read_to_string(&found).map_err(|error| {
+        Error::new(Code::FileUnreadable, format!("the side file cannot be read: {error}")).in_file(&name)
+    })?;
     let mut numbers = Vec::new();
     for (line, token) in text.lines().enumerate() {
         let token = token.trim();

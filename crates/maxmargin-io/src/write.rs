@@ -74,7 +74,9 @@ fn packing(file: &str) -> Result<Packing> {
     } else if name.ends_with(".zst") {
         Ok(Packing::Zstd)
     } else if name.ends_with(".bz2") {
-        Err(Error::new(Code::UnknownFormat, "bzip2 is read but not written").in_file(file).help("end the name in .gz or .zst"))
+        Err(Error::new(Code::UnknownFormat, "bzip2 is read but not written")
+            .in_file(file)
+            .help("end the name in .gz or .zst"))
     } else {
         Ok(Packing::Plain)
     }

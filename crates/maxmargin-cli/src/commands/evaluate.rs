@@ -14,7 +14,6 @@ use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
 use maxmargin_io::atomic::ensure_writable;
 use serde_json::{Map, Value, json};
-use std::io::Write;
 use std::path::Path;
 
 /// A metric with its value.
@@ -45,8 +44,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     describe(console, &timed, &[]);
     let data = &timed.loaded.data;
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
-    let measured =
-        measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;
+    let measured = measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;
     show(console, &measured)?;
     if let Some(file) = &arguments.per_query {
         write_per_query(data, &measured, file)?;
@@ -172,8 +170,9 @@ pub(crate) fn as_json(measured: &[Measured]) -> Value {
 fn write_per_query(data: &Dataset, measured: &[Measured], file: &str) -> Result<()> {
     let listed: Vec<&Measured> = measured.iter().filter(|row| row.evaluation.per_query.is_some()).collect();
     let Some(groups) = data.groups().filter(|_| !listed.is_empty()) else {
-        return Err(Error::new(Code::MetricMismatch, "no metric here has a value for each query")
-            .help("--per-query goes with metrics over lists such as ndcg@10, map or mrr, and with rows that have query ids"));
+        return Err(Error::new(Code::MetricMismatch, "no metric here has a value for each query").help(
+            "--per-query goes with metrics over lists such as ndcg@10, map or mrr, and with rows that have query ids",
+        ));
     };
     maxmargin_io::write_text_file(file, |out| {
         let failed = |error: std::io::Error| Error::new(Code::WriteFailed, error.to_string()).in_file(file);
@@ -272,7 +271,11 @@ pub(crate) fn report_sections(
                         (format!("grade {grade}"), of.collect())
                     })
                     .collect();
-                report.plot("Scores", "Better grades should be scored higher.", Histogram::new("score", "rows", groups));
+                report.plot(
+                    "Scores",
+                    "Better grades should be scored higher.",
+                    Histogram::new("score", "rows", groups),
+                );
             }
         }
     }

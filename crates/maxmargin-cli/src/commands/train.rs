@@ -84,11 +84,8 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         let (data, _) = held_out.as_ref()?;
         evaluate::value(model, data, metric?).ok()
     };
-    let mut progress = ProgressTable::new(
-        console,
-        held_out.as_ref().and(metric).map(ToString::to_string),
-        settings.tolerance,
-    );
+    let mut progress =
+        ProgressTable::new(console, held_out.as_ref().and(metric).map(ToString::to_string), settings.tolerance);
     let start = Instant::now();
     let trained = train(&data, &settings, held_out.as_ref().map(|_| &judge as _), &mut progress, cancel);
     progress.finish();
@@ -117,7 +114,14 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         None => None,
     };
     let size = save(&trained.model, &arguments.output)?;
-    summarise(console, &trained, &settings, measured.as_ref().map(|(m, name, data)| (&m[..], name.as_str(), *data)), arguments, size)?;
+    summarise(
+        console,
+        &trained,
+        &settings,
+        measured.as_ref().map(|(m, name, data)| (&m[..], name.as_str(), *data)),
+        arguments,
+        size,
+    )?;
     if let Some(report) = &arguments.report {
         let title = format!("{} trained on {}", arguments.output, arguments.file);
         let mut page = Report::new(title);
@@ -169,7 +173,10 @@ fn describe_training(console: &Console, timed: &Timed, task: Task) {
     {
         let mut queries = format::counted(groups.len() as u64, "query", "queries");
         if ranking.single_grade_groups() > 0 {
-            queries.push_str(&format!(", {} with a single grade ignored", format::count(ranking.single_grade_groups() as u64)));
+            queries.push_str(&format!(
+                ", {} with a single grade ignored",
+                format::count(ranking.single_grade_groups() as u64)
+            ));
         }
         extra.push(queries);
         extra.push(format::counted(ranking.pairs(), "pair", "pairs"));
@@ -228,13 +235,28 @@ pub(crate) fn verdict(trained: &Trained) -> (bool, String, Option<String>) {
     };
     let unscaled = settings.scale == maxmargin::data::Scale::None;
     let remedy = match trained.stop {
-        Stop::PassLimit if unscaled => format!("feature scales are the likely cause: try --scale standard, else --max-passes {}", settings.max_passes.saturating_mul(10)),
+        Stop::PassLimit if unscaled => format!(
+            "feature scales are the likely cause: try --scale standard, else --max-passes {}",
+            settings.max_passes.saturating_mul(10)
+        ),
         Stop::PassLimit => format!("try a smaller -c, or --max-passes {}", settings.max_passes.saturating_mul(10)),
-        Stop::Stalled if unscaled => "the limit of double precision is reached: try --scale standard, a smaller -c or a larger --tolerance".to_string(),
-        Stop::Stalled => "the limit of double precision is reached: try a smaller -c or a larger --tolerance".to_string(),
+        Stop::Stalled if unscaled => {
+            "the limit of double precision is reached: try --scale standard, a smaller -c or a larger --tolerance"
+                .to_string()
+        }
+        Stop::Stalled => {
+            "the limit of double precision is reached: try a smaller -c or a larger --tolerance".to_string()
+        }
         _ => "the run was interrupted; the best model so far was kept".to_string(),
     };
-    (false, format!("NOT converged after {}: objective {objective}, {reached}", format::counted(certificate.passes, "pass", "passes")), Some(remedy))
+    (
+        false,
+        format!(
+            "NOT converged after {}: objective {objective}, {reached}",
+            format::counted(certificate.passes, "pass", "passes")
+        ),
+        Some(remedy),
+    )
 }
 
 fn summarise(
@@ -305,14 +327,19 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained) {
         "How far the objective can be from the optimum at most.",
         LinePlot::new(Axis::linear("pass"), Axis::log("relative gap"))
             .series(
-                Series::new("gap", points(&|point| {
-                    Some(relative_gap(point.objective, point.lower_bound?)).filter(|gap| *gap > 0.0)
-                }))
+                Series::new(
+                    "gap",
+                    points(&|point| Some(relative_gap(point.objective, point.lower_bound?)).filter(|gap| *gap > 0.0)),
+                )
                 .markers(),
             )
             .rule(trained.model.settings.tolerance, "tolerance"),
     );
-    report.plot("Largest weights", "Of the features as scaled.", Bars::largest("weight", "features", named_weights(&trained.model), 25));
+    report.plot(
+        "Largest weights",
+        "Of the features as scaled.",
+        Bars::largest("weight", "features", named_weights(&trained.model), 25),
+    );
 }
 
 /// Every non-zero weight with its name.

@@ -249,10 +249,9 @@ impl Dataset {
                 range.fold(0, |state, row| scramble(state ^ self.hash_row(row)))
             })
             .collect();
-        let groups = self
-            .groups
-            .as_ref()
-            .map_or(0, |groups| groups.starts().iter().fold(1, |state, &start| scramble(state ^ start.wrapping_mul(PRIME))));
+        let groups = self.groups.as_ref().map_or(0, |groups| {
+            groups.starts().iter().fold(1, |state, &start| scramble(state ^ start.wrapping_mul(PRIME)))
+        });
         let hash = chunks.into_iter().fold(scramble(rows as u64 ^ groups), |state, chunk| scramble(state ^ chunk));
         Ok(*self.hash.get_or_init(|| hash))
     }

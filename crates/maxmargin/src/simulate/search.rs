@@ -36,11 +36,13 @@ pub struct SearchSettings {
     pub noise: f64,
     /// Where randomness starts.
     pub seed: u64,
+    /// Which draw from the same hidden model: 0 to learn from, another number for queries to test on.
+    pub stream: u64,
 }
 
 impl Default for SearchSettings {
     fn default() -> SearchSettings {
-        SearchSettings { queries: 1000, docs: 120, features: 136, levels: 5, noise: 1.5, seed: 1 }
+        SearchSettings { queries: 1000, docs: 120, features: 136, levels: 5, noise: 1.5, seed: 1, stream: 0 }
     }
 }
 
@@ -163,7 +165,7 @@ pub struct Search {
 impl Search {
     /// Checks the settings and draws the columns and the hidden model.
     pub fn new(settings: SearchSettings) -> Result<Search> {
-        let SearchSettings { queries, docs, features, levels, noise, seed } = settings;
+        let SearchSettings { queries, docs, features, levels, noise, seed, .. } = settings;
         require((1..=1 << 48).contains(&queries), "queries", queries, "at least 1")?;
         require((1..=10_000_000).contains(&docs), "docs", docs, "between 1 and 10,000,000")?;
         require((1..=1_000_000).contains(&features), "features", features, "between 1 and 1,000,000")?;
@@ -390,7 +392,7 @@ impl Generator for Search {
     fn block(&self, number: u64) -> Block {
         let first = number.saturating_mul(QUERIES_PER_BLOCK);
         let last = first.saturating_add(QUERIES_PER_BLOCK).min(self.settings.queries);
-        let mut random = Random::new(self.settings.seed, ROWS, number);
+        let mut random = Random::new(self.settings.seed, ROWS.wrapping_add(self.settings.stream << 32), number);
         let mut block = Block::default();
         let mut evidence = vec![0.0; self.columns.len()];
         let mut row = vec![0.0; self.columns.len()];

@@ -41,11 +41,22 @@ pub struct TextSettings {
     pub positive: f64,
     /// Where randomness starts.
     pub seed: u64,
+    /// Which draw from the same hidden model: 0 to learn from, another number for rows to test on.
+    pub stream: u64,
 }
 
 impl Default for TextSettings {
     fn default() -> TextSettings {
-        TextSettings { rows: 20_000, features: 47_000, nonzeros: 78, noise: 0.1, flip: 0.01, positive: 0.5, seed: 1 }
+        TextSettings {
+            rows: 20_000,
+            features: 47_000,
+            nonzeros: 78,
+            noise: 0.1,
+            flip: 0.01,
+            positive: 0.5,
+            seed: 1,
+            stream: 0,
+        }
     }
 }
 
@@ -91,7 +102,7 @@ pub struct Text {
 impl Text {
     /// Checks the settings and draws the vocabulary and the hidden model.
     pub fn new(settings: TextSettings) -> Result<Text> {
-        let TextSettings { rows, features, nonzeros, noise, flip, positive, seed } = settings;
+        let TextSettings { rows, features, nonzeros, noise, flip, positive, seed, .. } = settings;
         require(rows >= 1, "rows", rows, "at least 1")?;
         require((2..=100_000_000).contains(&features), "features", features, "between 2 and 100,000,000")?;
         require((1..=features).contains(&nonzeros), "nonzeros", nonzeros, "between 1 and the number of features")?;
@@ -255,7 +266,7 @@ impl Generator for Text {
     fn block(&self, number: u64) -> Block {
         let first = number.saturating_mul(ROWS_PER_BLOCK);
         let rows = self.settings.rows.saturating_sub(first).min(ROWS_PER_BLOCK) as usize;
-        let mut random = Random::new(self.settings.seed, ROWS, number);
+        let mut random = Random::new(self.settings.seed, ROWS.wrapping_add(self.settings.stream << 32), number);
         let mut scratch = Scratch::default();
         let entries = rows * (self.settings.nonzeros + self.settings.nonzeros / 8);
         let mut block = Block {

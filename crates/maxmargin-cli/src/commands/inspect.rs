@@ -1,0 +1,138 @@
+//! `maxmargin inspect MODEL`
+
+use crate::args::InspectArguments;
+use crate::commands::train::named_weights;
+use crate::console::Console;
+use crate::format;
+use crate::loading::load_model;
+use crate::settings::SettingsFile;
+use maxmargin::error::Result;
+use maxmargin::model::{Decoder, Model, Scorer};
+use serde_json::json;
+
+pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()> {
+    let model = load_model(&arguments.model)?;
+    if arguments.settings {
+        let toml = SettingsFile::of(&model)?.to_toml()?;
+        return console.write(|out| out.write_all(toml.as_bytes()));
+    }
+    let certificate = &model.certificate;
+    let Scorer::Linear { intercept, .. } = &model.scorer;
+    let mut weights = named_weights(&model);
+    let non_zero = weights.len();
+    weights.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    weights.truncate(arguments.top);
+    console.object(|| {
+        json!({
+            "task": model.settings.task.name(),
+            "version": model.version,
+            "features": model.features(),
+            "non_zero_weights": non_zero,
+            "intercept": intercept,
+            "classes": classes(&model),
+            "objective": certificate.objective,
+            "lower_bound": certificate.lower_bound,
+            "gap": certificate.gap(),
+            "converged": certificate.converged,
+            "constraints": certificate.constraints,
+            "passes": certificate.passes,
+            "c": certificate.c,
+            "lambda": certificate.lambda,
+            "rows": certificate.rows,
+            "data_hash": format!("{:016x}", certificate.data_hash),
+            "settings": serde_json::to_value(&model.settings).unwrap_or_default(),
+            "weights": weights.iter().map(|(name, weight)| json!({ "feature": name, "weight": weight })).collect::<Vec<_>>(),
+        })
+    })?;
+    if console.json() {
+        return Ok(());
+    }
+    let mut rows = vec![
+        ("task", model.settings.task.name().to_string()),
+        ("trained by", format!("maxmargin {}", model.version)),
+        (
+            "features",
+            format!("{}, {} with a weight", format::count(model.features() as u64), format::count(non_zero as u64)),
+        ),
+    ];
+    if let Some([negative, positive]) = classes(&model) {
+        rows.push(("classes", format!("`{positive}` where the score is positive, else `{negative}`")));
+    }
+    if let Some(intercept) = intercept {
+        rows.push(("intercept", format::significant(*intercept, 6)));
+    }
+    let settings = &model.settings;
+    rows.push((
+        "loss",
+        format!(
+            "{}, C = {}, lambda = {}",
+            settings.loss.name(),
+            format::significant(certificate.c, 4),
+            format::scientific(certificate.lambda, 3)
+        ),
+    ));
+    rows.push((
+        "scaling",
+        serde_json::to_value(settings.scale).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default(),
+    ));
+    rows.push(("objective", format::significant(certificate.objective, 8)));
+    rows.push((
+        "lower bound",
+        certificate.lower_bound.map_or("none".to_string(), |bound| format::significant(bound, 8)),
+    ));
+    let state = if certificate.converged { "converged" } else { "NOT converged" };
+    rows.push((
+        "gap",
+        format!(
+            "{}, {state} after {}",
+            certificate.gap().map_or("unknown".to_string(), format::gap),
+            format::counted(certificate.passes, "pass", "passes")
+        ),
+    ));
+    rows.push(("proof", proof(&model).to_string()));
+    rows.push((
+        "training data",
+        format!(
+            "{}, {} constraints, hash {:016x}",
+            format::counted(certificate.rows, "row", "rows"),
+            format::count(certificate.constraints),
+            certificate.data_hash
+        ),
+    ));
+    for (name, value) in rows {
+        console.print(&format!("{name:<14}  {value}"))?;
+    }
+    if weights.is_empty() {
+        return console.print("\nall weights are zero");
+    }
+    console.print(&format!("\nlargest weights ({} of {})", weights.len(), format::count(non_zero as u64)))?;
+    let width = weights.iter().map(|(name, _)| name.chars().count().min(48)).max().unwrap_or(0);
+    let largest = weights[0].1.abs();
+    let values = format::alike(&weights.iter().map(|(_, weight)| *weight).collect::<Vec<_>>(), 5);
+    let value_width = values.iter().map(|value| value.chars().count()).max().unwrap_or(0);
+    for ((name, weight), value) in weights.iter().zip(values) {
+        let bar = "█".repeat((weight.abs() / largest * 24.0).round() as usize);
+        let sign = if *weight < 0.0 { "−" } else { "+" };
+        console.print(&format!("  {:<width$}  {value:>value_width$}  {sign}{bar}", format::shortened(name, 48)))?;
+    }
+    Ok(())
+}
+
+fn classes(model: &Model) -> Option<[&str; 2]> {
+    match &model.decoder {
+        Decoder::Sign(classes) => Some([&classes.negative, &classes.positive]),
+        Decoder::Rank => None,
+    }
+}
+
+fn proof(model: &Model) -> &'static str {
+    if model.certificate.lower_bound.is_none() {
+        "the method gives no bound"
+    } else if model.witness.is_some() {
+        "dual variables stored; `maxmargin verify` recomputes the bound"
+    } else if model.settings.loss.is_smooth() {
+        "the weights suffice; `maxmargin verify` recomputes the bound"
+    } else {
+        "saved without its witness; `maxmargin verify` can check the objective only"
+    }
+}

@@ -1,0 +1,89 @@
+//! `maxmargin simulate KIND -o FILE`
+
+use crate::args::{SimulateArguments, SimulateKind};
+use crate::console::Console;
+use crate::format;
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::run::Cancel;
+use maxmargin::simulate::{Generator, Search, SearchSettings, Text, TextSettings};
+use maxmargin_io::atomic::ensure_writable;
+use maxmargin_io::svmlight::{SvmlightWriteOptions, write_blocks};
+use maxmargin_io::{Facts, Format, Loaded, output_format, write, write_text_file};
+use serde_json::json;
+use std::path::Path;
+use std::time::Instant;
+
+pub(crate) fn run(arguments: &SimulateArguments, console: &Console, cancel: &Cancel) -> Result<()> {
+    let to = output_format(&arguments.output, arguments.to.map(Into::into))?;
+    ensure_writable(Path::new(&arguments.output))?;
+    let generator = generator(arguments)?;
+    let start = Instant::now();
+    if to == Format::Svmlight {
+        let options = SvmlightWriteOptions { cancel: cancel.clone(), ..SvmlightWriteOptions::default() };
+        write_text_file(&arguments.output, |out| write_blocks(&*generator, out, &options))?;
+    } else {
+        let loaded = Loaded { data: generator.to_dataset()?, facts: Facts::default() };
+        cancel.check()?;
+        write(&loaded, &arguments.output, to, cancel)?;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let bytes = std::fs::metadata(&arguments.output).map(|metadata| metadata.len()).unwrap_or(0);
+    let next = match arguments.kind {
+        SimulateKind::Search => "rank",
+        SimulateKind::Text => "classify",
+    };
+    console.say(&format!(
+        "wrote {}   {to} · {} · {}          next: maxmargin train {next} {} -o model.mm",
+        arguments.output,
+        format::bytes(bytes),
+        format::seconds(seconds),
+        arguments.output
+    ));
+    console.object(
+        || json!({ "output": arguments.output, "features": generator.features(), "bytes": bytes, "seconds": seconds }),
+    )
+}
+
+fn generator(arguments: &SimulateArguments) -> Result<Box<dyn Generator>> {
+    let misplaced = |flag: &str, kind: &str| {
+        Err(Error::new(Code::BadSetting, format!("{flag} belongs to `simulate {kind}`"))
+            .help(format!("leave {flag} out")))
+    };
+    Ok(match arguments.kind {
+        SimulateKind::Search => {
+            if arguments.nonzeros.is_some() {
+                return misplaced("--nonzeros", "text");
+            }
+            let defaults = SearchSettings::default();
+            let docs = arguments.docs.unwrap_or(defaults.docs);
+            let queries = arguments.rows.map(|rows| rows.div_ceil(docs.max(1) as u64));
+            Box::new(Search::new(SearchSettings {
+                queries: arguments.queries.or(queries).unwrap_or(defaults.queries),
+                docs,
+                features: arguments.features.unwrap_or(defaults.features),
+                noise: arguments.noise.unwrap_or(defaults.noise),
+                seed: arguments.seed,
+                stream: u64::from(arguments.stream),
+                ..defaults
+            })?)
+        }
+        SimulateKind::Text => {
+            if arguments.queries.is_some() {
+                return misplaced("--queries", "search");
+            }
+            if arguments.docs.is_some() {
+                return misplaced("--docs", "search");
+            }
+            let defaults = TextSettings::default();
+            Box::new(Text::new(TextSettings {
+                rows: arguments.rows.unwrap_or(defaults.rows),
+                features: arguments.features.unwrap_or(defaults.features),
+                nonzeros: arguments.nonzeros.unwrap_or(defaults.nonzeros),
+                noise: arguments.noise.unwrap_or(defaults.noise),
+                seed: arguments.seed,
+                stream: u64::from(arguments.stream),
+                ..defaults
+            })?)
+        }
+    })
+}

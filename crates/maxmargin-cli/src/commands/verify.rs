@@ -1,0 +1,58 @@
+//! `maxmargin verify MODEL FILE`
+
+use crate::args::VerifyArguments;
+use crate::console::Console;
+use crate::format;
+use crate::loading::{describe, load_for, load_model};
+use crate::settings::Reading;
+use maxmargin::data::holdout;
+use maxmargin::error::Result;
+use maxmargin::run::Cancel;
+use serde_json::json;
+
+pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cancel) -> Result<()> {
+    let model = load_model(&arguments.model)?;
+    let timed = load_for(&model, &arguments.file, &arguments.data, cancel)?;
+    describe(console, &timed, &[]);
+    let at_file = |error: maxmargin::Error| error.in_file(&arguments.file);
+    let mut data = timed.loaded.data;
+    // What was held out of the training file is held out again: the split depends on the data and the seed alone.
+    if let Some(fraction) = Reading::of(&model)?.holdout {
+        let (kept, _) = holdout(&data, fraction, model.settings.seed).map_err(at_file)?;
+        data = data.subset(&kept)?;
+    }
+    let found = model.verify(&data).map_err(at_file)?;
+    let claimed = &model.certificate;
+    console.object(|| {
+        json!({
+            "agrees": true,
+            "objective": found.objective,
+            "lower_bound": found.lower_bound,
+            "gap": found.gap(),
+            "claimed": { "objective": claimed.objective, "lower_bound": claimed.lower_bound, "gap": claimed.gap() },
+            "unproved": found.unproved,
+        })
+    })?;
+    if console.talks() {
+        let real = |value: f64| format::significant(value, 12);
+        console.show(&format!("{:<13}{:>22}{:>22}", "", "recomputed", "in the model"))?;
+        console.show(&format!("{:<13}{:>22}{:>22}", "objective", real(found.objective), real(claimed.objective)))?;
+        let or_none = |value: Option<f64>| value.map_or("none".to_string(), real);
+        console.show(&format!(
+            "{:<13}{:>22}{:>22}",
+            "lower bound",
+            or_none(found.lower_bound),
+            or_none(claimed.lower_bound)
+        ))?;
+        let gap = |value: Option<f64>| value.map_or("unknown".to_string(), format::gap);
+        console.show(&format!("{:<13}{:>22}{:>22}", "gap", gap(found.gap()), gap(claimed.gap())))?;
+        match (found.unproved, found.gap()) {
+            (Some(why), _) => console.show(&format!("the objective agrees; the bound is not proved: {why}"))?,
+            (None, Some(gap)) => {
+                console.show(&format!("the certificate holds: proven within {} of the optimum", format::gap(gap)))?
+            }
+            (None, None) => console.show("the objective agrees; the model claims no bound")?,
+        }
+    }
+    Ok(())
+}
