@@ -219,13 +219,21 @@ fn stop_name(stop: Stop) -> &'static str {
     }
 }
 
+/// How good a gap is, in words.
+pub(crate) fn proven(gap: f64) -> String {
+    if gap < 1e-15 {
+        "proven optimal to rounding".to_string()
+    } else {
+        format!("proven within {} of the optimum", format::gap(gap))
+    }
+}
+
 /// How the run ended, in one sentence, and what to do if it did not converge.
 pub(crate) fn verdict(trained: &Trained) -> (bool, String, Option<String>) {
     let certificate = &trained.model.certificate;
     let objective = format::significant(certificate.objective, 6);
-    let gap = certificate.gap().map_or("no bound".to_string(), |gap| format!("within {}", format::gap(gap)));
     if certificate.converged {
-        return (true, format!("converged: objective {objective}, proven {gap} of the optimum"), None);
+        return (true, format!("converged: objective {objective}, {}", proven(certificate.gap().unwrap_or(1.0))), None);
     }
     let settings = &trained.model.settings;
     let wanted = format::gap(settings.tolerance);

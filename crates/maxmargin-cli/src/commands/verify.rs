@@ -1,6 +1,7 @@
 //! `maxmargin verify MODEL FILE`
 
 use crate::args::VerifyArguments;
+use crate::commands::train::proven;
 use crate::console::Console;
 use crate::format;
 use crate::loading::{describe, load_for, load_model};
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cance
         match (found.unproved, found.gap()) {
             (Some(why), _) => console.show(&format!("the objective agrees; the bound is not proved: {why}"))?,
             (None, Some(gap)) => {
-                console.show(&format!("the certificate holds: proven within {} of the optimum", format::gap(gap)))?
+                console.show(&format!("the certificate holds: {}", proven(gap)))?
             }
             (None, None) => console.show("the objective agrees; the model claims no bound")?,
         }

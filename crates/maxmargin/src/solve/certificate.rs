@@ -106,7 +106,8 @@ pub(crate) fn dual_value<T: Independent>(task: &T, design: &Design, alpha: &[f64
         [alpha * c.margin - loss.dual_cost(alpha, c.cost), alpha * c.threshold]
     });
     let penalty = if intercept == Intercept::Penalised { 0.5 * pull * pull } else { 0.0 };
-    gain - half_square(&w) - penalty
+    // The objective is never negative, so a worse bound than zero says nothing.
+    (gain - half_square(&w) - penalty).max(0.0)
 }
 
 /// How far a point is from Σ α_i t_i = 0, relative to Σ |α_i t_i|.

@@ -126,7 +126,8 @@ pub(crate) struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     pub(crate) fn new(observer: &'a mut dyn crate::run::Observer, cancel: &'a crate::run::Cancel) -> Progress<'a> {
-        Progress { observer, cancel, start: Instant::now(), lower_bound: None, trace: Vec::new() }
+        // Every objective here is a sum of squares and losses, so zero is a bound before any other is known.
+        Progress { observer, cancel, start: Instant::now(), lower_bound: Some(0.0), trace: Vec::new() }
     }
 
     pub(crate) fn cancelled(&self) -> bool {

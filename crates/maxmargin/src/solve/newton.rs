@@ -60,7 +60,8 @@ impl Newton {
             if progress.report(passes, value, &w[..features], &w[features..]) {
                 break Stop::Cancelled;
             }
-            if progress.lower_bound.is_some_and(|bound| relative_gap(value, bound) <= self.tolerance) {
+            let gap = progress.lower_bound.map_or(f64::INFINITY, |bound| relative_gap(value, bound));
+            if gap <= self.tolerance {
                 break Stop::Converged;
             }
             if passes >= self.max_passes {
@@ -123,7 +124,7 @@ pub(crate) fn lower_bound(risk: &mut dyn CurvedRisk, w: &[f64], value: f64, grad
         }
         slack += g * g / (2.0 * curvature);
     }
-    Some(value - 0.5 * dot(fixed, fixed) - slack)
+    Some((value - 0.5 * dot(fixed, fixed) - slack).max(0.0))
 }
 
 fn direction(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: f64, cancel: &Cancel) -> Vec<f64> {
