@@ -66,7 +66,9 @@ fn usage(error: &clap::Error) -> u8 {
     let colours = console::colours_on_stderr();
     let shown = if colours { text.ansi().to_string() } else { text.to_string() };
     let code = format!("error[{}]:", Code::Usage);
-    let _ = write!(std::io::stderr(), "{}", shown.replacen("error:", &code, 1));
+    let shown = shown.replacen("error:", &code, 1);
+    let shown = shown.trim_end();
+    let _ = writeln!(std::io::stderr(), "{shown}\n`maxmargin explain {}` says more", Code::Usage);
     Code::Usage.exit_code()
 }
 
@@ -75,9 +77,10 @@ fn with_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> Result<T> 
     if let Some(threads) = threads {
         builder = builder.num_threads(usize::from(threads));
     }
-    let pool = builder
-        .build()
-        .map_err(|error| Error::new(Code::Internal, format!("the threads could not be started: {error}")))?;
+    let pool = builder.build().map_err(|error| {
+        Error::new(Code::Internal, format!("the threads could not be started: {error}"))
+            .help("try fewer with --threads 2")
+    })?;
     pool.install(work)
 }
 

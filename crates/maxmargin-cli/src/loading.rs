@@ -9,6 +9,7 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin_io::{Facts, Loaded, ReadOptions};
+use std::path::Path;
 use std::time::Instant;
 
 /// Data, and how long they took.
@@ -32,21 +33,27 @@ pub(crate) fn load(file: &str, options: &ReadOptions, one_group: bool) -> Result
 pub(crate) fn load_for(model: &Model, file: &str, data: &ScoringData, cancel: &Cancel) -> Result<Timed> {
     let (options, one_group) = scoring_options(model, &data.read, data.input_format.map(Into::into), cancel)?;
     let timed = load(file, &options, one_group)?;
-    if timed.loaded.data.cols() > model.features() {
-        return Err(Error::new(
-            Code::TooManyFeatures,
-            format!("the data have {} features, and the model knows {}", timed.loaded.data.cols(), model.features()),
-        )
-        .in_file(file)
-        .help("score data made like the training data; `maxmargin inspect MODEL` shows what the model knows"));
-    }
+    expect_features(&timed, model.features(), file)?;
     Ok(timed)
+}
+
+/// New data may have fewer features than were learned from, but not more.
+pub(crate) fn expect_features(timed: &Timed, known: usize, file: &str) -> Result<()> {
+    let found = timed.loaded.data.cols();
+    if found <= known {
+        return Ok(());
+    }
+    Err(Error::new(Code::TooManyFeatures, format!("the data have {found} features, and the model knows {known}"))
+        .in_file(file)
+        .help("score data made like the training data; `maxmargin inspect MODEL` shows what the model knows"))
 }
 
 /// Reads a model file.
 pub(crate) fn load_model(file: &str) -> Result<Model> {
     let bytes = std::fs::read(file).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::new(Code::FileNotFound, "there is no such model file").in_file(file),
+        std::io::ErrorKind::NotFound => Error::new(Code::FileNotFound, "there is no such model file")
+            .in_file(file)
+            .help(maxmargin_io::nearest_file(Path::new(file))),
         _ => Error::new(Code::FileUnreadable, format!("the model file cannot be read: {error}")).in_file(file),
     })?;
     Model::from_bytes(&bytes).map_err(|error| error.in_file(file))

@@ -311,6 +311,16 @@ impl ReadSettings {
         }
     }
 
+    fn columns(&self) -> Columns {
+        Columns {
+            target: self.target.clone(),
+            group: self.group.clone(),
+            weight: self.weight.clone(),
+            id: self.id.clone(),
+            ignore: self.ignore.clone(),
+        }
+    }
+
     /// What the reader is asked for.
     pub(crate) fn options(&self, format: Option<Format>, cancel: &Cancel) -> Result<ReadOptions> {
         let missing = match self.missing.as_deref() {
@@ -325,14 +335,8 @@ impl ReadSettings {
         Ok(ReadOptions {
             format,
             precision: self.precision.unwrap_or_default(),
-            columns: Columns {
-                target: self.target.clone(),
-                group: self.group.clone(),
-                weight: self.weight.clone(),
-                id: self.id.clone(),
-                ignore: self.ignore.clone(),
-                remembered: false,
-            },
+            columns: self.columns(),
+            remembered: Columns::default(),
             missing,
             features: None,
             index_base: self.index_base,
@@ -349,10 +353,12 @@ pub(crate) fn scoring_options(
     cancel: &Cancel,
 ) -> Result<(ReadOptions, bool)> {
     let reading = Reading::of(model)?;
+    let remembered = reading.read.columns();
     let settings = flags.clone().or(reading.read);
     let mut options = settings.options(format, cancel)?;
-    // Names given by flag must be there; names the model remembers may be missing.
-    options.columns.remembered = *flags == ReadSettings::default();
+    // Columns given by flag must be there; those the model remembers may be missing.
+    options.columns = flags.columns();
+    options.remembered = remembered;
     if let Some(fill) = reading.fill {
         options.missing = Missing::Fill(fill);
     }

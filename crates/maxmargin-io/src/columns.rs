@@ -95,7 +95,7 @@ impl Roles {
         }
         let mut roles = vec![Role::Feature; names.len()];
         let mut notes = Vec::new();
-        let asked = &asked(&options.columns, &first_of);
+        let asked = &asked(options, &first_of);
         for name in &asked.ignore {
             roles[find(name, &names, &first_of, "--ignore")?] = Role::Ignored;
         }
@@ -217,19 +217,24 @@ fn ambiguous(role: Role, flag: &str, first: &str, second: &str) -> Error {
     ))
 }
 
-/// The columns asked for; of those that a model only remembers, the ones this file has.
-fn asked(columns: &Columns, index: &HashMap<&str, usize>) -> Columns {
-    if !columns.remembered {
-        return columns.clone();
-    }
+/// The columns asked for, and of those that a model remembers the ones this file has.
+fn asked(options: &ReadOptions, index: &HashMap<&str, usize>) -> Columns {
+    let (asked, remembered) = (&options.columns, &options.remembered);
     let present = |name: &String| index.contains_key(name.as_str());
+    let one = |asked: &Option<String>, remembered: &Option<String>| {
+        asked.clone().or_else(|| remembered.clone().filter(present))
+    };
+    let ignored = if asked.ignore.is_empty() {
+        remembered.ignore.iter().filter(|name| present(name)).cloned().collect()
+    } else {
+        asked.ignore.clone()
+    };
     Columns {
-        target: columns.target.clone().filter(present),
-        group: columns.group.clone().filter(present),
-        weight: columns.weight.clone().filter(present),
-        id: columns.id.clone().filter(present),
-        ignore: columns.ignore.iter().filter(|name| present(name)).cloned().collect(),
-        remembered: true,
+        target: one(&asked.target, &remembered.target),
+        group: one(&asked.group, &remembered.group),
+        weight: one(&asked.weight, &remembered.weight),
+        id: one(&asked.id, &remembered.id),
+        ignore: ignored,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::kept::{Kept, RawRecord};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
+use crate::source::read_error;
 use crate::table::{RowColumns, Table};
 use crate::{Format, Loaded, Precision, ReadOptions};
 use ::csv::ByteRecord;
@@ -260,20 +261,11 @@ impl<'a, R: Read> Records<'a, R> {
 
 /// An error of the input. A reader below may pass an error of ours through, wrapped.
 fn input_error(error: std::io::Error) -> Error {
-    use std::io::ErrorKind;
-    let kind = error.kind();
-    let text = error.to_string();
-    if let Some(inner) = error.into_inner()
-        && let Ok(ours) = inner.downcast::<Error>()
-    {
-        return *ours;
+    let ours = read_error(&error);
+    match error.into_inner().map(|inner| inner.downcast::<Error>()) {
+        Some(Ok(wrapped)) => *wrapped,
+        _ => ours,
     }
-    // Plain files do not end unexpectedly or hold invalid data; only decompression says so.
-    let code = match kind {
-        ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput => Code::DamagedArchive,
-        _ => Code::FileUnreadable,
-    };
-    Error::new(code, text)
 }
 
 /// Whether a header is a row of data: half of it or more are numbers, and not the running numbers that some programs

@@ -10,6 +10,9 @@ pub mod cache;
 mod cells;
 mod columns;
 pub mod csv;
+#[doc(hidden)]
+#[allow(clippy::expect_used, reason = "a fuzz target fails by panicking")]
+pub mod fuzzing;
 mod kept;
 mod mapped;
 mod number;
@@ -27,4 +30,5 @@ mod write;
 
 pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Precision, ReadOptions};
 pub use read::read;
+pub use source::nearest_file;
 pub use write::{output_format, write, write_text_file};

@@ -81,6 +81,43 @@ pub(crate) fn token_end(text: &[u8], at: usize) -> usize {
     at + text[at..].iter().position(|&byte| ends_token(byte)).unwrap_or(text.len() - at)
 }
 
+const POWERS_OF_TEN: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// The digits at `at`, eight at a time: their value and how many there are, 8 meaning that more may follow. Where fewer
+/// than eight bytes are left it finds none, and the caller's plain loop takes over.
+#[inline(always)]
+fn eight_digits(text: &[u8], at: usize) -> (u64, usize) {
+    let Some(bytes) = text.get(at..at + 8).and_then(|bytes| bytes.first_chunk::<8>()) else { return (0, 0) };
+    let digits = u64::from_le_bytes(*bytes) ^ 0x3030_3030_3030_3030;
+    // A byte above 9 gets its top bit set, without a carry into its neighbour.
+    let others = (((digits & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
+    let count = (others.trailing_zeros() / 8) as usize;
+    if count == 0 {
+        return (0, 0);
+    }
+    // The first digit weighs most and stands lowest: zeros shifted in below it are leading zeros.
+    let digits = digits << (64 - 8 * count as u32);
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
+    let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
+    let high = ((pairs >> 16) & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
+    (low.wrapping_add(high) >> 32, count)
+}
+
+/// Reads digits into `value`, which wraps where they are too many; returns where they end.
+#[inline(always)]
+pub(crate) fn parse_digits(text: &[u8], mut at: usize, value: &mut u64) -> usize {
+    let (digits, count) = eight_digits(text, at);
+    *value = value.wrapping_mul(POWERS_OF_TEN[count]).wrapping_add(digits);
+    at += count;
+    if count == 0 || count == 8 {
+        while let digit @ 0..=9 = text[at].wrapping_sub(b'0') {
+            *value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            at += 1;
+        }
+    }
+    at
+}
+
 /// Reads the number that starts at `at` and ends where its token ends. The text must end in a newline. `None` where it
 /// is no number; it may be infinite or NaN.
 #[inline(always)]
@@ -97,19 +134,16 @@ pub(crate) fn parse_number<V: Parse>(text: &[u8], start: usize) -> Option<(V, us
     let mut digits = at - digits_start;
     let mut exponent = 0i32;
     if text[at] == b'.' {
-        at += 1;
-        let fraction = at;
-        while let digit @ 0..=9 = text[at].wrapping_sub(b'0') {
-            mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
-            at += 1;
-        }
+        let fraction = at + 1;
+        at = parse_digits(text, fraction, &mut mantissa);
         digits += at - fraction;
         exponent = -((at - fraction) as i32);
     }
-    if ends_token(text[at]) && (1..=19).contains(&digits) {
-        if let Some(value) = V::from_decimal(mantissa, exponent) {
-            return Some((if negative { value.negated() } else { value }, at));
-        }
+    if ends_token(text[at])
+        && (1..=19).contains(&digits)
+        && let Some(value) = V::from_decimal(mantissa, exponent)
+    {
+        return Some((if negative { value.negated() } else { value }, at));
     }
     parse_unusual(text, start)
 }

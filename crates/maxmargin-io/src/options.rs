@@ -102,8 +102,13 @@ pub struct Columns {
     pub id: Option<String>,
     /// Columns to leave out.
     pub ignore: Vec<String>,
-    /// The names come from a model's training data: a file to be scored may lack them, and need not be a table.
-    pub remembered: bool,
+}
+
+impl Columns {
+    /// Whether any column is named.
+    pub fn is_empty(&self) -> bool {
+        *self == Columns::default()
+    }
 }
 
 /// What a reader is asked for.
@@ -115,6 +120,9 @@ pub struct ReadOptions {
     pub precision: Precision,
     /// The roles of table columns.
     pub columns: Columns,
+    /// The same roles as a model's training data had them: used where `columns` says nothing and the file has such a
+    /// column.
+    pub remembered: Columns,
     /// Empty cells of tables.
     pub missing: Missing,
     /// The model's features, for data that will be scored: table columns are matched by these names, and an svmlight

@@ -1,7 +1,7 @@
 //! [`read`]: any file, recognised by content and name.
 
 use crate::mapped::MappedFile;
-use crate::options::{Columns, Format, Loaded, ReadOptions};
+use crate::options::{Format, Loaded, ReadOptions};
 use crate::source::{Compression, open, read_error};
 use crate::{cache, csv, svmlight};
 use maxmargin::data::{Groups, Names};
@@ -130,7 +130,7 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
         },
     };
     let tabular = !matches!(found, Format::Svmlight | Format::Mmd);
-    if !tabular && !options.columns.remembered && options.columns != Columns::default() {
+    if !tabular && !options.columns.is_empty() {
         return Err(Error::new(Code::BadSetting, format!("columns are named for a table, and this file is {found}"))
             .in_file(name)
             .help("leave --target, --group, --weight, --id and --ignore out"));

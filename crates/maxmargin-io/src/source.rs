@@ -38,10 +38,10 @@ impl Compression {
     pub(crate) fn decoder(self, input: impl Read + Send + 'static) -> Result<Box<dyn Read + Send>> {
         let input = io::BufReader::with_capacity(1 << 20, input);
         Ok(match self {
-            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
-            Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(input)),
+            Compression::Gzip => Box::new(Decoder(flate2::bufread::MultiGzDecoder::new(input))),
+            Compression::Bzip2 => Box::new(Decoder(bzip2::bufread::MultiBzDecoder::new(input))),
             Compression::Zstd => {
-                Box::new(zstd::stream::read::Decoder::with_buffer(input).map_err(|error| read_error(&error))?)
+                Box::new(Decoder(zstd::stream::read::Decoder::with_buffer(input).map_err(|error| read_error(&error))?))
             }
         })
     }
@@ -52,11 +52,13 @@ pub(crate) fn open(file: &str, path: &Path) -> Result<File> {
     let opened = File::open(path).and_then(|opened| Ok((opened.metadata()?, opened)));
     match opened {
         Ok((metadata, _)) if metadata.is_dir() => {
-            Err(Error::new(Code::FileUnreadable, "this is a directory, and a file is needed").in_file(file))
+            Err(Error::new(Code::FileUnreadable, "this is a directory, and a file is needed")
+                .in_file(file)
+                .help("name a file inside it"))
         }
         Ok((_, opened)) => Ok(opened),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(Error::new(Code::FileNotFound, "there is no such file").in_file(file).help(nearest(path)))
+            Err(Error::new(Code::FileNotFound, "there is no such file").in_file(file).help(nearest_file(path)))
         }
         Err(error) => Err(Error::new(Code::FileUnreadable, format!("the file cannot be opened: {error}"))
             .in_file(file)
@@ -65,7 +67,7 @@ pub(crate) fn open(file: &str, path: &Path) -> Result<File> {
 }
 
 /// A neighbour with a similar name, as advice.
-fn nearest(path: &Path) -> String {
+pub fn nearest_file(path: &Path) -> String {
     let fallback = "check the path".to_string();
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return fallback };
     let folder = match path.parent() {
@@ -85,16 +87,23 @@ fn nearest(path: &Path) -> String {
     similar.map_or(fallback, |(_, other)| format!("did you mean {}?", path.with_file_name(other).display()))
 }
 
-/// What a failed read means.
-pub(crate) fn read_error(error: &io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof
-        | io::ErrorKind::InvalidInput
-        | io::ErrorKind::InvalidData
-        | io::ErrorKind::Other => {
-            Error::new(Code::DamagedArchive, format!("the compressed data end early or are damaged ({error})"))
-                .help("download or compress the file again; `gzip -t`, `bzip2 -t` or `zstd -t` test it")
-        }
-        _ => Error::new(Code::FileUnreadable, format!("reading failed: {error}")),
+/// A decoder whose errors are told apart from those of the device below it.
+struct Decoder<R>(R);
+
+impl<R: Read> Read for Decoder<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(|error| match error.raw_os_error() {
+            Some(_) => error,
+            None => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+        })
     }
+}
+
+/// What a failed read means: plain files hold no invalid data, only decoders say so.
+pub(crate) fn read_error(error: &io::Error) -> Error {
+    if error.kind() == io::ErrorKind::InvalidData {
+        return Error::new(Code::DamagedArchive, format!("the compressed data end early or are damaged ({error})"))
+            .help("download or compress the file again; `gzip -t`, `bzip2 -t` or `zstd -t` test it");
+    }
+    Error::new(Code::FileUnreadable, format!("reading failed: {error}"))
 }

@@ -161,7 +161,7 @@ impl Excerpt {
         const TOKEN: usize = 60;
         let start = token.start.min(line.len());
         let end = token.end.clamp(start, line.len()).min(start + TOKEN);
-        let from = if start > BEFORE { start - BEFORE } else { 0 };
+        let from = start.saturating_sub(BEFORE);
         let to = (end + AFTER).min(line.len());
         let printable = |bytes: &[u8]| -> String {
             String::from_utf8_lossy(bytes).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

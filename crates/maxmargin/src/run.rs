@@ -29,7 +29,7 @@ impl Cancel {
     /// An error once the flag is raised, for jobs that have nothing to keep.
     #[inline]
     pub fn check(&self) -> Result<()> {
-        if self.is_raised() { Err(Error::new(Code::Interrupted, "interrupted")) } else { Ok(()) }
+        if self.is_raised() { Err(Error::new(Code::Interrupted, "interrupted; nothing was written")) } else { Ok(()) }
     }
 }
 

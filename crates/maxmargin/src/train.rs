@@ -26,6 +26,9 @@ pub struct Trained {
 /// Judges a model on held-out data while it is trained.
 pub type HeldOut<'a> = &'a dyn Fn(&Model) -> Option<f64>;
 
+/// Weight vectors are dense; more than this would fill the memory of most machines for what is mostly a mistyped index.
+const MOST_FEATURES: usize = 1 << 27;
+
 /// Newton's method takes over from dual coordinate descent on smooth losses up to this many features, where one exact
 /// step costs little and badly scaled columns do not slow it down.
 const FEW_FEATURES: usize = 500;
@@ -44,11 +47,18 @@ pub fn train(
     }
     data.matrix().check(0..data.rows())?;
     cancel.check()?;
+    let features = data.cols();
+    let solver = choose_solver(settings, features)?;
+    if features > MOST_FEATURES {
+        return Err(Error::new(
+            Code::BadIndex,
+            format!("the largest feature index asks for {features} weights, and at most {MOST_FEATURES} are kept"),
+        )
+        .help("renumber the features without gaps"));
+    }
     let scaling = Scaling::fit(settings.scale, data)?;
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
-    let solver = choose(settings, data)?;
-    let features = data.cols();
 
     let problem = Problem::new(data, settings)?;
     let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Vec<f64>>| Model {
@@ -82,7 +92,7 @@ pub fn train(
             let certificate = &certificate;
             Box::new(move |weights: &[f64], thresholds: &[f64]| {
                 judge(&template(weights.to_vec(), thresholds, certificate(0.0, None, false, 0, 0), None))
-            }) as Box<dyn Fn(&[f64], &[f64]) -> Option<f64>>
+            }) as JudgePoint<'_>
         }),
     };
 
@@ -167,10 +177,12 @@ impl Problem {
     }
 }
 
-fn choose(settings: &Settings, data: &Dataset) -> Result<Solver> {
+/// The solver for data of so many features, or an error where the combination of task, loss and solver does not exist:
+/// to be asked before any data are read.
+pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
     let solver = match (settings.solver, settings.task) {
         (Solver::Auto, Task::Rank) => Solver::Newton,
-        (Solver::Auto, Task::Classify) if settings.loss.is_smooth() && data.cols() <= FEW_FEATURES => Solver::Newton,
+        (Solver::Auto, Task::Classify) if settings.loss.is_smooth() && features <= FEW_FEATURES => Solver::Newton,
         (Solver::Auto, Task::Classify) => Solver::DualCoordinateDescent,
         (solver, _) => solver,
     };
@@ -193,10 +205,13 @@ fn unsupported(settings: &Settings, solver: Solver) -> Error {
         .help(remedy)
 }
 
+/// Judges weights and thresholds.
+type JudgePoint<'a> = Box<dyn Fn(&[f64], &[f64]) -> Option<f64> + 'a>;
+
 /// Adds the held-out metric to what the solver reports.
 struct Watching<'a> {
     inner: &'a mut dyn Observer,
-    held_out: Option<Box<dyn Fn(&[f64], &[f64]) -> Option<f64> + 'a>>,
+    held_out: Option<JudgePoint<'a>>,
 }
 
 impl Observer for Watching<'_> {
@@ -210,8 +225,8 @@ impl Observer for Watching<'_> {
     }
 }
 
-/// How unevenly the columns are scaled: the ratio of the largest to the smallest root mean square of a column.
-/// Advice for a user whose training is slow; 1 where there is nothing to compare.
+/// How unevenly the columns are scaled: the ratio of the largest to the smallest among the columns' largest absolute
+/// values. Advice for a user whose training is slow; 1 where there is nothing to compare.
 pub fn scale_spread(data: &Dataset) -> Result<f64> {
     data.matrix().check(0..data.rows())?;
     let scaling = Scaling::fit(Scale::MaxAbs, data)?;

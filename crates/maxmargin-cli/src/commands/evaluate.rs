@@ -11,7 +11,8 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::{Evaluation, Interval, Judged, Metric, Needs, roc_curve};
 use maxmargin::model::{Decoder, Model};
 use maxmargin::run::Cancel;
-use maxmargin::settings::Task;
+use maxmargin::settings::{Settings, Task};
+use maxmargin::task::Classes;
 use maxmargin_io::atomic::ensure_writable;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -80,8 +81,11 @@ struct Answers {
 
 impl Answers {
     fn new(model: &Model, data: &Dataset) -> Result<Answers> {
-        let scores = model.scores(data)?;
-        let (codes, predictions) = match &model.decoder {
+        Answers::of_scores(model.scores(data)?, &model.decoder, data)
+    }
+
+    fn of_scores(scores: Vec<f64>, decoder: &Decoder, data: &Dataset) -> Result<Answers> {
+        let (codes, predictions) = match decoder {
             Decoder::Rank => (Vec::new(), Vec::new()),
             Decoder::Sign(classes) => (
                 classes.signs(data.targets())?.into_iter().map(|sign| u32::from(sign > 0)).collect(),
@@ -91,8 +95,8 @@ impl Answers {
         Ok(Answers { scores, codes, predictions })
     }
 
-    fn judged<'a>(&'a self, model: &Model, data: &'a Dataset) -> Result<Judged<'a>> {
-        let judged = match &model.decoder {
+    fn judged<'a>(&'a self, decoder: &Decoder, data: &'a Dataset) -> Result<Judged<'a>> {
+        let judged = match decoder {
             Decoder::Sign(_) => Judged::classes(&self.codes, 2, &self.predictions).with_scores(&self.scores),
             Decoder::Rank => Judged::reals(&self.scores, data.targets().real()?),
         };
@@ -103,8 +107,19 @@ impl Answers {
 /// One metric of a model on data.
 pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f64> {
     let answers = Answers::new(model, data)?;
-    let judged = answers.judged(model, data)?;
+    let judged = answers.judged(&model.decoder, data)?;
     Ok(metric.evaluate(&for_metric(judged, metric))?.value)
+}
+
+/// Refuses, before a long training, metrics that the held-out data cannot be measured by.
+pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
+    let decoder = match settings.task {
+        Task::Rank => Decoder::Rank,
+        Task::Classify => Decoder::Sign(Classes::find(data.targets(), settings.positive.as_deref())?),
+    };
+    let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?;
+    let judged = answers.judged(&decoder, held_out)?;
+    metrics.iter().try_for_each(|metric| metric.evaluate(&for_metric(judged, metric)).map(drop))
 }
 
 /// Metrics over lists judge grades: a classifier's classes become 0 and 1.
@@ -120,7 +135,7 @@ pub(crate) fn measure(
     resampling: Option<(usize, u64)>,
 ) -> Result<Vec<Measured>> {
     let answers = Answers::new(model, data)?;
-    let judged = answers.judged(model, data)?;
+    let judged = answers.judged(&model.decoder, data)?;
     metrics
         .iter()
         .map(|metric| {

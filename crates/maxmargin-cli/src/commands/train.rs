@@ -4,7 +4,7 @@ use crate::args::{TaskName, TrainArguments};
 use crate::commands::evaluate::{self, Measured};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Timed, describe, load};
+use crate::loading::{Timed, describe, expect_features, load};
 use crate::progress::ProgressTable;
 use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
@@ -15,7 +15,7 @@ use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Solver, Task};
 use maxmargin::solve::{Stop, relative_gap};
 use maxmargin::task::Ranking;
-use maxmargin::train::{Trained, scale_spread, train};
+use maxmargin::train::{Trained, choose_solver, scale_spread, train};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
 use maxmargin_io::{Loaded, ModelFeatures};
 use serde_json::json;
@@ -42,6 +42,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let train_settings = arguments.settings.clone().or(file.train);
     let read_settings = arguments.read.clone().or(file.read);
     let settings = train_settings.resolve(task)?;
+    choose_solver(&settings, 0)?;
     let metrics = evaluate::metrics(&arguments.metric, task)?;
     for output in [Some(&arguments.output), arguments.report.as_ref()].into_iter().flatten() {
         ensure_writable(Path::new(output))?;
@@ -57,7 +58,6 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let (data, held_out) = match (&arguments.validation, train_settings.holdout) {
         (Some(validation), _) => {
             let mut options = options.clone();
-            options.format = None;
             options.features = Some(ModelFeatures {
                 count: data.cols(),
                 names: data.feature_names().map(|names| names.iter().map(|name| name.into_owned()).collect()),
@@ -67,6 +67,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
                 options.missing = maxmargin_io::Missing::Fill(fill.clone());
             }
             let timed = load(validation, &options, read_settings.one_group)?;
+            expect_features(&timed, data.cols(), validation)?;
             describe(console, &timed, &[]);
             (data, Some((timed.loaded.data, validation.clone())))
         }
@@ -77,6 +78,9 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         }
         (None, None) => (data, None),
     };
+    if let Some((held_out, name)) = &held_out {
+        evaluate::check_metrics(&settings, &data, held_out, &metrics).map_err(|error| error.in_file(name))?;
+    }
     advise_on_scales(console, &data, &settings)?;
 
     let metric = metrics.first();

@@ -1,6 +1,6 @@
 //! One block of svmlight text, parsed: `target [qid:ID] [cost:W] index:value … [# comment]`.
 
-use crate::number::{Parse, ends_token, parse_number, token_end};
+use crate::number::{Parse, ends_token, parse_digits, parse_number, token_end};
 use maxmargin::error::{Code, Error, Excerpt, Place};
 use memchr::memchr;
 use std::collections::HashMap;
@@ -59,7 +59,7 @@ pub(crate) struct Ids {
 pub(crate) struct ZeroIndex {
     /// Rows before the first index 0 that have features.
     pub(crate) rows_before: u64,
-    /// Whether all of those start at index 1.
+    /// Whether one of those starts past index 1.
     pub(crate) others_start_later: bool,
     /// The line within the block of the first index 0.
     pub(crate) line: Option<u64>,
@@ -236,7 +236,7 @@ impl<'a, V: Parse> Parser<'a, V> {
                 at..end,
                 "this query id is empty",
                 "an id right after `qid:`",
-                DEFAULT_HELP,
+                "write the id right behind `qid:`, without a blank",
             ));
         }
         let name = &self.text[start..end];
@@ -287,10 +287,7 @@ impl<'a, V: Parse> Parser<'a, V> {
             at = skip_blanks(text, at);
             let start = at;
             let mut index = 0u64;
-            while let digit @ 0..=9 = text[at].wrapping_sub(b'0') {
-                index = index.wrapping_mul(10).wrapping_add(u64::from(digit));
-                at += 1;
-            }
+            at = parse_digits(text, at, &mut index);
             if text[at] != b':' || at == start {
                 if at == start && matches!(text[at], b'\n' | b'#') {
                     return Ok(at);
@@ -393,24 +390,24 @@ impl<'a, V: Parse> Parser<'a, V> {
             );
         }
         match memchr(b':', token) {
-            Some(colon) => {
-                let name = start..start + colon.max(1);
-                let negative = token.starts_with(b"-");
-                let help = if token.starts_with(b"qid:") || token.starts_with(b"cost:") {
-                    "`qid:` and `cost:` come right after the target, in this order and once"
-                } else if negative {
+            Some(_) if token.starts_with(b"qid:") || token.starts_with(b"cost:") => self.failure(
+                Code::BadAnnotation,
+                start..end,
+                "this annotation stands in the wrong place",
+                "index:value, such as 3:0.25",
+                "`qid:` and `cost:` come right after the target, in this order and once",
+            ),
+            Some(colon) => self.failure(
+                Code::BadIndex,
+                start..start + colon.max(1),
+                "this feature index is not a whole number",
+                "a number from 0 to 4294967295",
+                if token.starts_with(b"-") {
                     "indices start at 0 or 1; negative ones do not exist"
                 } else {
                     "features are numbered; use CSV for named columns"
-                };
-                self.failure(
-                    Code::BadIndex,
-                    name,
-                    "this feature index is not a whole number",
-                    "a number from 0 to 4294967295",
-                    help,
-                )
-            }
+                },
+            ),
             None => self.failure(
                 Code::BadToken,
                 start..end,
@@ -469,13 +466,14 @@ impl<'a, V: Parse> Parser<'a, V> {
                 help,
             );
         }
+        let help = if self.text[start..end].contains(&b',') { "write decimals with a point" } else { DEFAULT_HELP };
         let token = start..end.max(start + 1);
         self.failure(
             Code::BadValue,
             token,
             "this feature value is not a number",
             "a finite decimal number such as 0.25 or 1e-3",
-            DEFAULT_HELP,
+            help,
         )
     }
 }

@@ -150,12 +150,12 @@ unsafe fn sparse_dot_lanes<I: Index, V: Value, const FUSED: bool>(indices: &[I],
     let mut lanes = [0.0; 4];
     let mut at = 0;
     while at + 4 <= indices.len() {
-        for lane in 0..4 {
+        for (lane, sum) in lanes.iter_mut().enumerate() {
             // SAFETY: `at + lane` is in range, and the caller promises the index is.
             let (x, w) = unsafe {
                 (values.get_unchecked(at + lane).wide(), *w.get_unchecked(indices.get_unchecked(at + lane).position()))
             };
-            lanes[lane] = multiply_add::<FUSED>(x, w, lanes[lane]);
+            *sum = multiply_add::<FUSED>(x, w, *sum);
         }
         at += 4;
     }

@@ -83,7 +83,7 @@ fn enough(found: usize, needed: usize, one: &str, many: &str) -> Result<()> {
     }
     let what = if found == 1 { one } else { many };
     Err(Error::new(Code::TooFewToSplit, format!("{found} {what} cannot be split into {needed} parts"))
-        .help(format!("split into fewer parts, or provide at least {needed} {many}")))
+        .help(format!("at least {needed} {many} are needed; give held-out data as a file of their own instead")))
 }
 
 /// The rows of each class, or all rows in one list where there are no classes.

@@ -259,6 +259,7 @@ fn not_a_model(bytes: &[u8], error: &dyn std::fmt::Display) -> Error {
     if head.windows(HEADER.len()).any(|window| window == HEADER.as_bytes()) {
         return damaged(error);
     }
-    Error::new(Code::NotAModel, "this is not a model file of maxmargin")
-        .help("a model file is what `maxmargin train … -o MODEL` writes")
+    Error::new(Code::NotAModel, "this is not a model file of maxmargin").help(
+        "a model file is what `maxmargin train … -o MODEL` writes, and it comes first: `maxmargin evaluate MODEL FILE`",
+    )
 }

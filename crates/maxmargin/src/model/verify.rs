@@ -39,11 +39,15 @@ impl Model {
         if data.hash()? != certificate.data_hash {
             return Err(Error::new(
                 Code::OtherData,
-                format!(
-                    "these are not the data the model was trained on ({} rows here, {} there)",
-                    data.rows(),
-                    certificate.rows
-                ),
+                if data.rows() as u64 == certificate.rows {
+                    "these are not the data the model was trained on: as many rows, but other values".to_string()
+                } else {
+                    format!(
+                        "these are not the data the model was trained on: {} rows here, {} there",
+                        data.rows(),
+                        certificate.rows
+                    )
+                },
             )
             .help("give `verify` the very file of the training run, read with the same settings"));
         }

@@ -1,0 +1,68 @@
+//! What must hold for any bytes at all: the bodies of the fuzz targets, also run over a kept corpus by the tests.
+
+use crate::svmlight::{SvmlightWriteOptions, read_stream, read_text, write_dataset};
+use crate::{Columns, Missing, Precision, ReadOptions, cache, csv};
+use maxmargin::model::Model;
+
+/// Files whose largest index asks for more columns than this are read but not worked with: the weights alone would fill
+/// the memory of a fuzzer.
+const FEW_COLUMNS: usize = 1 << 20;
+
+/// The reader takes or refuses, a stream reads like a file, and what is taken survives printing.
+pub fn svmlight(bytes: &[u8]) {
+    let options = ReadOptions { precision: Precision::F64, ..ReadOptions::default() };
+    let whole = read_text("fuzz", bytes, &options);
+    let streamed = read_stream("fuzz", bytes, &options);
+    assert_eq!(whole.is_ok(), streamed.is_ok());
+    let (Ok(whole), Ok(streamed)) = (whole, streamed) else { return };
+    let hash = whole.data.hash().expect("owned data are sound");
+    assert_eq!(hash, streamed.data.hash().expect("owned data are sound"));
+    let mut text = Vec::new();
+    let index_base = whole.facts.index_base.unwrap_or(1);
+    let write_options = SvmlightWriteOptions { index_base, ..SvmlightWriteOptions::default() };
+    // Label words and odd query ids are read but cannot be printed.
+    if write_dataset(&whole.data, &mut text, &write_options).is_ok() {
+        let options = ReadOptions { index_base: Some(index_base), ..options };
+        let again = read_text("fuzz", &text, &options).expect("what was written can be read");
+        assert_eq!(again.data.hash().expect("owned data are sound"), hash);
+    }
+}
+
+/// The table reader takes or refuses, under each rule for missing cells.
+pub fn csv(bytes: &[u8]) {
+    for missing in [Missing::Error, Missing::Zero, Missing::Mean] {
+        let options = ReadOptions { missing, columns: Columns::default(), ..ReadOptions::default() };
+        for delimiter in [b',', b'\t'] {
+            if let Ok(loaded) = csv::read("fuzz", bytes, delimiter, &options) {
+                let mut text = Vec::new();
+                csv::write(&loaded.data, delimiter, &mut text).expect("what was read can be written");
+            }
+        }
+    }
+}
+
+/// A cache opens or is refused; once checked, every row can be used.
+pub fn cache(bytes: &[u8]) {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), bytes).expect("writes");
+    let checked = cache::check(file.path());
+    let Ok(loaded) = cache::open("fuzz", file.path()) else { return };
+    let rows = loaded.data.rows();
+    if loaded.data.matrix().check(0..rows).is_ok() && loaded.data.cols() <= FEW_COLUMNS {
+        let weights = vec![1.0; loaded.data.cols()];
+        let mut scores = vec![0.0; rows];
+        loaded.data.matrix().scores(0..rows, &weights, &mut scores);
+        for row in 0..rows {
+            let _ = loaded.data.input_row(row);
+        }
+    } else {
+        assert!(checked.is_err() || loaded.data.cols() > FEW_COLUMNS);
+    }
+}
+
+/// A model loads or is refused; what loads is written back to the same bytes.
+pub fn model(bytes: &[u8]) {
+    if let Ok(model) = Model::from_bytes(bytes) {
+        assert_eq!(model.to_bytes().expect("a loaded model can be written"), bytes);
+    }
+}

@@ -1,0 +1,6 @@
+//! No bytes make the model loader panic, and what it loads is written back to the same bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| maxmargin_io::fuzzing::model(bytes));

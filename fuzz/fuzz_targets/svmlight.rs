@@ -1,0 +1,6 @@
+//! No text makes the svmlight reader panic, and what it accepts survives a round trip through the writer.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| maxmargin_io::fuzzing::svmlight(bytes));
