@@ -67,3 +67,18 @@ fn an_altered_claim_fails_verification() {
     assert!(model.verify(&data).is_err());
     assert!(model.verify(&graded(4, 6, 3, 3, 6)).is_err(), "other data");
 }
+
+/// The golden file was written once by version 1 of the format and must load for ever.
+#[test]
+fn the_golden_file_of_version_1_still_loads() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/v1.mm");
+    let model = Model::from_bytes(&std::fs::read(path).unwrap()).unwrap();
+    assert_eq!((model.features(), model.feature_name(2).as_str()), (5, "α β"));
+    assert!(model.certificate.converged && model.witness.is_some());
+    let data = two_classes(40, 5, false, 4);
+    let scores = model.scores(&data).unwrap();
+    assert!((scores[0] - GOLDEN_FIRST_SCORE).abs() < 1e-9, "{}", scores[0]);
+    model.verify(&data).unwrap();
+}
+
+const GOLDEN_FIRST_SCORE: f64 = -1.6629414208288709;
