@@ -45,10 +45,7 @@ pub(crate) fn load_for(model: &Model, file: &str, data: &ScoringData, cancel: &C
 
 /// Reads a model file.
 pub(crate) fn load_model(file: &str) -> Result<Model> {
-    let bytes = std::fs::read(file).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::new(Code::FileNotFound, "there is no such model file").in_file(file),
-        _ => Error::new(Code::FileUnreadable, format!("the model file cannot be read: {error}")).in_file(file),
-    })?;
+    let bytes = maxmargin_io::read_whole(file)?;
     Model::from_bytes(&bytes).map_err(|error| error.in_file(file))
 }
 

@@ -7,6 +7,7 @@ use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::kept::{Kept, RawRecord};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
+use crate::source::read_error;
 use crate::table::{RowColumns, Table};
 use crate::{Format, Loaded, Precision, ReadOptions};
 use ::csv::ByteRecord;
@@ -139,7 +140,7 @@ impl<'a, R: Read> Records<'a, R> {
         let mut record = ByteRecord::new();
         match self.next(&mut record) {
             Ok(true) => {}
-            Ok(false) => return Err(Error::new(Code::NoRows, "the file is empty")),
+            Ok(false) => return Err(Error::new(Code::NoRows, "the file is empty").help(crate::table::TABLE_SHAPE)),
             Err(failure) => return Err(self.read_error(failure)),
         }
         let byte = record.position().map_or(0, csv::Position::byte);
@@ -230,14 +231,15 @@ impl<'a, R: Read> Records<'a, R> {
         let (error, expected) =
             cells::cell_error(failure.role, failure.problem, &plan.names[failure.column], &found, None);
         let byte = record.position().map_or(0, csv::Position::byte);
-        let (place, open_quote) = self.place(byte, failure.column, &expected);
+        let (place, open_quote) = self.place(byte, failure.column, &format!("expected {expected}"));
         if open_quote { self.open_quote(byte) } else { error.at(place) }
     }
 
     fn read_error(&self, failure: ReadFailure) -> Error {
         match failure {
             ReadFailure::Ragged { byte, fields } => {
-                let (place, open_quote) = self.place(byte, self.columns, "as many fields as there are columns");
+                let (place, open_quote) =
+                    self.place(byte, self.columns, "expected as many fields as there are columns");
                 if open_quote {
                     return self.open_quote(byte);
                 }
@@ -260,20 +262,11 @@ impl<'a, R: Read> Records<'a, R> {
 
 /// An error of the input. A reader below may pass an error of ours through, wrapped.
 fn input_error(error: std::io::Error) -> Error {
-    use std::io::ErrorKind;
-    let kind = error.kind();
-    let text = error.to_string();
-    if let Some(inner) = error.into_inner()
-        && let Ok(ours) = inner.downcast::<Error>()
-    {
-        return *ours;
+    let read_error = read_error(&error);
+    match error.into_inner().map(|inner| inner.downcast::<Error>()) {
+        Some(Ok(ours)) => *ours,
+        _ => read_error,
     }
-    // Plain files do not end unexpectedly or hold invalid data; only decompression says so.
-    let code = match kind {
-        ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput => Code::DamagedArchive,
-        _ => Code::FileUnreadable,
-    };
-    Error::new(code, text)
 }
 
 /// Whether a header is a row of data: half of it or more are numbers, and not the running numbers that some programs

@@ -27,4 +27,5 @@ mod write;
 
 pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Precision, ReadOptions};
 pub use read::read;
+pub use source::read_whole;
 pub use write::{output_format, write, write_text_file};

@@ -52,7 +52,9 @@ pub(crate) fn open(file: &str, path: &Path) -> Result<File> {
     let opened = File::open(path).and_then(|opened| Ok((opened.metadata()?, opened)));
     match opened {
         Ok((metadata, _)) if metadata.is_dir() => {
-            Err(Error::new(Code::FileUnreadable, "this is a directory, and a file is needed").in_file(file))
+            Err(Error::new(Code::FileUnreadable, "this is a directory, and a file is needed")
+                .in_file(file)
+                .help("name a file inside it"))
         }
         Ok((_, opened)) => Ok(opened),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -62,6 +64,18 @@ pub(crate) fn open(file: &str, path: &Path) -> Result<File> {
             .in_file(file)
             .help("check its permissions")),
     }
+}
+
+/// The bytes of a small file as a whole: a model, or settings.
+pub fn read_whole(file: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut opened = open(file, Path::new(file))?;
+    opened.read_to_end(&mut bytes).map_err(|error| {
+        Error::new(Code::FileUnreadable, format!("reading failed: {error}"))
+            .in_file(file)
+            .help("check the device it is on, then try again")
+    })?;
+    Ok(bytes)
 }
 
 /// A neighbour with a similar name, as advice.
@@ -95,6 +109,7 @@ pub(crate) fn read_error(error: &io::Error) -> Error {
             Error::new(Code::DamagedArchive, format!("the compressed data end early or are damaged ({error})"))
                 .help("download or compress the file again; `gzip -t`, `bzip2 -t` or `zstd -t` test it")
         }
-        _ => Error::new(Code::FileUnreadable, format!("reading failed: {error}")),
+        _ => Error::new(Code::FileUnreadable, format!("reading failed: {error}"))
+            .help("check the device or the program the data come from, then try again"),
     }
 }

@@ -49,9 +49,7 @@ pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cance
         console.show(&format!("{:<13}{:>22}{:>22}", "gap", gap(found.gap()), gap(claimed.gap())))?;
         match (found.unproved, found.gap()) {
             (Some(why), _) => console.show(&format!("the objective agrees; the bound is not proved: {why}"))?,
-            (None, Some(gap)) => {
-                console.show(&format!("the certificate holds: {}", proven(gap)))?
-            }
+            (None, Some(gap)) => console.show(&format!("the certificate holds: {}", proven(gap)))?,
             (None, None) => console.show("the objective agrees; the model claims no bound")?,
         }
     }
