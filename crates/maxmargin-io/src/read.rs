@@ -2,7 +2,7 @@
 
 use crate::mapped::MappedFile;
 use crate::options::{Columns, Format, Loaded, ReadOptions};
-use crate::source::{Compression, open, read_error};
+use crate::source::{Compression, Pipe, open, read_error};
 use crate::{cache, csv, svmlight};
 use maxmargin::data::{Groups, Names};
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
@@ -14,6 +14,11 @@ const HEAD: usize = 64 << 10;
 
 /// Reads a data file; `-` is standard input. Format and compression are recognised unless the options say so.
 pub fn read(file: &str, options: &ReadOptions) -> Result<Loaded> {
+    // Whatever a reader made of being stopped: the user knows why it stopped.
+    read_any(file, options).map_err(|error| options.cancel.check().err().unwrap_or(error))
+}
+
+fn read_any(file: &str, options: &ReadOptions) -> Result<Loaded> {
     if file == "-" {
         return read_pipe("standard input", io::stdin(), None, options);
     }
@@ -51,7 +56,7 @@ fn read_pipe(
     path: Option<&Path>,
     options: &ReadOptions,
 ) -> Result<Loaded> {
-    let (head, stream) = peek(input, file)?;
+    let (head, stream) = peek(Pipe::new(input, options.cancel.clone()), file)?;
     match Compression::of_content(&head) {
         Some(compression) => {
             let mut loaded = read_decoded(file, compression.decoder(stream)?, path, options)?;

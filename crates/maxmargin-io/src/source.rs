@@ -1,9 +1,12 @@
 //! Opening files: mapped or streamed, decompressed by content, with clear errors.
 
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::run::Cancel;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 /// A compression recognised by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +100,51 @@ fn nearest(path: &Path) -> String {
         .filter(|(distance, other)| *distance <= 2 || (other.starts_with(name) && other.len() <= name.len() + 4))
         .min();
     similar.map_or(fallback, |(_, other)| format!("did you mean {}?", path.with_file_name(other).display()))
+}
+
+/// Reads from a pipe that may have nothing to say for long, and still ends soon after the flag is raised: a thread waits
+/// for the pipe, the reader for the thread.
+pub(crate) struct Pipe {
+    blocks: Receiver<io::Result<Vec<u8>>>,
+    block: Cursor<Vec<u8>>,
+    cancel: Cancel,
+}
+
+impl Pipe {
+    const BLOCK: usize = 1 << 20;
+    const POLL: Duration = Duration::from_millis(50);
+
+    pub(crate) fn new(mut input: impl Read + Send + 'static, cancel: Cancel) -> Pipe {
+        let (sender, blocks) = sync_channel(2);
+        std::thread::spawn(move || {
+            loop {
+                let mut block = vec![0; Pipe::BLOCK];
+                let read = input.read(&mut block).map(|read| block.truncate(read));
+                let last = read.is_err() || block.is_empty();
+                // The reader may have seen enough.
+                if sender.send(read.map(|()| block)).is_err() || last {
+                    break;
+                }
+            }
+        });
+        Pipe { blocks, block: Cursor::new(Vec::new()), cancel }
+    }
+}
+
+impl Read for Pipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.block.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            match self.blocks.recv_timeout(Pipe::POLL) {
+                Ok(block) => self.block = Cursor::new(block?),
+                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+                Err(RecvTimeoutError::Timeout) => self.cancel.check().map_err(io::Error::other)?,
+            }
+        }
+    }
 }
 
 /// What a failed read means.
