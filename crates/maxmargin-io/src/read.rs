@@ -116,7 +116,7 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
                 .in_file(name)
                 .help("`maxmargin inspect FILE` shows what it is"));
         }
-        None if head.iter().take(4096).any(|&byte| byte == 0) => {
+        None if head.iter().take(4096).any(|byte| byte.is_ascii_control() && !TEXT_CONTROLS.contains(byte)) => {
             return Err(Error::new(Code::NotText, "this is a binary file of no known format")
                 .in_file(name)
                 .help(KNOWN));
@@ -142,6 +142,9 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
     }
     Ok(found)
 }
+
+/// Control characters that text files do hold: tab, line and page ends, and the end-of-file mark of old systems.
+const TEXT_CONTROLS: &[u8] = b"\t\n\x0b\x0c\r\x1a";
 
 const KNOWN: &str =
     "known are svmlight, CSV, TSV, Parquet, Arrow IPC and .mmd, each also compressed by gzip, bzip2 or zstd";
