@@ -66,7 +66,7 @@ fn usage(error: &clap::Error) -> u8 {
     let colours = console::colours_on_stderr();
     let shown = if colours { text.ansi().to_string() } else { text.to_string() };
     let code = format!("error[{}]:", Code::Usage);
-    let _ = write!(std::io::stderr(), "{}", shown.replacen("error:", &code, 1));
+    let _ = write!(std::io::stderr(), "{}", shown.replacen("error:", &code, 1).replacen("tip:", "help:", 1));
     Code::Usage.exit_code()
 }
 

@@ -30,11 +30,17 @@ pub(crate) struct TrainSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) loss: Option<Loss>,
     /// The weight of the sum of losses against ½‖w‖² [default: 1]
-    #[arg(short, value_name = "C", conflicts_with = "lambda", help_heading = "Learning")]
+    #[arg(
+        short,
+        value_name = "C",
+        allow_negative_numbers = true,
+        conflicts_with = "lambda",
+        help_heading = "Learning"
+    )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) c: Option<f64>,
     /// The same in the mean form: lambda = 1 / (C · n)
-    #[arg(long, value_name = "L", help_heading = "Learning")]
+    #[arg(long, value_name = "L", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lambda: Option<f64>,
     /// How to solve it [default: auto]
@@ -58,7 +64,7 @@ pub(crate) struct TrainSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) positive: Option<String>,
     /// Stop at this relative gap between objective and lower bound [default: 1e-3]
-    #[arg(long, value_name = "GAP", help_heading = "Learning")]
+    #[arg(long, value_name = "GAP", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tolerance: Option<f64>,
     /// The most passes over the data [default: 1000]
@@ -70,7 +76,13 @@ pub(crate) struct TrainSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seed: Option<u64>,
     /// Hold out this share of the rows (whole queries) to measure the model on
-    #[arg(long, value_name = "FRACTION", conflicts_with = "validation", help_heading = "Learning")]
+    #[arg(
+        long,
+        value_name = "FRACTION",
+        allow_negative_numbers = true,
+        conflicts_with = "validation",
+        help_heading = "Learning"
+    )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holdout: Option<f64>,
 }
