@@ -281,7 +281,7 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "N")]
     pub(crate) nonzeros: Option<usize>,
     /// Noise on the true score
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(crate) noise: Option<f64>,
     /// Seeds the hidden model and the rows: the same seed gives the same bytes
     #[arg(long, default_value_t = 0)]

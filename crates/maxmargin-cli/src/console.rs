@@ -73,7 +73,8 @@ impl Console {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         match content(&mut out).and_then(|()| out.flush()) {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(Error::new(Code::WriteFailed, format!("standard output could not be written: {error}")))
+                Err(Error::new(Code::WriteFailed, format!("standard output could not be written: {error}"))
+                    .help("make room where it leads to, or write to another place"))
             }
             _ => Ok(()),
         }

@@ -66,7 +66,7 @@ fn usage(error: &clap::Error) -> u8 {
     let colours = console::colours_on_stderr();
     let shown = if colours { text.ansi().to_string() } else { text.to_string() };
     let code = format!("error[{}]:", Code::Usage);
-    let shown = shown.replacen("error:", &code, 1);
+    let shown = shown.replacen("error:", &code, 1).replacen("tip:", "help:", 1);
     let shown = shown.trim_end();
     let _ = writeln!(std::io::stderr(), "{shown}\n`maxmargin explain {}` says more", Code::Usage);
     Code::Usage.exit_code()

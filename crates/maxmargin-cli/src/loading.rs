@@ -9,7 +9,6 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin_io::{Facts, Loaded, ReadOptions};
-use std::path::Path;
 use std::time::Instant;
 
 /// Data, and how long they took.
@@ -50,12 +49,7 @@ pub(crate) fn expect_features(timed: &Timed, known: usize, file: &str) -> Result
 
 /// Reads a model file.
 pub(crate) fn load_model(file: &str) -> Result<Model> {
-    let bytes = std::fs::read(file).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::new(Code::FileNotFound, "there is no such model file")
-            .in_file(file)
-            .help(maxmargin_io::nearest_file(Path::new(file))),
-        _ => Error::new(Code::FileUnreadable, format!("the model file cannot be read: {error}")).in_file(file),
-    })?;
+    let bytes = maxmargin_io::read_whole(file)?;
     Model::from_bytes(&bytes).map_err(|error| error.in_file(file))
 }
 

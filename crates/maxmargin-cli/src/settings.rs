@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use maxmargin::data::Scale;
-use maxmargin::error::{Code, Error, Place, Result};
+use maxmargin::error::{Code, Error, Excerpt, Place, Result};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
@@ -30,11 +30,17 @@ pub(crate) struct TrainSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) loss: Option<Loss>,
     /// The weight of the sum of losses against ½‖w‖² [default: 1]
-    #[arg(short, value_name = "C", conflicts_with = "lambda", help_heading = "Learning")]
+    #[arg(
+        short,
+        value_name = "C",
+        allow_negative_numbers = true,
+        conflicts_with = "lambda",
+        help_heading = "Learning"
+    )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) c: Option<f64>,
     /// The same in the mean form: lambda = 1 / (C · n)
-    #[arg(long, value_name = "L", help_heading = "Learning")]
+    #[arg(long, value_name = "L", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lambda: Option<f64>,
     /// How to solve it [default: auto]
@@ -58,7 +64,7 @@ pub(crate) struct TrainSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) positive: Option<String>,
     /// Stop at this relative gap between objective and lower bound [default: 1e-3]
-    #[arg(long, value_name = "GAP", help_heading = "Learning")]
+    #[arg(long, value_name = "GAP", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tolerance: Option<f64>,
     /// The most passes over the data [default: 1000]
@@ -70,7 +76,13 @@ pub(crate) struct TrainSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seed: Option<u64>,
     /// Hold out this share of the rows (whole queries) to measure the model on
-    #[arg(long, value_name = "FRACTION", conflicts_with = "validation", help_heading = "Learning")]
+    #[arg(
+        long,
+        value_name = "FRACTION",
+        allow_negative_numbers = true,
+        conflicts_with = "validation",
+        help_heading = "Learning"
+    )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holdout: Option<f64>,
 }
@@ -165,19 +177,32 @@ impl Reading {
     }
 }
 
+/// Where to find out how a settings file looks.
+const EXAMPLE: &str = "`maxmargin inspect MODEL --settings` prints a settings file that works";
+
+/// Line, column and excerpt of a range of bytes.
+fn place_in(file: &str, text: &str, span: std::ops::Range<usize>) -> Place {
+    let start = span.start.min(text.len());
+    let line_start = text.as_bytes()[..start].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let line = text.as_bytes()[line_start..].split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let token = start - line_start..span.end.saturating_sub(line_start).min(line.len());
+    Place {
+        file: file.to_string(),
+        line: Some(text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count() as u64 + 1),
+        column: Some((start - line_start) as u64 + 1),
+        excerpt: Some(Excerpt::of_line(line, token, "here")),
+    }
+}
+
 impl SettingsFile {
     /// Reads a TOML file.
     pub(crate) fn read(file: &str) -> Result<SettingsFile> {
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            let code =
-                if error.kind() == std::io::ErrorKind::NotFound { Code::FileNotFound } else { Code::FileUnreadable };
-            Error::new(code, format!("the settings file cannot be read: {error}")).in_file(file)
-        })?;
+        let text = String::from_utf8(maxmargin_io::read_whole(file)?)
+            .map_err(|_| Error::new(Code::NotText, "a settings file is text in UTF-8").in_file(file).help(EXAMPLE))?;
         toml::from_str(&text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() as u64 + 1);
             Error::new(Code::BadConfig, error.message().trim().replace('\n', " "))
-                .at(Place { file: file.to_string(), line, ..Place::default() })
-                .help("`maxmargin inspect MODEL --settings` prints a settings file that works")
+                .at(error.span().map_or(Place::file(file), |span| place_in(file, &text, span)))
+                .help(EXAMPLE)
         })
     }
 

@@ -15,8 +15,21 @@ pub(crate) fn install() -> Cancel {
         raised.raise();
     });
     #[cfg(unix)]
-    explain_bus_error();
+    {
+        explain_bus_error();
+        ignore_file_size_signal();
+    }
     cancel
+}
+
+/// A write past the limit of `ulimit -f` shall fail like one to a full disk, with an error and without a temporary file
+/// left behind, instead of ending the process.
+#[cfg(unix)]
+fn ignore_file_size_signal() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
 }
 
 /// The kernel answers a read past the end of a mapped file with SIGBUS, which would end the process without a word.

@@ -140,7 +140,7 @@ impl<'a, R: Read> Records<'a, R> {
         let mut record = ByteRecord::new();
         match self.next(&mut record) {
             Ok(true) => {}
-            Ok(false) => return Err(Error::new(Code::NoRows, "the file is empty")),
+            Ok(false) => return Err(Error::new(Code::NoRows, "the file is empty").help(crate::table::TABLE_SHAPE)),
             Err(failure) => return Err(self.read_error(failure)),
         }
         let byte = record.position().map_or(0, csv::Position::byte);
@@ -231,14 +231,15 @@ impl<'a, R: Read> Records<'a, R> {
         let (error, expected) =
             cells::cell_error(failure.role, failure.problem, &plan.names[failure.column], &found, None);
         let byte = record.position().map_or(0, csv::Position::byte);
-        let (place, open_quote) = self.place(byte, failure.column, &expected);
+        let (place, open_quote) = self.place(byte, failure.column, &format!("expected {expected}"));
         if open_quote { self.open_quote(byte) } else { error.at(place) }
     }
 
     fn read_error(&self, failure: ReadFailure) -> Error {
         match failure {
             ReadFailure::Ragged { byte, fields } => {
-                let (place, open_quote) = self.place(byte, self.columns, "as many fields as there are columns");
+                let (place, open_quote) =
+                    self.place(byte, self.columns, "expected as many fields as there are columns");
                 if open_quote {
                     return self.open_quote(byte);
                 }
@@ -261,10 +262,10 @@ impl<'a, R: Read> Records<'a, R> {
 
 /// An error of the input. A reader below may pass an error of ours through, wrapped.
 fn input_error(error: std::io::Error) -> Error {
-    let ours = read_error(&error);
+    let read_error = read_error(&error);
     match error.into_inner().map(|inner| inner.downcast::<Error>()) {
-        Some(Ok(wrapped)) => *wrapped,
-        _ => ours,
+        Some(Ok(ours)) => *ours,
+        _ => read_error,
     }
 }
 

@@ -30,5 +30,5 @@ mod write;
 
 pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Precision, ReadOptions};
 pub use read::read;
-pub use source::nearest_file;
+pub use source::read_whole;
 pub use write::{output_format, write, write_text_file};

@@ -2,10 +2,10 @@
 
 use crate::mapped::MappedFile;
 use crate::options::{Format, Loaded, ReadOptions};
-use crate::source::{Compression, open, read_error};
+use crate::source::{Compression, Pipe, open, read_error};
 use crate::{cache, csv, svmlight};
 use maxmargin::data::{Groups, Names};
-use maxmargin::error::{Code, Error, Place, Result};
+use maxmargin::error::{Code, Error, Excerpt, Place, Result};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,11 @@ const HEAD: usize = 64 << 10;
 
 /// Reads a data file; `-` is standard input. Format and compression are recognised unless the options say so.
 pub fn read(file: &str, options: &ReadOptions) -> Result<Loaded> {
+    // Whatever a reader made of being stopped: the user knows why it stopped.
+    read_any(file, options).map_err(|error| options.cancel.check().err().unwrap_or(error))
+}
+
+fn read_any(file: &str, options: &ReadOptions) -> Result<Loaded> {
     if file == "-" {
         return read_pipe("standard input", io::stdin(), None, options);
     }
@@ -51,7 +56,7 @@ fn read_pipe(
     path: Option<&Path>,
     options: &ReadOptions,
 ) -> Result<Loaded> {
-    let (head, stream) = peek(input, file)?;
+    let (head, stream) = peek(Pipe::new(input, options.cancel.clone()), file)?;
     match Compression::of_content(&head) {
         Some(compression) => {
             let mut loaded = read_decoded(file, compression.decoder(stream)?, path, options)?;
@@ -111,7 +116,7 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
                 .in_file(name)
                 .help("`maxmargin inspect FILE` shows what it is"));
         }
-        None if head.iter().take(4096).any(|&byte| byte == 0) => {
+        None if head.iter().take(4096).any(|byte| byte.is_ascii_control() && !TEXT_CONTROLS.contains(byte)) => {
             return Err(Error::new(Code::NotText, "this is a binary file of no known format")
                 .in_file(name)
                 .help(KNOWN));
@@ -137,6 +142,9 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
     }
     Ok(found)
 }
+
+/// Control characters that text files do hold: tab, line and page ends, and the end-of-file mark of old systems.
+const TEXT_CONTROLS: &[u8] = b"\t\n\x0b\x0c\r\x1a";
 
 const KNOWN: &str =
     "known are svmlight, CSV, TSV, Parquet, Arrow IPC and .mmd, each also compressed by gzip, bzip2 or zstd";
@@ -196,11 +204,12 @@ fn add_side_files(path: &Path, mut loaded: Loaded) -> Result<Loaded> {
         } else {
             let mut starts = vec![0u64];
             let mut total = 0u64;
-            for (line, size) in numbers.iter().enumerate() {
-                if *size < 1.0 || size.fract() != 0.0 || *size > 4_294_967_295.0 {
-                    return Err(side_error(&side, line, "this group size is not a positive whole number"));
+            for SideLine { line, text, number } in &numbers {
+                if *number < 1.0 || number.fract() != 0.0 || *number > 4_294_967_295.0 {
+                    let message = format!("the group size `{text}` is not a positive whole number");
+                    return Err(side_error(&side, *line, text, message, "how many rows the group has"));
                 }
-                total += *size as u64;
+                total += *number as u64;
                 starts.push(total);
             }
             if total != loaded.data.rows() as u64 {
@@ -222,8 +231,9 @@ fn add_side_files(path: &Path, mut loaded: Loaded) -> Result<Loaded> {
         if loaded.data.weights().is_some() {
             loaded.facts.notes.push(format!("{side} ignored: rows carry their weight"));
         } else {
-            if let Some(line) = weights.iter().position(|weight| *weight < 0.0) {
-                return Err(side_error(&side, line, "this weight is negative"));
+            if let Some(SideLine { line, text, .. }) = weights.iter().find(|weight| weight.number < 0.0) {
+                let message = format!("the weight `{text}` is negative");
+                return Err(side_error(&side, *line, text, message, "the weight of a row, zero or more"));
             }
             if weights.len() != loaded.data.rows() {
                 return Err(Error::new(
@@ -233,7 +243,7 @@ fn add_side_files(path: &Path, mut loaded: Loaded) -> Result<Loaded> {
                 .in_file(&side)
                 .help("one weight a line, as many as rows; remove the file if it belongs to other data"));
             }
-            let stored = (0..weights.len()).map(|row| weights[loaded.data.input_row(row)]).collect::<Vec<_>>();
+            let stored = (0..weights.len()).map(|row| weights[loaded.data.input_row(row)].number).collect::<Vec<_>>();
             loaded.data = loaded.data.with_weights(stored)?;
             loaded.facts.notes.push(format!("weights from {side}"));
         }
@@ -241,9 +251,17 @@ fn add_side_files(path: &Path, mut loaded: Loaded) -> Result<Loaded> {
     Ok(loaded)
 }
 
+/// A line of a side file.
+struct SideLine {
+    /// From 0.
+    line: usize,
+    text: String,
+    number: f64,
+}
+
 /// The numbers of a side file, one a line, if there is one: beside `data.txt.gz` it is `data.txt.query` or
 /// `data.txt.gz.query`.
-fn side_file(path: &Path, kind: &str) -> Result<Option<(String, Vec<f64>)>> {
+fn side_file(path: &Path, kind: &str) -> Result<Option<(String, Vec<SideLine>)>> {
     let with = |path: &Path| PathBuf::from(format!("{}.{kind}", path.display()));
     let mut candidates = vec![with(path)];
     if path.extension().is_some_and(|extension| ["gz", "bz2", "zst"].iter().any(|known| extension == *known)) {
@@ -252,7 +270,9 @@ fn side_file(path: &Path, kind: &str) -> Result<Option<(String, Vec<f64>)>> {
     let Some(found) = candidates.into_iter().find(|candidate| candidate.is_file()) else { return Ok(None) };
     let name = found.display().to_string();
     let text = std::fs::read_to_string(&found).map_err(|error| {
-        Error::new(Code::FileUnreadable, format!("the side file cannot be read: {error}")).in_file(&name)
+        Error::new(Code::FileUnreadable, format!("the side file cannot be read: {error}"))
+            .in_file(&name)
+            .help("correct it, or remove it if it belongs to other data")
     })?;
     let mut numbers = Vec::new();
     for (line, token) in text.lines().enumerate() {
@@ -261,15 +281,28 @@ fn side_file(path: &Path, kind: &str) -> Result<Option<(String, Vec<f64>)>> {
             continue;
         }
         match token.parse::<f64>() {
-            Ok(number) if number.is_finite() => numbers.push(number),
-            _ => return Err(side_error(&name, line, &format!("`{token}` is not a number"))),
+            Ok(number) if number.is_finite() => numbers.push(SideLine { line, text: token.to_string(), number }),
+            _ => {
+                let message = format!("`{}` is not a number", shortened(token));
+                return Err(side_error(&name, line, token, message, "one number a line"));
+            }
         }
     }
     Ok(Some((name, numbers)))
 }
 
-fn side_error(file: &str, line: usize, message: &str) -> Error {
+fn side_error(file: &str, line: usize, token: &str, message: String, expected: &str) -> Error {
+    let excerpt = Excerpt::of_line(token.as_bytes(), 0..token.len(), format!("expected {expected}"));
     Error::new(Code::SideFileMismatch, message)
-        .at(Place { file: file.to_string(), line: Some(line as u64 + 1), ..Place::default() })
-        .help("a side file has one number a line")
+        .at(Place { file: file.to_string(), line: Some(line as u64 + 1), column: Some(1), excerpt: Some(excerpt) })
+        .help("a side file has one number a line; remove it if it belongs to other data")
+}
+
+fn shortened(token: &str) -> String {
+    const SHOWN: usize = 60;
+    let mut shown: String = token.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if token.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
 }

@@ -100,7 +100,11 @@ fn read_as<V: Cell>(
 ) -> Result<Loaded> {
     let first = loop {
         match batches.next().transpose()? {
-            None => return Err(Error::new(Code::NoRows, "the table has columns and no rows")),
+            None => {
+                return Err(
+                    Error::new(Code::NoRows, "the table has columns and no rows").help(crate::table::TABLE_SHAPE)
+                );
+            }
             Some(batch) if batch.rows == 0 => {}
             Some(batch) => break batch,
         }

@@ -1,9 +1,12 @@
 //! Opening files: mapped or streamed, decompressed by content, with clear errors.
 
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::run::Cancel;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 /// A compression recognised by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +69,20 @@ pub(crate) fn open(file: &str, path: &Path) -> Result<File> {
     }
 }
 
+/// The bytes of a small file as a whole: a model, or settings.
+pub fn read_whole(file: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut opened = open(file, Path::new(file))?;
+    opened.read_to_end(&mut bytes).map_err(|error| {
+        Error::new(Code::FileUnreadable, format!("reading failed: {error}"))
+            .in_file(file)
+            .help("check the device it is on, then try again")
+    })?;
+    Ok(bytes)
+}
+
 /// A neighbour with a similar name, as advice.
-pub fn nearest_file(path: &Path) -> String {
+fn nearest_file(path: &Path) -> String {
     let fallback = "check the path".to_string();
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return fallback };
     let folder = match path.parent() {
@@ -87,23 +102,77 @@ pub fn nearest_file(path: &Path) -> String {
     similar.map_or(fallback, |(_, other)| format!("did you mean {}?", path.with_file_name(other).display()))
 }
 
+/// Reads from a pipe that may have nothing to say for long, and still ends soon after the flag is raised: a thread waits
+/// for the pipe, the reader for the thread.
+pub(crate) struct Pipe {
+    blocks: Receiver<io::Result<Vec<u8>>>,
+    block: Cursor<Vec<u8>>,
+    cancel: Cancel,
+}
+
+impl Pipe {
+    const BLOCK: usize = 1 << 20;
+    const POLL: Duration = Duration::from_millis(50);
+
+    pub(crate) fn new(mut input: impl Read + Send + 'static, cancel: Cancel) -> Pipe {
+        let (sender, blocks) = sync_channel(2);
+        std::thread::spawn(move || {
+            loop {
+                let mut block = vec![0; Pipe::BLOCK];
+                let read = input.read(&mut block).map(|read| block.truncate(read));
+                let last = read.is_err() || block.is_empty();
+                // The reader may have seen enough.
+                if sender.send(read.map(|()| block)).is_err() || last {
+                    break;
+                }
+            }
+        });
+        Pipe { blocks, block: Cursor::new(Vec::new()), cancel }
+    }
+}
+
+impl Read for Pipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.block.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            match self.blocks.recv_timeout(Pipe::POLL) {
+                Ok(block) => self.block = Cursor::new(block?),
+                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+                Err(RecvTimeoutError::Timeout) => self.cancel.check().map_err(io::Error::other)?,
+            }
+        }
+    }
+}
+
 /// A decoder whose errors are told apart from those of the device below it.
 struct Decoder<R>(R);
 
 impl<R: Read> Read for Decoder<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer).map_err(|error| match error.raw_os_error() {
-            Some(_) => error,
-            None => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+        self.0.read(buffer).map_err(|error| match (error.raw_os_error(), ours(&error)) {
+            (None, None) => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+            _ => error,
         })
     }
 }
 
 /// What a failed read means: plain files hold no invalid data, only decoders say so.
 pub(crate) fn read_error(error: &io::Error) -> Error {
+    if let Some(ours) = ours(error) {
+        return Error::new(ours.code(), ours.message());
+    }
     if error.kind() == io::ErrorKind::InvalidData {
         return Error::new(Code::DamagedArchive, format!("the compressed data end early or are damaged ({error})"))
             .help("download or compress the file again; `gzip -t`, `bzip2 -t` or `zstd -t` test it");
     }
     Error::new(Code::FileUnreadable, format!("reading failed: {error}"))
+        .help("check the device or the program the data come from, then try again")
+}
+
+/// An error of ours that a reader below passed on, such as an interrupt.
+fn ours(error: &io::Error) -> Option<&Error> {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<Error>())
 }

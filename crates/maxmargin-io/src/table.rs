@@ -10,6 +10,9 @@ use maxmargin::data::{Dataset, Matrix, Names, Targets};
 use maxmargin::error::{Code, Error, Result};
 use std::collections::HashMap;
 
+/// What a table needs, as advice where there is none.
+pub(crate) const TABLE_SHAPE: &str = "a table has a line of column names, then one line a row";
+
 /// The rule for storage: sparse where a table has more than this many columns …
 const SPARSE_MIN_COLUMNS: usize = 64;
 /// … and fewer non-zero cells than this share; dense otherwise.
@@ -38,7 +41,7 @@ impl<V: Cell> Table<V> {
     pub(crate) fn finish(self, file: &str, format: Format, plan: Plan, options: &ReadOptions) -> Result<Loaded> {
         let Table { values, rows } = self;
         if values.rows == 0 {
-            return Err(Error::new(Code::NoRows, "the table has column names and no rows"));
+            return Err(Error::new(Code::NoRows, "the table has column names and no rows").help(TABLE_SHAPE));
         }
         let mut facts = Facts { file: file.to_string(), format: Some(format), notes: plan.notes, ..Facts::default() };
         if values.missing > 0 {

@@ -47,6 +47,7 @@ pub fn write(loaded: &Loaded, file: &str, format: Format, cancel: &Cancel) -> Re
         }
         Ok(())
     })
+    .map_err(|error| error.in_file(file))
 }
 
 fn write_text(loaded: &Loaded, format: Format, out: &mut dyn Write, cancel: &Cancel) -> Result<()> {
@@ -64,7 +65,7 @@ fn write_text(loaded: &Loaded, format: Format, out: &mut dyn Write, cancel: &Can
 /// Writes text to a file as a whole, compressed where its name says so.
 pub fn write_text_file(file: &str, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let packing = packing(file)?;
-    write_atomically(Path::new(file), |out| packed(out, packing, content))
+    write_atomically(Path::new(file), |out| packed(out, packing, content)).map_err(|error| error.in_file(file))
 }
 
 fn packing(file: &str) -> Result<Packing> {

@@ -13,7 +13,11 @@ use serde_json::json;
 pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()> {
     let model = load_model(&arguments.model)?;
     if arguments.settings {
-        let toml = SettingsFile::of(&model)?.to_toml()?;
+        let settings = SettingsFile::of(&model)?;
+        if console.json() {
+            return console.object(|| json!(settings));
+        }
+        let toml = settings.to_toml()?;
         return console.write(|out| out.write_all(toml.as_bytes()));
     }
     let certificate = &model.certificate;
@@ -93,9 +97,9 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     rows.push((
         "training data",
         format!(
-            "{}, {} constraints, hash {:016x}",
+            "{}, {}, hash {:016x}",
             format::counted(certificate.rows, "row", "rows"),
-            format::count(certificate.constraints),
+            format::counted(certificate.constraints, "constraint", "constraints"),
             certificate.data_hash
         ),
     ));

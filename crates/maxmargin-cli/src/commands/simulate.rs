@@ -75,10 +75,12 @@ fn generator(arguments: &SimulateArguments) -> Result<Box<dyn Generator>> {
                 return misplaced("--docs", "search");
             }
             let defaults = TextSettings::default();
+            let features = arguments.features.unwrap_or(defaults.features);
             Box::new(Text::new(TextSettings {
                 rows: arguments.rows.unwrap_or(defaults.rows),
-                features: arguments.features.unwrap_or(defaults.features),
-                nonzeros: arguments.nonzeros.unwrap_or(defaults.nonzeros),
+                features,
+                // Few features hold fewer words a row than the default asks for.
+                nonzeros: arguments.nonzeros.unwrap_or(defaults.nonzeros.min(features.div_ceil(2))),
                 noise: arguments.noise.unwrap_or(defaults.noise),
                 seed: arguments.seed,
                 stream: u64::from(arguments.stream),

@@ -290,10 +290,10 @@ fn summarise(
     let certificate = &trained.model.certificate;
     let automatic = if settings.solver == Solver::Auto { ", chosen" } else { "" };
     console.show(&format!(
-        "C = {}, lambda = {}, {} constraints, solver {}{automatic}",
+        "C = {}, lambda = {}, {}, solver {}{automatic}",
         format::significant(certificate.c, 4),
         format::scientific(certificate.lambda, 3),
-        format::count(certificate.constraints),
+        format::counted(certificate.constraints, "constraint", "constraints"),
         trained.solver.name(),
     ))?;
     if let Some((measured, name, data)) = measured {
