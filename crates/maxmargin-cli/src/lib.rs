@@ -26,7 +26,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
-    start_tracing(arguments.common.verbose);
+    if !arguments.common.quiet {
+        start_tracing(arguments.common.verbose);
+    }
     let console = Console::new(&arguments.common);
     let cancel = signals::install();
     let outcome = with_threads(arguments.common.threads, || dispatch(&arguments.command, &console, &cancel));
@@ -96,5 +98,6 @@ fn start_tracing(verbose: u8) {
         .with_writer(std::io::stderr)
         .without_time()
         .with_target(false)
+        .with_ansi(console::colours_on_stderr())
         .init();
 }

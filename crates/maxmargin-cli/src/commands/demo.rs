@@ -114,7 +114,7 @@ fn visit(
     let mut trained = trained?;
     cancel.check()?;
     trained.model.reading = Some(Reading { index_base: facts.index_base, ..Reading::default() }.to_text()?);
-    console.say(&train::verdict(&trained).1);
+    console.say(&train::verdict(&trained, false).1);
     train::save(&trained.model, &model_file)?;
 
     let next = format!("maxmargin evaluate {model_file} {test_file} --interval");
@@ -130,7 +130,7 @@ fn visit(
         format::count(test.rows() as u64)
     );
     report.text(stop.title, format!("{}\n\n{shape}", stop.story));
-    train::training_sections(report, &trained);
+    train::training_sections(report, &trained, false);
     evaluate::report_sections(report, &trained.model, &test, &format!("{}-test.txt", stop.name), &measured)?;
     Ok(json!({
         "task": stop.task.name(),

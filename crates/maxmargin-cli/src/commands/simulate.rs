@@ -29,15 +29,15 @@ pub(crate) fn run(arguments: &SimulateArguments, console: &Console, cancel: &Can
     let seconds = start.elapsed().as_secs_f64();
     let bytes = std::fs::metadata(&arguments.output).map(|metadata| metadata.len()).unwrap_or(0);
     let next = match arguments.kind {
-        SimulateKind::Search => "rank",
-        SimulateKind::Text => "classify",
+        _ if arguments.stream > 0 => format!("maxmargin evaluate model.mm {}", arguments.output),
+        SimulateKind::Search => format!("maxmargin train rank {} -o model.mm", arguments.output),
+        SimulateKind::Text => format!("maxmargin train classify {} -o model.mm", arguments.output),
     };
     console.say(&format!(
-        "wrote {}   {to} · {} · {}          next: maxmargin train {next} {} -o model.mm",
+        "wrote {}   {to} · {} · {}          next: {next}",
         arguments.output,
         format::bytes(bytes),
-        format::seconds(seconds),
-        arguments.output
+        format::seconds(seconds)
     ));
     console.object(
         || json!({ "output": arguments.output, "features": generator.features(), "bytes": bytes, "seconds": seconds }),

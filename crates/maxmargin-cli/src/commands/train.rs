@@ -8,7 +8,7 @@ use crate::loading::{Timed, describe, expect_features, load};
 use crate::progress::ProgressTable;
 use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
-use maxmargin::data::{Dataset, holdout};
+use maxmargin::data::{Dataset, Scale, holdout};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
@@ -74,14 +74,17 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         (None, Some(fraction)) => {
             let (kept, held) = holdout(&data, fraction, settings.seed).map_err(at_file)?;
             let held_out = data.subset(&held)?;
-            (data.subset(&kept)?, Some((held_out, format!("{} of {}", format::percent(fraction), arguments.file))))
+            (
+                data.subset(&kept)?,
+                Some((held_out, format!("{} % of {}", format::significant(100.0 * fraction, 3), arguments.file))),
+            )
         }
         (None, None) => (data, None),
     };
     if let Some((held_out, name)) = &held_out {
         evaluate::check_metrics(&settings, &data, held_out, &metrics).map_err(|error| error.in_file(name))?;
     }
-    advise_on_scales(console, &data, &settings)?;
+    let uneven = advise_on_scales(console, &data, &settings)?;
 
     let metric = metrics.first();
     let judge = |model: &Model| {
@@ -125,12 +128,13 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         measured.as_ref().map(|(m, name, data)| (&m[..], name.as_str(), *data)),
         arguments,
         size,
+        uneven,
     )?;
     if let Some(report) = &arguments.report {
         let title = format!("{} trained on {}", arguments.output, arguments.file);
         let mut page = Report::new(title);
         page.subtitle(format!("maxmargin {} · {}", trained.model.version, task.name()));
-        training_sections(&mut page, &trained);
+        training_sections(&mut page, &trained, uneven);
         if let Some((measured, name, data)) = &measured {
             evaluate::report_sections(&mut page, &trained.model, data, name, measured)?;
         }
@@ -188,17 +192,19 @@ fn describe_training(console: &Console, timed: &Timed, task: Task) {
     describe(console, timed, &extra);
 }
 
-fn advise_on_scales(console: &Console, data: &Dataset, settings: &Settings) -> Result<()> {
-    if settings.scale == maxmargin::data::Scale::None && console.talks() {
+/// Says where feature scales are so uneven that scaling may help; true where they are.
+fn advise_on_scales(console: &Console, data: &Dataset, settings: &Settings) -> Result<bool> {
+    if settings.scale == Scale::None {
         let spread = scale_spread(data)?;
         if spread > UNEVEN {
             console.say(&format!(
                 "   feature scales differ by a factor of {}: --scale standard or min-max may help",
                 format::significant(spread, 2)
             ));
+            return Ok(true);
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Writes a model as a whole or not at all; returns its size.
@@ -233,7 +239,7 @@ pub(crate) fn proven(gap: f64) -> String {
 }
 
 /// How the run ended, in one sentence, and what to do if it did not converge.
-pub(crate) fn verdict(trained: &Trained) -> (bool, String, Option<String>) {
+pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<String>) {
     let certificate = &trained.model.certificate;
     let objective = format::significant(certificate.objective, 6);
     if certificate.converged {
@@ -245,14 +251,13 @@ pub(crate) fn verdict(trained: &Trained) -> (bool, String, Option<String>) {
         Some(gap) => format!("gap {}, {wanted} wanted", format::gap(gap)),
         None => "no bound proven".to_string(),
     };
-    let unscaled = settings.scale == maxmargin::data::Scale::None;
     let remedy = match trained.stop {
-        Stop::PassLimit if unscaled => format!(
+        Stop::PassLimit if uneven => format!(
             "feature scales are the likely cause: try --scale standard, else --max-passes {}",
             settings.max_passes.saturating_mul(10)
         ),
         Stop::PassLimit => format!("try a smaller -c, or --max-passes {}", settings.max_passes.saturating_mul(10)),
-        Stop::Stalled if unscaled => {
+        Stop::Stalled if uneven => {
             "the limit of double precision is reached: try --scale standard, a smaller -c or a larger --tolerance"
                 .to_string()
         }
@@ -278,11 +283,12 @@ fn summarise(
     measured: Option<(&[Measured], &str, &Dataset)>,
     arguments: &TrainArguments,
     size: u64,
+    uneven: bool,
 ) -> Result<()> {
     if !console.talks() {
         return Ok(());
     }
-    let (_, sentence, remedy) = verdict(trained);
+    let (_, sentence, remedy) = verdict(trained, uneven);
     console.show(&sentence)?;
     if let Some(remedy) = remedy {
         console.show(&format!("   {remedy}"))?;
@@ -313,9 +319,9 @@ fn summarise(
 }
 
 /// Headline, convergence and weights of a trained model.
-pub(crate) fn training_sections(report: &mut Report, trained: &Trained) {
+pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: bool) {
     let certificate = &trained.model.certificate;
-    let (converged, sentence, remedy) = verdict(trained);
+    let (converged, sentence, remedy) = verdict(trained, uneven);
     report.headline(vec![
         Tile::new("objective", format::significant(certificate.objective, 6), ""),
         Tile::new("relative gap", certificate.gap().map_or("–".to_string(), format::gap), "proven"),
@@ -357,10 +363,16 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained) {
 /// Every non-zero weight with its name.
 pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
     let Scorer::Linear { weights, .. } = &model.scorer;
+    // Numbered features are named as the user's file numbers them.
+    let base = Reading::of(model).ok().and_then(|reading| reading.index_base).unwrap_or(1);
+    let name = |feature: usize| match &model.feature_names {
+        Some(names) => names.get(feature).into_owned(),
+        None => (feature + usize::from(base)).to_string(),
+    };
     weights
         .iter()
         .enumerate()
         .filter(|(_, weight)| **weight != 0.0)
-        .map(|(feature, &weight)| (model.feature_name(feature), weight))
+        .map(|(feature, &weight)| (name(feature), weight))
         .collect()
 }
