@@ -1,0 +1,19 @@
+//! The command as a user types it: one binary of tests, one module a behaviour.
+
+mod bad_input;
+mod convert;
+mod demo;
+mod disk_full;
+mod evaluate;
+mod explain;
+mod interrupt;
+mod invariance;
+mod model_file;
+mod output;
+mod predict;
+mod real_data;
+mod settings;
+mod tables;
+mod train;
+mod usage;
+mod workbench;

@@ -1,0 +1,67 @@
+//! Where words go: results, talk, and one JSON object.
+
+use crate::workbench::Workbench;
+
+#[test]
+fn every_command_has_one_json_object_and_is_quiet_on_request() {
+    let bench = Workbench::with_search();
+    bench.ok("train rank search.txt -o m.mm -q");
+    bench.ok("convert search.txt -o cache.mmd -q");
+    for line in [
+        "simulate search --queries 3 -o small.txt",
+        "simulate text --rows 30 --features 10 -o small.txt",
+        "train rank search.txt -o n.mm",
+        "predict m.mm search.txt -o scores.txt",
+        "evaluate m.mm search.txt",
+        "inspect m.mm",
+        "inspect m.mm --settings",
+        "verify m.mm search.txt",
+        "convert search.txt -o out.csv",
+        "convert cache.mmd --check",
+        "explain",
+        "explain MM0101",
+    ] {
+        bench.json(line);
+        let ran = bench.ok(&format!("{line} --quiet --json"));
+        assert_eq!(ran.stderr, "", "{line}");
+        ran.object();
+        assert_eq!(bench.ok(&format!("{line} --quiet")).stderr, "", "{line}");
+    }
+}
+
+#[test]
+fn verbose_says_more_on_standard_error() {
+    let bench = Workbench::with_search();
+    let plain = bench.ok("train rank search.txt -o m.mm");
+    let verbose = bench.ok("train rank search.txt -o m.mm -v");
+    assert!(verbose.stderr.lines().count() > plain.stderr.lines().count());
+    assert_eq!(verbose.stdout, plain.stdout);
+}
+
+#[test]
+fn simulated_data_depend_on_seed_and_stream_alone() {
+    let bench = Workbench::new();
+    for kind in ["search --queries 20", "text --rows 500"] {
+        bench.ok(&format!("simulate {kind} --seed 9 -o one.txt -q"));
+        bench.ok(&format!("simulate {kind} --seed 9 -o two.txt -q --threads 1"));
+        assert_eq!(bench.read("one.txt"), bench.read("two.txt"));
+        bench.ok(&format!("simulate {kind} --seed 9 --stream 1 -o two.txt -q"));
+        assert_ne!(bench.read("one.txt"), bench.read("two.txt"));
+        bench.ok(&format!("simulate {kind} --seed 10 -o two.txt -q"));
+        assert_ne!(bench.read("one.txt"), bench.read("two.txt"));
+    }
+    bench.ok("simulate text --rows 500 -o plain.txt -q").line.clear();
+    assert_eq!(bench.text("plain.txt").lines().filter(|line| !line.starts_with('#')).count(), 500);
+}
+
+#[test]
+fn simulated_data_come_in_every_format() {
+    let bench = Workbench::new();
+    for output in ["s.txt", "s.txt.gz", "s.csv", "s.tsv", "s.parquet", "s.arrow", "s.mmd"] {
+        bench.ok(&format!("simulate search --queries 20 --docs 8 --features 4 --seed 2 -o {output} -q"));
+        bench.ok(&format!("train rank {output} -o m.mm -q"));
+        let hash = bench.json("inspect m.mm")["data_hash"].clone();
+        bench.ok("train rank s.txt -o m.mm -q");
+        assert_eq!(bench.json("inspect m.mm")["data_hash"], hash, "{output}");
+    }
+}

@@ -1,0 +1,91 @@
+//! What `predict` writes, line by line.
+
+use crate::workbench::Workbench;
+
+/// A ranker of one feature: its score is a positive multiple of the feature.
+fn one_feature() -> Workbench {
+    let bench = Workbench::new();
+    bench.write("train.txt", "1 qid:1 1:1\n0 qid:1 1:0\n1 qid:2 1:2\n0 qid:2 1:1\n");
+    bench.ok("train rank train.txt -o rank.mm -q");
+    bench
+}
+
+#[test]
+fn a_score_a_line_in_input_order_with_scattered_queries() {
+    let bench = one_feature();
+    let values = [3.0, -1.0, 2.5, 0.0, 7.0, 0.5];
+    let queries = ["b", "a", "b", "c", "a", "b"];
+    let rows: String = values.iter().zip(queries).map(|(value, query)| format!("0 qid:{query} 1:{value}\n")).collect();
+    bench.write("scattered.txt", rows);
+    let ran = bench.ok("predict rank.mm scattered.txt");
+    let scores: Vec<f64> = ran.stdout.lines().map(|line| line.parse().expect("a score alone")).collect();
+    let weight = scores[0] / values[0];
+    assert!(weight > 0.0);
+    for (score, value) in scores.iter().zip(values) {
+        assert!((score - weight * value).abs() < 1e-12, "{scores:?}");
+    }
+    bench.ok("predict rank.mm scattered.txt -o scores.txt").says("wrote scores.txt: 6 rows");
+    assert_eq!(bench.text("scores.txt"), ran.stdout);
+    bench.ok("predict rank.mm scattered.txt -o scores.txt.gz -q");
+    bench.run_with_input("predict rank.mm - -q", bench.read("scattered.txt")).succeeded().shows(&ran.stdout);
+}
+
+#[test]
+fn a_label_and_a_score_a_line() {
+    let bench = Workbench::new();
+    bench.write("train.csv", "kind,x\ngood,1\nbad,-1\ngood,2\nbad,-2\n").write("test.csv", "x\n5\n-5\n0.1\n");
+    bench.ok("train classify train.csv --target kind --positive good -o m.mm -q");
+    let ran = bench.ok("predict m.mm test.csv");
+    let lines: Vec<(&str, f64)> = ran
+        .stdout
+        .lines()
+        .map(|line| line.split_once('\t').expect("a tab"))
+        .map(|(label, score)| (label, score.parse().expect("a score")))
+        .collect();
+    assert_eq!(lines.iter().map(|(label, _)| *label).collect::<Vec<_>>(), ["good", "bad", "good"]);
+    assert!(lines.iter().all(|(label, score)| (*score > 0.0) == (*label == "good")));
+}
+
+#[test]
+fn a_trec_run_lists_documents_best_first() {
+    let bench = one_feature();
+    bench.write("test.csv", "qid,docid,f1\nq one,d1,0\nq2,d2,3\nq one,d3,2\nq2,d4,5\nq one,d5,1\n");
+    bench.write("test.txt", "0 qid:7 1:1\n0 qid:8 1:1\n0 qid:7 1:2\n");
+    bench.write("plain.txt", "0 1:1\n0 1:2\n");
+    let run = bench.ok("predict rank.mm test.csv --format trec --id docid --input-format csv").stdout;
+    let fields: Vec<Vec<&str>> = run.lines().map(|line| line.split(' ').collect()).collect();
+    let order: Vec<String> = fields.iter().map(|f| format!("{} {} {} {} {}", f[0], f[1], f[2], f[3], f[5])).collect();
+    assert_eq!(
+        order,
+        [
+            "q_one Q0 d3 1 maxmargin",
+            "q_one Q0 d5 2 maxmargin",
+            "q_one Q0 d1 3 maxmargin",
+            "q2 Q0 d4 1 maxmargin",
+            "q2 Q0 d2 2 maxmargin"
+        ]
+    );
+    bench.ok("predict rank.mm test.txt --format trec").shows("7 Q0 row3 1 ").shows("8 Q0 row2 1 ");
+    bench.refused("predict rank.mm plain.txt --format trec", "MM0303").says("--one-group");
+}
+
+#[test]
+fn json_and_scores_do_not_share_standard_output() {
+    let bench = one_feature();
+    bench.refused("predict rank.mm train.txt --json", "MM0405").says("-o FILE");
+    let object = bench.json("predict rank.mm train.txt -o scores.txt");
+    assert_eq!(object["rows"], 4);
+    assert_eq!(object["output"], "scores.txt");
+}
+
+#[test]
+fn targets_are_not_needed_to_score_a_table() {
+    let bench = Workbench::new();
+    bench.write("train.csv", "grade,query,x,y\n1,a,1,0\n0,a,0,1\n2,b,3,1\n1,b,1,1\n");
+    bench.ok("train rank train.csv --target grade --group query -o m.mm -q");
+    bench.write("new.csv", "y,unused,x\n0,9,1\n1,9,2\n");
+    let ran = bench.ok("predict m.mm new.csv").says("unused");
+    assert_eq!(ran.stdout.lines().count(), 2);
+    bench.write("lacking.csv", "y\n1\n");
+    bench.refused("predict m.mm lacking.csv", "MM0307").says("`x`");
+}

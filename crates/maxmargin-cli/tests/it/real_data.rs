@@ -1,0 +1,99 @@
+//! Real data, where they are: `$MAXMARGIN_DATA`, or `../shared/data` beside the project.
+
+use crate::workbench::{Workbench, number};
+use std::path::PathBuf;
+
+/// The path of a file, or nothing, said aloud, where it is absent.
+fn data(file: &str) -> Option<String> {
+    let folder = std::env::var_os("MAXMARGIN_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let path = folder.join(file);
+    if path.is_file() {
+        return Some(path.display().to_string());
+    }
+    eprintln!("SKIPPED: there is no {}; set MAXMARGIN_DATA to the folder of the real data", path.display());
+    None
+}
+
+#[test]
+fn mq2008_is_ranked_to_the_optimum() {
+    let parts: Option<Vec<String>> =
+        ["S1", "S2", "S3", "S5"].iter().map(|part| data(&format!("mq2008/{part}.txt.gz"))).collect();
+    let Some(parts) = parts else { return };
+    let bench = Workbench::new();
+    // Gzip members one after the other are one file.
+    let train: Vec<u8> = parts[..3].iter().flat_map(|part| std::fs::read(part).expect("readable")).collect();
+    bench.write("train.txt.gz", train);
+    let ran = bench.ok("train rank train.txt.gz --loss squared-hinge -c 256 --tolerance 1e-6 -o m.mm --json");
+    let trained = ran.object();
+    assert_eq!(trained["converged"], true);
+    assert!(number(&trained, "gap") <= 1e-6, "{trained}");
+    assert_eq!((trained["rows"].as_u64(), trained["features"].as_u64()), (Some(9630), Some(46)));
+    assert_eq!(trained["constraints"], 52_325);
+    let _ = ran.says("svmlight, gzip, 1-based · 9,630 rows × 46 features · 471 queries, ");
+    let measured = bench.json(&format!("evaluate m.mm {} --metric ndcg@10:letor,map:letor", parts[3]));
+    assert!(number(&measured, "ndcg@10:letor") > 0.15 && number(&measured, "map:letor") > 0.4, "{measured}");
+    bench.ok("verify m.mm train.txt.gz").shows("the certificate holds");
+}
+
+#[test]
+fn a9a_is_classified() {
+    let (Some(train), Some(test)) = (data("a9a/a9a.gz"), data("a9a/a9a.t.gz")) else { return };
+    let bench = Workbench::new();
+    let trained = bench.json(&format!("train classify {train} -o m.mm"));
+    assert_eq!(trained["converged"], true, "{trained}");
+    assert_eq!((trained["rows"].as_u64(), trained["features"].as_u64()), (Some(32_561), Some(123)));
+    let measured = bench.json(&format!("evaluate m.mm {test}"));
+    assert!(number(&measured, "accuracy") > 0.845, "{measured}");
+}
+
+#[test]
+fn rcv1_is_classified() {
+    let (Some(train), Some(test)) = (data("rcv1/rcv1_binary_train.svm.gz"), data("rcv1/rcv1_binary_test.svm.gz"))
+    else {
+        return;
+    };
+    let bench = Workbench::new();
+    let trained = bench.json(&format!("train classify {train} -o m.mm"));
+    assert_eq!(trained["converged"], true, "{trained}");
+    assert!(number(&bench.json(&format!("evaluate m.mm {test}")), "accuracy") > 0.95);
+}
+
+#[test]
+fn group_sizes_stand_in_a_side_file() {
+    let (Some(train), Some(test)) = (data("lambdarank_sample/rank.train.gz"), data("lambdarank_sample/rank.test.gz"))
+    else {
+        return;
+    };
+    let bench = Workbench::new();
+    bench
+        .ok(&format!("train rank {train} --validation {test} -o m.mm"))
+        .says("201 queries")
+        .says("rank.train.query")
+        .says("rank.test.query")
+        .shows("converged");
+    assert!(number(&bench.json(&format!("evaluate m.mm {test}")), "ndcg@10") > 0.65);
+}
+
+#[test]
+fn a_large_table_is_ranked_by_block() {
+    let Some(table) = data("protein_homology/protein.csv.gz") else { return };
+    let bench = Workbench::new();
+    let columns = "--group block --target target --ignore example";
+    let ran = bench.ok(&format!("train rank {table} {columns} --scale standard -o m.mm --json"));
+    let trained = ran.object();
+    assert_eq!(trained["converged"], true, "{trained}");
+    assert_eq!((trained["rows"].as_u64(), trained["features"].as_u64()), (Some(145_751), Some(74)));
+    let _ = ran.says("153 queries");
+}
+
+#[test]
+fn uneven_features_are_scaled() {
+    let names = ["train", "test"].map(|part| data(&format!("mslr_sample/msn1.fold1.{part}.5k.txt.gz")));
+    let [Some(train), Some(test)] = names else { return };
+    let bench = Workbench::new();
+    bench.ok(&format!("train rank {train} -o raw.mm")).says("feature scales differ");
+    let trained = bench.json(&format!("train rank {train} --scale standard -o m.mm"));
+    assert_eq!(trained["converged"], true, "{trained}");
+    assert!(number(&bench.json(&format!("evaluate m.mm {test}")), "ndcg@10") > 0.25);
+}

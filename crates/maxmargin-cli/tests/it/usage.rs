@@ -1,0 +1,87 @@
+//! Wrong flags, metrics and names: a code, a suggestion, exit code 2.
+
+use crate::workbench::Workbench;
+
+#[test]
+fn a_wrong_flag_gets_a_suggestion() {
+    let bench = Workbench::with_search();
+    bench
+        .refused("train rank search.txt -o m.mm --toleranse 1e-3", "MM0405")
+        .says("help: a similar argument exists: '--tolerance'");
+    bench.refused("trian rank search.txt -o m.mm", "MM0405").says("help: a similar subcommand exists: 'train'");
+    bench.refused("train ranks search.txt -o m.mm", "MM0405").says("help: a similar value exists: 'rank'");
+    bench.refused("train rank search.txt -o m.mm --loss hing", "MM0405").says("help: a similar value exists: 'hinge'");
+    bench.refused("train rank search.txt -o m.mm -c abc", "MM0405").says("invalid value 'abc' for '-c <C>'");
+    bench.refused("train rank search.txt -o m.mm --threads 0", "MM0405").says("0 is not in 1..=1024");
+    bench.refused("train rank search.txt", "MM0405").says("--output <MODEL>");
+    bench.refused("convert search.txt", "MM0405").says("--output <FILE>");
+    bench.refused("train rank search.txt -o m.mm -c 1 --lambda 1", "MM0405").says("cannot be used with");
+    bench.refused("train rank search.txt -o m.mm --holdout 0.1 --validation search.txt", "MM0405");
+}
+
+#[test]
+fn help_and_version_are_results() {
+    let bench = Workbench::new();
+    bench.ok("--help").shows("maxmargin demo").shows("train").shows("--json");
+    bench.ok("train --help").shows("--keep-partial").shows("squared-hinge");
+    assert!(bench.ok("--version").stdout.starts_with("maxmargin "));
+    let bare = bench.run("");
+    assert_eq!((bare.exit, bare.stdout.as_str()), (Some(2), ""));
+    bare.says("Start here:");
+}
+
+#[test]
+fn settings_out_of_range() {
+    let bench = Workbench::with_search();
+    for (flags, said) in [
+        ("-c 0", "-c is 0"),
+        ("-c -1", "-c is -1"),
+        ("-c inf", "-c is inf"),
+        ("-c NaN", "-c is NaN"),
+        ("--lambda 0", "lambda is 0"),
+        ("--tolerance -1", "tolerance is -1"),
+        ("--tolerance NaN", "tolerance is NaN"),
+        ("--holdout 1.5", "--holdout is 1.5"),
+        ("--holdout -0.5", "--holdout is -0.5"),
+        ("--class-weight heavy", "`heavy` is not a class weight"),
+    ] {
+        bench.refused(&format!("train rank search.txt -o m.mm {flags}"), "MM0402").says(said);
+    }
+    bench.refused("train rank search.txt -o m.mm --loss hinge", "MM0401");
+    bench.refused("train rank search.txt -o m.mm --solver dual-coordinate-descent", "MM0401");
+    bench.refused("simulate search --nonzeros 3 -o out.txt", "MM0402").says("simulate text");
+    bench.refused("simulate text --queries 3 -o out.txt", "MM0402").says("simulate search");
+    bench.refused("simulate text --features 3 --nonzeros 4 -o out.txt", "MM0402");
+}
+
+#[test]
+fn a_wrong_metric_gets_a_suggestion() {
+    let bench = Workbench::with_search();
+    bench.ok("train rank search.txt -o m.mm -q");
+    bench.refused("evaluate m.mm search.txt --metric ndgc@10", "MM0403").says("did you mean `ndcg@10`?");
+    bench.refused("evaluate m.mm search.txt --metric map,ndcg@0", "MM0403").says("`0` is not a number of positions");
+    bench.refused("evaluate m.mm search.txt --metric ndcg@10:foo", "MM0403").says("letor");
+    bench.refused("train rank search.txt -o n.mm --metric foo", "MM0403").says("the metrics are accuracy");
+    bench.refused("evaluate m.mm search.txt --metric accuracy", "MM0308").says("metrics that fit");
+}
+
+#[test]
+fn an_output_that_cannot_be_written() {
+    let bench = Workbench::with_search();
+    bench.ok("train rank search.txt -o m.mm -q");
+    for line in [
+        "train rank search.txt -o nowhere/m.mm",
+        "train rank search.txt -o search.txt/m.mm",
+        "train rank search.txt -o .",
+        "train rank search.txt -o n.mm --report nowhere/report.html",
+        "predict m.mm search.txt -o nowhere/scores.txt",
+        "evaluate m.mm search.txt --per-query nowhere/queries.tsv",
+        "evaluate m.mm search.txt --report search.txt/report.html",
+        "convert search.txt -o nowhere/out.mmd",
+        "simulate text --rows 10 -o nowhere/out.txt",
+    ] {
+        bench.refused(line, "MM0108");
+    }
+    bench.refused("convert search.txt -o out.unknown", "MM0104").says("--to FORMAT");
+    bench.refused("convert search.txt -o out.mmd.gz", "MM0104").says("leave the .gz or .zst off");
+}
