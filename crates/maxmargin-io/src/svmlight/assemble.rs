@@ -1,6 +1,6 @@
 //! From parsed pieces to one data set, without holding the data twice: each piece is dropped once it is copied.
 
-use super::piece::{Ids, Indices, Piece};
+use super::piece::{Ids, Indices, Piece, number_label};
 use crate::number::Parse;
 use maxmargin::data::{Csr, Dataset, Dense, Index, Matrix, Names, Targets};
 use maxmargin::error::{Code, Error, Result};
@@ -179,7 +179,7 @@ fn targets<V>(pieces: &mut [Piece<V>]) -> Result<Targets> {
             }
             None => {
                 lengths.extend(piece.targets.iter().map(|_| 1));
-                labels.extend(piece.targets.iter().map(|target| Box::from(format!("{target}").into_bytes())));
+                labels.extend(piece.targets.iter().map(|&target| number_label(target)));
             }
         }
         piece.targets = Vec::new();

@@ -185,7 +185,7 @@ impl<'a, V: Parse> Parser<'a, V> {
             }
             self.piece.targets.push(value);
             if let Some(sets) = &mut self.piece.sets {
-                sets.labels.push(text[at..end].into());
+                sets.labels.push(number_label(value));
                 sets.lengths.push(1);
             }
             return Ok(end);
@@ -219,10 +219,10 @@ impl<'a, V: Parse> Parser<'a, V> {
         let earlier = &self.piece.targets;
         let sets = self.piece.sets.get_or_insert_with(|| Sets {
             lengths: vec![1; earlier.len()],
-            labels: earlier.iter().map(|target| format!("{target}").into_bytes().into()).collect(),
+            labels: earlier.iter().map(|&target| number_label(target)).collect(),
         });
         sets.lengths.push(labels.len() as u32);
-        sets.labels.extend(labels.into_iter().map(Box::from));
+        sets.labels.extend(labels.into_iter().map(label));
         self.piece.targets.push(0.0);
         Ok(if unlabelled { at } else { end })
     }
@@ -521,6 +521,18 @@ impl Ids {
         if !self.incomplete {
             *self = Ids { incomplete: true, ..Ids::default() };
         }
+    }
+}
+
+/// A label that is a number, in one spelling: whether a row has one label or several must not change its name.
+pub(crate) fn number_label(value: f64) -> Box<[u8]> {
+    format!("{value}").into_bytes().into()
+}
+
+fn label(token: &[u8]) -> Box<[u8]> {
+    match std::str::from_utf8(token).ok().and_then(|token| token.parse::<f64>().ok()) {
+        Some(value) if value.is_finite() => number_label(value),
+        _ => token.into(),
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)] // tests
 
 mod cache;
+mod corpus;
 mod svmlight;
 mod tables;
 #[cfg(feature = "tables")]

@@ -68,6 +68,13 @@ fn several_labels_make_sets() {
 }
 
 #[test]
+fn a_label_has_one_name_however_it_is_spelt() {
+    let loaded = read("01,2.0 1:1\n1 1:1\n+2 1:1\n");
+    let Targets::Sets { names, .. } = loaded.data.targets() else { panic!("sets") };
+    assert_eq!(names.iter().collect::<Vec<_>>(), ["1", "2"]);
+}
+
+#[test]
 fn the_index_base_is_detected() {
     assert_eq!(read("1 0:1 5:1\n1 1:2\n").facts.index_base, Some(0));
     assert_eq!(read("1 3:1 5:1\n1 0:2\n").facts.index_base, Some(0));
