@@ -50,7 +50,11 @@ pub(crate) fn expect_features(timed: &Timed, known: usize, file: &str) -> Result
 /// Reads a model file.
 pub(crate) fn load_model(file: &str) -> Result<Model> {
     let bytes = maxmargin_io::read_whole(file)?;
-    Model::from_bytes(&bytes).map_err(|error| error.in_file(file))
+    Model::from_bytes(&bytes).map_err(|error| {
+        let advised = error.remedy().is_some();
+        let error = error.in_file(file);
+        if advised { error } else { error.help("a model file is what `maxmargin train … -o MODEL` writes") }
+    })
 }
 
 /// Says what was found in a file: `train.txt   svmlight, 1-based · 9,630 rows × 46 features · …`.

@@ -56,7 +56,7 @@ pub(crate) struct TrainSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) intercept: Option<Intercept>,
     /// Weights of the classes: `balanced`, or LABEL=W,LABEL=W
-    #[arg(long, value_name = "WEIGHTS", help_heading = "Learning")]
+    #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) class_weight: Option<String>,
     /// The label that counts as positive; the larger one unless given
@@ -166,8 +166,10 @@ impl Reading {
     /// What a model keeps, or nothing where it was trained on arrays.
     pub(crate) fn of(model: &Model) -> Result<Reading> {
         model.reading.as_deref().map_or(Ok(Reading::default()), |text| {
-            serde_json::from_str(text)
-                .map_err(|error| Error::new(Code::DamagedModel, format!("how the model's data were read: {error}")))
+            serde_json::from_str(text).map_err(|error| {
+                Error::new(Code::DamagedModel, format!("how the model's data were read: {error}"))
+                    .help("copy the model again or train it again")
+            })
         })
     }
 

@@ -74,8 +74,8 @@ fn open(path: &Path) -> Result<BufReader<File>> {
 
 fn unreadable(error: std::io::Error) -> Error {
     match error.kind() {
-        std::io::ErrorKind::NotFound => Error::new(Code::FileNotFound, "there is no such file"),
-        _ => Error::new(Code::FileUnreadable, error.to_string()),
+        std::io::ErrorKind::NotFound => Error::new(Code::FileNotFound, "there is no such file").help("check the path"),
+        _ => Error::new(Code::FileUnreadable, error.to_string()).help("check its permissions"),
     }
 }
 
@@ -86,7 +86,7 @@ fn bad_file(message: &str) -> Error {
 
 /// Writes an Arrow IPC file; rows in the order in which the input had them.
 pub fn write(data: &Dataset, out: impl Write + Send) -> Result<()> {
-    let failed = |error: ArrowError| Error::new(Code::WriteFailed, error.to_string());
+    let failed = |error: ArrowError| crate::atomic::refused_write(error);
     let schema = record_batch::schema_of(data);
     let mut writer = FileWriter::try_new(out, &schema).map_err(failed)?;
     for batch in record_batch::batches(data, &schema)? {

@@ -55,6 +55,12 @@ fn write_failed(file: &str, error: &io::Error) -> Error {
     Error::new(Code::WriteFailed, format!("`{file}` could not be written: {what}")).in_file(file).help(help)
 }
 
+/// The error for content that a device refused, as the writers of formats see it: they do not know the file's name.
+pub fn refused_write(error: impl std::fmt::Display) -> Error {
+    Error::new(Code::WriteFailed, format!("the output could not be written: {error}"))
+        .help("free some space, or write to another place")
+}
+
 fn unwritable(file: &str, what: &str, help: &str) -> Error {
     Error::new(Code::OutputUnwritable, format!("`{file}` cannot be written: {what}")).in_file(file).help(help)
 }

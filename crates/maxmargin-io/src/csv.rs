@@ -3,6 +3,7 @@
 //! One thread splits the text into records while the others turn the cells of the records before into numbers. The
 //! result does not depend on how many there are.
 
+use crate::atomic::refused_write;
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::kept::{Kept, RawRecord};
@@ -254,7 +255,8 @@ impl<'a, R: Read> Records<'a, R> {
             ReadFailure::OpenQuote { byte } => self.open_quote(byte),
             ReadFailure::Csv(error) => match error.into_kind() {
                 csv::ErrorKind::Io(error) => input_error(error),
-                other => Error::new(Code::BadTable, format!("the table cannot be read: {other:?}")),
+                other => Error::new(Code::BadTable, format!("the table cannot be read: {other:?}"))
+                    .help("check the file in a text editor or a spreadsheet program"),
             },
         }
     }
@@ -364,7 +366,7 @@ fn push_rows(rows: &mut RowColumns, records: &[ByteRecord], plan: &Plan) -> std:
 /// Writes a table with a header; rows in the order in which the input had them, each value in the shortest form that
 /// reads back the same.
 pub fn write(data: &Dataset, delimiter: u8, out: &mut dyn Write) -> Result<()> {
-    let failed = |error: csv::Error| Error::new(Code::WriteFailed, error.to_string());
+    let failed = |error: csv::Error| refused_write(error);
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).buffer_capacity(1 << 17).from_writer(out);
     let (roles, features) = column_names(data);
     writer.write_record(roles.iter().chain(&features)).map_err(failed)?;
@@ -402,7 +404,7 @@ pub fn write(data: &Dataset, delimiter: u8, out: &mut dyn Write) -> Result<()> {
         }
         writer.write_record(None::<&[u8]>).map_err(failed)?;
     }
-    writer.flush().map_err(|error| Error::new(Code::WriteFailed, error.to_string()))
+    writer.flush().map_err(refused_write)
 }
 
 #[cfg(test)]

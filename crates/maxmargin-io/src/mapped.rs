@@ -49,7 +49,9 @@ impl MappedFile {
     pub(crate) fn open(file_name: &str, path: &Path) -> Result<Arc<MappedFile>> {
         let unreadable = |error: std::io::Error| {
             let code = if error.kind() == ErrorKind::NotFound { Code::FileNotFound } else { Code::FileUnreadable };
-            Error::new(code, format!("`{file_name}` cannot be read: {error}")).in_file(file_name)
+            Error::new(code, format!("`{file_name}` cannot be read: {error}"))
+                .in_file(file_name)
+                .help("check the path and the permissions")
         };
         let file = File::open(path).map_err(unreadable)?;
         let about = file.metadata().map_err(unreadable)?;

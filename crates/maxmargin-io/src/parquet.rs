@@ -56,8 +56,8 @@ fn read_file(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Load
 
 fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::new(Code::FileNotFound, "there is no such file"),
-        _ => Error::new(Code::FileUnreadable, error.to_string()),
+        std::io::ErrorKind::NotFound => Error::new(Code::FileNotFound, "there is no such file").help("check the path"),
+        _ => Error::new(Code::FileUnreadable, error.to_string()).help("check its permissions"),
     })
 }
 
@@ -129,7 +129,7 @@ impl Iterator for Lockstep {
 
 /// Writes a Parquet file; rows in the order in which the input had them.
 pub fn write(data: &Dataset, out: impl Write + Send) -> Result<()> {
-    let failed = |error: ParquetError| Error::new(Code::WriteFailed, error.to_string());
+    let failed = |error: ParquetError| crate::atomic::refused_write(error);
     let schema = record_batch::schema_of(data);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).map_err(failed)?))

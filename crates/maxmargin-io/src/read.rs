@@ -81,8 +81,10 @@ fn read_decoded(
         Format::Tsv => csv::read(file, stream, b'\t', options),
         binary => {
             // Formats with an index at their end need a file to seek in.
-            let mut spooled = tempfile::NamedTempFile::new()
-                .map_err(|error| Error::new(Code::WriteFailed, format!("no temporary file could be made: {error}")))?;
+            let mut spooled = tempfile::NamedTempFile::new().map_err(|error| {
+                Error::new(Code::WriteFailed, format!("no temporary file could be made: {error}"))
+                    .help("free some space, or name a folder for temporary files in TMPDIR")
+            })?;
             io::copy(&mut stream, &mut spooled).map_err(|error| read_error(&error).in_file(file))?;
             read_binary(file, spooled.path(), binary, options)
         }

@@ -54,7 +54,9 @@ const STOPS: [Stop; 2] = [
 pub(crate) fn run(arguments: &DemoArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     ensure_writable(Path::new(&arguments.report))?;
     std::fs::create_dir_all(&arguments.folder).map_err(|error| {
-        Error::new(Code::OutputUnwritable, format!("the folder cannot be made: {error}")).in_file(&arguments.folder)
+        Error::new(Code::OutputUnwritable, format!("the folder cannot be made: {error}"))
+            .in_file(&arguments.folder)
+            .help("name another one with --folder")
     })?;
     let mut report = Report::new("maxmargin: the tour");
     report.subtitle("Two models, trained, proven and measured on data made for the purpose");

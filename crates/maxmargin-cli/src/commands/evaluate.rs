@@ -190,7 +190,7 @@ fn write_per_query(data: &Dataset, measured: &[Measured], file: &str) -> Result<
         ));
     };
     maxmargin_io::write_text_file(file, |out| {
-        let failed = |error: std::io::Error| Error::new(Code::WriteFailed, error.to_string()).in_file(file);
+        let failed = |error: std::io::Error| maxmargin_io::atomic::refused_write(error).in_file(file);
         write!(out, "query\trows").map_err(failed)?;
         for row in &listed {
             write!(out, "\t{}", row.metric).map_err(failed)?;

@@ -42,11 +42,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
     match &arguments.output {
         None => console.write(write)?,
         Some(file) => {
-            maxmargin_io::write_text_file(file, |out| {
-                write(out).map_err(|error| {
-                    Error::new(Code::WriteFailed, format!("`{file}` could not be written: {error}")).in_file(file)
-                })
-            })?;
+            maxmargin_io::write_text_file(file, |out| write(out).map_err(maxmargin_io::atomic::refused_write))?;
             console.say(&format!(
                 "wrote {file}: {} in {}",
                 format::counted(data.rows() as u64, "row", "rows"),

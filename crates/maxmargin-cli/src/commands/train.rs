@@ -37,7 +37,8 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             Code::BadConfig,
             format!("the settings are for `{}`, and this is `train {}`", other.name(), task.name()),
         )
-        .in_file(arguments.config.clone().unwrap_or_default()));
+        .in_file(arguments.config.clone().unwrap_or_default())
+        .help(format!("use `train {}`, or leave the task out of the settings file", other.name())));
     }
     let train_settings = arguments.settings.clone().or(file.train);
     let read_settings = arguments.read.clone().or(file.read);
