@@ -26,6 +26,8 @@ struct Stop {
     test: &'static str,
     c: f64,
     name: &'static str,
+    /// Tables carry the names of their features, which the report shows.
+    extension: &'static str,
 }
 
 const STOPS: [Stop; 2] = [
@@ -38,6 +40,7 @@ const STOPS: [Stop; 2] = [
         test: "search --queries 100 --docs 60 --features 40",
         c: 1e-3,
         name: "search",
+        extension: "csv",
     },
     Stop {
         title: "A text classifier",
@@ -48,6 +51,7 @@ const STOPS: [Stop; 2] = [
         test: "text --rows 3000 --features 20000 --nonzeros 60",
         c: 1.0,
         name: "text",
+        extension: "txt",
     },
 ];
 
@@ -87,7 +91,8 @@ fn visit(
     cancel: &Cancel,
 ) -> Result<serde_json::Value> {
     let path = |end: &str| Path::new(&arguments.folder).join(format!("{}{end}", stop.name)).display().to_string();
-    let (train_file, test_file, model_file) = (path("-train.txt"), path("-test.txt"), path(".mm"));
+    let data_path = |part: &str| path(&format!("-{part}.{}", stop.extension));
+    let (train_file, test_file, model_file) = (data_path("train"), data_path("test"), path(".mm"));
     // Both share the seed's hidden model; the test rows are another draw from it.
     for (what, file, stream) in [(stop.simulate, &train_file, 0), (stop.test, &test_file, 1)] {
         let line = format!("maxmargin simulate {what} --seed {} --stream {stream} -o {file}", arguments.seed);
@@ -103,7 +108,11 @@ fn visit(
     console.say(&format!("$ {next}"));
     let options = ReadSettings::default().options(None, cancel)?;
     let Loaded { data, facts } = load(&train_file, &options, false)?.loaded;
-    let features = ModelFeatures { count: data.cols(), names: None, index_base: facts.index_base };
+    let features = ModelFeatures {
+        count: data.cols(),
+        names: data.feature_names().map(|names| names.iter().map(|name| name.into_owned()).collect()),
+        index_base: facts.index_base,
+    };
     let mut options = options;
     options.features = Some(features);
     let test = load(&test_file, &options, false)?.loaded.data;
@@ -133,7 +142,13 @@ fn visit(
     );
     report.text(stop.title, format!("{}\n\n{shape}", stop.story));
     train::training_sections(report, &trained, false);
-    evaluate::report_sections(report, &trained.model, &test, &format!("{}-test.txt", stop.name), &measured)?;
+    evaluate::report_sections(
+        report,
+        &trained.model,
+        &test,
+        &format!("{}-test.{}", stop.name, stop.extension),
+        &measured,
+    )?;
     Ok(json!({
         "task": stop.task.name(),
         "gap": trained.model.certificate.gap(),

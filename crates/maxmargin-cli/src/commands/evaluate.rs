@@ -301,7 +301,7 @@ pub(crate) fn report_sections(
         let items = values.filter_map(|(group, v)| Some((groups.names().get(group).into_owned(), (*v)?))).collect();
         report.plot(
             format!("{} by query", row.metric),
-            "Queries from worst to best: the left end is where to look for what goes wrong.",
+            "The right end is where to look for what goes wrong.",
             Ranked::new(Axis::linear(row.metric.to_string()).between(0.0, 1.0), "query", "queries", items),
         );
     }

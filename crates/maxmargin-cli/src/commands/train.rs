@@ -339,7 +339,11 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
         "Objective and proven lower bound meet at the optimum.",
         LinePlot::new(Axis::linear("pass"), Axis::log("value"))
             .series(Series::new("objective", points(&|point| Some(point.objective))).markers())
-            .series(Series::new("lower bound", points(&|point| point.lower_bound)).dashed().markers()),
+            .series(
+                Series::new("lower bound", points(&|point| point.lower_bound.filter(|bound| *bound > 0.0)))
+                    .dashed()
+                    .markers(),
+            ),
     );
     report.plot(
         "Relative gap",
