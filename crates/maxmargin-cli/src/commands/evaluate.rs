@@ -46,7 +46,6 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let data = &timed.loaded.data;
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     let measured = measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;
-    show(console, &measured)?;
     if let Some(file) = &arguments.per_query {
         write_per_query(data, &measured, file)?;
         console.say(&format!("wrote {file}"));
@@ -58,6 +57,8 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         write_report(&report, file)?;
         console.say(&format!("wrote {file}"));
     }
+    // Last, so that standard output stays empty where a file could not be written.
+    show(console, &measured)?;
     console.object(|| as_json(&measured))
 }
 
