@@ -4,7 +4,7 @@ use crate::args::EvaluateArguments;
 use crate::commands::train::write_report;
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe, load_for, load_model};
+use crate::loading::{describe, ensure_apart, load_for, load_model};
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
@@ -40,6 +40,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let metrics = metrics(&arguments.metric, model.settings.task)?;
     for output in [arguments.per_query.as_ref(), arguments.report.as_ref()].into_iter().flatten() {
         ensure_writable(Path::new(output))?;
+        ensure_apart(output, &[&arguments.model, &arguments.file])?;
     }
     let timed = load_for(&model, &arguments.file, &arguments.data, cancel)?;
     describe(console, &timed, &[]);
