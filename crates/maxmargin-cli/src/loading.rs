@@ -57,6 +57,19 @@ pub(crate) fn load_model(file: &str) -> Result<Model> {
     })
 }
 
+/// Refuses to write a result over what it is made from: a slip that would cost the user data or model.
+pub(crate) fn ensure_apart(output: &str, inputs: &[&str]) -> Result<()> {
+    let real = |file: &str| std::fs::canonicalize(file).ok().filter(|path| path.is_file());
+    match real(output) {
+        Some(path) if inputs.iter().any(|input| real(input).as_ref() == Some(&path)) => {
+            Err(Error::new(Code::OutputUnwritable, format!("`{output}` is read here, and would be replaced"))
+                .in_file(output)
+                .help("name another file for the output"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Says what was found in a file: `train.txt   svmlight, 1-based · 9,630 rows × 46 features · …`.
 pub(crate) fn describe(console: &Console, timed: &Timed, extra: &[String]) {
     let Timed { loaded: Loaded { data, facts }, seconds } = timed;

@@ -4,7 +4,7 @@ use crate::args::EvaluateArguments;
 use crate::commands::train::write_report;
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe, load_for, load_model};
+use crate::loading::{describe, ensure_apart, load_for, load_model};
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
@@ -40,13 +40,13 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let metrics = metrics(&arguments.metric, model.settings.task)?;
     for output in [arguments.per_query.as_ref(), arguments.report.as_ref()].into_iter().flatten() {
         ensure_writable(Path::new(output))?;
+        ensure_apart(output, &[&arguments.model, &arguments.file])?;
     }
     let timed = load_for(&model, &arguments.file, &arguments.data, cancel)?;
     describe(console, &timed, &[]);
     let data = &timed.loaded.data;
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     let measured = measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;
-    show(console, &measured)?;
     if let Some(file) = &arguments.per_query {
         write_per_query(data, &measured, file)?;
         console.say(&format!("wrote {file}"));
@@ -58,6 +58,8 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         write_report(&report, file)?;
         console.say(&format!("wrote {file}"));
     }
+    // Last, so that standard output stays empty where a file could not be written.
+    show(console, &measured)?;
     console.object(|| as_json(&measured))
 }
 

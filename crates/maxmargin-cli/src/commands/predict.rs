@@ -3,7 +3,7 @@
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe, load_for, load_model, scores};
+use crate::loading::{describe, ensure_apart, load_for, load_model, scores};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
@@ -23,6 +23,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
     let model = load_model(&arguments.model)?;
     if let Some(output) = &arguments.output {
         ensure_writable(Path::new(output))?;
+        ensure_apart(output, &[&arguments.model, &arguments.file])?;
     } else if console.json() {
         return Err(Error::new(Code::Usage, "--json needs standard output, which the predictions would go to")
             .help("write the predictions to a file with -o FILE"));

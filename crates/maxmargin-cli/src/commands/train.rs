@@ -4,7 +4,7 @@ use crate::args::{TaskName, TrainArguments};
 use crate::commands::evaluate::{self, Measured};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Timed, describe, expect_features, load};
+use crate::loading::{Timed, describe, ensure_apart, expect_features, load};
 use crate::progress::ProgressTable;
 use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
@@ -47,6 +47,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let metrics = evaluate::metrics(&arguments.metric, task)?;
     for output in [Some(&arguments.output), arguments.report.as_ref()].into_iter().flatten() {
         ensure_writable(Path::new(output))?;
+        ensure_apart(output, &[&arguments.file, arguments.validation.as_deref().unwrap_or_default()])?;
     }
 
     let options = read_settings.options(arguments.input_format.map(Into::into), cancel)?;

@@ -21,7 +21,7 @@ fn every_format_holds_the_same_data() {
             bench.ok(&format!("convert {output} -o back.mmd -q"));
             assert_eq!(hash(&bench, task, "back.mmd"), expected, "{task} {output} and back");
         }
-        bench.ok(&format!("convert out.parquet -o again.txt -q"));
+        bench.ok("convert out.parquet -o again.txt -q");
         assert_eq!(hash(&bench, task, "again.txt"), expected);
     }
 }

@@ -1,6 +1,6 @@
 //! Writing to a place without room: exit code 1, a clear error, nothing left behind.
 
-use crate::workbench::{Ran, Workbench};
+use crate::workbench::{Ran, Workbench, skipped};
 use std::process::Command;
 
 fn program() -> std::path::PathBuf {
@@ -41,7 +41,7 @@ fn a_full_disk_is_named_and_nothing_is_left() {
     let mount = "mount -t tmpfs -o size=16k tmpfs full || exit 77";
     let possible = Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success());
     if !possible || run_limited(&bench, &shell, mount, "--version").exit != Some(0) {
-        eprintln!("SKIPPED: no small file system can be mounted here");
+        skipped("no small file system can be mounted here");
         return;
     }
     for (line, file) in OUTPUTS {
@@ -63,7 +63,7 @@ fn a_file_size_limit_is_named_and_nothing_is_left() {
 #[test]
 fn a_device_without_room_is_named() {
     if !std::path::Path::new("/dev/full").exists() {
-        eprintln!("SKIPPED: there is no /dev/full here");
+        skipped("there is no /dev/full here");
         return;
     }
     let bench = Workbench::with_search();
@@ -91,7 +91,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let mut command = Command::new("bash");
     command.args(["-c", "set -o pipefail; \"$0\" predict m.mm big.txt -q | head -n 1"]).arg(program());
     let Ok(output) = command.current_dir(bench.folder()).output() else {
-        eprintln!("SKIPPED: there is no bash here");
+        skipped("there is no bash here");
         return;
     };
     let ran = Ran::of("predict | head", &output).succeeded();

@@ -56,6 +56,13 @@ fn the_table_of_queries_averages_to_the_metric() {
 }
 
 #[test]
+fn a_table_of_queries_needs_queries() {
+    let bench = Workbench::with_text();
+    bench.ok("train classify text.txt -o m.mm -q");
+    bench.refused("evaluate m.mm text-test.txt --per-query queries.tsv", "MM0308").says("--per-query goes with");
+}
+
+#[test]
 fn data_without_targets_cannot_be_evaluated() {
     let bench = Workbench::new();
     bench.write("train.csv", "label,x\na,1\nb,2\n").write("test.csv", "x\n1\n2\n");

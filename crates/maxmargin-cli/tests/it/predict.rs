@@ -86,6 +86,7 @@ fn targets_are_not_needed_to_score_a_table() {
     bench.write("new.csv", "y,unused,x\n0,9,1\n1,9,2\n");
     let ran = bench.ok("predict m.mm new.csv").says("unused");
     assert_eq!(ran.stdout.lines().count(), 2);
+    assert_eq!(bench.ok("predict m.mm new.csv --missing zero --precision f64").stdout, ran.stdout);
     bench.write("lacking.csv", "y\n1\n");
     bench.refused("predict m.mm lacking.csv", "MM0307").says("`x`");
 }

@@ -1,6 +1,6 @@
 //! Real data, where they are: `$MAXMARGIN_DATA`, or `../shared/data` beside the project.
 
-use crate::workbench::{Workbench, number};
+use crate::workbench::{Workbench, number, skipped};
 use std::path::PathBuf;
 
 /// The path of a file, or nothing, said aloud, where it is absent.
@@ -11,7 +11,7 @@ fn data(file: &str) -> Option<String> {
     if path.is_file() {
         return Some(path.display().to_string());
     }
-    eprintln!("SKIPPED: there is no {}; set MAXMARGIN_DATA to the folder of the real data", path.display());
+    skipped(&format!("there is no {}; set MAXMARGIN_DATA to the folder of the real data", path.display()));
     None
 }
 

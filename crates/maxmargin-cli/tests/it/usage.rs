@@ -82,6 +82,17 @@ fn an_output_that_cannot_be_written() {
     ] {
         bench.refused(line, "MM0108");
     }
+    let before = (bench.read("search.txt"), bench.read("m.mm"));
+    for line in [
+        "train rank search.txt -o search.txt",
+        "train rank search.txt -o n.mm --report ./search.txt",
+        "predict m.mm search.txt -o search.txt",
+        "predict m.mm search.txt -o m.mm",
+        "evaluate m.mm search.txt --report m.mm",
+    ] {
+        bench.refused(line, "MM0108").says("is read here, and would be replaced");
+    }
+    assert_eq!((bench.read("search.txt"), bench.read("m.mm")), before);
     bench.refused("convert search.txt -o out.unknown", "MM0104").says("--to FORMAT");
     bench.refused("convert search.txt -o out.mmd.gz", "MM0104").says("leave the .gz or .zst off");
 }

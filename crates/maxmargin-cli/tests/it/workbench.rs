@@ -186,6 +186,12 @@ pub(crate) fn close(one: f64, other: f64, tolerance: f64) -> bool {
     (one - other).abs() <= tolerance * one.abs().max(other.abs())
 }
 
+/// Says that a test could not be run here.
+#[allow(clippy::print_stderr)]
+pub(crate) fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
 /// Makes times and sizes the same in every run.
 pub(crate) fn stable() -> insta::internals::SettingsBindDropGuard {
     let mut settings = insta::Settings::clone_current();
