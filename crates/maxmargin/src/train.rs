@@ -43,7 +43,9 @@ pub fn train(
 ) -> Result<Trained> {
     settings.validate()?;
     if data.rows() == 0 {
-        return Err(Error::new(Code::NoRows, "there are no rows to learn from"));
+        return Err(
+            Error::new(Code::NoRows, "there are no rows to learn from").help("give data with at least two rows")
+        );
     }
     data.matrix().check(0..data.rows())?;
     cancel.check()?;

@@ -13,9 +13,9 @@ pub use write::{SvmlightWriteOptions, write_blocks, write_dataset};
 
 use crate::options::{Facts, Format, Loaded, Precision, ReadOptions};
 use assemble::{Plan, Stored, assemble};
-use maxmargin::error::{Code, Error, Place, Result};
+use maxmargin::error::{Code, Error, Result};
 use memchr::{memchr, memchr_iter, memrchr};
-use piece::{Failure, Indices, Piece, parse_block};
+use piece::{Failure, Indices, Piece, Seen, parse_block};
 use rayon::prelude::*;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -179,51 +179,54 @@ fn finish<V: Stored>(file: &str, pieces: Vec<Piece<V>>, options: &ReadOptions) -
 
 /// Either every row has a query id or none has.
 fn check_groups<V>(file: &str, pieces: &[Piece<V>]) -> Result<()> {
-    let first = |of: fn(&Piece<V>) -> Option<u64>| {
-        let mut lines = 0;
-        pieces.iter().find_map(|piece| {
-            let found = of(piece).map(|line| lines + line + 1);
-            lines += piece.lines;
-            found
-        })
-    };
-    let (Some(with), Some(without)) = (first(|piece| piece.with_qid), first(|piece| piece.without_qid)) else {
-        return Ok(());
-    };
-    Err(Error::new(Code::MixedGroups, format!("line {with} has a query id, and line {without} has none"))
-        .at(Place { file: file.to_string(), line: Some(without), ..Place::default() })
-        .help("give every row a `qid:ID` right after the target, or none"))
+    let with = first_seen(pieces, |piece| piece.with_qid.as_ref());
+    let without = first_seen(pieces, |piece| piece.without_qid.as_ref());
+    let (Some((with_lines, with)), Some((lines, without))) = (with, without) else { return Ok(()) };
+    Err(Error::new(
+        Code::MixedGroups,
+        format!("line {} has a query id, and line {} has none", with_lines + with.line + 1, lines + without.line + 1),
+    )
+    .at(without.place(file, lines, "expected qid:ID before this"))
+    .help("give every row a `qid:ID` right after the target, or none"))
+}
+
+/// The first of something over all pieces, and the lines before its piece.
+fn first_seen<'a, V>(pieces: &'a [Piece<V>], of: impl Fn(&'a Piece<V>) -> Option<&'a Seen>) -> Option<(u64, &'a Seen)> {
+    let mut lines = 0;
+    pieces.iter().find_map(|piece| {
+        let found = of(piece).map(|seen| (lines, seen));
+        lines += piece.lines;
+        found
+    })
 }
 
 /// Decides the index base and the number of columns.
 fn plan<V>(file: &str, pieces: &[Piece<V>], options: &ReadOptions) -> Result<Plan> {
-    let (mut lines, mut rows_before, mut others_start_later) = (0, 0, false);
-    let mut zero_line = None;
+    let zero = first_seen(pieces, |piece| piece.zero_index.first.as_ref());
+    let (mut rows_before, mut others_start_later) = (0, false);
     for piece in pieces {
         rows_before += piece.zero_index.rows_before;
         others_start_later |= piece.zero_index.others_start_later;
-        if let Some(line) = piece.zero_index.line {
-            zero_line = Some(lines + line + 1);
+        if piece.zero_index.first.is_some() {
             break;
         }
-        lines += piece.lines;
     }
     let expected = options.features.as_ref();
     let wanted = options.index_base.or(expected.and_then(|features| features.index_base));
-    let base = match (wanted, zero_line) {
+    let base = match (wanted, zero) {
         (Some(base), None) => base,
         (Some(0), Some(_)) => 0,
         (None, None) => 1,
         // A file whose rows all start at 1 until one starts at 0 is no file that counts from 0.
         (None, Some(_)) if rows_before == 0 || others_start_later => 0,
-        (wanted, Some(line)) => {
+        (wanted, Some((lines, seen))) => {
             let why = if wanted.is_some() {
                 "feature index 0 in a file that counts from 1"
             } else {
                 "feature index 0, while every row before starts at 1"
             };
             return Err(Error::new(Code::BadIndex, why)
-                .at(Place { file: file.to_string(), line: Some(line), ..Place::default() })
+                .at(seen.place(file, lines, "expected an index from 1 on"))
                 .help("number features from 1, or say that this file counts from 0 with --index-base 0"));
         }
     };

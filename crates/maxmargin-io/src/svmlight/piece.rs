@@ -33,9 +33,9 @@ pub(crate) struct Piece<V> {
     /// Ids from trailing comments, while every row has one.
     pub(crate) ids: Ids,
     pub(crate) largest: Option<u32>,
-    /// The first row with and the first without a qid, as lines within the block.
-    pub(crate) with_qid: Option<u64>,
-    pub(crate) without_qid: Option<u64>,
+    /// The first row with and the first without a qid.
+    pub(crate) with_qid: Option<Seen>,
+    pub(crate) without_qid: Option<Seen>,
     pub(crate) zero_index: ZeroIndex,
 }
 
@@ -55,14 +55,35 @@ pub(crate) struct Ids {
 }
 
 /// What the first indices of the rows say about the index base.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 pub(crate) struct ZeroIndex {
     /// Rows before the first index 0 that have features.
     pub(crate) rows_before: u64,
     /// Whether one of those starts past index 1.
     pub(crate) others_start_later: bool,
-    /// The line within the block of the first index 0.
-    pub(crate) line: Option<u64>,
+    /// The first index 0.
+    pub(crate) first: Option<Seen>,
+}
+
+/// Something that may turn out to be wrong once the whole file is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    /// Lines before it in the block.
+    pub(crate) line: u64,
+    text: Box<[u8]>,
+    token: Range<usize>,
+}
+
+impl Seen {
+    /// Its place in the file, given the lines before the block.
+    pub(crate) fn place(&self, file: &str, lines_before: u64, expected: &str) -> Place {
+        Place {
+            file: file.to_string(),
+            line: Some(lines_before + self.line + 1),
+            column: Some(self.token.start as u64 + 1),
+            excerpt: Some(Excerpt::of_line(&self.text, self.token.clone(), expected)),
+        }
+    }
 }
 
 /// What is wrong with a block, and where.
@@ -159,10 +180,14 @@ impl<'a, V: Parse> Parser<'a, V> {
         } else if !self.piece.weights.is_empty() {
             self.piece.weights.push(1.0);
         }
-        let seen = if has_group { &mut self.piece.with_qid } else { &mut self.piece.without_qid };
-        seen.get_or_insert(self.piece.lines);
+        let features = at;
+        if has_group && self.piece.with_qid.is_none() {
+            self.piece.with_qid = Some(self.seen(features));
+        } else if !has_group && self.piece.without_qid.is_none() {
+            self.piece.without_qid = Some(self.seen(features));
+        }
         at = self.features(at)?;
-        self.finish_row();
+        self.finish_row(features);
         if text[at] == b'#' {
             return Ok(self.comment(at));
         }
@@ -312,19 +337,18 @@ impl<'a, V: Parse> Parser<'a, V> {
 
     /// Files the indices of the row at hand.
     #[inline]
-    fn finish_row(&mut self) {
-        let piece = &mut self.piece;
-        piece.lengths.push(self.row.len() as u32);
+    fn finish_row(&mut self, features: usize) {
+        self.piece.lengths.push(self.row.len() as u32);
         let (Some(&first), Some(&last)) = (self.row.first(), self.row.last()) else { return };
+        if first == 0 && self.piece.zero_index.first.is_none() {
+            self.piece.zero_index.first = Some(self.seen(features));
+        }
+        let piece = &mut self.piece;
         piece.largest = piece.largest.max(Some(last));
         let zero = &mut piece.zero_index;
-        if zero.line.is_none() {
-            if first == 0 {
-                zero.line = Some(piece.lines);
-            } else {
-                zero.rows_before += 1;
-                zero.others_start_later |= first != 1;
-            }
+        if zero.first.is_none() {
+            zero.rows_before += 1;
+            zero.others_start_later |= first != 1;
         }
         if let Indices::Consecutive(base) = &mut piece.indices {
             if piece.values.len() == self.row.len() {
@@ -360,6 +384,19 @@ impl<'a, V: Parse> Parser<'a, V> {
             None => self.piece.ids.miss(),
         }
         end
+    }
+
+    /// The token at `at` with its line, for an error that only the whole file can show.
+    #[cold]
+    fn seen(&self, at: usize) -> Seen {
+        let start = skip_blanks(self.text, at);
+        let end = token_end(self.text, start).max(start + 1);
+        let line = &self.text[self.line_start..end_of_line(self.text, self.line_start)];
+        Seen {
+            line: self.piece.lines,
+            text: line.trim_ascii_end().into(),
+            token: start - self.line_start..end - self.line_start,
+        }
     }
 
     #[cold]

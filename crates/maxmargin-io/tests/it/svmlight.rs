@@ -133,7 +133,8 @@ fn bad_input_is_refused_with_its_place() {
         (b"1 qid: 1:1\n", Code::BadAnnotation, 1, Some(3)),
         (b"1 cost:-1 1:1\n", Code::BadWeight, 1, Some(8)),
         (b"1 1:1 qid:3\n", Code::BadAnnotation, 1, Some(7)),
-        (b"1 qid:1 1:1\n1 1:1\n", Code::MixedGroups, 2, None),
+        (b"1 qid:1 1:1\n1 1:1\n", Code::MixedGroups, 2, Some(3)),
+        (b"1 1:1\n1 0:1\n", Code::BadIndex, 2, Some(3)),
         (b"1 \0\x01\x02\n", Code::NotText, 1, Some(3)),
     ];
     for (text, code, line, column) in cases {
