@@ -29,7 +29,7 @@ impl Loss {
     /// The loss of a violation.
     #[inline]
     pub fn value(self, violation: f64) -> f64 {
-        let positive = violation.max(0.0);
+        let positive = positive(violation);
         match self {
             Loss::Hinge => positive,
             Loss::SquaredHinge => positive * positive,
@@ -41,7 +41,7 @@ impl Loss {
     pub fn derivative(self, violation: f64) -> f64 {
         match self {
             Loss::Hinge => f64::from(u8::from(violation > 0.0)),
-            Loss::SquaredHinge => 2.0 * violation.max(0.0),
+            Loss::SquaredHinge => 2.0 * positive(violation),
         }
     }
 
@@ -79,9 +79,21 @@ impl Loss {
     }
 }
 
+/// max(0, v), but not a number where v is none: `f64::max` would call that zero, and an overflow a perfect fit.
+#[inline]
+fn positive(violation: f64) -> f64 {
+    if violation <= 0.0 { 0.0 } else { violation }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_number_costs_no_zero() {
+        assert!(Loss::Hinge.value(f64::NAN).is_nan() && Loss::SquaredHinge.value(f64::NAN).is_nan());
+        assert!(Loss::SquaredHinge.derivative(f64::NAN).is_nan());
+    }
 
     #[test]
     fn derivatives_are_slopes_and_conjugates_are_tight() {

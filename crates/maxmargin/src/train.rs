@@ -6,7 +6,9 @@ use crate::loss::Loss;
 use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Settings, Solver, Task};
-use crate::solve::{DualCoordinateDescent, LinearRisk, Newton, Solution, Stop, TracePoint, Witness};
+use crate::solve::{
+    DualCoordinateDescent, LinearRisk, Newton, Solution, Stop, TracePoint, Witness, relative_gap, smooth_bound,
+};
 use crate::task::{Binary, Classes, Intercept, Ranking};
 use std::ops::ControlFlow;
 
@@ -112,7 +114,15 @@ pub fn train(
         (Tasks::Binary(task, _), Solver::Newton) => {
             let penalise = settings.intercept == Intercept::Penalised;
             let mut risk = LinearRisk::new(task, &design, penalise, cancel);
-            newton.solve(&mut risk, features, &mut watching, cancel)?
+            let mut solution = newton.solve(&mut risk, features, &mut watching, cancel)?;
+            // The dual point behind the weights proves the bound whatever the intercept.
+            let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
+            let bound = smooth_bound(task, &design, &solution.weights, threshold, settings.intercept);
+            solution.lower_bound = Some(bound);
+            if solution.stop == Stop::Converged && relative_gap(solution.objective, bound) > settings.tolerance {
+                solution.stop = Stop::Stalled;
+            }
+            solution
         }
         (Tasks::Ranking(task), Solver::Newton) => {
             let mut risk = LinearRisk::new(task, &design, false, cancel);
@@ -131,19 +141,28 @@ pub fn train(
 }
 
 /// The task in the form its solvers take.
-enum Tasks {
+pub(crate) enum Tasks {
     Binary(Binary, Classes),
     Ranking(Ranking),
 }
 
-struct Problem {
-    task: Tasks,
-    c: f64,
-    lambda: f64,
+pub(crate) struct Problem {
+    pub(crate) task: Tasks,
+    pub(crate) c: f64,
+    pub(crate) lambda: f64,
+}
+
+/// The total weight of all blocks, or an error where nothing counts.
+fn positive_total(total: f64) -> Result<f64> {
+    if total > 0.0 && total.is_finite() {
+        return Ok(total);
+    }
+    Err(Error::new(Code::BadWeight, "no row counts: the weights add up to zero, or to more than a number holds")
+        .help("give rows weights above zero, and classes too"))
 }
 
 impl Problem {
-    fn new(data: &Dataset, settings: &Settings) -> Result<Problem> {
+    pub(crate) fn new(data: &Dataset, settings: &Settings) -> Result<Problem> {
         // With cost 1 the blocks' total weight shows, which the mean form of the regularisation divides by.
         let regularisation = settings.regularisation;
         match settings.task {
@@ -152,26 +171,27 @@ impl Problem {
                 let has_threshold = settings.intercept != Intercept::None;
                 let make =
                     |c: f64| Binary::new(data, &classes, &settings.class_weight, settings.loss, c, has_threshold);
-                let total = make(1.0)?.total_cost();
+                let total = positive_total(make(1.0)?.total_cost())?;
                 let c = regularisation.c(total);
                 Ok(Problem { task: Tasks::Binary(make(c)?, classes.clone()), c, lambda: regularisation.lambda(total) })
             }
             Task::Rank => {
-                let total = Ranking::new(data, 1.0)?.total_cost();
+                let ranking = Ranking::new(data, 1.0)?;
+                let total = positive_total(ranking.total_cost())?;
                 let c = regularisation.c(total);
-                Ok(Problem { task: Tasks::Ranking(Ranking::new(data, c)?), c, lambda: regularisation.lambda(total) })
+                Ok(Problem { task: Tasks::Ranking(ranking.with_cost(c)), c, lambda: regularisation.lambda(total) })
             }
         }
     }
 
-    fn decoder(&self) -> Decoder {
+    pub(crate) fn decoder(&self) -> Decoder {
         match &self.task {
             Tasks::Binary(_, classes) => Decoder::Sign(classes.clone()),
             Tasks::Ranking(_) => Decoder::Rank,
         }
     }
 
-    fn constraints(&self) -> u64 {
+    pub(crate) fn constraints(&self) -> u64 {
         match &self.task {
             Tasks::Binary(task, _) => task.constraints(),
             Tasks::Ranking(task) => task.pairs(),

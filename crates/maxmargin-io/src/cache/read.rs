@@ -56,6 +56,11 @@ pub fn check(path: &Path) -> Result<CheckReport> {
     let store = Store::open(&path.display().to_string(), path)?;
     let data = store.load()?.data;
     data.matrix().check(0..data.rows())?;
+    if data.computed_hash()? != data.hash()? {
+        return Err(Error::new(Code::DamagedCache, "the values are not those that the file's data hash stands for")
+            .in_file(path.display().to_string())
+            .help("convert the original file again"));
+    }
     // Whatever no row needs.
     for section in &store.layout.sections {
         store.verify(section, 0..section.bytes)?;

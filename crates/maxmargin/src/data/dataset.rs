@@ -240,6 +240,12 @@ impl Dataset {
         if let Some(&hash) = self.hash.get() {
             return Ok(hash);
         }
+        let hash = self.computed_hash()?;
+        Ok(*self.hash.get_or_init(|| hash))
+    }
+
+    /// The same, computed from the values even where one is kept with them.
+    pub fn computed_hash(&self) -> Result<u64> {
         self.matrix.check(0..self.rows())?;
         let rows = self.rows();
         let chunks: Vec<u64> = (0..rows.div_ceil(HASH_CHUNK))
@@ -252,8 +258,7 @@ impl Dataset {
         let groups = self.groups.as_ref().map_or(0, |groups| {
             groups.starts().iter().fold(1, |state, &start| scramble(state ^ start.wrapping_mul(PRIME)))
         });
-        let hash = chunks.into_iter().fold(scramble(rows as u64 ^ groups), |state, chunk| scramble(state ^ chunk));
-        Ok(*self.hash.get_or_init(|| hash))
+        Ok(chunks.into_iter().fold(scramble(rows as u64 ^ groups), |state, chunk| scramble(state ^ chunk)))
     }
 
     fn hash_row(&self, row: usize) -> u64 {
@@ -273,7 +278,7 @@ impl Dataset {
                 .fold(2, |state, &code| scramble(state ^ hash_bytes(names.get_bytes(code as usize)))),
         };
         let weight = self.weights.as_ref().map_or(1.0, |weights| weights[row]);
-        scramble(sum ^ target.rotate_left(17)) ^ weight.to_bits()
+        scramble(scramble(sum ^ target.rotate_left(17)) ^ weight.to_bits())
     }
 }
 

@@ -169,6 +169,16 @@ pub(crate) trait Rows: Sync {
     fn axpy_scaled(&self, row: usize, scale: f64, factors: &[f64], w: &mut [f64]) {
         self.each(row, |column, value| w[column] += scale * factors[column] * value);
     }
+    /// Σ (x_j − shift_j) · w_j over the stored entries: of a dense row, all.
+    fn dot_shifted(&self, row: usize, shift: &[f64], w: &[f64]) -> f64 {
+        let mut sum = 0.0;
+        self.each(row, |column, value| sum += (value - shift[column]) * w[column]);
+        sum
+    }
+    /// w_j += scale · factors_j · (x_j − shift_j) over the stored entries: of a dense row, all.
+    fn axpy_shifted(&self, row: usize, scale: f64, factors: &[f64], shift: &[f64], w: &mut [f64]) {
+        self.each(row, |column, value| w[column] += scale * factors[column] * (value - shift[column]));
+    }
 }
 
 impl<V: Value> Rows for Dense<V> {

@@ -170,6 +170,13 @@ impl Design {
 
     /// Scores of a run of rows.
     pub(crate) fn scores(&self, rows: Range<usize>, folded: &Folded, out: &mut [f64]) {
+        if let (Some(shift), true) = (&self.shift, self.matrix.is_dense()) {
+            // Differences of large numbers before anything else.
+            with_rows!(&self.matrix, m => for (row, out) in rows.zip(out) {
+                *out = m.dot_shifted(row, shift, &folded.weights);
+            });
+            return;
+        }
         self.matrix.scores(rows.clone(), &folded.weights, out);
         if let Some(factors) = &self.row_factors {
             for (score, factor) in out.iter_mut().zip(&factors[rows]) {

@@ -1,14 +1,16 @@
 //! The model file: safetensors with one JSON header, versioned, checksummed over every byte.
 //!
 //! Any safetensors reader opens it. Tensors: `weights`, `intercept`, `scale.shift`, `scale.factor`, `names.bytes`,
-//! `names.ends`, `witness.state` (0 at zero, 1 at its limit, 2 a stored value, one a row), `witness.values`, and
+//! `names.ends`, `witness.state` (0 at zero, 1 at the most common value, 2 a stored value, one a row), `witness.values`,
+//! `witness.limits` (that most common value), and
 //! `checksum`: the XXH3 of the whole file with these eight bytes zero. The header stands in the metadata under
 //! `maxmargin`.
 
 use super::{Certificate, Decoder, Model, Scorer};
 use crate::data::{Names, Scale, Scaling};
 use crate::error::{Code, Error, Result};
-use crate::settings::Settings;
+use crate::settings::{Settings, Task};
+use crate::task::Intercept;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -43,6 +45,7 @@ impl Model {
     /// The bytes of the model file: the same model always gives the same bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let internal = |error: &dyn std::fmt::Display| Error::new(Code::Internal, format!("model file: {error}"));
+        self.check().map_err(|error| internal(&error))?;
         let Scorer::Linear { weights, intercept } = &self.scorer;
         let header = Header {
             format_version: FORMAT_VERSION,
@@ -171,15 +174,7 @@ impl Model {
                 Some(witness)
             }
         };
-        let certificate = &header.certificate;
-        let finite = certificate.objective.is_finite()
-            && certificate.lower_bound.is_none_or(f64::is_finite)
-            && certificate.c.is_finite()
-            && certificate.lambda.is_finite();
-        if !finite {
-            return Err(damaged("its certificate holds a number that is not finite"));
-        }
-        Ok(Model {
+        let model = Model {
             settings: header.settings,
             scorer: Scorer::Linear { weights, intercept },
             decoder: header.decoder,
@@ -189,7 +184,36 @@ impl Model {
             witness,
             reading: header.reading,
             version: header.program_version,
-        })
+        };
+        model.check().map_err(damaged)?;
+        Ok(model)
+    }
+
+    /// What must hold between the parts of a model, before it is written and after it is read.
+    fn check(&self) -> std::result::Result<(), &'static str> {
+        let Certificate { objective, lower_bound, c, lambda, .. } = &self.certificate;
+        let Scorer::Linear { weights, intercept } = &self.scorer;
+        let settings = &self.settings;
+        let mut numbers = [objective, c, lambda].into_iter().chain(lower_bound).chain(weights).chain(intercept);
+        if numbers.any(|number| !number.is_finite()) {
+            return Err("it holds a number that is not finite");
+        }
+        if *c <= 0.0 || *lambda <= 0.0 || settings.validate().is_err() {
+            return Err("its settings are out of range");
+        }
+        if intercept.is_some() != (settings.intercept != Intercept::None) {
+            return Err("its intercept does not fit its settings");
+        }
+        if matches!(self.decoder, Decoder::Sign(_)) != (settings.task == Task::Classify) {
+            return Err("its answers do not fit its task");
+        }
+        if self.scaling.kind() != settings.scale {
+            return Err("its scaling does not fit its settings");
+        }
+        if self.witness.as_ref().is_some_and(|alpha| alpha.len() as u64 != self.certificate.rows) {
+            return Err("its witness is not complete");
+        }
+        Ok(())
     }
 }
 

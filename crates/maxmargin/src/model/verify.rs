@@ -1,11 +1,14 @@
 //! Recomputes a model's certificate from the model, the data and the stored witness.
 
-use super::{Decoder, Model, Scorer};
+use super::{Model, Scorer};
 use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
 use crate::run::Cancel;
-use crate::solve::{LinearRisk, Risk, dual_value, imbalance, lower_bound, primal_value, relative_gap};
-use crate::task::{Binary, Intercept, Ranking};
+use crate::solve::{
+    LinearRisk, Risk, dual_value, imbalance, in_box, lower_bound, primal_value, relative_gap, smooth_bound,
+};
+use crate::task::Intercept;
+use crate::train::{Problem, Tasks};
 
 /// What `verify` recomputed.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,11 +35,12 @@ impl Verification {
 }
 
 impl Model {
-    /// Recomputes objective and bound on the training data and compares them with what the model claims: an error
-    /// where the data are others, or where a claim does not hold.
+    /// Recomputes everything the certificate claims from the training data: an error where the data are others, or
+    /// where a claim does not hold.
     pub fn verify(&self, data: &Dataset) -> Result<Verification> {
         let certificate = &self.certificate;
-        if data.hash()? != certificate.data_hash {
+        // A hash kept with the data proves nothing about them.
+        if data.rows() as u64 != certificate.rows || data.computed_hash()? != certificate.data_hash {
             return Err(Error::new(
                 Code::OtherData,
                 if data.rows() as u64 == certificate.rows {
@@ -51,80 +55,101 @@ impl Model {
             )
             .help("give `verify` the very file of the training run, read with the same settings"));
         }
-        let found = self.recompute(data)?;
+        let Scorer::Linear { weights, .. } = &self.scorer;
+        if data.cols() != weights.len() {
+            return Err(Error::new(
+                Code::OtherData,
+                format!("the data have {} features, and the model {}", data.cols(), weights.len()),
+            )
+            .help("give `verify` the very file of the training run, read with the same settings"));
+        }
         let close = |a: f64, b: f64| (a - b).abs() <= ROUNDING * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
+        let problem = Problem::new(data, &self.settings)?;
+        if problem.decoder() != self.decoder {
+            return Err(Error::new(
+                Code::CertificateMismatch,
+                "the model answers with other classes than the data have",
+            )
+            .help(ALTERED));
+        }
+        for (what, found, claimed) in [
+            ("constraints", problem.constraints() as f64, certificate.constraints as f64),
+            ("C", problem.c, certificate.c),
+            ("lambda", problem.lambda, certificate.lambda),
+        ] {
+            if !close(found, claimed) {
+                return Err(mismatch(what, found, claimed));
+            }
+        }
+        let found = self.recompute(data, &problem)?;
         if !close(found.objective, certificate.objective) {
             return Err(mismatch("objective", found.objective, certificate.objective));
         }
-        if let (Some(found), Some(claimed)) = (found.lower_bound, certificate.lower_bound)
-            && found < claimed - ROUNDING * certificate.objective.abs()
-        {
-            return Err(mismatch("lower bound", found, claimed));
+        if let Some(claimed) = certificate.lower_bound {
+            let slack = ROUNDING * certificate.objective.abs();
+            if claimed > certificate.objective + slack {
+                return Err(mismatch("lower bound", certificate.objective, claimed));
+            }
+            match found.lower_bound {
+                Some(found) if found < claimed - slack => return Err(mismatch("lower bound", found, claimed)),
+                _ => {}
+            }
+        }
+        if certificate.converged && certificate.gap().is_none_or(|gap| gap > self.settings.tolerance + ROUNDING) {
+            return Err(Error::new(
+                Code::CertificateMismatch,
+                "the model claims to have converged, and its gap does not",
+            )
+            .help(ALTERED));
         }
         Ok(found)
     }
 
-    fn recompute(&self, data: &Dataset) -> Result<Verification> {
+    fn recompute(&self, data: &Dataset, problem: &Problem) -> Result<Verification> {
         let Scorer::Linear { weights, intercept } = &self.scorer;
-        if data.cols() != weights.len() {
-            return Err(Error::new(
-                Code::TooManyFeatures,
-                format!("the data have {} features, and the model {}", data.cols(), weights.len()),
-            ));
-        }
-        let settings = &self.settings;
+        let rule = self.settings.intercept;
         let design = self.scaling.apply(data.matrix(), data.groups())?;
-        let cancel = Cancel::new();
-        let c = self.certificate.c;
         let threshold = intercept.unwrap_or(0.0);
-        let smooth = |risk: &mut dyn crate::solve::CurvedRisk, point: Vec<f64>| {
-            let mut gradient = vec![0.0; point.len()];
-            let objective = risk.evaluate(&point, &mut gradient);
-            let bound = lower_bound(risk, &point, objective, &gradient);
-            let unproved =
-                bound.is_none().then_some("the intercept is not at its minimum for these weights, so no bound follows");
-            Verification { objective, lower_bound: bound, unproved }
-        };
-        match &self.decoder {
-            Decoder::Rank => {
-                let task = Ranking::new(data, c)?;
-                Ok(smooth(&mut LinearRisk::new(&task, &design, false, &cancel), weights.clone()))
+        match &problem.task {
+            Tasks::Ranking(task) => {
+                let cancel = Cancel::new();
+                let mut risk = LinearRisk::new(task, &design, false, &cancel);
+                let mut gradient = vec![0.0; weights.len()];
+                let objective = risk.evaluate(weights, &mut gradient);
+                let bound = lower_bound(&mut risk, weights, objective, &gradient);
+                Ok(Verification { objective, lower_bound: bound, unproved: None })
             }
-            Decoder::Sign(classes) => {
-                let has_threshold = settings.intercept != Intercept::None;
-                let task = Binary::new(data, classes, &settings.class_weight, settings.loss, c, has_threshold)?;
-                match &self.witness {
+            Tasks::Binary(task, _) => {
+                let objective = primal_value(task, &design, weights, threshold, rule);
+                let bound = match &self.witness {
                     Some(alpha) => {
-                        let objective = primal_value(&task, &design, weights, threshold, settings.intercept);
-                        let balanced = settings.intercept != Intercept::Free || imbalance(&task, alpha) <= BALANCED;
-                        Ok(if balanced {
-                            let bound = dual_value(&task, &design, alpha, settings.intercept);
-                            Verification { objective, lower_bound: Some(bound), unproved: None }
-                        } else {
-                            let unproved = Some("the witness is not feasible: its two sides do not balance");
-                            Verification { objective, lower_bound: None, unproved }
-                        })
+                        if alpha.len() != data.rows() || !in_box(task, alpha) {
+                            return Err(infeasible("a dual variable lies outside its box"));
+                        }
+                        if rule == Intercept::Free && imbalance(task, alpha) > BALANCED {
+                            return Err(infeasible("its two sides do not balance"));
+                        }
+                        Some(dual_value(task, &design, alpha, rule))
                     }
-                    None if settings.loss.is_smooth() => {
-                        let penalise = settings.intercept == Intercept::Penalised;
-                        let mut point = weights.clone();
-                        point.extend(intercept);
-                        let mut risk = LinearRisk::new(&task, &design, penalise, &cancel);
-                        debug_assert!(risk.dim() == point.len());
-                        Ok(smooth(&mut risk, point))
+                    None if self.settings.loss.is_smooth() => {
+                        Some(smooth_bound(task, &design, weights, threshold, rule))
                     }
-                    None => {
-                        let objective = primal_value(&task, &design, weights, threshold, settings.intercept);
-                        let unproved = Some("the model was saved without its witness");
-                        Ok(Verification { objective, lower_bound: None, unproved })
-                    }
-                }
+                    None => None,
+                };
+                let unproved = bound.is_none().then_some("the model was saved without its witness");
+                Ok(Verification { objective, lower_bound: bound, unproved })
             }
         }
     }
 }
 
+const ALTERED: &str = "the model file was altered, or was made by a defective program; train it again";
+
+fn infeasible(why: &str) -> Error {
+    Error::new(Code::CertificateMismatch, format!("the witness proves nothing: {why}")).help(ALTERED)
+}
+
 fn mismatch(what: &str, found: f64, claimed: f64) -> Error {
     Error::new(Code::CertificateMismatch, format!("the {what} is {found}, and the model claims {claimed}"))
-        .help("the model file was altered, or was made by a defective program; train it again")
+        .help(ALTERED)
 }

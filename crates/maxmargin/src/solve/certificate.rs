@@ -110,6 +110,40 @@ pub(crate) fn dual_value<T: Independent>(task: &T, design: &Design, alpha: &[f64
     (gain - half_square(&w) - penalty).max(0.0)
 }
 
+/// The dual value that a primal point of a smooth loss stands for: α_i = cost_i · loss'(violation_i), balanced where the
+/// threshold is free. A bound whatever the point, and the optimum at the optimum.
+pub(crate) fn smooth_bound<T: Independent>(
+    task: &T,
+    design: &Design,
+    w: &[f64],
+    threshold: f64,
+    intercept: Intercept,
+) -> f64 {
+    let loss = task.loss();
+    debug_assert!(loss.is_smooth());
+    let scores = design.all_scores(w);
+    let mut alpha: Vec<f64> = (0..task.blocks())
+        .into_par_iter()
+        .map(|block| {
+            let c = task.constraint(block);
+            c.cost * loss.derivative(c.margin - c.coefficient * scores[c.row] - c.threshold * threshold)
+        })
+        .collect();
+    if intercept == Intercept::Free {
+        balance(task, &mut alpha);
+    }
+    dual_value(task, design, &alpha, intercept)
+}
+
+/// Whether every dual variable lies in its box, to rounding.
+pub(crate) fn in_box<T: Independent>(task: &T, alpha: &[f64]) -> bool {
+    let loss = task.loss();
+    (0..task.blocks()).into_par_iter().all(|block| {
+        let limit = loss.dual_limit(task.constraint(block).cost);
+        alpha[block] >= 0.0 && alpha[block] <= limit * (1.0 + 1e-12)
+    })
+}
+
 /// How far a point is from Σ α_i t_i = 0, relative to Σ |α_i t_i|.
 pub(crate) fn imbalance<T: Independent>(task: &T, alpha: &[f64]) -> f64 {
     let [net, total] = sum_blocks(task.blocks(), |block| {
@@ -146,8 +180,8 @@ fn best_for_hinge<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
     for (at, &(kink, weight)) in kinks.iter().enumerate() {
         slope += weight;
         if slope.abs() <= rounding {
-            let end = kinks.get(at + 1).map_or(kink, |next| next.0);
-            return near.clamp(kink, end);
+            let end = kinks.get(at + 1).map_or(kink, |next| next.0).max(kink);
+            return near.max(kink).min(end);
         }
         if slope > 0.0 {
             return kink;

@@ -16,12 +16,17 @@
 //! each pass: the method of multipliers. What is reported does not depend on how far that has come: the primal takes the
 //! best b for the current w, the dual the balanced point of [`super::certificate`].
 //!
-//! **Scaling** is folded in: with x' = F(x − μ) the loop keeps v = F²·Σ α a x and three scalars, so that scores of the
-//! scaled rows come from the stored ones.
+//! **Scaling** is folded in: with x' = F(x − μ) the loop keeps v = F²·Σ α a (x − μ) for dense rows. Sparse rows stay
+//! sparse: there it keeps v = F²·Σ α a x and three scalars, from which the scores of the scaled rows follow.
+//!
+//! **Two cores.** Large data are cut into two halves, even and odd rows, at any number of threads. In a round each half
+//! takes steps on a small share of its rows against its own copy of the weights, in which its own changes count σ-fold
+//! (as does its curvature); then both changes are added up. σ = 2 is always safe (Ma et al., Adding vs. averaging in
+//! distributed primal-dual optimization, ICML 2015), σ = 1 is fastest; σ starts at 1, and a round after which the dual has
+//! fallen is undone and repeated with a larger σ.
 //!
 //! Stops at a relative gap, recomputed from scratch at each check. Cost: O(entries) a pass, the same in parallel a check.
-//! Steps are sequential; scores, bounds and norms use all threads. It does not solve tasks whose constraints share a
-//! slack.
+//! It does not solve tasks whose constraints share a slack.
 
 use super::certificate::{balance, best_threshold, dual_value, primal_of_scores};
 use super::{Progress, Solution, Stop, Witness, relative_gap};
@@ -68,53 +73,129 @@ impl DualCoordinateDescent {
             ));
         }
         let progress = Progress::new(observer, cancel);
-        with_rows!(design.matrix(), rows => State::new(self, task, design, rows).run(self, progress))
+        with_rows!(design.matrix(), rows => State::new(self, task, design, rows)?.run(self, progress))
     }
 }
 
-/// The loop's variables, see the top of the file.
-struct State<'a, T, R> {
+/// What does not change while the loop runs, see the top of the file.
+struct Fixed<'a, T, R> {
     task: &'a T,
     design: &'a Design,
     rows: &'a R,
-    intercept: Intercept,
+    loss: Loss,
     squared_factor: Option<Vec<f64>>,
-    /// x_i · F²μ for each row, where there is a shift.
+    /// μ, where rows are dense and shifted one by one: differences of large numbers are taken before anything else.
+    dense_shift: Option<&'a [f64]>,
+    /// x_i · F²μ for each row, where rows are sparse and shifted.
     shift_products: Option<Vec<f64>>,
     shift_norm: f64,
+    /// ‖a_i x_i‖² + κ t_i²
     curvature: Vec<f64>,
-    alpha: Vec<f64>,
-    /// F² · Σ α a x
-    v: Vec<f64>,
+    kappa: f64,
+}
+
+/// Sums over the dual variables that scores depend on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
     /// Σ α a
     total: f64,
     /// μ · v
     shift_dot: f64,
     /// Σ α t
     pull: f64,
+    /// Σ (α m − dual cost)
+    gain: f64,
+}
+
+/// How a step sees the rest of the problem.
+#[derive(Clone, Copy, Debug)]
+struct View {
     centre: f64,
-    kappa: f64,
-    active: Vec<u32>,
+    /// How much a step's own changes count.
+    sigma: f64,
     shrink_above: f64,
     shrink_below: f64,
 }
 
-impl<'a, T: Independent, R: Rows> State<'a, T, R> {
-    fn new(settings: &DualCoordinateDescent, task: &'a T, design: &'a Design, rows: &'a R) -> State<'a, T, R> {
+/// Extremes of the projected gradient over the rows visited.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    highest: f64,
+    lowest: f64,
+}
+
+impl Spread {
+    const NONE: Spread = Spread { highest: f64::NEG_INFINITY, lowest: f64::INFINITY };
+
+    fn include(&mut self, projected: f64) {
+        self.highest = self.highest.max(projected);
+        self.lowest = self.lowest.min(projected);
+    }
+
+    fn join(self, other: Spread) -> Spread {
+        Spread { highest: self.highest.max(other.highest), lowest: self.lowest.min(other.lowest) }
+    }
+}
+
+/// The rows that one core works on: all of them, or every second one.
+struct Half {
+    /// Of row `number + halves · k` at `k`.
+    alpha: Vec<f64>,
+    active: Vec<u32>,
+    random: Random,
+    /// The weights as this half sees them within a round.
+    v: Vec<f64>,
+    /// Dual variables before the round at hand, in order of visit.
+    undo: Vec<(usize, f64)>,
+    /// Rows that stay active.
+    kept: Vec<u32>,
+}
+
+/// The loop's variables.
+struct State<'a, T, R> {
+    fixed: Fixed<'a, T, R>,
+    intercept: Intercept,
+    halves: Vec<Half>,
+    /// F² · Σ α a x
+    v: Vec<f64>,
+    sums: Sums,
+    view: View,
+}
+
+/// Halves pay from this many entries on,
+const HALVES_FROM: u64 = 1 << 20;
+/// and while adding them up, a pass over the weights each round, costs little beside the rows of the round.
+const ROUNDS: u64 = 200;
+const LEAST_ROUNDS: u64 = 8;
+const ENTRIES_A_WEIGHT: u64 = 8;
+
+/// Rounds of a pass, or none where one core is better.
+fn rounds(design: &Design) -> Option<usize> {
+    let matrix = design.matrix();
+    if design.factor().is_some() || design.shift().is_some() || matrix.entries() < HALVES_FROM {
+        return None;
+    }
+    let rounds = (matrix.entries() / (ENTRIES_A_WEIGHT * matrix.cols().max(1) as u64)).min(ROUNDS);
+    (rounds >= LEAST_ROUNDS).then_some(rounds as usize)
+}
+
+impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
+    fn new(intercept: Intercept, task: &'a T, design: &'a Design, rows: &'a R) -> Result<Fixed<'a, T, R>> {
         let squared_factor: Option<Vec<f64>> = design.factor().map(|f| f.iter().map(|f| f * f).collect());
-        let shift_weights: Option<Vec<f64>> = design.shift().map(|shift| match &squared_factor {
+        let dense_shift = design.shift().filter(|_| design.matrix().is_dense());
+        let sparse_shift = design.shift().filter(|_| !design.matrix().is_dense());
+        let shift_weights: Option<Vec<f64>> = sparse_shift.map(|shift| match &squared_factor {
             Some(square) => shift.iter().zip(square).map(|(m, f)| m * f).collect(),
             None => shift.to_vec(),
         });
         let shift_products: Option<Vec<f64>> = shift_weights
             .as_ref()
             .map(|weights| (0..design.rows()).into_par_iter().map(|row| rows.dot(row, weights)).collect());
-        let shift_norm = match (design.shift(), &shift_weights) {
+        let shift_norm = match (sparse_shift, &shift_weights) {
             (Some(shift), Some(weights)) => shift.iter().zip(weights).map(|(m, w)| m * w).sum(),
             _ => 0.0,
         };
-        let loss = task.loss();
-        let norms: Vec<f64> = (0..task.blocks())
+        let mut curvature: Vec<f64> = (0..task.blocks())
             .into_par_iter()
             .with_min_len(1024)
             .map(|block| {
@@ -123,7 +204,10 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                     None => rows.squared_norm(c.row),
                     Some(factor) => {
                         let mut sum = 0.0;
-                        rows.each(c.row, |column, value| sum += factor[column] * value * value);
+                        rows.each(c.row, |column, value| {
+                            let value = value - dense_shift.map_or(0.0, |shift| shift[column]);
+                            sum += factor[column] * value * value;
+                        });
                         sum
                     }
                 };
@@ -133,166 +217,259 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             })
             .collect();
         // The proximal term weighs about as much as the features: then a step on one row moves b as far as it moves w.
-        let mean = norms.iter().sum::<f64>() / norms.len().max(1) as f64;
-        let kappa = match settings.intercept {
+        let mean = curvature.iter().sum::<f64>() / curvature.len().max(1) as f64;
+        let kappa = match intercept {
             Intercept::None => 0.0,
             Intercept::Penalised => 1.0,
-            Intercept::Free => {
-                if mean > 0.0 {
-                    mean
-                } else {
-                    1.0
-                }
-            }
+            Intercept::Free if mean > 0.0 => mean,
+            Intercept::Free => 1.0,
         };
-        let curvature = norms
-            .into_par_iter()
-            .enumerate()
-            .map(|(block, norm)| {
-                let c = task.constraint(block);
-                norm + kappa * c.threshold * c.threshold + diagonal(loss, c.cost)
-            })
-            .collect();
-        State {
+        curvature.par_iter_mut().enumerate().for_each(|(block, curvature)| {
+            let t = task.constraint(block).threshold;
+            *curvature += kappa * t * t;
+        });
+        if curvature.par_iter().any(|curvature| !curvature.is_finite()) || !kappa.is_finite() {
+            return Err(overflow());
+        }
+        Ok(Fixed {
             task,
             design,
             rows,
-            intercept: settings.intercept,
+            loss: task.loss(),
             squared_factor,
+            dense_shift,
             shift_products,
             shift_norm,
             curvature,
-            alpha: vec![0.0; task.blocks()],
-            v: vec![0.0; design.cols()],
-            total: 0.0,
-            shift_dot: 0.0,
-            pull: 0.0,
-            centre: 0.0,
             kappa,
-            active: (0..task.blocks() as u32).filter(|&block| task.constraint(block as usize).cost > 0.0).collect(),
-            shrink_above: f64::INFINITY,
-            shrink_below: f64::NEG_INFINITY,
+        })
+    }
+
+    /// Minimises over one dual variable. Returns the projected gradient before the step, or none where the row is stuck
+    /// at its bound and may leave the active set.
+    #[inline(always)]
+    fn step(&self, block: usize, slot: &mut f64, v: &mut [f64], sums: &mut Sums, view: &View) -> Option<f64> {
+        let c = self.task.constraint(block);
+        let limit = self.loss.dual_limit(c.cost);
+        let alpha = *slot;
+        let row_factor = self.design.row_factor(c.row);
+        let mut score = match self.dense_shift {
+            None => row_factor * self.rows.dot(c.row, v),
+            Some(shift) => self.rows.dot_shifted(c.row, shift, v),
+        };
+        if let Some(products) = &self.shift_products {
+            score += sums.total * (self.shift_norm - products[c.row]) - sums.shift_dot;
         }
+        let threshold = view.centre + self.kappa * sums.pull;
+        let diagonal = diagonal(self.loss, c.cost);
+        let gradient = c.coefficient * score + c.threshold * threshold - c.margin + diagonal * alpha;
+        let projected = if alpha == 0.0 {
+            if gradient > view.shrink_above {
+                return None;
+            }
+            gradient.min(0.0)
+        } else if alpha == limit {
+            if gradient < view.shrink_below {
+                return None;
+            }
+            gradient.max(0.0)
+        } else {
+            gradient
+        };
+        if projected == 0.0 {
+            return Some(0.0);
+        }
+        let curvature = view.sigma * self.curvature[block] + diagonal;
+        let new = if curvature > 0.0 {
+            (alpha - gradient / curvature).clamp(0.0, limit)
+        } else if gradient < 0.0 {
+            // A row of zeros: nothing but its bound holds it.
+            limit
+        } else {
+            0.0
+        };
+        if new == alpha {
+            return Some(projected);
+        }
+        *slot = new;
+        let change = new - alpha;
+        let step = view.sigma * change * c.coefficient * row_factor;
+        match (&self.squared_factor, self.dense_shift) {
+            (None, _) => self.rows.axpy(c.row, step, v),
+            (Some(factor), None) => self.rows.axpy_scaled(c.row, step, factor, v),
+            (Some(factor), Some(shift)) => self.rows.axpy_shifted(c.row, step, factor, shift, v),
+        }
+        sums.pull += view.sigma * change * c.threshold;
+        sums.gain += change * c.margin - self.loss.dual_cost(new, c.cost) + self.loss.dual_cost(alpha, c.cost);
+        if let Some(products) = &self.shift_products {
+            sums.total += step;
+            sums.shift_dot += step * products[c.row];
+        }
+        Some(projected)
+    }
+}
+
+impl<'a, T: Independent, R: Rows> State<'a, T, R> {
+    fn new(settings: &DualCoordinateDescent, task: &'a T, design: &'a Design, rows: &'a R) -> Result<State<'a, T, R>> {
+        let halves = if rounds(design).is_some() { 2 } else { 1 };
+        let half = |number: usize| Half {
+            alpha: vec![0.0; (task.blocks() + halves - 1 - number) / halves],
+            active: Vec::new(),
+            random: Random::new(settings.seed, VISITS, number as u64),
+            v: Vec::new(),
+            undo: Vec::new(),
+            kept: Vec::new(),
+        };
+        let mut state = State {
+            fixed: Fixed::new(settings.intercept, task, design, rows)?,
+            intercept: settings.intercept,
+            halves: (0..halves).map(half).collect(),
+            v: vec![0.0; design.cols()],
+            sums: Sums::default(),
+            view: View { centre: 0.0, sigma: 1.0, shrink_above: f64::INFINITY, shrink_below: f64::NEG_INFINITY },
+        };
+        state.reactivate();
+        Ok(state)
+    }
+
+    fn active(&self) -> usize {
+        self.halves.iter().map(|half| half.active.len()).sum()
     }
 
     fn threshold(&self) -> f64 {
-        self.centre + self.kappa * self.pull
+        self.view.centre + self.fixed.kappa * self.sums.pull
     }
 
-    /// The weights of the scaled features: F⁻¹v − (Σ α a)·Fμ.
+    /// The dual variables of all rows.
+    fn alpha(&self) -> Vec<f64> {
+        let halves = self.halves.len();
+        (0..self.fixed.task.blocks()).map(|block| self.halves[block % halves].alpha[block / halves]).collect()
+    }
+
+    /// The weights of the scaled features: F⁻¹v, less (Σ α a)·Fμ where v leaves the shift out.
     fn weights(&self) -> Vec<f64> {
-        let mut w: Vec<f64> = match self.design.factor() {
+        let design = self.fixed.design;
+        let mut w: Vec<f64> = match design.factor() {
             None => self.v.clone(),
             Some(factor) => self.v.iter().zip(factor).map(|(v, f)| if *f == 0.0 { 0.0 } else { v / f }).collect(),
         };
-        if let Some(shift) = self.design.shift() {
+        if let (Some(shift), None) = (design.shift(), self.fixed.dense_shift) {
             for (column, w) in w.iter_mut().enumerate() {
-                *w -= self.total * shift[column] * self.design.factor().map_or(1.0, |factor| factor[column]);
+                *w -= self.sums.total * shift[column] * design.factor().map_or(1.0, |factor| factor[column]);
             }
         }
         w
     }
 
     /// One pass over the active rows; returns the spread of the projected gradient, or none where cancelled.
-    fn pass(&mut self, random: &mut Random, cancelled: impl Fn() -> bool) -> Option<f64> {
-        let loss = self.task.loss();
-        random.shuffle(&mut self.active);
-        let (mut highest, mut lowest) = (f64::NEG_INFINITY, f64::INFINITY);
-        let mut at = 0;
-        let mut kept = self.active.len();
-        while at < kept {
+    fn pass(&mut self, cancelled: impl Fn() -> bool) -> Option<f64> {
+        for half in &mut self.halves {
+            half.random.shuffle(&mut half.active);
+            half.kept.clear();
+        }
+        let spread = match rounds(self.fixed.design) {
+            None => self.pass_alone(cancelled)?,
+            Some(rounds) => self.pass_in_rounds(rounds, cancelled)?,
+        };
+        for half in &mut self.halves {
+            std::mem::swap(&mut half.active, &mut half.kept);
+        }
+        self.view.shrink_above = if spread.highest > 0.0 { spread.highest } else { f64::INFINITY };
+        self.view.shrink_below = if spread.lowest < 0.0 { spread.lowest } else { f64::NEG_INFINITY };
+        if self.intercept == Intercept::Free {
+            self.view.centre = self.threshold();
+        }
+        Some((spread.highest - spread.lowest).max(0.0))
+    }
+
+    fn pass_alone(&mut self, cancelled: impl Fn() -> bool) -> Option<Spread> {
+        let mut spread = Spread::NONE;
+        let half = &mut self.halves[0];
+        for (at, &block) in half.active.iter().enumerate() {
             if at.is_multiple_of(POLL) && cancelled() {
                 return None;
             }
-            let block = self.active[at] as usize;
-            let c = self.task.constraint(block);
-            let limit = loss.dual_limit(c.cost);
-            let alpha = self.alpha[block];
-            let row_factor = self.design.row_factor(c.row);
-            let mut score = row_factor * self.rows.dot(c.row, &self.v);
-            if let Some(products) = &self.shift_products {
-                score += self.total * (self.shift_norm - products[c.row]) - self.shift_dot;
-            }
-            let gradient =
-                c.coefficient * score + c.threshold * self.threshold() - c.margin + diagonal(loss, c.cost) * alpha;
-            let stuck =
-                (alpha == 0.0 && gradient > self.shrink_above) || (alpha == limit && gradient < self.shrink_below);
-            if stuck {
-                kept -= 1;
-                self.active.swap(at, kept);
-                continue;
-            }
-            at += 1;
-            let projected = if alpha == 0.0 {
-                gradient.min(0.0)
-            } else if alpha == limit {
-                gradient.max(0.0)
-            } else {
-                gradient
-            };
-            highest = highest.max(projected);
-            lowest = lowest.min(projected);
-            if projected == 0.0 {
-                continue;
-            }
-            let curvature = self.curvature[block];
-            let new = if curvature > 0.0 {
-                (alpha - gradient / curvature).clamp(0.0, limit)
-            } else if gradient < 0.0 {
-                // A row of zeros: nothing but its bound holds it.
-                limit
-            } else {
-                0.0
-            };
-            let step = (new - alpha) * c.coefficient * row_factor;
-            if new == alpha {
-                continue;
-            }
-            self.alpha[block] = new;
-            match &self.squared_factor {
-                None => self.rows.axpy(c.row, step, &mut self.v),
-                Some(factor) => self.rows.axpy_scaled(c.row, step, factor, &mut self.v),
-            }
-            self.pull += (new - alpha) * c.threshold;
-            if let Some(products) = &self.shift_products {
-                self.total += step;
-                self.shift_dot += step * products[c.row];
+            let slot = &mut half.alpha[block as usize];
+            if let Some(projected) = self.fixed.step(block as usize, slot, &mut self.v, &mut self.sums, &self.view) {
+                spread.include(projected);
+                half.kept.push(block);
             }
         }
-        self.active.truncate(kept);
-        self.shrink_above = if highest > 0.0 { highest } else { f64::INFINITY };
-        self.shrink_below = if lowest < 0.0 { lowest } else { f64::NEG_INFINITY };
-        if self.intercept == Intercept::Free {
-            self.centre = self.threshold();
-        }
-        Some((highest - lowest).max(0.0))
+        Some(spread)
     }
 
-    /// All rows back into the active set.
+    fn pass_in_rounds(&mut self, rounds: usize, cancelled: impl Fn() -> bool) -> Option<Spread> {
+        let mut spread = Spread::NONE;
+        let mut square: f64 = self.v.iter().map(|v| v * v).sum();
+        for round in 0..rounds {
+            loop {
+                if cancelled() {
+                    return None;
+                }
+                let (fixed, v, sums, view) = (&self.fixed, &self.v, self.sums, self.view);
+                let [even, odd] = &mut self.halves[..] else { return None };
+                let work = |half: &mut Half| half.round(round, rounds, fixed, v, sums, &view);
+                let (a, b) = rayon::join(|| work(even), || work(odd));
+                // What each half changed, of which its own copy holds σ times as much.
+                let share = 1.0 / view.sigma;
+                let pull = share * ((a.0.pull - sums.pull) + (b.0.pull - sums.pull));
+                let gain = (a.0.gain - sums.gain) + (b.0.gain - sums.gain);
+                let merged: Vec<f64> = v
+                    .iter()
+                    .zip(even.v.iter().zip(&odd.v))
+                    .map(|(v, (a, b))| v + share * ((a - v) + (b - v)))
+                    .collect();
+                let merged_square: f64 = merged.iter().map(|v| v * v).sum();
+                let (before, after) = (sums.pull, sums.pull + pull);
+                let rise = gain
+                    - 0.5 * (merged_square - square)
+                    - view.centre * pull
+                    - 0.5 * fixed.kappa * (after * after - before * before);
+                if rise < -1e-12 * square.max(1.0) && view.sigma < SAFE_SIGMA {
+                    self.halves.iter_mut().for_each(Half::undo);
+                    self.view.sigma = (view.sigma * 1.25).min(SAFE_SIGMA);
+                    continue;
+                }
+                (self.v, square) = (merged, merged_square);
+                self.sums.pull = after;
+                self.sums.gain += gain;
+                spread = spread.join(a.1).join(b.1);
+                break;
+            }
+        }
+        Some(spread)
+    }
+
+    /// All rows that can cost anything back into the active set.
     fn reactivate(&mut self) {
-        let task = self.task;
-        self.active = (0..task.blocks() as u32).filter(|&block| task.constraint(block as usize).cost > 0.0).collect();
-        self.shrink_above = f64::INFINITY;
-        self.shrink_below = f64::NEG_INFINITY;
+        let (task, halves) = (self.fixed.task, self.halves.len());
+        for (number, half) in self.halves.iter_mut().enumerate() {
+            half.active = (number..task.blocks())
+                .step_by(halves)
+                .filter(|&block| task.constraint(block).cost > 0.0)
+                .map(|block| block as u32)
+                .collect();
+        }
+        self.view.shrink_above = f64::INFINITY;
+        self.view.shrink_below = f64::NEG_INFINITY;
     }
 
     fn run(mut self, settings: &DualCoordinateDescent, mut progress: Progress<'_>) -> Result<Solution> {
-        let mut random = Random::new(settings.seed, VISITS, 0);
-        let everything = self.active.len();
-        let mut best = Best { objective: f64::INFINITY, weights: Vec::new(), threshold: 0.0, alpha: Vec::new() };
+        let everything = self.active();
+        let mut best = Best { objective: f64::INFINITY, weights: Vec::new(), threshold: 0.0, alpha: self.alpha() };
         let mut pass = 0;
         let mut next_check = 1;
         let mut inner_tolerance = 0.1;
         let stop = loop {
             let spread = if pass < settings.max_passes {
-                let Some(spread) = self.pass(&mut random, || progress.cancelled()) else { break Stop::Cancelled };
+                let Some(spread) = self.pass(|| progress.cancelled()) else { break Stop::Cancelled };
                 pass += 1;
                 spread
             } else {
                 0.0
             };
             let settled = spread <= inner_tolerance;
-            let whole = self.active.len() == everything;
+            let whole = self.active() == everything;
             if settled && !whole && pass < settings.max_passes {
                 self.reactivate();
             }
@@ -338,30 +515,70 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
     /// Recomputes primal and dual values and keeps the better ones.
     fn check(&self, best: &mut Best, progress: &mut Progress<'_>) -> Result<()> {
         let w = self.weights();
-        let scores = self.design.all_scores(&w);
+        let scores = self.fixed.design.all_scores(&w);
         let threshold = match self.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised => self.threshold(),
-            Intercept::Free => best_threshold(self.task, &scores, self.threshold()),
+            Intercept::Free => best_threshold(self.fixed.task, &scores, self.threshold()),
         };
-        let objective = primal_of_scores(self.task, &w, &scores, threshold, self.intercept);
-        if !objective.is_finite() {
-            return Err(Error::new(Code::Overflow, "the objective is not a finite number any more")
-                .help("the features or the cost are too large; try --scale standard or a smaller -c"));
+        let objective = primal_of_scores(self.fixed.task, &w, &scores, threshold, self.intercept);
+        if !objective.is_finite() || !threshold.is_finite() {
+            return Err(overflow());
         }
         if objective < best.objective || best.weights.is_empty() {
             *best = Best { objective, weights: w, threshold, alpha: std::mem::take(&mut best.alpha) };
         }
-        let mut alpha = self.alpha.clone();
+        let mut alpha = self.alpha();
         if self.intercept == Intercept::Free {
-            balance(self.task, &mut alpha);
+            balance(self.fixed.task, &mut alpha);
         }
-        let bound = dual_value(self.task, self.design, &alpha, self.intercept);
+        let bound = dual_value(self.fixed.task, self.fixed.design, &alpha, self.intercept);
         if progress.lower_bound.is_none_or(|known| bound > known) {
             best.alpha = alpha;
         }
         progress.bound(Some(bound));
         Ok(())
+    }
+}
+
+/// With this σ the dual never falls.
+const SAFE_SIGMA: f64 = 2.0;
+
+impl Half {
+    /// Steps on one round's share of the rows; returns the sums as this half sees them and the spread.
+    fn round<T: Independent, R: Rows>(
+        &mut self,
+        round: usize,
+        rounds: usize,
+        fixed: &Fixed<'_, T, R>,
+        v: &[f64],
+        sums: Sums,
+        view: &View,
+    ) -> (Sums, Spread) {
+        self.v.clear();
+        self.v.extend_from_slice(v);
+        self.undo.clear();
+        let (mut sums, mut spread) = (sums, Spread::NONE);
+        let count = self.active.len();
+        for at in count * round / rounds..count * (round + 1) / rounds {
+            let block = self.active[at];
+            let slot = &mut self.alpha[block as usize / 2];
+            let before = *slot;
+            if let Some(projected) = fixed.step(block as usize, slot, &mut self.v, &mut sums, view) {
+                spread.include(projected);
+                self.kept.push(block);
+                self.undo.push((block as usize / 2, before));
+            }
+        }
+        (sums, spread)
+    }
+
+    /// Takes the last round back.
+    fn undo(&mut self) {
+        self.kept.truncate(self.kept.len() - self.undo.len());
+        for &(at, before) in self.undo.iter().rev() {
+            self.alpha[at] = before;
+        }
     }
 }
 
@@ -377,6 +594,12 @@ impl Best {
     fn thresholds(&self, intercept: Intercept) -> Vec<f64> {
         if intercept == Intercept::None { Vec::new() } else { vec![self.threshold] }
     }
+}
+
+/// The error for numbers that grew too large.
+pub(super) fn overflow() -> Error {
+    Error::new(Code::Overflow, "the objective is not a finite number any more")
+        .help("the features or the cost are too large: scale the features down, or try a smaller -c")
 }
 
 /// What the conjugate of the loss adds to the curvature of α.

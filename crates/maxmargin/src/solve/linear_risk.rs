@@ -22,7 +22,7 @@ const LONG_PART: usize = 32 * 1024;
 const EXACT_HESSIAN_DIM: usize = 600;
 
 /// And only while a part's dense tile stays below this many numbers.
-const TILE: usize = 64 << 20;
+const TILE: usize = 4 << 20;
 
 /// See the top of the file.
 pub struct LinearRisk<'a, T: Objective> {
@@ -103,8 +103,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         0.5 * w[..self.penalised()].iter().map(|w| w * w).sum::<f64>()
     }
 
-    /// Runs `work` on every lane with its part of two vectors over the rows: long lanes one after the other, since they
-    /// fork inside, the others in parallel. Results come in lane order.
+    /// Runs `work` on every lane, in parallel, with the lane's part of a vector over the rows. Results come in lane order.
     fn each_lane<R: Send>(
         lanes: &mut [Lane<T::Memo>],
         numbers: &mut [f64],

@@ -5,7 +5,7 @@ mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
 
-pub(crate) use certificate::{dual_value, imbalance, primal_value};
+pub(crate) use certificate::{dual_value, imbalance, in_box, primal_value, smooth_bound};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
 pub use newton::Newton;

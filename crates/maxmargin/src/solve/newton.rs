@@ -14,8 +14,9 @@
 //! which cost no pass over the features; where their part of the gradient does not vanish to rounding, no bound is claimed. Stops at a relative gap. Cost of a step: one pass for the gradient, one for the line, n·d² or one
 //! pass a product for the direction.
 
+use super::dual_coordinate_descent::overflow;
 use super::{CurvedRisk, Progress, Solution, Stop, Witness, relative_gap};
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::run::{Cancel, Observer};
 use faer::linalg::solvers::Solve;
 use faer::{MatRef, Side};
@@ -46,6 +47,9 @@ impl Newton {
         let mut w = vec![0.0; dim];
         let mut gradient = vec![0.0; dim];
         let mut value = settle(risk, &mut w, &mut gradient);
+        // A value cut short by a cancelled pass is none.
+        cancel.check()?;
+        let mut bound = None;
         let start_norm = norm(&gradient);
         let mut passes = 0;
         let stop = loop {
@@ -53,14 +57,15 @@ impl Newton {
                 break Stop::Cancelled;
             }
             if !value.is_finite() || gradient.iter().any(|g| !g.is_finite()) {
-                return Err(Error::new(Code::Overflow, "the objective is not a finite number any more")
-                    .help("the features or the cost are too large; try --scale standard or a smaller -c"));
+                return Err(overflow());
             }
-            progress.bound(lower_bound(risk, &w, value, &gradient));
+            // The weights are the witness, so only the bound of these very weights counts.
+            bound = lower_bound(risk, &w, value, &gradient);
+            progress.bound(bound);
             if progress.report(passes, value, &w[..features], &w[features..]) {
                 break Stop::Cancelled;
             }
-            let gap = progress.lower_bound.map_or(f64::INFINITY, |bound| relative_gap(value, bound));
+            let gap = bound.map_or(f64::INFINITY, |bound| relative_gap(value, bound));
             if gap <= self.tolerance {
                 break Stop::Converged;
             }
@@ -90,12 +95,13 @@ impl Newton {
             }
             (w, value, gradient) = (moved, moved_value, moved_gradient);
         };
+        debug_assert!(bound.is_none_or(|bound| bound <= value * (1.0 + 1e-9)));
         let thresholds = w.split_off(features);
         Ok(Solution {
             weights: w,
             thresholds,
             objective: value,
-            lower_bound: progress.lower_bound,
+            lower_bound: Some(bound.unwrap_or(0.0)),
             witness: Witness::Weights,
             passes,
             stop,

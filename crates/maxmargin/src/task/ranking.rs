@@ -70,6 +70,11 @@ impl Ranking {
         Ok(Ranking { groups, weights: data.weights().map(<[f64]>::to_vec), c, pairs, single_grade })
     }
 
+    /// The same task with another weight of the loss.
+    pub fn with_cost(self, c: f64) -> Ranking {
+        Ranking { c, ..self }
+    }
+
     /// Number of ordered pairs.
     pub fn pairs(&self) -> u64 {
         self.pairs
@@ -136,11 +141,17 @@ pub struct RankingMemo {
     partners: Vec<f64>,
 }
 
-/// Whether the margin between a better and a worse score is violated. One expression for all sweeps: it is monotone in
-/// both scores after rounding too, so that counts, sums and curvature agree on every pair.
+/// By how much the margin between a better and a worse score is missed.
+#[inline(always)]
+fn violation(better: f64, worse: f64) -> f64 {
+    1.0 - (better - worse)
+}
+
+/// Whether it is missed. One expression for all sweeps: it is monotone in both scores after rounding too, so that counts,
+/// sums and curvature agree on every pair.
 #[inline(always)]
 fn violated(better: f64, worse: f64) -> bool {
-    1.0 - (better - worse) > 0.0
+    violation(better, worse) > 0.0
 }
 
 /// The split of a run of levels that leaves halves as equal as can be.
@@ -203,37 +214,69 @@ impl Cross for ValueAndSlope {
 
     fn cross(&self, base: u32, out: &mut [f64], low: &[Item], high: &[Item]) -> f64 {
         let mut value = 0.0;
-        // From the top: the lower falls, the more worse rows come within its margin.
-        let (mut weight, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        // From the top: the lower a better row stands, the more worse rows come within its margin.
+        let mut window = Window::default();
         let mut next = low.len();
+        let mut previous = f64::NAN;
         for better in high.iter().rev() {
+            window.grow(previous - better.score);
+            previous = better.score;
             while next > 0 && violated(better.score, low[next - 1].score) {
                 next -= 1;
-                let worse = low[next];
-                weight += worse.weight;
-                sum += worse.weight * worse.score;
-                squares += worse.weight * worse.score * worse.score;
+                window.add(low[next].weight, violation(better.score, low[next].score));
             }
-            let short = 1.0 - better.score;
-            value += better.weight * (short * (short * weight + 2.0 * sum) + squares);
+            value += better.weight * window.squares;
             let slot = &mut out[2 * (better.place - base) as usize..][..2];
-            slot[0] -= 2.0 * better.weight * (short * weight + sum);
-            slot[1] += weight;
+            slot[0] -= 2.0 * better.weight * window.sum;
+            slot[1] += window.weight;
         }
         // From the bottom: the higher a worse row stands, the more better rows it comes too close to.
-        let (mut weight, mut sum) = (0.0, 0.0);
+        let mut window = Window::default();
         let mut next = 0;
+        let mut previous = f64::NAN;
         for worse in low {
+            window.grow(worse.score - previous);
+            previous = worse.score;
             while next < high.len() && violated(high[next].score, worse.score) {
-                weight += high[next].weight;
-                sum += high[next].weight * high[next].score;
+                window.add(high[next].weight, violation(high[next].score, worse.score));
                 next += 1;
             }
             let slot = &mut out[2 * (worse.place - base) as usize..][..2];
-            slot[0] += 2.0 * worse.weight * ((1.0 + worse.score) * weight - sum);
-            slot[1] += weight;
+            slot[0] += 2.0 * worse.weight * window.sum;
+            slot[1] += window.weight;
         }
         value
+    }
+}
+
+/// Sums over the violations of the pairs that one row is in. All terms are positive, so that nothing cancels however
+/// large the scores are beside their differences.
+#[derive(Default)]
+struct Window {
+    /// Σ u
+    weight: f64,
+    /// Σ u·v
+    sum: f64,
+    /// Σ u·v²
+    squares: f64,
+}
+
+impl Window {
+    /// Adds a pair.
+    #[inline(always)]
+    fn add(&mut self, weight: f64, violation: f64) {
+        self.weight += weight;
+        self.sum += weight * violation;
+        self.squares += weight * violation * violation;
+    }
+
+    /// Moves on to a row whose pairs are all violated by `more`; nothing is in the window before the first row.
+    #[inline(always)]
+    fn grow(&mut self, more: f64) {
+        if self.weight > 0.0 {
+            self.squares += more * (2.0 * self.sum + more * self.weight);
+            self.sum += more * self.weight;
+        }
     }
 }
 
@@ -304,11 +347,9 @@ impl Objective for Ranking {
         memo: &mut RankingMemo,
     ) -> f64 {
         let plan = &self.groups[part];
-        // Only differences matter; sums of squares around one of the scores lose fewer digits than around zero.
-        let centre = scores[plan.by_target[plan.by_target.len() / 2] as usize];
         memo.sorted.clear();
         memo.sorted.extend(plan.by_target.iter().enumerate().map(|(place, &row)| Item {
-            score: scores[row as usize] - centre,
+            score: scores[row as usize],
             weight: self.weights.as_ref().map_or(1.0, |weights| weights[plan.rows.start + row as usize]),
             place: place as u32,
         }));
@@ -386,10 +427,13 @@ mod tests {
             rows in prop::collection::vec((0..6i32, -30..30i32, 0..4u8, -5.0..5.0f64), 2..60),
             many_levels in any::<bool>(),
             weighted in any::<bool>(),
+            // Scores far from zero, and far apart, must not swallow their differences.
+            offset in prop::sample::select(vec![0.0, 1048576.0, -1073741824.0]),
+            stretch in prop::sample::select(vec![1.0, 1024.0]),
         ) {
             let targets: Vec<f64> = rows.iter().enumerate()
                 .map(|(i, r)| f64::from(r.0) + if many_levels { (i % 37) as f64 / 50.0 } else { 0.0 }).collect();
-            let scores: Vec<f64> = rows.iter().map(|r| f64::from(r.1) / 8.0).collect();
+            let scores: Vec<f64> = rows.iter().map(|r| offset + stretch * f64::from(r.1 / 7) + f64::from(r.1) / 8.0).collect();
             let weights: Vec<f64> = rows.iter().map(|r| f64::from(r.2) / 2.0).collect();
             let direction: Vec<f64> = rows.iter().flat_map(|r| [r.3, r.3 * r.3 - 1.0]).collect();
             let c = 0.7;
