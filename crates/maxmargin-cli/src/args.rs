@@ -6,7 +6,7 @@ use maxmargin_io::Format;
 
 /// Learn to rank and classify with large margins, with a proof of how close to optimal the result is.
 #[derive(Debug, Parser)]
-#[command(name = "maxmargin", version, max_term_width = 110, disable_help_subcommand = true, after_help = START)]
+#[command(name = "maxmargin", version, max_term_width = 110, after_help = START)]
 pub(crate) struct Arguments {
     /// What to do.
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! How numbers look to people: one place for the terminal and the reports, so that a figure reads the same in both.
+//! How numbers and names look to people: one place for the terminal and the reports, so that a figure reads the same in both.
 //! Everything here is for eyes; machines get full precision from `--json`.
 
 /// A whole number with a comma between thousands: `9,630`.
@@ -174,6 +174,21 @@ fn separated(digits: &str) -> String {
 
 fn trimmed(text: &str) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text.into() }
+}
+
+/// A file name as a shell takes it: in quotes where it needs them.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | ':' | '@' | '%');
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// A name within a line of tab-separated fields: what would end the field or the line becomes a blank.
+pub fn one_field(name: &str) -> String {
+    name.replace(['\t', '\n', '\r'], " ")
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     if !arguments.common.quiet {
         start_tracing(arguments.common.verbose);
     }
+    return_freed_memory();
     let console = Console::new(&arguments.common);
     let cancel = signals::install();
     let outcome = with_threads(arguments.common.threads, || dispatch(&arguments.command, &console, &cancel));
@@ -40,6 +41,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             console.error(&render::error(&error, console::colours_on_stderr()));
             error.code().exit_code()
         }
+    }
+}
+
+/// Keeps large buffers out of the allocator's own pool, so that freeing them lowers the memory in use: readers build data
+/// piece by piece and free each piece as it is copied. Without this the pool's limit grows with the first large buffer
+/// freed, and the pieces would stay.
+fn return_freed_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: `mallopt` only sets a parameter of the allocator; no other thread runs yet.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
     }
 }
 

@@ -70,6 +70,38 @@ pub(crate) fn ensure_apart(output: &str, inputs: &[&str]) -> Result<()> {
     }
 }
 
+/// Refuses to write two results to one file.
+pub(crate) fn ensure_different(outputs: &[Option<&String>]) -> Result<()> {
+    let named: Vec<&String> = outputs.iter().copied().flatten().collect();
+    let twice = named.iter().enumerate().find(|(at, output)| named[..*at].contains(output));
+    match twice {
+        Some((_, output)) => Err(Error::new(Code::OutputUnwritable, format!("`{output}` is named for two results"))
+            .in_file(output.as_str())
+            .help("name a file for each")),
+        None => Ok(()),
+    }
+}
+
+/// The size and time of a file, to notice that somebody changed it while it was read: a mapped file is read all along.
+pub(crate) struct Stamp(Option<(u64, std::time::SystemTime)>);
+
+impl Stamp {
+    pub(crate) fn of(file: &str) -> Stamp {
+        let metadata = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file);
+        Stamp(metadata.and_then(|metadata| Some((metadata.len(), metadata.modified().ok()?))))
+    }
+
+    /// An error where the file is another one now.
+    pub(crate) fn check(&self, file: &str) -> Result<()> {
+        if self.0.is_none() || Stamp::of(file).0 == self.0 {
+            return Ok(());
+        }
+        Err(Error::new(Code::FileShrank, "the file was changed while it was read; nothing was saved")
+            .in_file(file)
+            .help("keep data files unchanged while a command reads them, then run it again"))
+    }
+}
+
 /// Says what was found in a file: `train.txt   svmlight, 1-based · 9,630 rows × 46 features · …`.
 pub(crate) fn describe(console: &Console, timed: &Timed, extra: &[String]) {
     let Timed { loaded: Loaded { data, facts }, seconds } = timed;

@@ -76,7 +76,7 @@ impl<'a> ProgressTable<'a> {
         let (first_gap, first_time) = *self.first_gap.get_or_insert((gap, elapsed));
         let fallen = (first_gap / gap).ln();
         let to_go = (gap / self.tolerance).ln();
-        (fallen > 0.5 && to_go > 0.0).then(|| (elapsed - first_time) * to_go / fallen)
+        (fallen > 0.5 && to_go > 0.0 && to_go.is_finite()).then(|| (elapsed - first_time) * to_go / fallen)
     }
 }
 

@@ -169,6 +169,7 @@ fn is_model(head: &[u8]) -> bool {
 
 /// svmlight where the line after the target has colons or nothing; a table where it has separators.
 fn of_first_line(name: &str, head: &[u8]) -> Result<Format> {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let line = head
         .split(|&byte| byte == b'\n')
         .map(<[u8]>::trim_ascii)

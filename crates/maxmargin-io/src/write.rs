@@ -6,7 +6,7 @@ use crate::svmlight::{SvmlightWriteOptions, write_dataset};
 use crate::{cache, csv};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// The compression a file name asks for.
@@ -28,7 +28,16 @@ pub fn output_format(file: &str, asked: Option<Format>) -> Result<Format> {
 
 /// Writes data to a file, compressed where its name ends in `.gz` or `.zst`.
 pub fn write(loaded: &Loaded, file: &str, format: Format, cancel: &Cancel) -> Result<()> {
-    let path = Path::new(file);
+    let table = !matches!(format, Format::Svmlight | Format::Mmd);
+    if table && loaded.data.cols() > MOST_TABLE_COLUMNS {
+        return Err(Error::new(
+            Code::BadSetting,
+            format!("a {format} table of {} columns would help nobody", loaded.data.cols()),
+        )
+        .in_file(file)
+        .help("write sparse data to svmlight (.svm) or .mmd"));
+    }
+    let path = output_path(file);
     let binary = matches!(format, Format::Parquet | Format::Arrow | Format::Mmd);
     let packing = packing(file)?;
     if binary && packing != Packing::Plain {
@@ -36,18 +45,50 @@ pub fn write(loaded: &Loaded, file: &str, format: Format, cancel: &Cancel) -> Re
             .in_file(file)
             .help("leave the .gz or .zst off"));
     }
-    write_atomically(path, |out| -> std::result::Result<(), WriteError> {
+    let written = write_atomically(path, |out| -> std::result::Result<(), WriteError> {
+        let mut out = Interruptible { out, cancel };
         match format {
-            Format::Mmd => cache::write(loaded, out)?,
+            Format::Mmd => cache::write(loaded, &mut out)?,
             #[cfg(feature = "tables")]
-            Format::Parquet => crate::parquet::write(&loaded.data, out)?,
+            Format::Parquet => crate::parquet::write(&loaded.data, &mut out)?,
             #[cfg(feature = "tables")]
-            Format::Arrow => crate::arrow::write(&loaded.data, out)?,
-            _ => packed(out, packing, |out| write_text(loaded, format, out, cancel))?,
+            Format::Arrow => crate::arrow::write(&loaded.data, &mut out)?,
+            _ => packed(&mut out, packing, |out| write_text(loaded, format, out, cancel))?,
         }
+        // What was asked to stop is not put in place.
+        cancel.check()?;
         Ok(())
-    })
-    .map_err(|error| error.in_file(file))
+    });
+    // However a writer words it, a refused write after an interrupt is the interrupt.
+    if written.is_err() {
+        cancel.check()?;
+    }
+    written.map_err(|error| error.in_file(file))
+}
+
+/// Tables of more columns than this are a sparse matrix in the wrong format.
+const MOST_TABLE_COLUMNS: usize = 1 << 20;
+
+/// Where output goes: `-` is standard output.
+fn output_path(file: &str) -> &Path {
+    Path::new(if file == "-" { "/dev/stdout" } else { file })
+}
+
+/// Refuses to write once the flag is raised.
+struct Interruptible<'a, W> {
+    out: W,
+    cancel: &'a Cancel,
+}
+
+impl<W: Write> Write for Interruptible<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.cancel.check().map_err(io::Error::other)?;
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 fn write_text(loaded: &Loaded, format: Format, out: &mut dyn Write, cancel: &Cancel) -> Result<()> {
@@ -65,7 +106,7 @@ fn write_text(loaded: &Loaded, format: Format, out: &mut dyn Write, cancel: &Can
 /// Writes text to a file as a whole, compressed where its name says so.
 pub fn write_text_file(file: &str, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let packing = packing(file)?;
-    write_atomically(Path::new(file), |out| packed(out, packing, content)).map_err(|error| error.in_file(file))
+    write_atomically(output_path(file), |out| packed(out, packing, content)).map_err(|error| error.in_file(file))
 }
 
 fn packing(file: &str) -> Result<Packing> {

@@ -40,8 +40,8 @@ codes! {
     UnknownFormat = 104, 2, "format not recognised";
     /// A compressed file is cut short or damaged.
     DamagedArchive = 105, 2, "compressed data are damaged";
-    /// A mapped file shrank while it was read.
-    FileShrank = 106, 1, "file shrank while it was read";
+    /// A mapped file shrank or changed while it was read.
+    FileShrank = 106, 1, "file changed while it was read";
     /// The user stopped the run.
     Interrupted = 107, 1, "interrupted";
     /// The place for the output does not exist or is not writable.

@@ -31,6 +31,18 @@ pub type HeldOut<'a> = &'a dyn Fn(&Model) -> Option<f64>;
 /// Weight vectors are dense; more than this would fill the memory of most machines for what is mostly a mistyped index.
 const MOST_FEATURES: usize = 1 << 27;
 
+/// Refuses a number of features that no weight vector is kept for: to be asked as soon as data are read.
+pub fn check_features(features: usize) -> Result<()> {
+    if features <= MOST_FEATURES {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::BadIndex,
+        format!("the largest feature index asks for {features} weights, and at most {MOST_FEATURES} are kept"),
+    )
+    .help("renumber the features without gaps"))
+}
+
 /// Newton's method takes over from dual coordinate descent on smooth losses up to this many features, where one exact
 /// step costs little and badly scaled columns do not slow it down.
 const FEW_FEATURES: usize = 500;
@@ -49,22 +61,23 @@ pub fn train(
             Error::new(Code::NoRows, "there are no rows to learn from").help("give data with at least two rows")
         );
     }
+    check_features(data.cols())?;
     data.matrix().check(0..data.rows())?;
     cancel.check()?;
     let features = data.cols();
     let solver = choose_solver(settings, features)?;
-    if features > MOST_FEATURES {
-        return Err(Error::new(
-            Code::BadIndex,
-            format!("the largest feature index asks for {features} weights, and at most {MOST_FEATURES} are kept"),
-        )
-        .help("renumber the features without gaps"));
-    }
     let scaling = Scaling::fit(settings.scale, data)?;
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
 
     let problem = Problem::new(data, settings)?;
+    if !(problem.c.is_finite() && problem.c > 0.0 && problem.lambda.is_finite() && problem.lambda > 0.0) {
+        return Err(Error::new(
+            Code::BadSetting,
+            format!("C = {} and lambda = {} are too extreme for double precision", problem.c, problem.lambda),
+        )
+        .help("give -c or --lambda a value such as 1 or 0.01"));
+    }
     let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Vec<f64>>| Model {
         settings: settings.clone(),
         scorer: Scorer::Linear { weights, intercept: thresholds.first().copied() },
@@ -154,7 +167,8 @@ pub(crate) struct Problem {
 
 /// The total weight of all blocks, or an error where nothing counts.
 fn positive_total(total: f64) -> Result<f64> {
-    if total > 0.0 && total.is_finite() {
+    // Its inverse, which lambda is made of, must be a number too.
+    if total > 0.0 && total.is_finite() && total.recip().is_finite() {
         return Ok(total);
     }
     Err(Error::new(Code::BadWeight, "no row counts: the weights add up to zero, or to more than a number holds")
@@ -171,7 +185,17 @@ impl Problem {
                 let has_threshold = settings.intercept != Intercept::None;
                 let make =
                     |c: f64| Binary::new(data, &classes, &settings.class_weight, settings.loss, c, has_threshold);
-                let total = positive_total(make(1.0)?.total_cost())?;
+                let unit = make(1.0)?;
+                let total = positive_total(unit.total_cost())?;
+                if let Some(label) = unit.class_without_weight(&classes) {
+                    return Err(Error::new(
+                        Code::SingleClass,
+                        format!("no row of class `{label}` counts: their weights are zero"),
+                    )
+                    .help(
+                        "a classifier needs rows of two classes; give these rows, or their class, a weight above zero",
+                    ));
+                }
                 let c = regularisation.c(total);
                 Ok(Problem { task: Tasks::Binary(make(c)?, classes.clone()), c, lambda: regularisation.lambda(total) })
             }
@@ -219,7 +243,10 @@ pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
 fn unsupported(settings: &Settings, solver: Solver) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
     let remedy = match (settings.task, settings.loss) {
-        (Task::Rank, Loss::Hinge) => "use --loss squared-hinge",
+        (Task::Rank, Loss::Hinge) => {
+            return Error::new(Code::Unsupported, "ranking with hinge loss is not part of this version")
+                .help("use --loss squared-hinge");
+        }
         (Task::Rank, _) => "use --solver newton, or leave --solver out",
         (Task::Classify, _) => "use --solver dual-coordinate-descent, or leave --solver out",
     };

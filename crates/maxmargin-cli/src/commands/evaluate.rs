@@ -3,8 +3,8 @@
 use crate::args::EvaluateArguments;
 use crate::commands::train::write_report;
 use crate::console::Console;
-use crate::format;
-use crate::loading::{describe, ensure_apart, load_for, load_model};
+use crate::format::{self, one_field};
+use crate::loading::{describe, ensure_apart, ensure_different, load_for, load_model};
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
@@ -42,11 +42,14 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         ensure_writable(Path::new(output))?;
         ensure_apart(output, &[&arguments.model, &arguments.file])?;
     }
+    ensure_different(&[arguments.per_query.as_ref(), arguments.report.as_ref()])?;
     let timed = load_for(&model, &arguments.file, &arguments.data, cancel)?;
     describe(console, &timed, &[]);
     let data = &timed.loaded.data;
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
+    cancel.check()?;
     let measured = measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;
+    cancel.check()?;
     if let Some(file) = &arguments.per_query {
         write_per_query(data, &measured, file)?;
         console.say(&format!("wrote {file}"));
@@ -199,7 +202,8 @@ fn write_per_query(data: &Dataset, measured: &[Measured], file: &str) -> Result<
         }
         writeln!(out).map_err(failed)?;
         for (group, range) in groups.ranges().enumerate() {
-            write!(out, "{}\t{}", groups.names().get(group), range.len()).map_err(failed)?;
+            let query = one_field(&groups.names().get(group));
+            write!(out, "{query}\t{}", range.len()).map_err(failed)?;
             for row in &listed {
                 match row.evaluation.per_query.as_ref().and_then(|values| values[group]) {
                     Some(value) => write!(out, "\t{value}").map_err(failed)?,

@@ -3,7 +3,7 @@
 use crate::args::ExplainArguments;
 use crate::console::Console;
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::suggest::nearest;
+use maxmargin::suggest::{edit_distance, nearest};
 use serde_json::json;
 
 /// The pages, one a code, each under a heading `## MM0101 title`.
@@ -30,7 +30,8 @@ pub(crate) fn run(arguments: &ExplainArguments, console: &Console) -> Result<()>
     let wanted = asked.trim().to_ascii_uppercase();
     let wanted = if wanted.starts_with("MM") { wanted } else { format!("MM{wanted:0>4}") };
     let code = Code::ALL.iter().copied().find(|code| code.to_string() == wanted).ok_or_else(|| {
-        let near = nearest(&wanted, Code::ALL.iter().map(ToString::to_string));
+        let codes = Code::ALL.iter().map(ToString::to_string);
+        let near = nearest(&wanted, codes).filter(|near| edit_distance(near, &wanted) <= 1);
         let near = near.map_or(String::new(), |near| format!("did you mean {near}? "));
         Error::new(Code::UnknownCode, format!("there is no error code `{asked}`"))
             .help(format!("{near}`maxmargin explain` lists all codes"))

@@ -68,7 +68,7 @@ fn plain(model: &Model, scores: &[f64]) -> Vec<String> {
             let mut text = String::with_capacity(24 * scores.len());
             for &score in scores {
                 if let Some(label) = model.decoder.label(score) {
-                    text.push_str(label);
+                    text.push_str(&format::one_field(label));
                     text.push('\t');
                 }
                 let _ = writeln!(text, "{score}");

@@ -4,7 +4,7 @@ use crate::args::{TaskName, TrainArguments};
 use crate::commands::evaluate::{self, Measured};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Timed, describe, ensure_apart, expect_features, load};
+use crate::loading::{Stamp, Timed, describe, ensure_apart, ensure_different, expect_features, load};
 use crate::progress::ProgressTable;
 use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
@@ -15,7 +15,7 @@ use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Solver, Task};
 use maxmargin::solve::{Stop, relative_gap};
 use maxmargin::task::Ranking;
-use maxmargin::train::{Trained, choose_solver, scale_spread, train};
+use maxmargin::train::{Trained, check_features, choose_solver, scale_spread, train};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
 use maxmargin_io::{Loaded, ModelFeatures};
 use serde_json::json;
@@ -49,9 +49,15 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         ensure_writable(Path::new(output))?;
         ensure_apart(output, &[&arguments.file, arguments.validation.as_deref().unwrap_or_default()])?;
     }
+    ensure_different(&[Some(&arguments.output), arguments.report.as_ref()])?;
+    if !arguments.metric.is_empty() && arguments.validation.is_none() && train_settings.holdout.is_none() {
+        console.say("   --metric is for held-out data: give --validation FILE or --holdout FRACTION too");
+    }
 
     let options = read_settings.options(arguments.input_format.map(Into::into), cancel)?;
+    let stamp = Stamp::of(&arguments.file);
     let timed = load(&arguments.file, &options, read_settings.one_group)?;
+    check_features(timed.loaded.data.cols()).map_err(|error| error.in_file(&arguments.file))?;
     describe_training(console, &timed, task);
     let load_seconds = timed.seconds;
     let Loaded { data, facts } = timed.loaded;
@@ -122,6 +128,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         }
         None => None,
     };
+    stamp.check(&arguments.file)?;
     let size = save(&trained.model, &arguments.output)?;
     summarise(
         console,
@@ -256,9 +263,11 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
     let remedy = match trained.stop {
         Stop::PassLimit if uneven => format!(
             "feature scales are the likely cause: try --scale standard, else --max-passes {}",
-            settings.max_passes.saturating_mul(10)
+            settings.max_passes.max(10).saturating_mul(10)
         ),
-        Stop::PassLimit => format!("try a smaller -c, or --max-passes {}", settings.max_passes.saturating_mul(10)),
+        Stop::PassLimit => {
+            format!("try a smaller -c, or --max-passes {}", settings.max_passes.max(10).saturating_mul(10))
+        }
         Stop::Stalled if uneven => {
             "the limit of double precision is reached: try --scale standard, a smaller -c or a larger --tolerance"
                 .to_string()
@@ -316,7 +325,7 @@ fn summarise(
         "saved {} ({})          next: maxmargin evaluate {} test-data",
         arguments.output,
         format::bytes(size),
-        arguments.output
+        format::shell_word(&arguments.output)
     ))
 }
 

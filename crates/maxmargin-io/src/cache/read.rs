@@ -294,9 +294,7 @@ impl Store {
         let (indices, values) = (self.need::<I>(Kind::Indices)?, self.need::<V>(Kind::Values)?);
         let content = SparseRows { starts: starts.clone(), indices: indices.clone(), values: values.clone(), cols };
         let guard = Arc::new(Watch::new(self, content)?);
-        // SAFETY: a tile of rows counts as checked only after `SparseRows::verify` has seen their starts rise within
-        // range and their indices increase below `cols`, in memory that nobody writes to.
-        Ok(unsafe { Csr::guarded(starts, indices, values, cols, guard) })
+        Ok(Csr::guarded(starts, indices, values, cols, guard))
     }
 
     /// Verifies what is stored for each row beside the matrix, and the names of groups.

@@ -156,9 +156,8 @@ fn sparse_matrix<I: Index + Default, V: Stored>(
             }
         }
     });
-    // SAFETY: the parser accepts only increasing indices, the plan's `cols` is above the largest of them, and the starts
-    // add up the lengths of the same rows.
-    unsafe { Csr::from_checked_parts(starts.into(), indices.into(), values.into(), plan.cols) }
+    // The parser accepts only increasing indices, and `cols` is above the largest of them.
+    Csr::from_checked_parts(starts.into(), indices.into(), values.into(), plan.cols)
 }
 
 fn targets<V>(pieces: &mut [Piece<V>]) -> Result<Targets> {

@@ -23,8 +23,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Text parsed by one thread at a time: small enough to share the work evenly and to poll the cancel flag often.
 const BLOCK: usize = 2 << 20;
 
+/// What some editors put before the first character of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Reads text that is in memory or mapped.
 pub fn read_text(file: &str, text: &[u8], options: &ReadOptions) -> Result<Loaded> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     match options.precision {
         Precision::F32 => finish(file, parse_text::<f32>(file, text, options)?, options),
         Precision::F64 => finish(file, parse_text::<f64>(file, text, options)?, options),
@@ -104,6 +108,11 @@ fn parse_stream<V: Stored>(file: &str, mut stream: impl Read + Send, options: &R
     let mut lines = 0;
     let mut pieces: Vec<Piece<V>> = Vec::new();
     let mut batch = fill(&mut stream, &mut carry, batch_blocks, options).map_err(|error| error.in_file(file))?;
+    if let Some(first) = batch.first_mut()
+        && first.starts_with(BYTE_ORDER_MARK)
+    {
+        first.drain(..BYTE_ORDER_MARK.len());
+    }
     while !batch.is_empty() {
         let (parsed, next) = rayon::join(
             || {

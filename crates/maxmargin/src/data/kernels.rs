@@ -1,19 +1,32 @@
 //! The innermost loops over one row, with the instruction set chosen at run time.
 //!
 //! Everything accumulates in f64. The same machine always takes the same path, so results do not depend on threads.
+//!
+//! Indices are checked as they are used, also in vector registers: a mapped file can change under the program at any
+//! time, and must never make it touch memory that is not its own. An index past the end counts as a zero weight.
 
 use std::sync::OnceLock;
 
-/// A stored feature value.
-pub trait Value: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+    impl Sealed for u16 {}
+    impl Sealed for u32 {}
+}
+
+/// A stored feature value: f32 or f64.
+pub trait Value: sealed::Sealed + Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     /// Widened, exactly.
     fn wide(self) -> f64;
     /// Rounded to the stored type.
     fn narrow(value: f64) -> Self;
+    /// The values themselves where they are f32.
+    fn as_f32(values: &[Self]) -> Option<&[f32]>;
 }
 
-/// A stored feature index.
-pub trait Index: Copy + Send + Sync + Ord + std::fmt::Debug + 'static {
+/// A stored feature index: u16 or u32.
+pub trait Index: sealed::Sealed + Copy + Send + Sync + Ord + std::fmt::Debug + 'static {
     /// As a position.
     fn position(self) -> usize;
     /// From a position that fits.
@@ -29,6 +42,10 @@ impl Value for f32 {
     fn narrow(value: f64) -> f32 {
         value as f32
     }
+    #[inline(always)]
+    fn as_f32(values: &[f32]) -> Option<&[f32]> {
+        Some(values)
+    }
 }
 impl Value for f64 {
     #[inline(always)]
@@ -38,6 +55,10 @@ impl Value for f64 {
     #[inline(always)]
     fn narrow(value: f64) -> f64 {
         value
+    }
+    #[inline(always)]
+    fn as_f32(_: &[f64]) -> Option<&[f32]> {
+        None
     }
 }
 impl Index for u16 {
@@ -142,44 +163,34 @@ fn dense_axpy_lanes<V: Value, const FUSED: bool>(scale: f64, x: &[V], w: &mut [f
     }
 }
 
-/// # Safety
-/// Every index must be below `w.len()`.
 #[inline(always)]
-unsafe fn sparse_dot_lanes<I: Index, V: Value, const FUSED: bool>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
-    let values = &values[..indices.len()];
+fn weight_at<I: Index>(w: &[f64], index: I) -> f64 {
+    w.get(index.position()).copied().unwrap_or(0.0)
+}
+
+#[inline(always)]
+fn sparse_dot_lanes<I: Index, V: Value, const FUSED: bool>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
     let mut lanes = [0.0; 4];
-    let mut at = 0;
-    while at + 4 <= indices.len() {
+    let (index_chunks, index_rest) = indices.as_chunks::<4>();
+    let (value_chunks, value_rest) = values.as_chunks::<4>();
+    for (indices, values) in index_chunks.iter().zip(value_chunks) {
         for (lane, sum) in lanes.iter_mut().enumerate() {
-            // SAFETY: `at + lane` is in range, and the caller promises the index is.
-            let (x, w) = unsafe {
-                (values.get_unchecked(at + lane).wide(), *w.get_unchecked(indices.get_unchecked(at + lane).position()))
-            };
-            *sum = multiply_add::<FUSED>(x, w, *sum);
+            *sum = multiply_add::<FUSED>(values[lane].wide(), weight_at(w, indices[lane]), *sum);
         }
-        at += 4;
     }
     let mut rest = 0.0;
-    for (&index, &value) in indices[at..].iter().zip(&values[at..]) {
-        // SAFETY: the caller's promise.
-        rest = multiply_add::<FUSED>(value.wide(), unsafe { *w.get_unchecked(index.position()) }, rest);
+    for (&index, &value) in index_rest.iter().zip(value_rest) {
+        rest = multiply_add::<FUSED>(value.wide(), weight_at(w, index), rest);
     }
     (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]) + rest
 }
 
-/// # Safety
-/// Every index must be below `w.len()`.
 #[inline(always)]
-unsafe fn sparse_axpy_lanes<I: Index, V: Value, const FUSED: bool>(
-    scale: f64,
-    indices: &[I],
-    values: &[V],
-    w: &mut [f64],
-) {
+fn sparse_axpy_lanes<I: Index, V: Value, const FUSED: bool>(scale: f64, indices: &[I], values: &[V], w: &mut [f64]) {
     for (&index, &value) in indices.iter().zip(values) {
-        // SAFETY: the caller's promise.
-        let slot = unsafe { w.get_unchecked_mut(index.position()) };
-        *slot = multiply_add::<FUSED>(scale, value.wide(), *slot);
+        if let Some(slot) = w.get_mut(index.position()) {
+            *slot = multiply_add::<FUSED>(scale, value.wide(), *slot);
+        }
     }
 }
 
@@ -195,21 +206,15 @@ macro_rules! fused {
         fn $axpy<V: Value>(scale: f64, x: &[V], w: &mut [f64]) {
             dense_axpy_lanes::<V, true>(scale, x, w);
         }
-        /// # Safety
-        /// Every index must be below `w.len()`.
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $feature)]
-        unsafe fn $sparse_dot<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
-            // SAFETY: the caller's promise.
-            unsafe { sparse_dot_lanes::<I, V, true>(indices, values, w) }
+        fn $sparse_dot<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
+            sparse_dot_lanes::<I, V, true>(indices, values, w)
         }
-        /// # Safety
-        /// Every index must be below `w.len()`.
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $feature)]
-        unsafe fn $sparse_axpy<I: Index, V: Value>(scale: f64, indices: &[I], values: &[V], w: &mut [f64]) {
-            // SAFETY: the caller's promise.
-            unsafe { sparse_axpy_lanes::<I, V, true>(scale, indices, values, w) }
+        fn $sparse_axpy<I: Index, V: Value>(scale: f64, indices: &[I], values: &[V], w: &mut [f64]) {
+            sparse_axpy_lanes::<I, V, true>(scale, indices, values, w);
         }
     };
 }
@@ -222,39 +227,39 @@ fused!(
     sparse_axpy_avx512
 );
 
-/// Gathers sixteen weights an iteration. The tail is masked, so that no value past the row is read.
-///
-/// # Safety
-/// Every index must be below `w.len()`, and `w.len()` at most `GATHER_LIMIT`.
+/// Gathers sixteen weights an iteration. The tail is masked, so that no value past the row is read, and so are indices
+/// past the weights.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx2,fma")]
-unsafe fn gather_dot_avx512<I: Index>(indices: &[I], values: &[f32], w: &[f64]) -> f64 {
+fn gather_dot_avx512<I: Index>(indices: &[I], values: &[f32], w: &[f64]) -> f64 {
     use std::arch::x86_64::*;
-    debug_assert!(indices.len() == values.len());
     let base = w.as_ptr();
+    // Unsigned comparison: what a signed 32-bit gather would take for negative is past the end too.
+    let end = _mm512_set1_epi32(w.len().min(GATHER_LIMIT) as i32);
     let mut low = _mm512_setzero_pd();
     let mut high = _mm512_setzero_pd();
     let mut at = 0;
-    let count = indices.len();
+    let count = indices.len().min(values.len());
     while at < count {
         let left = count - at;
         let mask: u16 = if left >= 16 { u16::MAX } else { (1u16 << left) - 1 };
-        // SAFETY: masked loads touch only the `left` values that exist; the gathers stay below `w.len()` by the
-        // caller's promise, and masked-out lanes are not read.
+        // SAFETY: masked loads touch only the `left` values that exist. The gathers read only lanes whose index, held in a
+        // register from check to use, is below `w.len()`.
         unsafe {
             let wide = if size_of::<I>() == 2 {
                 _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, indices.as_ptr().add(at).cast()))
             } else {
                 _mm512_maskz_loadu_epi32(mask, indices.as_ptr().add(at).cast())
             };
+            let valid = _mm512_mask_cmplt_epu32_mask(mask, wide, end);
             let x = _mm512_maskz_loadu_ps(mask, values.as_ptr().add(at));
             let x_low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
             let x_high = _mm512_cvtps_pd(_mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(x))));
             let i_low = _mm512_castsi512_si256(wide);
             let i_high = _mm512_extracti64x4_epi64::<1>(wide);
             let zero = _mm512_setzero_pd();
-            let w_low = _mm512_mask_i32gather_pd::<8>(zero, mask as u8, i_low, base);
-            let w_high = _mm512_mask_i32gather_pd::<8>(zero, (mask >> 8) as u8, i_high, base);
+            let w_low = _mm512_mask_i32gather_pd::<8>(zero, valid as u8, i_low, base);
+            let w_high = _mm512_mask_i32gather_pd::<8>(zero, (valid >> 8) as u8, i_high, base);
             low = _mm512_fmadd_pd(x_low, w_low, low);
             high = _mm512_fmadd_pd(x_high, w_high, high);
         }
@@ -294,52 +299,50 @@ pub(crate) fn dense_axpy<V: Value>(scale: f64, x: &[V], w: &mut [f64]) {
 }
 
 /// x · w over a sparse row.
-///
-/// # Safety
-/// Every index must be below `w.len()`.
 #[inline]
-pub(crate) unsafe fn sparse_dot<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
-    // SAFETY: the caller's promise; the level says that the features are there.
-    unsafe {
-        match level() {
-            Level::Portable => sparse_dot_lanes::<I, V, false>(indices, values, w),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => sparse_dot_avx2(indices, values, w),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => {
-                if size_of::<V>() == 4 && w.len() <= GATHER_LIMIT {
-                    // `V` is `f32`: the trait has two implementors, and the other is twice the size.
-                    let values = std::slice::from_raw_parts(values.as_ptr().cast::<f32>(), values.len());
-                    gather_dot_avx512(indices, values, w)
-                } else {
-                    sparse_dot_avx512(indices, values, w)
-                }
-            }
-        }
+pub(crate) fn sparse_dot<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
+    match level() {
+        Level::Portable => sparse_dot_lanes::<I, V, false>(indices, values, w),
+        // SAFETY: the level says that the features are there.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { sparse_dot_avx2(indices, values, w) },
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => match V::as_f32(values) {
+            // SAFETY: as above.
+            Some(values) if w.len() <= GATHER_LIMIT => unsafe { gather_dot_avx512(indices, values, w) },
+            // SAFETY: as above.
+            _ => unsafe { sparse_dot_avx512(indices, values, w) },
+        },
     }
 }
 
 /// w += scale · x over a sparse row.
-///
-/// # Safety
-/// Every index must be below `w.len()`.
 #[inline]
-pub(crate) unsafe fn sparse_axpy<I: Index, V: Value>(scale: f64, indices: &[I], values: &[V], w: &mut [f64]) {
-    // SAFETY: the caller's promise; the level says that the features are there.
-    unsafe {
-        match level() {
-            Level::Portable => sparse_axpy_lanes::<I, V, false>(scale, indices, values, w),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => sparse_axpy_avx2(scale, indices, values, w),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => sparse_axpy_avx512(scale, indices, values, w),
-        }
+pub(crate) fn sparse_axpy<I: Index, V: Value>(scale: f64, indices: &[I], values: &[V], w: &mut [f64]) {
+    match level() {
+        Level::Portable => sparse_axpy_lanes::<I, V, false>(scale, indices, values, w),
+        // SAFETY: the level says that the features are there.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { sparse_axpy_avx2(scale, indices, values, w) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { sparse_axpy_avx512(scale, indices, values, w) },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_index_past_the_weights_counts_as_zero() {
+        let (w, mut sum) = ([1.0, 2.0], [0.0, 0.0]);
+        for past in [2u32, 17, 1 << 31, u32::MAX] {
+            assert_eq!(sparse_dot(&[1, past], &[3.0f32, 5.0], &w), 6.0);
+            sparse_axpy(1.0, &[past], &[5.0f64], &mut sum);
+        }
+        assert_eq!(sum, [0.0, 0.0]);
+    }
 
     #[test]
     fn every_length_agrees_with_the_plain_loop() {
@@ -349,16 +352,14 @@ mod tests {
             let indices16: Vec<u16> = (0..length as u16).map(|i| i * 7).collect();
             let indices32: Vec<u32> = indices16.iter().map(|&i| u32::from(i)).collect();
             let expected: f64 = indices16.iter().zip(&values).map(|(&i, &x)| f64::from(x) * w[i as usize]).sum();
-            // SAFETY: the largest index is 69 · 7 < 500.
-            let (short, long) = unsafe { (sparse_dot(&indices16, &values, &w), sparse_dot(&indices32, &values, &w)) };
+            let (short, long) = (sparse_dot(&indices16, &values, &w), sparse_dot(&indices32, &values, &w));
             assert!((short - expected).abs() < 1e-10, "{length}: {short} {expected}");
             assert_eq!(short, long);
             let dense: f64 = values.iter().zip(&w).map(|(&x, &w)| f64::from(x) * w).sum();
             assert!((dense_dot(&values, &w) - dense).abs() < 1e-10);
 
             let mut sum = w.clone();
-            // SAFETY: as above.
-            unsafe { sparse_axpy(0.5, &indices16, &values, &mut sum) };
+            sparse_axpy(0.5, &indices16, &values, &mut sum);
             for (&i, &x) in indices16.iter().zip(&values) {
                 assert!((sum[i as usize] - w[i as usize] - 0.5 * f64::from(x)).abs() < 1e-12);
             }

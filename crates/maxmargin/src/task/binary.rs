@@ -232,6 +232,18 @@ impl Binary {
         self.costs.iter().sum()
     }
 
+    /// The label of a class none of whose rows can cost anything, if there is one.
+    pub(crate) fn class_without_weight<'c>(&self, classes: &'c Classes) -> Option<&'c str> {
+        let counts = |sign: i8| self.signs.iter().zip(&self.costs).any(|(s, cost)| *s == sign && *cost > 0.0);
+        if !counts(1) {
+            Some(&classes.positive)
+        } else if !counts(-1) {
+            Some(&classes.negative)
+        } else {
+            None
+        }
+    }
+
     /// Number of rows that can cost anything.
     pub fn constraints(&self) -> u64 {
         self.costs.iter().filter(|&&cost| cost > 0.0).count() as u64
