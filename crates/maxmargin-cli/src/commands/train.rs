@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         ensure_apart(output, &[&arguments.file, arguments.validation.as_deref().unwrap_or_default()])?;
     }
 
-    let options = read_settings.options(arguments.input_format.map(Into::into), cancel)?;
+    let options = read_settings.options(arguments.input_format, cancel)?;
     let timed = load(&arguments.file, &options, read_settings.one_group)?;
     describe_training(console, &timed, task);
     let load_seconds = timed.seconds;
