@@ -50,7 +50,10 @@ fn gallery() -> Report {
     report.facts(
         "Data",
         vec![
-            (text("file"), text("/home/user/data/MQ2008/a/rather/long/path/that/does/not/end/Fold1/train.txt.gz")),
+            (
+                text("file"),
+                text("MQ2008/a-rather-long-folder-name-that-does-not-end/Fold1/train-with-a-long-name.txt.gz"),
+            ),
             (text("format"), text("svmlight, 1-based")),
             (text("rows"), format::count(9_630)),
             (text("features"), format::count(46)),

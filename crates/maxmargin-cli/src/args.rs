@@ -1,6 +1,6 @@
 //! The command line as parsed; what the values mean is checked in `settings.rs`.
 
-use crate::settings::{ReadSettings, TrainSettings};
+use crate::settings::{ReadSettings, TrainSettings, named};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use maxmargin_io::Format;
 
@@ -101,8 +101,8 @@ pub(crate) struct TrainArguments {
     #[command(flatten)]
     pub(crate) read: ReadSettings,
     /// The format of the data where it is not recognised
-    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Reading data")]
-    pub(crate) input_format: Option<FormatName>,
+    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT", help_heading = "Reading data")]
+    pub(crate) input_format: Option<Format>,
 }
 
 /// The tasks.
@@ -114,42 +114,12 @@ pub(crate) enum TaskName {
     Rank,
 }
 
-/// The formats.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum FormatName {
-    /// `target [qid:ID] [cost:W] index:value …`
-    Svmlight,
-    /// Comma-separated with a header
-    Csv,
-    /// Tab-separated with a header
-    Tsv,
-    /// Parquet
-    Parquet,
-    /// Arrow IPC
-    Arrow,
-    /// The memory-mapped cache of maxmargin
-    Mmd,
-}
-
-impl From<FormatName> for Format {
-    fn from(name: FormatName) -> Format {
-        match name {
-            FormatName::Svmlight => Format::Svmlight,
-            FormatName::Csv => Format::Csv,
-            FormatName::Tsv => Format::Tsv,
-            FormatName::Parquet => Format::Parquet,
-            FormatName::Arrow => Format::Arrow,
-            FormatName::Mmd => Format::Mmd,
-        }
-    }
-}
-
 /// Options of commands that read data for a model.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ScoringData {
     /// The format of the data where it is not recognised
-    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Reading data")]
-    pub(crate) input_format: Option<FormatName>,
+    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT", help_heading = "Reading data")]
+    pub(crate) input_format: Option<Format>,
     /// How to read.
     #[command(flatten)]
     pub(crate) read: ReadSettings,
@@ -246,8 +216,8 @@ pub(crate) struct ConvertArguments {
     #[arg(long, short, value_name = "FILE", required_unless_present = "check")]
     pub(crate) output: Option<String>,
     /// The format to write, where the extension does not tell
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub(crate) to: Option<FormatName>,
+    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT")]
+    pub(crate) to: Option<Format>,
     /// Verify every block of a .mmd file instead of writing anything
     #[arg(long, conflicts_with_all = ["output", "to"])]
     pub(crate) check: bool,
@@ -290,8 +260,8 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) stream: u32,
     /// The format to write, where the extension does not tell
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub(crate) to: Option<FormatName>,
+    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT")]
+    pub(crate) to: Option<Format>,
 }
 
 /// What can be simulated.

@@ -30,7 +30,7 @@ pub(crate) fn load(file: &str, options: &ReadOptions, one_group: bool) -> Result
 
 /// Reads data for a model to score, the way its training data were read.
 pub(crate) fn load_for(model: &Model, file: &str, data: &ScoringData, cancel: &Cancel) -> Result<Timed> {
-    let (options, one_group) = scoring_options(model, &data.read, data.input_format.map(Into::into), cancel)?;
+    let (options, one_group) = scoring_options(model, &data.read, data.input_format, cancel)?;
     let timed = load(file, &options, one_group)?;
     expect_features(&timed, model.features(), file)?;
     Ok(timed)

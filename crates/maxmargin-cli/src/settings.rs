@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A parser for the kebab-case names of a serde enum.
-fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
-    names: &'static [&'static str],
+pub(crate) fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    names: impl IntoIterator<Item = &'static str>,
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names).try_map(|name| serde_json::from_value::<T>(serde_json::Value::String(name)))
 }
@@ -26,7 +26,7 @@ fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct TrainSettings {
     /// What a violated margin costs; hinge for classify, squared-hinge for rank unless given
-    #[arg(long, value_parser = named::<Loss>(&["hinge", "squared-hinge"]), help_heading = "Learning")]
+    #[arg(long, value_parser = named::<Loss>(["hinge", "squared-hinge"]), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) loss: Option<Loss>,
     /// The weight of the sum of losses against ½‖w‖² [default: 1]
@@ -44,15 +44,15 @@ pub(crate) struct TrainSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lambda: Option<f64>,
     /// How to solve it [default: auto]
-    #[arg(long, value_parser = named::<Solver>(&["auto", "dual-coordinate-descent", "newton"]), help_heading = "Learning")]
+    #[arg(long, value_parser = named::<Solver>(Solver::ALL.map(Solver::name)), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) solver: Option<Solver>,
     /// How to scale features, learned on the training data and kept in the model [default: none]
-    #[arg(long, value_parser = named::<Scale>(&["none", "standard", "min-max", "max-abs", "unit-rows", "min-max-per-query"]), help_heading = "Learning")]
+    #[arg(long, value_parser = named::<Scale>(Scale::ALL.map(Scale::name)), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) scale: Option<Scale>,
     /// The constant term of a classifier [default: free]
-    #[arg(long, value_parser = named::<Intercept>(&["none", "free", "penalised"]), help_heading = "Learning")]
+    #[arg(long, value_parser = named::<Intercept>(["none", "free", "penalised"]), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) intercept: Option<Intercept>,
     /// Weights of the classes: `balanced`, or LABEL=W,LABEL=W
@@ -92,7 +92,7 @@ pub(crate) struct TrainSettings {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct ReadSettings {
     /// How to store values: f32, correctly rounded from the text, or f64 [default: f32]
-    #[arg(long, value_parser = named::<Precision>(&["f32", "f64"]), help_heading = "Reading data")]
+    #[arg(long, value_parser = named::<Precision>(["f32", "f64"]), help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) precision: Option<Precision>,
     /// The table column that holds the target

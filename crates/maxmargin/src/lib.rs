@@ -1,4 +1,55 @@
 //! Large-margin learning: rank, compare and classify, with a certificate of how close to optimal the result is.
+//!
+//! A [`Dataset`](data::Dataset) and [`Settings`](settings::Settings) go in, a [`Model`](model::Model) comes out. It
+//! scores new rows, and it carries the objective it reached, a lower bound that no other model can beat, and what
+//! proves that bound. The same data, settings and seed give the same bytes at any number of threads.
+//!
+//! ```
+//! use maxmargin::data::{Dataset, Dense, Groups, Matrix, Targets};
+//! use maxmargin::run::{Cancel, Silent};
+//! use maxmargin::settings::{Settings, Task};
+//! use maxmargin::train::train;
+//!
+//! # fn main() -> maxmargin::Result<()> {
+//! // Two queries of three documents each; the first feature tells what is relevant, the second is noise.
+//! let features = vec![0.9, 0.3, 0.5, 0.8, 0.1, 0.2, /* second query */ 0.7, 0.6, 0.4, 0.1, 0.2, 0.9];
+//! let grades = vec![2.0, 1.0, 0.0, 2.0, 1.0, 0.0];
+//! let queries = Groups::new(vec![0, 3, 6], ["shoes", "hats"].into_iter().collect())?;
+//! let data = Dataset::new(Matrix::DenseF64(Dense::new(features, 6, 2)?), Targets::Real(grades.into()))?
+//!     .with_groups(queries)?;
+//!
+//! let settings = Settings { tolerance: 1e-6, ..Settings::new(Task::Rank) };
+//! let trained = train(&data, &settings, None, &mut Silent, &Cancel::new())?;
+//!
+//! let model = trained.model;
+//! let scores = model.scores(&data)?;
+//! assert!(scores[0] > scores[1] && scores[1] > scores[2]);
+//! // How far the objective can be from the optimum, as a share of it; and the same recomputed from the data.
+//! assert!(model.certificate.gap().is_some_and(|gap| gap <= 1e-6));
+//! assert!(model.verify(&data)?.gap().is_some_and(|gap| gap <= 1e-6));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Where things are:
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`data`] | features, targets, groups and weights; scaling; splits |
+//! | [`settings`] | everything a user can set about training |
+//! | [`train`] | [`train::train`], the one place where tasks meet solvers |
+//! | [`model`] | what was learned: scoring, saving, loading, verifying |
+//! | [`metric`] | how good scores or predictions are, with bootstrap intervals |
+//! | [`task`] | what is to be learned, as margin constraints over scores; never sees features |
+//! | [`loss`] | what a violated margin costs |
+//! | [`solve`] | how a task is learned, with a bound on the optimum; never sees labels |
+//! | [`simulate`] | realistic data of any size from a seed |
+//! | [`testing`] | checks for tasks of your own |
+//! | [`run`] | progress and cancelling of long jobs |
+//! | [`error`] | the one error type: code, place, remedy |
+//! | [`suggest`] | the known name nearest to a mistyped one |
+//!
+//! Files are read and written by the crate `maxmargin-io`; this one does no input or output of its own.
 
 pub mod data;
 pub mod error;
@@ -12,6 +63,7 @@ pub mod simulate;
 pub mod solve;
 pub mod suggest;
 pub mod task;
+pub mod testing;
 pub mod train;
 
 pub use error::{Code, Error, Result};

@@ -40,6 +40,9 @@ pub enum Solver {
 }
 
 impl Solver {
+    /// Every solver there is.
+    pub const ALL: [Solver; 3] = [Solver::Auto, Solver::DualCoordinateDescent, Solver::Newton];
+
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
         match self {
@@ -176,5 +179,23 @@ impl Settings {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_files() {
+        for solver in Solver::ALL {
+            assert_eq!(serde_json::to_value(solver).expect("JSON"), solver.name());
+        }
+        for scale in Scale::ALL {
+            assert_eq!(serde_json::to_value(scale).expect("JSON"), scale.name());
+        }
+        for task in [Task::Classify, Task::Rank] {
+            assert_eq!(serde_json::to_value(task).expect("JSON"), task.name());
+        }
     }
 }

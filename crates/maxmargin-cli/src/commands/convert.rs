@@ -19,10 +19,10 @@ pub(crate) fn run(arguments: &ConvertArguments, console: &Console, cancel: &Canc
     let Some(output) = &arguments.output else {
         return Err(Error::new(Code::Usage, "no output was named").help("name it with -o FILE"));
     };
-    let to = output_format(output, arguments.to.map(Into::into))?;
+    let to = output_format(output, arguments.to)?;
     ensure_writable(Path::new(output))?;
     let read = &arguments.data.read;
-    let options = read.options(arguments.data.input_format.map(Into::into), cancel)?;
+    let options = read.options(arguments.data.input_format, cancel)?;
     let timed = load(&arguments.file, &options, read.one_group)?;
     describe(console, &timed, &[]);
     let start = Instant::now();

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Instant;
 
 pub(crate) fn run(arguments: &SimulateArguments, console: &Console, cancel: &Cancel) -> Result<()> {
-    let to = output_format(&arguments.output, arguments.to.map(Into::into))?;
+    let to = output_format(&arguments.output, arguments.to)?;
     ensure_writable(Path::new(&arguments.output))?;
     let generator = generator(arguments)?;
     let start = Instant::now();

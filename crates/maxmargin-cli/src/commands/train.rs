@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         console.say("   --metric is for held-out data: give --validation FILE or --holdout FRACTION too");
     }
 
-    let options = read_settings.options(arguments.input_format.map(Into::into), cancel)?;
+    let options = read_settings.options(arguments.input_format, cancel)?;
     let stamp = Stamp::of(&arguments.file);
     let timed = load(&arguments.file, &options, read_settings.one_group)?;
     check_features(timed.loaded.data.cols()).map_err(|error| error.in_file(&arguments.file))?;

@@ -1,9 +1,12 @@
 //! Ctrl-C, and files that change while they are read.
 #![cfg(unix)]
 
-use crate::workbench::{Ran, Workbench, skipped};
-use std::io::{BufRead, BufReader, Read};
+use crate::workbench::{PATIENCE, Ran, Workbench, skipped};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 
 /// Far more than any test has time for.
 const ENDLESS: &str = "-c 100000 --tolerance 1e-15 --max-passes 1000000000";
@@ -14,8 +17,42 @@ fn bench() -> Workbench {
     bench
 }
 
-fn start(bench: &Workbench, line: &str) -> Child {
-    Command::new(assert_cmd::cargo::cargo_bin!("maxmargin"))
+/// A command that is ended by force where it outlasts all patience, so that no test can hang.
+struct Running {
+    child: Child,
+    _ended: Sender<()>,
+}
+
+impl Running {
+    fn interrupt(&self) {
+        signal(self.child.id(), libc::SIGINT);
+    }
+
+    fn finish(self, line: &str) -> Ran {
+        Ran::of(line, &self.child.wait_with_output().expect("it ends"))
+    }
+}
+
+fn signal(process: u32, signal: libc::c_int) {
+    let process = libc::pid_t::try_from(process).expect("a process id");
+    // SAFETY: no memory is touched. The process is our child and is waited for after this.
+    assert_eq!(unsafe { libc::kill(process, signal) }, 0);
+}
+
+/// Looks again and again until something is there.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < PATIENCE, "{what} never came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn start(bench: &Workbench, line: &str) -> Running {
+    let child = Command::new(assert_cmd::cargo::cargo_bin!("maxmargin"))
         .args(line.split_whitespace())
         .current_dir(bench.folder())
         .env("NO_COLOR", "1")
@@ -23,30 +60,32 @@ fn start(bench: &Workbench, line: &str) -> Child {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("the command starts")
-}
-
-fn interrupt(child: &Child) {
-    let process = libc::pid_t::try_from(child.id()).expect("a process id");
-    // SAFETY: the process is our child and has not been waited for, so that the id is still its own.
-    assert_eq!(unsafe { libc::kill(process, libc::SIGINT) }, 0);
+        .expect("the command starts");
+    let process = child.id();
+    let (_ended, ends) = channel();
+    std::thread::spawn(move || {
+        if ends.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            signal(process, libc::SIGKILL);
+        }
+    });
+    Running { child, _ended }
 }
 
 /// Starts a line, interrupts it once it says `sign`, and collects what it said.
 fn interrupted_at(bench: &Workbench, line: &str, sign: &str) -> Ran {
-    let mut child = start(bench, line);
-    let mut said = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut running = start(bench, line);
+    let mut said = BufReader::new(running.child.stderr.take().expect("a pipe"));
     let mut stderr = String::new();
     while !stderr.contains(sign) {
         assert!(said.read_line(&mut stderr).expect("text") > 0, "`{line}` never said `{sign}`:\n{stderr}");
     }
-    interrupt(&child);
-    let asked = std::time::Instant::now();
+    running.interrupt();
+    let asked = Instant::now();
     said.read_to_string(&mut stderr).expect("text");
-    let mut output = child.wait_with_output().expect("it ends");
+    let ran = running.finish(line);
     assert!(asked.elapsed().as_secs_f64() < 5.0, "it took {:?} to end", asked.elapsed());
-    output.stderr = stderr.into_bytes();
-    Ran::of(line, &output)
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    Ran { stderr, ..ran }
 }
 
 #[test]
@@ -75,26 +114,27 @@ fn an_interrupted_training_keeps_what_it_has_on_request() {
 #[test]
 fn an_interrupted_simulation_leaves_nothing() {
     let bench = Workbench::new();
-    let child = start(&bench, "simulate text --rows 1000000000 -o endless.txt");
-    // The temporary file is there once it writes.
-    while bench.files().is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    interrupt(&child);
-    Ran::of("simulate text", &child.wait_with_output().expect("it ends")).failed(1, "MM0107");
+    let running = start(&bench, "simulate text --rows 1000000000 -o endless.txt");
+    // It says nothing before it is done, but its temporary file grows.
+    wait_for("the temporary file", || {
+        let file = bench.files().into_iter().next()?;
+        let written = std::fs::metadata(bench.path(&file)).ok()?.len();
+        (written > 0).then_some(())
+    });
+    running.interrupt();
+    running.finish("simulate text").failed(1, "MM0107");
     assert!(bench.files().is_empty(), "{:?}", bench.files());
 }
 
 #[test]
-fn a_silent_standard_input_can_be_interrupted() {
+fn a_standard_input_that_falls_silent_can_be_interrupted() {
     let bench = Workbench::new();
-    let mut child = start(&bench, "train classify - -o m.mm");
-    let input = child.stdin.take();
-    // Long enough for handlers to be in place and for the reader to wait.
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    interrupt(&child);
-    let ran = Ran::of("train classify -", &child.wait_with_output().expect("it ends"));
+    let mut running = start(&bench, "train classify - -o m.mm");
+    let mut input = running.child.stdin.take().expect("a pipe");
+    // More than a pipe holds: once all of it is gone, the command is reading, and next it waits.
+    input.write_all("1 1:1\n-1 2:1\n".repeat(100_000).as_bytes()).expect("the command reads");
+    running.interrupt();
+    let ran = running.finish("train classify -");
     drop(input);
     ran.failed(1, "MM0107");
     assert!(bench.files().is_empty());
@@ -111,13 +151,15 @@ fn a_mapped_file_that_shrinks_is_explained() {
         return;
     }
     // The command has mapped the cache once it opens the pipe; nothing has touched most of it by then.
-    let child = start(&bench, "train classify cache.mmd --validation vali.txt -o m.mm -q");
-    let rows = std::fs::OpenOptions::new().write(true).open(&pipe).expect("the command opens the other end");
+    let running = start(&bench, "train classify cache.mmd --validation vali.txt -o m.mm -q");
+    // Without O_NONBLOCK this would wait for ever for a command that failed before.
+    let rows = wait_for("the other end of the pipe", || {
+        std::fs::OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&pipe).ok()
+    });
     let cache = std::fs::OpenOptions::new().write(true).open(bench.path("cache.mmd")).expect("a cache");
     cache.set_len(4096).expect("it shrinks");
-    std::io::Write::write_all(&mut &rows, b"1 1:1\n-1 2:1\n").expect("the command reads");
+    (&rows).write_all(b"1 1:1\n-1 2:1\n").expect("the command reads");
     drop(rows);
-    let ran = Ran::of("train", &child.wait_with_output().expect("it ends"));
-    ran.failed(1, "MM0106");
+    running.finish("train").failed(1, "MM0106");
     assert!(!bench.path("m.mm").exists());
 }

@@ -16,11 +16,7 @@ fn the_number_of_threads_does_not_change_a_byte() {
         "classify text.txt --loss squared-hinge --intercept penalised --tolerance 1e-5",
         "classify text.txt --loss squared-hinge --solver newton",
     ] {
-        let ran = bench.run(&format!("train {line} --threads 1 -o one.mm -q"));
-        if ran.stderr.contains("MM0401") {
-            continue;
-        }
-        ran.succeeded();
+        bench.ok(&format!("train {line} --threads 1 -o one.mm -q"));
         for threads in [2, 3] {
             bench.ok(&format!("train {line} --threads {threads} -o more.mm -q"));
             assert_eq!(bench.read("one.mm"), bench.read("more.mm"), "{line} --threads {threads}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// No command of these tests takes longer, unless it hangs.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(100);
+pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(100);
 
 /// A temporary folder in which commands run, so that files go by short names as they do at a prompt.
 pub(crate) struct Workbench {

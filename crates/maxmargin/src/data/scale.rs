@@ -29,6 +29,24 @@ pub enum Scale {
     MinMaxPerQuery,
 }
 
+impl Scale {
+    /// Every way there is.
+    pub const ALL: [Scale; 6] =
+        [Scale::None, Scale::Standard, Scale::MinMax, Scale::MaxAbs, Scale::UnitRows, Scale::MinMaxPerQuery];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scale::None => "none",
+            Scale::Standard => "standard",
+            Scale::MinMax => "min-max",
+            Scale::MaxAbs => "max-abs",
+            Scale::UnitRows => "unit-rows",
+            Scale::MinMaxPerQuery => "min-max-per-query",
+        }
+    }
+}
+
 /// A scaling learned on training data.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scaling {

@@ -1,8 +1,7 @@
 //! Percentile bootstrap intervals (Efron 1979): how much a value would move had other queries, or rows, been drawn.
 
 use super::Evaluation;
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use crate::random::Random;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -36,27 +35,24 @@ impl Evaluation {
         if values.len() < 2 {
             return None;
         }
-        interval(resamples, seed, |generator| {
-            let sum: f64 = (0..values.len()).map(|_| values[generator.random_range(0..values.len())]).sum();
+        interval(resamples, seed, |random| {
+            let sum: f64 = (0..values.len()).map(|_| values[random.below(values.len() as u64) as usize]).sum();
             Some(sum / values.len() as f64)
         })
     }
 }
 
-/// Resamples with a generator of its own for each resample, so that threads change nothing.
+/// The purpose of these random numbers.
+const RESAMPLES: u64 = 0x626f_6f74;
+
+/// Resamples with a stream of its own for each resample, so that threads change nothing.
 pub(super) fn interval(
     resamples: usize,
     seed: u64,
-    resample: impl Fn(&mut Xoshiro256PlusPlus) -> Option<f64> + Sync,
+    resample: impl Fn(&mut Random) -> Option<f64> + Sync,
 ) -> Option<Interval> {
-    let drawn: Vec<Option<f64>> = (0..resamples as u64)
-        .into_par_iter()
-        .map(|index| {
-            // Neighbouring numbers are no good seeds for neighbouring generators, their hashes are.
-            let own = xxhash_rust::xxh3::xxh3_64_with_seed(&index.to_le_bytes(), seed);
-            resample(&mut Xoshiro256PlusPlus::seed_from_u64(own))
-        })
-        .collect();
+    let drawn: Vec<Option<f64>> =
+        (0..resamples as u64).into_par_iter().map(|index| resample(&mut Random::new(seed, RESAMPLES, index))).collect();
     let mut values: Vec<f64> = drawn.into_iter().flatten().collect();
     if values.is_empty() {
         return None;

@@ -6,7 +6,6 @@ use super::deviation::Deviation;
 use super::roc::Roc;
 use super::{Evaluation, Judged, Metric, Needs};
 use crate::error::{Code, Error, Result};
-use rand::RngExt;
 
 /// A row metric with everything prepared that does not depend on how often each row counts.
 pub(super) trait RowMetric: Sync {
@@ -51,10 +50,10 @@ pub(super) fn bootstrap(metric: &Metric, judged: &Judged<'_>, resamples: usize, 
     if rows < 2 {
         return Ok(None);
     }
-    Ok(interval(resamples, seed, |generator| {
+    Ok(interval(resamples, seed, |random| {
         let mut times = vec![0u32; rows];
         for _ in 0..rows {
-            times[generator.random_range(0..rows)] += 1;
+            times[random.below(rows as u64) as usize] += 1;
         }
         prepared.value(Some(&times))
     }))

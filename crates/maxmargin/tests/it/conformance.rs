@@ -1,0 +1,147 @@
+//! The checks for tasks of one's own, on our tasks and on tasks with one thing wrong each.
+
+use crate::made::{Numbers, graded, two_classes};
+use maxmargin::loss::Loss;
+use maxmargin::task::{Binary, ClassWeight, Classes, Curvature, Objective, Ranking};
+use maxmargin::testing::{check_curvature, check_independent, check_objective};
+use std::ops::Range;
+
+/// Scores of about the size of a margin.
+fn scores(rows: usize, seed: u64) -> Vec<f64> {
+    let mut numbers = Numbers::new(seed);
+    (0..rows).map(|_| 4.0 * (numbers.next() - 0.5)).collect()
+}
+
+#[test]
+fn binary_conforms_with_both_losses_with_and_without_a_threshold() {
+    // More rows than one part takes.
+    let data = two_classes(1500, 2, true, 1);
+    let classes = Classes::find(data.targets(), None).unwrap();
+    for loss in [Loss::Hinge, Loss::SquaredHinge] {
+        for (seed, thresholds) in [(2, vec![]), (3, vec![0.3]), (4, vec![-1.7])] {
+            let task = Binary::new(&data, &classes, &ClassWeight::Balanced, loss, 0.7, !thresholds.is_empty()).unwrap();
+            let scores = scores(data.rows(), seed);
+            check_objective(&task, &scores, &thresholds).unwrap();
+            check_curvature(&task, &scores, &thresholds).unwrap();
+            check_independent(&task, &scores, &thresholds).unwrap();
+        }
+    }
+}
+
+#[test]
+fn ranking_conforms_with_few_grades_many_and_weights() {
+    for (levels, seed) in [(2, 1), (5, 2), (0, 3)] {
+        let data = graded(6, 9, 2, levels, seed);
+        let mut numbers = Numbers::new(seed + 10);
+        let weights: Vec<f64> = (0..data.rows()).map(|_| (4.0 * numbers.next()).floor()).collect();
+        for data in [data.clone(), data.with_weights(weights).unwrap()] {
+            let task = Ranking::new(&data, 0.3).unwrap();
+            let scores = scores(data.rows(), seed);
+            check_objective(&task, &scores, &[]).unwrap();
+            check_curvature(&task, &scores, &[]).unwrap();
+        }
+    }
+}
+
+/// ½ Σ (s + b)², or the same with one thing wrong.
+#[derive(Clone, Copy, PartialEq)]
+enum Quadratic {
+    Right,
+    WrongSlope,
+    Negative,
+    Concave,
+    OverwritesThresholds,
+    WrongCurvature,
+    Asymmetric,
+    Remembers,
+}
+
+impl Objective for Quadratic {
+    type Memo = Vec<f64>;
+
+    fn parts(&self) -> usize {
+        2
+    }
+
+    fn rows(&self, part: usize) -> Range<usize> {
+        part * 3..(part + 1) * 3
+    }
+
+    fn thresholds(&self) -> usize {
+        1
+    }
+
+    fn evaluate(
+        &self,
+        _part: usize,
+        scores: &[f64],
+        thresholds: &[f64],
+        slope: &mut [f64],
+        threshold_slope: &mut [f64],
+        memo: &mut Vec<f64>,
+    ) -> f64 {
+        let sums: Vec<f64> = scores.iter().map(|score| score + thresholds[0]).collect();
+        let half_squares: f64 = sums.iter().map(|sum| 0.5 * sum * sum).sum();
+        let (value, sign) = match self {
+            Quadratic::Negative => (half_squares - 100.0, 1.0),
+            Quadratic::Concave => (1e6 - half_squares, -1.0),
+            Quadratic::Remembers => (half_squares + memo.len() as f64, 1.0),
+            _ => (half_squares, 1.0),
+        };
+        memo.push(0.0);
+        slope.iter_mut().zip(&sums).for_each(|(slope, sum)| *slope = sign * sum);
+        let total: f64 = slope.iter().sum();
+        match self {
+            Quadratic::OverwritesThresholds => threshold_slope[0] = total,
+            _ => threshold_slope[0] += total,
+        }
+        if *self == Quadratic::WrongSlope {
+            slope[1] *= 1.001;
+        }
+        value
+    }
+}
+
+impl Curvature for Quadratic {
+    fn curvature(
+        &self,
+        _part: usize,
+        _memo: &Vec<f64>,
+        m: usize,
+        directions: &[f64],
+        threshold_directions: &[f64],
+        out: &mut [f64],
+        threshold_out: &mut [f64],
+    ) {
+        let factor = if *self == Quadratic::WrongCurvature { 1.001 } else { 1.0 };
+        for (at, (out, direction)) in out.iter_mut().zip(directions).enumerate() {
+            *out = factor * (direction + threshold_directions[at % m]);
+            if *self != Quadratic::Asymmetric {
+                threshold_out[at % m] += *out;
+            }
+        }
+    }
+}
+
+#[test]
+fn each_fault_is_named() {
+    let point = [0.4, -1.3, 0.7, 2.1, -0.2, 1.6];
+    let objective = |task: Quadratic| check_objective(&task, &point, &[0.25]);
+    let curvature = |task: Quadratic| check_curvature(&task, &point, &[0.25]);
+    objective(Quadratic::Right).unwrap();
+    curvature(Quadratic::Right).unwrap();
+    for (found, part) in [
+        (objective(Quadratic::WrongSlope), "the slope by score 1 "),
+        (objective(Quadratic::Negative), "not negative"),
+        (objective(Quadratic::Concave), "not convex"),
+        (objective(Quadratic::OverwritesThresholds), "threshold"),
+        (objective(Quadratic::Remembers), "after an evaluation elsewhere"),
+        (curvature(Quadratic::WrongCurvature), "differences of slopes"),
+        (curvature(Quadratic::Asymmetric), "threshold 0"),
+        (check_objective(&Quadratic::Right, &point, &[]), "0 thresholds are given"),
+        (check_objective(&Quadratic::Right, &point[..5], &[0.0]), "5 scores are given"),
+    ] {
+        let message = found.expect_err(part);
+        assert!(message.contains(part), "`{message}` does not say `{part}`");
+    }
+}
