@@ -232,6 +232,9 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         Self::each_lane(&mut lanes, &mut scores, |lane, scores| {
             let mut at = 0;
             for part in lane.parts.clone() {
+                if this.cancel.is_raised() {
+                    break;
+                }
                 let rows = this.task.rows(part);
                 let length = rows.len();
                 this.part_scores(rows, &folded, &mut scores[at..at + length]);

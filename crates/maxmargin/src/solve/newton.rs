@@ -81,7 +81,7 @@ impl Newton {
                 break Stop::Stalled;
             }
             risk.line(&direction);
-            let step = search(risk, value, slope);
+            let step = search(risk, value, slope, cancel);
             let mut moved: Vec<f64> = w.iter().zip(&direction).map(|(w, d)| w + step * d).collect();
             let mut moved_gradient = vec![0.0; dim];
             let moved_value = settle(risk, &mut moved, &mut moved_gradient);
@@ -243,7 +243,7 @@ fn conjugate_gradients(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: 
 }
 
 /// The full step where it lowers the value well, else the minimiser along the line.
-fn search(risk: &mut dyn CurvedRisk, value: f64, slope: f64) -> f64 {
+fn search(risk: &mut dyn CurvedRisk, value: f64, slope: f64, cancel: &Cancel) -> f64 {
     let (at_one, slope_at_one) = risk.along(1.0);
     if at_one <= value + 1e-4 * slope && slope_at_one.abs() <= 0.5 * slope.abs() {
         return 1.0;
@@ -259,7 +259,7 @@ fn search(risk: &mut dyn CurvedRisk, value: f64, slope: f64) -> f64 {
         doublings += 1;
     }
     for iteration in 0..60 {
-        if high_slope - low_slope <= 0.0 {
+        if high_slope - low_slope <= 0.0 || cancel.is_raised() {
             break;
         }
         let secant = low - low_slope * (high - low) / (high_slope - low_slope);
