@@ -100,7 +100,7 @@ impl Observer for ProgressTable<'_> {
             _ => String::new(),
         };
         let row = format!(
-            "{pass:>5}{:>14}{:>10}{held_out}{:>10}{left}",
+            "{pass:>5}{:>14}{:>10}{held_out} {:>9}{left}",
             format::scientific(*objective, 4),
             gap.map_or("–".to_string(), format::gap),
             format::seconds(elapsed),

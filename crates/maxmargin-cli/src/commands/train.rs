@@ -105,7 +105,8 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let trained = train(&data, &settings, held_out.as_ref().map(|_| &judge as _), &mut progress, cancel);
     progress.finish();
     let train_seconds = start.elapsed().as_secs_f64();
-    let mut trained = trained.map_err(at_file)?;
+    // Numbers that went wrong may be the file's, if somebody changed it meanwhile.
+    let mut trained = trained.map_err(|error| stamp.check(&arguments.file).err().unwrap_or_else(|| at_file(error)))?;
     if trained.stop == Stop::Cancelled && !arguments.keep_partial {
         return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
             .help("with --keep-partial the best model so far is saved"));
