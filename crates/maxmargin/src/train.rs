@@ -74,7 +74,7 @@ pub fn train(
     if !(problem.c.is_finite() && problem.c > 0.0 && problem.lambda.is_finite() && problem.lambda > 0.0) {
         return Err(Error::new(
             Code::BadSetting,
-            format!("C = {} and lambda = {} are too extreme for double precision", problem.c, problem.lambda),
+            format!("C = {:e} and lambda = {:e} are too extreme for double precision", problem.c, problem.lambda),
         )
         .help("give -c or --lambda a value such as 1 or 0.01"));
     }

@@ -205,6 +205,12 @@ fn targets<V>(pieces: &mut [Piece<V>]) -> Result<Targets> {
         starts.push(codes.len() as u64);
         at += length as usize;
     }
+    // `2,2` is one label after all; a file of such rows is one of plain targets.
+    let values: Option<Vec<f64>> = names.iter().map(|name| number(name)).collect();
+    if let (Some(values), true) = (values, starts.windows(2).all(|row| row[1] - row[0] == 1)) {
+        let targets: Vec<f64> = codes.iter().map(|&code| values[code as usize]).collect();
+        return Ok(Targets::Real(targets.into()));
+    }
     let names: Names = names.into_iter().collect();
     Ok(Targets::Sets { names, starts: starts.into(), codes: codes.into() })
 }

@@ -75,6 +75,11 @@ fn a_label_has_one_name_however_it_is_spelt() {
 }
 
 #[test]
+fn a_label_given_twice_is_one_label() {
+    assert_eq!(read("2,2 1:1\n5 1:1\n").data.targets().real().unwrap(), &[2.0, 5.0]);
+}
+
+#[test]
 fn the_index_base_is_detected() {
     assert_eq!(read("1 0:1 5:1\n1 1:2\n").facts.index_base, Some(0));
     assert_eq!(read("1 3:1 5:1\n1 0:2\n").facts.index_base, Some(0));
