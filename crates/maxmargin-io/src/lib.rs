@@ -11,7 +11,6 @@ mod cells;
 mod columns;
 pub mod csv;
 #[doc(hidden)]
-#[allow(clippy::expect_used, reason = "a fuzz target fails by panicking")]
 pub mod fuzzing;
 mod kept;
 mod mapped;

@@ -187,7 +187,7 @@ pub(crate) fn close(one: f64, other: f64, tolerance: f64) -> bool {
 }
 
 /// Says that a test could not be run here.
-#[allow(clippy::print_stderr)]
+#[allow(clippy::print_stderr)] // a skip must be visible
 pub(crate) fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
 }
