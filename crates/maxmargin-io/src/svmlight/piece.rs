@@ -285,7 +285,8 @@ impl<'a, V: Parse> Parser<'a, V> {
                 if self.piece.weights.is_empty() {
                     self.piece.weights.resize(self.piece.targets.len() - 1, 1.0);
                 }
-                self.piece.weights.push(weight);
+                // Minus zero is zero.
+                self.piece.weights.push(weight + 0.0);
                 Ok(skip_blanks(self.text, end))
             }
             _ => {

@@ -277,7 +277,7 @@ impl Dataset {
                 .iter()
                 .fold(2, |state, &code| scramble(state ^ hash_bytes(names.get_bytes(code as usize)))),
         };
-        let weight = self.weights.as_ref().map_or(1.0, |weights| weights[row]);
+        let weight = self.weights.as_ref().map_or(1.0, |weights| weights[row] + 0.0);
         scramble(scramble(sum ^ target.rotate_left(17)) ^ weight.to_bits())
     }
 }
