@@ -179,6 +179,10 @@ fn trimmed(text: &str) -> String {
 /// A file name as a shell takes it: in quotes where it needs them.
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | ':' | '@' | '%');
+    if word.starts_with('-') {
+        // Not to be taken for a flag.
+        return shell_word(&format!("./{word}"));
+    }
     if !word.is_empty() && word.chars().all(plain) {
         word.to_string()
     } else {

@@ -9,6 +9,7 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin_io::{Facts, Loaded, ReadOptions};
+use std::path::Path;
 use std::time::Instant;
 
 /// Data, and how long they took.
@@ -70,10 +71,26 @@ pub(crate) fn ensure_apart(output: &str, inputs: &[&str]) -> Result<()> {
     }
 }
 
+/// Refuses to put data and the one JSON object on the same standard output.
+pub(crate) fn refuse_json(console: &Console) -> Result<()> {
+    if !console.json() {
+        return Ok(());
+    }
+    Err(Error::new(Code::Usage, "--json needs standard output, which the data would go to")
+        .help("write the data to a file with -o FILE"))
+}
+
 /// Refuses to write two results to one file.
 pub(crate) fn ensure_different(outputs: &[Option<&String>]) -> Result<()> {
+    // Files that do not exist yet are the same where their folder and name are.
+    let place = |file: &str| {
+        let path = Path::new(file);
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        (std::fs::canonicalize(folder).ok(), path.file_name().map(ToOwned::to_owned))
+    };
     let named: Vec<&String> = outputs.iter().copied().flatten().collect();
-    let twice = named.iter().enumerate().find(|(at, output)| named[..*at].contains(output));
+    let twice =
+        named.iter().enumerate().find(|(at, output)| named[..*at].iter().any(|other| place(other) == place(output)));
     match twice {
         Some((_, output)) => Err(Error::new(Code::OutputUnwritable, format!("`{output}` is named for two results"))
             .in_file(output.as_str())

@@ -74,7 +74,8 @@ impl Loss {
         match self {
             Loss::Hinge => 0.0,
             Loss::SquaredHinge if alpha == 0.0 => 0.0,
-            Loss::SquaredHinge => alpha * alpha / (4.0 * cost),
+            // Divided before it is multiplied: a tiny square would vanish, and with it the cost.
+            Loss::SquaredHinge => alpha * (alpha / (4.0 * cost)),
         }
     }
 }

@@ -7,7 +7,8 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{
-    DualCoordinateDescent, LinearRisk, Newton, Solution, Stop, TracePoint, Witness, relative_gap, smooth_bound,
+    DualCoordinateDescent, LinearRisk, Newton, Solution, Stop, TracePoint, Witness, primal_value, relative_gap,
+    smooth_bound,
 };
 use crate::task::{Binary, Classes, Intercept, Ranking};
 use std::ops::ControlFlow;
@@ -132,6 +133,8 @@ pub fn train(
             let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
             let bound = smooth_bound(task, &design, &solution.weights, threshold, settings.intercept);
             solution.lower_bound = Some(bound);
+            // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
+            solution.objective = primal_value(task, &design, &solution.weights, threshold, settings.intercept);
             if solution.stop == Stop::Converged && relative_gap(solution.objective, bound) > settings.tolerance {
                 solution.stop = Stop::Stalled;
             }

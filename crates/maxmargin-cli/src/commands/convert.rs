@@ -3,7 +3,7 @@
 use crate::args::ConvertArguments;
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe, load};
+use crate::loading::{describe, ensure_apart, load, refuse_json};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::ensure_writable;
@@ -20,7 +20,12 @@ pub(crate) fn run(arguments: &ConvertArguments, console: &Console, cancel: &Canc
         return Err(Error::new(Code::Usage, "no output was named").help("name it with -o FILE"));
     };
     let to = output_format(output, arguments.to)?;
-    ensure_writable(Path::new(output))?;
+    if output == "-" {
+        refuse_json(console)?;
+    } else {
+        ensure_writable(Path::new(output))?;
+        ensure_apart(output, &[&arguments.file])?;
+    }
     let read = &arguments.data.read;
     let options = read.options(arguments.data.input_format, cancel)?;
     let timed = load(&arguments.file, &options, read.one_group)?;
@@ -28,6 +33,9 @@ pub(crate) fn run(arguments: &ConvertArguments, console: &Console, cancel: &Canc
     let start = Instant::now();
     write(&timed.loaded, output, to, cancel)?;
     let seconds = start.elapsed().as_secs_f64();
+    if output == "-" {
+        return Ok(());
+    }
     let bytes = std::fs::metadata(output).map(|metadata| metadata.len()).unwrap_or(0);
     console.say(&format!("wrote {output}   {to} · {} · {}", format::bytes(bytes), format::seconds(seconds)));
     console.object(|| {

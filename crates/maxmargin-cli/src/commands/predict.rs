@@ -3,7 +3,7 @@
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe, ensure_apart, load_for, load_model, scores};
+use crate::loading::{describe, ensure_apart, load_for, load_model, refuse_json, scores};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
@@ -21,12 +21,12 @@ const CHUNK: usize = 16 * 1024;
 
 pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
-    if let Some(output) = &arguments.output {
-        ensure_writable(Path::new(output))?;
-        ensure_apart(output, &[&arguments.model, &arguments.file])?;
-    } else if console.json() {
-        return Err(Error::new(Code::Usage, "--json needs standard output, which the predictions would go to")
-            .help("write the predictions to a file with -o FILE"));
+    match arguments.output.as_deref() {
+        None | Some("-") => refuse_json(console)?,
+        Some(output) => {
+            ensure_writable(Path::new(output))?;
+            ensure_apart(output, &[&arguments.model, &arguments.file])?;
+        }
     }
     let timed = load_for(&model, &arguments.file, &arguments.data, cancel)?;
     describe(console, &timed, &[]);
@@ -40,8 +40,8 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
     let seconds = start.elapsed().as_secs_f64();
     cancel.check()?;
     let write = |out: &mut dyn Write| lines.iter().try_for_each(|chunk| out.write_all(chunk.as_bytes()));
-    match &arguments.output {
-        None => console.write(write)?,
+    match arguments.output.as_deref() {
+        None | Some("-") => console.write(write)?,
         Some(file) => {
             maxmargin_io::write_text_file(file, |out| write(out).map_err(maxmargin_io::atomic::refused_write))?;
             console.say(&format!(

@@ -28,10 +28,11 @@ pub(crate) fn run(arguments: &SimulateArguments, console: &Console, cancel: &Can
     }
     let seconds = start.elapsed().as_secs_f64();
     let bytes = std::fs::metadata(&arguments.output).map(|metadata| metadata.len()).unwrap_or(0);
+    let file = format::shell_word(&arguments.output);
     let next = match arguments.kind {
-        _ if arguments.stream > 0 => format!("maxmargin evaluate model.mm {}", arguments.output),
-        SimulateKind::Search => format!("maxmargin train rank {} -o model.mm", arguments.output),
-        SimulateKind::Text => format!("maxmargin train classify {} -o model.mm", arguments.output),
+        _ if arguments.stream > 0 => format!("maxmargin evaluate model.mm {}", file),
+        SimulateKind::Search => format!("maxmargin train rank {} -o model.mm", file),
+        SimulateKind::Text => format!("maxmargin train classify {} -o model.mm", file),
     };
     console.say(&format!(
         "wrote {}   {to} · {} · {}          next: {next}",

@@ -47,7 +47,12 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let metrics = evaluate::metrics(&arguments.metric, task)?;
     for output in [Some(&arguments.output), arguments.report.as_ref()].into_iter().flatten() {
         ensure_writable(Path::new(output))?;
-        ensure_apart(output, &[&arguments.file, arguments.validation.as_deref().unwrap_or_default()])?;
+        let (validation, config) = (arguments.validation.as_deref(), arguments.config.as_deref());
+        ensure_apart(output, &[&arguments.file, validation.unwrap_or_default(), config.unwrap_or_default()])?;
+        if output == "-" {
+            return Err(Error::new(Code::OutputUnwritable, "models and reports go to files, not to standard output")
+                .help("name a file, such as -o model.mm"));
+        }
     }
     ensure_different(&[Some(&arguments.output), arguments.report.as_ref()])?;
     if !arguments.metric.is_empty() && arguments.validation.is_none() && train_settings.holdout.is_none() {

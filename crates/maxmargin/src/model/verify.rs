@@ -150,6 +150,6 @@ fn infeasible(why: &str) -> Error {
 }
 
 fn mismatch(what: &str, found: f64, claimed: f64) -> Error {
-    Error::new(Code::CertificateMismatch, format!("the {what} is {found}, and the model claims {claimed}"))
+    Error::new(Code::CertificateMismatch, format!("the {what} is {found:e}, and the model claims {claimed:e}"))
         .help(ALTERED)
 }
