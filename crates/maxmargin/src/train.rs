@@ -67,7 +67,7 @@ pub fn train(
     cancel.check()?;
     let features = data.cols();
     let solver = choose_solver(settings, features)?;
-    let scaling = Scaling::fit(settings.scale, data)?;
+    let scaling = Scaling::fit(settings.scale, data, cancel)?;
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
 
@@ -279,9 +279,9 @@ impl Observer for Watching<'_> {
 
 /// How unevenly the columns are scaled: the ratio of the largest to the smallest among the columns' largest absolute
 /// values. Advice for a user whose training is slow; 1 where there is nothing to compare.
-pub fn scale_spread(data: &Dataset) -> Result<f64> {
+pub fn scale_spread(data: &Dataset, cancel: &Cancel) -> Result<f64> {
     data.matrix().check(0..data.rows())?;
-    let scaling = Scaling::fit(Scale::MaxAbs, data)?;
+    let scaling = Scaling::fit(Scale::MaxAbs, data, cancel)?;
     let sizes = scaling.factor().unwrap_or_default().iter().filter(|&&factor| factor > 0.0);
     let (low, high) = sizes.fold((f64::INFINITY, 0.0f64), |(low, high), &factor| (low.min(factor), high.max(factor)));
     Ok(if high > 0.0 { high / low } else { 1.0 })

@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     if let Some((held_out, name)) = &held_out {
         evaluate::check_metrics(&settings, &data, held_out, &metrics).map_err(|error| error.in_file(name))?;
     }
-    let uneven = advise_on_scales(console, &data, &settings)?;
+    let uneven = advise_on_scales(console, &data, &settings, cancel)?;
 
     let metric = metrics.first();
     let judge = |model: &Model| {
@@ -208,9 +208,9 @@ fn describe_training(console: &Console, timed: &Timed, task: Task) {
 }
 
 /// Says where feature scales are so uneven that scaling may help; true where they are.
-fn advise_on_scales(console: &Console, data: &Dataset, settings: &Settings) -> Result<bool> {
+fn advise_on_scales(console: &Console, data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result<bool> {
     if settings.scale == Scale::None {
-        let spread = scale_spread(data)?;
+        let spread = scale_spread(data, cancel)?;
         if spread > UNEVEN {
             console.say(&format!(
                 "   feature scales differ by a factor of {}: --scale standard or min-max may help",

@@ -6,6 +6,7 @@
 
 use super::{Csr, Dataset, Dense, Groups, Index, Matrix, Rows, Value, with_rows};
 use crate::error::{Code, Error, Result};
+use crate::run::Cancel;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -57,23 +58,23 @@ pub struct Scaling {
 
 impl Scaling {
     /// Learns the scaling from training data. A column that does not vary gets factor 0: it carries nothing.
-    pub fn fit(kind: Scale, data: &Dataset) -> Result<Scaling> {
+    pub fn fit(kind: Scale, data: &Dataset, cancel: &Cancel) -> Result<Scaling> {
         let matrix = data.matrix();
         matrix.check(0..matrix.rows())?;
         let inverse = |spread: f64| if spread > 0.0 && (1.0 / spread).is_finite() { 1.0 / spread } else { 0.0 };
         let (shift, factor) = match kind {
             Scale::None | Scale::UnitRows | Scale::MinMaxPerQuery => (None, None),
             Scale::Standard => {
-                let (mean, deviation) = moments(matrix);
+                let (mean, deviation) = moments(matrix, cancel)?;
                 (Some(mean), Some(deviation.into_iter().map(inverse).collect()))
             }
             Scale::MinMax => {
-                let (low, high) = extremes(matrix);
+                let (low, high) = extremes(matrix, cancel)?;
                 let factor = low.iter().zip(&high).map(|(low, high)| inverse(high - low)).collect();
                 (Some(low), Some(factor))
             }
             Scale::MaxAbs => {
-                let (low, high) = extremes(matrix);
+                let (low, high) = extremes(matrix, cancel)?;
                 (None, Some(low.iter().zip(&high).map(|(low, high)| inverse(high.max(-low))).collect()))
             }
         };
@@ -279,6 +280,9 @@ impl Design {
     }
 }
 
+/// How often the cancel flag is looked at, in rows.
+const POLL: usize = 4096;
+
 /// Cuts `rows` into lanes that each keep an accumulator of `cols` numbers: as many as serve a good number of cores,
 /// fewer where the accumulators would grow large. Depends on the data alone, so that threads change no bit.
 pub(crate) fn lanes(rows: usize, cols: usize) -> Vec<Range<usize>> {
@@ -290,7 +294,7 @@ pub(crate) fn lanes(rows: usize, cols: usize) -> Vec<Range<usize>> {
 }
 
 /// Mean and standard deviation (dividing by n) of each column, implicit zeros included.
-fn moments(matrix: &Matrix) -> (Vec<f64>, Vec<f64>) {
+fn moments(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
     let (rows, cols) = (matrix.rows() as f64, matrix.cols());
     let sum_over = |term: &(dyn Fn(usize, f64, &mut [f64]) + Sync), width: usize| -> Vec<f64> {
         let parts: Vec<Vec<f64>> = lanes(matrix.rows(), matrix.cols())
@@ -298,6 +302,9 @@ fn moments(matrix: &Matrix) -> (Vec<f64>, Vec<f64>) {
             .map(|range| {
                 let mut sums = vec![0.0; width];
                 for row in range {
+                    if row.is_multiple_of(POLL) && cancel.is_raised() {
+                        break;
+                    }
                     matrix.each_in_row(row, |column, value| term(column, value, &mut sums));
                 }
                 sums
@@ -327,11 +334,12 @@ fn moments(matrix: &Matrix) -> (Vec<f64>, Vec<f64>) {
             if deviation <= 1e-12 * mean[column].abs() { 0.0 } else { deviation }
         })
         .collect();
-    (mean, deviation)
+    cancel.check()?;
+    Ok((mean, deviation))
 }
 
 /// Smallest and largest value of each column, implicit zeros included.
-fn extremes(matrix: &Matrix) -> (Vec<f64>, Vec<f64>) {
+fn extremes(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
     let cols = matrix.cols();
     let parts: Vec<(Vec<f64>, Vec<f64>, Vec<u64>)> = lanes(matrix.rows(), matrix.cols())
         .into_par_iter()
@@ -339,6 +347,9 @@ fn extremes(matrix: &Matrix) -> (Vec<f64>, Vec<f64>) {
             let (mut low, mut high) = (vec![f64::INFINITY; cols], vec![f64::NEG_INFINITY; cols]);
             let mut count = vec![0u64; cols];
             for row in range {
+                if row.is_multiple_of(POLL) && cancel.is_raised() {
+                    break;
+                }
                 matrix.each_in_row(row, |column, value| {
                     low[column] = low[column].min(value);
                     high[column] = high[column].max(value);
@@ -363,7 +374,8 @@ fn extremes(matrix: &Matrix) -> (Vec<f64>, Vec<f64>) {
             high[column] = high[column].max(0.0);
         }
     }
-    (low, high)
+    cancel.check()?;
+    Ok((low, high))
 }
 
 /// A matrix whose columns run from 0 to 1 within each group; a column constant in a group becomes 0 there.
@@ -485,7 +497,9 @@ mod tests {
 
     fn scaled(kind: Scale, dense: bool) -> Vec<Vec<f64>> {
         let data = data(dense);
-        let design = Scaling::fit(kind, &data).and_then(|s| s.apply(data.matrix(), data.groups())).expect("scales");
+        let design = Scaling::fit(kind, &data, &Cancel::new())
+            .and_then(|s| s.apply(data.matrix(), data.groups()))
+            .expect("scales");
         (0..4).map(|row| scaled_row(&design, row)).collect()
     }
 
@@ -520,7 +534,8 @@ mod tests {
     fn folded_products_equal_products_with_scaled_rows() {
         for kind in [Scale::None, Scale::Standard, Scale::MinMax, Scale::MaxAbs, Scale::UnitRows] {
             let data = data(false);
-            let design = Scaling::fit(kind, &data).and_then(|s| s.apply(data.matrix(), None)).expect("scales");
+            let design =
+                Scaling::fit(kind, &data, &Cancel::new()).and_then(|s| s.apply(data.matrix(), None)).expect("scales");
             let w = [0.3, -1.0, 2.0, 0.7, 5.0];
             let scores = design.all_scores(&w);
             let mut coefficients = [0.5, -1.0, 2.0, 0.25];
