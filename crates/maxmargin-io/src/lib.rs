@@ -1,6 +1,6 @@
 //! The file formats of maxmargin: what people have, in and out.
 //!
-//! [`read`] recognises the format by content and name, decompresses, validates and says what it found; [`write`] is
+//! [`read()`] recognises the format by content and name, decompresses, validates and says what it found; [`write()`] is
 //! the way back. Each format is one file of this crate.
 
 #[cfg(feature = "tables")]

@@ -1,6 +1,6 @@
 //! svmlight / LETOR text: `target [qid:ID] [cost:W] index:value … [# comment]`.
 //!
-//! The text is cut at newlines into blocks that are parsed in parallel into [`piece::Piece`]s and put together at the end;
+//! The text is cut at newlines into blocks that are parsed in parallel into pieces and put together at the end;
 //! a mapped file and a decompressed stream take the same way. Rows of one query may stand anywhere; several labels are
 //! separated by commas; a row that starts with a blank has none. Indices count from 0 or from 1, which is detected and
 //! stated.
