@@ -386,14 +386,10 @@ pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
     let Scorer::Linear { weights, .. } = &model.scorer;
     // Numbered features are named as the user's file numbers them.
     let base = Reading::of(model).ok().and_then(|reading| reading.index_base).unwrap_or(1);
-    let name = |feature: usize| match &model.feature_names {
-        Some(names) => names.get(feature).into_owned(),
-        None => (feature + usize::from(base)).to_string(),
-    };
     weights
         .iter()
         .enumerate()
         .filter(|(_, weight)| **weight != 0.0)
-        .map(|(feature, &weight)| (name(feature), weight))
+        .map(|(feature, &weight)| (model.feature_name(feature, usize::from(base)), weight))
         .collect()
 }

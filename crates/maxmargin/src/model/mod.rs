@@ -75,11 +75,11 @@ impl Model {
         self.scorer.features()
     }
 
-    /// The name of a feature, or its number from 1.
-    pub fn feature_name(&self, feature: usize) -> String {
+    /// The name of a feature, or its number counted from `base` where features have no names.
+    pub fn feature_name(&self, feature: usize, base: usize) -> String {
         match &self.feature_names {
             Some(names) => names.get(feature).into_owned(),
-            None => format!("{}", feature + 1),
+            None => (feature + base).to_string(),
         }
     }
 

@@ -106,7 +106,7 @@ fn a_witness_that_is_not_feasible_proves_nothing() {
 fn the_golden_file_of_version_1_still_loads() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/v1.mm");
     let model = Model::from_bytes(&std::fs::read(path).unwrap()).unwrap();
-    assert_eq!((model.features(), model.feature_name(2).as_str()), (5, "α β"));
+    assert_eq!((model.features(), model.feature_name(2, 1).as_str()), (5, "α β"));
     assert!(model.certificate.converged && model.witness.is_some());
     let data = two_classes(40, 5, false, 4);
     let scores = model.scores(&data).unwrap();
