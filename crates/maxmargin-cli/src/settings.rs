@@ -26,7 +26,7 @@ pub(crate) fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct TrainSettings {
     /// What a violated margin costs; hinge for classify, squared-hinge for rank unless given
-    #[arg(long, value_parser = named::<Loss>(["hinge", "squared-hinge"]), help_heading = "Learning")]
+    #[arg(long, value_parser = named::<Loss>(Loss::ALL.map(Loss::name)), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) loss: Option<Loss>,
     /// The weight of the sum of losses against ½‖w‖² [default: 1]

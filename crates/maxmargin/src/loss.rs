@@ -4,6 +4,9 @@
 //! |---|---|---|---|
 //! | hinge | max(0, v) | 1 where v > 0 | 0 ≤ α ≤ C |
 //! | squared hinge | max(0, v)² | 2·max(0, v) | α ≥ 0, costs α²/(4C) |
+//! | logistic | ln(1 + eᵛ) | 1/(1 + e⁻ᵛ) | 0 ≤ α ≤ C, costs C·(a ln a + (1−a) ln(1−a)), a = α/C |
+//!
+//! The margin is 1, or 0 for the logistic loss, which is the negative log-likelihood of the two classes.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,24 +18,39 @@ pub enum Loss {
     Hinge,
     /// max(0, v)²
     SquaredHinge,
+    /// ln(1 + eᵛ)
+    Logistic,
 }
 
 impl Loss {
+    /// Every loss there is.
+    pub const ALL: [Loss; 3] = [Loss::Hinge, Loss::SquaredHinge, Loss::Logistic];
+
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
         match self {
             Loss::Hinge => "hinge",
             Loss::SquaredHinge => "squared-hinge",
+            Loss::Logistic => "logistic",
+        }
+    }
+
+    /// The margin that violations are measured from.
+    #[inline]
+    pub fn margin(self) -> f64 {
+        match self {
+            Loss::Hinge | Loss::SquaredHinge => 1.0,
+            Loss::Logistic => 0.0,
         }
     }
 
     /// The loss of a violation.
     #[inline]
     pub fn value(self, violation: f64) -> f64 {
-        let positive = positive(violation);
         match self {
-            Loss::Hinge => positive,
-            Loss::SquaredHinge => positive * positive,
+            Loss::Hinge => positive(violation),
+            Loss::SquaredHinge => positive(violation) * positive(violation),
+            Loss::Logistic => positive(violation) + (-violation.abs()).exp().ln_1p(),
         }
     }
 
@@ -42,6 +60,7 @@ impl Loss {
         match self {
             Loss::Hinge => f64::from(u8::from(violation > 0.0)),
             Loss::SquaredHinge => 2.0 * positive(violation),
+            Loss::Logistic => sigmoid(violation),
         }
     }
 
@@ -51,19 +70,20 @@ impl Loss {
         match self {
             Loss::Hinge => 0.0,
             Loss::SquaredHinge => 2.0 * f64::from(u8::from(violation > 0.0)),
+            Loss::Logistic => sigmoid(violation) * sigmoid(-violation),
         }
     }
 
     /// Whether the derivative is continuous, as Newton's method needs.
     pub fn is_smooth(self) -> bool {
-        self == Loss::SquaredHinge
+        self != Loss::Hinge
     }
 
     /// The largest value a dual variable may take where the loss has weight `cost`.
     #[inline]
     pub fn dual_limit(self, cost: f64) -> f64 {
         match self {
-            Loss::Hinge => cost,
+            Loss::Hinge | Loss::Logistic => cost,
             Loss::SquaredHinge => f64::INFINITY,
         }
     }
@@ -76,6 +96,12 @@ impl Loss {
             Loss::SquaredHinge if alpha == 0.0 => 0.0,
             // Divided before it is multiplied: a tiny square would vanish, and with it the cost.
             Loss::SquaredHinge => alpha * (alpha / (4.0 * cost)),
+            Loss::Logistic if cost == 0.0 => 0.0,
+            Loss::Logistic => {
+                let entropy = |share: f64| if share > 0.0 { share * share.ln() } else { 0.0 };
+                let share = alpha / cost;
+                cost * (entropy(share) + entropy(1.0 - share))
+            }
         }
     }
 }
@@ -86,19 +112,26 @@ fn positive(violation: f64) -> f64 {
     if violation <= 0.0 { 0.0 } else { violation }
 }
 
+/// 1/(1 + e⁻ᵛ), without overflow on either side.
+#[inline]
+fn sigmoid(v: f64) -> f64 {
+    let small = (-v.abs()).exp();
+    if v > 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_no_number_costs_no_zero() {
-        assert!(Loss::Hinge.value(f64::NAN).is_nan() && Loss::SquaredHinge.value(f64::NAN).is_nan());
+        assert!(Loss::ALL.iter().all(|loss| loss.value(f64::NAN).is_nan()));
         assert!(Loss::SquaredHinge.derivative(f64::NAN).is_nan());
     }
 
     #[test]
     fn derivatives_are_slopes_and_conjugates_are_tight() {
-        for loss in [Loss::Hinge, Loss::SquaredHinge] {
+        for loss in Loss::ALL {
             for violation in [-1.5, -0.2, 0.3, 2.0] {
                 let slope = (loss.value(violation + 1e-6) - loss.value(violation - 1e-6)) / 2e-6;
                 assert!((slope - loss.derivative(violation)).abs() < 1e-6);

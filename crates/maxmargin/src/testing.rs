@@ -300,14 +300,14 @@ pub fn check_independent<T: Independent + Objective>(
     let (loss, mut sum) = (task.loss(), 0.0);
     for block in 0..task.blocks() {
         let constraint = task.constraint(block);
-        let Some(score) = scores.get(constraint.row) else {
-            return Err(format!("block {block} has row {}, and {} scores are given", constraint.row, scores.len()));
-        };
+        let last = constraint.row.max(constraint.against.unwrap_or(0));
+        if last >= scores.len() {
+            return Err(format!("block {block} has row {last}, and {} scores are given", scores.len()));
+        }
         if !(constraint.cost.is_finite() && constraint.cost >= 0.0) {
             return Err(format!("block {block} costs {}, and must cost zero or more", constraint.cost));
         }
-        let reached = constraint.coefficient * score + constraint.threshold * b;
-        sum += constraint.cost * loss.value(constraint.margin - reached);
+        sum += constraint.cost * loss.value(constraint.violation(scores, b));
     }
     let value = value(task, &Point::new(scores, thresholds))?;
     if (sum - value).abs() > ROUNDING * value.max(sum) {

@@ -1,13 +1,13 @@
 //! The one place where tasks meet solvers.
 
-use crate::data::{Dataset, Scale, Scaling};
+use crate::data::{Dataset, Design, Scale, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{
-    DualCoordinateDescent, LinearRisk, Newton, Solution, Stop, TracePoint, Witness, primal_value, relative_gap,
+    DualCoordinateDescent, LinearRisk, Newton, Solution, Start, Stop, TracePoint, Witness, primal_value, relative_gap,
     smooth_bound,
 };
 use crate::task::{Binary, Classes, Intercept, Ranking};
@@ -65,8 +65,7 @@ pub fn train(
     check_features(data.cols())?;
     data.matrix().check(0..data.rows())?;
     cancel.check()?;
-    let features = data.cols();
-    let solver = choose_solver(settings, features)?;
+    let solver = choose_solver(settings, data.cols())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
@@ -114,38 +113,7 @@ pub fn train(
         }),
     };
 
-    let descent = DualCoordinateDescent {
-        tolerance: settings.tolerance,
-        max_passes: settings.max_passes,
-        seed: settings.seed,
-        intercept: settings.intercept,
-    };
-    let newton = Newton { tolerance: settings.tolerance, max_passes: settings.max_passes };
-    let solution = match (&problem.task, solver) {
-        (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => {
-            descent.solve(task, &design, &mut watching, cancel)?
-        }
-        (Tasks::Binary(task, _), Solver::Newton) => {
-            let penalise = settings.intercept == Intercept::Penalised;
-            let mut risk = LinearRisk::new(task, &design, penalise, cancel);
-            let mut solution = newton.solve(&mut risk, features, &mut watching, cancel)?;
-            // The dual point behind the weights proves the bound whatever the intercept.
-            let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-            let bound = smooth_bound(task, &design, &solution.weights, threshold, settings.intercept);
-            solution.lower_bound = Some(bound);
-            // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
-            solution.objective = primal_value(task, &design, &solution.weights, threshold, settings.intercept);
-            if solution.stop == Stop::Converged && relative_gap(solution.objective, bound) > settings.tolerance {
-                solution.stop = Stop::Stalled;
-            }
-            solution
-        }
-        (Tasks::Ranking(task), Solver::Newton) => {
-            let mut risk = LinearRisk::new(task, &design, false, cancel);
-            newton.solve(&mut risk, features, &mut watching, cancel)?
-        }
-        (_, solver) => return Err(unsupported(settings, solver)),
-    };
+    let solution = solve(&problem, &design, settings, solver, None, &mut watching, cancel)?;
     drop(watching);
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
@@ -154,6 +122,49 @@ pub fn train(
         Witness::Weights => None,
     };
     Ok(Trained { model: template(weights, &thresholds, certificate, witness), solver, stop, trace })
+}
+
+/// Runs the solver on the task: the one (task × solver) match.
+pub(crate) fn solve(
+    problem: &Problem,
+    design: &Design,
+    settings: &Settings,
+    solver: Solver,
+    start: Option<&Start>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Solution> {
+    let features = design.cols();
+    let descent = DualCoordinateDescent {
+        tolerance: settings.tolerance,
+        max_passes: settings.max_passes,
+        seed: settings.seed,
+        intercept: settings.intercept,
+    };
+    let newton = Newton { tolerance: settings.tolerance, max_passes: settings.max_passes };
+    match (&problem.task, solver) {
+        (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
+        (Tasks::Binary(task, _), Solver::Newton) => {
+            let penalise = settings.intercept == Intercept::Penalised;
+            let mut risk = LinearRisk::new(task, design, penalise, cancel);
+            let mut solution = newton.solve(&mut risk, features, start, observer, cancel)?;
+            // The dual point behind the weights proves the bound whatever the intercept.
+            let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
+            let bound = smooth_bound(task, design, &solution.weights, threshold, settings.intercept);
+            solution.lower_bound = Some(bound);
+            // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
+            solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
+            if solution.stop == Stop::Converged && relative_gap(solution.objective, bound) > settings.tolerance {
+                solution.stop = Stop::Stalled;
+            }
+            Ok(solution)
+        }
+        (Tasks::Ranking(task), Solver::Newton) => {
+            let mut risk = LinearRisk::new(task, design, false, cancel);
+            newton.solve(&mut risk, features, start, observer, cancel)
+        }
+        (_, solver) => Err(unsupported(settings, solver)),
+    }
 }
 
 /// The task in the form its solvers take.
@@ -237,7 +248,8 @@ pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
     };
     let supported = match (settings.task, solver) {
         (Task::Classify, Solver::DualCoordinateDescent) => true,
-        (_, Solver::Newton) => settings.loss.is_smooth(),
+        (Task::Classify, Solver::Newton) => settings.loss.is_smooth(),
+        (Task::Rank, Solver::Newton) => settings.loss == Loss::SquaredHinge,
         _ => false,
     };
     if supported { Ok(solver) } else { Err(unsupported(settings, solver)) }
@@ -246,8 +258,8 @@ pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
 fn unsupported(settings: &Settings, solver: Solver) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
     let remedy = match (settings.task, settings.loss) {
-        (Task::Rank, Loss::Hinge) => {
-            return Error::new(Code::Unsupported, "ranking with hinge loss is not part of this version")
+        (Task::Rank, Loss::Hinge | Loss::Logistic) => {
+            return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
                 .help("use --loss squared-hinge");
         }
         (Task::Rank, _) => "use --solver newton, or leave --solver out",

@@ -52,7 +52,7 @@ pub(crate) fn primal_of_scores<T: Independent>(
     let loss = task.loss();
     let [sum] = sum_blocks(task.blocks(), |block| {
         let c = task.constraint(block);
-        [c.cost * loss.value(c.margin - c.coefficient * scores[c.row] - c.threshold * threshold)]
+        [c.cost * loss.value(c.violation(scores, threshold))]
     });
     let penalty = if intercept == Intercept::Penalised { 0.5 * threshold * threshold } else { 0.0 };
     half_square(w) + penalty + sum
@@ -97,7 +97,11 @@ pub(crate) fn dual_value<T: Independent>(task: &T, design: &Design, alpha: &[f64
     let mut coefficients = vec![0.0; design.rows()];
     for block in 0..task.blocks() {
         let c = task.constraint(block);
-        coefficients[c.row] += c.coefficient * boxed(block, c.cost);
+        let coefficient = c.coefficient * boxed(block, c.cost);
+        coefficients[c.row] += coefficient;
+        if let Some(row) = c.against {
+            coefficients[row] -= coefficient;
+        }
     }
     let w = design.weighted_sum(&mut coefficients);
     let [gain, pull] = sum_blocks(task.blocks(), |block| {
@@ -126,7 +130,7 @@ pub(crate) fn smooth_bound<T: Independent>(
         .into_par_iter()
         .map(|block| {
             let c = task.constraint(block);
-            c.cost * loss.derivative(c.margin - c.coefficient * scores[c.row] - c.threshold * threshold)
+            c.cost * loss.derivative(c.violation(&scores, threshold))
         })
         .collect();
     if intercept == Intercept::Free {
@@ -157,7 +161,7 @@ pub(crate) fn imbalance<T: Independent>(task: &T, alpha: &[f64]) -> f64 {
 pub(crate) fn best_threshold<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
     match task.loss() {
         Loss::Hinge => best_for_hinge(task, scores, near),
-        Loss::SquaredHinge => best_for_squared_hinge(task, scores, near),
+        Loss::SquaredHinge | Loss::Logistic => best_for_smooth(task, scores, near),
     }
 }
 
@@ -168,7 +172,7 @@ fn best_for_hinge<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
         .filter_map(|block| {
             let c = task.constraint(block);
             let weight = c.cost * c.threshold.abs();
-            (weight > 0.0).then(|| ((c.margin - c.coefficient * scores[c.row]) / c.threshold, weight))
+            (weight > 0.0).then(|| (c.violation(scores, 0.0) / c.threshold, weight))
         })
         .collect();
     kinks.par_sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
@@ -191,18 +195,16 @@ fn best_for_hinge<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
 }
 
 /// The loss is smooth and convex in b: Newton steps within a shrinking bracket.
-fn best_for_squared_hinge<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
+fn best_for_smooth<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
+    let loss = task.loss();
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
     let mut b = near;
     for _ in 0..200 {
         let [slope, curvature] = sum_blocks(task.blocks(), |block| {
             let c = task.constraint(block);
-            let violation = c.margin - c.coefficient * scores[c.row] - c.threshold * b;
-            if violation > 0.0 {
-                [-2.0 * c.cost * c.threshold * violation, 2.0 * c.cost * c.threshold * c.threshold]
-            } else {
-                [0.0, 0.0]
-            }
+            let violation = c.violation(scores, b);
+            let weight = c.cost * c.threshold;
+            [-weight * loss.derivative(violation), weight * c.threshold * loss.curvature(violation)]
         });
         if slope == 0.0 {
             return b;

@@ -7,7 +7,9 @@
 //! Notation of [`crate::task::Constraint`]: a coefficient, t threshold coefficient, m margin; w = Σ α_i a_i x_i.
 //!
 //! One step minimises exactly over one α_i: G = a_i w·x_i + t_i b − m_i + d_i α_i, α_i ← clip(α_i − G / q_i), where
-//! q_i = ‖a_i x_i‖² + d_i and d_i = 1/(2 cost_i) for squared hinge, 0 for hinge. A pass visits the active rows in a fresh
+//! q_i = ‖a_i x_i‖² + d_i and d_i = 1/(2 cost_i) for squared hinge, 0 for hinge; logistic loss takes a few Newton steps
+//! in one variable instead (Yu, Huang & Lin, Dual coordinate descent methods for logistic regression and maximum entropy
+//! models, Machine Learning 85, 2011). A constraint between two rows stands for their difference x. A pass visits the active rows in a fresh
 //! random order; rows stuck at a bound leave the active set until it has converged (Hsieh et al., A dual coordinate
 //! descent method for large-scale linear SVM, ICML 2008, algorithms 1 and 3).
 //!
@@ -29,7 +31,7 @@
 //! It does not solve tasks whose constraints share a slack.
 
 use super::certificate::{balance, best_threshold, dual_value, primal_of_scores};
-use super::{Progress, Solution, Stop, Witness, relative_gap};
+use super::{Progress, Solution, Start, Stop, Witness, relative_gap};
 use crate::data::{Design, Rows, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -58,11 +60,12 @@ const VISITS: u64 = 0x6463_6400;
 const POLL: usize = 512;
 
 impl DualCoordinateDescent {
-    /// Solves the task over the rows of `design`.
+    /// Solves the task over the rows of `design`, from the dual variables of `start` where it has any.
     pub fn solve<T: Independent>(
         &self,
         task: &T,
         design: &Design,
+        start: Option<&Start>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Solution> {
@@ -73,7 +76,7 @@ impl DualCoordinateDescent {
             ));
         }
         let progress = Progress::new(observer, cancel);
-        with_rows!(design.matrix(), rows => State::new(self, task, design, rows)?.run(self, progress))
+        with_rows!(design.matrix(), rows => State::new(self, task, design, rows, start)?.run(self, progress))
     }
 }
 
@@ -195,25 +198,45 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
             (Some(shift), Some(weights)) => shift.iter().zip(weights).map(|(m, w)| m * w).sum(),
             _ => 0.0,
         };
+        let square_of = |row: usize| {
+            let square = match &squared_factor {
+                None => rows.squared_norm(row),
+                Some(factor) => {
+                    let mut sum = 0.0;
+                    rows.each(row, |column, value| {
+                        let value = value - dense_shift.map_or(0.0, |shift| shift[column]);
+                        sum += factor[column] * value * value;
+                    });
+                    sum
+                }
+            };
+            let shifted = shift_products.as_ref().map_or(square, |p| (square - 2.0 * p[row] + shift_norm).max(0.0));
+            shifted * design.row_factor(row).powi(2)
+        };
+        // Differences are taken entry by entry: nearly equal rows would vanish in ‖x‖² − 2x·z + ‖z‖². Shifts cancel.
+        let square_of_difference = |difference: &mut Vec<f64>, row: usize, against: usize| {
+            difference.resize(design.cols(), 0.0);
+            rows.each(row, |column, value| difference[column] += design.row_factor(row) * value);
+            rows.each(against, |column, value| difference[column] -= design.row_factor(against) * value);
+            let mut sum = 0.0;
+            let mut take = |column: usize| {
+                let value = std::mem::take(&mut difference[column]);
+                sum += squared_factor.as_ref().map_or(1.0, |factor| factor[column]) * value * value;
+            };
+            rows.each(row, |column, _| take(column));
+            rows.each(against, |column, _| take(column));
+            sum
+        };
         let mut curvature: Vec<f64> = (0..task.blocks())
             .into_par_iter()
             .with_min_len(1024)
-            .map(|block| {
+            .map_init(Vec::new, |difference, block| {
                 let c = task.constraint(block);
-                let square = match &squared_factor {
-                    None => rows.squared_norm(c.row),
-                    Some(factor) => {
-                        let mut sum = 0.0;
-                        rows.each(c.row, |column, value| {
-                            let value = value - dense_shift.map_or(0.0, |shift| shift[column]);
-                            sum += factor[column] * value * value;
-                        });
-                        sum
-                    }
+                let square = match c.against {
+                    None => square_of(c.row),
+                    Some(against) => square_of_difference(difference, c.row, against),
                 };
-                let shifted =
-                    shift_products.as_ref().map_or(square, |p| (square - 2.0 * p[c.row] + shift_norm).max(0.0));
-                shifted * (c.coefficient * design.row_factor(c.row)).powi(2)
+                square * c.coefficient * c.coefficient
             })
             .collect();
         // The proximal term weighs about as much as the features: then a step on one row moves b as far as it moves w.
@@ -245,6 +268,34 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         })
     }
 
+    /// The score of a scaled row.
+    #[inline(always)]
+    fn score(&self, row: usize, v: &[f64], sums: &Sums) -> f64 {
+        let mut score = match self.dense_shift {
+            None => self.design.row_factor(row) * self.rows.dot(row, v),
+            Some(shift) => self.rows.dot_shifted(row, shift, v),
+        };
+        if let Some(products) = &self.shift_products {
+            score += sums.total * (self.shift_norm - products[row]) - sums.shift_dot;
+        }
+        score
+    }
+
+    /// Adds a multiple of a scaled row to the weights.
+    #[inline(always)]
+    fn add(&self, row: usize, step: f64, v: &mut [f64], sums: &mut Sums) {
+        let step = step * self.design.row_factor(row);
+        match (&self.squared_factor, self.dense_shift) {
+            (None, _) => self.rows.axpy(row, step, v),
+            (Some(factor), None) => self.rows.axpy_scaled(row, step, factor, v),
+            (Some(factor), Some(shift)) => self.rows.axpy_shifted(row, step, factor, shift, v),
+        }
+        if let Some(products) = &self.shift_products {
+            sums.total += step;
+            sums.shift_dot += step * products[row];
+        }
+    }
+
     /// Minimises over one dual variable. Returns the projected gradient before the step, or none where the row is stuck
     /// at its bound and may leave the active set.
     #[inline(always)]
@@ -252,65 +303,98 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         let c = self.task.constraint(block);
         let limit = self.loss.dual_limit(c.cost);
         let alpha = *slot;
-        let row_factor = self.design.row_factor(c.row);
-        let mut score = match self.dense_shift {
-            None => row_factor * self.rows.dot(c.row, v),
-            Some(shift) => self.rows.dot_shifted(c.row, shift, v),
-        };
-        if let Some(products) = &self.shift_products {
-            score += sums.total * (self.shift_norm - products[c.row]) - sums.shift_dot;
+        let mut score = self.score(c.row, v, sums);
+        if let Some(row) = c.against {
+            score -= self.score(row, v, sums);
         }
         let threshold = view.centre + self.kappa * sums.pull;
-        let diagonal = diagonal(self.loss, c.cost);
-        let gradient = c.coefficient * score + c.threshold * threshold - c.margin + diagonal * alpha;
-        let projected = if alpha == 0.0 {
-            if gradient > view.shrink_above {
-                return None;
-            }
-            gradient.min(0.0)
-        } else if alpha == limit {
-            if gradient < view.shrink_below {
-                return None;
-            }
-            gradient.max(0.0)
+        let gradient = c.coefficient * score + c.threshold * threshold - c.margin;
+        let curvature = view.sigma * self.curvature[block];
+        let (new, projected) = if self.loss == Loss::Logistic {
+            let new = logistic_minimiser(alpha, gradient, curvature, c.cost);
+            (new, (alpha - new) * (curvature + 4.0 / c.cost))
         } else {
-            gradient
-        };
-        if projected == 0.0 {
-            return Some(0.0);
-        }
-        let curvature = view.sigma * self.curvature[block] + diagonal;
-        let new = if curvature > 0.0 {
-            (alpha - gradient / curvature).clamp(0.0, limit)
-        } else if gradient < 0.0 {
-            // A row of zeros: nothing but its bound holds it.
-            limit
-        } else {
-            0.0
+            let diagonal = diagonal(self.loss, c.cost);
+            let gradient = gradient + diagonal * alpha;
+            let projected = if alpha == 0.0 {
+                if gradient > view.shrink_above {
+                    return None;
+                }
+                gradient.min(0.0)
+            } else if alpha == limit {
+                if gradient < view.shrink_below {
+                    return None;
+                }
+                gradient.max(0.0)
+            } else {
+                gradient
+            };
+            if projected == 0.0 {
+                return Some(0.0);
+            }
+            let curvature = curvature + diagonal;
+            let new = if curvature > 0.0 {
+                (alpha - gradient / curvature).clamp(0.0, limit)
+            } else if gradient < 0.0 {
+                // A row of zeros: nothing but its bound holds it.
+                limit
+            } else {
+                0.0
+            };
+            (new, projected)
         };
         if new == alpha {
             return Some(projected);
         }
         *slot = new;
         let change = new - alpha;
-        let step = view.sigma * change * c.coefficient * row_factor;
-        match (&self.squared_factor, self.dense_shift) {
-            (None, _) => self.rows.axpy(c.row, step, v),
-            (Some(factor), None) => self.rows.axpy_scaled(c.row, step, factor, v),
-            (Some(factor), Some(shift)) => self.rows.axpy_shifted(c.row, step, factor, shift, v),
+        let step = view.sigma * change * c.coefficient;
+        self.add(c.row, step, v, sums);
+        if let Some(row) = c.against {
+            self.add(row, -step, v, sums);
         }
         sums.pull += view.sigma * change * c.threshold;
         sums.gain += change * c.margin - self.loss.dual_cost(new, c.cost) + self.loss.dual_cost(alpha, c.cost);
-        if let Some(products) = &self.shift_products {
-            sums.total += step;
-            sums.shift_dot += step * products[c.row];
-        }
         Some(projected)
     }
 }
 
+/// The z in [0, C] with g + q·(z − α) + ln(z / (C − z)) = 0: the logistic step. In t = ln(z / (C − z)) the left side rises
+/// with slope at least 1, so that Newton's method within a bracket always ends.
+fn logistic_minimiser(alpha: f64, gradient: f64, curvature: f64, cost: f64) -> f64 {
+    let (mut low, mut high) = (-gradient - curvature * (cost - alpha), -gradient + curvature * alpha);
+    let mut t = if alpha > 0.0 && alpha < cost { (alpha / (cost - alpha)).ln() } else { 0.5 * (low + high) };
+    t = t.clamp(low, high);
+    let mut z = alpha;
+    for _ in 0..100 {
+        let small = (-t.abs()).exp();
+        let near = cost * small / (1.0 + small);
+        z = if t > 0.0 { cost - near } else { near };
+        let value = gradient + curvature * (z - alpha) + t;
+        if value > 0.0 {
+            high = t
+        } else {
+            low = t
+        }
+        let slope = 1.0 + curvature * near * (1.0 - near / cost);
+        let newton = t - value / slope;
+        let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
+        if (next - t).abs() <= 1e-12 * (1.0 + t.abs()) {
+            break;
+        }
+        t = next;
+    }
+    z
+}
+
 impl<'a, T: Independent, R: Rows> State<'a, T, R> {
-    fn new(settings: &DualCoordinateDescent, task: &'a T, design: &'a Design, rows: &'a R) -> Result<State<'a, T, R>> {
+    fn new(
+        settings: &DualCoordinateDescent,
+        task: &'a T,
+        design: &'a Design,
+        rows: &'a R,
+        start: Option<&Start>,
+    ) -> Result<State<'a, T, R>> {
         let halves = if rounds(design).is_some() { 2 } else { 1 };
         let half = |number: usize| Half {
             alpha: vec![0.0; (task.blocks() + halves - 1 - number) / halves],
@@ -328,8 +412,36 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             sums: Sums::default(),
             view: View { centre: 0.0, sigma: 1.0, shrink_above: f64::INFINITY, shrink_below: f64::NEG_INFINITY },
         };
+        if let Some(start) = start {
+            state.start_at(start);
+        }
         state.reactivate();
         Ok(state)
+    }
+
+    /// Takes over the dual variables of a neighbouring problem, and the weights they stand for.
+    fn start_at(&mut self, start: &Start) {
+        let Some(dual) = &start.dual else { return };
+        let (fixed, halves) = (&self.fixed, self.halves.len());
+        for (block, &alpha) in dual.iter().enumerate() {
+            let c = fixed.task.constraint(block);
+            let alpha = alpha.clamp(0.0, fixed.loss.dual_limit(c.cost));
+            if alpha == 0.0 {
+                continue;
+            }
+            self.halves[block % halves].alpha[block / halves] = alpha;
+            let step = alpha * c.coefficient;
+            fixed.add(c.row, step, &mut self.v, &mut self.sums);
+            if let Some(row) = c.against {
+                fixed.add(row, -step, &mut self.v, &mut self.sums);
+            }
+            self.sums.pull += alpha * c.threshold;
+            self.sums.gain += alpha * c.margin - fixed.loss.dual_cost(alpha, c.cost);
+        }
+        // The steps see b = centre + κ·Σ α t: the neighbour's b, whatever its dual variables pull.
+        if self.intercept == Intercept::Free {
+            self.view.centre = start.thresholds.first().copied().unwrap_or(0.0) - fixed.kappa * self.sums.pull;
+        }
     }
 
     fn active(&self) -> usize {
@@ -608,5 +720,6 @@ fn diagonal(loss: Loss, cost: f64) -> f64 {
     match loss {
         Loss::Hinge => 0.0,
         Loss::SquaredHinge => 0.5 / cost,
+        Loss::Logistic => 0.0,
     }
 }

@@ -75,6 +75,17 @@ pub enum Witness {
     Dual(Vec<f64>),
 }
 
+/// Where a solver starts: the solution of a neighbouring problem over the same rows.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// One weight a feature.
+    pub weights: Vec<f64>,
+    /// The free scalars.
+    pub thresholds: Vec<f64>,
+    /// The dual variables, where the neighbour had any, already within the bounds of this problem.
+    pub dual: Option<Vec<f64>>,
+}
+
 /// What a solver returns.
 #[derive(Clone, Debug)]
 pub struct Solution {

@@ -15,7 +15,7 @@
 //! pass a product for the direction.
 
 use super::dual_coordinate_descent::overflow;
-use super::{CurvedRisk, Progress, Solution, Stop, Witness, relative_gap};
+use super::{CurvedRisk, Progress, Solution, Start, Stop, Witness, relative_gap};
 use crate::error::Result;
 use crate::run::{Cancel, Observer};
 use faer::linalg::solvers::Solve;
@@ -34,17 +34,22 @@ pub struct Newton {
 const FREE_GRADIENT: f64 = 1e-11;
 
 impl Newton {
-    /// Minimises the risk from zero. `features` says how many of the coordinates are weights; the rest are thresholds.
+    /// Minimises the risk from `start`, or from zero. `features` says how many of the coordinates are weights; the rest
+    /// are thresholds.
     pub fn solve(
         &self,
         risk: &mut dyn CurvedRisk,
         features: usize,
+        start: Option<&Start>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Solution> {
         let mut progress = Progress::new(observer, cancel);
         let dim = risk.dim();
-        let mut w = vec![0.0; dim];
+        let mut w = match start {
+            Some(start) => [&start.weights[..], &start.thresholds[..]].concat(),
+            None => vec![0.0; dim],
+        };
         let mut gradient = vec![0.0; dim];
         let mut value = settle(risk, &mut w, &mut gradient);
         // A value cut short by a cancelled pass is none.

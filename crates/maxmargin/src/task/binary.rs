@@ -1,8 +1,9 @@
 //! Binary classification.
 //!
 //! ```text
-//! min  ½‖w‖² + Σ_i C_i · loss(1 − y_i (w·x_i + b)),   y_i ∈ {−1, +1}
+//! min  ½‖w‖² + Σ_i C_i · loss(m − y_i (w·x_i + b)),   y_i ∈ {−1, +1}
 //! ```
+//! The margin m is 1; the logistic loss, which has no kink to keep away from, takes m = 0.
 //! C_i is C times the row's weight times its class weight. b is absent, free, or penalised like any other weight (then
 //! it is a constant feature of value 1). One block a row; parts are runs of rows, since rows do not interact.
 //!
@@ -264,16 +265,17 @@ impl Independent for Binary {
         let coefficient = f64::from(self.signs[block]);
         Constraint {
             row: block,
+            against: None,
             coefficient,
             threshold: if self.intercept { coefficient } else { 0.0 },
-            margin: 1.0,
+            margin: self.loss.margin(),
             cost: self.costs[block],
         }
     }
 }
 
 impl Objective for Binary {
-    /// Twice the cost where the row violates its margin, the curvature by its score.
+    /// The curvature by the score of each row.
     type Memo = Vec<f64>;
 
     fn parts(&self) -> usize {
@@ -302,7 +304,7 @@ impl Objective for Binary {
         let mut value = 0.0;
         for ((row, &score), slope) in self.rows(part).zip(scores).zip(slope.iter_mut()) {
             let sign = f64::from(self.signs[row]);
-            let violation = 1.0 - sign * (score + b);
+            let violation = self.loss.margin() - sign * (score + b);
             value += self.costs[row] * self.loss.value(violation);
             *slope = -sign * self.costs[row] * self.loss.derivative(violation);
             memo.push(self.costs[row] * self.loss.curvature(violation));

@@ -25,13 +25,15 @@ pub enum Intercept {
     Penalised,
 }
 
-/// One margin constraint: `coefficient · score(row) + threshold · b ≥ margin − slack`, where violating it costs
-/// `cost · loss(slack)` and b is the task's free scalar.
+/// One margin constraint: `coefficient · (score(row) − score(against)) + threshold · b ≥ margin − slack`, where violating
+/// it costs `cost · loss(slack)` and b is the task's free scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constraint {
     /// The row whose score enters.
     pub row: usize,
-    /// What its score is multiplied by.
+    /// The row whose score it is measured against; most tasks have none.
+    pub against: Option<usize>,
+    /// What the score, or the difference of scores, is multiplied by.
     pub coefficient: f64,
     /// What the free scalar is multiplied by; 0 where the task has none.
     pub threshold: f64,
@@ -39,6 +41,15 @@ pub struct Constraint {
     pub margin: f64,
     /// The weight of the loss.
     pub cost: f64,
+}
+
+impl Constraint {
+    /// By how much the margin is missed.
+    #[inline(always)]
+    pub fn violation(&self, scores: &[f64], threshold: f64) -> f64 {
+        let score = scores[self.row] - self.against.map_or(0.0, |row| scores[row]);
+        self.margin - self.coefficient * score - self.threshold * threshold
+    }
 }
 
 /// A task with one constraint a block, each known without scores: what dual coordinate descent needs.

@@ -2,7 +2,7 @@
 
 use crate::made::{fit, graded, two_classes};
 use clarabel::algebra::CscMatrix;
-use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT};
+use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, ExponentialConeT, IPSolver, NonnegativeConeT};
 use maxmargin::data::{Dataset, Dense, Groups, Matrix, Scale, Targets};
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
@@ -71,6 +71,50 @@ fn referee(rows: &[Row], loss: Loss, intercept: Intercept) -> f64 {
     let mut solver =
         DefaultSolver::new(&quadratic, &linear, &constraints, &right, &[NonnegativeConeT(2 * count)], settings)
             .unwrap();
+    solver.solve();
+    solver.solution.obj_val
+}
+
+/// min ½‖w‖² [+ ½b²] + Σ cost·ln(1 + exp(−score)): t ≥ ln(1 + e^v) where e^(v−t) + e^(−t) ≤ 1, two exponential cones.
+fn logistic_referee(rows: &[Row], intercept: Intercept) -> f64 {
+    let (features, count) = (rows[0].features.len(), rows.len());
+    let variables = features + 1 + 3 * count;
+    let (mut i, mut j, mut v, mut right) = (vec![], vec![], vec![], vec![]);
+    let mut push = |row: usize, column: usize, value: f64| {
+        i.push(row);
+        j.push(column);
+        v.push(value);
+    };
+    let at_row = |at: usize| features + 1 + 3 * at;
+    for at in 0..count {
+        push(at, at_row(at) + 1, 1.0);
+        push(at, at_row(at) + 2, 1.0);
+        right.push(1.0);
+    }
+    for (at, row) in rows.iter().enumerate() {
+        let first = count + 6 * at;
+        for (column, &value) in row.features.iter().enumerate() {
+            push(first, column, value);
+        }
+        push(first, features, row.threshold);
+        push(first, at_row(at), 1.0);
+        push(first + 2, at_row(at) + 1, -1.0);
+        push(first + 3, at_row(at), 1.0);
+        push(first + 5, at_row(at) + 2, -1.0);
+        right.extend([0.0, 1.0, 0.0, 0.0, 1.0, 0.0]);
+    }
+    let constraints = CscMatrix::new_from_triplets(7 * count, variables, i, j, v);
+    let diagonal: Vec<f64> = (0..variables)
+        .map(|at| f64::from(u8::from(at < features || at == features && intercept == Intercept::Penalised)))
+        .collect();
+    let every: Vec<usize> = (0..variables).collect();
+    let quadratic = CscMatrix::new_from_triplets(variables, variables, every.clone(), every, diagonal);
+    let mut linear = vec![0.0; variables];
+    rows.iter().enumerate().for_each(|(at, row)| linear[at_row(at)] = row.cost);
+    let mut cones = vec![NonnegativeConeT(count)];
+    cones.extend((0..2 * count).map(|_| ExponentialConeT()));
+    let settings = DefaultSettingsBuilder::default().verbose(false).build().unwrap();
+    let mut solver = DefaultSolver::new(&quadratic, &linear, &constraints, &right, &cones, settings).unwrap();
     solver.solve();
     solver.solution.obj_val
 }
@@ -151,10 +195,13 @@ fn classifiers_reach_the_referees_optimum_with_every_loss_intercept_and_solver()
     for dense in [true, false] {
         let data = two_classes(120, 7, dense, 3);
         for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
-            for loss in [Loss::Hinge, Loss::SquaredHinge] {
+            for loss in Loss::ALL {
                 for c in [0.02, 3.0] {
                     let rows = classification_rows(&data, Scale::None, c, false, intercept != Intercept::None);
-                    let optimum = referee(&rows, loss, intercept);
+                    let optimum = match loss {
+                        Loss::Logistic => logistic_referee(&rows, intercept),
+                        _ => referee(&rows, loss, intercept),
+                    };
                     for solver in [Solver::DualCoordinateDescent, Solver::Newton] {
                         if solver == Solver::Newton && loss == Loss::Hinge {
                             continue;
