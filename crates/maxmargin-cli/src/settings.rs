@@ -7,7 +7,8 @@ use maxmargin::error::{Code, Error, Excerpt, Place, Result};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::settings::{Regularisation, Settings, Solver, Stochastic, Task};
+use maxmargin::solve::{EarlyStopping, Sample, Schedule};
 use maxmargin::task::{ClassWeight, Intercept};
 use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Precision, ReadOptions};
 use serde::de::DeserializeOwned;
@@ -67,7 +68,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "GAP", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tolerance: Option<f64>,
-    /// The most passes over the data [default: 1000]
+    /// The most passes over the data [default: 1000; 20 for sgd, averaged-sgd and pegasos, which make them all]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_passes: Option<u64>,
@@ -85,6 +86,86 @@ pub(crate) struct TrainSettings {
     )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holdout: Option<f64>,
+    /// What only the stochastic solvers take.
+    #[command(flatten)]
+    #[serde(default, skip_serializing_if = "StochasticSettings::is_empty")]
+    pub(crate) stochastic: StochasticSettings,
+}
+
+/// What the solvers sgd, averaged-sgd and pegasos take.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct StochasticSettings {
+    /// How steps shrink: bottou is E/(1 + lambda·E·t), inverse-square-root E/√t, inverse E/t [default: bottou]
+    #[arg(long, value_parser = named::<Schedule>(Schedule::ALL.map(Schedule::name)), help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) schedule: Option<Schedule>,
+    /// The first rate of the schedule; found on a sample of the data unless given
+    #[arg(long, value_name = "E", allow_negative_numbers = true, help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<f64>,
+    /// Rows or pairs a step [default: 1]
+    #[arg(long, value_name = "N", help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) batch: Option<u32>,
+    /// Keep the weights in the ball of radius 1/√lambda, in which the optimum lies
+    #[arg(long, help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) project: bool,
+    /// Stop once held-out data get worse and keep the best model (validation), or find the number of passes on two samples
+    /// of the training data (subsamples) [default: none]
+    #[arg(long, value_parser = named::<EarlyStopping>(EarlyStopping::ALL.map(EarlyStopping::name)), help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) early_stopping: Option<EarlyStopping>,
+    /// What is equally likely when a ranker draws pairs: every pair, or every query, which then counts alike however many
+    /// pairs it has [default: pairs]
+    #[arg(long, value_parser = named::<Sample>(Sample::ALL.map(Sample::name)), help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sample: Option<Sample>,
+}
+
+const STOCHASTIC: &str = "Stochastic solvers (sgd, averaged-sgd, pegasos)";
+
+impl StochasticSettings {
+    fn is_empty(&self) -> bool {
+        *self == StochasticSettings::default()
+    }
+
+    /// What differs from the defaults.
+    fn of(settings: &Stochastic) -> StochasticSettings {
+        let defaults = Stochastic::default();
+        StochasticSettings {
+            schedule: settings.schedule,
+            rate: settings.rate,
+            batch: Some(settings.batch).filter(|batch| *batch != defaults.batch),
+            project: settings.project,
+            early_stopping: Some(settings.early_stopping).filter(|stopping| *stopping != defaults.early_stopping),
+            sample: settings.sample,
+        }
+    }
+
+    fn or(self, other: StochasticSettings) -> StochasticSettings {
+        StochasticSettings {
+            schedule: self.schedule.or(other.schedule),
+            rate: self.rate.or(other.rate),
+            batch: self.batch.or(other.batch),
+            project: self.project || other.project,
+            early_stopping: self.early_stopping.or(other.early_stopping),
+            sample: self.sample.or(other.sample),
+        }
+    }
+
+    fn resolve(&self) -> Stochastic {
+        let defaults = Stochastic::default();
+        Stochastic {
+            schedule: self.schedule,
+            rate: self.rate,
+            batch: self.batch.unwrap_or(defaults.batch),
+            project: self.project,
+            early_stopping: self.early_stopping.unwrap_or(defaults.early_stopping),
+            sample: self.sample,
+        }
+    }
 }
 
 /// How to read data.
@@ -238,6 +319,7 @@ impl SettingsFile {
                 max_passes: Some(settings.max_passes),
                 seed: Some(settings.seed),
                 holdout: reading.holdout,
+                stochastic: StochasticSettings::of(&settings.stochastic),
             },
             read: reading.read,
         })
@@ -266,6 +348,7 @@ impl TrainSettings {
             max_passes: self.max_passes.or(other.max_passes),
             seed: self.seed.or(other.seed),
             holdout: self.holdout.or(other.holdout),
+            stochastic: self.stochastic.or(other.stochastic),
         }
     }
 
@@ -287,18 +370,20 @@ impl TrainSettings {
             return Err(Error::new(Code::BadSetting, format!("--holdout is {holdout}, and must lie between 0 and 1"))
                 .help("a share of the rows such as 0.2"));
         }
+        let solver = self.solver.unwrap_or(defaults.solver);
         let settings = Settings {
             task,
             loss: self.loss.unwrap_or(defaults.loss),
-            solver: self.solver.unwrap_or(defaults.solver),
+            solver,
             scale: self.scale.unwrap_or(defaults.scale),
             intercept: self.intercept.unwrap_or(defaults.intercept),
             positive: self.positive.clone(),
             tolerance: self.tolerance.unwrap_or(defaults.tolerance),
-            max_passes: self.max_passes.unwrap_or(defaults.max_passes),
+            max_passes: self.max_passes.unwrap_or(solver.default_passes()),
             seed: self.seed.unwrap_or(defaults.seed),
             regularisation,
             class_weight: self.class_weight.as_deref().map_or(Ok(ClassWeight::Equal), parse_class_weight)?,
+            stochastic: self.stochastic.resolve(),
         };
         settings.validate()?;
         Ok(settings)

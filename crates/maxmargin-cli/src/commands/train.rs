@@ -10,12 +10,13 @@ use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
 use maxmargin::data::{Dataset, Scale, holdout};
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::loss::Loss;
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Solver, Task};
-use maxmargin::solve::{Stop, relative_gap};
+use maxmargin::solve::{EarlyStopping, Stop, relative_gap};
 use maxmargin::task::Ranking;
-use maxmargin::train::{Trained, check_features, choose_solver, scale_spread, train};
+use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, scale_spread, train};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
 use maxmargin_io::{Loaded, ModelFeatures};
 use serde_json::json;
@@ -104,10 +105,14 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         let (data, _) = held_out.as_ref()?;
         evaluate::value(model, data, metric?).ok()
     };
+    let judged = held_out.as_ref().and(metric).map(|metric| HeldOut {
+        measure: &judge,
+        higher_is_better: metric.higher_is_better(),
+    });
     let mut progress =
         ProgressTable::new(console, held_out.as_ref().and(metric).map(ToString::to_string), settings.tolerance);
     let start = Instant::now();
-    let trained = train(&data, &settings, held_out.as_ref().map(|_| &judge as _), &mut progress, cancel);
+    let trained = train(&data, &settings, judged, &mut progress, cancel);
     progress.finish();
     let train_seconds = start.elapsed().as_secs_f64();
     // Numbers that went wrong may be the file's, if somebody changed it meanwhile.
@@ -241,6 +246,8 @@ fn stop_name(stop: Stop) -> &'static str {
         Stop::PassLimit => "pass limit",
         Stop::Stalled => "stalled",
         Stop::Cancelled => "interrupted",
+        Stop::Finished => "finished",
+        Stop::EarlyStopped => "early stopping",
     }
 }
 
@@ -261,6 +268,21 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
         return (true, format!("converged: objective {objective}, {}", proven(certificate.gap().unwrap_or(1.0))), None);
     }
     let settings = &trained.model.settings;
+    if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) {
+        let passes = format::counted(certificate.passes, "pass", "passes");
+        let how = match (trained.stop, settings.stochastic.early_stopping) {
+            (Stop::EarlyStopped, _) => format!("stopped early, best on held-out data after {passes}"),
+            (_, EarlyStopping::Subsamples) => format!("finished {passes}, as many as two samples of the data were best with"),
+            (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
+            (_, EarlyStopping::None) => format!("finished {passes}"),
+        };
+        let remedy = match (settings.task, settings.loss) {
+            (Task::Classify, _) => "--solver dual-coordinate-descent proves how far the optimum is at most",
+            (Task::Rank, Loss::SquaredHinge) => "--solver newton proves how far the optimum is at most",
+            (Task::Rank, _) => "how far the optimum is, this solver does not know; more --max-passes may come closer",
+        };
+        return (false, format!("{how}: objective {objective}, no bound proven"), Some(remedy.to_string()));
+    }
     let wanted = format::gap(settings.tolerance);
     let reached = match certificate.gap() {
         Some(gap) => format!("gap {}, {wanted} wanted", format::gap(gap)),
@@ -341,7 +363,10 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
     let (converged, sentence, remedy) = verdict(trained, uneven);
     report.headline(vec![
         Tile::new("objective", format::significant(certificate.objective, 6), ""),
-        Tile::new("relative gap", certificate.gap().map_or("–".to_string(), format::gap), "proven"),
+        match certificate.gap() {
+            Some(gap) => Tile::new("relative gap", format::gap(gap), "proven"),
+            None => Tile::new("relative gap", "–".to_string(), "no bound proven"),
+        },
         Tile::new("constraints", format::count(certificate.constraints), ""),
         Tile::new("passes", format::count(certificate.passes), trained.solver.name()),
     ]);
@@ -350,30 +375,30 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
     let points = |value: &dyn Fn(&maxmargin::solve::TracePoint) -> Option<f64>| -> Vec<(f64, f64)> {
         trained.trace.iter().filter_map(|point| Some((point.pass as f64, value(point)?))).collect()
     };
-    report.plot(
-        "Convergence",
-        "Objective and proven lower bound meet at the optimum.",
-        LinePlot::new(Axis::linear("pass"), Axis::log("value"))
-            .series(Series::new("objective", points(&|point| Some(point.objective))).markers())
-            .series(
-                Series::new("lower bound", points(&|point| point.lower_bound.filter(|bound| *bound > 0.0)))
-                    .dashed()
+    let mut convergence = LinePlot::new(Axis::linear("pass"), Axis::log("value"))
+        .series(Series::new("objective", points(&|point| Some(point.objective))).markers());
+    if certificate.lower_bound.is_none() {
+        report.plot("Convergence", "The objective over all data. The solver proves no lower bound.", convergence);
+    } else {
+        let bound = points(&|point| point.lower_bound.filter(|bound| *bound > 0.0));
+        convergence = convergence.series(Series::new("lower bound", bound).dashed().markers());
+        report.plot("Convergence", "Objective and proven lower bound meet at the optimum.", convergence);
+        report.plot(
+            "Relative gap",
+            "How far the objective can be from the optimum at most.",
+            LinePlot::new(Axis::linear("pass"), Axis::log("relative gap"))
+                .series(
+                    Series::new(
+                        "gap",
+                        points(&|point| {
+                            Some(relative_gap(point.objective, point.lower_bound?)).filter(|gap| *gap > 0.0)
+                        }),
+                    )
                     .markers(),
-            ),
-    );
-    report.plot(
-        "Relative gap",
-        "How far the objective can be from the optimum at most.",
-        LinePlot::new(Axis::linear("pass"), Axis::log("relative gap"))
-            .series(
-                Series::new(
-                    "gap",
-                    points(&|point| Some(relative_gap(point.objective, point.lower_bound?)).filter(|gap| *gap > 0.0)),
                 )
-                .markers(),
-            )
-            .rule(trained.model.settings.tolerance, "tolerance"),
-    );
+                .rule(trained.model.settings.tolerance, "tolerance"),
+        );
+    }
     report.plot(
         "Largest weights",
         "Of the features as scaled.",

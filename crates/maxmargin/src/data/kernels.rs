@@ -330,6 +330,24 @@ pub(crate) fn sparse_axpy<I: Index, V: Value>(scale: f64, indices: &[I], values:
     }
 }
 
+/// Asks for the beginning of a row to be fetched into the cache; of a long row the processor fetches the rest by itself.
+#[inline(always)]
+pub(crate) fn prefetch<T>(row: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        const LINE: usize = 64;
+        const MOST_LINES: usize = 16;
+        let bytes = size_of_val(row).min(LINE * MOST_LINES);
+        for at in (0..bytes).step_by(LINE) {
+            // SAFETY: `at` lies within the row; a prefetch reads nothing that the program sees.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(row.as_ptr().cast::<i8>().add(at)) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = row;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

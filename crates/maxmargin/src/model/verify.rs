@@ -5,7 +5,8 @@ use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
 use crate::run::Cancel;
 use crate::solve::{
-    LinearRisk, Risk, dual_value, imbalance, in_box, lower_bound, primal_value, relative_gap, smooth_bound,
+    LinearRisk, Risk, dual_value, imbalance, in_box, lower_bound, primal_value, ranking_objective, relative_gap,
+    smooth_bound,
 };
 use crate::task::Intercept;
 use crate::train::{Problem, Tasks};
@@ -111,6 +112,15 @@ impl Model {
         let design = self.scaling.apply(data.matrix(), data.groups())?;
         let threshold = intercept.unwrap_or(0.0);
         match &problem.task {
+            // A model that claims no bound is checked for its objective alone.
+            Tasks::Ranking(task) if self.certificate.lower_bound.is_none() => {
+                let objective = ranking_objective(task, self.settings.loss, &design, weights);
+                Ok(Verification { objective, lower_bound: None, unproved: None })
+            }
+            Tasks::Binary(task, _) if self.certificate.lower_bound.is_none() => {
+                let objective = primal_value(task, &design, weights, threshold, rule);
+                Ok(Verification { objective, lower_bound: None, unproved: None })
+            }
             Tasks::Ranking(task) => {
                 let cancel = Cancel::new();
                 let mut risk = LinearRisk::new(task, &design, false, &cancel);

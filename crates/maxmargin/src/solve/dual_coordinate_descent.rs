@@ -18,8 +18,7 @@
 //! each pass: the method of multipliers. What is reported does not depend on how far that has come: the primal takes the
 //! best b for the current w, the dual the balanced point of [`super::certificate`].
 //!
-//! **Scaling** is folded in: with x' = F(x − μ) the loop keeps v = F²·Σ α a (x − μ) for dense rows. Sparse rows stay
-//! sparse: there it keeps v = F²·Σ α a x and three scalars, from which the scores of the scaled rows follow.
+//! **Scaling** is folded in, and sparse rows stay sparse: see [`super::scaled_rows`].
 //!
 //! **Two cores.** Large data are cut into two halves, even and odd rows, at any number of threads. In a round each half
 //! takes steps on a small share of its rows against its own copy of the weights, in which its own changes count σ-fold
@@ -31,6 +30,7 @@
 //! It does not solve tasks whose constraints share a slack.
 
 use super::certificate::{balance, best_threshold, dual_value, primal_of_scores};
+use super::scaled_rows::{ScaledRows, Sum};
 use super::{Progress, Solution, Start, Stop, Witness, relative_gap};
 use crate::data::{Design, Rows, with_rows};
 use crate::error::{Code, Error, Result};
@@ -83,15 +83,8 @@ impl DualCoordinateDescent {
 /// What does not change while the loop runs, see the top of the file.
 struct Fixed<'a, T, R> {
     task: &'a T,
-    design: &'a Design,
-    rows: &'a R,
+    rows: ScaledRows<'a, R>,
     loss: Loss,
-    squared_factor: Option<Vec<f64>>,
-    /// μ, where rows are dense and shifted one by one: differences of large numbers are taken before anything else.
-    dense_shift: Option<&'a [f64]>,
-    /// x_i · F²μ for each row, where rows are sparse and shifted.
-    shift_products: Option<Vec<f64>>,
-    shift_norm: f64,
     /// ‖a_i x_i‖² + κ t_i²
     curvature: Vec<f64>,
     kappa: f64,
@@ -100,10 +93,8 @@ struct Fixed<'a, T, R> {
 /// Sums over the dual variables that scores depend on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
-    /// Σ α a
-    total: f64,
-    /// μ · v
-    shift_dot: f64,
+    /// What scores need beside v.
+    rows: Sum,
     /// Σ α t
     pull: f64,
     /// Σ (α m − dual cost)
@@ -184,57 +175,15 @@ fn rounds(design: &Design) -> Option<usize> {
 
 impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
     fn new(intercept: Intercept, task: &'a T, design: &'a Design, rows: &'a R) -> Result<Fixed<'a, T, R>> {
-        let squared_factor: Option<Vec<f64>> = design.factor().map(|f| f.iter().map(|f| f * f).collect());
-        let dense_shift = design.shift().filter(|_| design.matrix().is_dense());
-        let sparse_shift = design.shift().filter(|_| !design.matrix().is_dense());
-        let shift_weights: Option<Vec<f64>> = sparse_shift.map(|shift| match &squared_factor {
-            Some(square) => shift.iter().zip(square).map(|(m, f)| m * f).collect(),
-            None => shift.to_vec(),
-        });
-        let shift_products: Option<Vec<f64>> = shift_weights
-            .as_ref()
-            .map(|weights| (0..design.rows()).into_par_iter().map(|row| rows.dot(row, weights)).collect());
-        let shift_norm = match (sparse_shift, &shift_weights) {
-            (Some(shift), Some(weights)) => shift.iter().zip(weights).map(|(m, w)| m * w).sum(),
-            _ => 0.0,
-        };
-        let square_of = |row: usize| {
-            let square = match &squared_factor {
-                None => rows.squared_norm(row),
-                Some(factor) => {
-                    let mut sum = 0.0;
-                    rows.each(row, |column, value| {
-                        let value = value - dense_shift.map_or(0.0, |shift| shift[column]);
-                        sum += factor[column] * value * value;
-                    });
-                    sum
-                }
-            };
-            let shifted = shift_products.as_ref().map_or(square, |p| (square - 2.0 * p[row] + shift_norm).max(0.0));
-            shifted * design.row_factor(row).powi(2)
-        };
-        // Differences are taken entry by entry: nearly equal rows would vanish in ‖x‖² − 2x·z + ‖z‖². Shifts cancel.
-        let square_of_difference = |difference: &mut Vec<f64>, row: usize, against: usize| {
-            difference.resize(design.cols(), 0.0);
-            rows.each(row, |column, value| difference[column] += design.row_factor(row) * value);
-            rows.each(against, |column, value| difference[column] -= design.row_factor(against) * value);
-            let mut sum = 0.0;
-            let mut take = |column: usize| {
-                let value = std::mem::take(&mut difference[column]);
-                sum += squared_factor.as_ref().map_or(1.0, |factor| factor[column]) * value * value;
-            };
-            rows.each(row, |column, _| take(column));
-            rows.each(against, |column, _| take(column));
-            sum
-        };
+        let rows = ScaledRows::new(design, rows);
         let mut curvature: Vec<f64> = (0..task.blocks())
             .into_par_iter()
             .with_min_len(1024)
             .map_init(Vec::new, |difference, block| {
                 let c = task.constraint(block);
                 let square = match c.against {
-                    None => square_of(c.row),
-                    Some(against) => square_of_difference(difference, c.row, against),
+                    None => rows.square(c.row),
+                    Some(against) => rows.square_of_difference(difference, c.row, against),
                 };
                 square * c.coefficient * c.coefficient
             })
@@ -254,46 +203,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         if curvature.par_iter().any(|curvature| !curvature.is_finite()) || !kappa.is_finite() {
             return Err(overflow());
         }
-        Ok(Fixed {
-            task,
-            design,
-            rows,
-            loss: task.loss(),
-            squared_factor,
-            dense_shift,
-            shift_products,
-            shift_norm,
-            curvature,
-            kappa,
-        })
-    }
-
-    /// The score of a scaled row.
-    #[inline(always)]
-    fn score(&self, row: usize, v: &[f64], sums: &Sums) -> f64 {
-        let mut score = match self.dense_shift {
-            None => self.design.row_factor(row) * self.rows.dot(row, v),
-            Some(shift) => self.rows.dot_shifted(row, shift, v),
-        };
-        if let Some(products) = &self.shift_products {
-            score += sums.total * (self.shift_norm - products[row]) - sums.shift_dot;
-        }
-        score
-    }
-
-    /// Adds a multiple of a scaled row to the weights.
-    #[inline(always)]
-    fn add(&self, row: usize, step: f64, v: &mut [f64], sums: &mut Sums) {
-        let step = step * self.design.row_factor(row);
-        match (&self.squared_factor, self.dense_shift) {
-            (None, _) => self.rows.axpy(row, step, v),
-            (Some(factor), None) => self.rows.axpy_scaled(row, step, factor, v),
-            (Some(factor), Some(shift)) => self.rows.axpy_shifted(row, step, factor, shift, v),
-        }
-        if let Some(products) = &self.shift_products {
-            sums.total += step;
-            sums.shift_dot += step * products[row];
-        }
+        Ok(Fixed { task, rows, loss: task.loss(), curvature, kappa })
     }
 
     /// Minimises over one dual variable. Returns the projected gradient before the step, or none where the row is stuck
@@ -303,9 +213,9 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         let c = self.task.constraint(block);
         let limit = self.loss.dual_limit(c.cost);
         let alpha = *slot;
-        let mut score = self.score(c.row, v, sums);
+        let mut score = self.rows.score(c.row, v, &sums.rows);
         if let Some(row) = c.against {
-            score -= self.score(row, v, sums);
+            score -= self.rows.score(row, v, &sums.rows);
         }
         let threshold = view.centre + self.kappa * sums.pull;
         let gradient = c.coefficient * score + c.threshold * threshold - c.margin;
@@ -349,9 +259,9 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         *slot = new;
         let change = new - alpha;
         let step = view.sigma * change * c.coefficient;
-        self.add(c.row, step, v, sums);
+        self.rows.add(c.row, step, v, &mut sums.rows);
         if let Some(row) = c.against {
-            self.add(row, -step, v, sums);
+            self.rows.add(row, -step, v, &mut sums.rows);
         }
         sums.pull += view.sigma * change * c.threshold;
         sums.gain += change * c.margin - self.loss.dual_cost(new, c.cost) + self.loss.dual_cost(alpha, c.cost);
@@ -431,9 +341,9 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             }
             self.halves[block % halves].alpha[block / halves] = alpha;
             let step = alpha * c.coefficient;
-            fixed.add(c.row, step, &mut self.v, &mut self.sums);
+            fixed.rows.add(c.row, step, &mut self.v, &mut self.sums.rows);
             if let Some(row) = c.against {
-                fixed.add(row, -step, &mut self.v, &mut self.sums);
+                fixed.rows.add(row, -step, &mut self.v, &mut self.sums.rows);
             }
             self.sums.pull += alpha * c.threshold;
             self.sums.gain += alpha * c.margin - fixed.loss.dual_cost(alpha, c.cost);
@@ -458,28 +368,13 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         (0..self.fixed.task.blocks()).map(|block| self.halves[block % halves].alpha[block / halves]).collect()
     }
 
-    /// The weights of the scaled features: F⁻¹v, less (Σ α a)·Fμ where v leaves the shift out.
-    fn weights(&self) -> Vec<f64> {
-        let design = self.fixed.design;
-        let mut w: Vec<f64> = match design.factor() {
-            None => self.v.clone(),
-            Some(factor) => self.v.iter().zip(factor).map(|(v, f)| if *f == 0.0 { 0.0 } else { v / f }).collect(),
-        };
-        if let (Some(shift), None) = (design.shift(), self.fixed.dense_shift) {
-            for (column, w) in w.iter_mut().enumerate() {
-                *w -= self.sums.total * shift[column] * design.factor().map_or(1.0, |factor| factor[column]);
-            }
-        }
-        w
-    }
-
     /// One pass over the active rows; returns the spread of the projected gradient, or none where cancelled.
     fn pass(&mut self, cancelled: impl Fn() -> bool) -> Option<f64> {
         for half in &mut self.halves {
             half.random.shuffle(&mut half.active);
             half.kept.clear();
         }
-        let spread = match rounds(self.fixed.design) {
+        let spread = match rounds(self.fixed.rows.design()) {
             None => self.pass_alone(cancelled)?,
             Some(rounds) => self.pass_in_rounds(rounds, cancelled)?,
         };
@@ -626,8 +521,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
 
     /// Recomputes primal and dual values and keeps the better ones.
     fn check(&self, best: &mut Best, progress: &mut Progress<'_>) -> Result<()> {
-        let w = self.weights();
-        let scores = self.fixed.design.all_scores(&w);
+        let w = self.fixed.rows.weights(&self.v, &self.sums.rows);
+        let scores = self.fixed.rows.design().all_scores(&w);
         let threshold = match self.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised => self.threshold(),
@@ -644,7 +539,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         if self.intercept == Intercept::Free {
             balance(self.fixed.task, &mut alpha);
         }
-        let bound = dual_value(self.fixed.task, self.fixed.design, &alpha, self.intercept);
+        let bound = dual_value(self.fixed.task, self.fixed.rows.design(), &alpha, self.intercept);
         if progress.lower_bound.is_none_or(|known| bound > known) {
             best.alpha = alpha;
         }

@@ -4,12 +4,16 @@ mod certificate;
 mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
+mod scaled_rows;
+mod sgd;
 
 pub(crate) use certificate::{dual_value, imbalance, in_box, primal_value, smooth_bound};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
+pub(crate) use sgd::{ByPair, ByRow, Method, Referee, Sampled, StochasticDescent, ranking_objective};
+pub use sgd::{EarlyStopping, Sample, Schedule};
 
 use std::time::Instant;
 
@@ -51,6 +55,10 @@ pub enum Stop {
     Stalled,
     /// The user or the observer asked.
     Cancelled,
+    /// The passes asked for are made, and the method has no bound to stop by.
+    Finished,
+    /// Held-out data were judged worse pass after pass.
+    EarlyStopped,
 }
 
 /// One row of a solver's history.
@@ -138,7 +146,12 @@ pub(crate) struct Progress<'a> {
 impl<'a> Progress<'a> {
     pub(crate) fn new(observer: &'a mut dyn crate::run::Observer, cancel: &'a crate::run::Cancel) -> Progress<'a> {
         // Every objective here is a sum of squares and losses, so zero is a bound before any other is known.
-        Progress { observer, cancel, start: Instant::now(), lower_bound: Some(0.0), trace: Vec::new() }
+        Progress { lower_bound: Some(0.0), ..Progress::unbounded(observer, cancel) }
+    }
+
+    /// For methods that prove no bound, not even zero: a relative gap of 1 would look like a failure, and say nothing.
+    pub(crate) fn unbounded(observer: &'a mut dyn crate::run::Observer, cancel: &'a crate::run::Cancel) -> Progress<'a> {
+        Progress { observer, cancel, start: Instant::now(), lower_bound: None, trace: Vec::new() }
     }
 
     pub(crate) fn cancelled(&self) -> bool {
@@ -155,9 +168,21 @@ impl<'a> Progress<'a> {
 
     /// Records a pass; true where the observer wants an end.
     pub(crate) fn report(&mut self, pass: u64, objective: f64, weights: &[f64], thresholds: &[f64]) -> bool {
+        self.report_judged(pass, objective, weights, thresholds, None)
+    }
+
+    /// The same where the solver has looked at held-out data itself.
+    pub(crate) fn report_judged(
+        &mut self,
+        pass: u64,
+        objective: f64,
+        weights: &[f64],
+        thresholds: &[f64],
+        held_out: Option<f64>,
+    ) -> bool {
         let lower_bound = self.lower_bound;
         self.trace.push(TracePoint { pass, objective, lower_bound, seconds: self.start.elapsed().as_secs_f64() });
-        let event = crate::run::Event::Pass { pass, objective, lower_bound, weights, thresholds, held_out: None };
+        let event = crate::run::Event::Pass { pass, objective, lower_bound, weights, thresholds, held_out };
         self.observer.report(&event).is_break()
     }
 }

@@ -7,6 +7,7 @@ mod ranking;
 
 pub use binary::{Binary, ClassWeight, Classes};
 pub use ranking::Ranking;
+pub(crate) use ranking::TargetOrder;
 
 use crate::loss::Loss;
 use serde::{Deserialize, Serialize};

@@ -83,24 +83,58 @@ impl Ranking {
     /// The total weight of the loss: C times the sum over pairs of the product of their weights.
     pub fn total_cost(&self) -> f64 {
         let Some(weights) = &self.weights else { return self.c * self.pairs as f64 };
-        let group_total = |plan: &GroupPlan| {
-            let (mut below, mut total) = (0.0, 0.0);
-            for level in plan.levels.windows(2) {
-                let level: f64 = plan.by_target[level[0] as usize..level[1] as usize]
-                    .iter()
-                    .map(|&row| weights[plan.rows.start + row as usize])
-                    .sum();
-                total += below * level;
-                below += level;
-            }
-            total
-        };
-        self.c * self.groups.iter().map(group_total).sum::<f64>()
+        self.c * self.target_orders().map(|order| order.pair_weight(Some(weights))).sum::<f64>()
     }
 
     /// Number of groups without a pair, which are ignored.
     pub fn single_grade_groups(&self) -> usize {
         self.single_grade
+    }
+
+    /// The groups that have pairs.
+    pub(crate) fn target_orders(&self) -> impl Iterator<Item = TargetOrder<'_>> {
+        self.groups.iter().map(|plan| TargetOrder {
+            first_row: plan.rows.start,
+            by_target: &plan.by_target,
+            levels: &plan.levels,
+        })
+    }
+
+    /// A weight for each row of the data, where given.
+    pub(crate) fn row_weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
+
+    /// The weight of the loss.
+    pub(crate) fn cost(&self) -> f64 {
+        self.c
+    }
+}
+
+/// The rows of a group in target order: what a sampler of pairs needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TargetOrder<'a> {
+    /// The group's first row.
+    pub(crate) first_row: usize,
+    /// Positions within the group, lowest target first.
+    pub(crate) by_target: &'a [u32],
+    /// Where each distinct target starts in `by_target`, and the number of rows at the end.
+    pub(crate) levels: &'a [u32],
+}
+
+impl TargetOrder<'_> {
+    /// The sum over pairs of the product of their weights, given the weights of all rows of the data.
+    pub(crate) fn pair_weight(&self, weights: Option<&[f64]>) -> f64 {
+        let (mut below, mut total) = (0.0, 0.0);
+        for level in self.levels.windows(2) {
+            let level: f64 = self.by_target[level[0] as usize..level[1] as usize]
+                .iter()
+                .map(|&row| weights.map_or(1.0, |weights| weights[self.first_row + row as usize]))
+                .sum();
+            total += below * level;
+            below += level;
+        }
+        total
     }
 }
 
