@@ -118,10 +118,14 @@ pub fn train(
         (measure, held_out.higher_is_better)
     });
     let solution = if solver.is_stochastic() && settings.stochastic.early_stopping != EarlyStopping::None {
-        let referee = judge.as_ref().map(|(measure, higher_is_better)| Referee { measure, higher_is_better: *higher_is_better });
-        stochastic::solve_with_early_stopping(&problem, data, &scaling, &design, settings, solver, referee, observer, cancel)?
+        let referee =
+            judge.as_ref().map(|(measure, higher_is_better)| Referee { measure, higher_is_better: *higher_is_better });
+        stochastic::solve_with_early_stopping(
+            &problem, data, &scaling, &design, settings, solver, referee, observer, cancel,
+        )?
     } else {
-        let mut watching = Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as JudgePoint<'_>) };
+        let mut watching =
+            Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as JudgePoint<'_>) };
         solve(&problem, &design, settings, solver, None, &mut watching, cancel)?
     };
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, trace } = solution;

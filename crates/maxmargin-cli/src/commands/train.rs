@@ -105,10 +105,10 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         let (data, _) = held_out.as_ref()?;
         evaluate::value(model, data, metric?).ok()
     };
-    let judged = held_out.as_ref().and(metric).map(|metric| HeldOut {
-        measure: &judge,
-        higher_is_better: metric.higher_is_better(),
-    });
+    let judged = held_out
+        .as_ref()
+        .and(metric)
+        .map(|metric| HeldOut { measure: &judge, higher_is_better: metric.higher_is_better() });
     let mut progress =
         ProgressTable::new(console, held_out.as_ref().and(metric).map(ToString::to_string), settings.tolerance);
     let start = Instant::now();
@@ -272,7 +272,9 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
         let passes = format::counted(certificate.passes, "pass", "passes");
         let how = match (trained.stop, settings.stochastic.early_stopping) {
             (Stop::EarlyStopped, _) => format!("stopped early, best on held-out data after {passes}"),
-            (_, EarlyStopping::Subsamples) => format!("finished {passes}, as many as two samples of the data were best with"),
+            (_, EarlyStopping::Subsamples) => {
+                format!("finished {passes}, as many as two samples of the data were best with")
+            }
             (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
             (_, EarlyStopping::None) => format!("finished {passes}"),
         };

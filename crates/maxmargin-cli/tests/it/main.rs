@@ -13,6 +13,7 @@ mod output;
 mod predict;
 mod real_data;
 mod settings;
+mod stochastic;
 mod tables;
 mod train;
 mod usage;

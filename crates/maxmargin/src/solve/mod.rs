@@ -150,7 +150,10 @@ impl<'a> Progress<'a> {
     }
 
     /// For methods that prove no bound, not even zero: a relative gap of 1 would look like a failure, and say nothing.
-    pub(crate) fn unbounded(observer: &'a mut dyn crate::run::Observer, cancel: &'a crate::run::Cancel) -> Progress<'a> {
+    pub(crate) fn unbounded(
+        observer: &'a mut dyn crate::run::Observer,
+        cancel: &'a crate::run::Cancel,
+    ) -> Progress<'a> {
         Progress { observer, cancel, start: Instant::now(), lower_bound: None, trace: Vec::new() }
     }
 

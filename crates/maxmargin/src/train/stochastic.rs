@@ -106,7 +106,8 @@ fn passes_by_subsamples(
     let settings = Settings { regularisation: Regularisation::Lambda(problem.lambda), ..settings.clone() };
     let sample = |rows: &[usize]| -> Result<(Problem, Design)> {
         let data = data.subset(rows)?;
-        let named = |error: Error| error.help("a sample of the rows lacks what all rows have; use --early-stopping none");
+        let named =
+            |error: Error| error.help("a sample of the rows lacks what all rows have; use --early-stopping none");
         Ok((Problem::new(&data, &settings).map_err(named)?, scaling.apply(data.matrix(), data.groups())?))
     };
     let [learn, judge] = &parts[..2] else { return Ok(settings.max_passes) };

@@ -44,4 +44,15 @@ impl Alias {
         let (own, above) = self.columns[column];
         if random.below(self.total) < own { column } else { above as usize }
     }
+
+    /// What each cell holds of the table, of which all cells together hold columns · total.
+    #[cfg(test)]
+    pub(super) fn shares(&self) -> Vec<u128> {
+        let mut shares = vec![0; self.columns.len()];
+        for (column, &(own, above)) in self.columns.iter().enumerate() {
+            shares[column] += u128::from(own);
+            shares[above as usize] += u128::from(self.total - own);
+        }
+        shares
+    }
 }

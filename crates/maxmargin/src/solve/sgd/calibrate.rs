@@ -10,8 +10,8 @@
 //! **The longest stable rate** of a loss whose slope grows without end, for schedules that start at 1/λ.
 
 use super::draw::{Listed, Sampled};
-use super::schedule::Averaging;
 use super::iterate::Iterate;
+use super::schedule::Averaging;
 use super::{Loop, StochasticDescent};
 use crate::data::Rows;
 use crate::loss::Loss;

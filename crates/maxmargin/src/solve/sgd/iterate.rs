@@ -216,4 +216,9 @@ impl<'a, R: Rows> Iterate<'a, R> {
     pub(super) fn square(&self) -> Option<f64> {
         self.square
     }
+
+    #[cfg(test)]
+    pub(super) fn b(&self) -> f64 {
+        self.b
+    }
 }

@@ -45,11 +45,10 @@ pub use pairs::Sample;
 pub(crate) use pairs::{ByPair, ranking_objective};
 pub use schedule::Schedule;
 
-use super::dual_coordinate_descent::overflow;
 use super::scaled_rows::ScaledRows;
 use super::{Progress, Solution, Stop, Witness};
 use crate::data::{Design, Rows, with_rows};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::{Cancel, Observer};
 use crate::task::{Constraint, Intercept, Ranking};
@@ -171,14 +170,23 @@ impl StochasticDescent {
             let held_out = referee.and_then(|referee| (referee.measure)(&point.weights, &point.thresholds));
             let criterion = match (referee, held_out) {
                 (None, _) => point.objective,
-                (Some(referee), Some(value)) => if referee.higher_is_better { -value } else { value },
+                (Some(referee), Some(value)) => {
+                    if referee.higher_is_better {
+                        -value
+                    } else {
+                        value
+                    }
+                }
                 (Some(_), None) => f64::NAN,
             };
-            if patience.improves(pass, criterion) || (self.keep_last && referee.is_none()) {
+            let improves = patience.improves(pass, criterion) || (self.keep_last && referee.is_none());
+            // Where somebody judges, the point that was judged is shown; else the best one.
+            let shown = best.as_ref().filter(|_| !improves && referee.is_none()).unwrap_or(&point);
+            let ended = progress.report_judged(pass, shown.objective, &shown.weights, &shown.thresholds, held_out);
+            if improves {
                 best = Some(point);
             }
-            let Some(shown) = &best else { continue };
-            if progress.report_judged(pass, shown.objective, &shown.weights, &shown.thresholds, held_out) {
+            if ended {
                 break Stop::Cancelled;
             }
             if referee.is_some() && patience.is_over(pass) && !last {
@@ -205,6 +213,12 @@ impl StochasticDescent {
             trace: progress.trace,
         })
     }
+}
+
+/// The error for weights that grew too large.
+fn overflow() -> Error {
+    Error::new(Code::Overflow, "the steps threw the weights out of all bounds")
+        .help("leave --rate out or give a smaller one, scale the features (--scale standard), or try a smaller -c")
 }
 
 /// Weights with their value.

@@ -118,15 +118,26 @@ impl<'a> ByPair<'a> {
         let row = |at: u64| query.order.first_row + query.order.by_target[at as usize] as usize;
         let better = row(u64::from(cell.start) + random.below(u64::from(cell.end - cell.start)));
         let worse = row(random.below(u64::from(cell.start)));
-        let weight = self.task.row_weights().map_or(1.0, |weights| weights[better] * weights[worse]);
         Constraint {
             row: better,
             against: Some(worse),
             coefficient: 1.0,
             threshold: 0.0,
             margin: self.loss.margin(),
-            cost: weight * query.share,
+            cost: self.cost(query, better, worse),
         }
+    }
+
+    /// What a pair costs beside others that are drawn.
+    fn cost(&self, query: &Query<'_>, better: usize, worse: usize) -> f64 {
+        query.share * self.task.row_weights().map_or(1.0, |weights| weights[better] * weights[worse])
+    }
+
+    #[cfg(test)]
+    pub(super) fn cost_of(&self, better: usize, worse: usize) -> Option<f64> {
+        let holds =
+            |query: &&Query<'_>| (0..query.order.by_target.len()).contains(&better.wrapping_sub(query.order.first_row));
+        self.queries.iter().find(holds).map(|query| self.cost(query, better, worse))
     }
 }
 
@@ -187,7 +198,7 @@ pub(crate) fn ranking_objective(task: &Ranking, loss: Loss, design: &Design, wei
 
 /// C · Σ over pairs of u_i u_j · max(0, 1 − (s_i − s_j)), in O(n log grades) once scores are sorted: rows are met from the
 /// top, and sums over the rows within a margin are kept by grade.
-fn hinge_sum(task: &Ranking, scores: &[f64]) -> f64 {
+pub(super) fn hinge_sum(task: &Ranking, scores: &[f64]) -> f64 {
     let weights = task.row_weights();
     let orders: Vec<TargetOrder<'_>> = task.target_orders().collect();
     let sums: Vec<f64> = orders
