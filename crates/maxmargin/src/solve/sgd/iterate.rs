@@ -157,20 +157,23 @@ impl<'a, R: Rows> Iterate<'a, R> {
         }
     }
 
-    /// a ← (1 − μ)a + μw
+    /// Lets the average part from the iterate: to be called before the first step that counts less than all before it.
+    #[inline(always)]
+    pub(super) fn begin_average(&mut self) {
+        if self.average.is_none() {
+            self.average = Some(Average {
+                vector: Vector::zeros(self.vector.v.len()),
+                fraction: 1.0,
+                divisor: self.divisor,
+                intercept: self.b,
+            });
+        }
+    }
+
+    /// a ← (1 − μ)a + μw; nothing where the average has not parted from the iterate.
     #[inline(always)]
     pub(super) fn include(&mut self, weight: f64) {
-        if weight >= 1.0 {
-            self.average = None;
-            return;
-        }
-        let (features, divisor, b) = (self.vector.v.len(), self.divisor, self.b);
-        let average = self.average.get_or_insert_with(|| Average {
-            vector: Vector::zeros(features),
-            fraction: 1.0,
-            divisor,
-            intercept: b,
-        });
+        let Some(average) = &mut self.average else { return };
         average.divisor /= 1.0 - weight;
         average.fraction += weight * average.divisor / self.divisor;
         average.intercept += weight * (self.b - average.intercept);

@@ -316,6 +316,10 @@ impl Loop {
                 let pull = share * c.cost * self.loss.derivative(iterate.violation(&c));
                 (c, pull)
             }));
+            let weight = self.averaging.weight(self.t).filter(|weight| *weight < 1.0);
+            if weight.is_some() {
+                iterate.begin_average();
+            }
             iterate.shrink((1.0 - rate * self.rates.lambda).max(0.0));
             for (c, pull) in &steps {
                 if *pull != 0.0 {
@@ -325,7 +329,7 @@ impl Loop {
             if let Some(radius) = self.radius {
                 iterate.project(radius);
             }
-            if let Some(weight) = self.averaging.weight(self.t) {
+            if let Some(weight) = weight {
                 iterate.include(weight);
             }
             self.t += 1;

@@ -244,7 +244,7 @@ fn an_alias_table_gives_each_cell_exactly_its_share() {
 
 #[test]
 fn pairs_are_drawn_uniformly_over_pairs_or_over_queries() {
-    let data = made(40, false, true);
+    let data = made(90, false, true);
     let task = Ranking::new(&data, 1.0).expect("pairs");
     let (targets, weights) = (data.targets().real().expect("real"), data.weights().expect("weights"));
     let groups = data.groups().expect("groups");
