@@ -1,6 +1,6 @@
 //! One coordinate: what a step reads, and the step itself.
 
-use super::overflow;
+use crate::solve::overflow;
 use crate::data::{Design, Rows};
 use crate::error::Result;
 use crate::loss::Loss;
