@@ -1,11 +1,14 @@
 //! Solvers: how a task is learned. A solver never sees labels.
 
 mod certificate;
+mod cutting_plane;
 mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
 
 pub(crate) use certificate::{dual_value, imbalance, in_box, primal_value, smooth_bound};
+pub(crate) use cutting_plane::bound_of_cuts;
+pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
 pub use newton::Newton;
@@ -73,6 +76,8 @@ pub enum Witness {
     Weights,
     /// A feasible dual point, one variable a block.
     Dual(Vec<f64>),
+    /// Cuts below the loss: where each was taken, and its multiplier.
+    Cuts(Vec<Cut>),
 }
 
 /// Where a solver starts: the solution of a neighbouring problem over the same rows.

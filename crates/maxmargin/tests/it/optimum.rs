@@ -202,7 +202,7 @@ fn classifiers_reach_the_referees_optimum_with_every_loss_intercept_and_solver()
                         Loss::Logistic => logistic_referee(&rows, intercept),
                         _ => referee(&rows, loss, intercept),
                     };
-                    for solver in [Solver::DualCoordinateDescent, Solver::Newton] {
+                    for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane] {
                         if solver == Solver::Newton && loss == Loss::Hinge {
                             continue;
                         }
@@ -311,6 +311,8 @@ fn rankers_reach_the_optimum_over_listed_pairs() {
                 let settings =
                     Settings { regularisation: Regularisation::C(c), tolerance: 1e-9, ..Settings::new(Task::Rank) };
                 assert_certified(&data, &settings, optimum);
+                let settings = Settings { solver: Solver::CuttingPlane, ..settings };
+                assert_certified(&data, &settings, optimum);
                 assert_eq!(fit(&data, &settings).model.certificate.constraints, rows.len() as u64);
             }
         }
@@ -354,7 +356,7 @@ fn large_scores_do_not_swallow_small_differences() {
 fn a_stopped_run_claims_only_what_its_weights_prove() {
     let data = two_classes(200, 30, false, 8);
     for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
-        for solver in [Solver::Newton, Solver::DualCoordinateDescent] {
+        for solver in [Solver::Newton, Solver::DualCoordinateDescent, Solver::CuttingPlane] {
             for max_passes in 0..7 {
                 let settings = Settings {
                     loss: Loss::SquaredHinge,
@@ -369,6 +371,32 @@ fn a_stopped_run_claims_only_what_its_weights_prove() {
                 let model = fit(&data, &settings).model;
                 let model = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
                 model.verify(&data).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bound_of_cutting_planes_never_falls_and_never_passes_the_optimum() {
+    let data = two_classes(150, 9, true, 17);
+    for intercept in [Intercept::None, Intercept::Free] {
+        for loss in [Loss::Hinge, Loss::SquaredHinge] {
+            let rows = classification_rows(&data, Scale::None, 1.0, false, intercept != Intercept::None);
+            let optimum = referee(&rows, loss, intercept);
+            let settings = Settings {
+                loss,
+                intercept,
+                solver: Solver::CuttingPlane,
+                tolerance: 1e-7,
+                max_passes: 5000,
+                ..Settings::new(Task::Classify)
+            };
+            let trace = fit(&data, &settings).trace;
+            assert!(trace.len() > 2);
+            for pair in trace.windows(2) {
+                let (before, after) = (pair[0].lower_bound.unwrap(), pair[1].lower_bound.unwrap());
+                assert!(before <= after && after <= optimum * (1.0 + 1e-9), "{before} {after} {optimum}");
+                assert!(pair[0].objective >= pair[1].objective && pair[1].objective >= optimum * (1.0 - 1e-9));
             }
         }
     }
