@@ -6,7 +6,7 @@ mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
 
-pub(crate) use certificate::{dual_value, imbalance, in_box, primal_value, smooth_bound};
+pub(crate) use certificate::{dual_of_cuts, dual_value, imbalance, in_box, primal_value, smooth_bound};
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
