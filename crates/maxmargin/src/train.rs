@@ -7,8 +7,8 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{
-    CuttingPlane, DualCoordinateDescent, LinearRisk, Newton, Solution, Start, Stop, TracePoint, Witness, dual_of_cuts, dual_value, primal_value,
-    smooth_bound,
+    CuttingPlane, DualCoordinateDescent, LinearRisk, Newton, Solution, Start, Stop, TracePoint, Witness, dual_of_cuts,
+    dual_value, primal_value, relative_gap, smooth_bound,
 };
 use crate::task::{Binary, Classes, Intercept, Ranking};
 use std::ops::ControlFlow;
@@ -191,10 +191,13 @@ fn with_smaller_witness(solution: Solution, task: &Binary, design: &Design, sett
     }
     let alpha = dual_of_cuts(task, design, cuts, settings.intercept);
     let bound = dual_value(task, design, &alpha, settings.intercept);
-    let same = Solution { lower_bound: Some(bound), witness: Witness::Dual(alpha), ..solution.clone() };
+    let gap = relative_gap(solution.objective, bound);
     // Rounding may turn a row that stands on its margin; where that costs anything the cuts stay.
-    let loses = solution.gap() < same.gap().map(|gap| gap - 1e-9);
-    if loses || restated(same.clone(), settings.tolerance).stop != solution.stop { solution } else { same }
+    let as_good = solution.gap().is_some_and(|before| gap <= before + 1e-9);
+    if as_good && (solution.stop != Stop::Converged || gap <= settings.tolerance) {
+        return Solution { lower_bound: Some(bound), witness: Witness::Dual(alpha), ..solution };
+    }
+    solution
 }
 
 /// The task in the form its solvers take.

@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn cuts_are_unpacked_where_the_numbers_come_out_even() {
-        let cuts = unpack_cuts(&[1.0, 2.0, 3.0, 4.0], &[0.25, 0.75]).unwrap();
+        let cuts = unpack_cuts(&[1.0, 2.0, 3.0, 4.0], &[0.25, 0.75]).expect("even");
         assert_eq!(cuts[1], Cut { point: vec![3.0, 4.0], multiplier: 0.75 });
         for (points, multipliers) in [(&[1.0, 2.0, 3.0][..], &[0.5, 0.5][..]), (&[], &[]), (&[], &[1.0]), (&[1.0], &[])]
         {

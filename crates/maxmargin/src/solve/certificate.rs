@@ -131,12 +131,7 @@ pub(crate) fn smooth_bound<T: Independent>(
 
 /// The dual point that cuts stand for, balanced where the threshold is free: α_i = Σ_k μ_k · cost_i · loss'(violation_i at
 /// point k). It proves what the cuts prove, or more.
-pub(crate) fn dual_of_cuts<T: Independent>(
-    task: &T,
-    design: &Design,
-    cuts: &[Cut],
-    intercept: Intercept,
-) -> Vec<f64> {
+pub(crate) fn dual_of_cuts<T: Independent>(task: &T, design: &Design, cuts: &[Cut], intercept: Intercept) -> Vec<f64> {
     let loss = task.loss();
     let mut alpha = vec![0.0; task.blocks()];
     for Cut { point, multiplier } in cuts {

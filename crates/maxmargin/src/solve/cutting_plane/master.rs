@@ -381,9 +381,10 @@ mod tests {
                 .tol_gap_rel(1e-11)
                 .tol_feas(1e-11)
                 .build()
-                .unwrap();
+                .expect("settings");
             let cones = [NonnegativeConeT(count)];
-            let mut solver = DefaultSolver::new(&quadratic, &linear, &constraints, &right, &cones, settings).unwrap();
+            let mut solver =
+                DefaultSolver::new(&quadratic, &linear, &constraints, &right, &cones, settings).expect("a problem");
             solver.solve();
             solver.solution.obj_val
         }
@@ -442,11 +443,8 @@ mod tests {
 
     #[test]
     fn two_cuts_meet_where_a_search_over_the_segment_says() {
-        let cuts = Cuts {
-            slopes: vec![vec![3.0, 1.0], vec![-1.0, 0.5]],
-            offsets: vec![0.5, 0.2],
-            pulls: vec![0.0, 0.0],
-        };
+        let cuts =
+            Cuts { slopes: vec![vec![3.0, 1.0], vec![-1.0, 0.5]], offsets: vec![0.5, 0.2], pulls: vec![0.0, 0.0] };
         let (multipliers, _) = cuts.solved();
         let best = (0..=100_000)
             .map(|at| f64::from(at) / 100_000.0)
@@ -471,6 +469,6 @@ mod tests {
             cuts.offsets.push(0.5 * dot(&slope, &slope) - dot(&slope, &point));
             cuts.slopes.push(slope);
         }
-        check(&cuts).unwrap();
+        check(&cuts).expect("optimal");
     }
 }

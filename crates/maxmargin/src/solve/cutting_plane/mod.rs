@@ -209,8 +209,7 @@ impl Bundle {
             return Err(overflow());
         }
         let own = &slope[..self.penalised];
-        let mut row: Vec<f64> =
-            self.planes.par_iter().map(|plane| dot(&plane.slope[..self.penalised], own)).collect();
+        let mut row: Vec<f64> = self.planes.par_iter().map(|plane| dot(&plane.slope[..self.penalised], own)).collect();
         row.push(dot(own, own));
         self.gram.iter_mut().zip(&row).for_each(|(other, &product)| other.push(product));
         self.gram.push(row);
@@ -257,8 +256,7 @@ impl Bundle {
             }
         }
         self.bound = self.bound.max(bound);
-        let keep: Vec<bool> =
-            self.planes.iter().map(|plane| plane.idle <= IDLE_ROUNDS || plane.proof > 0.0).collect();
+        let keep: Vec<bool> = self.planes.iter().map(|plane| plane.idle <= IDLE_ROUNDS || plane.proof > 0.0).collect();
         if keep.contains(&false) {
             retain(&mut self.planes, &keep);
             retain(&mut self.multipliers, &keep);
@@ -313,7 +311,7 @@ pub(crate) fn bound_of_cuts(risk: &mut dyn Risk, cuts: &[Cut]) -> std::result::R
         return Err("a multiplier is negative or no number");
     }
     let total: f64 = cuts.iter().map(|cut| cut.multiplier).sum();
-    if !((total - 1.0).abs() <= BALANCED) {
+    if (total - 1.0).abs() > BALANCED {
         return Err("its multipliers do not add up to one");
     }
     let mut gradient = vec![0.0; dim];
@@ -469,16 +467,20 @@ mod tests {
         for free in [0, 1] {
             let mut risk = Distances::new(&[3.0, -0.4, 0.1, -7.0, 5.0], &[1.0, 2.0, 0.5, 3.0, 0.7], free);
             let optimum = risk.optimum();
-            let solution = solve(&mut risk, None).unwrap();
+            let solution = solve(&mut risk, None).expect("solved");
             assert_eq!(solution.stop, Stop::Converged, "{:?}", solution.trace);
             assert!((solution.objective - optimum).abs() <= 1e-8 * optimum);
             let point = [&solution.weights[..], &solution.thresholds].concat();
             assert_eq!(risk.value(&point), solution.objective, "the weights are those of the objective");
             let Witness::Cuts(cuts) = &solution.witness else { panic!("cuts") };
-            assert_eq!(bound_of_cuts(&mut risk, cuts), Ok(solution.lower_bound.unwrap()), "the witness proves the bound");
+            assert_eq!(
+                bound_of_cuts(&mut risk, cuts),
+                Ok(solution.lower_bound.expect("a bound")),
+                "the witness proves the bound"
+            );
             let mut previous = 0.0;
             for point in &solution.trace {
-                let bound = point.lower_bound.unwrap();
+                let bound = point.lower_bound.expect("a bound");
                 assert!(bound >= previous && bound <= optimum * (1.0 + 1e-12) && point.objective >= optimum);
                 previous = bound;
             }
@@ -488,9 +490,9 @@ mod tests {
     #[test]
     fn a_start_at_the_solution_saves_rounds() {
         let mut risk = Distances::new(&[3.0, -0.4, 0.1, -7.0, 5.0], &[1.0, 2.0, 0.5, 3.0, 0.7], 1);
-        let cold = solve(&mut risk, None).unwrap();
+        let cold = solve(&mut risk, None).expect("solved");
         let start = Start { weights: cold.weights, thresholds: cold.thresholds, dual: None };
-        let warm = solve(&mut risk, Some(&start)).unwrap();
+        let warm = solve(&mut risk, Some(&start)).expect("solved");
         assert!(warm.stop == Stop::Converged && warm.passes < cold.passes, "{} {}", warm.passes, cold.passes);
     }
 
@@ -507,7 +509,7 @@ mod tests {
         let mut gradient = [0.0];
         for point in [0.0, 4.0, 3.5, 9.0] {
             let value = risk.evaluate(&[point], &mut gradient);
-            bundle.add(&[point], value, &gradient).unwrap();
+            bundle.add(&[point], value, &gradient).expect("finite");
         }
         bundle.start();
         bundle.minimise(0.0);
@@ -524,7 +526,7 @@ mod tests {
     #[test]
     fn forged_cuts_prove_nothing() {
         let mut risk = Distances::new(&[3.0, 1.0], &[5.0, 2.0], 1);
-        let Witness::Cuts(cuts) = solve(&mut risk, None).unwrap().witness else { panic!("cuts") };
+        let Witness::Cuts(cuts) = solve(&mut risk, None).expect("solved").witness else { panic!("cuts") };
         let mut refused = |change: &dyn Fn(&mut Vec<Cut>), said: &str| {
             let mut cuts = cuts.clone();
             change(&mut cuts);
