@@ -131,6 +131,10 @@ pub fn relative_gap(primal: f64, lower_bound: f64) -> f64 {
     }
 }
 
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
 /// Keeps the best bound and the history, and tells the observer.
 pub(crate) struct Progress<'a> {
     observer: &'a mut dyn crate::run::Observer,

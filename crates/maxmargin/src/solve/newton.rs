@@ -15,7 +15,7 @@
 //! pass a product for the direction.
 
 use super::dual_coordinate_descent::overflow;
-use super::{CurvedRisk, Progress, Solution, Start, Stop, Witness, relative_gap};
+use super::{CurvedRisk, Progress, Solution, Start, Stop, Witness, dot, relative_gap};
 use crate::error::Result;
 use crate::run::{Cancel, Observer};
 use faer::linalg::solvers::Solve;
@@ -283,10 +283,6 @@ fn search(risk: &mut dyn CurvedRisk, value: f64, slope: f64, cancel: &Cancel) ->
         }
     }
     if low > 0.0 { low } else { high }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 fn norm(a: &[f64]) -> f64 {

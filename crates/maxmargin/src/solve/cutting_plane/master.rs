@@ -18,6 +18,9 @@
 //! Stops where no cut is violated to rounding; every point on the way is feasible, so an early end still gives a bound.
 //! Cost of a step: O(corral²) for a cut that enters, O(corral³) for one that leaves, O(cuts · corral) for the violations.
 
+use crate::run::Cancel;
+use crate::solve::dot;
+
 /// The cuts, as far as the master problem sees them.
 pub(super) struct Master<'a> {
     /// G, row by row.
@@ -41,7 +44,7 @@ const REFINEMENTS: usize = 2;
 
 impl Master<'_> {
     /// Moves feasible `multipliers` to the maximum. Returns the free coordinate there: `near` where any would do.
-    pub(super) fn maximise(&self, multipliers: &mut [f64], near: f64) -> f64 {
+    pub(super) fn maximise(&self, multipliers: &mut [f64], near: f64, cancel: &Cancel) -> f64 {
         let mut corral = Corral::new(self);
         for cut in 0..multipliers.len() {
             if multipliers[cut] > 0.0 {
@@ -53,7 +56,7 @@ impl Master<'_> {
         let mut entered = None;
         for _ in 0..100 + 20 * multipliers.len() {
             let (target, height, at) = corral.equality_optimum(near);
-            if !target.iter().all(|target| target.is_finite()) {
+            if cancel.is_raised() || !target.iter().all(|target| target.is_finite()) {
                 break;
             }
             free = at;
@@ -302,10 +305,6 @@ fn sum(values: &[f64]) -> f64 {
     values.iter().sum()
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -353,7 +352,7 @@ mod tests {
             let gram = self.gram();
             let master = Master { gram: &gram, offsets: &self.offsets, pulls: &self.pulls };
             let mut multipliers = self.start();
-            let free = master.maximise(&mut multipliers, 0.25);
+            let free = master.maximise(&mut multipliers, 0.25, &Cancel::new());
             (multipliers, free)
         }
 

@@ -28,7 +28,7 @@
 mod master;
 
 use super::dual_coordinate_descent::overflow;
-use super::{Progress, Risk, Solution, Start, Stop, Witness, relative_gap};
+use super::{Progress, Risk, Solution, Start, Stop, Witness, dot, relative_gap};
 use crate::error::{Code, Error, Result};
 use crate::run::{Cancel, Observer};
 use master::Master;
@@ -60,6 +60,8 @@ const IDLE_ROUNDS: u32 = 50;
 const STALLED_ROUNDS: u32 = 5;
 /// The search along a line ends within this share of the gap.
 const LINE_SHARE: f64 = 1e-2;
+/// The share of a step that is not made, see [`search`].
+const OFF_THE_KINK: f64 = 1e-7;
 /// Slopes by a free coordinate cancel where rounding alone keeps them from doing so.
 const BALANCED: f64 = 1e-12;
 
@@ -102,7 +104,7 @@ impl CuttingPlane {
         bundle.start();
         let (mut passes, mut idle) = (0, 0);
         let stop = loop {
-            let (lowest, risen) = bundle.minimise(best.get(penalised).copied().unwrap_or(0.0));
+            let (lowest, risen) = bundle.minimise(best.get(penalised).copied().unwrap_or(0.0), cancel);
             let bound = progress.bound(Some(bundle.bound)).unwrap_or(0.0);
             if progress.report(passes, value, &best[..features], &best[features..]) || progress.cancelled() {
                 break Stop::Cancelled;
@@ -211,6 +213,9 @@ impl Bundle {
         let own = &slope[..self.penalised];
         let mut row: Vec<f64> = self.planes.par_iter().map(|plane| dot(&plane.slope[..self.penalised], own)).collect();
         row.push(dot(own, own));
+        if row.iter().any(|product| !product.is_finite()) {
+            return Err(overflow());
+        }
         self.gram.iter_mut().zip(&row).for_each(|(other, &product)| other.push(product));
         self.gram.push(row);
         self.multipliers.push(0.0);
@@ -233,12 +238,12 @@ impl Bundle {
 
     /// Solves the master problem. Returns the model's minimum, its free coordinate near `near` where there is a choice,
     /// and whether the bound has risen. Drops idle cuts.
-    fn minimise(&mut self, near: f64) -> (Vec<f64>, bool) {
+    fn minimise(&mut self, near: f64, cancel: &Cancel) -> (Vec<f64>, bool) {
         let offsets: Vec<f64> = self.planes.iter().map(|plane| plane.offset).collect();
         let pulls: Vec<f64> =
             self.planes.iter().map(|plane| plane.slope.get(self.penalised).copied().unwrap_or(0.0)).collect();
         let master = Master { gram: &self.gram, offsets: &offsets, pulls: &pulls };
-        let free = master.maximise(&mut self.multipliers, near);
+        let free = master.maximise(&mut self.multipliers, near, cancel);
         let shares = self.multipliers.iter().copied();
         let (mut lowest, bound) = combine(
             self.penalised,
@@ -381,11 +386,9 @@ fn search(risk: &mut dyn Risk, value: f64, enough: f64, cancel: &Cancel) -> f64 
         if next.slope < 0.0 { low = next } else { high = next }
     }
     let least = if low.value < high.value { low } else { high };
-    if least.value < value { least.step } else { 0.0 }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+    // Off the kink that the minimum stands on: exactly there, rounding would decide which side's subgradient is taken, and
+    // another kind of processor, when the cut is taken anew, might decide otherwise.
+    if least.value < value { least.step * (1.0 - OFF_THE_KINK) } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -512,11 +515,11 @@ mod tests {
             bundle.add(&[point], value, &gradient).expect("finite");
         }
         bundle.start();
-        bundle.minimise(0.0);
+        bundle.minimise(0.0, &Cancel::new());
         let bound = bundle.bound;
         assert_eq!((bundle.planes.len(), bundle.proof().len()), (4, 2));
         for _ in 0..IDLE_ROUNDS {
-            bundle.minimise(0.0);
+            bundle.minimise(0.0, &Cancel::new());
         }
         assert_eq!((bundle.planes.len(), bundle.gram.len(), bundle.gram[0].len()), (2, 2, 2));
         assert_eq!(bundle.bound, bound);
