@@ -37,11 +37,13 @@ pub enum Solver {
     DualCoordinateDescent,
     /// Newton's method, exact or with conjugate gradients.
     Newton,
+    /// Cutting planes with exact line search.
+    CuttingPlane,
 }
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 3] = [Solver::Auto, Solver::DualCoordinateDescent, Solver::Newton];
+    pub const ALL: [Solver; 4] = [Solver::Auto, Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane];
 
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
@@ -49,6 +51,7 @@ impl Solver {
             Solver::Auto => "auto",
             Solver::DualCoordinateDescent => "dual-coordinate-descent",
             Solver::Newton => "newton",
+            Solver::CuttingPlane => "cutting-plane",
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Solvers: how a task is learned. A solver never sees labels.
 
 mod certificate;
+mod cutting_plane;
 mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
 mod rounded_hinge;
 
-pub(crate) use certificate::{dual_value, imbalance, in_box, primal_value, smooth_bound};
+pub(crate) use certificate::{dual_of_cuts, dual_value, imbalance, in_box, primal_value, smooth_bound};
+pub(crate) use cutting_plane::bound_of_cuts;
+pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
 pub use newton::Newton;
@@ -79,6 +82,8 @@ pub enum Witness {
     Dual(Vec<f64>),
     /// The weights, and the width over which the kink of the hinge is rounded off to give a dual point.
     Rounded(f64),
+    /// Cuts below the loss: where each was taken, and its multiplier.
+    Cuts(Vec<Cut>),
 }
 
 /// Where a solver starts: the solution of a neighbouring problem over the same rows.
@@ -136,6 +141,10 @@ pub fn relative_gap(primal: f64, lower_bound: f64) -> f64 {
 pub(crate) fn overflow() -> Error {
     Error::new(Code::Overflow, "the objective is not a finite number any more")
         .help("the features or the cost are too large: scale the features down, or try a smaller -c")
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Keeps the best bound and the history, and tells the observer.

@@ -14,7 +14,7 @@
 //! which cost no pass over the features; where their part of the gradient does not vanish to rounding, no bound is claimed. Stops at a relative gap. Cost of a step: one pass for the gradient, one for the line, n·d² or one
 //! pass a product for the direction.
 
-use super::{CurvedRisk, Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
+use super::{CurvedRisk, Progress, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
 use crate::error::Result;
 use crate::run::{Cancel, Observer};
 use faer::linalg::solvers::Solve;
@@ -305,10 +305,6 @@ fn search(risk: &mut dyn CurvedRisk, value: f64, slope: f64, cancel: &Cancel) ->
         }
     }
     if low > 0.0 { low } else { high }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 fn norm(a: &[f64]) -> f64 {
