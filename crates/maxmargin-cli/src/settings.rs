@@ -9,7 +9,7 @@ use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Regularisation, Settings, Solver, Stochastic, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Schedule};
-use maxmargin::task::{ClassWeight, Intercept};
+use maxmargin::task::{ClassWeight, Intercept, PairWeight};
 use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Precision, ReadOptions};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,11 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) class_weight: Option<String>,
+    /// How much each pair of a ranking counts: alike, as a share of its query, or by the difference of its grades
+    /// [default: equal]
+    #[arg(long, value_parser = named::<PairWeight>(PairWeight::ALL.map(PairWeight::name)), help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pair_weight: Option<PairWeight>,
     /// The label that counts as positive; the larger one unless given
     #[arg(long, value_name = "LABEL", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,8 +122,8 @@ pub(crate) struct StochasticSettings {
     #[arg(long, value_parser = named::<EarlyStopping>(EarlyStopping::ALL.map(EarlyStopping::name)), help_heading = STOCHASTIC)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) early_stopping: Option<EarlyStopping>,
-    /// What is equally likely when a ranker draws pairs: every pair, or every query, which then counts alike however many
-    /// pairs it has [default: pairs]
+    /// What is equally likely when a ranker draws pairs: every pair, or every query, which is for --pair-weight per-query
+    /// [default: pairs]
     #[arg(long, value_parser = named::<Sample>(Sample::ALL.map(Sample::name)), help_heading = STOCHASTIC)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sample: Option<Sample>,
@@ -314,6 +319,7 @@ impl SettingsFile {
                 scale: Some(settings.scale),
                 intercept: (settings.task == Task::Classify).then_some(settings.intercept),
                 class_weight,
+                pair_weight: Some(settings.pair_weight).filter(|weight| *weight != PairWeight::Equal),
                 positive: settings.positive.clone(),
                 tolerance: Some(settings.tolerance),
                 max_passes: Some(settings.max_passes),
@@ -343,6 +349,7 @@ impl TrainSettings {
             scale: self.scale.or(other.scale),
             intercept: self.intercept.or(other.intercept),
             class_weight: self.class_weight.or(other.class_weight),
+            pair_weight: self.pair_weight.or(other.pair_weight),
             positive: self.positive.or(other.positive),
             tolerance: self.tolerance.or(other.tolerance),
             max_passes: self.max_passes.or(other.max_passes),
@@ -377,6 +384,7 @@ impl TrainSettings {
             solver,
             scale: self.scale.unwrap_or(defaults.scale),
             intercept: self.intercept.unwrap_or(defaults.intercept),
+            pair_weight: self.pair_weight.unwrap_or_default(),
             positive: self.positive.clone(),
             tolerance: self.tolerance.unwrap_or(defaults.tolerance),
             max_passes: self.max_passes.unwrap_or(solver.default_passes()),

@@ -4,7 +4,7 @@ use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::solve::{EarlyStopping, Sample, Schedule};
-use crate::task::{ClassWeight, Intercept};
+use crate::task::{ClassWeight, Intercept, PairWeight};
 use serde::{Deserialize, Serialize};
 
 /// What is to be learned.
@@ -38,6 +38,8 @@ pub enum Solver {
     DualCoordinateDescent,
     /// Newton's method, exact or with conjugate gradients.
     Newton,
+    /// Cutting planes with exact line search.
+    CuttingPlane,
     /// Stochastic gradient descent.
     Sgd,
     /// Stochastic gradient descent with averaged weights.
@@ -48,10 +50,11 @@ pub enum Solver {
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 6] = [
+    pub const ALL: [Solver; 7] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
         Solver::Newton,
+        Solver::CuttingPlane,
         Solver::Sgd,
         Solver::AveragedSgd,
         Solver::Pegasos,
@@ -63,6 +66,7 @@ impl Solver {
             Solver::Auto => "auto",
             Solver::DualCoordinateDescent => "dual-coordinate-descent",
             Solver::Newton => "newton",
+            Solver::CuttingPlane => "cutting-plane",
             Solver::Sgd => "sgd",
             Solver::AveragedSgd => "averaged-sgd",
             Solver::Pegasos => "pegasos",
@@ -116,11 +120,6 @@ impl Default for Stochastic {
 }
 
 impl Stochastic {
-    /// Whether nothing is set.
-    pub fn is_default(&self) -> bool {
-        *self == Stochastic::default()
-    }
-
     /// The flags of what is set.
     fn flags(&self) -> Vec<&'static str> {
         let set = [
@@ -226,9 +225,17 @@ pub struct Settings {
     /// How much each class counts.
     #[serde(default)]
     pub class_weight: ClassWeight,
+    /// How much each pair of a ranking counts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pair_weight: PairWeight,
     /// What only the stochastic solvers take.
-    #[serde(default, skip_serializing_if = "Stochastic::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stochastic: Stochastic,
+}
+
+/// For settings that are written only where they were chosen: files of earlier versions have none of them.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Settings {
@@ -252,6 +259,7 @@ impl Settings {
             seed: 0,
             regularisation: Regularisation::C(1.0),
             class_weight: ClassWeight::Equal,
+            pair_weight: PairWeight::Equal,
             stochastic: Stochastic::default(),
         }
     }
@@ -292,6 +300,10 @@ impl Settings {
                 }
             }
         }
+        if self.task != Task::Rank && self.pair_weight != PairWeight::Equal {
+            return Err(Error::new(Code::BadSetting, "pair weights belong to rankers")
+                .help("leave --pair-weight out, or use `train rank`"));
+        }
         if self.task == Task::Rank {
             if self.intercept != Intercept::None {
                 return Err(Error::new(Code::BadSetting, "a ranker has no intercept: only score differences count")
@@ -326,6 +338,9 @@ mod tests {
         }
         for scale in Scale::ALL {
             assert_eq!(serde_json::to_value(scale).expect("JSON"), scale.name());
+        }
+        for weight in PairWeight::ALL {
+            assert_eq!(serde_json::to_value(weight).expect("JSON"), weight.name());
         }
         for task in [Task::Classify, Task::Rank] {
             assert_eq!(serde_json::to_value(task).expect("JSON"), task.name());

@@ -15,7 +15,7 @@ use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Solver, Task};
 use maxmargin::solve::{EarlyStopping, Stop, relative_gap};
-use maxmargin::task::Ranking;
+use maxmargin::task::{PairWeight, Ranking};
 use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, scale_spread, train};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
 use maxmargin_io::{Loaded, ModelFeatures};
@@ -197,7 +197,8 @@ fn describe_training(console: &Console, timed: &Timed, task: Task) {
     let mut extra = Vec::new();
     // What is wrong with the data is said by training itself.
     if task == Task::Rank
-        && let (Some(groups), Ok(ranking)) = (timed.loaded.data.groups(), Ranking::new(&timed.loaded.data, 1.0))
+        && let (Some(groups), Ok(ranking)) =
+            (timed.loaded.data.groups(), Ranking::new(&timed.loaded.data, Loss::Hinge, PairWeight::Equal, 1.0))
     {
         let mut queries = format::counted(groups.len() as u64, "query", "queries");
         if ranking.single_grade_groups() > 0 {
@@ -278,10 +279,9 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
             (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
             (_, EarlyStopping::None) => format!("finished {passes}"),
         };
-        let remedy = match (settings.task, settings.loss) {
-            (Task::Classify, _) => "--solver dual-coordinate-descent proves how far the optimum is at most",
-            (Task::Rank, Loss::SquaredHinge) => "--solver newton proves how far the optimum is at most",
-            (Task::Rank, _) => "how far the optimum is, this solver does not know; more --max-passes may come closer",
+        let remedy = match settings.task {
+            Task::Classify => "--solver dual-coordinate-descent proves how far the optimum is at most",
+            Task::Rank => "--solver newton proves how far the optimum is at most",
         };
         return (false, format!("{how}: objective {objective}, no bound proven"), Some(remedy.to_string()));
     }

@@ -34,7 +34,6 @@ fn a_stochastic_ranker_takes_hinge_and_squared_hinge() {
     }
     bench.ok("train rank search.txt -o m.mm --loss hinge --solver sgd --sample queries").shows("no bound proven");
     bench.ok("verify m.mm search.txt").shows("the objective agrees");
-    bench.refused("train rank search.txt -o m.mm2 --loss hinge", "MM0401").says("--solver averaged-sgd");
     bench.refused("train rank search.txt -o m.mm2 --loss logistic --solver sgd", "MM0401");
 }
 

@@ -71,6 +71,12 @@ impl<'a, R: Rows> ScaledRows<'a, R> {
         self.rows.prefetch(row);
     }
 
+    /// Asks for what says where a row lies, well before [`ScaledRows::prefetch`].
+    #[inline(always)]
+    pub(super) fn prefetch_start(&self, row: usize) {
+        self.rows.prefetch_start(row);
+    }
+
     /// The score of a scaled row.
     #[inline(always)]
     pub(super) fn score(&self, row: usize, v: &[f64], sum: &Sum) -> f64 {

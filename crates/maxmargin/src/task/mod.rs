@@ -6,8 +6,8 @@ mod binary;
 mod ranking;
 
 pub use binary::{Binary, ClassWeight, Classes};
-pub use ranking::Ranking;
 pub(crate) use ranking::TargetOrder;
+pub use ranking::{PairWeight, Ranking};
 
 use crate::loss::Loss;
 use serde::{Deserialize, Serialize};

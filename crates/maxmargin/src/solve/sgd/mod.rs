@@ -41,8 +41,8 @@ mod tests;
 pub(crate) use draw::{ByRow, Sampled};
 pub use early_stopping::EarlyStopping;
 pub(crate) use early_stopping::Referee;
+pub(crate) use pairs::ByPair;
 pub use pairs::Sample;
-pub(crate) use pairs::{ByPair, ranking_objective};
 pub use schedule::Schedule;
 
 use super::scaled_rows::ScaledRows;
@@ -216,7 +216,7 @@ impl StochasticDescent {
 }
 
 /// The error for weights that grew too large.
-fn overflow() -> Error {
+fn thrown() -> Error {
     Error::new(Code::Overflow, "the steps threw the weights out of all bounds")
         .help("leave --rate out or give a smaller one, scale the features (--scale standard), or try a smaller -c")
 }
@@ -237,14 +237,14 @@ impl Point {
     ) -> Result<Point> {
         let (weights, mut b) = iterate.point();
         if !weights.iter().all(|w| w.is_finite()) || !b.is_finite() {
-            return Err(overflow());
+            return Err(thrown());
         }
         if intercept == Intercept::Free {
             b = problem.best_threshold(design, &weights, b);
         }
         let objective = problem.objective(design, &weights, b, intercept);
         if !objective.is_finite() || !b.is_finite() {
-            return Err(overflow());
+            return Err(thrown());
         }
         let thresholds = if intercept == Intercept::None { Vec::new() } else { vec![b] };
         Ok(Point { weights, thresholds, objective })
@@ -337,7 +337,8 @@ impl Loop {
     }
 }
 
-/// Weights that order most pairs already, for other solvers to start from: averaged steps on so many random pairs.
+/// Weights that order most pairs already, for other solvers to start from: averaged steps on so many random pairs, with
+/// squared hinge loss.
 #[allow(dead_code)] // for solvers that warm-start; the tests hold it to its promise
 pub(crate) fn quick_start(task: &Ranking, design: &Design, seed: u64, pairs: usize) -> Vec<f64> {
     let settings = StochasticDescent {

@@ -1,12 +1,11 @@
 //! The loop beside a plain twin that updates every weight at every step, and draws beside listed pairs.
 
-use super::pairs::hinge_sum;
 use super::*;
 use crate::data::{Dataset, Groups, Matrix, Names, Scale, Scaling, Targets};
 use crate::random::Random;
 use crate::run::Silent;
 use crate::solve::{LinearRisk, Newton};
-use crate::task::{Binary, ClassWeight, Classes};
+use crate::task::{Binary, ClassWeight, Classes, PairWeight};
 use std::collections::BTreeMap;
 
 /// Rows of seven features around a hidden direction, with weights and, for rankers, groups of uneven length.
@@ -206,10 +205,10 @@ fn batches_projections_intercepts_and_scalings_keep_the_twins_together() {
 fn pairs_keep_the_twins_together() {
     for sparse in [false, true] {
         let data = made(150, sparse, true);
-        let task = Ranking::new(&data, 0.1).expect("pairs");
         for scale in [Scale::None, Scale::Standard, Scale::MinMaxPerQuery] {
             let design = design(&data, scale);
             for (loss, sample) in [(Loss::Hinge, Sample::Pairs), (Loss::SquaredHinge, Sample::Queries)] {
+                let task = Ranking::new(&data, loss, PairWeight::GradeGap, 0.1).expect("pairs");
                 let problem = ByPair::new(&task, loss, sample, None);
                 for method in [Method::Sgd, Method::AveragedSgd, Method::Pegasos] {
                     if (method, loss) != (Method::Pegasos, Loss::SquaredHinge) {
@@ -243,91 +242,81 @@ fn an_alias_table_gives_each_cell_exactly_its_share() {
 }
 
 #[test]
-fn pairs_are_drawn_uniformly_over_pairs_or_over_queries() {
+fn pairs_are_drawn_uniformly_over_pairs_or_over_queries_at_the_cost_they_have() {
     let data = made(90, false, true);
-    let task = Ranking::new(&data, 1.0).expect("pairs");
     let (targets, weights) = (data.targets().real().expect("real"), data.weights().expect("weights"));
     let groups = data.groups().expect("groups");
-    let listed: Vec<(usize, usize, usize)> = (0..groups.len())
-        .flat_map(|group| groups.range(group).flat_map(move |i| groups.range(group).map(move |j| (group, i, j))))
-        .filter(|&(group, i, j)| {
-            // A query in which no pair counts is left out.
-            let counts = |i: usize, j: usize| targets[i] > targets[j] && weights[i] * weights[j] > 0.0;
-            targets[i] > targets[j] && groups.range(group).any(|a| groups.range(group).any(|b| counts(a, b)))
-        })
-        .collect();
-    let mut by_group: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
-    for &(group, i, j) in &listed {
-        let sums = by_group.entry(group).or_default();
-        sums.0 += 1.0;
-        sums.1 += weights[i] * weights[j];
-    }
-    assert!(by_group.len() >= 3, "{by_group:?}");
-    for sample in Sample::ALL {
+    for (pair_weight, sample) in
+        PairWeight::ALL.into_iter().flat_map(|weight| Sample::ALL.map(|sample| (weight, sample)))
+    {
+        // What each listed pair counts, but for what a query's factor does to it.
+        let mut listed: BTreeMap<(usize, usize), (usize, f64)> = BTreeMap::new();
+        for (group, range) in groups.ranges().enumerate() {
+            for (i, j) in range.clone().flat_map(|i| range.clone().map(move |j| (i, j))) {
+                if targets[i] > targets[j] {
+                    let gap = if pair_weight == PairWeight::GradeGap { targets[i] - targets[j] } else { 1.0 };
+                    listed.insert((i, j), (group, gap * weights[i] * weights[j]));
+                }
+            }
+        }
+        let mut by_group: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+        for &(group, weight) in listed.values() {
+            let sums = by_group.entry(group).or_default();
+            *sums = (sums.0 + 1.0, sums.1 + weight);
+        }
+        // A query in which no pair counts is left out.
+        listed.retain(|_, (group, _)| by_group[group].1 > 0.0);
+        by_group.retain(|_, sums| sums.1 > 0.0);
+        assert!(by_group.len() >= 3, "{by_group:?}");
+        let per_query = pair_weight == PairWeight::PerQuery;
+        let factor = |group: usize| if per_query { 1.0 / by_group[&group].1 } else { 1.0 };
+        let total: f64 = by_group.iter().map(|(group, sums)| factor(*group) * sums.1).sum();
+
+        let task = Ranking::new(&data, Loss::Hinge, pair_weight, 0.7).expect("pairs");
+        assert!((task.total_cost() - 0.7 * total).abs() <= 1e-12 * total);
         let problem = ByPair::new(&task, Loss::Hinge, sample, None);
         let mut draws = problem.draws(3, 0);
         let mut counts: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-        let mut mean_cost = 0.0;
-        const DRAWS: usize = 200_000;
+        const DRAWS: usize = 100_000;
         for _ in 0..DRAWS {
             let c = draws.next();
-            *counts.entry((c.row, c.against.expect("a pair"))).or_default() += 1.0;
-            mean_cost += c.cost / DRAWS as f64;
-        }
-        // A relative cost: 1 on average, and in proportion to the weights of the pair.
-        assert!((mean_cost - 1.0).abs() < 0.02, "{mean_cost}");
-        let all_weight: f64 = by_group.values().map(|sums| sums.1).sum();
-        let mut chi_square = 0.0;
-        for &(group, i, j) in &listed {
-            let (pairs, weight) = by_group[&group];
-            let (chance, cost) = match sample {
-                Sample::Pairs => {
-                    (1.0 / listed.len() as f64, weights[i] * weights[j] * listed.len() as f64 / all_weight)
-                }
-                Sample::Queries => (1.0 / (by_group.len() as f64 * pairs), weights[i] * weights[j] * pairs / weight),
+            let pair = (c.row, c.against.expect("a pair"));
+            let (group, weight) = listed[&pair];
+            let expected = match sample {
+                Sample::Pairs => factor(group) * weight * listed.len() as f64 / total,
+                Sample::Queries => weight * by_group[&group].0 / by_group[&group].1,
             };
-            let expected = chance * DRAWS as f64;
-            chi_square += (counts.remove(&(i, j)).unwrap_or(0.0) - expected).powi(2) / expected;
-            let query = problem.cost_of(i, j).expect("a pair of a query that counts");
-            assert!((query - cost).abs() <= 1e-12 * (1.0 + cost));
+            assert!((c.cost - expected).abs() <= 1e-12 * (1.0 + expected), "{} {expected}", c.cost);
+            *counts.entry(pair).or_default() += 1.0;
         }
-        assert!(counts.is_empty(), "pairs that are none: {counts:?}");
+        let chi_square: f64 = listed
+            .iter()
+            .map(|(pair, (group, _))| {
+                let chance = match sample {
+                    Sample::Pairs => 1.0 / listed.len() as f64,
+                    Sample::Queries => 1.0 / (by_group.len() as f64 * by_group[group].0),
+                };
+                let expected = chance * DRAWS as f64;
+                (counts.get(pair).unwrap_or(&0.0) - expected).powi(2) / expected
+            })
+            .sum();
         let freedom = (listed.len() - 1) as f64;
         assert!((chi_square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "{chi_square} for {freedom}");
     }
 }
 
 #[test]
-fn the_hinge_sum_equals_the_sum_over_listed_pairs() {
-    let data = made(120, false, true);
-    let task = Ranking::new(&data, 0.3).expect("pairs");
-    let (targets, weights) = (data.targets().real().expect("real"), data.weights().expect("weights"));
-    let groups = data.groups().expect("groups");
-    let mut random = Random::new(1, 2, 3);
-    // Halves, so that scores tie and margins are met exactly.
-    let scores: Vec<f64> = (0..data.rows()).map(|_| random.below(9) as f64 / 2.0 - 1000.0).collect();
-    let mut sum = 0.0;
-    for range in (0..groups.len()).map(|group| groups.range(group)) {
-        for (i, j) in range.clone().flat_map(|i| range.clone().map(move |j| (i, j))) {
-            if targets[i] > targets[j] {
-                sum += 0.3 * weights[i] * weights[j] * (1.0 - (scores[i] - scores[j])).max(0.0);
-            }
-        }
-    }
-    assert!((hinge_sum(&task, &scores) - sum).abs() <= 1e-9 * sum);
-}
-
-#[test]
 fn a_quick_start_comes_near_the_optimum_and_repeats_itself() {
     let data = made(3000, false, true);
     let design = design(&data, Scale::Standard);
-    let task = Ranking::new(&data, 1e-3).expect("pairs");
+    let task = Ranking::new(&data, Loss::SquaredHinge, PairWeight::Equal, 1e-3).expect("pairs");
     let cancel = Cancel::new();
     let mut risk = LinearRisk::new(&task, &design, false, &cancel);
     let newton = Newton { tolerance: 1e-8, max_passes: 100 };
     let optimum = newton.solve(&mut risk, 7, None, &mut Silent, &cancel).expect("solved").objective;
     let quick = quick_start(&task, &design, 4, 100_000);
-    let value = |weights: &[f64]| ranking_objective(&task, Loss::SquaredHinge, &design, weights);
+    let problem = ByPair::new(&task, Loss::SquaredHinge, Sample::Pairs, None);
+    let value = |weights: &[f64]| problem.objective(&design, weights, 0.0, Intercept::None);
     assert!(value(&quick) <= 1.02 * optimum, "{} {optimum}", value(&quick));
     assert!(value(&[0.0; 7]) > 1.5 * optimum);
     assert_eq!(quick, quick_start(&task, &design, 4, 100_000));
