@@ -8,7 +8,7 @@
 //!
 //! 1. minimises the model (see `master.rs`): a point w and the bound;
 //! 2. searches the line from the best point so far through w for the minimum of f, the new best point;
-//! 3. takes two new cuts, at the best point and a tenth of the way from there to w, where it cuts w off.
+//! 3. takes two new cuts, at the best point and ahead of it, at most a tenth of the way from there to w: it cuts w off.
 //!
 //! One cut stands for the losses of all rows at once, so that a few dozen active ones do for data of any length (1-slack:
 //! Joachims, Training linear SVMs in linear time, KDD 2006; Teo et al., Bundle methods for regularized risk minimization,
@@ -52,7 +52,7 @@ pub struct Cut {
     pub multiplier: f64,
 }
 
-/// How far from the best point towards the model's minimum a cut is taken.
+/// How far from the best point towards the model's minimum a cut is taken at most.
 const AHEAD: f64 = 0.1;
 /// A cut without a multiplier for more rounds than this is dropped.
 const IDLE_ROUNDS: u32 = 50;
@@ -102,7 +102,7 @@ impl CuttingPlane {
         cancel.check()?;
         bundle.add(&best, value, &gradient)?;
         bundle.start();
-        let (mut passes, mut idle) = (0, 0);
+        let (mut passes, mut idle, mut reach) = (0, 0, f64::INFINITY);
         let stop = loop {
             let (lowest, risen) = bundle.minimise(best.get(penalised).copied().unwrap_or(0.0), cancel);
             let bound = progress.bound(Some(bundle.bound)).unwrap_or(0.0);
@@ -119,8 +119,15 @@ impl CuttingPlane {
             let direction: Vec<f64> = lowest.iter().zip(&best).map(|(to, from)| to - from).collect();
             risk.line(&direction);
             let step = search(risk, value, LINE_SHARE * (value - bound), cancel);
-            let moved: Vec<f64> = best.iter().zip(&direction).map(|(from, d)| from + step * d).collect();
-            let ahead: Vec<f64> = moved.iter().zip(&lowest).map(|(at, to)| at + AHEAD * (to - at)).collect();
+            let along = |step: f64| best.iter().zip(&direction).map(|(from, d)| from + step * d).collect::<Vec<f64>>();
+            let moved = along(step);
+            // No further than the best point itself went: early models have their minimum very far away, and a cut from
+            // there says nothing about here.
+            let length = dot(&direction, &direction).sqrt();
+            if step > 0.0 {
+                reach = step * length;
+            }
+            let ahead = along(step + (AHEAD * (1.0 - step)).min(reach / length));
             let ahead_value = risk.evaluate(&ahead, &mut gradient);
             if progress.cancelled() {
                 break Stop::Cancelled;
