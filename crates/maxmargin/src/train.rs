@@ -7,8 +7,8 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{
-    CuttingPlane, DualCoordinateDescent, LinearRisk, Newton, Solution, Start, Stop, TracePoint, Witness, dual_of_cuts,
-    dual_value, primal_value, relative_gap, smooth_bound,
+    CuttingPlane, DualCoordinateDescent, LinearRisk, Newton, RoundedHinge, Solution, Start, Stop, TracePoint, Witness,
+    dual_of_cuts, dual_value, primal_value, relative_gap, smooth_bound,
 };
 use crate::task::{Binary, Classes, Intercept, Ranking};
 use std::ops::ControlFlow;
@@ -154,6 +154,10 @@ pub(crate) fn solve(
             solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
             Ok(restated(solution, settings.tolerance))
         }
+        (Tasks::Ranking(task), Solver::Newton) if settings.loss == Loss::Hinge => {
+            let rounded = RoundedHinge { tolerance: settings.tolerance, max_passes: settings.max_passes };
+            rounded.solve(task, design, start, observer, cancel)
+        }
         (Tasks::Ranking(task), Solver::Newton) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
             newton.solve(&mut risk, features, start, observer, cancel)
@@ -248,7 +252,7 @@ impl Problem {
                 Ok(Problem { task: Tasks::Binary(make(c)?, classes.clone()), c, lambda: regularisation.lambda(total) })
             }
             Task::Rank => {
-                let ranking = Ranking::new(data, 1.0)?;
+                let ranking = Ranking::new(data, settings.loss, settings.pair_weight, 1.0)?;
                 let total = positive_total(ranking.total_cost())?;
                 let c = regularisation.c(total);
                 Ok(Problem { task: Tasks::Ranking(ranking.with_cost(c)), c, lambda: regularisation.lambda(total) })
@@ -283,7 +287,7 @@ pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
     let supported = match (settings.task, solver) {
         (Task::Classify, Solver::DualCoordinateDescent | Solver::CuttingPlane) => true,
         (Task::Classify, Solver::Newton) => settings.loss.is_smooth(),
-        (Task::Rank, Solver::Newton | Solver::CuttingPlane) => settings.loss == Loss::SquaredHinge,
+        (Task::Rank, Solver::Newton | Solver::CuttingPlane) => settings.loss != Loss::Logistic,
         _ => false,
     };
     if supported { Ok(solver) } else { Err(unsupported(settings, solver)) }
@@ -292,9 +296,9 @@ pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
 fn unsupported(settings: &Settings, solver: Solver) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
     let remedy = match (settings.task, settings.loss) {
-        (Task::Rank, Loss::Hinge | Loss::Logistic) => {
+        (Task::Rank, Loss::Logistic) => {
             return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
-                .help("use --loss squared-hinge");
+                .help("use --loss squared-hinge or --loss hinge");
         }
         (Task::Rank, _) => "use --solver newton or cutting-plane, or leave --solver out",
         (Task::Classify, _) => "use --solver dual-coordinate-descent or cutting-plane, or leave --solver out",

@@ -87,7 +87,7 @@ impl Model {
     /// Whether the weights alone prove the bound, as those of Newton's method do. A model that came by another way may
     /// claim more than its weights prove.
     pub fn proved_by_weights(&self) -> bool {
-        matches!(choose_solver(&self.settings, self.features()), Ok(Solver::Newton))
+        self.settings.loss.is_smooth() && matches!(choose_solver(&self.settings, self.features()), Ok(Solver::Newton))
     }
 
     /// Scores of all rows in stored order.

@@ -3,7 +3,7 @@
 //! Any safetensors reader opens it. Tensors: `weights`, `intercept`, `scale.shift`, `scale.factor`, `names.bytes`,
 //! `names.ends`, `witness.state` (0 at zero, 1 at the most common value, 2 a stored value, one a row), `witness.values`,
 //! `witness.limits` (that most common value), or instead `witness.points` (the points of the cuts, weights and thresholds
-//! of one after the other) and `witness.multipliers` (one a cut), and
+//! of one after the other) and `witness.multipliers` (one a cut), or `witness.width` (over which a hinge is rounded off), and
 //! `checksum`: the XXH3 of the whole file with these eight bytes zero. The header stands in the metadata under
 //! `maxmargin`.
 
@@ -90,6 +90,7 @@ impl Model {
                 tensors.push(("witness.points", Dtype::F64, points.len(), reals(&points)));
                 tensors.push(("witness.multipliers", Dtype::F64, multipliers.len(), reals(&multipliers)));
             }
+            Some(Witness::Rounded(width)) => tensors.push(("witness.width", Dtype::F64, 1, reals(&[*width]))),
             Some(Witness::Weights) | None => {}
         }
         tensors.push((CHECKSUM, Dtype::U64, 1, vec![0; 8]));
@@ -174,19 +175,23 @@ impl Model {
             }
             _ => None,
         };
-        let witness = match (tensors.tensor("witness.state"), reals("witness.points")?) {
-            (Err(_), None) => None,
-            (Ok(states), None) => {
+        let witness = match (tensors.tensor("witness.state"), reals("witness.points")?, reals("witness.width")?) {
+            (Err(_), None, None) => None,
+            (Ok(states), None, None) => {
                 let values = reals("witness.values")?.unwrap_or_default();
                 let limits = reals("witness.limits")?.unwrap_or_default();
                 let alpha = unpack_witness(states.data(), &values, &limits);
                 Some(Witness::Dual(alpha.ok_or_else(|| damaged(INCOMPLETE))?))
             }
-            (Err(_), Some(points)) => {
+            (Err(_), Some(points), None) => {
                 let multipliers = reals("witness.multipliers")?.unwrap_or_default();
                 Some(Witness::Cuts(unpack_cuts(&points, &multipliers).ok_or_else(|| damaged(INCOMPLETE))?))
             }
-            (Ok(_), Some(_)) => return Err(damaged("it has two witnesses")),
+            (Err(_), None, Some(width)) => {
+                let width = width.first().filter(|_| width.len() == 1);
+                Some(Witness::Rounded(*width.ok_or_else(|| damaged(INCOMPLETE))?))
+            }
+            _ => return Err(damaged("it has two witnesses")),
         };
         let model = Model {
             settings: header.settings,
@@ -231,6 +236,7 @@ impl Model {
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
                 !cuts.is_empty() && cuts.iter().all(|cut| cut.point.len() == dim && finite(cut))
             }
+            Some(Witness::Rounded(width)) => width.is_finite() && *width > 0.0,
             Some(Witness::Weights) | None => true,
         };
         if complete { Ok(()) } else { Err(INCOMPLETE) }

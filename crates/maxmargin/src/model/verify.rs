@@ -3,10 +3,11 @@
 use super::{Model, Scorer};
 use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
 use crate::run::Cancel;
 use crate::solve::{
     LinearRisk, Risk, Witness, bound_of_cuts, dual_value, imbalance, in_box, lower_bound, primal_value, relative_gap,
-    smooth_bound,
+    rounded_certificate, smooth_bound,
 };
 use crate::task::Intercept;
 use crate::train::{Problem, Tasks};
@@ -120,7 +121,10 @@ impl Model {
                 let objective = risk.evaluate(weights, &mut gradient);
                 let bound = match &self.witness {
                     Some(Witness::Cuts(cuts)) => Some(bound_of_cuts(&mut risk, cuts).map_err(infeasible)?),
-                    Some(Witness::Dual(_)) => return Err(infeasible("it is not of this task")),
+                    Some(Witness::Rounded(width)) if self.settings.loss == Loss::Hinge => {
+                        Some(rounded_certificate(task, &design, weights, *width).1)
+                    }
+                    Some(Witness::Dual(_) | Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
                     _ if by_weights => lower_bound(&mut risk, weights, objective, &gradient),
                     _ => None,
                 };
@@ -141,6 +145,7 @@ impl Model {
                         let mut risk = LinearRisk::new(task, &design, rule == Intercept::Penalised, &cancel);
                         Some(bound_of_cuts(&mut risk, cuts).map_err(infeasible)?)
                     }
+                    Some(Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
                     _ if by_weights => Some(smooth_bound(task, &design, weights, threshold, rule)),
                     _ => None,
                 };

@@ -5,6 +5,7 @@ mod cutting_plane;
 mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
+mod rounded_hinge;
 
 pub(crate) use certificate::{dual_of_cuts, dual_value, imbalance, in_box, primal_value, smooth_bound};
 pub(crate) use cutting_plane::bound_of_cuts;
@@ -13,7 +14,10 @@ pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
+pub use rounded_hinge::RoundedHinge;
+pub(crate) use rounded_hinge::rounded_certificate;
 
+use crate::error::{Code, Error};
 use std::time::Instant;
 
 /// What a batch solver sees: a regularised sum it can evaluate, and move along lines of.
@@ -76,6 +80,8 @@ pub enum Witness {
     Weights,
     /// A feasible dual point, one variable a block.
     Dual(Vec<f64>),
+    /// The weights, and the width over which the kink of the hinge is rounded off to give a dual point.
+    Rounded(f64),
     /// Cuts below the loss: where each was taken, and its multiplier.
     Cuts(Vec<Cut>),
 }
@@ -129,6 +135,12 @@ pub fn relative_gap(primal: f64, lower_bound: f64) -> f64 {
     } else {
         f64::INFINITY
     }
+}
+
+/// The error for numbers that grew too large.
+pub(crate) fn overflow() -> Error {
+    Error::new(Code::Overflow, "the objective is not a finite number any more")
+        .help("the features or the cost are too large: scale the features down, or try a smaller -c")
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -10,7 +10,7 @@ use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{CuttingPlane, LinearRisk, Stop};
-use maxmargin::task::{ClassWeight, Intercept, Objective};
+use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight};
 use maxmargin::train::train;
 use std::ops::Range;
 
@@ -278,15 +278,17 @@ fn lambda_and_c_are_one_quantity() {
     assert_eq!(by_lambda.model.certificate.objective, by_c.model.certificate.objective);
 }
 
-fn pair_rows(data: &Dataset, c: f64) -> Vec<Row> {
+fn pair_rows(data: &Dataset, c: f64, pair_weight: PairWeight) -> Vec<Row> {
     let targets = data.targets().real().unwrap();
     let mut rows = Vec::new();
     for range in data.groups().unwrap().ranges() {
+        let first = rows.len();
         for i in range.clone() {
             for j in range.clone() {
                 if targets[i] > targets[j] {
                     let (better, worse) = (dense_row(data, i), dense_row(data, j));
-                    let weight = data.weights().map_or(1.0, |w| w[i] * w[j]);
+                    let gap = if pair_weight == PairWeight::GradeGap { targets[i] - targets[j] } else { 1.0 };
+                    let weight = gap * data.weights().map_or(1.0, |w| w[i] * w[j]);
                     rows.push(Row {
                         features: better.iter().zip(&worse).map(|(a, b)| a - b).collect(),
                         threshold: 0.0,
@@ -294,6 +296,10 @@ fn pair_rows(data: &Dataset, c: f64) -> Vec<Row> {
                     });
                 }
             }
+        }
+        if pair_weight == PairWeight::PerQuery {
+            let total: f64 = rows[first..].iter().map(|row| row.cost / c).sum();
+            rows[first..].iter_mut().for_each(|row| row.cost /= total);
         }
     }
     rows
@@ -307,15 +313,24 @@ fn rankers_reach_the_optimum_over_listed_pairs() {
             if weighted {
                 data = data.with_weights((0..54).map(|row| 0.5 + f64::from(row % 3)).collect::<Vec<_>>()).unwrap();
             }
-            for c in [0.01, 2.0] {
-                let rows = pair_rows(&data, c);
-                let optimum = referee(&rows, Loss::SquaredHinge, Intercept::None);
-                let settings =
-                    Settings { regularisation: Regularisation::C(c), tolerance: 1e-9, ..Settings::new(Task::Rank) };
-                assert_certified(&data, &settings, optimum);
-                let settings = Settings { solver: Solver::CuttingPlane, ..settings };
-                assert_certified(&data, &settings, optimum);
-                assert_eq!(fit(&data, &settings).model.certificate.constraints, rows.len() as u64);
+            for pair_weight in PairWeight::ALL {
+                for c in [0.01, 2.0] {
+                    let rows = pair_rows(&data, c, pair_weight);
+                    for loss in [Loss::SquaredHinge, Loss::Hinge] {
+                        let optimum = referee(&rows, loss, Intercept::None);
+                        let settings = Settings {
+                            loss,
+                            pair_weight,
+                            regularisation: Regularisation::C(c),
+                            tolerance: if loss == Loss::Hinge { 1e-6 } else { 1e-9 },
+                            ..Settings::new(Task::Rank)
+                        };
+                        assert_certified(&data, &settings, optimum);
+                        assert_eq!(fit(&data, &settings).model.certificate.constraints, rows.len() as u64);
+                        let settings = Settings { solver: Solver::CuttingPlane, ..settings };
+                        assert_certified(&data, &settings, optimum);
+                    }
+                }
             }
         }
     }
@@ -373,7 +388,7 @@ impl Objective for ListedPairs {
 fn cutting_planes_serve_any_objective_with_a_subgradient() {
     let data = graded(6, 9, 4, 3, 11);
     for c in [0.01, 2.0] {
-        let optimum = referee(&pair_rows(&data, c), Loss::Hinge, Intercept::None);
+        let optimum = referee(&pair_rows(&data, c, PairWeight::Equal), Loss::Hinge, Intercept::None);
         let groups = data.groups().unwrap().ranges().collect();
         let task = ListedPairs { groups, targets: data.targets().real().unwrap().to_vec(), cost: c };
         let cancel = Cancel::new();

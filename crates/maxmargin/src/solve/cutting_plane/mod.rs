@@ -27,8 +27,7 @@
 
 mod master;
 
-use super::dual_coordinate_descent::overflow;
-use super::{Progress, Risk, Solution, Start, Stop, Witness, dot, relative_gap};
+use super::{Progress, Risk, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
 use crate::run::{Cancel, Observer};
 use master::Master;
