@@ -303,6 +303,17 @@ impl Objective for Ranking {
 }
 
 impl Curvature for Ranking {
+    fn diagonal(&self, part: usize, memo: &RankingMemo, out: &mut [f64]) {
+        let plan = &self.groups[part];
+        for (&row, diagonal) in plan.by_target.iter().zip(&memo.diagonal) {
+            out[row as usize] = self.c * plan.factor * diagonal;
+        }
+    }
+
+    fn only_differences_count(&self) -> bool {
+        true
+    }
+
     fn curvature(
         &self,
         part: usize,
