@@ -24,7 +24,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
-use sweep::{Channel, FORK, Item, PartnerSums, Totals, Violations, sweep};
+use sweep::{Channel, FORK, Item, PartnerSums, Totals, Violations, by_score, sweep};
 
 /// How much a pair counts beside the weights of its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -273,8 +273,7 @@ impl Objective for Ranking {
         memo.sorted.extend(items.map(|(place, &row)| Item { score: scores[row as usize], place: place as u32 }));
         for level in plan.levels.windows(2) {
             let level = &mut memo.sorted[level[0] as usize..level[1] as usize];
-            let order = |a: &Item, b: &Item| a.score.total_cmp(&b.score).then(a.place.cmp(&b.place));
-            if level.len() >= FORK { level.par_sort_unstable_by(order) } else { level.sort_unstable_by(order) }
+            if level.len() >= FORK { level.par_sort_unstable_by(by_score) } else { level.sort_unstable_by(by_score) }
         }
         let cost = self.c * plan.factor;
         memo.diagonal.clear();
@@ -303,6 +302,17 @@ impl Objective for Ranking {
 }
 
 impl Curvature for Ranking {
+    fn diagonal(&self, part: usize, memo: &RankingMemo, out: &mut [f64]) {
+        let plan = &self.groups[part];
+        for (&row, diagonal) in plan.by_target.iter().zip(&memo.diagonal) {
+            out[row as usize] = self.c * plan.factor * diagonal;
+        }
+    }
+
+    fn only_differences_count(&self) -> bool {
+        true
+    }
+
     fn curvature(
         &self,
         part: usize,
