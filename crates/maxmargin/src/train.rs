@@ -206,7 +206,8 @@ fn restated(solution: Solution, tolerance: f64) -> Solution {
 /// feature and cut.
 fn with_smaller_witness(solution: Solution, task: &Binary, design: &Design, settings: &Settings) -> Solution {
     let Witness::Cuts(cuts) = &solution.witness else { return solution };
-    if cuts.len() * design.cols() <= design.rows() {
+    // Who has asked for an end does not wait for a pass a cut.
+    if cuts.len() * design.cols() <= design.rows() || solution.stop == Stop::Cancelled {
         return solution;
     }
     let alpha = dual_of_cuts(task, design, cuts, settings.intercept);

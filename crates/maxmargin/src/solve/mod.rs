@@ -49,6 +49,17 @@ pub trait CurvedRisk: Risk {
     fn hessian(&mut self) -> Vec<f64>;
     /// The Hessian times a direction.
     fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]);
+    /// Something like the Hessian that is cheap to form and to solve with.
+    fn preconditioner(&mut self) -> Preconditioner;
+}
+
+/// Something like a Hessian, to speed up conjugate gradients.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Preconditioner {
+    /// A symmetric matrix, row by row.
+    Matrix(Vec<f64>),
+    /// A diagonal matrix.
+    Diagonal(Vec<f64>),
 }
 
 /// Why a solver stopped.

@@ -296,7 +296,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                 last_guess = f64::INFINITY;
             }
             let last = pass >= settings.max_passes;
-            if pass < next_check && !promising && !last && !(settled && whole) {
+            let due = pass >= next_check || promising || last || (settled && whole);
+            if !due {
                 continue;
             }
             next_check = (pass + 1 + pass / 4).max(FIRST_CHECK);
