@@ -9,8 +9,8 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{
-    CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Newton, Referee, RoundedHinge, Solution, Start,
-    Stop, TracePoint, Witness, dual_of_cuts, dual_value, primal_value, relative_gap, smooth_bound,
+    CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton, Referee, RoundedHinge, Solution,
+    Start, Stop, TracePoint, Witness, dual_of_cuts, dual_value, primal_value, relative_gap, smooth_bound,
 };
 use crate::task::{Binary, Classes, Intercept, Ranking};
 use std::ops::ControlFlow;
@@ -125,7 +125,7 @@ pub fn train(
         )?
     } else {
         let mut watching =
-            Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as JudgePoint<'_>) };
+            Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as Measure<'_>) };
         solve(&problem, &design, settings, solver, None, &mut watching, cancel)?
     };
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, trace } = solution;
@@ -324,13 +324,10 @@ fn unsupported(settings: &Settings, solver: Solver) -> Error {
         .help(remedy)
 }
 
-/// Judges weights and thresholds.
-type JudgePoint<'a> = &'a dyn Fn(&[f64], &[f64]) -> Option<f64>;
-
 /// Adds the held-out metric to what the solver reports.
 struct Watching<'a> {
     inner: &'a mut dyn Observer,
-    held_out: Option<JudgePoint<'a>>,
+    held_out: Option<Measure<'a>>,
 }
 
 impl Observer for Watching<'_> {

@@ -18,7 +18,7 @@ pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub use rounded_hinge::RoundedHinge;
 pub(crate) use rounded_hinge::rounded_certificate;
-pub(crate) use sgd::{ByPair, ByRow, Method, Referee, Sampled, StochasticDescent};
+pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
 pub use sgd::{EarlyStopping, Sample, Schedule};
 
 use crate::error::{Code, Error};

@@ -30,10 +30,13 @@ impl EarlyStopping {
     }
 }
 
+/// A measure of weights and thresholds, or none where it cannot be taken.
+pub(crate) type Measure<'a> = &'a dyn Fn(&[f64], &[f64]) -> Option<f64>;
+
 /// Judges weights and thresholds on data that were not learned from.
 pub(crate) struct Referee<'a> {
-    /// The measure, or none where it could not be taken.
-    pub(crate) measure: &'a dyn Fn(&[f64], &[f64]) -> Option<f64>,
+    /// The measure.
+    pub(crate) measure: Measure<'a>,
     /// Whether more is better.
     pub(crate) higher_is_better: bool,
 }

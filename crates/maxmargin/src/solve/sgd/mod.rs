@@ -40,7 +40,7 @@ mod tests;
 
 pub(crate) use draw::{ByRow, Sampled};
 pub use early_stopping::EarlyStopping;
-pub(crate) use early_stopping::Referee;
+pub(crate) use early_stopping::{Measure, Referee};
 pub(crate) use pairs::ByPair;
 pub use pairs::Sample;
 pub use schedule::Schedule;
