@@ -1,11 +1,11 @@
 //! The one place where tasks meet solvers.
 
-use crate::data::{Dataset, Design, Scale, Scaling};
+use crate::data::{Dataset, Design, Scale, Scaling, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
-use crate::settings::{Settings, Solver, Task};
+use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
     DualCoordinateDescent, LinearRisk, Newton, Solution, Start, Stop, TracePoint, Witness, primal_value, relative_gap,
     smooth_bound,
@@ -56,6 +56,19 @@ pub fn train(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Trained> {
+    train_from(data, settings, None, held_out, observer, cancel)
+}
+
+/// Learns a model from the solution of a neighbouring problem over the same rows and features. What is proven does not
+/// depend on the start; how long it takes does.
+pub fn train_from(
+    data: &Dataset,
+    settings: &Settings,
+    start: Option<&Start>,
+    held_out: Option<HeldOut<'_>>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Trained> {
     settings.validate()?;
     if data.rows() == 0 {
         return Err(
@@ -71,13 +84,7 @@ pub fn train(
     cancel.check()?;
 
     let problem = Problem::new(data, settings)?;
-    if !(problem.c.is_finite() && problem.c > 0.0 && problem.lambda.is_finite() && problem.lambda > 0.0) {
-        return Err(Error::new(
-            Code::BadSetting,
-            format!("C = {:e} and lambda = {:e} are too extreme for double precision", problem.c, problem.lambda),
-        )
-        .help("give -c or --lambda a value such as 1 or 0.01"));
-    }
+    problem.check_range()?;
     let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Vec<f64>>| Model {
         settings: settings.clone(),
         scorer: Scorer::Linear { weights, intercept: thresholds.first().copied() },
@@ -113,7 +120,7 @@ pub fn train(
         }),
     };
 
-    let solution = solve(&problem, &design, settings, solver, None, &mut watching, cancel)?;
+    let solution = solve(&problem, &design, settings, solver, start, &mut watching, cancel)?;
     drop(watching);
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
@@ -191,15 +198,19 @@ fn positive_total(total: f64) -> Result<f64> {
 
 impl Problem {
     pub(crate) fn new(data: &Dataset, settings: &Settings) -> Result<Problem> {
+        Problem::on(data, settings, None)
+    }
+
+    /// The problem of learning from some of the rows: the others cost nothing, and the total weight leaves them out.
+    pub(crate) fn on(data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Problem> {
         // With cost 1 the blocks' total weight shows, which the mean form of the regularisation divides by.
         let regularisation = settings.regularisation;
         match settings.task {
             Task::Classify => {
                 let classes = Classes::find(data.targets(), settings.positive.as_deref())?;
                 let has_threshold = settings.intercept != Intercept::None;
-                let make =
-                    |c: f64| Binary::new(data, &classes, &settings.class_weight, settings.loss, c, has_threshold);
-                let unit = make(1.0)?;
+                let unit =
+                    Binary::on(data, &classes, &settings.class_weight, settings.loss, has_threshold, subset)?;
                 let total = positive_total(unit.total_cost())?;
                 if let Some(label) = unit.class_without_weight(&classes) {
                     return Err(Error::new(
@@ -211,15 +222,48 @@ impl Problem {
                     ));
                 }
                 let c = regularisation.c(total);
-                Ok(Problem { task: Tasks::Binary(make(c)?, classes.clone()), c, lambda: regularisation.lambda(total) })
+                Ok(Problem {
+                    task: Tasks::Binary(unit.with_cost(c), classes),
+                    c,
+                    lambda: regularisation.lambda(total),
+                })
             }
             Task::Rank => {
-                let ranking = Ranking::new(data, 1.0)?;
+                let ranking = Ranking::on(data, 1.0, subset)?;
                 let total = positive_total(ranking.total_cost())?;
                 let c = regularisation.c(total);
                 Ok(Problem { task: Tasks::Ranking(ranking.with_cost(c)), c, lambda: regularisation.lambda(total) })
             }
         }
+    }
+
+    /// The same problem with another weight of the loss: a step along a path.
+    pub(crate) fn with_regularisation(self, regularisation: Regularisation) -> Result<Problem> {
+        let (task, total) = match self.task {
+            Tasks::Binary(task, classes) => {
+                let unit = task.with_cost(1.0);
+                let total = unit.total_cost();
+                (Tasks::Binary(unit.with_cost(regularisation.c(total)), classes), total)
+            }
+            Tasks::Ranking(task) => {
+                let unit = task.with_cost(1.0);
+                let total = unit.total_cost();
+                (Tasks::Ranking(unit.with_cost(regularisation.c(total))), total)
+            }
+        };
+        Ok(Problem { task, c: regularisation.c(total), lambda: regularisation.lambda(total) })
+    }
+
+    /// Refuses what double precision does not hold.
+    pub(crate) fn check_range(&self) -> Result<()> {
+        if self.c.is_finite() && self.c > 0.0 && self.lambda.is_finite() && self.lambda > 0.0 {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::BadSetting,
+            format!("C = {:e} and lambda = {:e} are too extreme for double precision", self.c, self.lambda),
+        )
+        .help("give C or lambda a value such as 1 or 0.01"))
     }
 
     pub(crate) fn decoder(&self) -> Decoder {

@@ -15,7 +15,7 @@
 //! order is ours.
 
 use super::{Curvature, Objective};
-use crate::data::Dataset;
+use crate::data::{Dataset, Subset, counts};
 use crate::error::{Code, Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -46,6 +46,11 @@ struct GroupPlan {
 impl Ranking {
     /// A task over all pairs of rows of one group whose targets differ.
     pub fn new(data: &Dataset, c: f64) -> Result<Ranking> {
+        Ranking::on(data, c, None)
+    }
+
+    /// The same over some of the groups: those whose rows are in the subset.
+    pub fn on(data: &Dataset, c: f64, subset: Option<&Subset>) -> Result<Ranking> {
         let targets = data.targets().real()?;
         let groups = data.groups().ok_or_else(|| {
             Error::new(Code::NoGroups, "ranking compares rows of the same query, and the rows have no query ids").help(
@@ -55,8 +60,8 @@ impl Ranking {
         if let Some(range) = groups.ranges().find(|range| range.len() > u32::MAX as usize) {
             return Err(Error::new(Code::BadSetting, format!("a query of {} rows is too long", range.len())));
         }
-        let plans: Vec<Option<GroupPlan>> =
-            (0..groups.len()).into_par_iter().map(|group| plan(groups.range(group), targets)).collect();
+        let seen: Vec<Range<usize>> = groups.ranges().filter(|range| counts(subset, range.start)).collect();
+        let plans: Vec<Option<GroupPlan>> = seen.into_par_iter().map(|range| plan(range, targets)).collect();
         let single_grade = plans.iter().filter(|plan| plan.is_none()).count();
         let groups: Vec<GroupPlan> = plans.into_iter().flatten().collect();
         let pairs = groups.iter().map(GroupPlan::pairs).sum();
