@@ -209,8 +209,7 @@ impl Problem {
             Task::Classify => {
                 let classes = Classes::find(data.targets(), settings.positive.as_deref())?;
                 let has_threshold = settings.intercept != Intercept::None;
-                let unit =
-                    Binary::on(data, &classes, &settings.class_weight, settings.loss, has_threshold, subset)?;
+                let unit = Binary::on(data, &classes, &settings.class_weight, settings.loss, has_threshold, subset)?;
                 let total = positive_total(unit.total_cost())?;
                 if let Some(label) = unit.class_without_weight(&classes) {
                     return Err(Error::new(
@@ -222,11 +221,7 @@ impl Problem {
                     ));
                 }
                 let c = regularisation.c(total);
-                Ok(Problem {
-                    task: Tasks::Binary(unit.with_cost(c), classes),
-                    c,
-                    lambda: regularisation.lambda(total),
-                })
+                Ok(Problem { task: Tasks::Binary(unit.with_cost(c), classes), c, lambda: regularisation.lambda(total) })
             }
             Task::Rank => {
                 let ranking = Ranking::on(data, 1.0, subset)?;
@@ -237,21 +232,23 @@ impl Problem {
         }
     }
 
-    /// The same problem with another weight of the loss: a step along a path.
-    pub(crate) fn with_regularisation(self, regularisation: Regularisation) -> Result<Problem> {
-        let (task, total) = match self.task {
-            Tasks::Binary(task, classes) => {
-                let unit = task.with_cost(1.0);
-                let total = unit.total_cost();
-                (Tasks::Binary(unit.with_cost(regularisation.c(total)), classes), total)
+    /// Sets another weight of the loss: a step along a path.
+    pub(crate) fn set_regularisation(&mut self, regularisation: Regularisation) {
+        let set = |total: f64| (regularisation.c(total), regularisation.lambda(total));
+        (self.c, self.lambda) = match &mut self.task {
+            Tasks::Binary(task, _) => {
+                task.set_cost(1.0);
+                let (c, lambda) = set(task.total_cost());
+                task.set_cost(c);
+                (c, lambda)
             }
             Tasks::Ranking(task) => {
-                let unit = task.with_cost(1.0);
-                let total = unit.total_cost();
-                (Tasks::Ranking(unit.with_cost(regularisation.c(total))), total)
+                task.set_cost(1.0);
+                let (c, lambda) = set(task.total_cost());
+                task.set_cost(c);
+                (c, lambda)
             }
         };
-        Ok(Problem { task, c: regularisation.c(total), lambda: regularisation.lambda(total) })
     }
 
     /// Refuses what double precision does not hold.
@@ -324,11 +321,10 @@ struct Watching<'a> {
 
 impl Observer for Watching<'_> {
     fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        let Event::Pass { weights, thresholds, .. } = event;
-        let judged = self.held_out.as_ref().and_then(|judge| judge(weights, thresholds));
         let mut event = event.clone();
-        let Event::Pass { held_out, .. } = &mut event;
-        *held_out = judged;
+        if let Event::Pass { weights, thresholds, held_out, .. } = &mut event {
+            *held_out = self.held_out.as_ref().and_then(|judge| judge(weights, thresholds));
+        }
         self.inner.report(&event)
     }
 }

@@ -249,6 +249,11 @@ impl Binary {
         Binary { c, ..self }
     }
 
+    /// Sets another weight of the loss.
+    pub(crate) fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
     /// What the loss of a row is multiplied by.
     #[inline]
     fn cost(&self, row: usize) -> f64 {

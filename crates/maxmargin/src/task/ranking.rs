@@ -80,6 +80,11 @@ impl Ranking {
         Ranking { c, ..self }
     }
 
+    /// Sets another weight of the loss.
+    pub(crate) fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
     /// Number of ordered pairs.
     pub fn pairs(&self) -> u64 {
         self.pairs
