@@ -166,7 +166,7 @@ pub(crate) struct TuneArguments {
 
 const GRID: &str = "\
 The default grid: 20 values of C, evenly spaced on a log scale. For classify C is the weight of a row, from 1e-4 to
-1e3. For rank it is the weight of a pair, of which there may be few or billions: there the values are those with
+100. For rank it is the weight of a pair, of which there may be few or billions: there the values are those with
 lambda = 1 / (C * pairs) from 10 down to 1e-6. Each fit stops at --tolerance like any other, and starts at the
 solution for the value before.";
 

@@ -15,5 +15,6 @@ mod real_data;
 mod settings;
 mod tables;
 mod train;
+mod tune;
 mod usage;
 mod workbench;

@@ -16,7 +16,7 @@
 
 use super::choice::{is_better, same_path};
 use super::fold::{Fit, Fold, Learner};
-use super::warm_start::pooled;
+use super::warm_start::{carried, pooled};
 use crate::data::{Dataset, Scaling, folds};
 use crate::error::{Code, Error, Result};
 use crate::metric::Metric;
@@ -93,7 +93,7 @@ pub struct Tuned {
     /// The row with the best mean; of equal ones that with the smallest C.
     pub best: usize,
     /// What the folds learned in the best row.
-    start: Start,
+    pub(super) start: Start,
 }
 
 impl CrossValidation {
@@ -151,7 +151,12 @@ impl CrossValidation {
 }
 
 /// The folds at the start of a path.
-fn learners<'a>(folds: &'a [Fold], data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result<Vec<Learner<'a>>> {
+pub(super) fn learners<'a>(
+    folds: &'a [Fold],
+    data: &Dataset,
+    settings: &Settings,
+    cancel: &Cancel,
+) -> Result<Vec<Learner<'a>>> {
     let solver = choose_solver(settings, data.cols())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     let shared = if scaling.is_learned() { None } else { Some(Arc::new(scaling.apply(data.matrix(), data.groups())?)) };
@@ -167,7 +172,7 @@ fn row(settings: &Settings, whole: &Problem, fits: &[Fit], metrics: usize, secon
         c: whole.c,
         lambda: whole.lambda,
         metrics: (0..metrics).map(summary).collect(),
-        gap: fits.iter().map(|fit| fit.gap).try_fold(0.0, |worst: f64, gap| Some(worst.max(gap?))),
+        gap: fits.iter().map(Fit::gap).try_fold(0.0, |worst: f64, gap| Some(worst.max(gap?))),
         passes: fits.iter().map(|fit| fit.passes).sum(),
         seconds,
         converged: fits.iter().all(|fit| fit.converged),
@@ -188,6 +193,7 @@ impl Tuned {
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Trained> {
-        train_from(data, &self.rows[row].settings, Some(&self.start), held_out, observer, cancel)
+        let start = carried(self.start.clone(), self.rows[row].c / self.rows[self.best].c);
+        train_from(data, &self.rows[row].settings, Some(&start), held_out, observer, cancel)
     }
 }

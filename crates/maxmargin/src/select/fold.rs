@@ -7,7 +7,7 @@ use crate::metric::Metric;
 use crate::model::{Answers, Decoder};
 use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver};
-use crate::solve::{Start, Stop};
+use crate::solve::{Start, Stop, relative_gap};
 use crate::train::{Problem, solve};
 use std::sync::Arc;
 
@@ -60,18 +60,29 @@ pub(super) struct Learner<'a> {
     fold: &'a Fold,
     solver: Solver,
     design: Arc<Design>,
-    problem: Problem,
+    pub(super) problem: Problem,
     /// The last solution.
     pub(super) start: Option<Start>,
 }
 
 /// What came of one setting on one fold.
+#[derive(Clone, Debug)]
 pub(super) struct Fit {
     /// The value of each metric on the held-out rows.
     pub(super) values: Vec<f64>,
-    pub(super) gap: Option<f64>,
+    /// The objective over the rows learned from.
+    pub(super) objective: f64,
+    /// What it is proven to be near.
+    pub(super) lower_bound: Option<f64>,
     pub(super) passes: u64,
     pub(super) converged: bool,
+}
+
+impl Fit {
+    /// The relative gap.
+    pub(super) fn gap(&self) -> Option<f64> {
+        self.lower_bound.map(|bound| relative_gap(self.objective, bound))
+    }
 }
 
 impl<'a> Learner<'a> {
@@ -108,7 +119,7 @@ impl<'a> Learner<'a> {
         self.problem.set_regularisation(settings.regularisation);
         let problem = &self.problem;
         problem.check_range()?;
-        let start = self.start.take().map(|start| carried(start, problem, problem.c / before));
+        let start = self.start.take().map(|start| carried(start, problem.c / before));
         let solution = solve(problem, &self.design, settings, self.solver, start.as_ref(), &mut Silent, cancel)?;
         // A fit cut short would be judged as if it were whole.
         cancel.check()?;
@@ -118,8 +129,13 @@ impl<'a> Learner<'a> {
         }
         let answers = Answers::of_scores(scores, &problem.decoder(), &self.fold.truth)?;
         let values = metrics.iter().map(|metric| Ok(answers.evaluate(metric)?.value)).collect::<Result<_>>()?;
-        let fit =
-            Fit { values, gap: solution.gap(), passes: solution.passes, converged: solution.stop == Stop::Converged };
+        let fit = Fit {
+            values,
+            objective: solution.objective,
+            lower_bound: solution.lower_bound,
+            passes: solution.passes,
+            converged: solution.stop == Stop::Converged,
+        };
         self.start = Some(start_of(solution));
         Ok(fit)
     }

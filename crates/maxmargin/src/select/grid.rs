@@ -18,7 +18,7 @@ const COUNT: usize = 20;
 /// More would be a slip of the keyboard.
 const MOST: usize = 10_000;
 /// Where a classifier's C is looked for.
-const CLASSIFY: (f64, f64) = (1e-4, 1e3);
+const CLASSIFY: (f64, f64) = (1e-4, 1e2);
 /// Where a ranker's lambda is looked for, the least regularised first.
 const RANK: (f64, f64) = (1e-6, 1e1);
 
@@ -29,7 +29,7 @@ impl Grid {
         check(high)?;
         if !(2..=MOST).contains(&count) || low >= high {
             return Err(refuse(format!("{count} values from {low} to {high} make no grid"))
-                .help("a grid rises, such as 1e-4:1e3:20, and has 2 to 10,000 values"));
+                .help("a grid rises, such as 1e-4:1e2:20, and has 2 to 10,000 values"));
         }
         let step = (high / low).ln() / (count - 1) as f64;
         // Rounding must move a value by far less than the distance to its neighbours.
@@ -53,8 +53,8 @@ impl Grid {
         Ok(Grid(values))
     }
 
-    /// Where to look when nothing is known. A classifier's C is the weight of one row, and 1e-4 to 1e3 serves features of
-    /// about unit length. A ranker's C is the weight of one pair, of which there may be thousands or billions: there the
+    /// Where to look when nothing is known. A classifier's C is the weight of one row, and 1e-4 to 100 serves features of
+    /// about unit size. A ranker's C is the weight of one pair, of which there may be thousands or billions: there the
     /// mean form decides, lambda = 1 / (C · pairs) from 10 down to 1e-6.
     pub fn usual(data: &Dataset, settings: &Settings) -> Result<Grid> {
         match settings.task {
@@ -81,7 +81,7 @@ impl Grid {
     }
 }
 
-const EXAMPLE: &str = "write low:high:count such as 1e-4:1e3:20, or a list such as 0.1,1,10";
+const EXAMPLE: &str = "write low:high:count such as 1e-4:1e2:20, or a list such as 0.1,1,10";
 
 impl FromStr for Grid {
     type Err = Error;
@@ -170,7 +170,7 @@ mod tests {
         ] {
             let error = text.parse::<Grid>().expect_err(text);
             assert_eq!(error.code(), Code::BadSetting, "{text}");
-            assert!(error.remedy().is_some_and(|help| help.contains("such as 1e-4:1e3:20")), "{text}");
+            assert!(error.remedy().is_some_and(|help| help.contains("such as 1e-4:1e2:20")), "{text}");
         }
     }
 }

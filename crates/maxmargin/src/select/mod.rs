@@ -33,6 +33,8 @@ mod choice;
 mod cross_validation;
 mod fold;
 mod grid;
+#[cfg(test)]
+mod tests;
 mod warm_start;
 
 pub use choice::Edge;

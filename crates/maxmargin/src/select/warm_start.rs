@@ -1,11 +1,11 @@
 //! Where the next fit of a path starts.
 //!
-//! Weights carry over as they are: Newton's method corrects them in a step or two. Dual variables do not, since their
-//! limits are multiples of C.
+//! Weights carry over as they are: Newton's method corrects them in a step or two. Dual variables grow with C: those at
+//! their limit, cost times C, stay there, and for smooth losses α = cost · C · loss'(violation) keeps every violation as
+//! it is. Balance is kept too. Free ones of the hinge loss would rather stay, but the descent lowers a few of them far
+//! faster than it raises the many at their limit: keeping all as they are took ten times the passes.
 
 use crate::solve::{Solution, Start, Witness};
-use crate::task::Independent;
-use crate::train::{Problem, Tasks};
 
 /// The solution as a start.
 pub(super) fn start_of(solution: Solution) -> Start {
@@ -16,27 +16,10 @@ pub(super) fn start_of(solution: Solution) -> Start {
     Start { weights: solution.weights, thresholds: solution.thresholds, dual }
 }
 
-/// A start made for `problem` out of the solution of the same problem with C smaller by `ratio`.
-pub(super) fn carried(mut start: Start, problem: &Problem, ratio: f64) -> Start {
-    if let (Some(dual), Tasks::Binary(task, _)) = (&mut start.dual, &problem.task) {
-        carry_dual(task, dual, ratio);
-    }
+/// A start for the same problem with C larger by `ratio`.
+pub(super) fn carried(mut start: Start, ratio: f64) -> Start {
+    start.dual.iter_mut().flatten().for_each(|alpha| *alpha *= ratio);
     start
-}
-
-fn carry_dual<T: Independent>(task: &T, dual: &mut [f64], ratio: f64) {
-    let rule = std::env::var("RULE").unwrap_or_default();
-    for (block, alpha) in dual.iter_mut().enumerate() {
-        let limit = task.loss().dual_limit(task.constraint(block).cost);
-        let bounded = *alpha >= limit / ratio * (1.0 - 1e-9);
-        *alpha = match rule.as_str() {
-            "keep" => *alpha,
-            "bound" if bounded => limit,
-            "bound" => *alpha,
-            _ => *alpha * ratio,
-        }
-        .min(limit);
-    }
 }
 
 /// A start for all rows out of the starts of folds, each of which held some of the rows out. A row is held out once, so
