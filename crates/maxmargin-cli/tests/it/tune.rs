@@ -135,8 +135,8 @@ fn what_cannot_be_tuned_is_refused_before_or_after_reading() {
     bench.refused("tune classify text.txt --holdout 0.2", "MM0402").says("every fold");
     bench.refused("tune classify text.txt --metric acuracy", "MM0403").says("accuracy");
     bench.refused("tune classify text.txt --metric ndcg@10", "MM0303");
-    bench.refused("tune classify text.txt -o m.mm --report m.mm", "MM0105");
-    bench.refused("tune classify text.txt -o text.txt", "MM0105");
+    bench.refused("tune classify text.txt -o m.mm --report m.mm", "MM0108");
+    bench.refused("tune classify text.txt -o text.txt", "MM0108");
     bench.refused("tune rank text.txt", "MM0303");
     bench.refused("tune classify absent.txt", "MM0101");
     bench.write("one.txt", "1 1:1\n".to_string() + &"-1 1:0.5\n".repeat(20));
