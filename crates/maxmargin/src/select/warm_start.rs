@@ -11,7 +11,8 @@ use crate::solve::{Solution, Start, Witness};
 pub(super) fn start_of(solution: Solution) -> Start {
     let dual = match solution.witness {
         Witness::Dual(alpha) => Some(alpha),
-        Witness::Weights => None,
+        // What else proves a bound holds at its own C alone.
+        Witness::Weights | Witness::Rounded(_) | Witness::Cuts(_) => None,
     };
     Start { weights: solution.weights, thresholds: solution.thresholds, dual }
 }

@@ -5,7 +5,7 @@ use maxmargin::data::{Dataset, Scale};
 use maxmargin::loss::Loss;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::select::{CrossValidation, Grid};
-use maxmargin::settings::{Settings, Task};
+use maxmargin::settings::{Settings, Solver, Task};
 
 fn bytes(data: &Dataset, settings: &Settings, threads: usize) -> Vec<u8> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -48,6 +48,7 @@ fn threads_change_no_byte_of_a_model() {
     let runs = [
         (&classes, Settings::new(Task::Classify)),
         (&classes, Settings { loss: Loss::SquaredHinge, scale: Scale::Standard, ..Settings::new(Task::Classify) }),
+        (&classes, Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Classify) }),
         (&groups, Settings { scale: Scale::MinMaxPerQuery, ..Settings::new(Task::Rank) }),
         (
             &one_list,
