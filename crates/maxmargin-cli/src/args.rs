@@ -2,6 +2,7 @@
 
 use crate::settings::{ReadSettings, TrainSettings, named};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use maxmargin::settings::Task;
 use maxmargin_io::Format;
 
 /// Learn to rank and classify with large margins, with a proof of how close to optimal the result is.
@@ -21,6 +22,7 @@ Start here:
   maxmargin demo                                      a tour on built-in data, writes report.html
   maxmargin train rank train.txt -o model.mm          learn to order the rows of each query
   maxmargin evaluate model.mm test.txt                how good is it?
+  maxmargin tune rank train.txt -o model.mm           learn with the C that works best
   maxmargin explain MM0203                            what an error means";
 
 /// Options of every command.
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Predict(PredictArguments),
     /// Measure a model on data with known targets
     Evaluate(EvaluateArguments),
+    /// Find the C that works best, by cross-validation over a path of values
+    Tune(TuneArguments),
     /// Show what a model is: settings, certificate, largest weights
     Inspect(InspectArguments),
     /// Recompute a model's objective and lower bound from the training data
@@ -77,7 +81,7 @@ pub(crate) struct TrainArguments {
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) output: String,
     /// Data to measure the model on while and after it is trained
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "holdout")]
     pub(crate) validation: Option<String>,
     /// Metrics for held-out data, separated by commas; the first one is shown while training
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -104,6 +108,67 @@ pub(crate) struct TrainArguments {
     #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT", help_heading = "Reading data")]
     pub(crate) input_format: Option<Format>,
 }
+
+impl TaskName {
+    /// The library's name for it.
+    pub(crate) fn task(self) -> Task {
+        match self {
+            TaskName::Classify => Task::Classify,
+            TaskName::Rank => Task::Rank,
+        }
+    }
+}
+
+/// `tune`
+#[derive(Args, Debug)]
+#[command(after_long_help = GRID, mut_arg("c", |c| c.hide(true)), mut_arg("lambda", |lambda| lambda.hide(true)),
+    mut_arg("holdout", |holdout| holdout.hide(true)))]
+pub(crate) struct TuneArguments {
+    /// What to learn
+    #[arg(value_enum)]
+    pub(crate) task: TaskName,
+    /// The data; `-` is standard input
+    pub(crate) file: String,
+    /// Parts to hold out in turn; queries stay whole, classes keep their shares
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) folds: usize,
+    /// The values of C: LOW:HIGH:COUNT, evenly spaced on a log scale, or a list such as 0.1,1,10 [default: 20 values]
+    #[arg(long, value_name = "VALUES", allow_hyphen_values = true)]
+    pub(crate) grid: Option<String>,
+    /// Metrics, separated by commas; the first decides [default: accuracy, or ndcg@10 for rank]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) metric: Vec<String>,
+    /// Take the smallest C within one standard error of the best instead of the best
+    #[arg(long)]
+    pub(crate) one_standard_error: bool,
+    /// Learn from all rows with the chosen C, and save the model
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) output: Option<String>,
+    /// Take settings from a TOML file; flags win over it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<String>,
+    /// Save without what proves the lower bound: a smaller file, which `verify` can check only in part
+    #[arg(long, requires = "output")]
+    pub(crate) no_witness: bool,
+    /// Write an HTML report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<String>,
+    /// How to learn.
+    #[command(flatten)]
+    pub(crate) settings: TrainSettings,
+    /// How to read.
+    #[command(flatten)]
+    pub(crate) read: ReadSettings,
+    /// The format of the data where it is not recognised
+    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT", help_heading = "Reading data")]
+    pub(crate) input_format: Option<Format>,
+}
+
+const GRID: &str = "\
+The default grid: 20 values of C, evenly spaced on a log scale. For classify C is the weight of a row, from 1e-4 to
+100. For rank it is the weight of a pair, of which there may be few or billions: there the values are those with
+lambda = 1 / (C * pairs) from 10 down to 1e-6. Each fit stops at --tolerance like any other, and starts at the
+solution for the value before.";
 
 /// The tasks.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -115,3 +115,49 @@ impl Observer for ProgressTable<'_> {
         ControlFlow::Continue(())
     }
 }
+
+/// How far cross-validation is: one line a setting, redrawn in place on a terminal, now and then elsewhere.
+pub(crate) struct TuneProgress<'a> {
+    console: &'a Console,
+    last_line: Instant,
+    live_row: bool,
+}
+
+impl<'a> TuneProgress<'a> {
+    pub(crate) fn new(console: &'a Console) -> TuneProgress<'a> {
+        TuneProgress { console, last_line: Instant::now(), live_row: false }
+    }
+
+    /// Clears the line: the table that follows says it all.
+    pub(crate) fn finish(&mut self) {
+        if std::mem::take(&mut self.live_row) {
+            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+        }
+    }
+}
+
+impl Observer for TuneProgress<'_> {
+    fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let Event::Setting { row, done, total } = event else {
+            return ControlFlow::Continue(());
+        };
+        if !self.console.talks() || (!self.console.is_live() && self.last_line.elapsed() < LINE_EVERY) {
+            return ControlFlow::Continue(());
+        }
+        self.last_line = Instant::now();
+        // The larger C, the longer it takes: the last setting tells more than the mean.
+        let left = row.seconds * (total - done) as f64;
+        let left = if left >= 1.0 { format!(" · about {} left", format::seconds(left)) } else { String::new() };
+        let quality = row.metrics.first().map_or(String::new(), |summary| format::fixed(summary.mean, 4));
+        let line = format!("{done} of {total} settings · C = {} gives {quality}{left}", format::significant(row.c, 3));
+        if self.console.is_live() {
+            let mut out = std::io::stderr().lock();
+            let _ = write!(out, "\r\x1b[2K{line}");
+            let _ = out.flush();
+            self.live_row = true;
+        } else {
+            self.console.say(&line);
+        }
+        ControlFlow::Continue(())
+    }
+}

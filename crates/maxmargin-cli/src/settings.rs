@@ -82,13 +82,7 @@ pub(crate) struct TrainSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seed: Option<u64>,
     /// Hold out this share of the rows (whole queries) to measure the model on
-    #[arg(
-        long,
-        value_name = "FRACTION",
-        allow_negative_numbers = true,
-        conflicts_with = "validation",
-        help_heading = "Learning"
-    )]
+    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holdout: Option<f64>,
     /// What only the stochastic solvers take.
@@ -292,6 +286,26 @@ impl SettingsFile {
                 .at(error.span().map_or(Place::file(file), |span| place_in(file, &text, span)))
                 .help(EXAMPLE)
         })
+    }
+
+    /// What flags say, and where they say nothing what the file at `config` says.
+    pub(crate) fn under(
+        train: &TrainSettings,
+        read: &ReadSettings,
+        config: Option<&str>,
+        command: &str,
+        task: Task,
+    ) -> Result<(TrainSettings, ReadSettings)> {
+        let file = config.map_or(Ok(SettingsFile::default()), SettingsFile::read)?;
+        if let Some(other) = file.task.filter(|other| *other != task) {
+            return Err(Error::new(
+                Code::BadConfig,
+                format!("the settings are for `{}`, and this is `{command} {}`", other.name(), task.name()),
+            )
+            .in_file(config.unwrap_or_default())
+            .help(format!("use `{command} {}`, or leave the task out of the settings file", other.name())));
+        }
+        Ok((train.clone().or(file.train), read.clone().or(file.read)))
     }
 
     /// The file that repeats a model's training.

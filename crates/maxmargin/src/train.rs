@@ -2,12 +2,12 @@
 
 mod stochastic;
 
-use crate::data::{Dataset, Design, Scale, Scaling};
+use crate::data::{Dataset, Design, Scale, Scaling, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
-use crate::settings::{Settings, Solver, Task};
+use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
     CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton, Referee, RoundedHinge, Solution,
     Start, Stop, TracePoint, Witness, dual_of_cuts, dual_value, primal_value, relative_gap, smooth_bound,
@@ -64,6 +64,19 @@ pub fn train(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Trained> {
+    train_from(data, settings, None, held_out, observer, cancel)
+}
+
+/// Learns a model from the solution of a neighbouring problem over the same rows and features. What is proven does not
+/// depend on the start; how long it takes does.
+pub fn train_from(
+    data: &Dataset,
+    settings: &Settings,
+    start: Option<&Start>,
+    held_out: Option<HeldOut<'_>>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Trained> {
     settings.validate()?;
     if data.rows() == 0 {
         return Err(
@@ -79,13 +92,7 @@ pub fn train(
     cancel.check()?;
 
     let problem = Problem::new(data, settings)?;
-    if !(problem.c.is_finite() && problem.c > 0.0 && problem.lambda.is_finite() && problem.lambda > 0.0) {
-        return Err(Error::new(
-            Code::BadSetting,
-            format!("C = {:e} and lambda = {:e} are too extreme for double precision", problem.c, problem.lambda),
-        )
-        .help("give -c or --lambda a value such as 1 or 0.01"));
-    }
+    problem.check_range()?;
     let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Witness>| Model {
         settings: settings.clone(),
         scorer: Scorer::Linear { weights, intercept: thresholds.first().copied() },
@@ -126,7 +133,7 @@ pub fn train(
     } else {
         let mut watching =
             Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as Measure<'_>) };
-        solve(&problem, &design, settings, solver, None, &mut watching, cancel)?
+        solve(&problem, &design, settings, solver, start, &mut watching, cancel)?
     };
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
@@ -245,35 +252,69 @@ fn positive_total(total: f64) -> Result<f64> {
 
 impl Problem {
     pub(crate) fn new(data: &Dataset, settings: &Settings) -> Result<Problem> {
+        Problem::on(data, settings, None)
+    }
+
+    /// The problem of learning from some of the rows: the others cost nothing, and the total weight leaves them out.
+    pub(crate) fn on(data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Problem> {
         // With cost 1 the blocks' total weight shows, which the mean form of the regularisation divides by.
         let regularisation = settings.regularisation;
         match settings.task {
             Task::Classify => {
                 let classes = Classes::find(data.targets(), settings.positive.as_deref())?;
                 let has_threshold = settings.intercept != Intercept::None;
-                let make =
-                    |c: f64| Binary::new(data, &classes, &settings.class_weight, settings.loss, c, has_threshold);
-                let unit = make(1.0)?;
+                let unit = Binary::on(data, &classes, &settings.class_weight, settings.loss, has_threshold, subset)?;
                 let total = positive_total(unit.total_cost())?;
                 if let Some(label) = unit.class_without_weight(&classes) {
-                    return Err(Error::new(
-                        Code::SingleClass,
-                        format!("no row of class `{label}` counts: their weights are zero"),
-                    )
-                    .help(
+                    let message = match subset {
+                        None => format!("no row of class `{label}` counts: their weights are zero"),
+                        Some(_) => format!("no row of class `{label}` is left to learn from"),
+                    };
+                    return Err(Error::new(Code::SingleClass, message).help(
                         "a classifier needs rows of two classes; give these rows, or their class, a weight above zero",
                     ));
                 }
                 let c = regularisation.c(total);
-                Ok(Problem { task: Tasks::Binary(make(c)?, classes.clone()), c, lambda: regularisation.lambda(total) })
+                Ok(Problem { task: Tasks::Binary(unit.with_cost(c), classes), c, lambda: regularisation.lambda(total) })
             }
             Task::Rank => {
-                let ranking = Ranking::new(data, settings.loss, settings.pair_weight, 1.0)?;
+                let ranking = Ranking::on(data, settings.loss, settings.pair_weight, 1.0, subset)?;
                 let total = positive_total(ranking.total_cost())?;
                 let c = regularisation.c(total);
                 Ok(Problem { task: Tasks::Ranking(ranking.with_cost(c)), c, lambda: regularisation.lambda(total) })
             }
         }
+    }
+
+    /// Sets another weight of the loss: a step along a path.
+    pub(crate) fn set_regularisation(&mut self, regularisation: Regularisation) {
+        let set = |total: f64| (regularisation.c(total), regularisation.lambda(total));
+        (self.c, self.lambda) = match &mut self.task {
+            Tasks::Binary(task, _) => {
+                task.set_cost(1.0);
+                let (c, lambda) = set(task.total_cost());
+                task.set_cost(c);
+                (c, lambda)
+            }
+            Tasks::Ranking(task) => {
+                task.set_cost(1.0);
+                let (c, lambda) = set(task.total_cost());
+                task.set_cost(c);
+                (c, lambda)
+            }
+        };
+    }
+
+    /// Refuses what double precision does not hold.
+    pub(crate) fn check_range(&self) -> Result<()> {
+        if self.c.is_finite() && self.c > 0.0 && self.lambda.is_finite() && self.lambda > 0.0 {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::BadSetting,
+            format!("C = {:e} and lambda = {:e} are too extreme for double precision", self.c, self.lambda),
+        )
+        .help("give C or lambda a value such as 1 or 0.01"))
     }
 
     pub(crate) fn decoder(&self) -> Decoder {
@@ -332,11 +373,10 @@ struct Watching<'a> {
 
 impl Observer for Watching<'_> {
     fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        let Event::Pass { weights, thresholds, .. } = event;
-        let judged = self.held_out.as_ref().and_then(|judge| judge(weights, thresholds));
         let mut event = event.clone();
-        let Event::Pass { held_out, .. } = &mut event;
-        *held_out = judged;
+        if let Event::Pass { weights, thresholds, held_out, .. } = &mut event {
+            *held_out = self.held_out.as_ref().and_then(|judge| judge(weights, thresholds));
+        }
         self.inner.report(&event)
     }
 }

@@ -8,8 +8,8 @@ use crate::loading::{describe, ensure_apart, ensure_different, load_for, load_mo
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::metric::{Evaluation, Interval, Judged, Metric, Needs, roc_curve};
-use maxmargin::model::{Decoder, Model};
+use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
+use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Task};
 use maxmargin::task::Classes;
@@ -77,43 +77,9 @@ pub(crate) fn metrics(names: &[String], task: Task) -> Result<Vec<Metric>> {
     names.iter().map(|name| Metric::parse(name.trim())).collect()
 }
 
-/// What a model says about data, in the form metrics take.
-struct Answers {
-    scores: Vec<f64>,
-    codes: Vec<u32>,
-    predictions: Vec<u32>,
-}
-
-impl Answers {
-    fn new(model: &Model, data: &Dataset) -> Result<Answers> {
-        Answers::of_scores(model.scores(data)?, &model.decoder, data)
-    }
-
-    fn of_scores(scores: Vec<f64>, decoder: &Decoder, data: &Dataset) -> Result<Answers> {
-        let (codes, predictions) = match decoder {
-            Decoder::Rank => (Vec::new(), Vec::new()),
-            Decoder::Sign(classes) => (
-                classes.signs(data.targets())?.into_iter().map(|sign| u32::from(sign > 0)).collect(),
-                scores.iter().map(|&score| u32::from(score >= 0.0)).collect(),
-            ),
-        };
-        Ok(Answers { scores, codes, predictions })
-    }
-
-    fn judged<'a>(&'a self, decoder: &Decoder, data: &'a Dataset) -> Result<Judged<'a>> {
-        let judged = match decoder {
-            Decoder::Sign(_) => Judged::classes(&self.codes, 2, &self.predictions).with_scores(&self.scores),
-            Decoder::Rank => Judged::reals(&self.scores, data.targets().real()?),
-        };
-        Ok(Judged { groups: data.groups(), weights: data.weights(), ..judged })
-    }
-}
-
 /// One metric of a model on data.
 pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f64> {
-    let answers = Answers::new(model, data)?;
-    let judged = answers.judged(&model.decoder, data)?;
-    Ok(metric.evaluate(&for_metric(judged, metric))?.value)
+    Ok(Answers::new(model, data)?.evaluate(metric)?.value)
 }
 
 /// Refuses, before a long training, metrics that the held-out data cannot be measured by.
@@ -123,13 +89,7 @@ pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Data
         Task::Classify => Decoder::Sign(Classes::find(data.targets(), settings.positive.as_deref())?),
     };
     let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?;
-    let judged = answers.judged(&decoder, held_out)?;
-    metrics.iter().try_for_each(|metric| metric.evaluate(&for_metric(judged, metric)).map(drop))
-}
-
-/// Metrics over lists judge grades: a classifier's classes become 0 and 1.
-fn for_metric<'a>(judged: Judged<'a>, metric: &Metric) -> Judged<'a> {
-    if metric.needs() == Needs::Groups { Judged { weights: None, ..judged } } else { judged }
+    metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop))
 }
 
 /// All metrics of a model on data.
@@ -140,11 +100,10 @@ pub(crate) fn measure(
     resampling: Option<(usize, u64)>,
 ) -> Result<Vec<Measured>> {
     let answers = Answers::new(model, data)?;
-    let judged = answers.judged(&model.decoder, data)?;
     metrics
         .iter()
         .map(|metric| {
-            let judged = for_metric(judged, metric);
+            let judged = answers.judged(metric)?;
             let evaluation = metric.evaluate(&judged)?;
             let interval = match resampling {
                 Some((resamples, seed)) => metric.bootstrap(&judged, resamples, seed)?,

@@ -1,6 +1,6 @@
 //! `maxmargin train TASK FILE -o MODEL`
 
-use crate::args::{TaskName, TrainArguments};
+use crate::args::TrainArguments;
 use crate::commands::evaluate::{self, Measured};
 use crate::console::Console;
 use crate::format;
@@ -25,37 +25,14 @@ use std::path::Path;
 use std::time::Instant;
 
 pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel) -> Result<()> {
-    let task = match arguments.task {
-        TaskName::Classify => Task::Classify,
-        TaskName::Rank => Task::Rank,
-    };
-    let file = match &arguments.config {
-        Some(config) => SettingsFile::read(config)?,
-        None => SettingsFile::default(),
-    };
-    if let Some(other) = file.task.filter(|other| *other != task) {
-        return Err(Error::new(
-            Code::BadConfig,
-            format!("the settings are for `{}`, and this is `train {}`", other.name(), task.name()),
-        )
-        .in_file(arguments.config.clone().unwrap_or_default())
-        .help(format!("use `train {}`, or leave the task out of the settings file", other.name())));
-    }
-    let train_settings = arguments.settings.clone().or(file.train);
-    let read_settings = arguments.read.clone().or(file.read);
+    let task = arguments.task.task();
+    let (train_settings, read_settings) =
+        SettingsFile::under(&arguments.settings, &arguments.read, arguments.config.as_deref(), "train", task)?;
     let settings = train_settings.resolve(task)?;
     choose_solver(&settings, 0)?;
     let metrics = evaluate::metrics(&arguments.metric, task)?;
-    for output in [Some(&arguments.output), arguments.report.as_ref()].into_iter().flatten() {
-        ensure_writable(Path::new(output))?;
-        let (validation, config) = (arguments.validation.as_deref(), arguments.config.as_deref());
-        ensure_apart(output, &[&arguments.file, validation.unwrap_or_default(), config.unwrap_or_default()])?;
-        if output == "-" {
-            return Err(Error::new(Code::OutputUnwritable, "models and reports go to files, not to standard output")
-                .help("name a file, such as -o model.mm"));
-        }
-    }
-    ensure_different(&[Some(&arguments.output), arguments.report.as_ref()])?;
+    let inputs = [Some(arguments.file.as_str()), arguments.validation.as_deref(), arguments.config.as_deref()];
+    ensure_results(&[Some(&arguments.output), arguments.report.as_ref()], &inputs)?;
     if !arguments.metric.is_empty() && arguments.validation.is_none() && train_settings.holdout.is_none() {
         console.say("   --metric is for held-out data: give --validation FILE or --holdout FRACTION too");
     }
@@ -187,13 +164,27 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     })
 }
 
+/// Tests, before anything is read, that model and report can be written, to places of their own.
+pub(crate) fn ensure_results(outputs: &[Option<&String>], inputs: &[Option<&str>]) -> Result<()> {
+    let inputs: Vec<&str> = inputs.iter().copied().flatten().collect();
+    for output in outputs.iter().copied().flatten() {
+        ensure_writable(Path::new(output))?;
+        ensure_apart(output, &inputs)?;
+        if output == "-" {
+            return Err(Error::new(Code::OutputUnwritable, "models and reports go to files, not to standard output")
+                .help("name a file, such as -o model.mm"));
+        }
+    }
+    ensure_different(outputs)
+}
+
 /// Resamples for the interval of a held-out metric: enough for two digits.
 const INTERVAL_RESAMPLES: usize = 200;
 
 /// Feature scales that differ by more than this are worth a word.
 const UNEVEN: f64 = 1e3;
 
-fn describe_training(console: &Console, timed: &Timed, task: Task) {
+pub(crate) fn describe_training(console: &Console, timed: &Timed, task: Task) {
     let mut extra = Vec::new();
     // What is wrong with the data is said by training itself.
     if task == Task::Rank
@@ -214,7 +205,12 @@ fn describe_training(console: &Console, timed: &Timed, task: Task) {
 }
 
 /// Says where feature scales are so uneven that scaling may help; true where they are.
-fn advise_on_scales(console: &Console, data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result<bool> {
+pub(crate) fn advise_on_scales(
+    console: &Console,
+    data: &Dataset,
+    settings: &Settings,
+    cancel: &Cancel,
+) -> Result<bool> {
     if settings.scale == Scale::None {
         let spread = scale_spread(data, cancel)?;
         if spread > UNEVEN {

@@ -16,5 +16,6 @@ mod settings;
 mod stochastic;
 mod tables;
 mod train;
+mod tune;
 mod usage;
 mod workbench;

@@ -8,6 +8,7 @@ mod matrix;
 mod names;
 mod scale;
 mod split;
+mod subset;
 mod targets;
 
 pub use buffer::Buffer;
@@ -21,5 +22,7 @@ pub use names::Names;
 pub use scale::{Design, Scale, Scaling};
 pub(crate) use scale::{Folded, lanes};
 pub use split::{complement, folds, holdout};
+pub use subset::Subset;
+pub(crate) use subset::counts;
 pub use targets::Targets;
 pub(crate) use targets::several_labels;

@@ -1,10 +1,12 @@
 //! [`Model`]: what was learned, enough to score new rows, and what proves how good it is.
 
+mod answers;
 mod decoder;
 mod persist;
 mod scorer;
 mod verify;
 
+pub use answers::Answers;
 pub use decoder::Decoder;
 pub use scorer::Scorer;
 pub use verify::Verification;

@@ -17,7 +17,7 @@
 mod sweep;
 
 use super::{Curvature, Objective};
-use crate::data::Dataset;
+use crate::data::{Dataset, Subset, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use rayon::prelude::*;
@@ -91,6 +91,11 @@ struct GroupPlan {
 impl Ranking {
     /// A task over all pairs of rows of one group whose targets differ.
     pub fn new(data: &Dataset, loss: Loss, pair_weight: PairWeight, c: f64) -> Result<Ranking> {
+        Ranking::on(data, loss, pair_weight, c, None)
+    }
+
+    /// The same over some of the groups: those whose rows are in the subset.
+    pub fn on(data: &Dataset, loss: Loss, pair_weight: PairWeight, c: f64, subset: Option<&Subset>) -> Result<Ranking> {
         let shape = match loss {
             Loss::Hinge => Shape::Hinge,
             Loss::SquaredHinge => Shape::SquaredHinge,
@@ -108,10 +113,9 @@ impl Ranking {
         if let Some(range) = groups.ranges().find(|range| range.len() > u32::MAX as usize) {
             return Err(Error::new(Code::BadSetting, format!("a query of {} rows is too long", range.len())));
         }
-        let plans: Vec<Option<GroupPlan>> = (0..groups.len())
-            .into_par_iter()
-            .map(|group| plan(groups.range(group), data, targets, pair_weight))
-            .collect();
+        let seen: Vec<Range<usize>> = groups.ranges().filter(|range| counts(subset, range.start)).collect();
+        let plans: Vec<Option<GroupPlan>> =
+            seen.into_par_iter().map(|range| plan(range, data, targets, pair_weight)).collect();
         let single_grade = plans.iter().filter(|plan| plan.is_none()).count();
         let groups: Vec<GroupPlan> = plans.into_iter().flatten().collect();
         let pairs = groups.iter().map(GroupPlan::pairs).sum();
@@ -128,6 +132,11 @@ impl Ranking {
     /// The same task with another weight of the loss.
     pub fn with_cost(self, c: f64) -> Ranking {
         Ranking { c, ..self }
+    }
+
+    /// Sets another weight of the loss.
+    pub(crate) fn set_cost(&mut self, c: f64) {
+        self.c = c;
     }
 
     /// The same pairs with a hinge whose kink is rounded off over the width `delta`.
