@@ -45,6 +45,8 @@ const DENSE_SHARE: f64 = 0.6;
 pub(crate) struct Plan {
     pub(crate) base: u8,
     pub(crate) cols: usize,
+    /// Whether rows are stored dense, where that is decided already.
+    pub(crate) dense: Option<bool>,
 }
 
 /// Puts the pieces together; `plan` has been checked against them.
@@ -55,7 +57,8 @@ pub(crate) fn assemble<V: Stored>(mut pieces: Vec<Piece<V>>, plan: &Plan) -> Res
     let weights = weights(&mut pieces);
     let groups = groups(&mut pieces)?;
     let ids = ids(&mut pieces, rows);
-    let dense = plan.cols > 0 && entries as f64 >= DENSE_SHARE * rows as f64 * plan.cols as f64;
+    let fitting = plan.cols > 0 && entries as f64 >= DENSE_SHARE * rows as f64 * plan.cols as f64;
+    let dense = plan.dense.unwrap_or(fitting);
     let matrix = if dense {
         V::from_dense(dense_matrix(pieces, rows, plan)?)
     } else if plan.cols <= usize::from(u16::MAX) + 1 {

@@ -187,6 +187,22 @@ impl Dataset {
         moved
     }
 
+    /// A run of neighbouring stored rows, verified, in the same memory. A group that reaches over its ends is cut there.
+    /// Positions in the input stay those of the whole where rows were moved, and count from the run's first otherwise.
+    pub fn run(&self, rows: std::ops::Range<usize>) -> Result<Dataset> {
+        let matrix = self.matrix.run(rows.clone())?;
+        Ok(Dataset {
+            matrix,
+            targets: self.targets.run(rows.clone()),
+            groups: self.groups.as_ref().map(|groups| groups.run(rows.clone())).transpose()?,
+            weights: self.weights.as_ref().map(|weights| weights.slice(rows.clone())),
+            feature_names: self.feature_names.clone(),
+            row_ids: self.row_ids.as_ref().map(|ids| ids.run(rows.clone())),
+            input_order: self.input_order.as_ref().map(|order| order.slice(rows)),
+            hash: OnceLock::new(),
+        })
+    }
+
     /// The given rows in the given order, copied, without groups.
     pub fn select(&self, rows: &[usize]) -> Result<Dataset> {
         self.matrix.check(0..self.rows())?;
@@ -329,6 +345,35 @@ mod tests {
         let all: Vec<usize> = (0..6).collect();
         let whole = data.subset(&all).expect("everything");
         assert_eq!(whole.hash().expect("valid"), data.hash().expect("valid"));
+    }
+
+    #[test]
+    fn runs_of_rows_joined_again_are_the_whole() {
+        let (dense, sparse) = pair();
+        for data in [dense, sparse] {
+            let data = data
+                .select(&[0, 1, 1, 0, 0, 1])
+                .expect("valid")
+                .with_row_ids(["a", "", "ccc", "d", "e", "ff"].into_iter().collect());
+            let data = data.expect("valid").with_group_keys(&[0, 0, 0, 1, 2, 2], ["x", "y", "z"].into_iter().collect());
+            let data = data.expect("valid");
+            let runs: Vec<Dataset> =
+                [0..2, 2..2, 2..5, 5..6].into_iter().map(|rows| data.run(rows).expect("inside")).collect();
+            let ids: Vec<String> = runs
+                .iter()
+                .flat_map(|run| run.row_ids().expect("kept").iter().map(|id| id.into_owned()).collect::<Vec<_>>())
+                .collect();
+            assert_eq!(ids, ["a", "", "ccc", "d", "e", "ff"]);
+            assert_eq!(runs[2].groups().expect("kept").names().iter().collect::<Vec<_>>(), ["x", "y", "z"]);
+            assert_eq!(runs[2].targets().real().expect("real"), &data.targets().real().expect("real")[2..5]);
+            let joined = Matrix::join(&runs.iter().map(Dataset::matrix).collect::<Vec<_>>()).expect("one layout");
+            let joined = Dataset::new(joined, data.targets().clone()).expect("as many rows");
+            let joined = joined.with_groups(data.groups().expect("kept").clone()).expect("as many rows");
+            assert_eq!(joined.hash().expect("valid"), data.hash().expect("valid"));
+            assert!(data.run(5..7).is_err());
+        }
+        let (dense, sparse) = pair();
+        assert!(Matrix::join(&[dense.matrix(), sparse.matrix()]).is_err());
     }
 
     #[test]

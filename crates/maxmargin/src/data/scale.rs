@@ -10,6 +10,7 @@ use crate::run::Cancel;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How features are brought to one scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,8 +53,8 @@ impl Scale {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scaling {
     kind: Scale,
-    shift: Option<Vec<f64>>,
-    factor: Option<Vec<f64>>,
+    shift: Option<Arc<[f64]>>,
+    factor: Option<Arc<[f64]>>,
 }
 
 impl Scaling {
@@ -80,7 +81,7 @@ impl Scaling {
         };
         // A shift of zeros changes nothing, and sparse data often have it.
         let shift = shift.filter(|shift: &Vec<f64>| shift.iter().any(|&value| value != 0.0));
-        Ok(Scaling { kind, shift, factor })
+        Ok(Scaling { kind, shift: shift.map(Vec::into), factor: factor.map(Vec::into) })
     }
 
     /// A scaling put together from stored parts; lengths must be `cols`.
@@ -91,7 +92,7 @@ impl Scaling {
         if !fits(&shift) || !fits(&factor) || factor.is_some() != wants_factor || (shift.is_some() && !wants_factor) {
             return Err(Error::new(Code::DamagedModel, "the scaling of the model does not fit its features"));
         }
-        Ok(Scaling { kind, shift, factor })
+        Ok(Scaling { kind, shift: shift.map(Vec::into), factor: factor.map(Vec::into) })
     }
 
     /// Which scaling this is.
@@ -137,8 +138,8 @@ impl Scaling {
 #[derive(Clone, Debug)]
 pub struct Design {
     matrix: Matrix,
-    shift: Option<Vec<f64>>,
-    factor: Option<Vec<f64>>,
+    shift: Option<Arc<[f64]>>,
+    factor: Option<Arc<[f64]>>,
     row_factors: Option<Vec<f64>>,
 }
 
@@ -180,7 +181,7 @@ impl Design {
     pub(crate) fn fold(&self, weights: &[f64]) -> Folded {
         let weights = match &self.factor {
             None => weights.to_vec(),
-            Some(factor) => weights.iter().zip(factor).map(|(w, f)| w * f).collect(),
+            Some(factor) => weights.iter().zip(&**factor).map(|(w, f)| w * f).collect(),
         };
         let offset =
             self.shift.as_ref().map_or(0.0, |shift| -shift.iter().zip(&weights).map(|(m, w)| m * w).sum::<f64>());
@@ -208,12 +209,16 @@ impl Design {
 
     /// Scores of all rows, in parallel.
     pub(crate) fn all_scores(&self, weights: &[f64]) -> Vec<f64> {
+        self.all_scores_folded(&self.fold(weights))
+    }
+
+    /// The same, where the weights are folded already.
+    pub(crate) fn all_scores_folded(&self, folded: &Folded) -> Vec<f64> {
         const CHUNK: usize = 1024;
-        let folded = self.fold(weights);
         let mut scores = vec![0.0; self.rows()];
         scores.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
             let start = chunk * CHUNK;
-            self.scores(start..start + out.len(), &folded, out);
+            self.scores(start..start + out.len(), folded, out);
         });
         scores
     }
@@ -260,10 +265,10 @@ impl Design {
     /// Turns a sum over stored rows into one over scaled rows, given the total of the coefficients.
     pub(crate) fn unfold(&self, sum: &mut [f64], total: f64) {
         if let Some(shift) = &self.shift {
-            sum.iter_mut().zip(shift).for_each(|(sum, shift)| *sum -= total * shift);
+            sum.iter_mut().zip(&**shift).for_each(|(sum, shift)| *sum -= total * shift);
         }
         if let Some(factor) = &self.factor {
-            sum.iter_mut().zip(factor).for_each(|(sum, factor)| *sum *= factor);
+            sum.iter_mut().zip(&**factor).for_each(|(sum, factor)| *sum *= factor);
         }
     }
 
@@ -272,10 +277,10 @@ impl Design {
         let row_factor = self.row_factor(row);
         self.matrix.each_in_row(row, |column, value| values[column] = row_factor * value);
         if let Some(shift) = &self.shift {
-            values.iter_mut().zip(shift).for_each(|(value, shift)| *value -= shift);
+            values.iter_mut().zip(&**shift).for_each(|(value, shift)| *value -= shift);
         }
         if let Some(factor) = &self.factor {
-            values.iter_mut().zip(factor).for_each(|(value, factor)| *value *= factor);
+            values.iter_mut().zip(&**factor).for_each(|(value, factor)| *value *= factor);
         }
     }
 }
