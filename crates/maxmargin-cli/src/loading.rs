@@ -136,7 +136,8 @@ pub(crate) fn describe_blocks(console: &Console, found: &Found, seconds: f64) {
     describe_facts(console, &found.facts, found.rows, found.cols, queries.as_slice(), seconds);
 }
 
-fn describe_facts(console: &Console, facts: &Facts, rows: u64, cols: usize, extra: &[String], seconds: f64) {
+/// The same, said of figures.
+pub(crate) fn describe_facts(console: &Console, facts: &Facts, rows: u64, cols: usize, extra: &[String], seconds: f64) {
     let mut parts = vec![format!("{}   {}", facts.file, source(facts))];
     parts.push(format!(
         "{} × {}",

@@ -31,6 +31,6 @@ mod write;
 
 pub use blocks::{Block, BlockOptions, Found, Step, read_blocks};
 pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Precision, ReadOptions};
-pub use read::read;
+pub use read::{read, stored_size};
 pub use source::read_whole;
 pub use write::{output_format, write, write_text_file};

@@ -18,6 +18,20 @@ pub fn read(file: &str, options: &ReadOptions) -> Result<Loaded> {
     read_any(file, options).map_err(|error| options.cancel.check().err().unwrap_or(error))
 }
 
+/// Bytes of a file that is held in memory as a whole when it is read; none for a cache, which is mapped, and for what is
+/// no file.
+pub fn stored_size(file: &str, options: &ReadOptions) -> Result<Option<u64>> {
+    let path = Path::new(file);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let opened = open(file, path)?;
+    let bytes = opened.metadata().ok().map(|metadata| metadata.len());
+    let (head, _) = peek(opened, file)?;
+    let mapped = Compression::of_content(&head).is_none() && format(file, &head, options)? == Format::Mmd;
+    Ok(bytes.filter(|_| !mapped))
+}
+
 fn read_any(file: &str, options: &ReadOptions) -> Result<Loaded> {
     read_input(Input::open(file, options)?, options)
 }

@@ -63,6 +63,11 @@ impl SideFiles {
         Ok(SideFiles { query: query.map(Side::new), weight: weight.map(Side::new), rows: 0 })
     }
 
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.query.is_none() && self.weight.is_none()
+    }
+
     /// Gives the next rows their groups and weights. Groups that go on behind these rows are cut.
     pub(crate) fn add(&mut self, mut data: Dataset) -> Result<Dataset> {
         let rows = data.rows();

@@ -38,6 +38,7 @@
 //! | [`data`] | features, targets, groups and weights; scaling; splits |
 //! | [`settings`] | everything a user can set about training |
 //! | [`train`] | [`train::train`], the one place where tasks meet solvers |
+//! | [`memory`] | training within a memory budget |
 //! | [`model`] | what was learned: scoring, saving, loading, verifying |
 //! | [`metric`] | how good scores or predictions are, with bootstrap intervals |
 //! | [`task`] | what is to be learned, as margin constraints over scores; never sees features |
@@ -54,6 +55,7 @@
 pub mod data;
 pub mod error;
 pub mod loss;
+pub mod memory;
 pub mod metric;
 pub mod model;
 mod random;

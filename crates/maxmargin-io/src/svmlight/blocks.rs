@@ -56,6 +56,12 @@ impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
         })
     }
 
+    /// The same, all blocks in the layout of the whole file, where that is known.
+    pub(crate) fn in_layout(mut self, dense: bool) -> Self {
+        self.dense = Some(dense);
+        self
+    }
+
     fn read(&mut self) {
         let count = 2 * rayon::current_num_threads();
         match fill(&mut self.stream, &mut self.carry, count, self.bytes, self.options) {

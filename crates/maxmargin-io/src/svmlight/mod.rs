@@ -8,13 +8,16 @@
 mod assemble;
 mod blocks;
 mod piece;
+mod survey;
 mod write;
 
+pub(crate) use assemble::Stored;
 pub(crate) use blocks::SvmlightBlocks;
+pub(crate) use survey::Survey;
 pub use write::{SvmlightWriteOptions, write_blocks, write_dataset};
 
 use crate::options::{Facts, Format, Loaded, Precision, ReadOptions};
-use assemble::{Plan, Stored, assemble};
+use assemble::{Plan, assemble};
 use maxmargin::error::{Code, Error, Result};
 use memchr::{memchr, memchr_iter, memrchr};
 use piece::{Failure, Indices, Piece, Seen, parse_block};
@@ -235,18 +238,23 @@ fn plan<V>(file: &str, pieces: &[Piece<V>], options: &ReadOptions) -> Result<Pla
             break;
         }
     }
-    let wanted = known_base(options);
-    let base = match (wanted, zero) {
-        (Some(base), None) => base,
-        (Some(0), Some(_)) => 0,
-        (None, None) => 1,
-        // A file whose rows all start at 1 until one starts at 0 is no file that counts from 0.
-        (None, Some(_)) if rows_before == 0 || others_start_later => 0,
-        (wanted, Some((lines, seen))) => return Err(zero_index(file, lines, seen, wanted.is_some())),
-    };
+    let base = decide_base(file, known_base(options), zero, rows_before == 0 || others_start_later)?;
     let cols = columns(pieces.iter().filter_map(|piece| piece.largest).max(), base, options);
     debug_assert!(pieces.iter().all(|piece| !matches!(piece.indices, Indices::Consecutive(first) if first < u32::from(base) && !piece.values.is_empty())));
     Ok(Plan { base, cols, dense: None })
+}
+
+/// The index base: the one wanted, else the one that the first index 0 tells, if there is one. `from_zero` says whether
+/// the rows before it could be of a file that counts from 0.
+fn decide_base(file: &str, wanted: Option<u8>, zero: Option<(u64, &Seen)>, from_zero: bool) -> Result<u8> {
+    match (wanted, zero) {
+        (Some(base), None) => Ok(base),
+        (Some(0), Some(_)) => Ok(0),
+        (None, None) => Ok(1),
+        // A file whose rows all start at 1 until one starts at 0 is no file that counts from 0.
+        (None, Some(_)) if from_zero => Ok(0),
+        (wanted, Some((lines, seen))) => Err(zero_index(file, lines, seen, wanted.is_some())),
+    }
 }
 
 /// The index base that is known before the file is read.

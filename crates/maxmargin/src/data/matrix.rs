@@ -2,6 +2,7 @@
 
 use super::Buffer;
 use super::kernels::{self, Index, Value};
+use super::residency::{Limited, Residency};
 use crate::error::{Code, Error, Result};
 use rayon::prelude::*;
 use std::fmt;
@@ -18,6 +19,10 @@ pub trait Guard: Send + Sync + fmt::Debug {
     fn will_need(&self, _rows: Range<usize>) {}
     /// Gives the memory of these rows back until they are read again.
     fn release(&self, _rows: Range<usize>) {}
+    /// How much may be in memory at a time, where that is limited.
+    fn residency(&self) -> Option<Residency<'_>> {
+        None
+    }
 }
 
 /// Rows of equal length, one after the other.
@@ -322,6 +327,32 @@ impl Matrix {
         if let Some(guard) = self.guard() {
             guard.release(rows);
         }
+    }
+
+    /// Whether the rows are mapped and can be given back.
+    pub fn is_mapped(&self) -> bool {
+        self.guard().is_some()
+    }
+
+    /// Whether rows are given back once a pass is done with them.
+    pub fn is_limited(&self) -> bool {
+        self.residency().is_limited()
+    }
+
+    /// The same rows, of which no more than a few blocks of so many bytes shall be in memory at a time. Rows in memory of
+    /// their own stay there.
+    pub fn limited(mut self, block_bytes: u64) -> Matrix {
+        let (rows, bytes) = (self.rows(), self.bytes());
+        let guard = by_layout!(&mut self, dense m => &mut m.guard, sparse m => &mut m.guard);
+        if let Some(inner) = guard.take() {
+            *guard = Some(Arc::new(Limited::new(inner, rows, bytes, block_bytes)));
+        }
+        self
+    }
+
+    /// Which rows stay in memory.
+    pub(crate) fn residency(&self) -> Residency<'_> {
+        self.guard().and_then(|guard| guard.residency()).unwrap_or_else(|| Residency::unlimited(self))
     }
 
     fn guard(&self) -> Option<&Arc<dyn Guard>> {

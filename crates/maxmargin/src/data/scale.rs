@@ -115,8 +115,10 @@ impl Scaling {
         matrix.check(0..matrix.rows())?;
         let row_factors = (self.kind == Scale::UnitRows).then(|| {
             let mut factors = vec![0.0; matrix.rows()];
+            let residency = matrix.residency();
             with_rows!(matrix, rows => factors.par_iter_mut().enumerate().with_min_len(1024).for_each(|(row, factor)| {
                 let length = rows.squared_norm(row).sqrt();
+                residency.passed(row..row + 1);
                 *factor = if length > 0.0 { 1.0 / length } else { 0.0 };
             }));
             factors
@@ -219,18 +221,32 @@ impl Design {
         scores.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
             let start = chunk * CHUNK;
             self.scores(start..start + out.len(), folded, out);
+            self.passed(start..start + out.len());
         });
         scores
     }
 
-    /// sum += Σ coefficient_i · stored row_i, and returns Σ of the coefficients: what [`Design::unfold`] needs.
+    /// Says that a pass in row order needs these rows no longer: where memory is short, they are given back.
+    #[inline]
+    pub(crate) fn passed(&self, rows: Range<usize>) {
+        self.matrix.residency().passed(rows);
+    }
+
+    /// sum += Σ coefficient_i · stored row_i, the last use of these rows in a pass, and returns Σ of the coefficients: what [`Design::unfold`] needs.
     pub(crate) fn accumulate(&self, rows: Range<usize>, coefficients: &mut [f64], sum: &mut [f64]) -> f64 {
         if let Some(factors) = &self.row_factors {
             for (coefficient, factor) in coefficients.iter_mut().zip(&factors[rows.clone()]) {
                 *coefficient *= factor;
             }
         }
-        self.matrix.accumulate(rows, coefficients, sum);
+        // In stretches, so that rows can be given back behind them.
+        const STRETCH: usize = 4096;
+        for (stretch, coefficients) in coefficients.chunks(STRETCH).enumerate() {
+            let start = rows.start + stretch * STRETCH;
+            let stretch = start..start + coefficients.len();
+            self.matrix.accumulate(stretch.clone(), coefficients, sum);
+            self.passed(stretch);
+        }
         if self.shift.is_some() { coefficients.iter().sum() } else { 0.0 }
     }
 
@@ -301,6 +317,7 @@ pub(crate) fn lanes(rows: usize, cols: usize) -> Vec<Range<usize>> {
 /// Mean and standard deviation (dividing by n) of each column, implicit zeros included.
 fn moments(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
     let (rows, cols) = (matrix.rows() as f64, matrix.cols());
+    let residency = matrix.residency();
     let sum_over = |term: &(dyn Fn(usize, f64, &mut [f64]) + Sync), width: usize| -> Vec<f64> {
         let parts: Vec<Vec<f64>> = lanes(matrix.rows(), matrix.cols())
             .into_par_iter()
@@ -311,6 +328,7 @@ fn moments(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
                         break;
                     }
                     matrix.each_in_row(row, |column, value| term(column, value, &mut sums));
+                    residency.passed(row..row + 1);
                 }
                 sums
             })
@@ -346,6 +364,7 @@ fn moments(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
 /// Smallest and largest value of each column, implicit zeros included.
 fn extremes(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
     let cols = matrix.cols();
+    let residency = matrix.residency();
     let parts: Vec<(Vec<f64>, Vec<f64>, Vec<u64>)> = lanes(matrix.rows(), matrix.cols())
         .into_par_iter()
         .map(|range| {
@@ -360,6 +379,7 @@ fn extremes(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
                     high[column] = high[column].max(value);
                     count[column] += 1;
                 });
+                residency.passed(row..row + 1);
             }
             (low, high, count)
         })

@@ -27,12 +27,16 @@
 //! distributed primal-dual optimization, ICML 2015), σ = 1 is fastest; σ starts at 1, and a round after which the dual has
 //! fallen is undone and repeated with a larger σ.
 //!
+//! **Data larger than memory.** Where the matrix is limited, a pass goes through blocks of rows in a random order and
+//! through the rows of each in a random order ([`crate::data`], `residency.rs`): the same optimum and the same certificate
+//! by another sequence of steps.
+//!
 //! Stops at a relative gap, recomputed from scratch at each check. Cost: O(entries) a pass, the same in parallel a check.
 //! It does not solve tasks whose constraints share a slack.
 
 use super::certificate::{balance, best_threshold, dual_value, primal_of_scores};
 use super::{Progress, Solution, Start, Stop, Witness, relative_gap};
-use crate::data::{Design, Rows, with_rows};
+use crate::data::{Design, Rows, Visits, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::random::Random;
@@ -55,6 +59,8 @@ pub struct DualCoordinateDescent {
 
 /// This use of the seed.
 const VISITS: u64 = 0x6463_6400;
+/// And the one for the order of blocks.
+const BLOCKS: u64 = 0x6463_6401;
 
 /// How often the cancel flag is looked at, in rows.
 const POLL: usize = 512;
@@ -159,6 +165,9 @@ struct State<'a, T, R> {
     fixed: Fixed<'a, T, R>,
     intercept: Intercept,
     halves: Vec<Half>,
+    /// The order of blocks where memory is short.
+    blocks: Random,
+    visits: Visits,
     /// F² · Σ α a x
     v: Vec<f64>,
     sums: Sums,
@@ -179,7 +188,10 @@ fn rounds(design: &Design) -> Option<usize> {
         return None;
     }
     let rounds = (matrix.entries() / (ENTRIES_A_WEIGHT * matrix.cols().max(1) as u64)).min(ROUNDS);
-    (rounds >= LEAST_ROUNDS).then_some(rounds as usize)
+    // Blocks are given back between rounds.
+    let residency = matrix.residency();
+    let least = if residency.is_limited() { 2 * residency.blocks() } else { 0 };
+    (rounds >= LEAST_ROUNDS).then_some((rounds as usize).max(least))
 }
 
 impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
@@ -191,9 +203,14 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
             Some(square) => shift.iter().zip(square).map(|(m, f)| m * f).collect(),
             None => shift.to_vec(),
         });
-        let shift_products: Option<Vec<f64>> = shift_weights
-            .as_ref()
-            .map(|weights| (0..design.rows()).into_par_iter().map(|row| rows.dot(row, weights)).collect());
+        let shift_products: Option<Vec<f64>> = shift_weights.as_ref().map(|weights| {
+            let product = |row| {
+                let product = rows.dot(row, weights);
+                design.passed(row..row + 1);
+                product
+            };
+            (0..design.rows()).into_par_iter().map(product).collect()
+        });
         let shift_norm = match (sparse_shift, &shift_weights) {
             (Some(shift), Some(weights)) => shift.iter().zip(weights).map(|(m, w)| m * w).sum(),
             _ => 0.0,
@@ -236,6 +253,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
                     None => square_of(c.row),
                     Some(against) => square_of_difference(difference, c.row, against),
                 };
+                design.passed(c.row..c.row + 1);
                 square * c.coefficient * c.coefficient
             })
             .collect();
@@ -408,6 +426,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             fixed: Fixed::new(settings.intercept, task, design, rows)?,
             intercept: settings.intercept,
             halves: (0..halves).map(half).collect(),
+            blocks: Random::new(settings.seed, BLOCKS, 0),
+            visits: Visits::default(),
             v: vec![0.0; design.cols()],
             sums: Sums::default(),
             view: View { centre: 0.0, sigma: 1.0, shrink_above: f64::INFINITY, shrink_below: f64::NEG_INFINITY },
@@ -435,6 +455,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             if let Some(row) = c.against {
                 fixed.add(row, -step, &mut self.v, &mut self.sums);
             }
+            fixed.design.passed(c.row..c.row + 1);
             self.sums.pull += alpha * c.threshold;
             self.sums.gain += alpha * c.margin - fixed.loss.dual_cost(alpha, c.cost);
         }
@@ -475,8 +496,11 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
 
     /// One pass over the active rows; returns the spread of the projected gradient, or none where cancelled.
     fn pass(&mut self, cancelled: impl Fn() -> bool) -> Option<f64> {
+        let (task, residency) = (self.fixed.task, self.fixed.design.matrix().residency());
+        self.visits = Visits::new(&residency, &mut self.blocks);
         for half in &mut self.halves {
             half.random.shuffle(&mut half.active);
+            self.visits.arrange(&residency, &mut half.active, |block| task.constraint(block as usize).row);
             half.kept.clear();
         }
         let spread = match rounds(self.fixed.design) {
@@ -496,10 +520,14 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
 
     fn pass_alone(&mut self, cancelled: impl Fn() -> bool) -> Option<Spread> {
         let mut spread = Spread::NONE;
+        let (task, residency) = (self.fixed.task, self.fixed.design.matrix().residency());
         let half = &mut self.halves[0];
         for (at, &block) in half.active.iter().enumerate() {
-            if at.is_multiple_of(POLL) && cancelled() {
-                return None;
+            if at.is_multiple_of(POLL) {
+                if cancelled() {
+                    return None;
+                }
+                self.visits.moved(&residency, std::iter::once(Some(task.constraint(block as usize).row)));
             }
             let slot = &mut half.alpha[block as usize];
             if let Some(projected) = self.fixed.step(block as usize, slot, &mut self.v, &mut self.sums, &self.view) {
@@ -507,6 +535,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                 half.kept.push(block);
             }
         }
+        self.visits.moved(&residency, std::iter::once(None));
         Some(spread)
     }
 
@@ -548,6 +577,10 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                 spread = spread.join(a.1).join(b.1);
                 break;
             }
+            let (task, residency) = (self.fixed.task, self.fixed.design.matrix().residency());
+            let next = |half: &Half| half.active.get(half.active.len() * (round + 1) / rounds).copied();
+            let next = self.halves.iter().map(next).map(|block| Some(task.constraint(block? as usize).row));
+            self.visits.moved(&residency, next);
         }
         Some(spread)
     }

@@ -160,6 +160,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
                 let start = rows.start + chunk * CHUNK;
                 self.design.scores(start..start + out.len(), folded, out);
+                self.design.passed(start..start + out.len());
             });
         }
     }
@@ -237,7 +238,8 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
                 }
                 let rows = this.task.rows(part);
                 let length = rows.len();
-                this.part_scores(rows, &folded, &mut scores[at..at + length]);
+                this.part_scores(rows.clone(), &folded, &mut scores[at..at + length]);
+                this.design.passed(rows);
                 at += length;
             }
         });
@@ -317,9 +319,10 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
                     let length = rows.len();
                     tile.clear();
                     tile.resize(length * dim, 0.0);
-                    for (row, values) in rows.zip(tile.chunks_exact_mut(dim)) {
+                    for (row, values) in rows.clone().zip(tile.chunks_exact_mut(dim)) {
                         this.design.fill_scaled_row(row, &mut values[..features]);
                     }
+                    this.design.passed(rows);
                     out.clear();
                     out.resize(length * dim, 0.0);
                     let (_, threshold_out) = hessian.split_at_mut(features * dim);
