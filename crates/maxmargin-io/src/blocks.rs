@@ -202,6 +202,7 @@ fn all_at_once<T>(
         let rows = data.rows();
         data = data.with_groups(Groups::one(rows))?;
     }
+    data.matrix().check(0..data.rows())?;
     let (rows, cols, groups) = (data.rows() as u64, data.cols(), data.groups().map(|groups| groups.len() as u64));
     put(Step::Block(work(&Block { data, first_row: 0 })?))?;
     Ok(Found { facts, rows, cols, groups })

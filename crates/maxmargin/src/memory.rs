@@ -14,7 +14,10 @@ use crate::train::choose_solver;
 const BASE: u64 = 48 << 20;
 
 /// Rows that one thread works on at a time, at most, outside of long queries.
-const ROWS_AT_WORK: u64 = 4096;
+const ROWS_AT_HAND: u64 = 4096;
+
+/// Threads that tiles are counted for.
+const THREADS: u64 = 8;
 
 /// What training allocates for each row, in bytes.
 mod row {
@@ -39,8 +42,11 @@ const PAIRED_COLUMNS: u64 = 601;
 pub struct Needs {
     /// The features.
     pub features: u64,
-    /// Everything else.
+    /// Everything else that stays. It does not depend on the number of threads: neither may the blocks, whose size shows
+    /// in the result.
     pub beside: u64,
+    /// The rows that one thread has at hand.
+    pub at_hand: u64,
     /// Whether the features are mapped and can be read a block at a time.
     pub mapped: bool,
 }
@@ -51,7 +57,6 @@ impl Needs {
         let solver = choose_solver(settings, data.cols())?;
         let (rows, cols) = (data.rows() as u64, data.cols() as u64);
         let bytes = data.matrix().bytes();
-        let threads = rayon::current_num_threads() as u64;
         let accumulators = lanes(data.rows(), data.cols()).len() as u64;
         let longest =
             data.groups().map_or(0, |groups| groups.ranges().map(|range| range.len()).max().unwrap_or(0)) as u64;
@@ -64,16 +69,15 @@ impl Needs {
         // Sums over rows, three numbers a column where ranges are found; and a dozen vectors of weights.
         beside += (3 * accumulators + 12) * cols * 8;
         if solver == Solver::Newton && cols < PAIRED_COLUMNS {
-            beside += (accumulators + 4) * (cols + 1).pow(2) * 8 + 2 * threads * longest.max(1024) * (cols + 1) * 8;
+            beside += (accumulators + 4) * (cols + 1).pow(2) * 8 + 2 * THREADS * longest.max(1024) * (cols + 1) * 8;
         }
-        // Rows at hand.
-        let at_work = ROWS_AT_WORK.max(longest.min(1 << 15)) * threads;
-        beside += (bytes as u128 * u128::from(at_work.min(rows)) / u128::from(rows.max(1))) as u64;
         if settings.scale == Scale::MinMaxPerQuery {
             // These features are scaled in a copy.
             beside += 2 * bytes;
         }
-        Ok(Needs { features: bytes, beside, mapped: data.matrix().is_mapped() })
+        let rows_at_hand = ROWS_AT_HAND.max(longest.min(1 << 15)).min(rows);
+        let at_hand = (u128::from(bytes) * u128::from(rows_at_hand) / u128::from(rows.max(1))) as u64;
+        Ok(Needs { features: bytes, beside, at_hand, mapped: data.matrix().is_mapped() })
     }
 }
 
@@ -99,7 +103,7 @@ fn sides(data: &Dataset) -> u64 {
 /// at a time where they are mapped, or an error that says what is needed. `others` are bytes that are needed meanwhile
 /// for something else, such as held-out data.
 pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> Result<Dataset> {
-    let Needs { features, beside, mapped } = Needs::of(&data, settings)?;
+    let Needs { features, beside, at_hand, mapped } = Needs::of(&data, settings)?;
     let beside = beside.saturating_add(others);
     if beside.saturating_add(features) <= budget {
         return Ok(data);
@@ -115,16 +119,18 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
             CONVERT,
         ));
     }
-    // A block is worked on, another may be left by one half of the threads only, and the next is coming.
-    let block = budget.saturating_sub(beside) / 4;
-    if block < LEAST_BLOCK {
+    // A block is worked on, another may be left by one half of the threads only, the next is coming; the other half of
+    // what is free is for the rows at hand.
+    let block = budget.saturating_sub(beside) / 8;
+    let least = LEAST_BLOCK.max((at_hand * rayon::current_num_threads() as u64).div_ceil(4));
+    if block < least {
         return Err(over_budget(
             format!(
                 "training on these data takes {} beside the features, and the budget is {}",
-                mebibytes(beside),
+                mebibytes(beside + 4 * least),
                 mebibytes(budget)
             ),
-            &format!("give --memory {} or more", mebibytes(beside + 4 * LEAST_BLOCK).replace(' ', "")),
+            &format!("give --memory {} or more", mebibytes(beside + 8 * least).replace(' ', "")),
         ));
     }
     Ok(data.limited(block))
@@ -169,6 +175,7 @@ mod tests {
 
     fn data(mapped: bool) -> Dataset {
         let rows = 1 << 20;
+        // Few rows at hand, so that the smallest block decides.
         let dense = Dense::new(vec![0.5f32; rows * 64], rows, 64).expect("valid");
         let dense = if mapped { dense.guarded(Arc::new(Mapped)) } else { dense };
         let targets = Targets::Real((0..rows).map(|row| (row % 2) as f64).collect::<Vec<_>>().into());
@@ -192,8 +199,8 @@ mod tests {
         let error = limited(false, all - 1, 0).expect_err("not mapped");
         assert_eq!(error.code(), Code::MemoryBudget);
         assert!(error.remedy().expect("advised").contains("convert"));
-        assert!(limited(true, needs.beside + 4 * LEAST_BLOCK, 0).expect("just enough"));
-        let error = limited(true, needs.beside + 4 * LEAST_BLOCK - 4, 0).expect_err("too little");
+        assert!(limited(true, needs.beside + 8 * LEAST_BLOCK, 0).expect("just enough"));
+        let error = limited(true, needs.beside + 8 * LEAST_BLOCK - 8, 0).expect_err("too little");
         assert!(error.remedy().expect("advised").contains("--memory"), "{error}");
     }
 

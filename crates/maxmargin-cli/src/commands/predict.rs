@@ -68,7 +68,12 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
                 }
                 written
             })?;
-            found?
+            found.map_err(|error| match error.code() {
+                Code::Interrupted if !whole_groups => {
+                    error.help("what stands on standard output is not complete; run the command again")
+                }
+                _ => error,
+            })?
         }
     };
     // Where the reader of standard output has seen enough, there is nothing more to say.

@@ -28,7 +28,7 @@ fn a_ranker_of_data_larger_than_the_budget_has_the_same_bytes() {
 #[test]
 fn a_classifier_of_data_larger_than_the_budget_has_the_same_optimum_and_a_certificate_that_holds() {
     let bench = Workbench::new();
-    bench.ok("simulate text --rows 30000 --features 3000 --nonzeros 40 --seed 3 -o text.mmd -q");
+    bench.ok("simulate text --rows 45000 --features 3000 --nonzeros 40 --seed 3 -o text.mmd -q");
     for settings in ["", "--loss squared-hinge", "--scale max-abs", "--intercept penalised"] {
         let line = format!("train classify text.mmd {settings}");
         let whole = bench.json(&format!("{line} -o whole.mm"));
@@ -58,7 +58,7 @@ fn text_larger_than_the_budget_is_to_be_converted_first() {
     bench.ok("train rank search.txt -o m.mm --memory 1GiB --holdout 0.2 -q");
     std::fs::remove_file(bench.path("m.mm")).expect("it is there");
     bench.refused("train rank search.txt -o m.mm --memory 10MiB --holdout 0.2", "MM0408").says("--validation");
-    bench.refused("train rank test.mmd -o m.mm --memory 1GiB --validation search.txt --memory 4KiB", "MM0408");
+    bench.refused("train rank test.mmd -o m.mm --validation search.txt --memory 4KiB", "MM0408");
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn targets_are_not_needed_to_score_a_table() {
 /// Some ten megabytes of text, which are several blocks, and a model for them.
 fn several_blocks() -> Workbench {
     let bench = Workbench::new();
-    bench.ok("simulate search --queries 400 --docs 60 --features 40 --seed 3 -o search.txt -q");
+    bench.ok("simulate search --queries 400 --docs 100 --features 40 --seed 3 -o search.txt -q");
     assert!(bench.read("search.txt").len() > 8 << 20, "several blocks");
     bench
 }
