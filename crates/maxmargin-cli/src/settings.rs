@@ -8,7 +8,7 @@ use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
-use maxmargin::task::{ClassWeight, Intercept};
+use maxmargin::task::{ClassWeight, Intercept, PairWeight};
 use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Precision, ReadOptions};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,11 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) class_weight: Option<String>,
+    /// How much each pair of a ranking counts: alike, as a share of its query, or by the difference of its grades
+    /// [default: equal]
+    #[arg(long, value_parser = named::<PairWeight>(PairWeight::ALL.map(PairWeight::name)), help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pair_weight: Option<PairWeight>,
     /// The label that counts as positive; the larger one unless given
     #[arg(long, value_name = "LABEL", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -294,6 +299,7 @@ impl SettingsFile {
                 scale: Some(settings.scale),
                 intercept: (settings.task == Task::Classify).then_some(settings.intercept),
                 class_weight,
+                pair_weight: Some(settings.pair_weight).filter(|weight| *weight != PairWeight::Equal),
                 positive: settings.positive.clone(),
                 tolerance: Some(settings.tolerance),
                 max_passes: Some(settings.max_passes),
@@ -324,6 +330,7 @@ impl TrainSettings {
             scale: self.scale.or(other.scale),
             intercept: self.intercept.or(other.intercept),
             class_weight: self.class_weight.or(other.class_weight),
+            pair_weight: self.pair_weight.or(other.pair_weight),
             positive: self.positive.or(other.positive),
             tolerance: self.tolerance.or(other.tolerance),
             max_passes: self.max_passes.or(other.max_passes),
@@ -357,6 +364,7 @@ impl TrainSettings {
             solver: self.solver.unwrap_or(defaults.solver),
             scale: self.scale.unwrap_or(defaults.scale),
             intercept: self.intercept.unwrap_or(defaults.intercept),
+            pair_weight: self.pair_weight.unwrap_or_default(),
             positive: self.positive.clone(),
             tolerance: self.tolerance.unwrap_or(defaults.tolerance),
             max_passes: self.max_passes.unwrap_or(defaults.max_passes),

@@ -26,10 +26,13 @@ mod row {
     pub(super) const DUAL_COORDINATE_DESCENT: u64 = 128;
     /// Rows in target order, levels, what each query keeps sorted by score, scores thrice; or signs, costs, curvature and
     /// the dual point behind the weights.
-    pub(super) const NEWTON: u64 = 96;
+    pub(super) const BY_PARTS: u64 = 96;
     /// One number each for the length of the row and its product with the shift.
     pub(super) const SCALED: u64 = 16;
 }
+
+/// Cuts that are kept at a time, two vectors each.
+const CUTS: u64 = 200;
 
 /// Bookkeeping of a query.
 const QUERY: u64 = 192;
@@ -61,7 +64,11 @@ impl Needs {
         let longest =
             data.groups().map_or(0, |groups| groups.ranges().map(|range| range.len()).max().unwrap_or(0)) as u64;
         let mut beside = BASE + sides(data);
-        beside += rows * if solver == Solver::Newton { row::NEWTON } else { row::DUAL_COORDINATE_DESCENT };
+        let by_rows = matches!(solver, Solver::DualCoordinateDescent);
+        beside += rows * if by_rows { row::DUAL_COORDINATE_DESCENT } else { row::BY_PARTS };
+        if solver == Solver::CuttingPlane {
+            beside += CUTS * 2 * cols * 8;
+        }
         beside += data.groups().map_or(0, |groups| groups.len() as u64) * QUERY;
         if settings.scale != Scale::None {
             beside += rows * row::SCALED;

@@ -3,7 +3,7 @@
 use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::task::{ClassWeight, Intercept};
+use crate::task::{ClassWeight, Intercept, PairWeight};
 use serde::{Deserialize, Serialize};
 
 /// What is to be learned.
@@ -37,11 +37,13 @@ pub enum Solver {
     DualCoordinateDescent,
     /// Newton's method, exact or with conjugate gradients.
     Newton,
+    /// Cutting planes with exact line search.
+    CuttingPlane,
 }
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 3] = [Solver::Auto, Solver::DualCoordinateDescent, Solver::Newton];
+    pub const ALL: [Solver; 4] = [Solver::Auto, Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane];
 
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
@@ -49,6 +51,7 @@ impl Solver {
             Solver::Auto => "auto",
             Solver::DualCoordinateDescent => "dual-coordinate-descent",
             Solver::Newton => "newton",
+            Solver::CuttingPlane => "cutting-plane",
         }
     }
 }
@@ -112,6 +115,14 @@ pub struct Settings {
     /// How much each class counts.
     #[serde(default)]
     pub class_weight: ClassWeight,
+    /// How much each pair of a ranking counts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pair_weight: PairWeight,
+}
+
+/// For settings that are written only where they were chosen: files of earlier versions have none of them.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Settings {
@@ -135,6 +146,7 @@ impl Settings {
             seed: 0,
             regularisation: Regularisation::C(1.0),
             class_weight: ClassWeight::Equal,
+            pair_weight: PairWeight::Equal,
         }
     }
 
@@ -168,6 +180,10 @@ impl Settings {
                 }
             }
         }
+        if self.task != Task::Rank && self.pair_weight != PairWeight::Equal {
+            return Err(Error::new(Code::BadSetting, "pair weights belong to rankers")
+                .help("leave --pair-weight out, or use `train rank`"));
+        }
         if self.task == Task::Rank {
             if self.intercept != Intercept::None {
                 return Err(Error::new(Code::BadSetting, "a ranker has no intercept: only score differences count")
@@ -193,6 +209,9 @@ mod tests {
         }
         for scale in Scale::ALL {
             assert_eq!(serde_json::to_value(scale).expect("JSON"), scale.name());
+        }
+        for weight in PairWeight::ALL {
+            assert_eq!(serde_json::to_value(weight).expect("JSON"), weight.name());
         }
         for task in [Task::Classify, Task::Rank] {
             assert_eq!(serde_json::to_value(task).expect("JSON"), task.name());

@@ -4,13 +4,14 @@
 //!
 //! ```
 //! # use maxmargin::data::{Dataset, Dense, Groups, Matrix, Targets};
-//! use maxmargin::task::Ranking;
+//! use maxmargin::loss::Loss;
+//! use maxmargin::task::{PairWeight, Ranking};
 //! use maxmargin::testing::{check_curvature, check_objective};
 //!
 //! # let matrix = Matrix::DenseF64(Dense::new(vec![0.0; 3], 3, 1).expect("3 × 1"));
 //! # let data = Dataset::new(matrix, Targets::Real(vec![2.0, 1.0, 1.0].into())).expect("valid");
 //! # let data = data.with_groups(Groups::one(3)).expect("valid");
-//! let task = Ranking::new(&data, 0.5).expect("pairs");
+//! let task = Ranking::new(&data, Loss::SquaredHinge, PairWeight::Equal, 0.5).expect("pairs");
 //! let scores = [0.31, 0.12, -0.47];
 //! assert_eq!(check_objective(&task, &scores, &[]), Ok(()));
 //! assert_eq!(check_curvature(&task, &scores, &[]), Ok(()));

@@ -7,8 +7,8 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{
-    DualCoordinateDescent, LinearRisk, Newton, Solution, Start, Stop, TracePoint, Witness, primal_value, relative_gap,
-    smooth_bound,
+    CuttingPlane, DualCoordinateDescent, LinearRisk, Newton, RoundedHinge, Solution, Start, Stop, TracePoint, Witness,
+    dual_of_cuts, dual_value, primal_value, relative_gap, smooth_bound,
 };
 use crate::task::{Binary, Classes, Intercept, Ranking};
 use std::ops::ControlFlow;
@@ -78,7 +78,7 @@ pub fn train(
         )
         .help("give -c or --lambda a value such as 1 or 0.01"));
     }
-    let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Vec<f64>>| Model {
+    let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Witness>| Model {
         settings: settings.clone(),
         scorer: Scorer::Linear { weights, intercept: thresholds.first().copied() },
         decoder: problem.decoder(),
@@ -117,10 +117,7 @@ pub fn train(
     drop(watching);
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
-    let witness = match witness {
-        Witness::Dual(alpha) => Some(alpha),
-        Witness::Weights => None,
-    };
+    let witness = (witness != Witness::Weights).then_some(witness);
     Ok(Trained { model: template(weights, &thresholds, certificate, witness), solver, stop, trace })
 }
 
@@ -142,6 +139,7 @@ pub(crate) fn solve(
         intercept: settings.intercept,
     };
     let newton = Newton { tolerance: settings.tolerance, max_passes: settings.max_passes };
+    let planes = CuttingPlane { tolerance: settings.tolerance, max_passes: settings.max_passes };
     match (&problem.task, solver) {
         (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
         (Tasks::Binary(task, _), Solver::Newton) => {
@@ -154,17 +152,56 @@ pub(crate) fn solve(
             solution.lower_bound = Some(bound);
             // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
             solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
-            if solution.stop == Stop::Converged && relative_gap(solution.objective, bound) > settings.tolerance {
-                solution.stop = Stop::Stalled;
-            }
-            Ok(solution)
+            Ok(restated(solution, settings.tolerance))
+        }
+        (Tasks::Ranking(task), Solver::Newton) if settings.loss == Loss::Hinge => {
+            let rounded = RoundedHinge { tolerance: settings.tolerance, max_passes: settings.max_passes };
+            rounded.solve(task, design, start, observer, cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
             newton.solve(&mut risk, features, start, observer, cancel)
         }
+        (Tasks::Binary(task, _), Solver::CuttingPlane) => {
+            let penalise = settings.intercept == Intercept::Penalised;
+            let mut risk = LinearRisk::new(task, design, penalise, cancel);
+            let mut solution = planes.solve(&mut risk, features, start, observer, cancel)?;
+            let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
+            solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
+            let solution = restated(solution, settings.tolerance);
+            Ok(with_smaller_witness(solution, task, design, settings))
+        }
+        (Tasks::Ranking(task), Solver::CuttingPlane) => {
+            let mut risk = LinearRisk::new(task, design, false, cancel);
+            planes.solve(&mut risk, features, start, observer, cancel)
+        }
         (_, solver) => Err(unsupported(settings, solver)),
     }
+}
+
+/// A solution whose objective or bound was computed anew has converged only if these say so.
+fn restated(solution: Solution, tolerance: f64) -> Solution {
+    let within = solution.gap().is_some_and(|gap| gap <= tolerance);
+    let stop = if solution.stop == Stop::Converged && !within { Stop::Stalled } else { solution.stop };
+    Solution { stop, ..solution }
+}
+
+/// The same solution, proved by the dual point behind its cuts where that takes fewer numbers: one a row instead of one a
+/// feature and cut.
+fn with_smaller_witness(solution: Solution, task: &Binary, design: &Design, settings: &Settings) -> Solution {
+    let Witness::Cuts(cuts) = &solution.witness else { return solution };
+    if cuts.len() * design.cols() <= design.rows() {
+        return solution;
+    }
+    let alpha = dual_of_cuts(task, design, cuts, settings.intercept);
+    let bound = dual_value(task, design, &alpha, settings.intercept);
+    let gap = relative_gap(solution.objective, bound);
+    // Rounding may turn a row that stands on its margin; where that costs anything the cuts stay.
+    let as_good = solution.gap().is_some_and(|before| gap <= before + 1e-9);
+    if as_good && (solution.stop != Stop::Converged || gap <= settings.tolerance) {
+        return Solution { lower_bound: Some(bound), witness: Witness::Dual(alpha), ..solution };
+    }
+    solution
 }
 
 /// The task in the form its solvers take.
@@ -214,7 +251,7 @@ impl Problem {
                 Ok(Problem { task: Tasks::Binary(make(c)?, classes.clone()), c, lambda: regularisation.lambda(total) })
             }
             Task::Rank => {
-                let ranking = Ranking::new(data, 1.0)?;
+                let ranking = Ranking::new(data, settings.loss, settings.pair_weight, 1.0)?;
                 let total = positive_total(ranking.total_cost())?;
                 let c = regularisation.c(total);
                 Ok(Problem { task: Tasks::Ranking(ranking.with_cost(c)), c, lambda: regularisation.lambda(total) })
@@ -247,9 +284,9 @@ pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
         (solver, _) => solver,
     };
     let supported = match (settings.task, solver) {
-        (Task::Classify, Solver::DualCoordinateDescent) => true,
+        (Task::Classify, Solver::DualCoordinateDescent | Solver::CuttingPlane) => true,
         (Task::Classify, Solver::Newton) => settings.loss.is_smooth(),
-        (Task::Rank, Solver::Newton) => settings.loss == Loss::SquaredHinge,
+        (Task::Rank, Solver::Newton | Solver::CuttingPlane) => settings.loss != Loss::Logistic,
         _ => false,
     };
     if supported { Ok(solver) } else { Err(unsupported(settings, solver)) }
@@ -258,12 +295,12 @@ pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
 fn unsupported(settings: &Settings, solver: Solver) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
     let remedy = match (settings.task, settings.loss) {
-        (Task::Rank, Loss::Hinge | Loss::Logistic) => {
+        (Task::Rank, Loss::Logistic) => {
             return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
-                .help("use --loss squared-hinge");
+                .help("use --loss squared-hinge or --loss hinge");
         }
-        (Task::Rank, _) => "use --solver newton, or leave --solver out",
-        (Task::Classify, _) => "use --solver dual-coordinate-descent, or leave --solver out",
+        (Task::Rank, _) => "use --solver newton or cutting-plane, or leave --solver out",
+        (Task::Classify, _) => "use --solver dual-coordinate-descent or cutting-plane, or leave --solver out",
     };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))
         .help(remedy)

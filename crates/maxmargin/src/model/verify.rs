@@ -3,9 +3,11 @@
 use super::{Model, Scorer};
 use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
 use crate::run::Cancel;
 use crate::solve::{
-    LinearRisk, Risk, dual_value, imbalance, in_box, lower_bound, primal_value, relative_gap, smooth_bound,
+    LinearRisk, Risk, Witness, bound_of_cuts, dual_value, imbalance, in_box, lower_bound, primal_value, relative_gap,
+    rounded_certificate, smooth_bound,
 };
 use crate::task::Intercept;
 use crate::train::{Problem, Tasks};
@@ -110,19 +112,27 @@ impl Model {
         let rule = self.settings.intercept;
         let design = self.scaling.apply(data.matrix(), data.groups())?;
         let threshold = intercept.unwrap_or(0.0);
-        match &problem.task {
+        let cancel = Cancel::new();
+        let by_weights = self.proved_by_weights();
+        let (objective, bound) = match &problem.task {
             Tasks::Ranking(task) => {
-                let cancel = Cancel::new();
                 let mut risk = LinearRisk::new(task, &design, false, &cancel);
                 let mut gradient = vec![0.0; weights.len()];
                 let objective = risk.evaluate(weights, &mut gradient);
-                let bound = lower_bound(&mut risk, weights, objective, &gradient);
-                Ok(Verification { objective, lower_bound: bound, unproved: None })
+                let bound = match &self.witness {
+                    Some(Witness::Cuts(cuts)) => Some(bound_of_cuts(&mut risk, cuts).map_err(infeasible)?),
+                    Some(Witness::Rounded(width)) if self.settings.loss == Loss::Hinge => {
+                        Some(rounded_certificate(task, &design, weights, *width).1)
+                    }
+                    Some(Witness::Dual(_) | Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
+                    _ if by_weights => lower_bound(&mut risk, weights, objective, &gradient),
+                    _ => None,
+                };
+                (objective, bound)
             }
             Tasks::Binary(task, _) => {
-                let objective = primal_value(task, &design, weights, threshold, rule);
                 let bound = match &self.witness {
-                    Some(alpha) => {
+                    Some(Witness::Dual(alpha)) => {
                         if alpha.len() != data.rows() || !in_box(task, alpha) {
                             return Err(infeasible("a dual variable lies outside its box"));
                         }
@@ -131,15 +141,19 @@ impl Model {
                         }
                         Some(dual_value(task, &design, alpha, rule))
                     }
-                    None if self.settings.loss.is_smooth() => {
-                        Some(smooth_bound(task, &design, weights, threshold, rule))
+                    Some(Witness::Cuts(cuts)) => {
+                        let mut risk = LinearRisk::new(task, &design, rule == Intercept::Penalised, &cancel);
+                        Some(bound_of_cuts(&mut risk, cuts).map_err(infeasible)?)
                     }
-                    None => None,
+                    Some(Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
+                    _ if by_weights => Some(smooth_bound(task, &design, weights, threshold, rule)),
+                    _ => None,
                 };
-                let unproved = bound.is_none().then_some("the model was saved without its witness");
-                Ok(Verification { objective, lower_bound: bound, unproved })
+                (primal_value(task, &design, weights, threshold, rule), bound)
             }
-        }
+        };
+        let unproved = bound.is_none().then_some("the model was saved without its witness");
+        Ok(Verification { objective, lower_bound: bound, unproved })
     }
 }
 

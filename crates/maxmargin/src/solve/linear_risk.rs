@@ -8,7 +8,7 @@
 use super::{CurvedRisk, Risk};
 use crate::data::{Design, Folded, lanes};
 use crate::run::Cancel;
-use crate::task::{Curvature, Objective};
+use crate::task::{Curvature, Objective, Ranking};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
@@ -176,6 +176,20 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         }
         self.design.unfold(&mut gradient[..self.design.cols()], total);
         value
+    }
+}
+
+impl LinearRisk<'_, Ranking> {
+    /// Sums [`Ranking::rounding`] over all groups.
+    pub(super) fn rounding(&self) -> [f64; 2] {
+        let mut sums = [0.0; 2];
+        for lane in &self.lanes {
+            for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+                let terms = self.task.rounding(part, memo);
+                sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+            }
+        }
+        sums
     }
 }
 

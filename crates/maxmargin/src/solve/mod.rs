@@ -1,16 +1,23 @@
 //! Solvers: how a task is learned. A solver never sees labels.
 
 mod certificate;
+mod cutting_plane;
 mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
+mod rounded_hinge;
 
-pub(crate) use certificate::{dual_value, imbalance, in_box, primal_value, smooth_bound};
+pub(crate) use certificate::{dual_of_cuts, dual_value, imbalance, in_box, primal_value, smooth_bound};
+pub(crate) use cutting_plane::bound_of_cuts;
+pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
+pub use rounded_hinge::RoundedHinge;
+pub(crate) use rounded_hinge::rounded_certificate;
 
+use crate::error::{Code, Error};
 use std::time::Instant;
 
 /// What a batch solver sees: a regularised sum it can evaluate, and move along lines of.
@@ -73,6 +80,10 @@ pub enum Witness {
     Weights,
     /// A feasible dual point, one variable a block.
     Dual(Vec<f64>),
+    /// The weights, and the width over which the kink of the hinge is rounded off to give a dual point.
+    Rounded(f64),
+    /// Cuts below the loss: where each was taken, and its multiplier.
+    Cuts(Vec<Cut>),
 }
 
 /// Where a solver starts: the solution of a neighbouring problem over the same rows.
@@ -124,6 +135,16 @@ pub fn relative_gap(primal: f64, lower_bound: f64) -> f64 {
     } else {
         f64::INFINITY
     }
+}
+
+/// The error for numbers that grew too large.
+pub(crate) fn overflow() -> Error {
+    Error::new(Code::Overflow, "the objective is not a finite number any more")
+        .help("the features or the cost are too large: scale the features down, or try a smaller -c")
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Keeps the best bound and the history, and tells the observer.

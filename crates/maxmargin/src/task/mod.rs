@@ -6,7 +6,7 @@ mod binary;
 mod ranking;
 
 pub use binary::{Binary, ClassWeight, Classes};
-pub use ranking::Ranking;
+pub use ranking::{PairWeight, Ranking};
 
 use crate::loss::Loss;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use crate::made::{Numbers, graded, two_classes};
 use maxmargin::loss::Loss;
-use maxmargin::task::{Binary, ClassWeight, Classes, Curvature, Objective, Ranking};
+use maxmargin::task::{Binary, ClassWeight, Classes, Curvature, Objective, PairWeight, Ranking};
 use maxmargin::testing::{check_curvature, check_independent, check_objective};
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ fn ranking_conforms_with_few_grades_many_and_weights() {
         let mut numbers = Numbers::new(seed + 10);
         let weights: Vec<f64> = (0..data.rows()).map(|_| (4.0 * numbers.next()).floor()).collect();
         for data in [data.clone(), data.with_weights(weights).unwrap()] {
-            let task = Ranking::new(&data, 0.3).unwrap();
+            let task = Ranking::new(&data, Loss::SquaredHinge, PairWeight::Equal, 0.3).unwrap();
             let scores = scores(data.rows(), seed);
             check_objective(&task, &scores, &[]).unwrap();
             check_curvature(&task, &scores, &[]).unwrap();
