@@ -89,6 +89,11 @@ pub(crate) struct TrainSettings {
     #[command(flatten)]
     #[serde(default, skip_serializing_if = "StochasticSettings::is_empty")]
     pub(crate) stochastic: StochasticSettings,
+    /// Stay within this much memory, such as 4GiB; the features of a .mmd file are then read a block at a time where
+    /// they do not fit
+    #[arg(long, value_name = "SIZE", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) memory: Option<Size>,
 }
 
 /// What the solvers sgd, averaged-sgd and pegasos take.
@@ -164,6 +169,62 @@ impl StochasticSettings {
             early_stopping: self.early_stopping.unwrap_or(defaults.early_stopping),
             sample: self.sample,
         }
+    }
+}
+
+/// A number of bytes as people write it: `4GiB`, `512 MiB`, `2.5GB`, `1000000`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) u64);
+
+/// The units of a [`Size`].
+const UNITS: [(&str, u64); 10] = [
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+    ("tib", 1 << 40),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("b", 1),
+    ("", 1),
+];
+
+impl std::str::FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Size, String> {
+        let lower = text.trim().to_ascii_lowercase();
+        let parsed = UNITS.iter().find_map(|(unit, bytes)| Some((lower.strip_suffix(unit)?.trim_end(), *bytes)));
+        let number = parsed.and_then(|(number, bytes)| Some((number.parse::<f64>().ok()?, bytes)));
+        match number {
+            Some((number, bytes)) if number > 0.0 && number * bytes as f64 >= 1.0 && number * (bytes as f64) < 1e18 => {
+                Ok(Size((number * bytes as f64) as u64))
+            }
+            _ => Err("a size is a positive number with a unit: 4GiB, 512MiB, 2.5GB".to_string()),
+        }
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whole = UNITS[..4].iter().rev().find(|(_, bytes)| self.0.is_multiple_of(*bytes));
+        match whole {
+            Some((unit, bytes)) => write!(f, "{}{}iB", self.0 / bytes, unit[..1].to_ascii_uppercase()),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Size, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -340,6 +401,8 @@ impl SettingsFile {
                 seed: Some(settings.seed),
                 holdout: reading.holdout,
                 stochastic: StochasticSettings::of(&settings.stochastic),
+                // How much memory there was is nothing about the model.
+                memory: None,
             },
             read: reading.read,
         })
@@ -370,6 +433,7 @@ impl TrainSettings {
             seed: self.seed.or(other.seed),
             holdout: self.holdout.or(other.holdout),
             stochastic: self.stochastic.or(other.stochastic),
+            memory: self.memory.or(other.memory),
         }
     }
 
@@ -502,4 +566,31 @@ pub(crate) fn scoring_options(
         index_base: reading.index_base,
     });
     Ok((options, settings.one_group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_units_and_printed_back() {
+        for (text, bytes) in [
+            ("4GiB", 4 << 30),
+            ("512 MiB", 512 << 20),
+            ("1.5gib", 3 << 29),
+            ("2GB", 2_000_000_000),
+            ("10kb", 10_000),
+            ("64KiB", 64 << 10),
+            ("1000000", 1_000_000),
+            ("7b", 7),
+        ] {
+            let size: Size = text.parse().expect(text);
+            assert_eq!(size.0, bytes, "{text}");
+            assert_eq!(size.to_string().parse::<Size>(), Ok(size), "{size}");
+        }
+        assert_eq!(Size(3 << 29).to_string(), "1536MiB");
+        for text in ["", "GiB", "-1GiB", "0", "4G iB", "nan", "1e30", "4 gigs", "0.1"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ use crate::settings::{Reading, SettingsFile};
 use maxmargin::data::{Dataset, Scale, holdout};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::loss::Loss;
+use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Solver, Task};
@@ -18,7 +19,7 @@ use maxmargin::solve::{EarlyStopping, Stop, relative_gap};
 use maxmargin::task::{PairWeight, Ranking};
 use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, scale_spread, train};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
-use maxmargin_io::{Loaded, ModelFeatures};
+use maxmargin_io::{Loaded, ModelFeatures, ReadOptions};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
@@ -38,6 +39,10 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     }
 
     let options = read_settings.options(arguments.input_format, cancel)?;
+    let budget = train_settings.memory.map(|size| size.0);
+    if let Some(budget) = budget {
+        refuse_large_text(&arguments.file, &options, budget)?;
+    }
     let stamp = Stamp::of(&arguments.file);
     let timed = load(&arguments.file, &options, read_settings.one_group)?;
     check_features(timed.loaded.data.cols()).map_err(|error| error.in_file(&arguments.file))?;
@@ -45,6 +50,21 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let load_seconds = timed.seconds;
     let Loaded { data, facts } = timed.loaded;
     let at_file = |error: Error| error.in_file(&arguments.file);
+    let data = match (budget, train_settings.holdout) {
+        (None, _) => data,
+        (Some(budget), None) => within(data, &settings, budget, 0).map_err(at_file)?,
+        // Rows that are held out, and those that are kept, are copied.
+        (Some(budget), Some(_)) => {
+            let needs = Needs::of(&data, &settings).map_err(at_file)?;
+            if needs.beside + 2 * needs.features > budget {
+                return Err(at_file(over_budget(
+                    "--holdout copies the features, and the memory budget does not hold them".to_string(),
+                    "put rows aside in a file of their own and give it by --validation, or leave --memory out",
+                )));
+            }
+            data
+        }
+    };
 
     let (data, held_out) = match (&arguments.validation, train_settings.holdout) {
         (Some(validation), _) => {
@@ -57,10 +77,24 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             if let Some(fill) = &facts.fill {
                 options.missing = maxmargin_io::Missing::Fill(fill.clone());
             }
+            if let Some(budget) = budget {
+                refuse_large_text(validation, &options, budget)?;
+            }
             let timed = load(validation, &options, read_settings.one_group)?;
             expect_features(&timed, data.cols(), validation)?;
             describe(console, &timed, &[]);
-            (data, Some((timed.loaded.data, validation.clone())))
+            let held_out = timed.loaded.data;
+            match budget {
+                None => (data, Some((held_out, validation.clone()))),
+                Some(budget) => {
+                    // What is mapped is read a block at a time too; scores, ranks and whatever is not mapped stay.
+                    let others = held_out.rows() as u64 * HELD_OUT_ROW;
+                    let mapped = held_out.matrix().is_mapped();
+                    let others = if mapped { others } else { others + held_out.matrix().bytes() };
+                    let data = within(data, &settings, budget, others).map_err(at_file)?;
+                    (data, Some((held_out.limited(HELD_OUT_BLOCK), validation.clone())))
+                }
+            }
         }
         (None, Some(fraction)) => {
             let (kept, held) = holdout(&data, fraction, settings.seed).map_err(at_file)?;
@@ -72,6 +106,9 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         }
         (None, None) => (data, None),
     };
+    if data.matrix().is_limited() {
+        console.say("   the features do not fit into the memory budget: they are read a block at a time");
+    }
     if let Some((held_out, name)) = &held_out {
         evaluate::check_metrics(&settings, &data, held_out, &metrics).map_err(|error| error.in_file(name))?;
     }
@@ -176,6 +213,25 @@ pub(crate) fn ensure_results(outputs: &[Option<&String>], inputs: &[Option<&str>
         }
     }
     ensure_different(outputs)
+}
+
+/// Bytes that measuring takes for each held-out row, targets and ids included.
+const HELD_OUT_ROW: u64 = 64;
+
+/// Bytes of mapped held-out rows that are in memory at a time where memory is short.
+const HELD_OUT_BLOCK: u64 = 4 << 20;
+
+/// Text, tables and whatever is compressed are held in memory as a whole: those larger than the budget are refused before
+/// they are read.
+fn refuse_large_text(file: &str, options: &ReadOptions, budget: u64) -> Result<()> {
+    match maxmargin_io::stored_size(file, options)? {
+        Some(bytes) if bytes > budget => Err(over_budget(
+            format!("the file has {} MiB, and the budget is {} MiB", bytes.div_ceil(1 << 20), budget >> 20),
+            CONVERT,
+        )
+        .in_file(file)),
+        _ => Ok(()),
+    }
 }
 
 /// Resamples for the interval of a held-out metric: enough for two digits.

@@ -160,6 +160,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
                 let start = rows.start + chunk * CHUNK;
                 self.design.scores(start..start + out.len(), folded, out);
+                self.design.passed(start..start + out.len());
             });
         }
     }
@@ -251,7 +252,8 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
                 }
                 let rows = this.task.rows(part);
                 let length = rows.len();
-                this.part_scores(rows, &folded, &mut scores[at..at + length]);
+                this.part_scores(rows.clone(), &folded, &mut scores[at..at + length]);
+                this.design.passed(rows);
                 at += length;
             }
         });
@@ -407,9 +409,10 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
                 }
                 let rows = this.task.rows(part);
                 let (tile, out) = product.next(rows.len(), sum);
-                for (row, values) in rows.zip(tile.chunks_exact_mut(dim)) {
+                for (row, values) in rows.clone().zip(tile.chunks_exact_mut(dim)) {
                     this.design.fill_scaled_row(row, &mut values[..features]);
                 }
+                this.design.passed(rows);
                 this.task.curvature(part, memo, dim, tile, &threshold_directions, out, thresholds);
             }
             product.flush(sum);
@@ -433,7 +436,10 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
                         let rows = this.task.rows(part);
                         let mut weights = vec![0.0; rows.len()];
                         this.task.diagonal(part, memo, &mut weights);
-                        rows.zip(weights).for_each(|(row, weight)| this.design.add_squares(row, weight, &mut sum));
+                        for (row, weight) in rows.clone().zip(weights) {
+                            this.design.add_squares(row, weight, &mut sum);
+                        }
+                        this.design.passed(rows);
                     }
                     sum
                 })
@@ -470,6 +476,7 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
                         values.iter_mut().zip(&mean).for_each(|(value, mean)| *value -= mean);
                         out.iter_mut().zip(&*values).for_each(|(out, value)| *out = weight * value);
                     }
+                    this.design.passed(start..start + weights.len());
                 }
             }
             product.flush(sum);

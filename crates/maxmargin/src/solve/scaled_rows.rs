@@ -51,9 +51,14 @@ impl<'a, R: Rows> ScaledRows<'a, R> {
             Some(square) => shift.iter().zip(square).map(|(m, f)| m * f).collect(),
             None => shift.to_vec(),
         });
-        let shift_products: Option<Vec<f64>> = shift_weights
-            .as_ref()
-            .map(|weights| (0..design.rows()).into_par_iter().map(|row| rows.dot(row, weights)).collect());
+        let shift_products: Option<Vec<f64>> = shift_weights.as_ref().map(|weights| {
+            let product = |row| {
+                let product = rows.dot(row, weights);
+                design.passed(row..row + 1);
+                product
+            };
+            (0..design.rows()).into_par_iter().map(product).collect()
+        });
         let shift_norm = match (sparse_shift, &shift_weights) {
             (Some(shift), Some(weights)) => shift.iter().zip(weights).map(|(m, w)| m * w).sum(),
             _ => 0.0,

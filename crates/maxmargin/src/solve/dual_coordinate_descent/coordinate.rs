@@ -95,6 +95,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
                     None => rows.square(c.row),
                     Some(against) => rows.square_of_difference(difference, c.row, against),
                 };
+                design.passed(c.row..c.row + 1);
                 Slot { alpha: 0.0, curvature: square * c.coefficient * c.coefficient, cost: c.cost }
             })
             .collect();

@@ -26,6 +26,10 @@
 //! distributed primal-dual optimization, ICML 2015), a smaller one is faster; σ starts at 1.25 and grows where a pass does
 //! not bring the gap down, and a round after which the dual has fallen is undone and repeated with a larger σ.
 //!
+//! **Data larger than memory.** Where the matrix is limited, a pass goes through blocks of rows in a random order and
+//! through the rows of each in a random order (`data/residency.rs`): the same optimum and the same certificate by another
+//! sequence of steps.
+//!
 //! Stops at a relative gap, recomputed from scratch once a guess that costs nothing calls for it: with w = w(α) the gap
 //! is Σ_i (cost_i · loss(v_i) + dual cost of α_i − α_i v_i), v the violations, and each visit adds its own term. Cost:
 //! O(entries) a pass, of which dot products and the fetching of rows in random order are the most; the same in parallel a
@@ -37,7 +41,7 @@ mod halves;
 
 use super::certificate::{balance, best_threshold, dual_value, primal_of_scores};
 use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
-use crate::data::{Design, Rows, with_rows};
+use crate::data::{Design, Rows, Visits, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::random::Random;
 use crate::run::{Cancel, Observer};
@@ -60,6 +64,8 @@ pub struct DualCoordinateDescent {
 
 /// This use of the seed.
 const VISITS: u64 = 0x6463_6400;
+/// And the one for the order of blocks of rows.
+const ROW_BLOCKS: u64 = 0x6463_6401;
 
 impl DualCoordinateDescent {
     /// Solves the task over the rows of `design`, from the dual variables of `start` where it has any.
@@ -89,6 +95,9 @@ struct State<'a, T, R> {
     /// Blocks of a round where two halves work side by side.
     round_length: Option<usize>,
     halves: Vec<Half>,
+    /// The order of blocks of rows where memory is short.
+    row_blocks: Random,
+    visits: Visits,
     /// F² · Σ α a x
     v: Vec<f64>,
     sums: Sums,
@@ -117,6 +126,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             intercept: settings.intercept,
             round_length,
             halves: (0..halves).map(half).collect(),
+            row_blocks: Random::new(settings.seed, ROW_BLOCKS, 0),
+            visits: Visits::default(),
             v: vec![0.0; design.cols()],
             sums: Sums::default(),
             view: View {
@@ -149,6 +160,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             if let Some(row) = c.against {
                 fixed.rows.add(row, -step, &mut self.v, &mut self.sums.rows);
             }
+            fixed.rows.design().passed(c.row..c.row + 1);
             self.sums.pull += alpha * c.threshold;
             self.sums.gain += alpha * c.margin - fixed.loss.dual_cost(alpha, c.cost);
         }
@@ -182,12 +194,14 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
 
     /// One pass over the active blocks; says what it saw, or none where cancelled.
     fn pass(&mut self, cancelled: impl Fn() -> bool) -> Option<Visited> {
+        let residency = self.fixed.rows.design().matrix().residency();
+        self.visits = Visits::new(&residency, &mut self.row_blocks);
         let visited = match self.round_length {
             None => {
-                let State { fixed, halves, v, sums, view, .. } = self;
+                let State { fixed, halves, v, sums, view, visits, .. } = self;
                 let half = &mut halves[0];
-                half.shuffle();
-                half.pass(fixed, v, sums, view, cancelled)?
+                half.shuffle(fixed.task, visits, &residency);
+                half.pass(fixed, v, sums, view, visits, cancelled)?
             }
             Some(length) => self.pass_in_rounds(length, cancelled)?,
         };
@@ -201,10 +215,14 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
     }
 
     fn pass_in_rounds(&mut self, length: usize, cancelled: impl Fn() -> bool) -> Option<Visited> {
-        let rounds = self.active().div_ceil(length).max(1);
-        let State { fixed, halves, v, sums, view, .. } = self;
+        let residency = self.fixed.rows.design().matrix().residency();
+        // Blocks of rows are given back between rounds.
+        let least = if residency.is_limited() { 2 * residency.blocks() } else { 1 };
+        let rounds = self.active().div_ceil(length).max(least);
+        let State { fixed, halves, v, sums, view, visits, .. } = self;
         let [even, odd] = &mut halves[..] else { return None };
-        rayon::join(|| even.shuffle(), || odd.shuffle());
+        let task = fixed.task;
+        rayon::join(|| even.shuffle(task, visits, &residency), || odd.shuffle(task, visits, &residency));
         let mut visited = Visited::NOTHING;
         let mut square: f64 = v.iter().map(|v| v * v).sum();
         for round in 0..rounds {
@@ -238,6 +256,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                 visited = visited.join(seen_a).join(seen_b);
                 break;
             }
+            let next = [&*even, &*odd].map(|half| half.next_round(task, round + 1, rounds));
+            visits.moved(&residency, next.into_iter());
         }
         Some(visited)
     }
