@@ -2,9 +2,10 @@
 //!
 //! A limited matrix ([`super::Matrix::limited`]) gives rows back once a pass is done with them. Passes in row order say so
 //! by [`Residency::passed`], row by row or stretch by stretch; the memory goes back in grains of about a megabyte, so that
-//! a few grains a thread are resident. A solver that visits rows at random goes through [`Visits`] instead: blocks in a
-//! random order, rows in a random order within each, the next block fetched meanwhile and each block given back once all
-//! workers have left it. Of a matrix without a limit nothing is ever given back, and every call is a comparison.
+//! a few grains a thread are resident. A solver that visits rows at random goes through [`Visits`] instead: each pass cuts
+//! the rows into pieces and makes blocks of pieces picked at random, so that no two rows are always visited together;
+//! rows come in a random order within a block, the next block is fetched meanwhile, and each is given back once all workers
+//! have left it. Of a matrix without a limit nothing is ever given back, and every call is a comparison.
 
 use super::{Guard, Matrix};
 use crate::error::Result;
@@ -89,14 +90,18 @@ impl<'m> Residency<'m> {
         self.rows.div_ceil(self.rows_a_block).max(1)
     }
 
-    /// The block of a row.
-    fn block_of(&self, row: usize) -> usize {
-        row / self.rows_a_block
+    fn rows_a_piece(&self) -> usize {
+        (self.rows_a_block / PIECES).max(1)
     }
 
-    fn rows_of(&self, block: usize) -> Range<usize> {
-        let start = block.saturating_mul(self.rows_a_block);
-        start.min(self.rows)..start.saturating_add(self.rows_a_block).min(self.rows)
+    /// The piece of a row.
+    fn piece_of(&self, row: usize) -> usize {
+        row / self.rows_a_piece()
+    }
+
+    fn rows_of(&self, piece: usize) -> Range<usize> {
+        let start = piece.saturating_mul(self.rows_a_piece());
+        start.min(self.rows)..start.saturating_add(self.rows_a_piece()).min(self.rows)
     }
 
     /// Says that a pass in row order is done with these rows, and with those before them in the same grain.
@@ -118,12 +123,15 @@ impl<'m> Residency<'m> {
     }
 }
 
-/// The order in which a pass visits the blocks of a limited matrix, and how far it has come.
+/// Pieces of a block.
+const PIECES: usize = 16;
+
+/// The order in which a pass visits the pieces of a limited matrix, and how far it has come.
 #[derive(Debug, Default)]
 pub(crate) struct Visits {
-    /// Blocks in order of visit.
+    /// Pieces in order of visit; [`PIECES`] of them are a block.
     order: Vec<usize>,
-    /// Where each block stands in `order`.
+    /// The block of each piece, by the order of visit.
     rank: Vec<usize>,
     /// Blocks that were given back, and the one that was fetched last.
     left: usize,
@@ -136,11 +144,20 @@ impl Visits {
         if !residency.is_limited() {
             return Visits::default();
         }
-        let mut order: Vec<usize> = (0..residency.blocks()).collect();
+        let mut order: Vec<usize> = (0..residency.rows.div_ceil(residency.rows_a_piece())).collect();
         random.shuffle(&mut order);
         let mut rank = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(at, &block)| rank[block] = at);
+        order.iter().enumerate().for_each(|(at, &piece)| rank[piece] = at / PIECES);
         Visits { order, rank, left: 0, fetched: 0 }
+    }
+
+    fn blocks(&self) -> usize {
+        self.order.len().div_ceil(PIECES)
+    }
+
+    /// The pieces of some neighbouring blocks.
+    fn pieces(&self, blocks: Range<usize>) -> &[usize] {
+        &self.order[(blocks.start * PIECES).min(self.order.len())..(blocks.end * PIECES).min(self.order.len())]
     }
 
     /// Brings shuffled items into the order of their rows' blocks, as they come within each.
@@ -148,8 +165,8 @@ impl Visits {
         if self.order.is_empty() {
             return;
         }
-        let rank = |item: u32| self.rank[residency.block_of(row(item))];
-        let mut starts = vec![0usize; self.order.len() + 1];
+        let rank = |item: u32| self.rank[residency.piece_of(row(item))];
+        let mut starts = vec![0usize; self.blocks() + 1];
         items.iter().for_each(|&item| starts[rank(item) + 1] += 1);
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
@@ -167,19 +184,21 @@ impl Visits {
     /// behind the foremost worker is fetched.
     pub(crate) fn moved(&mut self, residency: &Residency<'_>, next: impl Iterator<Item = Option<usize>>) {
         let Some(guard) = residency.guard.filter(|_| !self.order.is_empty()) else { return };
-        let end = self.order.len();
+        let end = self.blocks();
         let (mut first, mut last) = (end, 0);
         for row in next {
-            let at = row.map_or(end, |row| self.rank[residency.block_of(row)]);
+            let at = row.map_or(end, |row| self.rank[residency.piece_of(row)]);
             (first, last) = (first.min(at), last.max(at));
         }
-        for &block in &self.order[self.left.min(first)..first] {
-            guard.release(residency.rows_of(block));
+        for &piece in self.pieces(self.left.min(first)..first) {
+            guard.release(residency.rows_of(piece));
         }
         self.left = self.left.max(first);
         if last + 1 > self.fetched && last + 1 < end {
             self.fetched = last + 1;
-            guard.will_need(residency.rows_of(self.order[self.fetched]));
+            for &piece in self.pieces(self.fetched..self.fetched + 1) {
+                guard.will_need(residency.rows_of(piece));
+            }
         }
     }
 }
@@ -263,8 +282,9 @@ mod tests {
         }
         assert_eq!(memory.resident(), 0);
         let mut all = halves.concat();
-        let blocks: Vec<u32> = halves[0].iter().map(|item| item / 100).collect();
-        assert!(blocks.windows(2).filter(|pair| pair[0] != pair[1]).count() == 9, "each block is visited once");
+        let first: Vec<usize> = halves[0][..48].iter().map(|&item| residency.piece_of(item as usize)).collect();
+        assert!(first.iter().all(|piece| visits.pieces(0..1).contains(piece)), "one block after the other");
+        assert_eq!(visits.pieces(0..1).len(), PIECES);
         assert!(halves[0][..50].windows(2).any(|pair| pair[0] > pair[1]), "at random within a block");
         all.sort_unstable();
         assert!(all.iter().copied().eq(0..1000), "every row is visited");

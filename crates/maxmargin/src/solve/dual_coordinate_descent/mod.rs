@@ -333,6 +333,13 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             if last {
                 break Stop::PassLimit;
             }
+            // The guess counts nothing for blocks outside the active set: where the truth is worse, some belong inside.
+            if relative_gap(best.objective, best.bound) > WRONG_GUESS * guess && self.active() < everything {
+                self.reactivate();
+                last_guess = f64::INFINITY;
+                // The pass over all of them sees the truth.
+                next_guess = pass + 1;
+            }
             if settled && whole {
                 if spread == 0.0 && self.intercept != Intercept::Free {
                     break Stop::Stalled;
@@ -402,6 +409,9 @@ const SAFE_SIGMA: f64 = 2.0;
 
 /// No check before this pass unless the guess calls for one: the first passes are far from any tolerance.
 const FIRST_CHECK: u64 = 8;
+
+/// A gap this many times the guess is not a matter of steps that are still to be taken.
+const WRONG_GUESS: f64 = 2.0;
 
 /// A check is worth its pass over the data once the guess, which lags behind, is within this factor of the tolerance.
 const PROMISING: f64 = 1.25;
