@@ -8,8 +8,8 @@ use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
-use maxmargin::task::{ClassWeight, Intercept};
-use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Precision, ReadOptions};
+use maxmargin::task::{ClassWeight, Intercept, PairWeight};
+use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "L", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lambda: Option<f64>,
-    /// How to solve it [default: auto]
+    /// How to solve it; `quadratic-program` makes a hard margin, without -c and --loss [default: auto]
     #[arg(long, value_parser = named::<Solver>(Solver::ALL.map(Solver::name)), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) solver: Option<Solver>,
@@ -63,6 +63,10 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "LABEL", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) positive: Option<String>,
+    /// What the weight of a pair does: multiply the slack, be the margin, or be a number of copies [default: slack]
+    #[arg(long, value_parser = named::<PairWeight>(PairWeight::ALL.map(PairWeight::name)), value_name = "WAY", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pair_weight_as: Option<PairWeight>,
     /// Stop at this relative gap between objective and lower bound [default: 1e-3]
     #[arg(long, value_name = "GAP", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +79,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "S", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seed: Option<u64>,
-    /// Hold out this share of the rows (whole queries) to measure the model on
+    /// Hold out this share of the rows (whole queries) or pairs (whole groups) to measure the model on
     #[arg(
         long,
         value_name = "FRACTION",
@@ -223,17 +227,19 @@ impl SettingsFile {
                 Some(weights.iter().map(|(label, weight)| format!("{label}={weight}")).collect::<Vec<_>>().join(","))
             }
         };
+        let soft = !settings.solver.is_hard_margin();
         Ok(SettingsFile {
             task: Some(settings.task),
             train: TrainSettings {
-                loss: Some(settings.loss),
-                c,
-                lambda,
+                loss: soft.then_some(settings.loss),
+                c: c.filter(|_| soft),
+                lambda: lambda.filter(|_| soft),
                 solver: Some(settings.solver),
                 scale: Some(settings.scale),
                 intercept: (settings.task == Task::Classify).then_some(settings.intercept),
                 class_weight,
                 positive: settings.positive.clone(),
+                pair_weight_as: Some(settings.pair_weight_as).filter(|way| *way != PairWeight::default()),
                 tolerance: Some(settings.tolerance),
                 max_passes: Some(settings.max_passes),
                 seed: Some(settings.seed),
@@ -262,6 +268,7 @@ impl TrainSettings {
             intercept: self.intercept.or(other.intercept),
             class_weight: self.class_weight.or(other.class_weight),
             positive: self.positive.or(other.positive),
+            pair_weight_as: self.pair_weight_as.or(other.pair_weight_as),
             tolerance: self.tolerance.or(other.tolerance),
             max_passes: self.max_passes.or(other.max_passes),
             seed: self.seed.or(other.seed),
@@ -272,6 +279,15 @@ impl TrainSettings {
     /// The library's settings.
     pub(crate) fn resolve(&self, task: Task) -> Result<Settings> {
         let defaults = Settings::new(task);
+        let hard = self.solver.is_some_and(Solver::is_hard_margin);
+        let given = [("-c", self.c.is_some()), ("--lambda", self.lambda.is_some()), ("--loss", self.loss.is_some())];
+        if let Some((flag, _)) = given.iter().find(|(_, given)| hard && *given) {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("{flag} says what a missed margin costs, and a hard margin misses none"),
+            )
+            .help(format!("leave {flag} out, or use a soft margin: leave --solver quadratic-program out")));
+        }
         let regularisation = match (self.c, self.lambda) {
             (Some(_), Some(_)) => {
                 return Err(Error::new(Code::BadSetting, "both c and lambda are set, and they are one quantity")
@@ -289,7 +305,7 @@ impl TrainSettings {
         }
         let settings = Settings {
             task,
-            loss: self.loss.unwrap_or(defaults.loss),
+            loss: self.loss.unwrap_or(if hard { Loss::Hinge } else { defaults.loss }),
             solver: self.solver.unwrap_or(defaults.solver),
             scale: self.scale.unwrap_or(defaults.scale),
             intercept: self.intercept.unwrap_or(defaults.intercept),
@@ -299,6 +315,7 @@ impl TrainSettings {
             seed: self.seed.unwrap_or(defaults.seed),
             regularisation,
             class_weight: self.class_weight.as_deref().map_or(Ok(ClassWeight::Equal), parse_class_weight)?,
+            pair_weight_as: self.pair_weight_as.unwrap_or_default(),
         };
         settings.validate()?;
         Ok(settings)
@@ -367,6 +384,7 @@ impl ReadSettings {
             missing,
             features: None,
             index_base: self.index_base,
+            pairing: Pairing::None,
             cancel: cancel.clone(),
         })
     }

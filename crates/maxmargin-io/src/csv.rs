@@ -8,9 +8,10 @@ use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::kept::{Kept, RawRecord};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
+use crate::pairs::{PairColumns, PairTable};
 use crate::source::read_error;
 use crate::table::{RowColumns, Table};
-use crate::{Format, Loaded, Precision, ReadOptions};
+use crate::{Format, Loaded, Pairing, Precision, ReadOptions};
 use ::csv::ByteRecord;
 use maxmargin::data::{Dataset, Targets};
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
@@ -36,28 +37,44 @@ pub fn read(file_name: &str, input: impl Read + Send, delimiter: u8, options: &R
 fn read_as<V: Cell, R: Read + Send>(file: &str, input: R, delimiter: u8, options: &ReadOptions) -> Result<Loaded> {
     let mut records = Records::new(file, input, delimiter);
     let names = records.header()?;
+    let format = if delimiter == b'\t' { Format::Tsv } else { Format::Csv };
+    if let Pairing::Of(items) = &options.pairing {
+        let mut table = PairTable::new(PairColumns::find(names, options)?, items.clone());
+        records.each_batch(options, |batch| push_pairs(&mut table, batch))?;
+        return table.finish(file, format);
+    }
     let widths = vec![None; names.len()];
     let plan = Roles::find(names, options)?.plan(&widths, options)?;
     let mut table = Table::<V>::new(&plan, options)?;
-    let (mut current, mut next) = (Batch::default(), Batch::default());
-    current.read(&mut records);
-    loop {
-        options.cancel.check()?;
-        let (_, outcome) = rayon::join(|| next.read(&mut records), || append(&mut table, &plan, &current));
-        if let Err(failure) = outcome {
-            return Err(records.cell_error(&current.records[failure.row], &plan, &failure));
-        }
-        if let Some(failure) = current.failure.take() {
-            return Err(records.read_error(failure));
-        }
-        if current.at_end {
-            break;
-        }
-        std::mem::swap(&mut current, &mut next);
-        records.forget_before(&current);
-    }
-    let format = if delimiter == b'\t' { Format::Tsv } else { Format::Csv };
+    records.each_batch(options, |batch| {
+        append(&mut table, &plan, batch).map_err(|failure| {
+            let CellFailure { row, column, role, problem } = failure;
+            let found = String::from_utf8_lossy(batch[row].get(column).unwrap_or_default());
+            let (error, expected) = cells::cell_error(role, problem, &plan.names[column], &found, None);
+            (row, Refusal { column, error, expected })
+        })
+    })?;
     table.finish(file, format, plan, options)
+}
+
+/// A cell that cannot be used: its column, the error without its place, and what was expected there.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) column: usize,
+    pub(crate) error: Error,
+    pub(crate) expected: String,
+}
+
+/// Adds a batch to a table of pairs; the error says which row.
+fn push_pairs(table: &mut PairTable, batch: &[ByteRecord]) -> std::result::Result<(), (usize, Refusal)> {
+    let (better, worse) = (table.columns.better, table.columns.worse);
+    let (weight, group) = (table.columns.weight, table.columns.group);
+    for (row, record) in batch.iter().enumerate() {
+        let weight = weight.map(|column| (cells::parse(&record[column]), &record[column]));
+        let group = group.map(|column| &record[column]);
+        table.push(&record[better], &record[worse], weight, group, None).map_err(|refusal| (row, refusal))?;
+    }
+    Ok(())
 }
 
 /// Why reading records ended before the end of the file.
@@ -196,6 +213,34 @@ impl<'a, R: Read> Records<'a, R> {
         }
     }
 
+    /// Hands over all records, batch by batch, while the next ones are read.
+    fn each_batch(
+        &mut self,
+        options: &ReadOptions,
+        mut take: impl FnMut(&[ByteRecord]) -> std::result::Result<(), (usize, Refusal)> + Send,
+    ) -> Result<()>
+    where
+        R: Send,
+    {
+        let (mut current, mut next) = (Batch::default(), Batch::default());
+        current.read(self);
+        loop {
+            options.cancel.check()?;
+            let (_, outcome) = rayon::join(|| next.read(self), || take(current.records()));
+            if let Err((row, refusal)) = outcome {
+                return Err(self.cell_error(&current.records[row], refusal));
+            }
+            if let Some(failure) = current.failure.take() {
+                return Err(self.read_error(failure));
+            }
+            if current.at_end {
+                return Ok(());
+            }
+            std::mem::swap(&mut current, &mut next);
+            self.forget_before(&current);
+        }
+    }
+
     fn forget_before(&mut self, batch: &Batch) {
         let first = batch.records().first().and_then(ByteRecord::position).map(csv::Position::byte);
         self.reader.get_mut().forget_before(first.unwrap_or(self.last).min(self.last));
@@ -227,13 +272,10 @@ impl<'a, R: Read> Records<'a, R> {
             .help("close the quote; a quote that is part of the text is written twice inside quotes")
     }
 
-    fn cell_error(&self, record: &ByteRecord, plan: &Plan, failure: &CellFailure) -> Error {
-        let found = String::from_utf8_lossy(record.get(failure.column).unwrap_or_default());
-        let (error, expected) =
-            cells::cell_error(failure.role, failure.problem, &plan.names[failure.column], &found, None);
+    fn cell_error(&self, record: &ByteRecord, refusal: Refusal) -> Error {
         let byte = record.position().map_or(0, csv::Position::byte);
-        let (place, open_quote) = self.place(byte, failure.column, &format!("expected {expected}"));
-        if open_quote { self.open_quote(byte) } else { error.at(place) }
+        let (place, open_quote) = self.place(byte, refusal.column, &format!("expected {}", refusal.expected));
+        if open_quote { self.open_quote(byte) } else { refusal.error.at(place) }
     }
 
     fn read_error(&self, failure: ReadFailure) -> Error {
@@ -293,8 +335,7 @@ struct CellFailure {
 }
 
 /// Turns a batch into rows of the table; of several bad cells the first is reported.
-fn append<V: Cell>(table: &mut Table<V>, plan: &Plan, batch: &Batch) -> std::result::Result<(), CellFailure> {
-    let records = batch.records();
+fn append<V: Cell>(table: &mut Table<V>, plan: &Plan, records: &[ByteRecord]) -> std::result::Result<(), CellFailure> {
     let cols = table.values.cols();
     let Table { values, rows } = table;
     let (cells, others) = rayon::join(

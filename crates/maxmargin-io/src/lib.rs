@@ -17,6 +17,7 @@ mod mapped;
 mod number;
 mod options;
 mod output;
+mod pairs;
 #[cfg(feature = "tables")]
 pub mod parquet;
 mod read;
@@ -27,7 +28,8 @@ pub mod svmlight;
 mod table;
 mod write;
 
-pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Precision, ReadOptions};
+pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
+pub use pairs::{Items, read_pairs};
 pub use read::read;
 pub use source::read_whole;
 pub use write::{output_format, write, write_text_file};

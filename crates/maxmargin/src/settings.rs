@@ -3,7 +3,7 @@
 use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::task::{ClassWeight, Intercept};
+use crate::task::{ClassWeight, Intercept, PairWeight};
 use serde::{Deserialize, Serialize};
 
 /// What is to be learned.
@@ -37,11 +37,15 @@ pub enum Solver {
     DualCoordinateDescent,
     /// Newton's method, exact or with conjugate gradients.
     Newton,
+    /// The hard margin as a quadratic program: every margin is reached, or there is no model. Loss and regularisation
+    /// play no part.
+    QuadraticProgram,
 }
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 3] = [Solver::Auto, Solver::DualCoordinateDescent, Solver::Newton];
+    pub const ALL: [Solver; 4] =
+        [Solver::Auto, Solver::DualCoordinateDescent, Solver::Newton, Solver::QuadraticProgram];
 
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
@@ -49,7 +53,13 @@ impl Solver {
             Solver::Auto => "auto",
             Solver::DualCoordinateDescent => "dual-coordinate-descent",
             Solver::Newton => "newton",
+            Solver::QuadraticProgram => "quadratic-program",
         }
+    }
+
+    /// Whether it makes a hard margin, which knows neither loss nor regularisation.
+    pub fn is_hard_margin(self) -> bool {
+        self == Solver::QuadraticProgram
     }
 }
 
@@ -112,6 +122,9 @@ pub struct Settings {
     /// How much each class counts.
     #[serde(default)]
     pub class_weight: ClassWeight,
+    /// What the weights of explicit pairs do.
+    #[serde(default, skip_serializing_if = "PairWeight::is_default")]
+    pub pair_weight_as: PairWeight,
 }
 
 impl Settings {
@@ -135,6 +148,7 @@ impl Settings {
             seed: 0,
             regularisation: Regularisation::C(1.0),
             class_weight: ClassWeight::Equal,
+            pair_weight_as: PairWeight::Slack,
         }
     }
 
@@ -167,6 +181,14 @@ impl Settings {
                     ));
                 }
             }
+        }
+        if self.solver.is_hard_margin() && self.class_weight != ClassWeight::Equal {
+            return Err(Error::new(Code::BadSetting, "a hard margin has no costs that classes could weigh")
+                .help("leave --class-weight out, or use a soft margin: leave --solver out"));
+        }
+        if self.task == Task::Classify && self.pair_weight_as != PairWeight::Slack {
+            return Err(Error::new(Code::BadSetting, "weights of pairs belong to rankers")
+                .help("leave --pair-weight-as out, or use `train rank`"));
         }
         if self.task == Task::Rank {
             if self.intercept != Intercept::None {

@@ -7,10 +7,10 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{
-    DualCoordinateDescent, LinearRisk, Newton, Solution, Start, Stop, TracePoint, Witness, primal_value, relative_gap,
-    smooth_bound,
+    Contradiction, DualCoordinateDescent, LinearRisk, Newton, QuadraticProgram, Solution, Start, Stop, TracePoint,
+    Verdict, Witness, primal_value, relative_gap, smooth_bound,
 };
-use crate::task::{Binary, Classes, Intercept, Ranking};
+use crate::task::{Binary, Classes, Curvature, Independent, Intercept, PairRanking, Ranking};
 use std::ops::ControlFlow;
 
 /// A model, and how it came about.
@@ -65,13 +65,14 @@ pub fn train(
     check_features(data.cols())?;
     data.matrix().check(0..data.rows())?;
     cancel.check()?;
-    let solver = choose_solver(settings, data.cols())?;
+    let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
 
     let problem = Problem::new(data, settings)?;
-    if !(problem.c.is_finite() && problem.c > 0.0 && problem.lambda.is_finite() && problem.lambda > 0.0) {
+    let regularised = problem.c.is_finite() && problem.c > 0.0 && problem.lambda.is_finite() && problem.lambda > 0.0;
+    if !regularised && !problem.hard {
         return Err(Error::new(
             Code::BadSetting,
             format!("C = {:e} and lambda = {:e} are too extreme for double precision", problem.c, problem.lambda),
@@ -97,6 +98,7 @@ pub fn train(
             constraints: problem.constraints(),
             data_hash,
             rows: data.rows() as u64,
+            pairs: data.pairs().map(|pairs| pairs.len() as u64),
             converged,
             passes,
             c,
@@ -142,41 +144,111 @@ pub(crate) fn solve(
         intercept: settings.intercept,
     };
     let newton = Newton { tolerance: settings.tolerance, max_passes: settings.max_passes };
+    let program = QuadraticProgram {
+        tolerance: settings.tolerance,
+        max_passes: settings.max_passes,
+        intercept: settings.intercept,
+    };
     match (&problem.task, solver) {
         (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
+        (Tasks::Pairs(task), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
         (Tasks::Binary(task, _), Solver::Newton) => {
-            let penalise = settings.intercept == Intercept::Penalised;
-            let mut risk = LinearRisk::new(task, design, penalise, cancel);
-            let mut solution = newton.solve(&mut risk, features, start, observer, cancel)?;
-            // The dual point behind the weights proves the bound whatever the intercept.
-            let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-            let bound = smooth_bound(task, design, &solution.weights, threshold, settings.intercept);
-            solution.lower_bound = Some(bound);
-            // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
-            solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
-            if solution.stop == Stop::Converged && relative_gap(solution.objective, bound) > settings.tolerance {
-                solution.stop = Stop::Stalled;
-            }
-            Ok(solution)
+            smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
+        }
+        (Tasks::Pairs(task), Solver::Newton) => {
+            smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
             newton.solve(&mut risk, features, start, observer, cancel)
         }
-        (_, solver) => Err(unsupported(settings, solver)),
+        (Tasks::Binary(task, _), Solver::QuadraticProgram) => {
+            separated(problem, task, program.solve(task, design, observer, cancel)?)
+        }
+        (Tasks::Pairs(task), Solver::QuadraticProgram) => {
+            separated(problem, task, program.solve(task, design, observer, cancel)?)
+        }
+        (Tasks::Ranking(_), solver) => Err(unsupported(settings, solver, false)),
+        (_, solver) => Err(unsupported(settings, solver, true)),
     }
+}
+
+/// Solves a smooth task with one constraint a block, and proves it by the dual point behind the weights.
+fn smooth<'a, T: Independent + Curvature>(
+    task: &'a T,
+    design: &'a Design,
+    settings: &Settings,
+    newton: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
+    cancel: &'a Cancel,
+) -> Result<Solution> {
+    let penalise = settings.intercept == Intercept::Penalised;
+    let mut risk = LinearRisk::new(task, design, penalise, cancel);
+    let mut solution = newton(&mut risk)?;
+    // The dual point behind the weights proves the bound whatever the intercept.
+    let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
+    let bound = smooth_bound(task, design, &solution.weights, threshold, settings.intercept);
+    solution.lower_bound = Some(bound);
+    // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
+    solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
+    if solution.stop == Stop::Converged && relative_gap(solution.objective, bound) > settings.tolerance {
+        solution.stop = Stop::Stalled;
+    }
+    Ok(solution)
+}
+
+/// The solution of a hard margin, or the error that names what contradicts itself.
+fn separated<T: Independent>(problem: &Problem, task: &T, verdict: Verdict) -> Result<Solution> {
+    let Contradiction { blocks, residual } = match verdict {
+        Verdict::Separable(solution) => return Ok(solution),
+        Verdict::NotSeparable(contradiction) => contradiction,
+    };
+    const SHOWN: usize = 4;
+    let mut named: Vec<String> = blocks
+        .iter()
+        .take(SHOWN)
+        .map(|&(block, _)| {
+            let c = task.constraint(block);
+            match c.against {
+                Some(worse) => format!("{} over {}", problem.data.row_name(c.row), problem.data.row_name(worse)),
+                None => problem.data.row_name(c.row),
+            }
+        })
+        .collect();
+    if blocks.len() > SHOWN {
+        named.push("…".to_string());
+    }
+    let (list, count) = (named.join(", "), blocks.len());
+    let message = match (&problem.task, count) {
+        (Tasks::Pairs(_), 1) => format!("not separable: {list} cannot be, the features of both are the same"),
+        (_, 1) => format!("not separable: {list} has no features that could reach a margin"),
+        (Tasks::Pairs(_), _) => format!(
+            "not separable: {count} pairs contradict each other, weighed together they add up to zero to {residual:.0e} \
+             ({list}), so that no weights satisfy all of them"
+        ),
+        (_, _) => format!(
+            "not separable: no weights tell the classes apart without error; {count} rows prove it, weighed together they \
+             add up to zero to {residual:.0e} ({list})"
+        ),
+    };
+    Err(Error::new(Code::NotSeparable, message)
+        .help("use a soft margin, which pays for what cannot be satisfied: leave --solver out and set -c"))
 }
 
 /// The task in the form its solvers take.
 pub(crate) enum Tasks {
     Binary(Binary, Classes),
     Ranking(Ranking),
+    Pairs(PairRanking),
 }
 
 pub(crate) struct Problem {
     pub(crate) task: Tasks,
+    /// 0 where the margin is hard, like lambda.
     pub(crate) c: f64,
     pub(crate) lambda: f64,
+    pub(crate) hard: bool,
+    /// What the rows are called.
+    data: Dataset,
 }
 
 /// The total weight of all blocks, or an error where nothing counts.
@@ -192,7 +264,13 @@ fn positive_total(total: f64) -> Result<f64> {
 impl Problem {
     pub(crate) fn new(data: &Dataset, settings: &Settings) -> Result<Problem> {
         // With cost 1 the blocks' total weight shows, which the mean form of the regularisation divides by.
-        let regularisation = settings.regularisation;
+        let hard = settings.solver.is_hard_margin();
+        let problem = |task: Tasks, c: f64, total: f64| {
+            let (c, lambda) = if hard { (0.0, 0.0) } else { (c, settings.regularisation.lambda(total)) };
+            Problem { task, c, lambda, hard, data: data.clone() }
+        };
+        // A constraint of a hard margin counts or does not; what it costs plays no part.
+        let cost = |total: f64| if hard { 1.0 } else { settings.regularisation.c(total) };
         match settings.task {
             Task::Classify => {
                 let classes = Classes::find(data.targets(), settings.positive.as_deref())?;
@@ -210,14 +288,20 @@ impl Problem {
                         "a classifier needs rows of two classes; give these rows, or their class, a weight above zero",
                     ));
                 }
-                let c = regularisation.c(total);
-                Ok(Problem { task: Tasks::Binary(make(c)?, classes.clone()), c, lambda: regularisation.lambda(total) })
+                let c = cost(total);
+                Ok(problem(Tasks::Binary(make(c)?, classes.clone()), c, total))
+            }
+            Task::Rank if data.pairs().is_some() => {
+                let task = PairRanking::new(data, settings.pair_weight_as, settings.loss, 1.0)?;
+                let total = positive_total(task.total_cost())?;
+                let c = cost(total);
+                Ok(problem(Tasks::Pairs(task.with_cost(c)), c, total))
             }
             Task::Rank => {
                 let ranking = Ranking::new(data, 1.0)?;
                 let total = positive_total(ranking.total_cost())?;
-                let c = regularisation.c(total);
-                Ok(Problem { task: Tasks::Ranking(ranking.with_cost(c)), c, lambda: regularisation.lambda(total) })
+                let c = cost(total);
+                Ok(problem(Tasks::Ranking(ranking.with_cost(c)), c, total))
             }
         }
     }
@@ -225,7 +309,7 @@ impl Problem {
     pub(crate) fn decoder(&self) -> Decoder {
         match &self.task {
             Tasks::Binary(_, classes) => Decoder::Sign(classes.clone()),
-            Tasks::Ranking(_) => Decoder::Rank,
+            Tasks::Ranking(_) | Tasks::Pairs(_) => Decoder::Rank,
         }
     }
 
@@ -233,37 +317,44 @@ impl Problem {
         match &self.task {
             Tasks::Binary(task, _) => task.constraints(),
             Tasks::Ranking(task) => task.pairs(),
+            Tasks::Pairs(task) => task.constraints(),
         }
     }
 }
 
 /// The solver for data of so many features, or an error where the combination of task, loss and solver does not exist:
-/// to be asked before any data are read.
-pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
-    let solver = match (settings.solver, settings.task) {
-        (Solver::Auto, Task::Rank) => Solver::Newton,
-        (Solver::Auto, Task::Classify) if settings.loss.is_smooth() && features <= FEW_FEATURES => Solver::Newton,
-        (Solver::Auto, Task::Classify) => Solver::DualCoordinateDescent,
-        (solver, _) => solver,
+/// to be asked before any data are read. `pairs` says whether the data are explicit pairs.
+pub fn choose_solver(settings: &Settings, features: usize, pairs: bool) -> Result<Solver> {
+    let independent = settings.task == Task::Classify || pairs;
+    let solver = match settings.solver {
+        Solver::Auto if !independent => Solver::Newton,
+        Solver::Auto if settings.loss.is_smooth() && features <= FEW_FEATURES => Solver::Newton,
+        Solver::Auto => Solver::DualCoordinateDescent,
+        solver => solver,
     };
-    let supported = match (settings.task, solver) {
-        (Task::Classify, Solver::DualCoordinateDescent) => true,
-        (Task::Classify, Solver::Newton) => settings.loss.is_smooth(),
-        (Task::Rank, Solver::Newton) => settings.loss == Loss::SquaredHinge,
-        _ => false,
+    let supported = match solver {
+        Solver::Auto => false,
+        Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
+        Solver::Newton if independent => settings.loss.is_smooth(),
+        Solver::Newton => settings.loss == Loss::SquaredHinge,
     };
-    if supported { Ok(solver) } else { Err(unsupported(settings, solver)) }
+    if supported { Ok(solver) } else { Err(unsupported(settings, solver, independent)) }
 }
 
-fn unsupported(settings: &Settings, solver: Solver) -> Error {
+/// `independent` says whether each constraint stands for itself: rows to classify, or explicit pairs.
+fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
-    let remedy = match (settings.task, settings.loss) {
-        (Task::Rank, Loss::Hinge | Loss::Logistic) => {
-            return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
-                .help("use --loss squared-hinge");
+    let remedy = match (independent, settings.loss) {
+        (false, _) if solver.is_hard_margin() => {
+            return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
+                .help("list the pairs in a file and name the rows with --items, or leave --solver out");
         }
-        (Task::Rank, _) => "use --solver newton, or leave --solver out",
-        (Task::Classify, _) => "use --solver dual-coordinate-descent, or leave --solver out",
+        (false, Loss::Hinge | Loss::Logistic) => {
+            return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
+                .help("use --loss squared-hinge; explicit pairs (--items) take every loss");
+        }
+        (false, _) => "use --solver newton, or leave --solver out",
+        (true, _) => "use --solver dual-coordinate-descent, or leave --solver out",
     };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))
         .help(remedy)

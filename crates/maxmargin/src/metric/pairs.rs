@@ -1,9 +1,13 @@
-//! Metrics of one list over its pairs: Kendall's tau-b and the fraction of pairs in the right order.
+//! Metrics over pairs: Kendall's tau-b and the fraction of pairs in the right order, of one list or of listed pairs.
 //!
 //! Pairs are counted by merge sort (Knight 1966) in O(n log n): with the rows sorted by target and then by score,
 //! the discordant pairs are the strict inversions of the scores.
 
+use super::Metric;
 use super::lists::List;
+use super::rows::RowMetric;
+use crate::data;
+use crate::error::{Code, Error, Result};
 use std::cmp::Ordering;
 
 /// Numbers of pairs of a list. A list of fewer than 2^32 rows fits.
@@ -64,6 +68,55 @@ pub(super) fn pair_accuracy(list: List<'_>) -> Option<f64> {
     let pairs = Pairs::count(list);
     let all = pairs.with_different_targets();
     (all > 0).then(|| (pairs.concordant as f64 + 0.5 * pairs.tied_scores as f64) / all as f64)
+}
+
+/// Listed pairs, each in the right order, in the wrong one, or with equal scores.
+pub(super) struct ListedPairs<'a> {
+    pairs: &'a data::Pairs,
+    right: Vec<f64>,
+}
+
+impl<'a> ListedPairs<'a> {
+    pub(super) fn new(metric: &Metric, scores: &[f64], pairs: &'a data::Pairs) -> Result<ListedPairs<'a>> {
+        if (0..pairs.len()).all(|pair| pairs.weight(pair) == 0.0) {
+            return Err(Error::new(Code::NoPairs, format!("{metric} cannot be computed: no pair counts"))
+                .help("give at least one pair of a weight above zero"));
+        }
+        let right = (0..pairs.len())
+            .map(|pair| {
+                let (better, worse) = pairs.ordered(pair);
+                match compare(scores[better], scores[worse]) {
+                    Ordering::Greater => 1.0,
+                    Ordering::Equal => 0.5,
+                    Ordering::Less => 0.0,
+                }
+            })
+            .collect();
+        Ok(ListedPairs { pairs, right })
+    }
+}
+
+impl RowMetric for ListedPairs<'_> {
+    /// Groups are drawn whole: what one person says hangs together.
+    fn units(&self) -> Option<usize> {
+        Some(self.pairs.groups().map_or(self.pairs.len(), |(_, names)| names.len()))
+    }
+
+    fn counted(&self) -> Option<usize> {
+        Some(self.pairs.len())
+    }
+
+    fn value(&self, times: Option<&[u32]>) -> Option<f64> {
+        let groups = self.pairs.groups().map(|(codes, _)| codes);
+        let (mut right, mut total) = (0.0, 0.0);
+        for (pair, &share) in self.right.iter().enumerate() {
+            let unit = groups.map_or(pair, |codes| codes[pair] as usize);
+            let weight = self.pairs.weight(pair) * times.map_or(1.0, |times| f64::from(times[unit]));
+            right += weight * share;
+            total += weight;
+        }
+        (total > 0.0).then(|| right / total)
+    }
 }
 
 fn compare(a: f64, b: f64) -> Ordering {

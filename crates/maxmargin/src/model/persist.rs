@@ -169,7 +169,7 @@ impl Model {
                 let values = reals("witness.values")?.unwrap_or_default();
                 let limits = reals("witness.limits")?.unwrap_or_default();
                 let witness = unpack_witness(states.data(), &values, &limits)
-                    .filter(|alpha| alpha.len() as u64 == header.certificate.rows)
+                    .filter(|alpha| alpha.len() as u64 == header.certificate.blocks())
                     .ok_or_else(|| damaged("its witness is not complete"))?;
                 Some(witness)
             }
@@ -198,7 +198,11 @@ impl Model {
         if numbers.any(|number| !number.is_finite()) {
             return Err("it holds a number that is not finite");
         }
-        if *c <= 0.0 || *lambda <= 0.0 || settings.validate().is_err() {
+        let regularised = match settings.solver.is_hard_margin() {
+            true => *c == 0.0 && *lambda == 0.0,
+            false => *c > 0.0 && *lambda > 0.0,
+        };
+        if !regularised || settings.validate().is_err() {
             return Err("its settings are out of range");
         }
         if intercept.is_some() != (settings.intercept != Intercept::None) {
@@ -210,7 +214,7 @@ impl Model {
         if self.scaling.kind() != settings.scale {
             return Err("its scaling does not fit its settings");
         }
-        if self.witness.as_ref().is_some_and(|alpha| alpha.len() as u64 != self.certificate.rows) {
+        if self.witness.as_ref().is_some_and(|alpha| alpha.len() as u64 != self.certificate.blocks()) {
             return Err("its witness is not complete");
         }
         Ok(())

@@ -2,12 +2,14 @@
 
 use super::{Model, Scorer};
 use crate::data::Dataset;
+use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::run::Cancel;
 use crate::solve::{
-    LinearRisk, Risk, dual_value, imbalance, in_box, lower_bound, primal_value, relative_gap, smooth_bound,
+    Hard, LinearRisk, Risk, dual_value, hard_primal, imbalance, in_box, lower_bound, primal_value, relative_gap,
+    smooth_bound,
 };
-use crate::task::Intercept;
+use crate::task::{Independent, Intercept};
 use crate::train::{Problem, Tasks};
 
 /// What `verify` recomputed.
@@ -107,7 +109,6 @@ impl Model {
 
     fn recompute(&self, data: &Dataset, problem: &Problem) -> Result<Verification> {
         let Scorer::Linear { weights, intercept } = &self.scorer;
-        let rule = self.settings.intercept;
         let design = self.scaling.apply(data.matrix(), data.groups())?;
         let threshold = intercept.unwrap_or(0.0);
         match &problem.task {
@@ -119,29 +120,64 @@ impl Model {
                 let bound = lower_bound(&mut risk, weights, objective, &gradient);
                 Ok(Verification { objective, lower_bound: bound, unproved: None })
             }
-            Tasks::Binary(task, _) => {
-                let objective = primal_value(task, &design, weights, threshold, rule);
-                let bound = match &self.witness {
-                    Some(alpha) => {
-                        if alpha.len() != data.rows() || !in_box(task, alpha) {
-                            return Err(infeasible("a dual variable lies outside its box"));
-                        }
-                        if rule == Intercept::Free && imbalance(task, alpha) > BALANCED {
-                            return Err(infeasible("its two sides do not balance"));
-                        }
-                        Some(dual_value(task, &design, alpha, rule))
-                    }
-                    None if self.settings.loss.is_smooth() => {
-                        Some(smooth_bound(task, &design, weights, threshold, rule))
-                    }
-                    None => None,
-                };
-                let unproved = bound.is_none().then_some("the model was saved without its witness");
-                Ok(Verification { objective, lower_bound: bound, unproved })
-            }
+            Tasks::Binary(task, _) if problem.hard => self.recompute_hard(task, &design, weights, threshold),
+            Tasks::Pairs(task) if problem.hard => self.recompute_hard(task, &design, weights, threshold),
+            Tasks::Binary(task, _) => self.recompute_soft(task, &design, weights, threshold),
+            Tasks::Pairs(task) => self.recompute_soft(task, &design, weights, threshold),
         }
     }
+
+    fn recompute_soft<T: Independent>(
+        &self,
+        task: &T,
+        design: &Design,
+        weights: &[f64],
+        threshold: f64,
+    ) -> Result<Verification> {
+        let rule = self.settings.intercept;
+        let objective = primal_value(task, design, weights, threshold, rule);
+        let bound = match self.witness_value(task, design)? {
+            None if self.settings.loss.is_smooth() => Some(smooth_bound(task, design, weights, threshold, rule)),
+            witnessed => witnessed,
+        };
+        Ok(Verification { objective, lower_bound: bound, unproved: bound.is_none().then_some(NO_WITNESS) })
+    }
+
+    /// Every margin must be reached: then the weights bound the optimum from above, as the witness does from below.
+    fn recompute_hard<T: Independent>(
+        &self,
+        task: &T,
+        design: &Design,
+        weights: &[f64],
+        threshold: f64,
+    ) -> Result<Verification> {
+        let (objective, shortfall) = hard_primal(task, design, weights, threshold, self.settings.intercept);
+        if shortfall.is_nan() || shortfall > ROUNDING {
+            return Err(Error::new(
+                Code::CertificateMismatch,
+                format!("a margin that should be reached is missed by {shortfall:e} of itself"),
+            )
+            .help(ALTERED));
+        }
+        let bound = self.witness_value(&Hard(task), design)?;
+        Ok(Verification { objective, lower_bound: bound, unproved: bound.is_none().then_some(NO_WITNESS) })
+    }
+
+    /// The bound that the witness proves, where there is one.
+    fn witness_value<T: Independent>(&self, task: &T, design: &Design) -> Result<Option<f64>> {
+        let Some(alpha) = &self.witness else { return Ok(None) };
+        let rule = self.settings.intercept;
+        if alpha.len() != task.blocks() || !in_box(task, alpha) {
+            return Err(infeasible("a dual variable lies outside its box"));
+        }
+        if rule == Intercept::Free && imbalance(task, alpha) > BALANCED {
+            return Err(infeasible("its two sides do not balance"));
+        }
+        Ok(Some(dual_value(task, design, alpha, rule)))
+    }
 }
+
+const NO_WITNESS: &str = "the model was saved without its witness";
 
 const ALTERED: &str = "the model file was altered, or was made by a defective program; train it again";
 

@@ -4,12 +4,14 @@ mod certificate;
 mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
+mod quadratic_program;
 
-pub(crate) use certificate::{dual_value, imbalance, in_box, primal_value, smooth_bound};
+pub(crate) use certificate::{Hard, dual_value, hard_primal, imbalance, in_box, primal_value, smooth_bound};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
+pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 
 use std::time::Instant;
 

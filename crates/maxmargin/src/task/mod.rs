@@ -3,9 +3,11 @@
 //! A task never sees features. It turns scores into constraints, a value and slopes; a solver turns those into weights.
 
 mod binary;
+mod pairs;
 mod ranking;
 
 pub use binary::{Binary, ClassWeight, Classes};
+pub use pairs::{PairRanking, PairWeight};
 pub use ranking::Ranking;
 
 use crate::loss::Loss;
