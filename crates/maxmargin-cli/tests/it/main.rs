@@ -10,6 +10,7 @@ mod interrupt;
 mod invariance;
 mod model_file;
 mod output;
+mod pairs;
 mod predict;
 mod real_data;
 mod settings;

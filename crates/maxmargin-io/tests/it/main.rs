@@ -3,6 +3,7 @@
 
 mod cache;
 mod corpus;
+mod pairs;
 mod svmlight;
 mod tables;
 #[cfg(feature = "tables")]

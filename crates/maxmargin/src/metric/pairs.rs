@@ -159,3 +159,76 @@ fn sort_counting_inversions(values: &mut Vec<f64>) -> u64 {
     }
     inversions
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Judged, Metric};
+    use crate::data::{Outcome, Pairs};
+    use crate::error::Code;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn listed_pairs_are_counted_by_definition(
+            scores in prop::collection::vec(-2..3i32, 6),
+            list in prop::collection::vec((0..6usize, 1..6usize, 0..4u8, any::<bool>()), 1..30),
+        ) {
+            let scores: Vec<f64> = scores.into_iter().map(f64::from).collect();
+            let (mut left, mut right, mut outcomes, mut weights) = (vec![], vec![], vec![], vec![]);
+            let (mut good, mut total) = (0.0, 0.0);
+            for (a, step, weight, left_is_better) in list {
+                let b = (a + step) % 6;
+                let weight = f64::from(weight);
+                left.push(a as u32);
+                right.push(b as u32);
+                outcomes.push(if left_is_better { Outcome::Left } else { Outcome::Right });
+                weights.push(weight);
+                let (better, worse) = if left_is_better { (scores[a], scores[b]) } else { (scores[b], scores[a]) };
+                total += weight;
+                if better > worse {
+                    good += weight;
+                } else if better == worse {
+                    good += weight / 2.0;
+                }
+            }
+            let count = left.len();
+            let pairs = Pairs::new(left, right).expect("valid").with_outcomes(outcomes).expect("valid");
+            let pairs = pairs.with_weights(weights).expect("valid");
+            let judged = Judged::pairs(&scores, &pairs);
+            match Metric::PairAccuracy.evaluate(&judged) {
+                Ok(evaluation) => {
+                    prop_assert!((evaluation.value - good / total).abs() < 1e-12);
+                    prop_assert_eq!(evaluation.counted, count);
+                }
+                Err(error) => prop_assert!(total == 0.0 && error.code() == Code::NoPairs, "{}", error),
+            }
+        }
+    }
+
+    #[test]
+    fn groups_of_pairs_are_drawn_whole() {
+        // Two judges, one always agreed with and one never: a resample holds none, half or all of the good ones.
+        let scores = [1.0, 0.0];
+        let better: Vec<u32> = (0..200).map(|pair| u32::from(pair >= 100)).collect();
+        let worse: Vec<u32> = better.iter().map(|row| 1 - row).collect();
+        let plain = Pairs::new(better, worse).expect("valid");
+        let judges: Vec<u32> = (0..200).map(|pair| u32::from(pair >= 100)).collect();
+        let grouped = plain.clone().with_groups(judges, ["ann", "ben"].into_iter().collect()).expect("valid");
+        let interval = |pairs: &Pairs| {
+            let drawn = Metric::PairAccuracy.bootstrap(&Judged::pairs(&scores, pairs), 400, 3);
+            drawn.expect("defined").expect("enough to draw from")
+        };
+        let (by_pair, by_judge) = (interval(&plain), interval(&grouped));
+        assert_eq!((by_judge.low, by_judge.high), (0.0, 1.0));
+        assert!((0.35..0.65).contains(&by_pair.low) && (0.35..0.65).contains(&by_pair.high), "{by_pair:?}");
+    }
+
+    #[test]
+    fn metrics_over_targets_do_not_take_pairs() {
+        let pairs = Pairs::new(vec![0], vec![1]).expect("valid");
+        for name in ["rmse", "auc", "accuracy"] {
+            let error = Metric::parse(name).expect("known").evaluate(&Judged::pairs(&[1.0, 0.0], &pairs));
+            assert_eq!(error.expect_err("no targets").code(), Code::MetricMismatch, "{name}");
+        }
+    }
+}

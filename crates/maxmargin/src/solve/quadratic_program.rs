@@ -70,6 +70,9 @@ const MOST_WORK: f64 = 1e10;
 /// Numbers in the working set: with the factorisation less than two gigabytes.
 const MOST_ENTRIES: usize = 20_000_000;
 
+/// Operations that a shorter proof of a contradiction may cost.
+const MOST_THINNING: f64 = 1e9;
+
 /// Multipliers below this share of the largest are rounding.
 const TAKES_PART: f64 = 1e-6;
 
@@ -134,10 +137,11 @@ impl QuadraticProgram {
                 balance(task, &mut alpha);
             }
             if matches!(found.status, SolverStatus::PrimalInfeasible | SolverStatus::AlmostPrimalInfeasible) {
-                return match contradiction(task, design, &alpha, mean_length, self.intercept) {
-                    Some(contradiction) => Ok(Verdict::NotSeparable(contradiction)),
-                    None => Err(undecided()),
-                };
+                let found = contradiction(task, design, &alpha, mean_length, self.intercept).ok_or_else(undecided)?;
+                // A few constraints say more than many; they must prove as much.
+                self.thin_out(task, design, &found, &mut alpha, cancel)?;
+                let thinner = contradiction(task, design, &alpha, mean_length, self.intercept);
+                return Ok(Verdict::NotSeparable(thinner.unwrap_or(found)));
             }
             let bound = dual_value(&Hard(task), design, &alpha, self.intercept);
             progress.bound(Some(bound));
@@ -207,6 +211,92 @@ impl QuadraticProgram {
         let stop = if gap <= self.tolerance { Stop::Converged } else { stop };
         Ok(Verdict::Separable(Solution { passes: pass, stop, trace: progress.trace, ..solution }))
     }
+}
+
+impl QuadraticProgram {
+    /// Takes constraints out of a contradiction until no more than one for each dimension, and one, are left
+    /// (Carathéodory), where that costs little.
+    fn thin_out<T: Independent>(
+        &self,
+        task: &T,
+        design: &Design,
+        found: &Contradiction,
+        alpha: &mut [f64],
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let blocks: Vec<usize> = found.blocks.iter().map(|&(block, _)| block).collect();
+        let height = design.cols() + usize::from(self.intercept != Intercept::None) + 1;
+        if blocks.len() as f64 * (height as f64).powi(3) > MOST_THINNING {
+            return Ok(());
+        }
+        let program = Program::new(task, design, self.intercept, &blocks, cancel)?;
+        // The last coordinate keeps the sum of the weights, so that they do not all vanish.
+        let mut columns = vec![vec![0.0; height]; blocks.len()];
+        for ((&row, &column), &value) in program.rows.iter().zip(&program.columns).zip(&program.values) {
+            columns[row][column] = value / program.mean_length;
+        }
+        columns.iter_mut().for_each(|column| column[height - 1] = 1.0);
+        alpha.fill(0.0);
+        let mut kept: Vec<(usize, f64)> = Vec::new();
+        for (at, &(_, weight)) in found.blocks.iter().enumerate() {
+            kept.push((at, weight));
+            if kept.len() <= height {
+                continue;
+            }
+            let mut change = dependence(&kept.iter().map(|&(at, _)| &columns[at][..]).collect::<Vec<_>>(), height);
+            if !change.iter().any(|&c| c > 0.0) {
+                change.iter_mut().for_each(|c| *c = -*c);
+            }
+            let share = |((_, weight), c): (&(usize, f64), &f64)| if *c > 0.0 { weight / c } else { f64::INFINITY };
+            let least = kept.iter().zip(&change).map(share).fold(f64::INFINITY, f64::min);
+            if !least.is_finite() {
+                continue;
+            }
+            for (entry, c) in kept.iter_mut().zip(&change) {
+                entry.1 = if entry.1 / c <= least && *c > 0.0 { 0.0 } else { (entry.1 - least * c).max(0.0) };
+            }
+            kept.retain(|&(_, weight)| weight > 0.0);
+        }
+        kept.iter().for_each(|&(at, weight)| alpha[blocks[at]] = weight);
+        Ok(())
+    }
+}
+
+/// Coefficients, not all zero, of more columns than they are high that add up to zero: elimination with full pivoting.
+fn dependence(columns: &[&[f64]], height: usize) -> Vec<f64> {
+    let width = columns.len();
+    let mut rows: Vec<Vec<f64>> = (0..height).map(|row| columns.iter().map(|column| column[row]).collect()).collect();
+    let mut pivot_of = vec![None; width];
+    for done in 0..height {
+        let mut largest = (0.0, 0, 0);
+        for (row, values) in rows.iter().enumerate().skip(done) {
+            for (column, value) in values.iter().enumerate() {
+                if pivot_of[column].is_none() && value.abs() > largest.0 {
+                    largest = (value.abs(), row, column);
+                }
+            }
+        }
+        let (size, row, column) = largest;
+        if size <= 1e-12 {
+            break;
+        }
+        rows.swap(done, row);
+        pivot_of[column] = Some(done);
+        let pivot = rows[done].clone();
+        for (other, values) in rows.iter_mut().enumerate() {
+            let factor = values[column] / pivot[column];
+            if other != done && factor != 0.0 {
+                values.iter_mut().zip(&pivot).for_each(|(value, pivot)| *value -= factor * pivot);
+            }
+        }
+    }
+    let free = pivot_of.iter().position(Option::is_none).unwrap_or(0);
+    (0..width)
+        .map(|column| match pivot_of[column] {
+            Some(row) => -rows[row][free] / rows[row][column],
+            None => f64::from(u8::from(column == free)),
+        })
+        .collect()
 }
 
 /// Weights and threshold stretched until every margin is reached, and their objective; none where one is on the wrong

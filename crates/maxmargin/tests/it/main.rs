@@ -3,6 +3,8 @@
 
 mod conformance;
 mod determinism;
+mod hard_margin;
 mod made;
 mod model_file;
 mod optimum;
+mod pairs;
