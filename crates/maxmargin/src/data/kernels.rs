@@ -268,6 +268,34 @@ fn gather_dot_avx512<I: Index>(indices: &[I], values: &[f32], w: &[f64]) -> f64 
     _mm512_reduce_add_pd(_mm512_add_pd(low, high))
 }
 
+/// Asks the memory for the cache line of one item.
+#[inline(always)]
+pub(crate) fn prefetch<T>(items: &[T], at: usize) {
+    if let Some(item) = items.get(at) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch reads nothing that the program sees, and the address is that of an item.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = item;
+    }
+}
+
+/// Longer rows are left to the processor's own prefetching once it has seen this many bytes.
+const PREFETCHED: usize = 1024;
+const CACHE_LINE: usize = 64;
+
+/// Asks the memory for the beginning of a run of items, or all of it where it is short.
+#[inline(always)]
+pub(crate) fn prefetch_all<T>(items: &[T]) {
+    let step = CACHE_LINE / size_of::<T>();
+    for at in (0..items.len().min(PREFETCHED / size_of::<T>())).step_by(step) {
+        prefetch(items, at);
+    }
+}
+
 /// x · w over a dense row.
 #[inline]
 pub(crate) fn dense_dot<V: Value>(x: &[V], w: &[f64]) -> f64 {

@@ -153,6 +153,10 @@ pub(crate) trait Rows: Sync {
     fn dot(&self, row: usize, w: &[f64]) -> f64;
     fn axpy(&self, row: usize, scale: f64, w: &mut [f64]);
     fn each(&self, row: usize, visit: impl FnMut(usize, f64));
+    /// Asks the memory for a row that will be needed soon.
+    fn prefetch(&self, row: usize);
+    /// Asks for what says where the row lies, well before `prefetch`.
+    fn prefetch_start(&self, _row: usize) {}
     fn squared_norm(&self, row: usize) -> f64 {
         let mut sum = 0.0;
         self.each(row, |_, value| sum += value * value);
@@ -189,6 +193,10 @@ impl<V: Value> Rows for Dense<V> {
             visit(column, value.wide());
         }
     }
+    #[inline]
+    fn prefetch(&self, row: usize) {
+        kernels::prefetch_all(self.row(row));
+    }
 }
 
 impl<I: Index, V: Value> Rows for Csr<I, V> {
@@ -208,6 +216,16 @@ impl<I: Index, V: Value> Rows for Csr<I, V> {
         for (&index, &value) in indices.iter().zip(values) {
             visit(index.position(), value.wide());
         }
+    }
+    #[inline]
+    fn prefetch(&self, row: usize) {
+        let (indices, values) = self.row(row);
+        kernels::prefetch_all(indices);
+        kernels::prefetch_all(values);
+    }
+    #[inline]
+    fn prefetch_start(&self, row: usize) {
+        kernels::prefetch(&self.starts, row);
     }
 }
 

@@ -14,6 +14,7 @@ mod targets;
 pub use buffer::Buffer;
 pub use dataset::Dataset;
 pub use groups::Groups;
+pub(crate) use kernels::prefetch;
 pub use kernels::{Index, Value};
 pub use matrix::{Csr, Dense, Guard, Matrix};
 pub(crate) use matrix::{Rows, with_rows};

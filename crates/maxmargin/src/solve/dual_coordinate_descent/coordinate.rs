@@ -1,0 +1,324 @@
+//! One coordinate: what a step reads, and the step itself.
+
+use super::overflow;
+use crate::data::{Design, Rows};
+use crate::error::Result;
+use crate::loss::Loss;
+use crate::task::{Independent, Intercept};
+use rayon::prelude::*;
+
+/// What a visit reads and writes of a block beside its row: together, so that a random visit misses the cache once.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+pub(super) struct Slot {
+    pub(super) alpha: f64,
+    /// ‖a_i x_i‖² + κ t_i²
+    pub(super) curvature: f64,
+    /// The weight of the block's loss.
+    pub(super) cost: f64,
+}
+
+/// What does not change while the loop runs, see the top of the file.
+pub(super) struct Fixed<'a, T, R> {
+    pub(super) task: &'a T,
+    pub(super) design: &'a Design,
+    rows: &'a R,
+    pub(super) loss: Loss,
+    squared_factor: Option<Vec<f64>>,
+    /// μ, where rows are dense and shifted one by one: differences of large numbers are taken before anything else.
+    pub(super) dense_shift: Option<&'a [f64]>,
+    /// x_i · F²μ for each row, where rows are sparse and shifted.
+    shift_products: Option<Vec<f64>>,
+    shift_norm: f64,
+    pub(super) kappa: f64,
+}
+
+/// Sums over the dual variables that scores depend on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sums {
+    /// Σ α a
+    pub(super) total: f64,
+    /// μ · v
+    pub(super) shift_dot: f64,
+    /// Σ α t
+    pub(super) pull: f64,
+    /// Σ (α m − dual cost)
+    pub(super) gain: f64,
+}
+
+/// How a step sees the rest of the problem.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View {
+    pub(super) centre: f64,
+    /// How much a step's own changes count.
+    pub(super) sigma: f64,
+    pub(super) shrink_above: f64,
+    pub(super) shrink_below: f64,
+}
+
+/// What a run of visits saw.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visited {
+    /// Extremes of the projected gradient.
+    pub(super) highest: f64,
+    pub(super) lowest: f64,
+    /// Σ (cost · loss(v) + dual cost − α·v) with v the violations before each step: what these blocks add to the gap
+    /// between primal and dual value, but for how far the weights move within the pass. Blocks stuck at their bounds add
+    /// nothing.
+    pub(super) gap: f64,
+}
+
+impl Visited {
+    pub(super) const NOTHING: Visited = Visited { highest: f64::NEG_INFINITY, lowest: f64::INFINITY, gap: 0.0 };
+
+    pub(super) fn join(self, other: Visited) -> Visited {
+        Visited {
+            highest: self.highest.max(other.highest),
+            lowest: self.lowest.min(other.lowest),
+            gap: self.gap + other.gap,
+        }
+    }
+
+    /// How far apart the extremes lie.
+    pub(super) fn spread(&self) -> f64 {
+        (self.highest - self.lowest).max(0.0)
+    }
+}
+
+impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
+    /// The fixed parts, and a slot for each block.
+    pub(super) fn new(
+        intercept: Intercept,
+        task: &'a T,
+        design: &'a Design,
+        rows: &'a R,
+    ) -> Result<(Fixed<'a, T, R>, Vec<Slot>)> {
+        let squared_factor: Option<Vec<f64>> = design.factor().map(|f| f.iter().map(|f| f * f).collect());
+        let dense_shift = design.shift().filter(|_| design.matrix().is_dense());
+        let sparse_shift = design.shift().filter(|_| !design.matrix().is_dense());
+        let shift_weights: Option<Vec<f64>> = sparse_shift.map(|shift| match &squared_factor {
+            Some(square) => shift.iter().zip(square).map(|(m, f)| m * f).collect(),
+            None => shift.to_vec(),
+        });
+        let shift_products: Option<Vec<f64>> = shift_weights
+            .as_ref()
+            .map(|weights| (0..design.rows()).into_par_iter().map(|row| rows.dot(row, weights)).collect());
+        let shift_norm = match (sparse_shift, &shift_weights) {
+            (Some(shift), Some(weights)) => shift.iter().zip(weights).map(|(m, w)| m * w).sum(),
+            _ => 0.0,
+        };
+        let square_of = |row: usize| {
+            let square = match &squared_factor {
+                None => rows.squared_norm(row),
+                Some(factor) => {
+                    let mut sum = 0.0;
+                    rows.each(row, |column, value| {
+                        let value = value - dense_shift.map_or(0.0, |shift| shift[column]);
+                        sum += factor[column] * value * value;
+                    });
+                    sum
+                }
+            };
+            let shifted = shift_products.as_ref().map_or(square, |p| (square - 2.0 * p[row] + shift_norm).max(0.0));
+            shifted * design.row_factor(row).powi(2)
+        };
+        // Differences are taken entry by entry: nearly equal rows would vanish in ‖x‖² − 2x·z + ‖z‖². Shifts cancel.
+        let square_of_difference = |difference: &mut Vec<f64>, row: usize, against: usize| {
+            difference.resize(design.cols(), 0.0);
+            rows.each(row, |column, value| difference[column] += design.row_factor(row) * value);
+            rows.each(against, |column, value| difference[column] -= design.row_factor(against) * value);
+            let mut sum = 0.0;
+            let mut take = |column: usize| {
+                let value = std::mem::take(&mut difference[column]);
+                sum += squared_factor.as_ref().map_or(1.0, |factor| factor[column]) * value * value;
+            };
+            rows.each(row, |column, _| take(column));
+            rows.each(against, |column, _| take(column));
+            sum
+        };
+        let mut slots: Vec<Slot> = (0..task.blocks())
+            .into_par_iter()
+            .with_min_len(1024)
+            .map_init(Vec::new, |difference, block| {
+                let c = task.constraint(block);
+                let square = match c.against {
+                    None => square_of(c.row),
+                    Some(against) => square_of_difference(difference, c.row, against),
+                };
+                Slot { alpha: 0.0, curvature: square * c.coefficient * c.coefficient, cost: c.cost }
+            })
+            .collect();
+        // The proximal term weighs about as much as the features: then a step on one row moves b as far as it moves w.
+        let mean = slots.iter().map(|slot| slot.curvature).sum::<f64>() / slots.len().max(1) as f64;
+        let kappa = match intercept {
+            Intercept::None => 0.0,
+            Intercept::Penalised => 1.0,
+            Intercept::Free if mean > 0.0 => mean,
+            Intercept::Free => 1.0,
+        };
+        slots.par_iter_mut().enumerate().for_each(|(block, slot)| {
+            let t = task.constraint(block).threshold;
+            slot.curvature += kappa * t * t;
+        });
+        if slots.par_iter().any(|slot| !slot.curvature.is_finite()) || !kappa.is_finite() {
+            return Err(overflow());
+        }
+        let loss = task.loss();
+        let fixed = Fixed { task, design, rows, loss, squared_factor, dense_shift, shift_products, shift_norm, kappa };
+        Ok((fixed, slots))
+    }
+
+    /// Asks for where the row of a block begins, a few visits before [`Fixed::prefetch`] looks it up.
+    #[inline(always)]
+    pub(super) fn prefetch_start(&self, block: usize) {
+        self.rows.prefetch_start(self.task.constraint(block).row);
+    }
+
+    /// Asks for the row of a block that will be visited soon.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, block: usize) {
+        let c = self.task.constraint(block);
+        self.rows.prefetch(c.row);
+        if let Some(row) = c.against {
+            self.rows.prefetch(row);
+        }
+    }
+
+    /// The score of a scaled row.
+    #[inline(always)]
+    fn score(&self, row: usize, v: &[f64], sums: &Sums) -> f64 {
+        let mut score = match self.dense_shift {
+            None => self.design.row_factor(row) * self.rows.dot(row, v),
+            Some(shift) => self.rows.dot_shifted(row, shift, v),
+        };
+        if let Some(products) = &self.shift_products {
+            score += sums.total * (self.shift_norm - products[row]) - sums.shift_dot;
+        }
+        score
+    }
+
+    /// Adds a multiple of a scaled row to the weights.
+    #[inline(always)]
+    pub(super) fn add(&self, row: usize, step: f64, v: &mut [f64], sums: &mut Sums) {
+        let step = step * self.design.row_factor(row);
+        match (&self.squared_factor, self.dense_shift) {
+            (None, _) => self.rows.axpy(row, step, v),
+            (Some(factor), None) => self.rows.axpy_scaled(row, step, factor, v),
+            (Some(factor), Some(shift)) => self.rows.axpy_shifted(row, step, factor, shift, v),
+        }
+        if let Some(products) = &self.shift_products {
+            sums.total += step;
+            sums.shift_dot += step * products[row];
+        }
+    }
+
+    /// Minimises over one dual variable, and notes what it saw. Returns whether the block stays in the active set: one
+    /// that is stuck at its bound may leave.
+    #[inline(always)]
+    pub(super) fn step(
+        &self,
+        block: usize,
+        slot: &mut Slot,
+        v: &mut [f64],
+        sums: &mut Sums,
+        view: &View,
+        visited: &mut Visited,
+    ) -> bool {
+        let c = self.task.constraint(block);
+        let Slot { alpha, curvature, cost } = *slot;
+        let limit = self.loss.dual_limit(cost);
+        let mut score = self.score(c.row, v, sums);
+        if let Some(row) = c.against {
+            score -= self.score(row, v, sums);
+        }
+        let threshold = view.centre + self.kappa * sums.pull;
+        let gradient = c.coefficient * score + c.threshold * threshold - c.margin;
+        let dual_cost = self.loss.dual_cost(alpha, cost);
+        visited.gap += cost * self.loss.value(-gradient) + dual_cost + alpha * gradient;
+        let curvature = view.sigma * curvature;
+        let (new, projected) = if self.loss == Loss::Logistic {
+            let new = logistic_minimiser(alpha, gradient, curvature, cost);
+            (new, (alpha - new) * (curvature + 4.0 / cost))
+        } else {
+            let diagonal = diagonal(self.loss, cost);
+            let gradient = gradient + diagonal * alpha;
+            let projected = if alpha == 0.0 {
+                if gradient > view.shrink_above {
+                    return false;
+                }
+                gradient.min(0.0)
+            } else if alpha == limit {
+                if gradient < view.shrink_below {
+                    return false;
+                }
+                gradient.max(0.0)
+            } else {
+                gradient
+            };
+            let curvature = curvature + diagonal;
+            let new = if projected == 0.0 {
+                alpha
+            } else if curvature > 0.0 {
+                (alpha - gradient / curvature).clamp(0.0, limit)
+            } else if gradient < 0.0 {
+                // A row of zeros: nothing but its bound holds it.
+                limit
+            } else {
+                0.0
+            };
+            (new, projected)
+        };
+        visited.highest = visited.highest.max(projected);
+        visited.lowest = visited.lowest.min(projected);
+        if new != alpha {
+            slot.alpha = new;
+            let change = new - alpha;
+            let step = view.sigma * change * c.coefficient;
+            self.add(c.row, step, v, sums);
+            if let Some(row) = c.against {
+                self.add(row, -step, v, sums);
+            }
+            sums.pull += view.sigma * change * c.threshold;
+            sums.gain += change * c.margin - self.loss.dual_cost(new, cost) + dual_cost;
+        }
+        true
+    }
+}
+
+/// The z in [0, C] with g + q·(z − α) + ln(z / (C − z)) = 0: the logistic step. In t = ln(z / (C − z)) the left side rises
+/// with slope at least 1, so that Newton's method within a bracket always ends.
+fn logistic_minimiser(alpha: f64, gradient: f64, curvature: f64, cost: f64) -> f64 {
+    let (mut low, mut high) = (-gradient - curvature * (cost - alpha), -gradient + curvature * alpha);
+    let mut t = if alpha > 0.0 && alpha < cost { (alpha / (cost - alpha)).ln() } else { 0.5 * (low + high) };
+    t = t.clamp(low, high);
+    let mut z = alpha;
+    for _ in 0..100 {
+        let small = (-t.abs()).exp();
+        let near = cost * small / (1.0 + small);
+        z = if t > 0.0 { cost - near } else { near };
+        let value = gradient + curvature * (z - alpha) + t;
+        if value > 0.0 {
+            high = t
+        } else {
+            low = t
+        }
+        let slope = 1.0 + curvature * near * (1.0 - near / cost);
+        let newton = t - value / slope;
+        let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
+        if (next - t).abs() <= 1e-12 * (1.0 + t.abs()) {
+            break;
+        }
+        t = next;
+    }
+    z
+}
+
+/// What the conjugate of the loss adds to the curvature of α.
+#[inline]
+fn diagonal(loss: Loss, cost: f64) -> f64 {
+    match loss {
+        Loss::Hinge => 0.0,
+        Loss::SquaredHinge => 0.5 / cost,
+        Loss::Logistic => 0.0,
+    }
+}

@@ -1,0 +1,197 @@
+//! The rows that one core works on, and how two of them work side by side.
+
+use super::coordinate::{Fixed, Slot, Sums, View, Visited};
+use crate::data::{Design, Rows, prefetch};
+use crate::random::Random;
+use crate::task::Independent;
+
+/// All blocks, or every second one.
+pub(super) struct Half {
+    number: usize,
+    halves: usize,
+    /// Of block `number + halves · k` at `k`.
+    pub(super) slots: Vec<Slot>,
+    pub(super) active: Vec<u32>,
+    random: Random,
+    /// The weights as this half sees them within a round.
+    pub(super) v: Vec<f64>,
+    /// Dual variables before the round at hand, in order of visit.
+    undo: Vec<(usize, f64)>,
+    /// Blocks that stay active.
+    kept: Vec<u32>,
+}
+
+/// Halves pay from this many entries on,
+const HALVES_FROM: u64 = 1 << 20;
+/// in at most so many rounds a pass over all rows,
+const ROUNDS: u64 = 200;
+const LEAST_ROUNDS: u64 = 8;
+/// and while adding them up, a few passes over the weights each round, costs little beside the rows of the round.
+const ENTRIES_A_WEIGHT: u64 = 8;
+
+/// Blocks of a round, both halves together, or none where one core is better.
+pub(super) fn round_length(design: &Design, blocks: usize) -> Option<usize> {
+    let matrix = design.matrix();
+    if design.factor().is_some() || design.shift().is_some() || matrix.entries() < HALVES_FROM {
+        return None;
+    }
+    let rounds = (matrix.entries() / (ENTRIES_A_WEIGHT * matrix.cols().max(1) as u64)).min(ROUNDS);
+    (rounds >= LEAST_ROUNDS).then(|| blocks.div_ceil(rounds as usize).max(2))
+}
+
+/// How many visits ahead slots and rows are asked for.
+const SLOTS_AHEAD: usize = 16;
+const ROWS_AHEAD: usize = 5;
+
+/// How often the cancel flag is looked at, in visits.
+const POLL: usize = 512;
+
+impl Half {
+    pub(super) fn new(number: usize, halves: usize, slots: Vec<Slot>, random: Random, weights: usize) -> Half {
+        Half {
+            number,
+            halves,
+            slots,
+            active: Vec::new(),
+            random,
+            v: vec![0.0; weights],
+            undo: Vec::new(),
+            kept: Vec::new(),
+        }
+    }
+
+    /// All blocks that can cost anything back into the active set.
+    pub(super) fn reactivate(&mut self) {
+        let (number, halves) = (self.number, self.halves);
+        self.active.clear();
+        self.active.extend(
+            self.slots
+                .iter()
+                .enumerate()
+                .filter(|(_, slot)| slot.cost > 0.0)
+                .map(|(at, _)| (number + halves * at) as u32),
+        );
+    }
+
+    /// Before a pass: a fresh order.
+    pub(super) fn shuffle(&mut self) {
+        self.random.shuffle(&mut self.active);
+        self.kept.clear();
+    }
+
+    /// After a pass: only what stays.
+    pub(super) fn shrink(&mut self) {
+        std::mem::swap(&mut self.active, &mut self.kept);
+    }
+
+    /// The pass of one core over everything, against the weights themselves. None where cancelled.
+    pub(super) fn pass<T: Independent, R: Rows>(
+        &mut self,
+        fixed: &Fixed<'_, T, R>,
+        v: &mut [f64],
+        sums: &mut Sums,
+        view: &View,
+        cancelled: impl Fn() -> bool,
+    ) -> Option<Visited> {
+        let mut visited = Visited::NOTHING;
+        for at in 0..self.active.len() {
+            if at.is_multiple_of(POLL) && cancelled() {
+                return None;
+            }
+            self.look_ahead(fixed, at);
+            let block = self.active[at];
+            let slot = &mut self.slots[block as usize];
+            if fixed.step(block as usize, slot, v, sums, view, &mut visited) {
+                self.kept.push(block);
+            }
+        }
+        Some(visited)
+    }
+
+    #[inline(always)]
+    fn look_ahead<T: Independent, R: Rows>(&self, fixed: &Fixed<'_, T, R>, at: usize) {
+        if let Some(&block) = self.active.get(at + SLOTS_AHEAD) {
+            prefetch(&self.slots, block as usize / self.halves);
+            fixed.prefetch_start(block as usize);
+        }
+        if let Some(&block) = self.active.get(at + ROWS_AHEAD) {
+            fixed.prefetch(block as usize);
+        }
+    }
+
+    /// Steps on one round's share of the blocks; returns the sums as this half sees them, and what it saw.
+    pub(super) fn round<T: Independent, R: Rows>(
+        &mut self,
+        round: usize,
+        rounds: usize,
+        fixed: &Fixed<'_, T, R>,
+        sums: Sums,
+        view: &View,
+    ) -> (Sums, Visited) {
+        self.undo.clear();
+        let (mut sums, mut visited) = (sums, Visited::NOTHING);
+        let mut v = std::mem::take(&mut self.v);
+        let count = self.active.len();
+        for at in count * round / rounds..count * (round + 1) / rounds {
+            self.look_ahead(fixed, at);
+            let block = self.active[at];
+            let slot = &mut self.slots[block as usize / 2];
+            let before = slot.alpha;
+            if fixed.step(block as usize, slot, &mut v, &mut sums, view, &mut visited) {
+                self.kept.push(block);
+                self.undo.push((block as usize / 2, before));
+            }
+        }
+        self.v = v;
+        (sums, visited)
+    }
+
+    /// Takes the last round back.
+    pub(super) fn undo(&mut self, v: &[f64]) {
+        self.kept.truncate(self.kept.len() - self.undo.len());
+        for &(at, before) in self.undo.iter().rev() {
+            self.slots[at].alpha = before;
+        }
+        self.v.copy_from_slice(v);
+    }
+}
+
+/// Adds what both halves changed, of which their copies hold 1/share times as much, and leaves the sum in both copies.
+/// Returns its squared length.
+pub(super) fn merge(v: &[f64], even: &mut [f64], odd: &mut [f64], share: f64) -> f64 {
+    /// Below this many weights a second thread costs more than it saves.
+    const ALONE: usize = 8 * 1024;
+    if v.len() > ALONE {
+        let middle = v.len() / 2;
+        let (even_low, even_high) = even.split_at_mut(middle);
+        let (odd_low, odd_high) = odd.split_at_mut(middle);
+        let (low, high) = rayon::join(
+            || merge_run(&v[..middle], even_low, odd_low, share),
+            || merge_run(&v[middle..], even_high, odd_high, share),
+        );
+        return low + high;
+    }
+    merge_run(v, even, odd, share)
+}
+
+fn merge_run(v: &[f64], even: &mut [f64], odd: &mut [f64], share: f64) -> f64 {
+    const LANES: usize = 8;
+    let mut lanes = [0.0; LANES];
+    let mut add = |lane: usize, v: f64, even: &mut f64, odd: &mut f64| {
+        let merged = v + share * ((*even - v) + (*odd - v));
+        (*even, *odd) = (merged, merged);
+        lanes[lane] += merged * merged;
+    };
+    let (v_runs, v_rest) = v.as_chunks::<LANES>();
+    let (even_runs, even_rest) = even.as_chunks_mut::<LANES>();
+    let (odd_runs, odd_rest) = odd.as_chunks_mut::<LANES>();
+    for ((v, even), odd) in v_runs.iter().zip(even_runs).zip(odd_runs) {
+        for lane in 0..LANES {
+            add(lane, v[lane], &mut even[lane], &mut odd[lane]);
+        }
+    }
+    for ((&v, even), odd) in v_rest.iter().zip(even_rest).zip(odd_rest) {
+        add(0, v, even, odd);
+    }
+    lanes.iter().sum()
+}

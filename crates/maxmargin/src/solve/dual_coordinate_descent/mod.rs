@@ -1,0 +1,419 @@
+//! Dual coordinate descent for linear tasks with one constraint a block.
+//!
+//! ```text
+//! min over α   ½‖Σ_i α_i a_i x_i‖² + Σ_i (cost_i · loss*(α_i / cost_i) − α_i m_i)
+//! s.t.         0 ≤ α_i ≤ limit_i,   and Σ_i α_i t_i = 0 where the threshold b is free
+//! ```
+//! Notation of [`crate::task::Constraint`]: a coefficient, t threshold coefficient, m margin; w = Σ α_i a_i x_i.
+//!
+//! One step minimises exactly over one α_i: G = a_i w·x_i + t_i b − m_i + d_i α_i, α_i ← clip(α_i − G / q_i), where
+//! q_i = ‖a_i x_i‖² + d_i and d_i = 1/(2 cost_i) for squared hinge, 0 for hinge; logistic loss takes a few Newton steps
+//! in one variable instead (Yu, Huang & Lin, Dual coordinate descent methods for logistic regression and maximum entropy
+//! models, Machine Learning 85, 2011). A constraint between two rows stands for their difference x. A pass visits the active rows in a fresh
+//! random order; rows stuck at a bound leave the active set until it has converged (Hsieh et al., A dual coordinate
+//! descent method for large-scale linear SVM, ICML 2008, algorithms 1 and 3).
+//!
+//! **Free threshold.** One coordinate cannot move under Σ α_i t_i = 0. We add κ/2·(Σ α_i t_i)² to the dual, that is a
+//! proximal term (b − b₀)²/(2κ) to the primal, let the steps see b = b₀ + κ·Σ α_i t_i, and move the centre b₀ to b after
+//! each pass: the method of multipliers. What is reported does not depend on how far that has come: the primal takes the
+//! best b for the current w, the dual the balanced point of [`super::certificate`].
+//!
+//! **Scaling** is folded in: with x' = F(x − μ) the loop keeps v = F²·Σ α a (x − μ) for dense rows. Sparse rows stay
+//! sparse: there it keeps v = F²·Σ α a x and three scalars, from which the scores of the scaled rows follow.
+//!
+//! **Two cores.** Large data are cut into two halves, even and odd rows, at any number of threads. In a round each half
+//! takes steps on a small share of its rows against its own copy of the weights, in which its own changes count σ-fold
+//! (as does its curvature); then both changes are added up. σ = 2 is always safe (Ma et al., Adding vs. averaging in
+//! distributed primal-dual optimization, ICML 2015), a smaller one is faster; σ starts at 1.25 and grows where a pass does
+//! not bring the gap down, and a round after which the dual has fallen is undone and repeated with a larger σ.
+//!
+//! Stops at a relative gap, recomputed from scratch once a guess that costs nothing calls for it: with w = w(α) the gap
+//! is Σ_i (cost_i · loss(v_i) + dual cost of α_i − α_i v_i), v the violations, and each visit adds its own term. Cost:
+//! O(entries) a pass, of which dot products and the fetching of rows in random order are the most; the same in parallel a
+//! check.
+//! It does not solve tasks whose constraints share a slack.
+
+mod coordinate;
+mod halves;
+
+use super::certificate::{balance, best_threshold, dual_value, primal_of_scores};
+use super::{Progress, Solution, Start, Stop, Witness, relative_gap};
+use crate::data::{Design, Rows, with_rows};
+use crate::error::{Code, Error, Result};
+use crate::random::Random;
+use crate::run::{Cancel, Observer};
+use crate::task::{Independent, Intercept};
+use coordinate::{Fixed, Sums, View, Visited};
+use halves::{Half, merge, round_length};
+
+/// Settings of the solver.
+#[derive(Clone, Debug)]
+pub struct DualCoordinateDescent {
+    /// The relative gap to stop at.
+    pub tolerance: f64,
+    /// The most passes to make.
+    pub max_passes: u64,
+    /// Seeds the order of visits.
+    pub seed: u64,
+    /// What is done about the threshold.
+    pub intercept: Intercept,
+}
+
+/// This use of the seed.
+const VISITS: u64 = 0x6463_6400;
+
+impl DualCoordinateDescent {
+    /// Solves the task over the rows of `design`, from the dual variables of `start` where it has any.
+    pub fn solve<T: Independent>(
+        &self,
+        task: &T,
+        design: &Design,
+        start: Option<&Start>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        if task.blocks() > u32::MAX as usize {
+            return Err(Error::new(
+                Code::BadSetting,
+                "more than 4,294,967,295 rows; dual coordinate descent takes fewer",
+            ));
+        }
+        let progress = Progress::new(observer, cancel);
+        with_rows!(design.matrix(), rows => State::new(self, task, design, rows, start)?.run(self, progress))
+    }
+}
+
+/// The loop's variables.
+struct State<'a, T, R> {
+    fixed: Fixed<'a, T, R>,
+    intercept: Intercept,
+    /// Blocks of a round where two halves work side by side.
+    round_length: Option<usize>,
+    halves: Vec<Half>,
+    /// F² · Σ α a x
+    v: Vec<f64>,
+    sums: Sums,
+    view: View,
+}
+
+impl<'a, T: Independent, R: Rows> State<'a, T, R> {
+    fn new(
+        settings: &DualCoordinateDescent,
+        task: &'a T,
+        design: &'a Design,
+        rows: &'a R,
+        start: Option<&Start>,
+    ) -> Result<State<'a, T, R>> {
+        let (fixed, slots) = Fixed::new(settings.intercept, task, design, rows)?;
+        let round_length = round_length(design, task.blocks());
+        let halves = if round_length.is_some() { 2 } else { 1 };
+        let half = |number: usize| {
+            let slots =
+                if halves == 1 { slots.clone() } else { slots.iter().skip(number).step_by(2).copied().collect() };
+            let random = Random::new(settings.seed, VISITS, number as u64);
+            Half::new(number, halves, slots, random, if halves == 1 { 0 } else { design.cols() })
+        };
+        let mut state = State {
+            fixed,
+            intercept: settings.intercept,
+            round_length,
+            halves: (0..halves).map(half).collect(),
+            v: vec![0.0; design.cols()],
+            sums: Sums::default(),
+            view: View {
+                centre: 0.0,
+                sigma: if halves == 2 { FIRST_SIGMA } else { 1.0 },
+                shrink_above: f64::INFINITY,
+                shrink_below: f64::NEG_INFINITY,
+            },
+        };
+        if let Some(start) = start {
+            state.start_at(start);
+        }
+        state.reactivate();
+        Ok(state)
+    }
+
+    /// Takes over the dual variables of a neighbouring problem, and the weights they stand for.
+    fn start_at(&mut self, start: &Start) {
+        let Some(dual) = &start.dual else { return };
+        let (fixed, halves) = (&self.fixed, self.halves.len());
+        for (block, &alpha) in dual.iter().enumerate() {
+            let c = fixed.task.constraint(block);
+            let alpha = alpha.clamp(0.0, fixed.loss.dual_limit(c.cost));
+            if alpha == 0.0 {
+                continue;
+            }
+            self.halves[block % halves].slots[block / halves].alpha = alpha;
+            let step = alpha * c.coefficient;
+            fixed.add(c.row, step, &mut self.v, &mut self.sums);
+            if let Some(row) = c.against {
+                fixed.add(row, -step, &mut self.v, &mut self.sums);
+            }
+            self.sums.pull += alpha * c.threshold;
+            self.sums.gain += alpha * c.margin - fixed.loss.dual_cost(alpha, c.cost);
+        }
+        if halves == 2 {
+            self.halves.iter_mut().for_each(|half| half.v.copy_from_slice(&self.v));
+        }
+        // The steps see b = centre + κ·Σ α t: the neighbour's b, whatever its dual variables pull.
+        if self.intercept == Intercept::Free {
+            self.view.centre = start.thresholds.first().copied().unwrap_or(0.0) - fixed.kappa * self.sums.pull;
+        }
+    }
+
+    fn active(&self) -> usize {
+        self.halves.iter().map(|half| half.active.len()).sum()
+    }
+
+    fn threshold(&self) -> f64 {
+        self.view.centre + self.fixed.kappa * self.sums.pull
+    }
+
+    /// The dual variables of all rows.
+    fn alpha(&self) -> Vec<f64> {
+        let halves = self.halves.len();
+        (0..self.fixed.task.blocks()).map(|block| self.halves[block % halves].slots[block / halves].alpha).collect()
+    }
+
+    /// The weights of the scaled features: F⁻¹v, less (Σ α a)·Fμ where v leaves the shift out.
+    fn weights(&self) -> Vec<f64> {
+        let design = self.fixed.design;
+        let mut w: Vec<f64> = match design.factor() {
+            None => self.v.clone(),
+            Some(factor) => self.v.iter().zip(factor).map(|(v, f)| if *f == 0.0 { 0.0 } else { v / f }).collect(),
+        };
+        if let (Some(shift), None) = (design.shift(), self.fixed.dense_shift) {
+            for (column, w) in w.iter_mut().enumerate() {
+                *w -= self.sums.total * shift[column] * design.factor().map_or(1.0, |factor| factor[column]);
+            }
+        }
+        w
+    }
+
+    /// One pass over the active blocks; says what it saw, or none where cancelled.
+    fn pass(&mut self, cancelled: impl Fn() -> bool) -> Option<Visited> {
+        let visited = match self.round_length {
+            None => {
+                let State { fixed, halves, v, sums, view, .. } = self;
+                let half = &mut halves[0];
+                half.shuffle();
+                half.pass(fixed, v, sums, view, cancelled)?
+            }
+            Some(length) => self.pass_in_rounds(length, cancelled)?,
+        };
+        self.halves.iter_mut().for_each(Half::shrink);
+        self.view.shrink_above = if visited.highest > 0.0 { visited.highest } else { f64::INFINITY };
+        self.view.shrink_below = if visited.lowest < 0.0 { visited.lowest } else { f64::NEG_INFINITY };
+        if self.intercept == Intercept::Free {
+            self.view.centre = self.threshold();
+        }
+        Some(visited)
+    }
+
+    fn pass_in_rounds(&mut self, length: usize, cancelled: impl Fn() -> bool) -> Option<Visited> {
+        let rounds = self.active().div_ceil(length).max(1);
+        let State { fixed, halves, v, sums, view, .. } = self;
+        let [even, odd] = &mut halves[..] else { return None };
+        rayon::join(|| even.shuffle(), || odd.shuffle());
+        let mut visited = Visited::NOTHING;
+        let mut square: f64 = v.iter().map(|v| v * v).sum();
+        for round in 0..rounds {
+            loop {
+                if cancelled() {
+                    return None;
+                }
+                let before = *sums;
+                let ((a, seen_a), (b, seen_b)) = rayon::join(
+                    || even.round(round, rounds, fixed, before, view),
+                    || odd.round(round, rounds, fixed, before, view),
+                );
+                // What each half changed, of which its own copy holds σ times as much.
+                let share = 1.0 / view.sigma;
+                let pull = share * ((a.pull - before.pull) + (b.pull - before.pull));
+                let gain = (a.gain - before.gain) + (b.gain - before.gain);
+                let merged_square = merge(v, &mut even.v, &mut odd.v, share);
+                let after = before.pull + pull;
+                let rise = gain
+                    - 0.5 * (merged_square - square)
+                    - view.centre * pull
+                    - 0.5 * fixed.kappa * (after * after - before.pull * before.pull);
+                if rise < -1e-12 * square.max(1.0) && view.sigma < SAFE_SIGMA {
+                    rayon::join(|| even.undo(v), || odd.undo(v));
+                    view.sigma = (view.sigma * 1.25).min(SAFE_SIGMA);
+                    continue;
+                }
+                v.copy_from_slice(&even.v);
+                square = merged_square;
+                (sums.pull, sums.gain) = (after, before.gain + gain);
+                visited = visited.join(seen_a).join(seen_b);
+                break;
+            }
+        }
+        Some(visited)
+    }
+
+    /// All blocks that can cost anything back into the active set.
+    fn reactivate(&mut self) {
+        self.halves.iter_mut().for_each(Half::reactivate);
+        self.view.shrink_above = f64::INFINITY;
+        self.view.shrink_below = f64::NEG_INFINITY;
+    }
+
+    /// ½‖w‖², from what the loop keeps.
+    fn half_square(&self) -> f64 {
+        let w = if self.fixed.design.factor().is_none() && self.fixed.design.shift().is_none() {
+            return 0.5 * self.v.iter().map(|v| v * v).sum::<f64>();
+        } else {
+            self.weights()
+        };
+        0.5 * w.iter().map(|w| w * w).sum::<f64>()
+    }
+
+    /// The relative gap as the last pass lets it be guessed: good enough to tell when to look.
+    fn guess(&self, visited: &Visited) -> f64 {
+        let dual = self.sums.gain - self.half_square();
+        relative_gap(dual + visited.gap, dual)
+    }
+
+    fn run(mut self, settings: &DualCoordinateDescent, mut progress: Progress<'_>) -> Result<Solution> {
+        let everything = self.active();
+        let mut best = Best { objective: f64::INFINITY, weights: Vec::new(), threshold: 0.0, bound: 0.0, alpha: None };
+        let mut pass = 0;
+        let mut next_check = FIRST_CHECK;
+        let mut next_guess = 1;
+        let mut last_guess = f64::INFINITY;
+        let mut inner_tolerance = 0.1;
+        let stop = loop {
+            let visited = if pass < settings.max_passes {
+                let Some(visited) = self.pass(|| progress.cancelled()) else { break Stop::Cancelled };
+                pass += 1;
+                visited
+            } else {
+                Visited::NOTHING
+            };
+            let spread = visited.spread();
+            let guess = self.guess(&visited);
+            let promising = pass >= next_guess && guess <= PROMISING * settings.tolerance;
+            // Halves that undo each other's steps are held back before the dual falls.
+            if guess > last_guess && self.halves.len() == 2 {
+                self.view.sigma = (self.view.sigma * 1.25).min(SAFE_SIGMA);
+            }
+            last_guess = guess;
+            let settled = spread <= inner_tolerance;
+            let whole = self.active() == everything;
+            if settled && !whole && pass < settings.max_passes {
+                self.reactivate();
+                last_guess = f64::INFINITY;
+            }
+            let last = pass >= settings.max_passes;
+            if pass < next_check && !promising && !last && !(settled && whole) {
+                continue;
+            }
+            next_check = (pass + 1 + pass / 4).max(FIRST_CHECK);
+            next_guess = pass + 1 + pass / 8;
+            self.check(&mut best, settings.tolerance, last)?;
+            progress.bound(Some(best.bound));
+            if progress.report(pass, best.objective, &best.weights, &best.thresholds(self.intercept)) {
+                break Stop::Cancelled;
+            }
+            if relative_gap(best.objective, best.bound) <= settings.tolerance && best.alpha.is_some() {
+                break Stop::Converged;
+            }
+            if last {
+                break Stop::PassLimit;
+            }
+            if settled && whole {
+                if spread == 0.0 && self.intercept != Intercept::Free {
+                    break Stop::Stalled;
+                }
+                inner_tolerance = (inner_tolerance * 0.25).min(spread * 0.5);
+            }
+        };
+        if best.alpha.is_none() || best.weights.is_empty() {
+            // Stopped between checks: what there is, with its honest value.
+            self.check(&mut best, f64::INFINITY, true)?;
+        }
+        Ok(Solution {
+            thresholds: best.thresholds(self.intercept),
+            weights: best.weights,
+            objective: best.objective,
+            lower_bound: Some(best.bound),
+            witness: Witness::Dual(best.alpha.unwrap_or_default()),
+            passes: pass,
+            stop,
+            trace: progress.trace,
+        })
+    }
+
+    /// Recomputes the primal value and keeps the better point. The dual value is that of the running sums, until it
+    /// would prove the tolerance or is wanted `exactly`: then it is recomputed from the dual variables.
+    fn check(&self, best: &mut Best, tolerance: f64, exactly: bool) -> Result<()> {
+        let w = self.weights();
+        let scores = self.fixed.design.all_scores(&w);
+        let threshold = match self.intercept {
+            Intercept::None => 0.0,
+            Intercept::Penalised => self.threshold(),
+            Intercept::Free => best_threshold(self.fixed.task, &scores, self.threshold()),
+        };
+        let objective = primal_of_scores(self.fixed.task, &w, &scores, threshold, self.intercept);
+        if !objective.is_finite() || !threshold.is_finite() {
+            return Err(overflow());
+        }
+        if objective < best.objective || best.weights.is_empty() {
+            (best.objective, best.weights, best.threshold) = (objective, w, threshold);
+        }
+        if self.intercept != Intercept::Free {
+            let penalty = 0.5 * self.fixed.kappa * self.sums.pull * self.sums.pull;
+            let bound = (self.sums.gain - self.half_square() - penalty).max(0.0);
+            if !exactly && relative_gap(best.objective, bound) > tolerance {
+                // The dual value never falls, so that no earlier point proves more.
+                (best.bound, best.alpha) = (bound, None);
+                return Ok(());
+            }
+        }
+        let mut alpha = self.alpha();
+        if self.intercept == Intercept::Free {
+            balance(self.fixed.task, &mut alpha);
+        }
+        let bound = dual_value(self.fixed.task, self.fixed.design, &alpha, self.intercept);
+        if best.alpha.is_none() || bound > best.bound {
+            (best.bound, best.alpha) = (bound, Some(alpha));
+        }
+        Ok(())
+    }
+}
+
+/// Where σ starts on two halves: measured on text, 1 costs a fifth more visits, 2 a seventh.
+const FIRST_SIGMA: f64 = 1.25;
+
+/// With this σ the dual never falls.
+const SAFE_SIGMA: f64 = 2.0;
+
+/// No check before this pass unless the guess calls for one: the first passes are far from any tolerance.
+const FIRST_CHECK: u64 = 8;
+
+/// A check is worth its pass over the data once the guess, which lags behind, is within this factor of the tolerance.
+const PROMISING: f64 = 1.25;
+
+/// The best primal and the best dual point so far.
+struct Best {
+    objective: f64,
+    weights: Vec<f64>,
+    threshold: f64,
+    bound: f64,
+    /// The dual variables that prove the bound, where it was recomputed from them.
+    alpha: Option<Vec<f64>>,
+}
+
+impl Best {
+    fn thresholds(&self, intercept: Intercept) -> Vec<f64> {
+        if intercept == Intercept::None { Vec::new() } else { vec![self.threshold] }
+    }
+}
+
+/// The error for numbers that grew too large.
+pub(in crate::solve) fn overflow() -> Error {
+    Error::new(Code::Overflow, "the objective is not a finite number any more")
+        .help("the features or the cost are too large: scale the features down, or try a smaller -c")
+}
