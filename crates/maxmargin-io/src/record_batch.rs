@@ -49,7 +49,7 @@ pub(crate) fn guarded<T>(decode: impl FnOnce() -> T) -> std::result::Result<T, S
 /// What becomes of the columns of a file.
 pub(crate) enum Use {
     Rows(Roles),
-    Pairs(PairTable),
+    Pairs(Box<PairTable>),
 }
 
 /// Gives columns their roles and refuses types that cannot serve. The second result says which columns to read.
@@ -64,7 +64,7 @@ pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Use, Vec<
                 return Err(unfit(field, "part of a pair", "store it as numbers or text"));
             }
         }
-        return Ok((Use::Pairs(PairTable::new(columns, items.clone())), needed));
+        return Ok((Use::Pairs(Box::new(PairTable::new(columns, items.clone()))), needed));
     }
     let roles = Roles::find(names, options)?;
     let mut needed = Vec::new();
@@ -105,7 +105,7 @@ pub(crate) fn read(
 ) -> Result<Loaded> {
     let roles = match columns {
         Use::Rows(roles) => roles,
-        Use::Pairs(table) => return read_pairs(file, format, table, batches, options),
+        Use::Pairs(table) => return read_pairs(file, format, *table, batches, options),
     };
     match options.precision {
         Precision::F32 => read_as::<f32>(file, format, schema, roles, batches, options),

@@ -10,7 +10,7 @@ use crate::solve::{
     Contradiction, DualCoordinateDescent, LinearRisk, Newton, QuadraticProgram, Solution, Start, Stop, TracePoint,
     Verdict, Witness, primal_value, relative_gap, smooth_bound,
 };
-use crate::task::{Binary, Classes, Curvature, Independent, Intercept, PairRanking, Ranking};
+use crate::task::{Binary, Classes, Curvature, Independent, Intercept, PairRanking, PairWeight, Ranking};
 use std::ops::ControlFlow;
 
 /// A model, and how it came about.
@@ -296,6 +296,10 @@ impl Problem {
                 let total = positive_total(task.total_cost())?;
                 let c = cost(total);
                 Ok(problem(Tasks::Pairs(task.with_cost(c)), c, total))
+            }
+            Task::Rank if settings.pair_weight_as != PairWeight::default() => {
+                Err(Error::new(Code::BadSetting, "these rows are graded, and it is explicit pairs that have weights")
+                    .help("leave --pair-weight-as out, or list the pairs in a file and name the rows with --items"))
             }
             Task::Rank => {
                 let ranking = Ranking::new(data, 1.0)?;

@@ -305,6 +305,10 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
         None => "no bound proven".to_string(),
     };
     let remedy = match trained.stop {
+        Stop::PassLimit | Stop::Stalled if trained.solver.is_hard_margin() => {
+            "every margin is reached, by larger weights than need be: try --scale standard, or a larger --tolerance"
+                .to_string()
+        }
         Stop::PassLimit if uneven => format!(
             "feature scales are the likely cause: try --scale standard, else --max-passes {}",
             settings.max_passes.max(10).saturating_mul(10)

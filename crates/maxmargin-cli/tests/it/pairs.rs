@@ -107,6 +107,7 @@ fn both_items_in_one_row_are_found_without_a_flag() {
     assert_eq!(number(&bench.json("evaluate w.mm wide.csv"), "pair-accuracy"), 1.0);
     assert_eq!(number(&bench.json("evaluate m.mm wide.csv"), "pair-accuracy"), 1.0);
     bench.ok("predict w.mm items.csv");
+    bench.refused("verify m.mm items.csv", "MM0309").says("their items with --items").says("explicit pairs");
     bench.write("lone.csv", "better.a,worse.b\n1,2\n");
     bench.refused("train rank lone.csv -o x.mm", "MM0215").says("`better.a` has no partner");
 }
@@ -172,4 +173,5 @@ fn a_hard_margin_is_found_or_refused_with_its_proof() {
 fn graded_rows_still_take_their_one_loss() {
     let bench = Workbench::with_search();
     bench.refused("train rank search.txt -o m.mm --loss hinge", "MM0401").says("explicit pairs");
+    bench.refused("train rank search.txt -o m.mm --pair-weight-as margin", "MM0402").says("these rows are graded");
 }

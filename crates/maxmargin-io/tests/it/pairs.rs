@@ -215,7 +215,8 @@ fn sparse_sides_are_cut_like_dense_ones() {
     let features = 50;
     let names = |side: &str| (0..features).map(|f| format!("{side}.f{f}")).collect::<Vec<_>>().join(",");
     let mut text = format!("{},{}\n", names("better"), names("worse"));
-    let cell = |row: usize, column: usize| if (row * 31 + column * 7) % 13 == 0 { row + column + 1 } else { 0 };
+    let cell =
+        |row: usize, column: usize| if (row * 31 + column * 7).is_multiple_of(13) { row + column + 1 } else { 0 };
     for row in 0..40 {
         let line: Vec<String> = (0..2 * features).map(|column| cell(row, column).to_string()).collect();
         text.push_str(&line.join(","));

@@ -55,7 +55,12 @@ impl Model {
                     )
                 },
             )
-            .help("give `verify` the very file of the training run, read with the same settings"));
+            .help(match (certificate.pairs, data.pairs()) {
+                (Some(_), None) => {
+                    "it was trained on explicit pairs: give `verify` these, and their items with --items"
+                }
+                _ => "give `verify` the very file of the training run, read with the same settings",
+            }));
         }
         let Scorer::Linear { weights, .. } = &self.scorer;
         if data.cols() != weights.len() {
