@@ -3,7 +3,7 @@
 //! [`read_pairs`] reads any table that [`crate::read()`] reads; each id is looked up once, so that a million pairs cost
 //! two million look-ups. Items whose file has no ids (svmlight without comments) go by the number of their row, from 1.
 //! The other form of pairs, a table with columns `better.NAME` and `worse.NAME`, is an ordinary table with two rows a
-//! line; see [`crate::columns`](mod@crate) and [`Pairing::Sides`].
+//! line: see `columns.rs` and [`Pairing::Sides`].
 
 use crate::cells::{self, Problem};
 use crate::columns::{GROUP_NAMES, Role, WEIGHT_NAMES, asked};
@@ -96,7 +96,7 @@ impl Items {
 
     /// The error for a name that no item has.
     fn unknown(&self, column: &str, text: &[u8], at: &str) -> (Error, String) {
-        let shown = String::from_utf8_lossy(text.trim_ascii()).into_owned();
+        let shown = cells::clipped(&String::from_utf8_lossy(text.trim_ascii()));
         let (rows, file) = (self.data.rows(), &self.file);
         let (message, help, expected) = match (&self.index, self.data.row_ids()) {
             (Index::Ids(_), Some(ids)) => {
@@ -143,7 +143,7 @@ fn index_ids(data: &Dataset, file: &str) -> Result<Vec<u32>> {
                         "rows {} and {} both have the id `{}`",
                         first.min(second),
                         first.max(second),
-                        String::from_utf8_lossy(id)
+                        cells::clipped(&String::from_utf8_lossy(id))
                     ),
                 )
                 .in_file(file)
@@ -274,7 +274,7 @@ impl PairTable {
         };
         let (left, right) = (found(self.columns.better, better)?, found(self.columns.worse, worse)?);
         if left == right {
-            let shown = String::from_utf8_lossy(worse.trim_ascii()).into_owned();
+            let shown = cells::clipped(&String::from_utf8_lossy(worse.trim_ascii()));
             let error = Error::new(Code::PairWithItself, format!("item `{shown}` is compared with itself{}", at()))
                 .help("drop the pair: it says nothing");
             return Err(Refusal {

@@ -10,7 +10,7 @@ use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::task::{Intercept, PairWeight};
 
 /// Items with features, and pairs that mostly follow a hidden score; weights 0, 1, 2 or 3.
-fn compared(items: usize, cols: usize, pairs: usize, seed: u64) -> Dataset {
+pub(crate) fn compared(items: usize, cols: usize, pairs: usize, seed: u64) -> Dataset {
     let mut numbers = Numbers::new(seed);
     let values: Vec<f64> = (0..items * cols).map(|at| numbers.next() * (1.0 + (at % cols) as f64)).collect();
     let score = |row: usize| values[row * cols..(row + 1) * cols].iter().sum::<f64>();
