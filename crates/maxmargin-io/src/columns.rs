@@ -148,7 +148,8 @@ impl Roles {
                             let name = names[column].as_str();
                             roles[column] == Role::Feature
                                 && common.iter().any(|common| name.eq_ignore_ascii_case(common))
-                                && !model_names.as_ref().is_some_and(|names| names.contains(name))
+                                // Where a line holds two items, features have a side in their name.
+                                && (sides || !model_names.as_ref().is_some_and(|names| names.contains(name)))
                                 && !claimed(name)
                         })
                         .collect();

@@ -254,4 +254,7 @@ fn sides_must_match_each_other_and_the_model() {
     assert_eq!(cells(&wide(text, &model(&["b", "a"])).unwrap().data), [[3.0, 1.0], [4.0, 2.0]]);
     assert_eq!(cells(&wide(text, &model(&["b"])).unwrap().data), [[3.0], [4.0]]);
     assert_eq!(wide(text, &model(&["z"])).expect_err("missing").code(), Code::FeatureNames);
+    // A feature called weight has a side; what has none is the weight of the pair.
+    let loaded = wide("better.weight,worse.weight,weight\n1,2,3\n", &model(&["weight"])).unwrap();
+    assert_eq!(loaded.data.pairs().unwrap().weights(), Some(&[3.0][..]));
 }
