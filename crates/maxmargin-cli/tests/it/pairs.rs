@@ -159,7 +159,7 @@ fn a_hard_margin_is_found_or_refused_with_its_proof() {
         bench.refused(&format!("{hard} {flag}"), "MM0402").says(flag.split(' ').next().expect("a flag"));
     }
     bench.write("pairs.csv", format!("{PAIRS}a,c,1,z\n"));
-    bench.refused(&hard, "MM0320").says("2 pairs contradict each other").says("soft margin");
+    bench.refused(&hard, "MM0320").says("3 pairs contradict each other").says("`a` over `c`").says("soft margin");
     bench.write("rows.csv", "label,x\nyes,1\nno,0\nyes,0.5\n");
     bench.ok("train classify rows.csv -o c.mm --solver quadratic-program");
     bench.ok("verify c.mm rows.csv");
