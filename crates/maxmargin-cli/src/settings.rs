@@ -8,7 +8,7 @@ use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
-use maxmargin::task::{ClassWeight, Intercept, PairWeight};
+use maxmargin::task::{ClassWeight, Intercept, PairWeight, PairWeightAs};
 use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -59,14 +59,19 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) class_weight: Option<String>,
+    /// How much each pair of a ranking counts: alike, as a share of its query, or by the difference of its grades
+    /// [default: equal]
+    #[arg(long, value_parser = named::<PairWeight>(PairWeight::ALL.map(PairWeight::name)), help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pair_weight: Option<PairWeight>,
     /// The label that counts as positive; the larger one unless given
     #[arg(long, value_name = "LABEL", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) positive: Option<String>,
     /// What the weight of a pair does: multiply the slack, be the margin, or be a number of copies [default: slack]
-    #[arg(long, value_parser = named::<PairWeight>(PairWeight::ALL.map(PairWeight::name)), value_name = "WAY", help_heading = "Learning")]
+    #[arg(long, value_parser = named::<PairWeightAs>(PairWeightAs::ALL.map(PairWeightAs::name)), value_name = "WAY", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) pair_weight_as: Option<PairWeight>,
+    pub(crate) pair_weight_as: Option<PairWeightAs>,
     /// Stop at this relative gap between objective and lower bound [default: 1e-3]
     #[arg(long, value_name = "GAP", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -238,8 +243,9 @@ impl SettingsFile {
                 scale: Some(settings.scale),
                 intercept: (settings.task == Task::Classify).then_some(settings.intercept),
                 class_weight,
+                pair_weight: Some(settings.pair_weight).filter(|weight| *weight != PairWeight::Equal),
                 positive: settings.positive.clone(),
-                pair_weight_as: Some(settings.pair_weight_as).filter(|way| *way != PairWeight::default()),
+                pair_weight_as: Some(settings.pair_weight_as).filter(|way| *way != PairWeightAs::default()),
                 tolerance: Some(settings.tolerance),
                 max_passes: Some(settings.max_passes),
                 seed: Some(settings.seed),
@@ -267,6 +273,7 @@ impl TrainSettings {
             scale: self.scale.or(other.scale),
             intercept: self.intercept.or(other.intercept),
             class_weight: self.class_weight.or(other.class_weight),
+            pair_weight: self.pair_weight.or(other.pair_weight),
             positive: self.positive.or(other.positive),
             pair_weight_as: self.pair_weight_as.or(other.pair_weight_as),
             tolerance: self.tolerance.or(other.tolerance),
@@ -309,6 +316,7 @@ impl TrainSettings {
             solver: self.solver.unwrap_or(defaults.solver),
             scale: self.scale.unwrap_or(defaults.scale),
             intercept: self.intercept.unwrap_or(defaults.intercept),
+            pair_weight: self.pair_weight.unwrap_or_default(),
             positive: self.positive.clone(),
             tolerance: self.tolerance.unwrap_or(defaults.tolerance),
             max_passes: self.max_passes.unwrap_or(defaults.max_passes),

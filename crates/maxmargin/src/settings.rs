@@ -3,7 +3,7 @@
 use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::task::{ClassWeight, Intercept, PairWeight};
+use crate::task::{ClassWeight, Intercept, PairWeight, PairWeightAs};
 use serde::{Deserialize, Serialize};
 
 /// What is to be learned.
@@ -40,12 +40,14 @@ pub enum Solver {
     /// The hard margin as a quadratic program: every margin is reached, or there is no model. Loss and regularisation
     /// play no part.
     QuadraticProgram,
+    /// Cutting planes with exact line search.
+    CuttingPlane,
 }
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 4] =
-        [Solver::Auto, Solver::DualCoordinateDescent, Solver::Newton, Solver::QuadraticProgram];
+    pub const ALL: [Solver; 5] =
+        [Solver::Auto, Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane, Solver::QuadraticProgram];
 
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
@@ -54,6 +56,7 @@ impl Solver {
             Solver::DualCoordinateDescent => "dual-coordinate-descent",
             Solver::Newton => "newton",
             Solver::QuadraticProgram => "quadratic-program",
+            Solver::CuttingPlane => "cutting-plane",
         }
     }
 
@@ -123,8 +126,16 @@ pub struct Settings {
     #[serde(default)]
     pub class_weight: ClassWeight,
     /// What the weights of explicit pairs do.
-    #[serde(default, skip_serializing_if = "PairWeight::is_default")]
-    pub pair_weight_as: PairWeight,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pair_weight_as: PairWeightAs,
+    /// How much each pair of a ranking counts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pair_weight: PairWeight,
+}
+
+/// For settings that are written only where they were chosen: files of earlier versions have none of them.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Settings {
@@ -148,7 +159,8 @@ impl Settings {
             seed: 0,
             regularisation: Regularisation::C(1.0),
             class_weight: ClassWeight::Equal,
-            pair_weight_as: PairWeight::Slack,
+            pair_weight_as: PairWeightAs::Slack,
+            pair_weight: PairWeight::Equal,
         }
     }
 
@@ -186,9 +198,13 @@ impl Settings {
             return Err(Error::new(Code::BadSetting, "a hard margin has no costs that classes could weigh")
                 .help("leave --class-weight out, or use a soft margin: leave --solver out"));
         }
-        if self.task == Task::Classify && self.pair_weight_as != PairWeight::Slack {
+        if self.task == Task::Classify && self.pair_weight_as != PairWeightAs::Slack {
             return Err(Error::new(Code::BadSetting, "weights of pairs belong to rankers")
                 .help("leave --pair-weight-as out, or use `train rank`"));
+        }
+        if self.task != Task::Rank && self.pair_weight != PairWeight::Equal {
+            return Err(Error::new(Code::BadSetting, "pair weights belong to rankers")
+                .help("leave --pair-weight out, or use `train rank`"));
         }
         if self.task == Task::Rank {
             if self.intercept != Intercept::None {
@@ -215,6 +231,9 @@ mod tests {
         }
         for scale in Scale::ALL {
             assert_eq!(serde_json::to_value(scale).expect("JSON"), scale.name());
+        }
+        for weight in PairWeight::ALL {
+            assert_eq!(serde_json::to_value(weight).expect("JSON"), weight.name());
         }
         for task in [Task::Classify, Task::Rank] {
             assert_eq!(serde_json::to_value(task).expect("JSON"), task.name());

@@ -7,10 +7,12 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{
-    Contradiction, DualCoordinateDescent, LinearRisk, Newton, QuadraticProgram, Solution, Start, Stop, TracePoint,
-    Verdict, Witness, primal_value, relative_gap, smooth_bound,
+    Contradiction, CuttingPlane, DualCoordinateDescent, LinearRisk, Newton, QuadraticProgram, RoundedHinge, Solution,
+    Start, Stop, TracePoint, Verdict, Witness, dual_of_cuts, dual_value, primal_value, relative_gap, smooth_bound,
 };
-use crate::task::{Binary, Classes, Curvature, Independent, Intercept, PairRanking, PairWeight, Ranking};
+use crate::task::{
+    Binary, Classes, Curvature, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking,
+};
 use std::ops::ControlFlow;
 
 /// A model, and how it came about.
@@ -79,7 +81,7 @@ pub fn train(
         )
         .help("give -c or --lambda a value such as 1 or 0.01"));
     }
-    let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Vec<f64>>| Model {
+    let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Witness>| Model {
         settings: settings.clone(),
         scorer: Scorer::Linear { weights, intercept: thresholds.first().copied() },
         decoder: problem.decoder(),
@@ -119,10 +121,7 @@ pub fn train(
     drop(watching);
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
-    let witness = match witness {
-        Witness::Dual(alpha) => Some(alpha),
-        Witness::Weights => None,
-    };
+    let witness = (witness != Witness::Weights).then_some(witness);
     Ok(Trained { model: template(weights, &thresholds, certificate, witness), solver, stop, trace })
 }
 
@@ -149,6 +148,7 @@ pub(crate) fn solve(
         max_passes: settings.max_passes,
         intercept: settings.intercept,
     };
+    let planes = CuttingPlane { tolerance: settings.tolerance, max_passes: settings.max_passes };
     match (&problem.task, solver) {
         (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
         (Tasks::Pairs(task), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
@@ -157,6 +157,10 @@ pub(crate) fn solve(
         }
         (Tasks::Pairs(task), Solver::Newton) => {
             smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
+        }
+        (Tasks::Ranking(task), Solver::Newton) if settings.loss == Loss::Hinge => {
+            let rounded = RoundedHinge { tolerance: settings.tolerance, max_passes: settings.max_passes };
+            rounded.solve(task, design, start, observer, cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
@@ -167,6 +171,16 @@ pub(crate) fn solve(
         }
         (Tasks::Pairs(task), Solver::QuadraticProgram) => {
             separated(problem, task, program.solve(task, design, observer, cancel)?)
+        }
+        (Tasks::Binary(task, _), Solver::CuttingPlane) => {
+            cut(task, design, settings, |risk| planes.solve(risk, features, start, observer, cancel), cancel)
+        }
+        (Tasks::Pairs(task), Solver::CuttingPlane) => {
+            cut(task, design, settings, |risk| planes.solve(risk, features, start, observer, cancel), cancel)
+        }
+        (Tasks::Ranking(task), Solver::CuttingPlane) => {
+            let mut risk = LinearRisk::new(task, design, false, cancel);
+            planes.solve(&mut risk, features, start, observer, cancel)
         }
         (Tasks::Ranking(_), solver) => Err(unsupported(settings, solver, false)),
         (_, solver) => Err(unsupported(settings, solver, true)),
@@ -190,10 +204,24 @@ fn smooth<'a, T: Independent + Curvature>(
     solution.lower_bound = Some(bound);
     // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
     solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
-    if solution.stop == Stop::Converged && relative_gap(solution.objective, bound) > settings.tolerance {
-        solution.stop = Stop::Stalled;
-    }
-    Ok(solution)
+    Ok(restated(solution, settings.tolerance))
+}
+
+/// Solves a task with one constraint a block by cutting planes.
+fn cut<'a, T: Independent + Objective>(
+    task: &'a T,
+    design: &'a Design,
+    settings: &Settings,
+    planes: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
+    cancel: &'a Cancel,
+) -> Result<Solution> {
+    let penalise = settings.intercept == Intercept::Penalised;
+    let mut risk = LinearRisk::new(task, design, penalise, cancel);
+    let mut solution = planes(&mut risk)?;
+    let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
+    solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
+    let solution = restated(solution, settings.tolerance);
+    Ok(with_smaller_witness(solution, task, design, settings))
 }
 
 /// The solution of a hard margin, or the error that names what contradicts itself.
@@ -232,6 +260,37 @@ fn separated<T: Independent>(problem: &Problem, task: &T, verdict: Verdict) -> R
     };
     Err(Error::new(Code::NotSeparable, message)
         .help("use a soft margin, which pays for what cannot be satisfied: leave --solver out and set -c"))
+}
+
+/// A solution whose objective or bound was computed anew has converged only if these say so.
+fn restated(solution: Solution, tolerance: f64) -> Solution {
+    let within = solution.gap().is_some_and(|gap| gap <= tolerance);
+    let stop = if solution.stop == Stop::Converged && !within { Stop::Stalled } else { solution.stop };
+    Solution { stop, ..solution }
+}
+
+/// The same solution, proved by the dual point behind its cuts where that takes fewer numbers: one a block instead of one
+/// a feature and cut.
+fn with_smaller_witness<T: Independent>(
+    solution: Solution,
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+) -> Solution {
+    let Witness::Cuts(cuts) = &solution.witness else { return solution };
+    // Who has asked for an end does not wait for a pass a cut.
+    if cuts.len() * design.cols() <= task.blocks() || solution.stop == Stop::Cancelled {
+        return solution;
+    }
+    let alpha = dual_of_cuts(task, design, cuts, settings.intercept);
+    let bound = dual_value(task, design, &alpha, settings.intercept);
+    let gap = relative_gap(solution.objective, bound);
+    // Rounding may turn a row that stands on its margin; where that costs anything the cuts stay.
+    let as_good = solution.gap().is_some_and(|before| gap <= before + 1e-9);
+    if as_good && (solution.stop != Stop::Converged || gap <= settings.tolerance) {
+        return Solution { lower_bound: Some(bound), witness: Witness::Dual(alpha), ..solution };
+    }
+    solution
 }
 
 /// The task in the form its solvers take.
@@ -291,18 +350,22 @@ impl Problem {
                 let c = cost(total);
                 Ok(problem(Tasks::Binary(make(c)?, classes.clone()), c, total))
             }
+            Task::Rank if data.pairs().is_some() && settings.pair_weight != PairWeight::Equal => {
+                Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
+                    .help("leave --pair-weight out; --pair-weight-as says what the weights of the pairs do"))
+            }
             Task::Rank if data.pairs().is_some() => {
                 let task = PairRanking::new(data, settings.pair_weight_as, settings.loss, 1.0)?;
                 let total = positive_total(task.total_cost())?;
                 let c = cost(total);
                 Ok(problem(Tasks::Pairs(task.with_cost(c)), c, total))
             }
-            Task::Rank if settings.pair_weight_as != PairWeight::default() => {
+            Task::Rank if settings.pair_weight_as != PairWeightAs::default() => {
                 Err(Error::new(Code::BadSetting, "these rows are graded, and it is explicit pairs that have weights")
                     .help("leave --pair-weight-as out, or list the pairs in a file and name the rows with --items"))
             }
             Task::Rank => {
-                let ranking = Ranking::new(data, 1.0)?;
+                let ranking = Ranking::new(data, settings.loss, settings.pair_weight, 1.0)?;
                 let total = positive_total(ranking.total_cost())?;
                 let c = cost(total);
                 Ok(problem(Tasks::Ranking(ranking.with_cost(c)), c, total))
@@ -340,7 +403,8 @@ pub fn choose_solver(settings: &Settings, features: usize, pairs: bool) -> Resul
         Solver::Auto => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
         Solver::Newton if independent => settings.loss.is_smooth(),
-        Solver::Newton => settings.loss == Loss::SquaredHinge,
+        Solver::CuttingPlane if independent => true,
+        Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
     };
     if supported { Ok(solver) } else { Err(unsupported(settings, solver, independent)) }
 }
@@ -353,12 +417,12 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
             return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
                 .help("list the pairs in a file and name the rows with --items, or leave --solver out");
         }
-        (false, Loss::Hinge | Loss::Logistic) => {
+        (false, Loss::Logistic) => {
             return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
-                .help("use --loss squared-hinge; explicit pairs (--items) take every loss");
+                .help("use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss");
         }
-        (false, _) => "use --solver newton, or leave --solver out",
-        (true, _) => "use --solver dual-coordinate-descent, or leave --solver out",
+        (false, _) => "use --solver newton or cutting-plane, or leave --solver out",
+        (true, _) => "use --solver dual-coordinate-descent or cutting-plane, or leave --solver out",
     };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))
         .help(remedy)

@@ -8,6 +8,7 @@ use crate::loading::load_model;
 use crate::settings::SettingsFile;
 use maxmargin::error::Result;
 use maxmargin::model::{Decoder, Model, Scorer};
+use maxmargin::solve::Witness;
 use serde_json::json;
 
 pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()> {
@@ -127,9 +128,11 @@ fn classes(model: &Model) -> Option<[&str; 2]> {
 fn proof(model: &Model) -> &'static str {
     if model.certificate.lower_bound.is_none() {
         "the method gives no bound"
+    } else if let Some(Witness::Cuts(_)) = &model.witness {
+        "cuts stored; `maxmargin verify` recomputes the bound"
     } else if model.witness.is_some() {
         "dual variables stored; `maxmargin verify` recomputes the bound"
-    } else if model.settings.loss.is_smooth() {
+    } else if model.proved_by_weights() {
         "the weights suffice; `maxmargin verify` recomputes the bound"
     } else {
         "saved without its witness; `maxmargin verify` can check the objective only"

@@ -13,11 +13,12 @@ use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
 use maxmargin::data::{Dataset, Scale, hold_out};
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::loss::Loss;
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Solver, Task};
 use maxmargin::solve::{Stop, relative_gap};
-use maxmargin::task::Ranking;
+use maxmargin::task::{PairWeight, Ranking};
 use maxmargin::train::{Trained, check_features, choose_solver, scale_spread, train};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
 use maxmargin_io::{ModelFeatures, Pairing, ReadOptions};
@@ -218,7 +219,8 @@ fn describe_training(console: &Console, gathered: &Gathered, preferences: Option
     // What is wrong with the data is said by training itself.
     if task == Task::Rank
         && preferences.is_none()
-        && let (Some(groups), Ok(ranking)) = (timed.loaded.data.groups(), Ranking::new(&timed.loaded.data, 1.0))
+        && let (Some(groups), Ok(ranking)) =
+            (timed.loaded.data.groups(), Ranking::new(&timed.loaded.data, Loss::Hinge, PairWeight::Equal, 1.0))
     {
         let mut queries = format::counted(groups.len() as u64, "query", "queries");
         if ranking.single_grade_groups() > 0 {

@@ -172,6 +172,6 @@ fn a_hard_margin_is_found_or_refused_with_its_proof() {
 #[test]
 fn graded_rows_still_take_their_one_loss() {
     let bench = Workbench::with_search();
-    bench.refused("train rank search.txt -o m.mm --loss hinge", "MM0401").says("explicit pairs");
+    bench.refused("train rank search.txt -o m.mm --loss logistic", "MM0401").says("explicit pairs");
     bench.refused("train rank search.txt -o m.mm --pair-weight-as margin", "MM0402").says("these rows are graded");
 }

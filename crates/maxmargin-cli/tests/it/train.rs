@@ -25,6 +25,23 @@ fn a_classifier_goes_the_whole_way() {
 }
 
 #[test]
+fn cutting_planes_go_the_whole_way() {
+    let bench = Workbench::with_text();
+    let trained = bench.json("train classify text.txt -o m.mm --solver cutting-plane --tolerance 1e-2");
+    assert_eq!((&trained["solver"], &trained["converged"]), (&"cutting-plane".into(), &true.into()));
+    bench.ok("verify m.mm text.txt").shows("the certificate holds");
+    bench.ok("inspect m.mm").shows("dual variables stored");
+    bench.ok("train classify text.txt -o bare.mm --solver cutting-plane --tolerance 1e-2 --no-witness -q");
+    assert!(bench.read("bare.mm").len() < bench.read("m.mm").len());
+    bench.ok("inspect bare.mm").shows("saved without its witness");
+    bench.ok("verify bare.mm text.txt").shows("the bound is not proved");
+    let bench = Workbench::with_search();
+    bench.ok("train rank search.txt -o m.mm --solver cutting-plane");
+    bench.ok("verify m.mm search.txt").shows("the certificate holds");
+    bench.ok("inspect m.mm").shows("cuts stored");
+}
+
+#[test]
 fn training_says_what_it_found_and_what_to_do_next() {
     let bench = Workbench::new();
     bench.write("tiny.txt", "2 qid:a 1:1 2:0.5\n0 qid:a 1:0\n1 qid:b 2:1\n1 qid:b 1:1\n");

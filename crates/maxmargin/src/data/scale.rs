@@ -267,6 +267,16 @@ impl Design {
         }
     }
 
+    /// Adds the weighted squares of a scaled row's entries to `sum`; those of entries that are not stored are left out.
+    pub(crate) fn add_squares(&self, row: usize, weight: f64, sum: &mut [f64]) {
+        let row_factor = self.row_factor(row);
+        self.matrix.each_in_row(row, |column, value| {
+            let shifted = row_factor * value - self.shift.as_ref().map_or(0.0, |shift| shift[column]);
+            let scaled = shifted * self.factor.as_ref().map_or(1.0, |factor| factor[column]);
+            sum[column] += weight * scaled * scaled;
+        });
+    }
+
     /// Writes one row as the learner sees it into zeroed `values`.
     pub(crate) fn fill_scaled_row(&self, row: usize, values: &mut [f64]) {
         let row_factor = self.row_factor(row);

@@ -11,8 +11,9 @@ pub use verify::Verification;
 
 use crate::data::{Dataset, Names, Scaling};
 use crate::error::{Code, Error, Result};
-use crate::settings::Settings;
-use crate::solve::relative_gap;
+use crate::settings::{Settings, Solver};
+use crate::solve::{Witness, relative_gap};
+use crate::train::choose_solver;
 use serde::{Deserialize, Serialize};
 
 /// How close to optimal a model is, and for which data.
@@ -69,8 +70,8 @@ pub struct Model {
     pub feature_names: Option<Names>,
     /// How close to optimal it is.
     pub certificate: Certificate,
-    /// The dual variables that prove the lower bound, where the weights do not suffice.
-    pub witness: Option<Vec<f64>>,
+    /// What proves the lower bound, where the weights do not suffice and it was kept.
+    pub witness: Option<Witness>,
     /// How the training data were read, as the reader's own settings text.
     pub reading: Option<String>,
     /// The version of the program that trained it.
@@ -89,6 +90,13 @@ impl Model {
             Some(names) => names.get(feature).into_owned(),
             None => (feature + base).to_string(),
         }
+    }
+
+    /// Whether the weights alone prove the bound, as those of Newton's method do. A model that came by another way may
+    /// claim more than its weights prove.
+    pub fn proved_by_weights(&self) -> bool {
+        let solver = choose_solver(&self.settings, self.features(), self.certificate.pairs.is_some());
+        self.settings.loss.is_smooth() && matches!(solver, Ok(Solver::Newton))
     }
 
     /// Scores of all rows in stored order.

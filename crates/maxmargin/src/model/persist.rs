@@ -2,7 +2,8 @@
 //!
 //! Any safetensors reader opens it. Tensors: `weights`, `intercept`, `scale.shift`, `scale.factor`, `names.bytes`,
 //! `names.ends`, `witness.state` (0 at zero, 1 at the most common value, 2 a stored value, one a row), `witness.values`,
-//! `witness.limits` (that most common value), and
+//! `witness.limits` (that most common value), or instead `witness.points` (the points of the cuts, weights and thresholds
+//! of one after the other) and `witness.multipliers` (one a cut), or `witness.width` (over which a hinge is rounded off), and
 //! `checksum`: the XXH3 of the whole file with these eight bytes zero. The header stands in the metadata under
 //! `maxmargin`.
 
@@ -10,6 +11,7 @@ use super::{Certificate, Decoder, Model, Scorer};
 use crate::data::{Names, Scale, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::settings::{Settings, Task};
+use crate::solve::{Cut, Witness};
 use crate::task::Intercept;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -75,11 +77,21 @@ impl Model {
             let ends: Vec<u8> = ends.iter().flat_map(|end| end.to_le_bytes()).collect();
             tensors.push(("names.ends", Dtype::U64, names.len(), ends));
         }
-        if let Some(alpha) = &self.witness {
-            let (states, values, limits) = pack_witness(alpha);
-            tensors.push(("witness.state", Dtype::U8, states.len(), states));
-            tensors.push(("witness.values", Dtype::F64, values.len(), reals(&values)));
-            tensors.push(("witness.limits", Dtype::F64, limits.len(), reals(&limits)));
+        match &self.witness {
+            Some(Witness::Dual(alpha)) => {
+                let (states, values, limits) = pack_witness(alpha);
+                tensors.push(("witness.state", Dtype::U8, states.len(), states));
+                tensors.push(("witness.values", Dtype::F64, values.len(), reals(&values)));
+                tensors.push(("witness.limits", Dtype::F64, limits.len(), reals(&limits)));
+            }
+            Some(Witness::Cuts(cuts)) => {
+                let points: Vec<f64> = cuts.iter().flat_map(|cut| &cut.point).copied().collect();
+                let multipliers: Vec<f64> = cuts.iter().map(|cut| cut.multiplier).collect();
+                tensors.push(("witness.points", Dtype::F64, points.len(), reals(&points)));
+                tensors.push(("witness.multipliers", Dtype::F64, multipliers.len(), reals(&multipliers)));
+            }
+            Some(Witness::Rounded(width)) => tensors.push(("witness.width", Dtype::F64, 1, reals(&[*width]))),
+            Some(Witness::Weights) | None => {}
         }
         tensors.push((CHECKSUM, Dtype::U64, 1, vec![0; 8]));
         let views = tensors
@@ -163,16 +175,23 @@ impl Model {
             }
             _ => None,
         };
-        let witness = match tensors.tensor("witness.state") {
-            Err(_) => None,
-            Ok(states) => {
+        let witness = match (tensors.tensor("witness.state"), reals("witness.points")?, reals("witness.width")?) {
+            (Err(_), None, None) => None,
+            (Ok(states), None, None) => {
                 let values = reals("witness.values")?.unwrap_or_default();
                 let limits = reals("witness.limits")?.unwrap_or_default();
-                let witness = unpack_witness(states.data(), &values, &limits)
-                    .filter(|alpha| alpha.len() as u64 == header.certificate.blocks())
-                    .ok_or_else(|| damaged("its witness is not complete"))?;
-                Some(witness)
+                let alpha = unpack_witness(states.data(), &values, &limits);
+                Some(Witness::Dual(alpha.ok_or_else(|| damaged(INCOMPLETE))?))
             }
+            (Err(_), Some(points), None) => {
+                let multipliers = reals("witness.multipliers")?.unwrap_or_default();
+                Some(Witness::Cuts(unpack_cuts(&points, &multipliers).ok_or_else(|| damaged(INCOMPLETE))?))
+            }
+            (Err(_), None, Some(width)) => {
+                let width = width.first().filter(|_| width.len() == 1);
+                Some(Witness::Rounded(*width.ok_or_else(|| damaged(INCOMPLETE))?))
+            }
+            _ => return Err(damaged("it has two witnesses")),
         };
         let model = Model {
             settings: header.settings,
@@ -214,12 +233,21 @@ impl Model {
         if self.scaling.kind() != settings.scale {
             return Err("its scaling does not fit its settings");
         }
-        if self.witness.as_ref().is_some_and(|alpha| alpha.len() as u64 != self.certificate.blocks()) {
-            return Err("its witness is not complete");
-        }
-        Ok(())
+        let complete = match &self.witness {
+            Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
+            Some(Witness::Cuts(cuts)) => {
+                let dim = weights.len() + usize::from(intercept.is_some());
+                let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
+                !cuts.is_empty() && cuts.iter().all(|cut| cut.point.len() == dim && finite(cut))
+            }
+            Some(Witness::Rounded(width)) => width.is_finite() && *width > 0.0,
+            Some(Witness::Weights) | None => true,
+        };
+        if complete { Ok(()) } else { Err(INCOMPLETE) }
     }
 }
+
+const INCOMPLETE: &str = "its witness is not complete";
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> {
     bytes.as_chunks::<8>().0.iter().copied()
@@ -268,6 +296,13 @@ fn unpack_witness(states: &[u8], values: &[f64], limits: &[f64]) -> Option<Vec<f
     values.next().is_none().then_some(alpha)
 }
 
+fn unpack_cuts(points: &[f64], multipliers: &[f64]) -> Option<Vec<Cut>> {
+    let dim = points.len().checked_div(multipliers.len()).filter(|&dim| dim > 0)?;
+    let cuts = points.chunks(dim).zip(multipliers);
+    let cuts: Vec<Cut> = cuts.map(|(point, &multiplier)| Cut { point: point.to_vec(), multiplier }).collect();
+    (cuts.len() == multipliers.len() && points.len() == dim * cuts.len()).then_some(cuts)
+}
+
 /// Where the checksum stands in the file.
 fn checksum_place(bytes: &[u8]) -> Option<usize> {
     let (header, metadata) = SafeTensors::read_metadata(bytes).ok()?;
@@ -290,4 +325,19 @@ fn not_a_model(bytes: &[u8], error: &dyn std::fmt::Display) -> Error {
     Error::new(Code::NotAModel, "this is not a model file of maxmargin").help(
         "a model file is what `maxmargin train … -o MODEL` writes, and it comes first: `maxmargin evaluate MODEL FILE`",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_are_unpacked_where_the_numbers_come_out_even() {
+        let cuts = unpack_cuts(&[1.0, 2.0, 3.0, 4.0], &[0.25, 0.75]).expect("even");
+        assert_eq!(cuts[1], Cut { point: vec![3.0, 4.0], multiplier: 0.75 });
+        for (points, multipliers) in [(&[1.0, 2.0, 3.0][..], &[0.5, 0.5][..]), (&[], &[]), (&[], &[1.0]), (&[1.0], &[])]
+        {
+            assert_eq!(unpack_cuts(points, multipliers), None);
+        }
+    }
 }

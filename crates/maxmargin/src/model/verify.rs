@@ -1,15 +1,15 @@
 //! Recomputes a model's certificate from the model, the data and the stored witness.
 
 use super::{Model, Scorer};
-use crate::data::Dataset;
-use crate::data::Design;
+use crate::data::{Dataset, Design};
 use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
 use crate::run::Cancel;
 use crate::solve::{
-    Hard, LinearRisk, Risk, dual_value, hard_primal, imbalance, in_box, lower_bound, primal_value, relative_gap,
-    smooth_bound,
+    Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_value, hard_primal, imbalance, in_box, lower_bound,
+    primal_value, relative_gap, rounded_certificate, smooth_bound,
 };
-use crate::task::{Independent, Intercept};
+use crate::task::{Independent, Intercept, Objective};
 use crate::train::{Problem, Tasks};
 
 /// What `verify` recomputed.
@@ -116,36 +116,53 @@ impl Model {
         let Scorer::Linear { weights, intercept } = &self.scorer;
         let design = self.scaling.apply(data.matrix(), data.groups())?;
         let threshold = intercept.unwrap_or(0.0);
-        match &problem.task {
+        let cancel = Cancel::new();
+        let by_weights = self.proved_by_weights();
+        let (objective, bound) = match &problem.task {
             Tasks::Ranking(task) => {
-                let cancel = Cancel::new();
                 let mut risk = LinearRisk::new(task, &design, false, &cancel);
                 let mut gradient = vec![0.0; weights.len()];
                 let objective = risk.evaluate(weights, &mut gradient);
-                let bound = lower_bound(&mut risk, weights, objective, &gradient);
-                Ok(Verification { objective, lower_bound: bound, unproved: None })
+                let bound = match &self.witness {
+                    Some(Witness::Cuts(cuts)) => Some(bound_of_cuts(&mut risk, cuts).map_err(infeasible)?),
+                    Some(Witness::Rounded(width)) if self.settings.loss == Loss::Hinge => {
+                        Some(rounded_certificate(task, &design, weights, *width).1)
+                    }
+                    Some(Witness::Dual(_) | Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
+                    _ if by_weights => lower_bound(&mut risk, weights, objective, &gradient),
+                    _ => None,
+                };
+                (objective, bound)
             }
-            Tasks::Binary(task, _) if problem.hard => self.recompute_hard(task, &design, weights, threshold),
-            Tasks::Pairs(task) if problem.hard => self.recompute_hard(task, &design, weights, threshold),
-            Tasks::Binary(task, _) => self.recompute_soft(task, &design, weights, threshold),
-            Tasks::Pairs(task) => self.recompute_soft(task, &design, weights, threshold),
-        }
+            Tasks::Binary(task, _) if problem.hard => self.recompute_hard(task, &design, weights, threshold)?,
+            Tasks::Pairs(task) if problem.hard => self.recompute_hard(task, &design, weights, threshold)?,
+            Tasks::Binary(task, _) => self.recompute_soft(task, &design, weights, threshold)?,
+            Tasks::Pairs(task) => self.recompute_soft(task, &design, weights, threshold)?,
+        };
+        let unproved = bound.is_none().then_some("the model was saved without its witness");
+        Ok(Verification { objective, lower_bound: bound, unproved })
     }
 
-    fn recompute_soft<T: Independent>(
+    fn recompute_soft<T: Independent + Objective>(
         &self,
         task: &T,
         design: &Design,
         weights: &[f64],
         threshold: f64,
-    ) -> Result<Verification> {
+    ) -> Result<(f64, Option<f64>)> {
         let rule = self.settings.intercept;
-        let objective = primal_value(task, design, weights, threshold, rule);
-        let bound = match self.witness_value(task, design)? {
-            None if self.settings.loss.is_smooth() => Some(smooth_bound(task, design, weights, threshold, rule)),
-            witnessed => witnessed,
+        let bound = match &self.witness {
+            Some(Witness::Dual(alpha)) => Some(self.dual_bound(task, design, alpha)?),
+            Some(Witness::Cuts(cuts)) => {
+                let cancel = Cancel::new();
+                let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, &cancel);
+                Some(bound_of_cuts(&mut risk, cuts).map_err(infeasible)?)
+            }
+            Some(Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
+            _ if self.proved_by_weights() => Some(smooth_bound(task, design, weights, threshold, rule)),
+            _ => None,
         };
-        Ok(Verification { objective, lower_bound: bound, unproved: bound.is_none().then_some(NO_WITNESS) })
+        Ok((primal_value(task, design, weights, threshold, rule), bound))
     }
 
     /// Every margin must be reached: then the weights bound the optimum from above, as the witness does from below.
@@ -155,7 +172,7 @@ impl Model {
         design: &Design,
         weights: &[f64],
         threshold: f64,
-    ) -> Result<Verification> {
+    ) -> Result<(f64, Option<f64>)> {
         let (objective, shortfall) = hard_primal(task, design, weights, threshold, self.settings.intercept);
         if shortfall.is_nan() || shortfall > ROUNDING {
             return Err(Error::new(
@@ -164,13 +181,16 @@ impl Model {
             )
             .help(ALTERED));
         }
-        let bound = self.witness_value(&Hard(task), design)?;
-        Ok(Verification { objective, lower_bound: bound, unproved: bound.is_none().then_some(NO_WITNESS) })
+        let bound = match &self.witness {
+            Some(Witness::Dual(alpha)) => Some(self.dual_bound(&Hard(task), design, alpha)?),
+            Some(_) => return Err(infeasible("it is not of this task")),
+            None => None,
+        };
+        Ok((objective, bound))
     }
 
-    /// The bound that the witness proves, where there is one.
-    fn witness_value<T: Independent>(&self, task: &T, design: &Design) -> Result<Option<f64>> {
-        let Some(alpha) = &self.witness else { return Ok(None) };
+    /// The bound that a dual point proves, where it is feasible.
+    fn dual_bound<T: Independent>(&self, task: &T, design: &Design, alpha: &[f64]) -> Result<f64> {
         let rule = self.settings.intercept;
         if alpha.len() != task.blocks() || !in_box(task, alpha) {
             return Err(infeasible("a dual variable lies outside its box"));
@@ -178,11 +198,9 @@ impl Model {
         if rule == Intercept::Free && imbalance(task, alpha) > BALANCED {
             return Err(infeasible("its two sides do not balance"));
         }
-        Ok(Some(dual_value(task, design, alpha, rule)))
+        Ok(dual_value(task, design, alpha, rule))
     }
 }
-
-const NO_WITNESS: &str = "the model was saved without its witness";
 
 const ALTERED: &str = "the model file was altered, or was made by a defective program; train it again";
 

@@ -9,6 +9,7 @@
 //! [`balance`] shrinks the heavier side until that holds, which keeps every other constraint, so that D of the balanced
 //! point is a valid bound whatever point it started from.
 
+use super::Cut;
 use crate::data::Design;
 use crate::loss::Loss;
 use crate::task::{Constraint, Independent, Intercept};
@@ -123,20 +124,29 @@ pub(crate) fn smooth_bound<T: Independent>(
     threshold: f64,
     intercept: Intercept,
 ) -> f64 {
+    debug_assert!(task.loss().is_smooth());
+    let point = [w, &[threshold]].concat();
+    dual_value(task, design, &dual_of_cuts(task, design, &[Cut { point, multiplier: 1.0 }], intercept), intercept)
+}
+
+/// The dual point that cuts stand for, balanced where the threshold is free: α_i = Σ_k μ_k · cost_i · loss'(violation_i at
+/// point k). It proves what the cuts prove, or more.
+pub(crate) fn dual_of_cuts<T: Independent>(task: &T, design: &Design, cuts: &[Cut], intercept: Intercept) -> Vec<f64> {
     let loss = task.loss();
-    debug_assert!(loss.is_smooth());
-    let scores = design.all_scores(w);
-    let mut alpha: Vec<f64> = (0..task.blocks())
-        .into_par_iter()
-        .map(|block| {
+    let mut alpha = vec![0.0; task.blocks()];
+    for Cut { point, multiplier } in cuts {
+        let (w, threshold) = point.split_at(design.cols());
+        let scores = design.all_scores(w);
+        let threshold = threshold.first().copied().unwrap_or(0.0);
+        alpha.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(block, alpha)| {
             let c = task.constraint(block);
-            c.cost * loss.derivative(c.violation(&scores, threshold))
-        })
-        .collect();
+            *alpha += multiplier * c.cost * loss.derivative(c.violation(&scores, threshold));
+        });
+    }
     if intercept == Intercept::Free {
         balance(task, &mut alpha);
     }
-    dual_value(task, design, &alpha, intercept)
+    alpha
 }
 
 /// Whether every dual variable lies in its box, to rounding.

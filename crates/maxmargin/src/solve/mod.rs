@@ -1,18 +1,27 @@
 //! Solvers: how a task is learned. A solver never sees labels.
 
 mod certificate;
+mod cutting_plane;
 mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
 mod quadratic_program;
+mod rounded_hinge;
 
-pub(crate) use certificate::{Hard, dual_value, hard_primal, imbalance, in_box, primal_value, smooth_bound};
+pub(crate) use certificate::{
+    Hard, dual_of_cuts, dual_value, hard_primal, imbalance, in_box, primal_value, smooth_bound,
+};
+pub(crate) use cutting_plane::bound_of_cuts;
+pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
+pub use rounded_hinge::RoundedHinge;
+pub(crate) use rounded_hinge::rounded_certificate;
 
+use crate::error::{Code, Error};
 use std::time::Instant;
 
 /// What a batch solver sees: a regularised sum it can evaluate, and move along lines of.
@@ -40,6 +49,17 @@ pub trait CurvedRisk: Risk {
     fn hessian(&mut self) -> Vec<f64>;
     /// The Hessian times a direction.
     fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]);
+    /// Something like the Hessian that is cheap to form and to solve with.
+    fn preconditioner(&mut self) -> Preconditioner;
+}
+
+/// Something like a Hessian, to speed up conjugate gradients.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Preconditioner {
+    /// A symmetric matrix, row by row.
+    Matrix(Vec<f64>),
+    /// A diagonal matrix.
+    Diagonal(Vec<f64>),
 }
 
 /// Why a solver stopped.
@@ -75,6 +95,10 @@ pub enum Witness {
     Weights,
     /// A feasible dual point, one variable a block.
     Dual(Vec<f64>),
+    /// The weights, and the width over which the kink of the hinge is rounded off to give a dual point.
+    Rounded(f64),
+    /// Cuts below the loss: where each was taken, and its multiplier.
+    Cuts(Vec<Cut>),
 }
 
 /// Where a solver starts: the solution of a neighbouring problem over the same rows.
@@ -126,6 +150,16 @@ pub fn relative_gap(primal: f64, lower_bound: f64) -> f64 {
     } else {
         f64::INFINITY
     }
+}
+
+/// The error for numbers that grew too large.
+pub(crate) fn overflow() -> Error {
+    Error::new(Code::Overflow, "the objective is not a finite number any more")
+        .help("the features or the cost are too large: scale the features down, or try a smaller -c")
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Keeps the best bound and the history, and tells the observer.

@@ -4,7 +4,8 @@
 //! min  f(w) = ½‖w_penalised‖² + loss(w)
 //! ```
 //! Each step solves H·d = −g: by Cholesky where the whole Hessian is cheap to form, else by conjugate gradients to a
-//! forcing tolerance min(0.1, √‖g‖/‖g₀‖). The full step is tried first and a search along the line, which costs no pass
+//! forcing tolerance min(0.1, √‖g‖/‖g₀‖), preconditioned by the covariance of the features weighted with the diagonal of the
+//! Hessian by the scores, or, where features are many, by the diagonal of that. The full step is tried first and a search along the line, which costs no pass
 //! over the features, finds the minimiser where the full step does not do. On the piecewise quadratic losses of this
 //! crate that ends after a few steps (Keerthi & DeCoste, A modified finite Newton method for fast solution of large scale
 //! linear SVMs, JMLR 6, 2005).
@@ -14,11 +15,10 @@
 //! which cost no pass over the features; where their part of the gradient does not vanish to rounding, no bound is claimed. Stops at a relative gap. Cost of a step: one pass for the gradient, one for the line, n·d² or one
 //! pass a product for the direction.
 
-use super::dual_coordinate_descent::overflow;
-use super::{CurvedRisk, Progress, Solution, Start, Stop, Witness, relative_gap};
+use super::{CurvedRisk, Preconditioner, Progress, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
 use crate::error::Result;
 use crate::run::{Cancel, Observer};
-use faer::linalg::solvers::Solve;
+use faer::linalg::solvers::{Llt, Solve};
 use faer::{MatRef, Side};
 
 /// Settings of the solver.
@@ -45,61 +45,44 @@ impl Newton {
         cancel: &Cancel,
     ) -> Result<Solution> {
         let mut progress = Progress::new(observer, cancel);
-        let dim = risk.dim();
-        let mut w = match start {
+        let w = match start {
             Some(start) => [&start.weights[..], &start.thresholds[..]].concat(),
-            None => vec![0.0; dim],
+            None => vec![0.0; risk.dim()],
         };
-        let mut gradient = vec![0.0; dim];
-        let mut value = settle(risk, &mut w, &mut gradient);
+        let mut point = Point::at(risk, w);
         // A value cut short by a cancelled pass is none.
         cancel.check()?;
         let mut bound = None;
-        let start_norm = norm(&gradient);
+        let start_norm = point.gradient_norm();
         let mut passes = 0;
         let stop = loop {
             if progress.cancelled() {
                 break Stop::Cancelled;
             }
-            if !value.is_finite() || gradient.iter().any(|g| !g.is_finite()) {
+            if !point.is_finite() {
                 return Err(overflow());
             }
             // The weights are the witness, so only the bound of these very weights counts.
-            bound = lower_bound(risk, &w, value, &gradient);
+            let Point { w, value, gradient } = &point;
+            bound = lower_bound(risk, w, *value, gradient);
             progress.bound(bound);
-            if progress.report(passes, value, &w[..features], &w[features..]) {
+            if progress.report(passes, *value, &w[..features], &w[features..]) {
                 break Stop::Cancelled;
             }
-            let gap = bound.map_or(f64::INFINITY, |bound| relative_gap(value, bound));
+            let gap = bound.map_or(f64::INFINITY, |bound| relative_gap(*value, bound));
             if gap <= self.tolerance {
                 break Stop::Converged;
             }
             if passes >= self.max_passes {
                 break Stop::PassLimit;
             }
-            let direction = direction(risk, &gradient, start_norm, cancel);
-            if progress.cancelled() {
-                break Stop::Cancelled;
-            }
-            let slope = dot(&gradient, &direction);
-            if slope >= 0.0 {
-                break Stop::Stalled;
-            }
-            risk.line(&direction);
-            let step = search(risk, value, slope, cancel);
-            let mut moved: Vec<f64> = w.iter().zip(&direction).map(|(w, d)| w + step * d).collect();
-            let mut moved_gradient = vec![0.0; dim];
-            let moved_value = settle(risk, &mut moved, &mut moved_gradient);
-            if progress.cancelled() {
-                break Stop::Cancelled;
-            }
+            let Some(next) = step(risk, &point, start_norm, cancel) else {
+                break if progress.cancelled() { Stop::Cancelled } else { Stop::Stalled };
+            };
             passes += 1;
-            // At the limit of double precision values no longer fall; a smaller gradient still proves more.
-            if moved_value > value || (moved_value == value && norm(&moved_gradient) >= norm(&gradient)) {
-                break Stop::Stalled;
-            }
-            (w, value, gradient) = (moved, moved_value, moved_gradient);
+            point = next;
         };
+        let Point { mut w, value, .. } = point;
         debug_assert!(bound.is_none_or(|bound| bound <= value * (1.0 + 1e-9)));
         let thresholds = w.split_off(features);
         Ok(Solution {
@@ -113,6 +96,46 @@ impl Newton {
             trace: progress.trace,
         })
     }
+}
+
+/// A point, with value and gradient there.
+pub(super) struct Point {
+    pub(super) w: Vec<f64>,
+    pub(super) value: f64,
+    pub(super) gradient: Vec<f64>,
+}
+
+impl Point {
+    /// Evaluates at `w`, its free coordinates moved to their minimum.
+    pub(super) fn at(risk: &mut dyn CurvedRisk, mut w: Vec<f64>) -> Point {
+        let mut gradient = vec![0.0; w.len()];
+        let value = settle(risk, &mut w, &mut gradient);
+        Point { w, value, gradient }
+    }
+
+    pub(super) fn gradient_norm(&self) -> f64 {
+        norm(&self.gradient)
+    }
+
+    pub(super) fn is_finite(&self) -> bool {
+        self.value.is_finite() && self.gradient.iter().all(|g| g.is_finite())
+    }
+}
+
+/// One Newton step from the point of the last evaluation, or none where nothing improves any more or somebody asked for an
+/// end. `start_norm` is the length of the gradient where the search began.
+pub(super) fn step(risk: &mut dyn CurvedRisk, from: &Point, start_norm: f64, cancel: &Cancel) -> Option<Point> {
+    let direction = direction(risk, &from.gradient, start_norm, cancel);
+    let slope = dot(&from.gradient, &direction);
+    if cancel.is_raised() || slope >= 0.0 {
+        return None;
+    }
+    risk.line(&direction);
+    let step = search(risk, from.value, slope, cancel);
+    let next = Point::at(risk, from.w.iter().zip(&direction).map(|(w, d)| w + step * d).collect());
+    // At the limit of double precision values no longer fall; a smaller gradient still proves more.
+    let stuck = next.value > from.value || (next.value == from.value && next.gradient_norm() >= from.gradient_norm());
+    (!stuck && !cancel.is_raised()).then_some(next)
 }
 
 /// Value and gradient at `w`, after moving its free coordinates to their minimum, one axis after the other.
@@ -220,13 +243,15 @@ fn conjugate_gradients(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: 
     let dim = gradient.len();
     let length = norm(gradient);
     let forcing = (length / start_norm).sqrt().min(0.1);
+    let solve = Inverse::new(risk.preconditioner(), dim);
     let mut direction = vec![0.0; dim];
     let mut residual: Vec<f64> = gradient.iter().map(|g| -g).collect();
-    let mut search = residual.clone();
+    let mut preconditioned = solve.apply(&residual);
+    let mut search = preconditioned.clone();
     let mut product = vec![0.0; dim];
-    let mut square = dot(&residual, &residual);
+    let mut square = dot(&residual, &preconditioned);
     for _ in 0..(10 * dim).clamp(50, 1000) {
-        if square.sqrt() <= forcing * length || cancel.is_raised() {
+        if norm(&residual) <= forcing * length || cancel.is_raised() {
             break;
         }
         risk.hessian_times(&search, &mut product);
@@ -239,12 +264,45 @@ fn conjugate_gradients(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: 
             direction[at] += step * search[at];
             residual[at] -= step * product[at];
         }
-        let new_square = dot(&residual, &residual);
+        preconditioned = solve.apply(&residual);
+        let new_square = dot(&residual, &preconditioned);
         let ratio = new_square / square;
         square = new_square;
-        search.iter_mut().zip(&residual).for_each(|(search, residual)| *search = residual + ratio * *search);
+        search.iter_mut().zip(&preconditioned).for_each(|(search, residual)| *search = residual + ratio * *search);
     }
     if direction.iter().all(|&d| d == 0.0) { gradient.iter().map(|g| -g).collect() } else { direction }
+}
+
+/// The inverse of a preconditioner.
+enum Inverse {
+    Cholesky(Llt<f64>),
+    Diagonal(Vec<f64>),
+}
+
+impl Inverse {
+    fn new(preconditioner: Preconditioner, dim: usize) -> Inverse {
+        let matrix = match preconditioner {
+            Preconditioner::Diagonal(diagonal) => {
+                // A free coordinate without curvature has nothing to be divided by.
+                return Inverse::Diagonal(diagonal.iter().map(|&d| if d > 0.0 { 1.0 / d } else { 1.0 }).collect());
+            }
+            Preconditioner::Matrix(matrix) => matrix,
+        };
+        match MatRef::from_row_major_slice(&matrix, dim, dim).llt(Side::Lower) {
+            Ok(cholesky) => Inverse::Cholesky(cholesky),
+            Err(_) => Inverse::Diagonal(vec![1.0; dim]),
+        }
+    }
+
+    fn apply(&self, vector: &[f64]) -> Vec<f64> {
+        match self {
+            Inverse::Diagonal(inverse) => vector.iter().zip(inverse).map(|(v, i)| v * i).collect(),
+            Inverse::Cholesky(cholesky) => {
+                let solution = cholesky.solve(MatRef::from_column_major_slice(vector, vector.len(), 1));
+                (0..vector.len()).map(|row| solution[(row, 0)]).collect()
+            }
+        }
+    }
 }
 
 /// The full step where it lowers the value well, else the minimiser along the line.
@@ -283,10 +341,6 @@ fn search(risk: &mut dyn CurvedRisk, value: f64, slope: f64, cancel: &Cancel) ->
         }
     }
     if low > 0.0 { low } else { high }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 fn norm(a: &[f64]) -> f64 {

@@ -4,7 +4,7 @@
 //! min  ½‖w‖² + Σ_p C_p · loss(m_p − (s_better(p) − s_worse(p))),   s = Xw
 //! ```
 //! One constraint a pair, over the rows of one data set. There is no intercept: it would cancel. The weight u_p of a
-//! pair enters in one of three ways ([`PairWeight`]):
+//! pair enters in one of three ways ([`PairWeightAs`]):
 //!
 //! | | C_p | m_p |
 //! |---|---|---|
@@ -30,7 +30,7 @@ use std::ops::Range;
 /// What the weight of a pair does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PairWeight {
+pub enum PairWeightAs {
     /// It multiplies what missing the margin costs.
     #[default]
     Slack,
@@ -40,22 +40,17 @@ pub enum PairWeight {
     Replicate,
 }
 
-impl PairWeight {
+impl PairWeightAs {
     /// Every way there is.
-    pub const ALL: [PairWeight; 3] = [PairWeight::Slack, PairWeight::Margin, PairWeight::Replicate];
+    pub const ALL: [PairWeightAs; 3] = [PairWeightAs::Slack, PairWeightAs::Margin, PairWeightAs::Replicate];
 
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
         match self {
-            PairWeight::Slack => "slack",
-            PairWeight::Margin => "margin",
-            PairWeight::Replicate => "replicate",
+            PairWeightAs::Slack => "slack",
+            PairWeightAs::Margin => "margin",
+            PairWeightAs::Replicate => "replicate",
         }
-    }
-
-    /// Whether this is the way that is not written down.
-    pub(crate) fn is_default(&self) -> bool {
-        *self == PairWeight::default()
     }
 }
 
@@ -63,7 +58,7 @@ impl PairWeight {
 #[derive(Clone, Debug)]
 pub struct PairRanking {
     pairs: Pairs,
-    weight_as: PairWeight,
+    weight_as: PairWeightAs,
     loss: Loss,
     c: f64,
     constraints: u64,
@@ -84,19 +79,19 @@ const PART: usize = 1024;
 
 impl PairRanking {
     /// A task over the pairs of a data set.
-    pub fn new(data: &Dataset, weight_as: PairWeight, loss: Loss, c: f64) -> Result<PairRanking> {
+    pub fn new(data: &Dataset, weight_as: PairWeightAs, loss: Loss, c: f64) -> Result<PairRanking> {
         let pairs = data.pairs().filter(|pairs| !pairs.is_empty()).ok_or_else(|| {
             Error::new(Code::NoPairs, "there are no pairs, so there is nothing to rank")
                 .help("give at least one pair of a better and a worse item")
         })?;
-        if weight_as == PairWeight::Margin && loss == Loss::Logistic {
+        if weight_as == PairWeightAs::Margin && loss == Loss::Logistic {
             return Err(Error::new(Code::BadSetting, "the logistic loss has no margin that a weight could set")
                 .help("use --pair-weight-as slack, or --loss hinge or squared-hinge"));
         }
         let counted = (0..pairs.len()).filter(|&pair| pairs.weight(pair) > 0.0);
         let constraints = match weight_as {
-            PairWeight::Slack | PairWeight::Margin => counted.count() as u64,
-            PairWeight::Replicate => copies(data, pairs)?,
+            PairWeightAs::Slack | PairWeightAs::Margin => counted.count() as u64,
+            PairWeightAs::Replicate => copies(data, pairs)?,
         };
         let (parts, order) = parts(pairs, data.rows());
         Ok(PairRanking { pairs: pairs.clone(), weight_as, loss, c, constraints, parts, order })
@@ -121,17 +116,17 @@ impl PairRanking {
     fn cost(&self, pair: usize) -> f64 {
         let weight = self.pairs.weight(pair);
         match self.weight_as {
-            PairWeight::Slack | PairWeight::Replicate => self.c * weight,
-            PairWeight::Margin if weight > 0.0 => self.c,
-            PairWeight::Margin => 0.0,
+            PairWeightAs::Slack | PairWeightAs::Replicate => self.c * weight,
+            PairWeightAs::Margin if weight > 0.0 => self.c,
+            PairWeightAs::Margin => 0.0,
         }
     }
 
     #[inline]
     fn margin(&self, pair: usize) -> f64 {
         match self.weight_as {
-            PairWeight::Slack | PairWeight::Replicate => self.loss.margin(),
-            PairWeight::Margin => self.pairs.weight(pair),
+            PairWeightAs::Slack | PairWeightAs::Replicate => self.loss.margin(),
+            PairWeightAs::Margin => self.pairs.weight(pair),
         }
     }
 }
@@ -291,6 +286,20 @@ impl Curvature for PairRanking {
             }
         }
     }
+
+    fn only_differences_count(&self) -> bool {
+        true
+    }
+
+    fn diagonal(&self, part: usize, memo: &Vec<f64>, out: &mut [f64]) {
+        let Part { rows, pairs } = &self.parts[part];
+        out.fill(0.0);
+        for (&pair, &curvature) in self.order[pairs.clone()].iter().zip(memo) {
+            let (better, worse) = self.pairs.ordered(pair as usize);
+            out[better - rows.start] += curvature;
+            out[worse - rows.start] += curvature;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -312,7 +321,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_files() {
-        for way in PairWeight::ALL {
+        for way in PairWeightAs::ALL {
             assert_eq!(serde_json::to_value(way).expect("JSON"), way.name());
         }
     }
@@ -328,21 +337,21 @@ mod tests {
                 .collect();
             (each, task.constraints(), task.total_cost())
         };
-        assert_eq!(costs_and_margins(PairWeight::Slack), (vec![(1.0, 1.0), (0.0, 0.0), (1.5, 1.0)], 2, 2.5));
-        assert_eq!(costs_and_margins(PairWeight::Margin), (vec![(0.5, 2.0), (0.0, 0.0), (0.5, 3.0)], 2, 1.0));
-        assert_eq!(costs_and_margins(PairWeight::Replicate), (vec![(1.0, 1.0), (0.0, 0.0), (1.5, 1.0)], 5, 2.5));
+        assert_eq!(costs_and_margins(PairWeightAs::Slack), (vec![(1.0, 1.0), (0.0, 0.0), (1.5, 1.0)], 2, 2.5));
+        assert_eq!(costs_and_margins(PairWeightAs::Margin), (vec![(0.5, 2.0), (0.0, 0.0), (0.5, 3.0)], 2, 1.0));
+        assert_eq!(costs_and_margins(PairWeightAs::Replicate), (vec![(1.0, 1.0), (0.0, 0.0), (1.5, 1.0)], 5, 2.5));
     }
 
     #[test]
     fn weights_that_cannot_be_used_are_refused() {
         let half = data(2, &[(0, 1, 1.5)]);
-        let error = PairRanking::new(&half, PairWeight::Replicate, Loss::Hinge, 1.0).expect_err("half a copy");
+        let error = PairRanking::new(&half, PairWeightAs::Replicate, Loss::Hinge, 1.0).expect_err("half a copy");
         assert_eq!(error.code(), Code::BadWeight);
         assert!(error.message().contains("1.5 of pair 1 (row 1 over row 2)"), "{error}");
-        let error = PairRanking::new(&half, PairWeight::Margin, Loss::Logistic, 1.0).expect_err("no margin");
+        let error = PairRanking::new(&half, PairWeightAs::Margin, Loss::Logistic, 1.0).expect_err("no margin");
         assert_eq!(error.code(), Code::BadSetting);
         let none = data(2, &[]);
-        let error = PairRanking::new(&none, PairWeight::Slack, Loss::Hinge, 1.0).expect_err("nothing");
+        let error = PairRanking::new(&none, PairWeightAs::Slack, Loss::Hinge, 1.0).expect_err("nothing");
         assert_eq!(error.code(), Code::NoPairs);
     }
 
@@ -365,7 +374,7 @@ mod tests {
             let data = data(rows, &near);
             let pairs = data.pairs().expect("pairs").clone().with_outcomes(outcomes).expect("valid");
             let data = data.with_pairs(pairs.clone()).expect("valid");
-            let task = PairRanking::new(&data, PairWeight::Slack, loss, 0.7).expect("valid");
+            let task = PairRanking::new(&data, PairWeightAs::Slack, loss, 0.7).expect("valid");
             prop_assert_eq!(far, task.parts() == 1 && task.rows(0).len() == rows);
             let scores: Vec<f64> = (0..rows).map(|row| ((row * 7919) % 101) as f64 / 40.0).collect();
             let direction: Vec<f64> = (0..2 * rows).map(|at| ((at * 104_729) % 97) as f64 / 50.0 - 1.0).collect();

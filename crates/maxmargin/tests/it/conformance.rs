@@ -3,7 +3,9 @@
 use crate::made::{Numbers, graded, two_classes};
 use crate::pairs::compared;
 use maxmargin::loss::Loss;
-use maxmargin::task::{Binary, ClassWeight, Classes, Curvature, Objective, PairRanking, PairWeight, Ranking};
+use maxmargin::task::{
+    Binary, ClassWeight, Classes, Curvature, Objective, PairRanking, PairWeight, PairWeightAs, Ranking,
+};
 use maxmargin::testing::{check_curvature, check_independent, check_objective};
 use std::ops::Range;
 
@@ -36,7 +38,7 @@ fn ranking_conforms_with_few_grades_many_and_weights() {
         let mut numbers = Numbers::new(seed + 10);
         let weights: Vec<f64> = (0..data.rows()).map(|_| (4.0 * numbers.next()).floor()).collect();
         for data in [data.clone(), data.with_weights(weights).unwrap()] {
-            let task = Ranking::new(&data, 0.3).unwrap();
+            let task = Ranking::new(&data, Loss::SquaredHinge, PairWeight::Equal, 0.3).unwrap();
             let scores = scores(data.rows(), seed);
             check_objective(&task, &scores, &[]).unwrap();
             check_curvature(&task, &scores, &[]).unwrap();
@@ -48,8 +50,8 @@ fn ranking_conforms_with_few_grades_many_and_weights() {
 fn explicit_pairs_conform_with_every_loss_and_weighting() {
     let data = compared(40, 2, 90, 3);
     for loss in Loss::ALL {
-        for way in PairWeight::ALL {
-            if loss == Loss::Logistic && way == PairWeight::Margin {
+        for way in PairWeightAs::ALL {
+            if loss == Loss::Logistic && way == PairWeightAs::Margin {
                 continue;
             }
             let task = PairRanking::new(&data, way, loss, 0.4).unwrap();
@@ -71,6 +73,8 @@ enum Quadratic {
     OverwritesThresholds,
     WrongCurvature,
     Asymmetric,
+    WrongDiagonal,
+    MindsConstants,
     Remembers,
 }
 
@@ -121,6 +125,14 @@ impl Objective for Quadratic {
 }
 
 impl Curvature for Quadratic {
+    fn diagonal(&self, _part: usize, _memo: &Vec<f64>, out: &mut [f64]) {
+        out.fill(if *self == Quadratic::WrongDiagonal { 1.001 } else { 1.0 });
+    }
+
+    fn only_differences_count(&self) -> bool {
+        *self == Quadratic::MindsConstants
+    }
+
     fn curvature(
         &self,
         _part: usize,
@@ -156,6 +168,8 @@ fn each_fault_is_named() {
         (objective(Quadratic::Remembers), "after an evaluation elsewhere"),
         (curvature(Quadratic::WrongCurvature), "differences of slopes"),
         (curvature(Quadratic::Asymmetric), "threshold 0"),
+        (curvature(Quadratic::WrongDiagonal), "the diagonal of row 0"),
+        (curvature(Quadratic::MindsConstants), "a constant added"),
         (check_objective(&Quadratic::Right, &point, &[]), "0 thresholds are given"),
         (check_objective(&Quadratic::Right, &point[..5], &[0.0]), "5 scores are given"),
     ] {

@@ -3,7 +3,7 @@
 use crate::made::{fit, graded, two_classes};
 use maxmargin::data::{Dataset, Scale};
 use maxmargin::loss::Loss;
-use maxmargin::settings::{Settings, Task};
+use maxmargin::settings::{Settings, Solver, Task};
 
 fn bytes(data: &Dataset, settings: &Settings, threads: usize) -> Vec<u8> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -18,6 +18,7 @@ fn threads_change_no_byte_of_a_model() {
     let runs = [
         (&classes, Settings::new(Task::Classify)),
         (&classes, Settings { loss: Loss::SquaredHinge, scale: Scale::Standard, ..Settings::new(Task::Classify) }),
+        (&classes, Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Classify) }),
         (&groups, Settings { scale: Scale::MinMaxPerQuery, ..Settings::new(Task::Rank) }),
         (
             &one_list,

@@ -8,7 +8,8 @@ use maxmargin::loss::Loss;
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
-use maxmargin::task::{Intercept, PairWeight};
+use maxmargin::solve::Witness;
+use maxmargin::task::{Intercept, PairWeightAs};
 use maxmargin::train::train;
 use proptest::prelude::*;
 
@@ -59,7 +60,7 @@ fn examples_solved_by_hand() {
     let data = items.with_pairs(pairs).unwrap();
     assert!(close(fit(&data, &hard(Task::Rank)).model.certificate.objective, 0.5));
     // A margin of 5 over a difference of 2 asks for more than one of 1 over 1.
-    let weighed = Settings { pair_weight_as: PairWeight::Margin, ..hard(Task::Rank) };
+    let weighed = Settings { pair_weight_as: PairWeightAs::Margin, ..hard(Task::Rank) };
     assert!(close(fit(&data, &weighed).model.certificate.objective, 3.125));
 }
 
@@ -100,7 +101,8 @@ fn a_soft_margin_of_large_cost_comes_to_the_same_whatever_the_scaling() {
                 }
             };
             // From a cost above the largest dual variable on, nothing is gained by missing a margin.
-            let largest = model.witness.as_ref().unwrap().iter().copied().fold(0.0, f64::max);
+            let Some(Witness::Dual(alpha)) = &model.witness else { panic!("no dual point") };
+            let largest = alpha.iter().copied().fold(0.0, f64::max);
             let soft = Settings {
                 scale,
                 intercept,

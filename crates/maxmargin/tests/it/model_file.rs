@@ -2,8 +2,11 @@
 
 use crate::made::{fit, graded, two_classes};
 use maxmargin::data::{Names, Scale};
+use maxmargin::loss::Loss;
 use maxmargin::model::Model;
-use maxmargin::settings::{Settings, Task};
+use maxmargin::settings::{Settings, Solver, Task};
+use maxmargin::solve::{Cut, Witness};
+use maxmargin::task::Intercept;
 
 fn small_models() -> Vec<Model> {
     let classes = two_classes(40, 5, false, 4);
@@ -13,12 +16,13 @@ fn small_models() -> Vec<Model> {
     vec![
         fit(&classes, &Settings { scale: Scale::Standard, ..Settings::new(Task::Classify) }).model,
         fit(&groups, &Settings::new(Task::Rank)).model,
+        fit(&groups, &Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Rank) }).model,
     ]
 }
 
 #[test]
 fn a_saved_model_loads_to_identical_scores_and_bytes() {
-    let data = [two_classes(40, 5, false, 4), graded(4, 6, 3, 3, 5)];
+    let data = [two_classes(40, 5, false, 4), graded(4, 6, 3, 3, 5), graded(4, 6, 3, 3, 5)];
     for (model, data) in small_models().into_iter().zip(&data) {
         let bytes = model.to_bytes().unwrap();
         let loaded = Model::from_bytes(&bytes).unwrap();
@@ -73,12 +77,12 @@ fn a_witness_that_is_not_feasible_proves_nothing() {
     let data = two_classes(60, 5, true, 4);
     let model = fit(&data, &Settings::new(Task::Classify)).model;
     model.verify(&data).unwrap();
-    let alpha = model.witness.clone().unwrap();
+    let Some(Witness::Dual(alpha)) = model.witness.clone() else { panic!("dual variables") };
     let forged = |change: &dyn Fn(&mut Vec<f64>)| {
         let mut model = model.clone();
         let mut alpha = alpha.clone();
         change(&mut alpha);
-        model.witness = Some(alpha);
+        model.witness = Some(Witness::Dual(alpha));
         model.verify(&data)
     };
     let targets = data.targets().real().unwrap();
@@ -99,6 +103,61 @@ fn a_witness_that_is_not_feasible_proves_nothing() {
     let mut other = model.clone();
     other.certificate.constraints += 1;
     assert!(other.verify(&data).is_err());
+}
+
+#[test]
+fn cuts_that_were_altered_prove_nothing() {
+    let data = two_classes(2000, 5, true, 4);
+    let settings = Settings { solver: Solver::CuttingPlane, tolerance: 1e-6, ..Settings::new(Task::Classify) };
+    let model = fit(&data, &settings).model;
+    model.verify(&data).unwrap();
+    let Some(Witness::Cuts(cuts)) = model.witness.clone() else { panic!("cuts") };
+    assert!(cuts.iter().all(|cut| cut.multiplier > 0.0), "only active cuts are kept");
+    let with = |cuts: Vec<Cut>| {
+        let mut model = model.clone();
+        model.witness = Some(Witness::Cuts(cuts));
+        model
+    };
+    let forged = |change: &dyn Fn(&mut Vec<Cut>)| {
+        let mut cuts = cuts.clone();
+        change(&mut cuts);
+        let forged = with(cuts);
+        // A file can carry it; the reader knows no data to tell it from the true one.
+        Model::from_bytes(&forged.to_bytes().unwrap()).unwrap().verify(&data).expect_err("refused").to_string()
+    };
+    assert!(forged(&|cuts| cuts[0].multiplier *= -1.0).contains("negative"));
+    assert!(forged(&|cuts| cuts[0].multiplier += 0.1).contains("add up to one"));
+    assert!(forged(&|cuts| cuts.iter_mut().for_each(|cut| cut.point[5] = 100.0)).contains("do not cancel"));
+    let moved = forged(&|cuts| cuts.iter_mut().for_each(|cut| cut.point[0] += 1.0));
+    assert!(moved.contains("proves nothing") || moved.contains("the lower bound is"), "{moved}");
+    for cuts in [
+        vec![],
+        vec![Cut { point: vec![0.0; 5], multiplier: 1.0 }],
+        vec![Cut { point: vec![f64::NAN; 6], multiplier: 1.0 }],
+        vec![Cut { point: vec![0.0; 6], multiplier: f64::INFINITY }],
+    ] {
+        assert!(with(cuts).to_bytes().is_err(), "what no file may hold is not written");
+    }
+    let ranker = fit(&graded(4, 6, 3, 3, 5), &Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Rank) });
+    for (mut bare, data) in [(model.clone(), &data), (ranker.model, &graded(4, 6, 3, 3, 5))] {
+        bare.witness = None;
+        let found = bare.verify(data).unwrap();
+        assert!(found.lower_bound.is_none() && found.unproved.is_some());
+    }
+}
+
+#[test]
+fn the_dual_point_behind_the_cuts_serves_where_rows_are_fewer_than_features_and_cuts() {
+    let data = two_classes(60, 30, true, 4);
+    for loss in Loss::ALL {
+        for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+            let settings = Settings { loss, intercept, solver: Solver::CuttingPlane, ..Settings::new(Task::Classify) };
+            let model = fit(&data, &settings).model;
+            assert!(matches!(model.witness, Some(Witness::Dual(_))));
+            assert!(model.certificate.converged);
+            model.verify(&data).unwrap();
+        }
+    }
 }
 
 /// The golden file was written once by version 1 of the format and must load for ever.

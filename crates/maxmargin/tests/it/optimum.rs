@@ -3,14 +3,16 @@
 use crate::made::{fit, graded, two_classes};
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, ExponentialConeT, IPSolver, NonnegativeConeT};
-use maxmargin::data::{Dataset, Dense, Groups, Matrix, Scale, Targets};
+use maxmargin::data::{Dataset, Dense, Groups, Matrix, Scale, Scaling, Targets};
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
-use maxmargin::task::{ClassWeight, Intercept};
+use maxmargin::solve::{CuttingPlane, LinearRisk, Stop};
+use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight};
 use maxmargin::train::train;
+use std::ops::Range;
 
 /// One constraint of the referee: Σ coefficients·w + threshold·b ≥ margin − ξ at this cost. The logistic referee takes 0
 /// for the margin.
@@ -205,7 +207,7 @@ fn classifiers_reach_the_referees_optimum_with_every_loss_intercept_and_solver()
                         Loss::Logistic => logistic_referee(&rows, intercept),
                         _ => referee(&rows, loss, intercept),
                     };
-                    for solver in [Solver::DualCoordinateDescent, Solver::Newton] {
+                    for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane] {
                         if solver == Solver::Newton && loss == Loss::Hinge {
                             continue;
                         }
@@ -279,15 +281,17 @@ fn lambda_and_c_are_one_quantity() {
     assert_eq!(by_lambda.model.certificate.objective, by_c.model.certificate.objective);
 }
 
-fn pair_rows(data: &Dataset, c: f64) -> Vec<Row> {
+fn pair_rows(data: &Dataset, c: f64, pair_weight: PairWeight) -> Vec<Row> {
     let targets = data.targets().real().unwrap();
     let mut rows = Vec::new();
     for range in data.groups().unwrap().ranges() {
+        let first = rows.len();
         for i in range.clone() {
             for j in range.clone() {
                 if targets[i] > targets[j] {
                     let (better, worse) = (dense_row(data, i), dense_row(data, j));
-                    let weight = data.weights().map_or(1.0, |w| w[i] * w[j]);
+                    let gap = if pair_weight == PairWeight::GradeGap { targets[i] - targets[j] } else { 1.0 };
+                    let weight = gap * data.weights().map_or(1.0, |w| w[i] * w[j]);
                     rows.push(Row {
                         features: better.iter().zip(&worse).map(|(a, b)| a - b).collect(),
                         threshold: 0.0,
@@ -296,6 +300,10 @@ fn pair_rows(data: &Dataset, c: f64) -> Vec<Row> {
                     });
                 }
             }
+        }
+        if pair_weight == PairWeight::PerQuery {
+            let total: f64 = rows[first..].iter().map(|row| row.cost / c).sum();
+            rows[first..].iter_mut().for_each(|row| row.cost /= total);
         }
     }
     rows
@@ -309,15 +317,93 @@ fn rankers_reach_the_optimum_over_listed_pairs() {
             if weighted {
                 data = data.with_weights((0..54).map(|row| 0.5 + f64::from(row % 3)).collect::<Vec<_>>()).unwrap();
             }
-            for c in [0.01, 2.0] {
-                let rows = pair_rows(&data, c);
-                let optimum = referee(&rows, Loss::SquaredHinge, Intercept::None);
-                let settings =
-                    Settings { regularisation: Regularisation::C(c), tolerance: 1e-9, ..Settings::new(Task::Rank) };
-                assert_certified(&data, &settings, optimum);
-                assert_eq!(fit(&data, &settings).model.certificate.constraints, rows.len() as u64);
+            for pair_weight in PairWeight::ALL {
+                for c in [0.01, 2.0] {
+                    let rows = pair_rows(&data, c, pair_weight);
+                    for loss in [Loss::SquaredHinge, Loss::Hinge] {
+                        let optimum = referee(&rows, loss, Intercept::None);
+                        let settings = Settings {
+                            loss,
+                            pair_weight,
+                            regularisation: Regularisation::C(c),
+                            tolerance: if loss == Loss::Hinge { 1e-6 } else { 1e-9 },
+                            ..Settings::new(Task::Rank)
+                        };
+                        assert_certified(&data, &settings, optimum);
+                        assert_eq!(fit(&data, &settings).model.certificate.constraints, rows.len() as u64);
+                        let settings = Settings { solver: Solver::CuttingPlane, ..settings };
+                        assert_certified(&data, &settings, optimum);
+                    }
+                }
             }
         }
+    }
+}
+
+/// Hinge loss over listed pairs: a task of a user's own, with no second derivatives and no constraints of its own.
+struct ListedPairs {
+    groups: Vec<Range<usize>>,
+    targets: Vec<f64>,
+    cost: f64,
+}
+
+impl Objective for ListedPairs {
+    type Memo = ();
+
+    fn parts(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn rows(&self, part: usize) -> Range<usize> {
+        self.groups[part].clone()
+    }
+
+    fn thresholds(&self) -> usize {
+        0
+    }
+
+    fn evaluate(
+        &self,
+        part: usize,
+        scores: &[f64],
+        _thresholds: &[f64],
+        slope: &mut [f64],
+        _threshold_slope: &mut [f64],
+        _memo: &mut (),
+    ) -> f64 {
+        let targets = &self.targets[self.groups[part].clone()];
+        slope.fill(0.0);
+        let mut value = 0.0;
+        for better in 0..scores.len() {
+            for worse in 0..scores.len() {
+                let violation = 1.0 - (scores[better] - scores[worse]);
+                if targets[better] > targets[worse] && violation > 0.0 {
+                    value += self.cost * violation;
+                    slope[better] -= self.cost;
+                    slope[worse] += self.cost;
+                }
+            }
+        }
+        value
+    }
+}
+
+#[test]
+fn cutting_planes_serve_any_objective_with_a_subgradient() {
+    let data = graded(6, 9, 4, 3, 11);
+    for c in [0.01, 2.0] {
+        let optimum = referee(&pair_rows(&data, c, PairWeight::Equal), Loss::Hinge, Intercept::None);
+        let groups = data.groups().unwrap().ranges().collect();
+        let task = ListedPairs { groups, targets: data.targets().real().unwrap().to_vec(), cost: c };
+        let cancel = Cancel::new();
+        let scaling = Scaling::fit(Scale::None, &data, &cancel).unwrap();
+        let design = scaling.apply(data.matrix(), data.groups()).unwrap();
+        let mut risk = LinearRisk::new(&task, &design, false, &cancel);
+        let solver = CuttingPlane { tolerance: 1e-8, max_passes: 5000 };
+        let solution = solver.solve(&mut risk, data.cols(), None, &mut Silent, &cancel).unwrap();
+        assert_eq!(solution.stop, Stop::Converged, "{:?}", solution.trace);
+        assert!((solution.objective - optimum).abs() <= 1e-7 * optimum, "{} {optimum}", solution.objective);
+        assert!(solution.lower_bound.unwrap() <= optimum * (1.0 + 1e-7));
     }
 }
 
@@ -358,7 +444,7 @@ fn large_scores_do_not_swallow_small_differences() {
 fn a_stopped_run_claims_only_what_its_weights_prove() {
     let data = two_classes(200, 30, false, 8);
     for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
-        for solver in [Solver::Newton, Solver::DualCoordinateDescent] {
+        for solver in [Solver::Newton, Solver::DualCoordinateDescent, Solver::CuttingPlane] {
             for max_passes in 0..7 {
                 let settings = Settings {
                     loss: Loss::SquaredHinge,
@@ -373,6 +459,32 @@ fn a_stopped_run_claims_only_what_its_weights_prove() {
                 let model = fit(&data, &settings).model;
                 let model = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
                 model.verify(&data).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bound_of_cutting_planes_never_falls_and_never_passes_the_optimum() {
+    let data = two_classes(150, 9, true, 17);
+    for intercept in [Intercept::None, Intercept::Free] {
+        for loss in [Loss::Hinge, Loss::SquaredHinge] {
+            let rows = classification_rows(&data, Scale::None, 1.0, false, intercept != Intercept::None);
+            let optimum = referee(&rows, loss, intercept);
+            let settings = Settings {
+                loss,
+                intercept,
+                solver: Solver::CuttingPlane,
+                tolerance: 1e-7,
+                max_passes: 5000,
+                ..Settings::new(Task::Classify)
+            };
+            let trace = fit(&data, &settings).trace;
+            assert!(trace.len() > 2);
+            for pair in trace.windows(2) {
+                let (before, after) = (pair[0].lower_bound.unwrap(), pair[1].lower_bound.unwrap());
+                assert!(before <= after && after <= optimum * (1.0 + 1e-9), "{before} {after} {optimum}");
+                assert!(pair[0].objective >= pair[1].objective && pair[1].objective >= optimum * (1.0 - 1e-9));
             }
         }
     }

@@ -7,7 +7,8 @@ use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
-use maxmargin::task::{Intercept, PairWeight};
+use maxmargin::solve::Witness;
+use maxmargin::task::{Intercept, PairWeightAs};
 
 /// Items with features, and pairs that mostly follow a hidden score; weights 0, 1, 2 or 3.
 pub(crate) fn compared(items: usize, cols: usize, pairs: usize, seed: u64) -> Dataset {
@@ -33,7 +34,7 @@ pub(crate) fn compared(items: usize, cols: usize, pairs: usize, seed: u64) -> Da
 }
 
 /// The constraints by definition.
-fn rows_of(data: &Dataset, scale: Scale, c: f64, way: PairWeight) -> Vec<Row> {
+fn rows_of(data: &Dataset, scale: Scale, c: f64, way: PairWeightAs) -> Vec<Row> {
     let rows = scaled_rows(data, scale);
     let pairs = data.pairs().unwrap();
     (0..pairs.len())
@@ -44,8 +45,8 @@ fn rows_of(data: &Dataset, scale: Scale, c: f64, way: PairWeight) -> Vec<Row> {
             Row {
                 features: rows[better].iter().zip(&rows[worse]).map(|(a, b)| a - b).collect(),
                 threshold: 0.0,
-                margin: if way == PairWeight::Margin { weight } else { 1.0 },
-                cost: if way == PairWeight::Margin { c } else { c * weight },
+                margin: if way == PairWeightAs::Margin { weight } else { 1.0 },
+                cost: if way == PairWeightAs::Margin { c } else { c * weight },
             }
         })
         .collect()
@@ -91,14 +92,14 @@ fn all_pairs_of_graded_groups_give_the_optimum_of_the_ranker_over_groups() {
 fn pairs_reach_the_referees_optimum_with_every_loss_solver_and_scaling() {
     let data = compared(30, 4, 120, 5);
     for scale in [Scale::None, Scale::Standard, Scale::UnitRows] {
-        let rows = rows_of(&data, scale, 0.7, PairWeight::Slack);
+        let rows = rows_of(&data, scale, 0.7, PairWeightAs::Slack);
         for loss in Loss::ALL {
             let optimum = match loss {
                 Loss::Logistic => logistic_referee(&rows, Intercept::None),
                 _ => referee(&rows, loss, Intercept::None),
             };
-            for solver in [Solver::DualCoordinateDescent, Solver::Newton] {
-                if solver == Solver::DualCoordinateDescent || loss.is_smooth() {
+            for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane] {
+                if solver != Solver::Newton || loss.is_smooth() {
                     assert_certified(&data, &Settings { scale, ..settings(loss, solver, 0.7, 1e-6) }, optimum);
                 }
             }
@@ -110,9 +111,11 @@ fn pairs_reach_the_referees_optimum_with_every_loss_solver_and_scaling() {
 fn a_weight_can_be_the_margin() {
     let data = compared(25, 3, 80, 8);
     for loss in [Loss::Hinge, Loss::SquaredHinge] {
-        let optimum = referee(&rows_of(&data, Scale::None, 0.3, PairWeight::Margin), loss, Intercept::None);
-        let settings =
-            Settings { pair_weight_as: PairWeight::Margin, ..settings(loss, Solver::DualCoordinateDescent, 0.3, 1e-6) };
+        let optimum = referee(&rows_of(&data, Scale::None, 0.3, PairWeightAs::Margin), loss, Intercept::None);
+        let settings = Settings {
+            pair_weight_as: PairWeightAs::Margin,
+            ..settings(loss, Solver::DualCoordinateDescent, 0.3, 1e-6)
+        };
         assert_certified(&data, &settings, optimum);
     }
 }
@@ -131,7 +134,7 @@ fn copies_count_like_slack_weights_and_like_pairs_listed_again() {
     let again = data.clone().with_pairs(Pairs::new(better, worse).unwrap()).unwrap();
     for (loss, tolerance) in [(Loss::SquaredHinge, 1e-10), (Loss::Hinge, 1e-8)] {
         let slack = settings(loss, Solver::Auto, 0.5, tolerance);
-        let copies = Settings { pair_weight_as: PairWeight::Replicate, ..slack.clone() };
+        let copies = Settings { pair_weight_as: PairWeightAs::Replicate, ..slack.clone() };
         let (slack_model, copied, listed) =
             (fit(&data, &slack).model, fit(&data, &copies).model, fit(&again, &slack).model);
         // The very same problem, so the very same steps.
@@ -148,14 +151,15 @@ fn a_model_of_pairs_survives_its_file_and_knows_its_pairs() {
     let data = compared(20, 3, 60, 4);
     let model = fit(&data, &settings(Loss::Hinge, Solver::Auto, 0.5, 1e-4)).model;
     let again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
-    assert_eq!(again.witness.as_ref().map(Vec::len), Some(60));
+    assert!(matches!(&again.witness, Some(Witness::Dual(alpha)) if alpha.len() == 60));
     again.verify(&data).expect("verifies");
     let mut order: Vec<usize> = (0..60).collect();
     order.swap(0, 1);
     let other = data.clone().with_pairs(data.pairs().unwrap().select(&order)).unwrap();
     assert_eq!(again.verify(&other).expect_err("other pairs").code(), Code::OtherData);
     let mut altered = again.clone();
-    altered.witness.as_mut().unwrap().iter_mut().for_each(|alpha| *alpha += 1e9);
+    let Some(Witness::Dual(alpha)) = &mut altered.witness else { panic!("no dual point") };
+    alpha.iter_mut().for_each(|alpha| *alpha += 1e9);
     assert_eq!(altered.verify(&data).expect_err("outside").code(), Code::CertificateMismatch);
 }
 

@@ -1,9 +1,9 @@
 //! One coordinate: what a step reads, and the step itself.
 
-use super::overflow;
 use crate::data::{Design, Rows};
 use crate::error::Result;
 use crate::loss::Loss;
+use crate::solve::overflow;
 use crate::task::{Independent, Intercept};
 use rayon::prelude::*;
 

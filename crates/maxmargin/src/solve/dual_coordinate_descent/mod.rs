@@ -37,7 +37,7 @@ mod coordinate;
 mod halves;
 
 use super::certificate::{balance, best_threshold, dual_value, primal_of_scores};
-use super::{Progress, Solution, Start, Stop, Witness, relative_gap};
+use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::{Design, Rows, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::random::Random;
@@ -307,7 +307,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                 last_guess = f64::INFINITY;
             }
             let last = pass >= settings.max_passes;
-            if pass < next_check && !promising && !last && !(settled && whole) {
+            let due = pass >= next_check || promising || last || (settled && whole);
+            if !due {
                 continue;
             }
             next_check = (pass + 1 + pass / 4).max(FIRST_CHECK);
@@ -410,10 +411,4 @@ impl Best {
     fn thresholds(&self, intercept: Intercept) -> Vec<f64> {
         if intercept == Intercept::None { Vec::new() } else { vec![self.threshold] }
     }
-}
-
-/// The error for numbers that grew too large.
-pub(in crate::solve) fn overflow() -> Error {
-    Error::new(Code::Overflow, "the objective is not a finite number any more")
-        .help("the features or the cost are too large: scale the features down, or try a smaller -c")
 }

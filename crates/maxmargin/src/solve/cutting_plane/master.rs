@@ -1,0 +1,477 @@
+//! The master problem of the cutting-plane method: the best lower bound that a set of cuts proves.
+//!
+//! ```text
+//! max over μ   −½ μᵀGμ + Σ_k μ_k β_k        G_kj = a_k·a_j
+//! s.t.         μ ≥ 0,   Σ μ_k = 1,   Σ μ_k c_k = 0
+//! ```
+//! β_k are the offsets of the cuts, a_k their slopes by the penalised coordinates, c_k by the one free coordinate (all
+//! zero where there is none). The multipliers of the two equalities are the height of the model and, negated, the free
+//! coordinate at the model's minimum.
+//!
+//! A primal active-set method on the *corral*, the cuts with positive multiplier, after Wolfe (Finding the nearest point
+//! in a polytope, Mathematical Programming 11, 1976): solve the problem with equalities alone on the corral; where a
+//! multiplier turns negative go as far as the first zero and drop that cut; else let the cut enter that the model violates
+//! most. The equalities are added to G, as ρ·(11ᵀ + ccᵀ), before it is factored: that changes no solution, and the sum is
+//! regular whenever the solution is unique, which G alone is not once there are more cuts than features. A cut that
+//! depends on the corral takes the place of the first that runs out.
+//!
+//! Stops where no cut is violated to rounding; every point on the way is feasible, so an early end still gives a bound.
+//! Cost of a step: O(corral²) for a cut that enters, O(corral³) for one that leaves, O(cuts · corral) for the violations.
+
+use crate::run::Cancel;
+use crate::solve::dot;
+
+/// The cuts, as far as the master problem sees them.
+pub(super) struct Master<'a> {
+    /// G, row by row.
+    pub(super) gram: &'a [Vec<f64>],
+    /// β
+    pub(super) offsets: &'a [f64],
+    /// c
+    pub(super) pulls: &'a [f64],
+}
+
+/// A pivot below this share of its diagonal counts as zero: the cut depends on the corral.
+const DEPENDENT: f64 = 1e-11;
+/// And below this one where taking it for independent led nowhere.
+const NEARLY_DEPENDENT: f64 = 1e-7;
+/// A violation below this share of what it is a difference of is a matter of rounding.
+const ROUNDING: f64 = 1e-14;
+/// A pull below this share of the largest is a matter of rounding.
+const FAINT: f64 = 1e-10;
+/// A multiplier this far below zero is zero.
+const NOTHING: f64 = 1e-14;
+/// Rounds of iterative refinement.
+const REFINEMENTS: usize = 2;
+
+impl Master<'_> {
+    /// Moves feasible `multipliers` to the maximum. Returns the free coordinate there: `near` where any would do.
+    pub(super) fn maximise(&self, multipliers: &mut [f64], near: f64, cancel: &Cancel) -> f64 {
+        let mut corral = Corral::new(self);
+        for cut in 0..multipliers.len() {
+            if multipliers[cut] > 0.0 {
+                corral.enter(cut, multipliers, DEPENDENT);
+            }
+        }
+        let mut free = near;
+        let mut hopeless = vec![false; multipliers.len()];
+        let mut entered = None;
+        for _ in 0..100 + 20 * multipliers.len() {
+            let (target, height, at) = corral.equality_optimum(near);
+            if cancel.is_raised() || !target.iter().all(|target| target.is_finite()) {
+                break;
+            }
+            free = at;
+            // A cut may stand in the corral with a multiplier of zero, to hold the free coordinate.
+            let mut step = 1.0f64;
+            for (&cut, &target) in corral.members.iter().zip(&target) {
+                if target < -NOTHING {
+                    step = step.min(multipliers[cut] / (multipliers[cut] - target));
+                }
+            }
+            let mut stopped = Vec::new();
+            for (&cut, &target) in corral.members.iter().zip(&target) {
+                // The one that stops the step ends at zero, whatever rounding says.
+                if target < -NOTHING && multipliers[cut] / (multipliers[cut] - target) <= step {
+                    multipliers[cut] = 0.0;
+                    stopped.push(cut);
+                } else {
+                    multipliers[cut] = (multipliers[cut] + step * (target - multipliers[cut])).max(0.0);
+                }
+            }
+            if !stopped.is_empty() {
+                corral.dismiss(&stopped);
+                let at_once = entered.filter(|(cut, _)| step == 0.0 && stopped.contains(cut));
+                entered = None;
+                if let Some((cut, rule)) = at_once {
+                    // It came in and is thrown out at once: it depends on the corral more than the pivot shows, or
+                    // rounding alone makes it look violated.
+                    hopeless[cut] = true;
+                    if rule == DEPENDENT {
+                        corral.enter(cut, multipliers, NEARLY_DEPENDENT);
+                        entered = Some((cut, NEARLY_DEPENDENT));
+                    }
+                }
+                continue;
+            }
+            if step > 0.0 && entered.is_some_and(|(cut, _)| multipliers[cut] > 0.0) {
+                hopeless.fill(false);
+            }
+            let Some(cut) = self.most_violated(&corral.members, multipliers, height, free, &hopeless) else { break };
+            corral.enter(cut, multipliers, DEPENDENT);
+            entered = Some((cut, DEPENDENT));
+        }
+        self.make_feasible(multipliers);
+        free
+    }
+
+    /// The cut that lies highest above the model at its minimum, where one does.
+    fn most_violated(
+        &self,
+        corral: &[usize],
+        multipliers: &[f64],
+        height: f64,
+        free: f64,
+        hopeless: &[bool],
+    ) -> Option<usize> {
+        let mut best = None;
+        let mut most = 0.0;
+        for cut in (0..multipliers.len()).filter(|&cut| !hopeless[cut] && !corral.contains(&cut)) {
+            let slope: f64 = corral.iter().map(|&member| self.gram[cut][member] * multipliers[member]).sum();
+            let pull = self.pulls[cut] * free;
+            let violation = self.offsets[cut] - slope + pull - height;
+            let size = self.offsets[cut].abs() + slope.abs() + pull.abs() + height.abs();
+            if violation > ROUNDING * size && violation > most {
+                (best, most) = (Some(cut), violation);
+            }
+        }
+        best
+    }
+
+    /// Takes away what rounding left of the equalities: the heavier side is shrunk, then all is divided by the sum.
+    fn make_feasible(&self, multipliers: &mut [f64]) {
+        let (mut above, mut below) = (0.0, 0.0);
+        for (multiplier, pull) in multipliers.iter().zip(self.pulls) {
+            let pull = multiplier * pull;
+            if pull > 0.0 { above += pull } else { below -= pull }
+        }
+        for (multiplier, &pull) in multipliers.iter_mut().zip(self.pulls) {
+            if pull > 0.0 && above > below {
+                *multiplier *= below / above;
+            } else if pull < 0.0 && below > above {
+                *multiplier *= above / below;
+            }
+        }
+        let sum: f64 = multipliers.iter().sum();
+        multipliers.iter_mut().for_each(|multiplier| *multiplier /= sum);
+    }
+}
+
+/// The cuts with positive multiplier, and the Cholesky factor of their part of G + ρ·(11ᵀ + ccᵀ).
+struct Corral<'a> {
+    master: &'a Master<'a>,
+    /// ρ
+    weight: f64,
+    /// What all c are divided by: between the smallest and the largest, as ρ is.
+    unit: f64,
+    members: Vec<usize>,
+    /// Row by row, each as long as its number.
+    lower: Vec<Vec<f64>>,
+}
+
+impl<'a> Corral<'a> {
+    fn new(master: &'a Master<'a>) -> Corral<'a> {
+        let most = master.pulls.iter().fold(0.0f64, |most, pull| most.max(pull.abs()));
+        let felt = master.pulls.iter().map(|pull| pull.abs()).filter(|&pull| pull > FAINT * most);
+        let unit = (felt.fold(most, f64::min) * most).sqrt();
+        let squares = (0..master.offsets.len()).map(|cut| master.gram[cut][cut]).filter(|&square| square > 0.0);
+        let (least, most) = squares.fold((f64::INFINITY, 0.0f64), |(low, high), s| (low.min(s), high.max(s)));
+        // Between the smallest and the largest: neither shall swallow the equalities, nor they it.
+        let weight = if most > 0.0 { least.sqrt() * most.sqrt() } else { 1.0 };
+        Corral { master, weight, unit: if unit > 0.0 { unit } else { 1.0 }, members: Vec::new(), lower: Vec::new() }
+    }
+
+    fn pull(&self, cut: usize) -> f64 {
+        self.master.pulls[cut] / self.unit
+    }
+
+    fn entry(&self, a: usize, b: usize) -> f64 {
+        self.master.gram[a][b] + self.weight * (1.0 + self.pull(a) * self.pull(b))
+    }
+
+    /// The row of the factor that a cut would have, and its squared pivot.
+    fn row(&self, cut: usize) -> (Vec<f64>, f64) {
+        let mut row: Vec<f64> = Vec::with_capacity(self.members.len() + 1);
+        for (at, &member) in self.members.iter().enumerate() {
+            let known: f64 = self.lower[at].iter().zip(&row).map(|(a, b)| a * b).sum();
+            row.push((self.entry(cut, member) - known) / self.lower[at][at]);
+        }
+        let pivot = self.entry(cut, cut) - row.iter().map(|value| value * value).sum::<f64>();
+        (row, pivot)
+    }
+
+    fn push(&mut self, cut: usize, mut row: Vec<f64>, pivot: f64) {
+        row.push(pivot.max(f64::EPSILON * self.entry(cut, cut)).sqrt());
+        self.members.push(cut);
+        self.lower.push(row);
+    }
+
+    /// Takes members out.
+    fn dismiss(&mut self, cuts: &[usize]) {
+        let Some(first) = self.members.iter().position(|cut| cuts.contains(cut)) else { return };
+        let rest = self.members.split_off(first);
+        self.lower.truncate(first);
+        for cut in rest.into_iter().filter(|cut| !cuts.contains(cut)) {
+            let (row, pivot) = self.row(cut);
+            self.push(cut, row, pivot);
+        }
+    }
+
+    /// Lets a cut in. Where its pivot is below the share `dependent` of its diagonal and it so depends on the corral, multipliers move along the dependence, which changes nothing but
+    /// the linear term, until one of them is zero and leaves.
+    fn enter(&mut self, cut: usize, multipliers: &mut [f64], dependent: f64) {
+        loop {
+            let (row, pivot) = self.row(cut);
+            if self.members.is_empty() || pivot > dependent * self.entry(cut, cut) {
+                return self.push(cut, row, pivot);
+            }
+            let mut direction = self.back(row);
+            direction.iter_mut().for_each(|value| *value = -*value);
+            direction.push(1.0);
+            let cuts: Vec<usize> = self.members.iter().copied().chain([cut]).collect();
+            let rise: f64 = cuts.iter().zip(&direction).map(|(&k, d)| d * self.master.offsets[k]).sum();
+            if rise < 0.0 {
+                direction.iter_mut().for_each(|value| *value = -*value);
+            }
+            let mut stop: Option<(usize, f64)> = None;
+            for (&k, &d) in cuts.iter().zip(&direction).filter(|(_, d)| **d < 0.0) {
+                let step = multipliers[k] / -d;
+                if stop.is_none_or(|(_, least)| step < least) {
+                    stop = Some((k, step));
+                }
+            }
+            // The multipliers add up to one along the direction, so that one of them must fall.
+            let Some((first, step)) = stop else { return };
+            for (&k, &d) in cuts.iter().zip(&direction) {
+                multipliers[k] = (multipliers[k] + step * d).max(0.0);
+            }
+            multipliers[first] = 0.0;
+            if first == cut {
+                return;
+            }
+            self.dismiss(&[first]);
+        }
+    }
+
+    /// Lᵀ x = right.
+    fn back(&self, mut right: Vec<f64>) -> Vec<f64> {
+        for at in (0..right.len()).rev() {
+            right[at] /= self.lower[at][at];
+            let value = right[at];
+            right[..at].iter_mut().zip(&self.lower[at]).for_each(|(right, lower)| *right -= lower * value);
+        }
+        right
+    }
+
+    /// L Lᵀ x = right.
+    fn solve(&self, mut right: Vec<f64>) -> Vec<f64> {
+        for at in 0..right.len() {
+            let known: f64 = self.lower[at].iter().zip(&right[..at]).map(|(a, b)| a * b).sum();
+            right[at] = (right[at] - known) / self.lower[at][at];
+        }
+        self.back(right)
+    }
+
+    /// The maximum over the corral with the equalities alone: the multipliers, the height of the model and the free
+    /// coordinate.
+    fn equality_optimum(&self, near: f64) -> (Vec<f64>, f64, f64) {
+        let count = self.members.len();
+        let pulls: Vec<f64> = self.members.iter().map(|&cut| self.pull(cut)).collect();
+        let ones = self.solve(vec![1.0; count]);
+        let pulled = self.solve(pulls.clone());
+        let square = [sum(&ones), dot(&pulls, &ones), dot(&pulls, &pulled)];
+        // Where nothing in the corral pulls, the second equality holds by itself and says nothing about the coordinate.
+        let determinant = square[0] * square[2] - square[1] * square[1];
+        let pulls_count = square[2] > 0.0 && determinant > DEPENDENT * square[0] * square[2];
+        let mut target = vec![0.0; count];
+        let (mut height, mut free) = (0.0, if pulls_count { 0.0 } else { -near * self.unit });
+        for _ in 0..=REFINEMENTS {
+            let residual: Vec<f64> = (0..count)
+                .map(|at| {
+                    let cut = self.members[at];
+                    let product: f64 = self.members.iter().zip(&target).map(|(&k, t)| self.entry(cut, k) * t).sum();
+                    self.master.offsets[cut] - product - height - pulls[at] * free
+                })
+                .collect();
+            let step = self.solve(residual);
+            let first = sum(&step) - (1.0 - sum(&target));
+            let second = dot(&pulls, &step) + dot(&pulls, &target);
+            let (by_height, by_free) = if pulls_count {
+                (
+                    (first * square[2] - second * square[1]) / determinant,
+                    (second * square[0] - first * square[1]) / determinant,
+                )
+            } else {
+                (first / square[0], 0.0)
+            };
+            height += by_height;
+            free += by_free;
+            for at in 0..count {
+                target[at] += step[at] - ones[at] * by_height - pulled[at] * by_free;
+            }
+        }
+        // ρ stands in for a part of the height, since the multipliers add up to one.
+        (target, height + self.weight, if pulls_count { -free / self.unit } else { near })
+    }
+}
+
+fn sum(values: &[f64]) -> f64 {
+    values.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clarabel::algebra::CscMatrix;
+    use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT};
+    use proptest::prelude::*;
+
+    /// Cuts, each its slopes, offset and pull.
+    struct Cuts {
+        slopes: Vec<Vec<f64>>,
+        offsets: Vec<f64>,
+        pulls: Vec<f64>,
+    }
+
+    impl Cuts {
+        fn gram(&self) -> Vec<Vec<f64>> {
+            self.slopes.iter().map(|a| self.slopes.iter().map(|b| dot(a, b)).collect()).collect()
+        }
+
+        fn value(&self, multipliers: &[f64]) -> f64 {
+            let dim = self.slopes[0].len();
+            let mean: Vec<f64> =
+                (0..dim).map(|j| multipliers.iter().zip(&self.slopes).map(|(m, a)| m * a[j]).sum()).collect();
+            dot(multipliers, &self.offsets) - 0.5 * dot(&mean, &mean)
+        }
+
+        /// A feasible start: the first cut alone, or the first that pull either way.
+        fn start(&self) -> Vec<f64> {
+            let mut start = vec![0.0; self.offsets.len()];
+            let up = self.pulls.iter().position(|&pull| pull > 0.0);
+            let down = self.pulls.iter().position(|&pull| pull < 0.0);
+            match (self.pulls.iter().position(|&pull| pull == 0.0), up, down) {
+                (Some(still), ..) => start[still] = 1.0,
+                (None, Some(up), Some(down)) => {
+                    let width = self.pulls[up] - self.pulls[down];
+                    start[up] = -self.pulls[down] / width;
+                    start[down] = self.pulls[up] / width;
+                }
+                _ => panic!("no feasible start"),
+            }
+            start
+        }
+
+        fn solved(&self) -> (Vec<f64>, f64) {
+            let gram = self.gram();
+            let master = Master { gram: &gram, offsets: &self.offsets, pulls: &self.pulls };
+            let mut multipliers = self.start();
+            let free = master.maximise(&mut multipliers, 0.25, &Cancel::new());
+            (multipliers, free)
+        }
+
+        /// min ½‖w‖² + ξ, ξ ≥ a_k·w + c_k b + β_k, by interior point: the value by strong duality.
+        fn referee(&self) -> f64 {
+            let (dim, count) = (self.slopes[0].len(), self.offsets.len());
+            let (mut i, mut j, mut v) = (vec![], vec![], vec![]);
+            for cut in 0..count {
+                let row = self.slopes[cut].iter().chain([&self.pulls[cut], &-1.0]);
+                for (column, &value) in row.enumerate() {
+                    i.push(cut);
+                    j.push(column);
+                    v.push(value);
+                }
+            }
+            let right: Vec<f64> = self.offsets.iter().map(|offset| -offset).collect();
+            let constraints = CscMatrix::new_from_triplets(count, dim + 2, i, j, v);
+            let every: Vec<usize> = (0..dim).collect();
+            let quadratic = CscMatrix::new_from_triplets(dim + 2, dim + 2, every.clone(), every, vec![1.0; dim]);
+            let mut linear = vec![0.0; dim + 2];
+            linear[dim + 1] = 1.0;
+            let settings = DefaultSettingsBuilder::default()
+                .verbose(false)
+                .tol_gap_abs(1e-11)
+                .tol_gap_rel(1e-11)
+                .tol_feas(1e-11)
+                .build()
+                .expect("settings");
+            let cones = [NonnegativeConeT(count)];
+            let mut solver =
+                DefaultSolver::new(&quadratic, &linear, &constraints, &right, &cones, settings).expect("a problem");
+            solver.solve();
+            solver.solution.obj_val
+        }
+    }
+
+    fn check(cuts: &Cuts) -> std::result::Result<(), TestCaseError> {
+        let (multipliers, free) = cuts.solved();
+        prop_assert!(multipliers.iter().all(|&multiplier| multiplier >= 0.0));
+        prop_assert!((sum(&multipliers) - 1.0).abs() <= 1e-14);
+        let weight: f64 = multipliers.iter().zip(&cuts.pulls).map(|(m, c)| (m * c).abs()).sum();
+        prop_assert!(dot(&multipliers, &cuts.pulls).abs() <= 1e-13 * weight);
+        let (value, optimum) = (cuts.value(&multipliers), cuts.referee());
+        prop_assert!((value - optimum).abs() <= 1e-7 * (1.0 + optimum.abs()), "{} {}", value, optimum);
+        // The model at the point behind the multipliers is as high as the bound: there is no better one.
+        let dim = cuts.slopes[0].len();
+        let w: Vec<f64> =
+            (0..dim).map(|j| -multipliers.iter().zip(&cuts.slopes).map(|(m, a)| m * a[j]).sum::<f64>()).collect();
+        let height = (0..cuts.offsets.len())
+            .map(|k| dot(&cuts.slopes[k], &w) + cuts.pulls[k] * free + cuts.offsets[k])
+            .fold(f64::NEG_INFINITY, f64::max);
+        let model = 0.5 * dot(&w, &w) + height;
+        prop_assert!((model - value).abs() <= 1e-7 * (1.0 + value.abs()), "{} {}", model, value);
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn the_bound_is_the_referees_with_few_features_and_many_more_cuts(
+            dim in 1..5usize,
+            rows in prop::collection::vec((prop::collection::vec(-4.0..4.0f64, 5), -3.0..3.0f64, -2..3i32), 1..40),
+            pulled in any::<bool>(),
+            // Small whole numbers make duplicates and dependent cuts, large factors cuts of very different size.
+            whole in any::<bool>(),
+            stretch in prop::sample::select(vec![1.0, 1e4]),
+        ) {
+            let count = rows.len();
+            let mut cuts = Cuts { slopes: vec![], offsets: vec![], pulls: vec![] };
+            for (at, (slopes, offset, pull)) in rows.into_iter().enumerate() {
+                let factor = if at < count / 3 { stretch } else { 1.0 };
+                let round = |value: f64| factor * if whole { value.round() } else { value };
+                cuts.slopes.push(slopes[..dim].iter().map(|&value| round(value)).collect());
+                cuts.offsets.push(round(offset));
+                cuts.pulls.push(if pulled { factor * f64::from(pull) } else { 0.0 });
+            }
+            if pulled {
+                for sign in [1.0, -1.0] {
+                    cuts.slopes.push(vec![sign; dim]);
+                    cuts.offsets.push(-1.0);
+                    cuts.pulls.push(3.0 * sign);
+                }
+            }
+            check(&cuts)?;
+        }
+    }
+
+    #[test]
+    fn two_cuts_meet_where_a_search_over_the_segment_says() {
+        let cuts =
+            Cuts { slopes: vec![vec![3.0, 1.0], vec![-1.0, 0.5]], offsets: vec![0.5, 0.2], pulls: vec![0.0, 0.0] };
+        let (multipliers, _) = cuts.solved();
+        let best = (0..=100_000)
+            .map(|at| f64::from(at) / 100_000.0)
+            .map(|share| cuts.value(&[share, 1.0 - share]))
+            .fold(f64::NEG_INFINITY, f64::max);
+        assert!((cuts.value(&multipliers) - best).abs() < 1e-9);
+        assert!(cuts.value(&multipliers) >= best);
+    }
+
+    #[test]
+    fn hundreds_of_cuts_of_a_curved_function_are_solved_to_rounding() {
+        // Tangents of ½(w − 1)² in twelve dimensions, taken at scattered points.
+        let mut state = 1u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64 * 2.0 - 0.5
+        };
+        let mut cuts = Cuts { slopes: vec![], offsets: vec![], pulls: vec![0.0; 300] };
+        for _ in 0..300 {
+            let point: Vec<f64> = (0..12).map(|_| draw()).collect();
+            let slope: Vec<f64> = point.iter().map(|w| w - 1.0).collect();
+            cuts.offsets.push(0.5 * dot(&slope, &slope) - dot(&slope, &point));
+            cuts.slopes.push(slope);
+        }
+        check(&cuts).expect("optimal");
+    }
+}

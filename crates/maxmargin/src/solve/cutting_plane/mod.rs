@@ -1,0 +1,552 @@
+//! The cutting-plane method with exact line search, for any convex risk.
+//!
+//! ```text
+//! min  f(w) = ½‖w_penalised‖² + R(w)
+//! ```
+//! R is convex, so a subgradient a at any point p gives a *cut*: R(w) ≥ a·w + β, β = R(p) − a·p. The highest of all cuts
+//! is a model of R from below, and the minimum of ½‖w‖² plus the model a lower bound of f. A round
+//!
+//! 1. minimises the model (see `master.rs`): a point w and the bound;
+//! 2. searches the line from the best point so far through w for the minimum of f, the new best point;
+//! 3. takes two new cuts, at the best point and ahead of it, at most a tenth of the way from there to w: it cuts w off.
+//!
+//! One cut stands for the losses of all rows at once, so that a few dozen active ones do for data of any length (1-slack:
+//! Joachims, Training linear SVMs in linear time, KDD 2006; Teo et al., Bundle methods for regularized risk minimization,
+//! JMLR 11, 2010). Steps 2 and 3 are those of Franc & Sonnenburg, Optimized cutting plane algorithm for large-scale risk
+//! minimization, JMLR 10, 2009, whose cut at the best point we take too, since the line search is there anyway. Cuts
+//! without a multiplier for 50 rounds are dropped.
+//!
+//! **Certificate.** With multipliers μ ≥ 0, Σ μ_k = 1, the bound is Σ μ_k β_k − ½‖Σ μ_k a_k‖²: it holds for whatever points
+//! the cuts were taken at, so the points and multipliers of the active cuts prove it. A free coordinate adds the condition
+//! that its slopes cancel, Σ μ_k c_k = 0; two cuts at w = 0, far to either side of its minimum, see to it that this can be
+//! met from the start. One free coordinate is served, not several.
+//!
+//! Stops at a relative gap. Cost of a round: two evaluations and the scores of one direction; the search along the line
+//! reads no features. Memory: two vectors a cut, and as many numbers as cuts squared. Rounds grow with 1/gap for losses
+//! with kinks, and with the logarithm of it for smooth ones, where Newton's method is still far ahead.
+
+mod master;
+
+use super::{Progress, Risk, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
+use crate::error::{Code, Error, Result};
+use crate::run::{Cancel, Observer};
+use master::Master;
+use rayon::prelude::*;
+
+/// Settings of the solver.
+#[derive(Clone, Debug)]
+pub struct CuttingPlane {
+    /// The relative gap to stop at.
+    pub tolerance: f64,
+    /// The most rounds to make.
+    pub max_passes: u64,
+}
+
+/// A cut that a bound rests on: where it was taken, and how much it counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cut {
+    /// The weights and the free scalars.
+    pub point: Vec<f64>,
+    /// Its share of the bound; the shares add up to one.
+    pub multiplier: f64,
+}
+
+/// How far from the best point towards the model's minimum a cut is taken at most.
+const AHEAD: f64 = 0.1;
+/// What that share is multiplied by after a round without progress, and after one with.
+const NEARER: f64 = 1e-3;
+const FURTHER: f64 = 10.0;
+/// A cut without a multiplier for more rounds than this is dropped.
+const IDLE_ROUNDS: u32 = 50;
+/// Rounds without progress on either side after which there is none to be had.
+const STALLED_ROUNDS: u32 = 8;
+/// The search along a line ends within this share of the gap.
+const LINE_SHARE: f64 = 1e-2;
+/// The share of a step that is not made, see [`search`].
+const OFF_THE_KINK: f64 = 1e-7;
+/// Slopes by a free coordinate cancel where rounding alone keeps them from doing so.
+const BALANCED: f64 = 1e-12;
+
+impl CuttingPlane {
+    /// Minimises the risk from `start`, or from zero. `features` says how many of the coordinates are weights; the rest
+    /// are thresholds.
+    pub fn solve(
+        &self,
+        risk: &mut dyn Risk,
+        features: usize,
+        start: Option<&Start>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        let (dim, penalised) = (risk.dim(), risk.penalised());
+        if dim > penalised + 1 {
+            return Err(Error::new(
+                Code::Unsupported,
+                format!("cutting planes take one free coordinate, and here are {}", dim - penalised),
+            )
+            .help("penalise them, or use another solver"));
+        }
+        let mut progress = Progress::new(observer, cancel);
+        let mut bundle = Bundle::new(penalised);
+        let mut gradient = vec![0.0; dim];
+        if dim > penalised {
+            for side in [-1.0, 1.0] {
+                bundle.anchor(risk, side, &mut gradient)?;
+                cancel.check()?;
+            }
+        }
+        let mut best = match start {
+            Some(start) => [&start.weights[..], &start.thresholds[..]].concat(),
+            None => vec![0.0; dim],
+        };
+        let mut value = risk.evaluate(&best, &mut gradient);
+        // A value cut short by a cancelled pass is none.
+        cancel.check()?;
+        bundle.add(&best, value, &gradient)?;
+        bundle.start();
+        let (mut passes, mut idle, mut share) = (0, 0, AHEAD);
+        let stop = loop {
+            let (lowest, risen) = bundle.minimise(best.get(penalised).copied().unwrap_or(0.0), cancel);
+            let bound = progress.bound(Some(bundle.bound)).unwrap_or(0.0);
+            if progress.report(passes, value, &best[..features], &best[features..]) || progress.cancelled() {
+                break Stop::Cancelled;
+            }
+            if relative_gap(value, bound) <= self.tolerance {
+                break Stop::Converged;
+            }
+            if passes >= self.max_passes {
+                break Stop::PassLimit;
+            }
+            // The risk stands at the best point: every round ends with its evaluation.
+            let direction: Vec<f64> = lowest.iter().zip(&best).map(|(to, from)| to - from).collect();
+            risk.line(&direction);
+            let step = search(risk, value, LINE_SHARE * (value - bound), cancel);
+            let along = |step: f64| best.iter().zip(&direction).map(|(from, d)| from + step * d).collect::<Vec<f64>>();
+            let moved = along(step);
+            let ahead = along(step + share * (1.0 - step));
+            let ahead_value = risk.evaluate(&ahead, &mut gradient);
+            if progress.cancelled() {
+                break Stop::Cancelled;
+            }
+            bundle.add(&ahead, ahead_value, &gradient)?;
+            let moved_value = risk.evaluate(&moved, &mut gradient);
+            if progress.cancelled() {
+                break Stop::Cancelled;
+            }
+            passes += 1;
+            let fallen = moved_value < value;
+            if fallen {
+                bundle.add(&moved, moved_value, &gradient)?;
+                (best, value) = (moved, moved_value);
+            } else if step > 0.0 {
+                // At the limit of double precision the line search promises what the whole sum does not keep.
+                risk.evaluate(&best, &mut gradient);
+            }
+            // Early models may have their minimum so far away that a cut from a tenth of the way says nothing about here.
+            (idle, share) =
+                if fallen || risen { (0, (share * FURTHER).min(AHEAD)) } else { (idle + 1, share * NEARER) };
+            if idle >= STALLED_ROUNDS {
+                break Stop::Stalled;
+            }
+        };
+        let witness = Witness::Cuts(bundle.proof());
+        // The objective is never negative, so a worse bound than zero says nothing.
+        let bound = bundle.bound.max(0.0);
+        debug_assert!(bound <= value * (1.0 + 1e-9));
+        let thresholds = best.split_off(features);
+        Ok(Solution {
+            weights: best,
+            thresholds,
+            objective: value,
+            lower_bound: Some(bound),
+            witness,
+            passes,
+            stop,
+            trace: progress.trace,
+        })
+    }
+}
+
+/// A cut: R(w) ≥ slope·w + offset.
+struct Plane {
+    point: Vec<f64>,
+    slope: Vec<f64>,
+    offset: f64,
+    /// Its multiplier in the best bound so far.
+    proof: f64,
+    /// Rounds since it last had a multiplier.
+    idle: u32,
+}
+
+/// All cuts, and what the master problem says about them.
+struct Bundle {
+    penalised: usize,
+    planes: Vec<Plane>,
+    /// Products of the penalised parts of the slopes.
+    gram: Vec<Vec<f64>>,
+    /// Of the last master problem.
+    multipliers: Vec<f64>,
+    /// The best so far.
+    bound: f64,
+}
+
+impl Bundle {
+    fn new(penalised: usize) -> Bundle {
+        Bundle { penalised, planes: Vec::new(), gram: Vec::new(), multipliers: Vec::new(), bound: f64::NEG_INFINITY }
+    }
+
+    /// Takes a cut at zero weights and a free coordinate so far to one side that it pulls back.
+    fn anchor(&mut self, risk: &mut dyn Risk, side: f64, gradient: &mut [f64]) -> Result<()> {
+        let mut point = vec![0.0; gradient.len()];
+        for doubling in 0..60 {
+            point[self.penalised] = side * f64::from(doubling).exp2();
+            let value = risk.evaluate(&point, gradient);
+            if gradient[self.penalised] * side >= 0.0 {
+                return self.add(&point, value, gradient);
+            }
+        }
+        Err(Error::new(Code::Unsupported, "the free coordinate has no minimum, and cutting planes need one")
+            .help("penalise it: --intercept penalised"))
+    }
+
+    /// Adds the cut at a point.
+    fn add(&mut self, point: &[f64], value: f64, gradient: &[f64]) -> Result<()> {
+        let (slope, offset) = cut(self.penalised, point, value, gradient);
+        if !offset.is_finite() || slope.iter().any(|slope| !slope.is_finite()) {
+            return Err(overflow());
+        }
+        let own = &slope[..self.penalised];
+        let mut row: Vec<f64> = self.planes.par_iter().map(|plane| dot(&plane.slope[..self.penalised], own)).collect();
+        row.push(dot(own, own));
+        if row.iter().any(|product| !product.is_finite()) {
+            return Err(overflow());
+        }
+        self.gram.iter_mut().zip(&row).for_each(|(other, &product)| other.push(product));
+        self.gram.push(row);
+        self.multipliers.push(0.0);
+        self.planes.push(Plane { point: point.to_vec(), slope, offset, proof: 0.0, idle: 0 });
+        Ok(())
+    }
+
+    /// The first feasible multipliers: of the two anchors, or of the only cut.
+    fn start(&mut self) {
+        let pull = |plane: &Plane| plane.slope.get(self.penalised).copied().unwrap_or(0.0);
+        match &self.planes[..] {
+            [down, up, ..] if pull(up) > pull(down) => {
+                let width = pull(up) - pull(down);
+                self.multipliers[0] = pull(up) / width;
+                self.multipliers[1] = -pull(down) / width;
+            }
+            _ => self.multipliers[0] = 1.0,
+        }
+    }
+
+    /// Solves the master problem. Returns the model's minimum, its free coordinate near `near` where there is a choice,
+    /// and whether the bound has risen. Drops idle cuts.
+    fn minimise(&mut self, near: f64, cancel: &Cancel) -> (Vec<f64>, bool) {
+        let offsets: Vec<f64> = self.planes.iter().map(|plane| plane.offset).collect();
+        let pulls: Vec<f64> =
+            self.planes.iter().map(|plane| plane.slope.get(self.penalised).copied().unwrap_or(0.0)).collect();
+        let master = Master { gram: &self.gram, offsets: &offsets, pulls: &pulls };
+        let free = master.maximise(&mut self.multipliers, near, cancel);
+        let shares = self.multipliers.iter().copied();
+        let (mut lowest, bound) = combine(
+            self.penalised,
+            shares.zip(&self.planes).map(|(share, plane)| (share, &plane.slope[..], plane.offset)),
+        );
+        lowest.iter_mut().for_each(|slope| *slope = -*slope);
+        if let Some(coordinate) = lowest.get_mut(self.penalised) {
+            *coordinate = free;
+        }
+        let risen = bound > self.bound;
+        for (plane, &multiplier) in self.planes.iter_mut().zip(&self.multipliers) {
+            plane.idle = if multiplier > 0.0 { 0 } else { plane.idle + 1 };
+            if risen {
+                plane.proof = multiplier;
+            }
+        }
+        self.bound = self.bound.max(bound);
+        let keep: Vec<bool> = self.planes.iter().map(|plane| plane.idle <= IDLE_ROUNDS || plane.proof > 0.0).collect();
+        if keep.contains(&false) {
+            retain(&mut self.planes, &keep);
+            retain(&mut self.multipliers, &keep);
+            retain(&mut self.gram, &keep);
+            self.gram.iter_mut().for_each(|row| retain(row, &keep));
+        }
+        (lowest, risen)
+    }
+
+    /// The cuts that the bound rests on.
+    fn proof(&self) -> Vec<Cut> {
+        let active = self.planes.iter().filter(|plane| plane.proof > 0.0);
+        active.map(|plane| Cut { point: plane.point.clone(), multiplier: plane.proof }).collect()
+    }
+}
+
+fn retain<V>(values: &mut Vec<V>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    values.retain(|_| keep.next().copied().unwrap_or(true));
+}
+
+/// Slope and offset of the cut at a point, from value and gradient of the whole risk there.
+fn cut(penalised: usize, point: &[f64], value: f64, gradient: &[f64]) -> (Vec<f64>, f64) {
+    let mut slope = gradient.to_vec();
+    let (fixed, at) = (&mut slope[..penalised], &point[..penalised]);
+    fixed.iter_mut().zip(at).for_each(|(slope, at)| *slope -= at);
+    let offset = value - 0.5 * dot(at, at) - dot(&slope, point);
+    (slope, offset)
+}
+
+/// The weighted sum of cuts, and the bound it proves; one order of sums for the solver and for `verify`.
+fn combine<'a>(penalised: usize, cuts: impl Iterator<Item = (f64, &'a [f64], f64)>) -> (Vec<f64>, f64) {
+    let mut sum = Vec::new();
+    let mut offset = 0.0;
+    for (share, slope, own) in cuts.filter(|(share, ..)| *share > 0.0) {
+        sum.resize(slope.len(), 0.0);
+        sum.iter_mut().zip(slope).for_each(|(sum, slope)| *sum += share * slope);
+        offset += share * own;
+    }
+    let fixed = &sum[..penalised.min(sum.len())];
+    let bound = offset - 0.5 * dot(fixed, fixed);
+    (sum, bound)
+}
+
+/// The bound that cuts prove, each taken anew from the risk; in words why they prove none.
+pub(crate) fn bound_of_cuts(risk: &mut dyn Risk, cuts: &[Cut]) -> std::result::Result<f64, &'static str> {
+    let (dim, penalised) = (risk.dim(), risk.penalised());
+    if cuts.is_empty() || cuts.iter().any(|cut| cut.point.len() != dim) {
+        return Err("its cuts do not fit the problem");
+    }
+    if !cuts.iter().all(|cut| cut.multiplier >= 0.0) {
+        return Err("a multiplier is negative or no number");
+    }
+    let total: f64 = cuts.iter().map(|cut| cut.multiplier).sum();
+    if (total - 1.0).abs() > BALANCED {
+        return Err("its multipliers do not add up to one");
+    }
+    let mut gradient = vec![0.0; dim];
+    let (mut pull, mut pulls) = (0.0, 0.0f64);
+    let mut taken = Vec::with_capacity(cuts.len());
+    for Cut { point, multiplier } in cuts {
+        let value = risk.evaluate(point, &mut gradient);
+        let (slope, offset) = cut(penalised, point, value, &gradient);
+        if !offset.is_finite() || slope.iter().any(|slope| !slope.is_finite()) {
+            return Err("a cut is not finite");
+        }
+        for free in &slope[penalised..] {
+            pull += multiplier * free;
+            pulls += multiplier * free.abs();
+        }
+        taken.push((*multiplier, slope, offset));
+    }
+    if pull.abs() > BALANCED * pulls {
+        return Err("its slopes by the intercept do not cancel");
+    }
+    let taken = taken.iter().map(|(share, slope, offset)| (*share, &slope[..], *offset));
+    Ok(combine(penalised, taken).1.max(0.0))
+}
+
+/// The step along the prepared line at which the value is least, to within `enough`; zero where no step lowers it.
+fn search(risk: &mut dyn Risk, value: f64, enough: f64, cancel: &Cancel) -> f64 {
+    struct At {
+        step: f64,
+        value: f64,
+        slope: f64,
+    }
+    let mut along = |step: f64| {
+        let (value, slope) = risk.along(step);
+        At { step, value, slope }
+    };
+    let mut low = along(0.0);
+    if low.slope >= 0.0 {
+        return 0.0;
+    }
+    let mut high = along(1.0);
+    for _ in 0..60 {
+        if high.slope >= 0.0 || cancel.is_raised() {
+            break;
+        }
+        let next = along(2.0 * high.step);
+        low = std::mem::replace(&mut high, next);
+    }
+    // Convex between a falling and a rising end: the tangents of both meet below the minimum.
+    for round in 0..60 {
+        let width = high.step - low.step;
+        let bend = high.slope - low.slope;
+        if bend <= 0.0 || cancel.is_raised() {
+            break;
+        }
+        let meet = (low.value - high.value + high.slope * width) / bend;
+        let floor = low.value + low.slope * meet;
+        if low.value.min(high.value) - floor <= enough || width <= 1e-12 * high.step {
+            break;
+        }
+        // Kinks are where tangents meet, smooth minima where the slope between the ends would vanish.
+        let ahead = match round % 3 {
+            0 => meet,
+            1 => -low.slope * width / bend,
+            _ => 0.5 * width,
+        };
+        let next = along(low.step + ahead.clamp(0.01 * width, 0.99 * width));
+        if next.slope < 0.0 { low = next } else { high = next }
+    }
+    let least = if low.value < high.value { low } else { high };
+    // Off the kink that the minimum stands on: exactly there, rounding would decide which side's subgradient is taken, and
+    // another kind of processor, when the cut is taken anew, might decide otherwise.
+    if least.value < value { least.step * (1.0 - OFF_THE_KINK) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Silent;
+
+    /// ½ Σ w² + Σ cost·|w − target|, the last coordinates free: each coordinate has its minimum in closed form.
+    struct Distances {
+        targets: Vec<f64>,
+        costs: Vec<f64>,
+        free: usize,
+        at: Vec<f64>,
+        direction: Vec<f64>,
+    }
+
+    impl Distances {
+        fn new(targets: &[f64], costs: &[f64], free: usize) -> Distances {
+            let (at, direction) = (vec![], vec![]);
+            Distances { targets: targets.to_vec(), costs: costs.to_vec(), free, at, direction }
+        }
+
+        fn value(&self, w: &[f64]) -> f64 {
+            let terms = w.iter().zip(&self.targets).zip(&self.costs);
+            let distances: f64 = terms.map(|((w, target), cost)| cost * (w - target).abs()).sum();
+            distances + 0.5 * w[..self.penalised()].iter().map(|w| w * w).sum::<f64>()
+        }
+
+        fn optimum(&self) -> f64 {
+            (0..self.penalised())
+                .map(|at| {
+                    let (target, cost) = (self.targets[at].abs(), self.costs[at]);
+                    if target <= cost { 0.5 * target * target } else { cost * target - 0.5 * cost * cost }
+                })
+                .sum()
+        }
+    }
+
+    impl Risk for Distances {
+        fn dim(&self) -> usize {
+            self.targets.len()
+        }
+
+        fn penalised(&self) -> usize {
+            self.targets.len() - self.free
+        }
+
+        fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> f64 {
+            self.at = w.to_vec();
+            for (coordinate, gradient) in gradient.iter_mut().enumerate() {
+                let own = if coordinate < self.penalised() { w[coordinate] } else { 0.0 };
+                *gradient = own + self.costs[coordinate] * (w[coordinate] - self.targets[coordinate]).signum();
+            }
+            self.value(w)
+        }
+
+        fn line(&mut self, direction: &[f64]) {
+            self.direction = direction.to_vec();
+        }
+
+        fn along(&mut self, step: f64) -> (f64, f64) {
+            let moved: Vec<f64> = self.at.iter().zip(&self.direction).map(|(at, d)| at + step * d).collect();
+            let mut gradient = vec![0.0; moved.len()];
+            let at = std::mem::take(&mut self.at);
+            let value = self.evaluate(&moved, &mut gradient);
+            self.at = at;
+            (value, dot(&gradient, &self.direction))
+        }
+    }
+
+    fn solve(risk: &mut Distances, start: Option<&Start>) -> Result<Solution> {
+        let features = risk.penalised();
+        let solver = CuttingPlane { tolerance: 1e-9, max_passes: 5000 };
+        solver.solve(risk, features, start, &mut Silent, &Cancel::new())
+    }
+
+    #[test]
+    fn a_risk_with_kinks_is_solved_with_and_without_a_free_coordinate() {
+        for free in [0, 1] {
+            let mut risk = Distances::new(&[3.0, -0.4, 0.1, -7.0, 5.0], &[1.0, 2.0, 0.5, 3.0, 0.7], free);
+            let optimum = risk.optimum();
+            let solution = solve(&mut risk, None).expect("solved");
+            assert_eq!(solution.stop, Stop::Converged, "{:?}", solution.trace);
+            assert!((solution.objective - optimum).abs() <= 1e-8 * optimum);
+            let point = [&solution.weights[..], &solution.thresholds].concat();
+            assert_eq!(risk.value(&point), solution.objective, "the weights are those of the objective");
+            let Witness::Cuts(cuts) = &solution.witness else { panic!("cuts") };
+            assert_eq!(
+                bound_of_cuts(&mut risk, cuts),
+                Ok(solution.lower_bound.expect("a bound")),
+                "the witness proves the bound"
+            );
+            let mut previous = 0.0;
+            for point in &solution.trace {
+                let bound = point.lower_bound.expect("a bound");
+                assert!(bound >= previous && bound <= optimum * (1.0 + 1e-12) && point.objective >= optimum);
+                previous = bound;
+            }
+        }
+    }
+
+    #[test]
+    fn a_start_at_the_solution_saves_rounds() {
+        let mut risk = Distances::new(&[3.0, -0.4, 0.1, -7.0, 5.0], &[1.0, 2.0, 0.5, 3.0, 0.7], 1);
+        let cold = solve(&mut risk, None).expect("solved");
+        let start = Start { weights: cold.weights, thresholds: cold.thresholds, dual: None };
+        let warm = solve(&mut risk, Some(&start)).expect("solved");
+        assert!(warm.stop == Stop::Converged && warm.passes < cold.passes, "{} {}", warm.passes, cold.passes);
+    }
+
+    #[test]
+    fn several_free_coordinates_are_refused() {
+        let mut risk = Distances::new(&[3.0, -0.4, 0.1], &[1.0, 2.0, 0.5], 2);
+        assert_eq!(solve(&mut risk, None).expect_err("refused").code(), Code::Unsupported);
+    }
+
+    #[test]
+    fn cuts_without_a_multiplier_are_dropped_and_the_bound_stays() {
+        let mut risk = Distances::new(&[3.0], &[5.0], 0);
+        let mut bundle = Bundle::new(1);
+        let mut gradient = [0.0];
+        for point in [0.0, 4.0, 3.5, 9.0] {
+            let value = risk.evaluate(&[point], &mut gradient);
+            bundle.add(&[point], value, &gradient).expect("finite");
+        }
+        bundle.start();
+        bundle.minimise(0.0, &Cancel::new());
+        let bound = bundle.bound;
+        assert_eq!((bundle.planes.len(), bundle.proof().len()), (4, 2));
+        for _ in 0..IDLE_ROUNDS {
+            bundle.minimise(0.0, &Cancel::new());
+        }
+        assert_eq!((bundle.planes.len(), bundle.gram.len(), bundle.gram[0].len()), (2, 2, 2));
+        assert_eq!(bundle.bound, bound);
+        assert_eq!(bound_of_cuts(&mut risk, &bundle.proof()), Ok(bound));
+    }
+
+    #[test]
+    fn forged_cuts_prove_nothing() {
+        let mut risk = Distances::new(&[3.0, 1.0], &[5.0, 2.0], 1);
+        let Witness::Cuts(cuts) = solve(&mut risk, None).expect("solved").witness else { panic!("cuts") };
+        let mut refused = |change: &dyn Fn(&mut Vec<Cut>), said: &str| {
+            let mut cuts = cuts.clone();
+            change(&mut cuts);
+            let why = bound_of_cuts(&mut risk, &cuts).expect_err(said);
+            assert!(why.contains(said), "`{why}` does not say `{said}`");
+        };
+        refused(&|cuts| cuts.clear(), "do not fit");
+        refused(&|cuts| cuts[0].point.truncate(1), "do not fit");
+        refused(&|cuts| cuts[0].multiplier = -cuts[0].multiplier, "negative");
+        refused(&|cuts| cuts[0].multiplier = f64::NAN, "no number");
+        refused(&|cuts| cuts[0].multiplier += 0.5, "add up to one");
+        refused(&|cuts| cuts[0].point[0] = f64::INFINITY, "not finite");
+        refused(&|cuts| cuts.iter_mut().for_each(|cut| cut.point[1] = 100.0), "do not cancel");
+    }
+}

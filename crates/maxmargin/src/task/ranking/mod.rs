@@ -1,0 +1,480 @@
+//! Ranking within groups.
+//!
+//! ```text
+//! min  ½‖w‖² + C · Σ_groups Σ_{i,j in group, y_i > y_j} c_ij · loss(1 − (s_i − s_j)),   s = Xw
+//! ```
+//! over **all** ordered pairs, which are never listed. c_ij is u_i u_j, with u the row weights (a row of weight 2 counts as
+//! two copies), times what [`PairWeight`] says. The loss is hinge, squared hinge, or the hinge with its kink rounded off
+//! over a width δ, `h(v) = (max(0, v)² − max(0, v − δ)²) / 2δ`, that Newton's method can take.
+//!
+//! A group is one part. The sums over its violated pairs come from [`sweep`]: O(n log n) a value and gradient; curvature
+//! repeats the sweeps with vectors in place of scores.
+//!
+//! References: Joachims, Optimizing search engines using clickthrough data, KDD 2002 (the objective); Lee & Lin,
+//! Large-scale linear RankSVM, Neural Computation 26 (2014) (counting instead of listing). The recursion over target
+//! order is ours.
+
+mod sweep;
+
+use super::{Curvature, Objective};
+use crate::data::Dataset;
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::sync::Arc;
+use sweep::{Channel, FORK, Item, PartnerSums, Totals, Violations, by_score, sweep};
+
+/// How much a pair counts beside the weights of its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairWeight {
+    /// Every pair alike: long queries count for more.
+    #[default]
+    Equal,
+    /// Every query alike: the pairs of a query share a weight of 1.
+    PerQuery,
+    /// By the difference of the two targets.
+    GradeGap,
+}
+
+impl PairWeight {
+    /// Every one there is.
+    pub const ALL: [PairWeight; 3] = [PairWeight::Equal, PairWeight::PerQuery, PairWeight::GradeGap];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            PairWeight::Equal => "equal",
+            PairWeight::PerQuery => "per-query",
+            PairWeight::GradeGap => "grade-gap",
+        }
+    }
+}
+
+/// The function of the violation that is summed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Shape {
+    Hinge,
+    SquaredHinge,
+    /// The hinge, rounded off over this width.
+    Rounded(f64),
+}
+
+/// The task: which rows to compare, and how much each pair counts.
+#[derive(Clone, Debug)]
+pub struct Ranking {
+    groups: Arc<Vec<GroupPlan>>,
+    shape: Shape,
+    c: f64,
+    pairs: u64,
+    single_grade: usize,
+}
+
+/// A group with at least one pair.
+#[derive(Clone, Debug)]
+struct GroupPlan {
+    rows: Range<usize>,
+    /// Positions within the group in target order, lowest target first.
+    by_target: Vec<u32>,
+    /// Where each distinct target starts in `by_target`, and the number of rows at the end.
+    levels: Vec<u32>,
+    /// The weight of each place, where rows have weights.
+    weights: Option<Vec<f64>>,
+    /// The target of each place, counted from the lowest, where pairs count by their difference.
+    targets: Option<Vec<f64>>,
+    /// What the pair weights of this group are multiplied by.
+    factor: f64,
+}
+
+impl Ranking {
+    /// A task over all pairs of rows of one group whose targets differ.
+    pub fn new(data: &Dataset, loss: Loss, pair_weight: PairWeight, c: f64) -> Result<Ranking> {
+        let shape = match loss {
+            Loss::Hinge => Shape::Hinge,
+            Loss::SquaredHinge => Shape::SquaredHinge,
+            Loss::Logistic => {
+                return Err(Error::new(Code::Unsupported, "ranking has no logistic loss")
+                    .help("use --loss squared-hinge or --loss hinge"));
+            }
+        };
+        let targets = data.targets().real()?;
+        let groups = data.groups().ok_or_else(|| {
+            Error::new(Code::NoGroups, "ranking compares rows of the same query, and the rows have no query ids").help(
+                "add qid:ID to the rows, name the column with --group, or rank all rows as one list with --one-group",
+            )
+        })?;
+        if let Some(range) = groups.ranges().find(|range| range.len() > u32::MAX as usize) {
+            return Err(Error::new(Code::BadSetting, format!("a query of {} rows is too long", range.len())));
+        }
+        let plans: Vec<Option<GroupPlan>> = (0..groups.len())
+            .into_par_iter()
+            .map(|group| plan(groups.range(group), data, targets, pair_weight))
+            .collect();
+        let single_grade = plans.iter().filter(|plan| plan.is_none()).count();
+        let groups: Vec<GroupPlan> = plans.into_iter().flatten().collect();
+        let pairs = groups.iter().map(GroupPlan::pairs).sum();
+        if pairs == 0 {
+            return Err(Error::new(
+                Code::NoPairs,
+                "no query has two rows with different targets, so there is nothing to rank",
+            )
+            .help("check that the targets are grades and that the query ids group several rows"));
+        }
+        Ok(Ranking { groups: Arc::new(groups), shape, c, pairs, single_grade })
+    }
+
+    /// The same task with another weight of the loss.
+    pub fn with_cost(self, c: f64) -> Ranking {
+        Ranking { c, ..self }
+    }
+
+    /// The same pairs with a hinge whose kink is rounded off over the width `delta`.
+    pub fn rounded(&self, delta: f64) -> Ranking {
+        Ranking { shape: Shape::Rounded(delta), ..self.clone() }
+    }
+
+    /// Number of ordered pairs.
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// The total weight of the loss: C times the sum over pairs of what each counts.
+    pub fn total_cost(&self) -> f64 {
+        self.c * self.groups.iter().map(|plan| plan.factor * plan.total()).sum::<f64>()
+    }
+
+    /// Number of groups without a pair, which are ignored.
+    pub fn single_grade_groups(&self) -> usize {
+        self.single_grade
+    }
+
+    /// Sums over violated pairs of one margin; two numbers a place in `out`.
+    fn violations(plan: &GroupPlan, sorted: &[Item], margin: f64, signed: bool, out: &mut Vec<f64>) -> Totals {
+        out.clear();
+        out.resize(2 * sorted.len(), 0.0);
+        let work = Violations { margin, signed, channels: &plan.channels() };
+        sweep(&work, &plan.levels, &mut sorted.to_vec(), out)
+    }
+
+    /// The margins whose squared hinges, so weighted, add up to the loss, where it has a curvature.
+    fn squared_parts(&self) -> Vec<(f64, f64)> {
+        match self.shape {
+            Shape::Hinge => Vec::new(),
+            Shape::SquaredHinge => vec![(1.0, 1.0)],
+            Shape::Rounded(delta) => vec![(1.0, 0.5 / delta), (1.0 - delta, -0.5 / delta)],
+        }
+    }
+
+    /// At the point of the last evaluation of a rounded task: the value of the hinge itself, and by how much the dual
+    /// value of the hinge exceeds that of the rounded hinge at the same dual point, which is Σ δ·α²/(2·c_ij·C).
+    pub(crate) fn rounding(&self, part: usize, memo: &RankingMemo) -> [f64; 2] {
+        let weight = self.c * self.groups[part].factor;
+        [weight * memo.hinge, weight * (memo.value - memo.saturated)]
+    }
+}
+
+fn plan(rows: Range<usize>, data: &Dataset, targets: &[f64], pair_weight: PairWeight) -> Option<GroupPlan> {
+    let targets = &targets[rows.clone()];
+    let mut by_target: Vec<u32> = (0..targets.len() as u32).collect();
+    by_target.sort_by(|&a, &b| targets[a as usize].total_cmp(&targets[b as usize]));
+    let mut levels = vec![0];
+    for at in 1..by_target.len() {
+        if targets[by_target[at] as usize] != targets[by_target[at - 1] as usize] {
+            levels.push(at as u32);
+        }
+    }
+    levels.push(by_target.len() as u32);
+    if levels.len() <= 2 {
+        return None;
+    }
+    let lowest = targets[by_target[0] as usize];
+    let place_targets = || by_target.iter().map(|&row| targets[row as usize] - lowest).collect();
+    let weights =
+        data.weights().map(|weights| by_target.iter().map(|&row| weights[rows.start + row as usize]).collect());
+    let targets = (pair_weight == PairWeight::GradeGap).then(place_targets);
+    let mut plan = GroupPlan { rows, by_target, levels, weights, targets, factor: 1.0 };
+    if pair_weight == PairWeight::PerQuery {
+        let total = plan.total();
+        plan.factor = if total > 0.0 { 1.0 / total } else { 0.0 };
+    }
+    Some(plan)
+}
+
+impl GroupPlan {
+    fn pairs(&self) -> u64 {
+        self.levels.windows(2).map(|level| u64::from(level[0]) * u64::from(level[1] - level[0])).sum()
+    }
+
+    fn channels(&self) -> Vec<Channel<'_>> {
+        let weights = self.weights.as_deref();
+        match &self.targets {
+            None => vec![Channel::product(weights)],
+            Some(targets) => Channel::target_gap(weights, targets).to_vec(),
+        }
+    }
+
+    /// Σ over pairs of what each counts, but for the factor.
+    fn total(&self) -> f64 {
+        let total_of = |channel: &Channel<'_>| {
+            let (mut below, mut total) = (0.0, 0.0);
+            for level in self.levels.windows(2) {
+                let places = level[0]..level[1];
+                total += places.clone().map(|place| channel.better(place)).sum::<f64>() * below;
+                below += places.map(|place| channel.worse(place)).sum::<f64>();
+            }
+            total
+        };
+        self.channels().iter().map(total_of).sum()
+    }
+}
+
+/// What a group keeps from its last evaluation.
+#[derive(Debug, Default)]
+pub struct RankingMemo {
+    /// The items of each level sorted by score.
+    sorted: Vec<Item>,
+    /// For each place, the curvature by its own score, but for the cost.
+    diagonal: Vec<f64>,
+    /// The value, that of the hinge, and that of the hinge with its margin lowered by δ: all but for the cost.
+    value: f64,
+    hinge: f64,
+    saturated: f64,
+}
+
+impl Objective for Ranking {
+    type Memo = RankingMemo;
+
+    fn parts(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn rows(&self, part: usize) -> Range<usize> {
+        self.groups[part].rows.clone()
+    }
+
+    fn thresholds(&self) -> usize {
+        0
+    }
+
+    fn evaluate(
+        &self,
+        part: usize,
+        scores: &[f64],
+        _thresholds: &[f64],
+        slope: &mut [f64],
+        _threshold_slope: &mut [f64],
+        memo: &mut RankingMemo,
+    ) -> f64 {
+        let plan = &self.groups[part];
+        memo.sorted.clear();
+        let items = plan.by_target.iter().enumerate();
+        memo.sorted.extend(items.map(|(place, &row)| Item { score: scores[row as usize], place: place as u32 }));
+        for level in plan.levels.windows(2) {
+            let level = &mut memo.sorted[level[0] as usize..level[1] as usize];
+            if level.len() >= FORK { level.par_sort_unstable_by(by_score) } else { level.sort_unstable_by(by_score) }
+        }
+        let cost = self.c * plan.factor;
+        memo.diagonal.clear();
+        memo.diagonal.resize(scores.len(), 0.0);
+        slope.fill(0.0);
+        let mut out = Vec::new();
+        memo.value = 0.0;
+        if self.shape == Shape::Hinge {
+            memo.value = Self::violations(plan, &memo.sorted, 1.0, true, &mut out).sum;
+            for (&row, out) in plan.by_target.iter().zip(out.chunks_exact(2)) {
+                slope[row as usize] = cost * out[1];
+            }
+            return cost * memo.value;
+        }
+        for (number, (margin, share)) in self.squared_parts().into_iter().enumerate() {
+            let totals = Self::violations(plan, &memo.sorted, margin, false, &mut out);
+            memo.value += share * totals.squares;
+            *if number == 0 { &mut memo.hinge } else { &mut memo.saturated } = totals.sum;
+            for (place, (&row, out)) in plan.by_target.iter().zip(out.chunks_exact(2)).enumerate() {
+                slope[row as usize] += 2.0 * cost * share * out[0];
+                memo.diagonal[place] += 2.0 * share * out[1];
+            }
+        }
+        cost * memo.value
+    }
+}
+
+impl Curvature for Ranking {
+    fn diagonal(&self, part: usize, memo: &RankingMemo, out: &mut [f64]) {
+        let plan = &self.groups[part];
+        for (&row, diagonal) in plan.by_target.iter().zip(&memo.diagonal) {
+            out[row as usize] = self.c * plan.factor * diagonal;
+        }
+    }
+
+    fn only_differences_count(&self) -> bool {
+        true
+    }
+
+    fn curvature(
+        &self,
+        part: usize,
+        memo: &RankingMemo,
+        m: usize,
+        directions: &[f64],
+        _threshold_directions: &[f64],
+        out: &mut [f64],
+        _threshold_out: &mut [f64],
+    ) {
+        let plan = &self.groups[part];
+        let cost = self.c * plan.factor;
+        let mut placed = vec![0.0; directions.len()];
+        for (placed, &row) in placed.chunks_exact_mut(m).zip(&plan.by_target) {
+            placed.copy_from_slice(&directions[m * row as usize..][..m]);
+        }
+        for ((&row, direction), diagonal) in plan.by_target.iter().zip(placed.chunks_exact(m)).zip(&memo.diagonal) {
+            let weight = cost * diagonal;
+            out[m * row as usize..][..m].iter_mut().zip(direction).for_each(|(out, d)| *out = weight * d);
+        }
+        let channels = plan.channels();
+        let mut sums = vec![0.0; directions.len()];
+        for (margin, share) in self.squared_parts() {
+            sums.fill(0.0);
+            let work = PartnerSums { margin, channels: &channels, m, directions: &placed };
+            sweep(&work, &plan.levels, &mut memo.sorted.clone(), &mut sums);
+            let weight = 2.0 * share * cost;
+            for (&row, sums) in plan.by_target.iter().zip(sums.chunks_exact(m)) {
+                out[m * row as usize..][..m].iter_mut().zip(sums).for_each(|(out, sum)| *out -= weight * sum);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dense, Groups, Matrix, Targets};
+    use proptest::prelude::*;
+
+    fn task(
+        targets: Vec<f64>,
+        weights: Option<Vec<f64>>,
+        loss: Loss,
+        pair_weight: PairWeight,
+        c: f64,
+    ) -> Result<Ranking> {
+        let rows = targets.len();
+        let matrix = Matrix::DenseF64(Dense::new(vec![0.0; rows], rows, 1)?);
+        let mut data = Dataset::new(matrix, Targets::Real(targets.into()))?.with_groups(Groups::one(rows))?;
+        if let Some(weights) = weights {
+            data = data.with_weights(weights)?;
+        }
+        Ranking::new(&data, loss, pair_weight, c)
+    }
+
+    proptest! {
+        #[test]
+        fn sweeps_equal_the_sum_over_listed_pairs(
+            rows in prop::collection::vec((0..6i32, -30..30i32, 0..4u8, -5.0..5.0f64), 2..60),
+            many_levels in any::<bool>(),
+            weighted in any::<bool>(),
+            pair_weight in prop::sample::select(PairWeight::ALL.to_vec()),
+            // Nothing, or the width over which the hinge is rounded off.
+            rounded in prop::sample::select(vec![None, Some(0.25), Some(1.5)]),
+            loss in prop::sample::select(vec![Loss::Hinge, Loss::SquaredHinge]),
+            // Scores far from zero, and far apart, must not swallow their differences.
+            offset in prop::sample::select(vec![0.0, 1048576.0, -1073741824.0]),
+            stretch in prop::sample::select(vec![1.0, 1024.0]),
+        ) {
+            let targets: Vec<f64> = rows.iter().enumerate()
+                .map(|(i, r)| f64::from(r.0) + if many_levels { (i % 37) as f64 / 50.0 } else { 0.0 }).collect();
+            let scores: Vec<f64> = rows.iter().map(|r| offset + stretch * f64::from(r.1 / 7) + f64::from(r.1) / 8.0).collect();
+            let weights: Vec<f64> = rows.iter().map(|r| f64::from(r.2) / 2.0).collect();
+            let direction: Vec<f64> = rows.iter().flat_map(|r| [r.3, r.3 * r.3 - 1.0]).collect();
+            let c = 0.7;
+            let Ok(task) = task(targets.clone(), weighted.then(|| weights.clone()), loss, pair_weight, c) else {
+                prop_assert!(targets.iter().all(|t| *t == targets[0]));
+                return Ok(());
+            };
+            let task = rounded.map_or(task.clone(), |delta| task.rounded(delta));
+            let n = rows.len();
+            let product = |i: usize, j: usize| if weighted { weights[i] * weights[j] } else { 1.0 };
+            let listed: Vec<(usize, usize)> =
+                (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).filter(|&(i, j)| targets[i] > targets[j]).collect();
+            let total: f64 = listed.iter().map(|&(i, j)| product(i, j)).sum();
+            let (mut value, mut slope, mut curved) = (0.0, vec![0.0; n], vec![0.0; 2 * n]);
+            let (mut hinge, mut excess, mut cost) = (0.0, 0.0, 0.0);
+            for &(i, j) in &listed {
+                let u = c * product(i, j) * match pair_weight {
+                    PairWeight::Equal => 1.0,
+                    PairWeight::PerQuery => if total > 0.0 { 1.0 / total } else { 0.0 },
+                    PairWeight::GradeGap => targets[i] - targets[j],
+                };
+                let v = 1.0 - (scores[i] - scores[j]);
+                cost += u;
+                if v <= 0.0 {
+                    continue;
+                }
+                hinge += u * v;
+                let (loss, first, second) = match (rounded, loss) {
+                    (None, Loss::Hinge) => (v, 1.0, 0.0),
+                    (None, _) => (v * v, 2.0 * v, 2.0),
+                    (Some(delta), _) if v > delta => (v - 0.5 * delta, 1.0, 0.0),
+                    (Some(delta), _) => (v * v / (2.0 * delta), v / delta, 1.0 / delta),
+                };
+                value += u * loss;
+                excess += 0.5 * rounded.unwrap_or(0.0) * u * first * first;
+                slope[i] -= u * first;
+                slope[j] += u * first;
+                for m in 0..2 {
+                    let d = u * second * (direction[2 * i + m] - direction[2 * j + m]);
+                    curved[2 * i + m] += d;
+                    curved[2 * j + m] -= d;
+                }
+            }
+            let mut memo = RankingMemo::default();
+            let (mut fast_slope, mut fast_curved) = (vec![0.0; n], vec![0.0; 2 * n]);
+            let fast = task.evaluate(0, &scores, &[], &mut fast_slope, &mut [], &mut memo);
+            task.curvature(0, &memo, 2, &direction, &[], &mut fast_curved, &mut []);
+            prop_assert_eq!(task.pairs(), listed.len() as u64);
+            let close = |a: f64, b: f64, scale: f64| (a - b).abs() <= 1e-9 * (1.0 + scale);
+            prop_assert!(close(task.total_cost(), cost, cost), "{} {}", task.total_cost(), cost);
+            prop_assert!(close(fast, value, hinge.max(value)), "{} {}", fast, value);
+            if rounded.is_some() {
+                let [fast_hinge, fast_excess] = task.rounding(0, &memo);
+                prop_assert!(close(fast_hinge, hinge, hinge) && close(fast_excess, excess, hinge));
+            }
+            // Differences of squares lose some digits where violations are large.
+            let size = if rounded.is_some() { stretch * stretch } else { 1.0 };
+            for (a, b) in fast_slope.iter().zip(&slope).chain(fast_curved.iter().zip(&curved)) {
+                prop_assert!(close(*a, *b, size * b.abs()), "{} {}", a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn ties_inside_a_group_produce_no_pairs() {
+        assert_eq!(
+            task(vec![1.0, 1.0, 1.0], None, Loss::Hinge, PairWeight::Equal, 1.0).expect_err("no pairs").code(),
+            Code::NoPairs
+        );
+        assert_eq!(
+            task(vec![2.0, 1.0, 1.0, 0.0], None, Loss::Hinge, PairWeight::Equal, 1.0).expect("pairs").pairs(),
+            5
+        );
+    }
+
+    #[test]
+    fn a_long_list_of_distinct_targets_forks_and_stays_deterministic() {
+        let n = 100_000_i64;
+        let targets: Vec<f64> = (0..n).map(|i| ((i * 7919) % n) as f64).collect();
+        let scores: Vec<f64> = (0..n).map(|i| ((i * 104_729) % n) as f64 / n as f64 * 5.0).collect();
+        let task = task(targets, None, Loss::SquaredHinge, PairWeight::Equal, 1e-9).expect("pairs");
+        assert_eq!(task.pairs(), (n * (n - 1) / 2) as u64);
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("pool");
+            let mut slope = vec![0.0; n as usize];
+            let value =
+                pool.install(|| task.evaluate(0, &scores, &[], &mut slope, &mut [], &mut RankingMemo::default()));
+            (value, slope)
+        };
+        assert!(run(1) == run(4));
+    }
+}
