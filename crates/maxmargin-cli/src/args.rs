@@ -21,6 +21,7 @@ const START: &str = "\
 Start here:
   maxmargin demo                                      a tour on built-in data, writes report.html
   maxmargin train rank train.txt -o model.mm          learn to order the rows of each query
+  maxmargin train rank pairs.csv --items items.csv -o model.mm   learn from pairs of a better and a worse item
   maxmargin evaluate model.mm test.txt                how good is it?
   maxmargin tune rank train.txt -o model.mm           learn with the C that works best
   maxmargin explain MM0203                            what an error means";
@@ -77,6 +78,9 @@ pub(crate) struct TrainArguments {
     pub(crate) task: TaskName,
     /// The training data; `-` is standard input
     pub(crate) file: String,
+    /// Learn from explicit pairs: FILE is a table with columns better,worse[,weight][,group] that name rows of this file
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
     /// Where to save the model
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) output: String,
@@ -175,7 +179,7 @@ solution for the value before.";
 pub(crate) enum TaskName {
     /// Tell two classes apart
     Classify,
-    /// Order the rows of each query
+    /// Order the rows of each query, or items by pairs of a better and a worse one
     Rank,
 }
 
@@ -222,8 +226,11 @@ pub(crate) enum PredictFormat {
 pub(crate) struct EvaluateArguments {
     /// The model
     pub(crate) model: String,
-    /// Rows with known targets; `-` is standard input
+    /// Rows with known targets, or pairs; `-` is standard input
     pub(crate) file: String,
+    /// Measure on explicit pairs: FILE is a table with columns better,worse that name rows of this file
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
     /// Metrics, separated by commas, such as ndcg@10,map or auc; NAME:VARIANT picks a variant
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) metric: Vec<String>,
@@ -267,6 +274,9 @@ pub(crate) struct VerifyArguments {
     pub(crate) model: String,
     /// The data it was trained on
     pub(crate) file: String,
+    /// The items, where it was trained on pairs that name them
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
     /// How to read.
     #[command(flatten)]
     pub(crate) data: ScoringData,

@@ -5,6 +5,7 @@ mod commands;
 mod console;
 pub mod format;
 mod loading;
+mod preferences;
 mod progress;
 mod render;
 pub mod report;

@@ -55,7 +55,8 @@ impl<'a> ProgressTable<'a> {
 
     fn print(&mut self, row: &str) {
         if self.rows == 0 {
-            let metric = self.metric.as_deref().map_or(String::new(), |metric| format!("{metric:>12}"));
+            let width = self.metric_width();
+            let metric = self.metric.as_deref().map_or(String::new(), |metric| format!("{metric:>width$}"));
             self.console.say(&format!("{:>5}{:>14}{:>10}{metric}{:>10}", "pass", "objective", "gap", "time"));
         }
         self.rows += 1;
@@ -68,6 +69,11 @@ impl<'a> ProgressTable<'a> {
         } else {
             self.console.say(row);
         }
+    }
+
+    /// The column of the metric: as wide as the others, or as its name.
+    fn metric_width(&self) -> usize {
+        self.metric.as_ref().map_or(0, |metric| (metric.chars().count() + 2).max(12))
     }
 
     /// Seconds still to go, from how fast the logarithm of the gap has fallen.
@@ -90,10 +96,11 @@ impl Observer for ProgressTable<'_> {
         }
         let elapsed = self.start.elapsed().as_secs_f64();
         let gap = lower_bound.map(|bound| relative_gap(*objective, bound));
+        let width = self.metric_width();
         let held_out = match (&self.metric, held_out) {
             (None, _) => String::new(),
-            (Some(_), None) => format!("{:>12}", "–"),
-            (Some(_), Some(value)) => format!("{:>12}", format::fixed(*value, 4)),
+            (Some(_), None) => format!("{:>width$}", "–"),
+            (Some(_), Some(value)) => format!("{:>width$}", format::fixed(*value, 4)),
         };
         let left = match self.left(gap, elapsed) {
             Some(left) if left >= 1.0 => format!("   about {} left", format::seconds(left)),

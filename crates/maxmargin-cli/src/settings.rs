@@ -9,8 +9,8 @@ use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Regularisation, Settings, Solver, Stochastic, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Schedule};
-use maxmargin::task::{ClassWeight, Intercept, PairWeight};
-use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Precision, ReadOptions};
+use maxmargin::task::{ClassWeight, Intercept, PairWeight, PairWeightAs};
+use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "L", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lambda: Option<f64>,
-    /// How to solve it [default: auto]
+    /// How to solve it; `quadratic-program` makes a hard margin, without -c and --loss [default: auto]
     #[arg(long, value_parser = named::<Solver>(Solver::ALL.map(Solver::name)), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) solver: Option<Solver>,
@@ -69,6 +69,10 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "LABEL", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) positive: Option<String>,
+    /// What the weight of a pair does: multiply the slack, be the margin, or be a number of copies [default: slack]
+    #[arg(long, value_parser = named::<PairWeightAs>(PairWeightAs::ALL.map(PairWeightAs::name)), value_name = "WAY", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pair_weight_as: Option<PairWeightAs>,
     /// Stop at this relative gap between objective and lower bound [default: 1e-3]
     #[arg(long, value_name = "GAP", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,7 +85,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "S", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seed: Option<u64>,
-    /// Hold out this share of the rows (whole queries) to measure the model on
+    /// Hold out this share of the rows (whole queries) or pairs (whole groups) to measure the model on
     #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holdout: Option<f64>,
@@ -384,18 +388,20 @@ impl SettingsFile {
                 Some(weights.iter().map(|(label, weight)| format!("{label}={weight}")).collect::<Vec<_>>().join(","))
             }
         };
+        let soft = !settings.solver.is_hard_margin();
         Ok(SettingsFile {
             task: Some(settings.task),
             train: TrainSettings {
-                loss: Some(settings.loss),
-                c,
-                lambda,
+                loss: soft.then_some(settings.loss),
+                c: c.filter(|_| soft),
+                lambda: lambda.filter(|_| soft),
                 solver: Some(settings.solver),
                 scale: Some(settings.scale),
                 intercept: (settings.task == Task::Classify).then_some(settings.intercept),
                 class_weight,
                 pair_weight: Some(settings.pair_weight).filter(|weight| *weight != PairWeight::Equal),
                 positive: settings.positive.clone(),
+                pair_weight_as: Some(settings.pair_weight_as).filter(|way| *way != PairWeightAs::default()),
                 tolerance: Some(settings.tolerance),
                 max_passes: Some(settings.max_passes),
                 seed: Some(settings.seed),
@@ -428,6 +434,7 @@ impl TrainSettings {
             class_weight: self.class_weight.or(other.class_weight),
             pair_weight: self.pair_weight.or(other.pair_weight),
             positive: self.positive.or(other.positive),
+            pair_weight_as: self.pair_weight_as.or(other.pair_weight_as),
             tolerance: self.tolerance.or(other.tolerance),
             max_passes: self.max_passes.or(other.max_passes),
             seed: self.seed.or(other.seed),
@@ -440,6 +447,15 @@ impl TrainSettings {
     /// The library's settings.
     pub(crate) fn resolve(&self, task: Task) -> Result<Settings> {
         let defaults = Settings::new(task);
+        let hard = self.solver.is_some_and(Solver::is_hard_margin);
+        let given = [("-c", self.c.is_some()), ("--lambda", self.lambda.is_some()), ("--loss", self.loss.is_some())];
+        if let Some((flag, _)) = given.iter().find(|(_, given)| hard && *given) {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("{flag} says what a missed margin costs, and a hard margin misses none"),
+            )
+            .help(format!("leave {flag} out, or use a soft margin: leave --solver quadratic-program out")));
+        }
         let regularisation = match (self.c, self.lambda) {
             (Some(_), Some(_)) => {
                 return Err(Error::new(Code::BadSetting, "both c and lambda are set, and they are one quantity")
@@ -458,7 +474,7 @@ impl TrainSettings {
         let solver = self.solver.unwrap_or(defaults.solver);
         let settings = Settings {
             task,
-            loss: self.loss.unwrap_or(defaults.loss),
+            loss: self.loss.unwrap_or(if hard { Loss::Hinge } else { defaults.loss }),
             solver,
             scale: self.scale.unwrap_or(defaults.scale),
             intercept: self.intercept.unwrap_or(defaults.intercept),
@@ -470,6 +486,7 @@ impl TrainSettings {
             regularisation,
             class_weight: self.class_weight.as_deref().map_or(Ok(ClassWeight::Equal), parse_class_weight)?,
             stochastic: self.stochastic.resolve(),
+            pair_weight_as: self.pair_weight_as.unwrap_or_default(),
         };
         settings.validate()?;
         Ok(settings)
@@ -538,6 +555,7 @@ impl ReadSettings {
             missing,
             features: None,
             index_base: self.index_base,
+            pairing: Pairing::None,
             cancel: cancel.clone(),
         })
     }

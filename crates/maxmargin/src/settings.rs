@@ -4,7 +4,7 @@ use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::solve::{EarlyStopping, Sample, Schedule};
-use crate::task::{ClassWeight, Intercept, PairWeight};
+use crate::task::{ClassWeight, Intercept, PairWeight, PairWeightAs};
 use serde::{Deserialize, Serialize};
 
 /// What is to be learned.
@@ -38,6 +38,9 @@ pub enum Solver {
     DualCoordinateDescent,
     /// Newton's method, exact or with conjugate gradients.
     Newton,
+    /// The hard margin as a quadratic program: every margin is reached, or there is no model. Loss and regularisation
+    /// play no part.
+    QuadraticProgram,
     /// Cutting planes with exact line search.
     CuttingPlane,
     /// Stochastic gradient descent.
@@ -50,11 +53,12 @@ pub enum Solver {
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 7] = [
+    pub const ALL: [Solver; 8] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
         Solver::Newton,
         Solver::CuttingPlane,
+        Solver::QuadraticProgram,
         Solver::Sgd,
         Solver::AveragedSgd,
         Solver::Pegasos,
@@ -66,11 +70,17 @@ impl Solver {
             Solver::Auto => "auto",
             Solver::DualCoordinateDescent => "dual-coordinate-descent",
             Solver::Newton => "newton",
+            Solver::QuadraticProgram => "quadratic-program",
             Solver::CuttingPlane => "cutting-plane",
             Solver::Sgd => "sgd",
             Solver::AveragedSgd => "averaged-sgd",
             Solver::Pegasos => "pegasos",
         }
+    }
+
+    /// Whether it makes a hard margin, which knows neither loss nor regularisation.
+    pub fn is_hard_margin(self) -> bool {
+        self == Solver::QuadraticProgram
     }
 
     /// Whether it learns from one random constraint after the other. Such a solver proves no bound, and makes the passes
@@ -225,6 +235,9 @@ pub struct Settings {
     /// How much each class counts.
     #[serde(default)]
     pub class_weight: ClassWeight,
+    /// What the weights of explicit pairs do.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pair_weight_as: PairWeightAs,
     /// How much each pair of a ranking counts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pair_weight: PairWeight,
@@ -259,6 +272,7 @@ impl Settings {
             seed: 0,
             regularisation: Regularisation::C(1.0),
             class_weight: ClassWeight::Equal,
+            pair_weight_as: PairWeightAs::Slack,
             pair_weight: PairWeight::Equal,
             stochastic: Stochastic::default(),
         }
@@ -299,6 +313,14 @@ impl Settings {
                     ));
                 }
             }
+        }
+        if self.solver.is_hard_margin() && self.class_weight != ClassWeight::Equal {
+            return Err(Error::new(Code::BadSetting, "a hard margin has no costs that classes could weigh")
+                .help("leave --class-weight out, or use a soft margin: leave --solver out"));
+        }
+        if self.task == Task::Classify && self.pair_weight_as != PairWeightAs::Slack {
+            return Err(Error::new(Code::BadSetting, "weights of pairs belong to rankers")
+                .help("leave --pair-weight-as out, or use `train rank`"));
         }
         if self.task != Task::Rank && self.pair_weight != PairWeight::Equal {
             return Err(Error::new(Code::BadSetting, "pair weights belong to rankers")

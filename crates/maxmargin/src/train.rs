@@ -9,10 +9,13 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
-    CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton, Referee, RoundedHinge, Solution,
-    Start, Stop, TracePoint, Witness, dual_of_cuts, dual_value, primal_value, relative_gap, smooth_bound,
+    Contradiction, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton, QuadraticProgram,
+    Referee, RoundedHinge, Solution, Start, Stop, TracePoint, Verdict, Witness, dual_of_cuts, dual_value, primal_value,
+    relative_gap, smooth_bound,
 };
-use crate::task::{Binary, Classes, Intercept, Ranking};
+use crate::task::{
+    Binary, Classes, Curvature, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking,
+};
 use std::ops::ControlFlow;
 
 /// A model, and how it came about.
@@ -86,7 +89,7 @@ pub fn train_from(
     check_features(data.cols())?;
     data.matrix().check(0..data.rows())?;
     cancel.check()?;
-    let solver = choose_solver(settings, data.cols())?;
+    let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
@@ -112,6 +115,7 @@ pub fn train_from(
             constraints: problem.constraints(),
             data_hash,
             rows: data.rows() as u64,
+            pairs: data.pairs().map(|pairs| pairs.len() as u64),
             converged,
             passes,
             c,
@@ -159,20 +163,20 @@ pub(crate) fn solve(
         intercept: settings.intercept,
     };
     let newton = Newton { tolerance: settings.tolerance, max_passes: settings.max_passes };
+    let program = QuadraticProgram {
+        tolerance: settings.tolerance,
+        max_passes: settings.max_passes,
+        intercept: settings.intercept,
+    };
     let planes = CuttingPlane { tolerance: settings.tolerance, max_passes: settings.max_passes };
     match (&problem.task, solver) {
         (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
+        (Tasks::Pairs(task), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
         (Tasks::Binary(task, _), Solver::Newton) => {
-            let penalise = settings.intercept == Intercept::Penalised;
-            let mut risk = LinearRisk::new(task, design, penalise, cancel);
-            let mut solution = newton.solve(&mut risk, features, start, observer, cancel)?;
-            // The dual point behind the weights proves the bound whatever the intercept.
-            let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-            let bound = smooth_bound(task, design, &solution.weights, threshold, settings.intercept);
-            solution.lower_bound = Some(bound);
-            // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
-            solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
-            Ok(restated(solution, settings.tolerance))
+            smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
+        }
+        (Tasks::Pairs(task), Solver::Newton) => {
+            smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) if settings.loss == Loss::Hinge => {
             let rounded = RoundedHinge { tolerance: settings.tolerance, max_passes: settings.max_passes };
@@ -182,14 +186,17 @@ pub(crate) fn solve(
             let mut risk = LinearRisk::new(task, design, false, cancel);
             newton.solve(&mut risk, features, start, observer, cancel)
         }
+        (Tasks::Binary(task, _), Solver::QuadraticProgram) => {
+            separated(problem, task, program.solve(task, design, observer, cancel)?)
+        }
+        (Tasks::Pairs(task), Solver::QuadraticProgram) => {
+            separated(problem, task, program.solve(task, design, observer, cancel)?)
+        }
         (Tasks::Binary(task, _), Solver::CuttingPlane) => {
-            let penalise = settings.intercept == Intercept::Penalised;
-            let mut risk = LinearRisk::new(task, design, penalise, cancel);
-            let mut solution = planes.solve(&mut risk, features, start, observer, cancel)?;
-            let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-            solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
-            let solution = restated(solution, settings.tolerance);
-            Ok(with_smaller_witness(solution, task, design, settings))
+            cut(task, design, settings, |risk| planes.solve(risk, features, start, observer, cancel), cancel)
+        }
+        (Tasks::Pairs(task), Solver::CuttingPlane) => {
+            cut(task, design, settings, |risk| planes.solve(risk, features, start, observer, cancel), cancel)
         }
         (Tasks::Ranking(task), Solver::CuttingPlane) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
@@ -198,8 +205,84 @@ pub(crate) fn solve(
         (_, solver) if solver.is_stochastic() => {
             stochastic::solve(problem, design, settings, solver, None, observer, cancel)
         }
-        (_, solver) => Err(unsupported(settings, solver)),
+        (Tasks::Ranking(_), solver) => Err(unsupported(settings, solver, false)),
+        (_, solver) => Err(unsupported(settings, solver, true)),
     }
+}
+
+/// Solves a smooth task with one constraint a block, and proves it by the dual point behind the weights.
+fn smooth<'a, T: Independent + Curvature>(
+    task: &'a T,
+    design: &'a Design,
+    settings: &Settings,
+    newton: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
+    cancel: &'a Cancel,
+) -> Result<Solution> {
+    let penalise = settings.intercept == Intercept::Penalised;
+    let mut risk = LinearRisk::new(task, design, penalise, cancel);
+    let mut solution = newton(&mut risk)?;
+    // The dual point behind the weights proves the bound whatever the intercept.
+    let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
+    let bound = smooth_bound(task, design, &solution.weights, threshold, settings.intercept);
+    solution.lower_bound = Some(bound);
+    // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
+    solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
+    Ok(restated(solution, settings.tolerance))
+}
+
+/// Solves a task with one constraint a block by cutting planes.
+fn cut<'a, T: Independent + Objective>(
+    task: &'a T,
+    design: &'a Design,
+    settings: &Settings,
+    planes: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
+    cancel: &'a Cancel,
+) -> Result<Solution> {
+    let penalise = settings.intercept == Intercept::Penalised;
+    let mut risk = LinearRisk::new(task, design, penalise, cancel);
+    let mut solution = planes(&mut risk)?;
+    let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
+    solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
+    let solution = restated(solution, settings.tolerance);
+    Ok(with_smaller_witness(solution, task, design, settings))
+}
+
+/// The solution of a hard margin, or the error that names what contradicts itself.
+fn separated<T: Independent>(problem: &Problem, task: &T, verdict: Verdict) -> Result<Solution> {
+    let Contradiction { blocks, residual } = match verdict {
+        Verdict::Separable(solution) => return Ok(solution),
+        Verdict::NotSeparable(contradiction) => contradiction,
+    };
+    const SHOWN: usize = 4;
+    let mut named: Vec<String> = blocks
+        .iter()
+        .take(SHOWN)
+        .map(|&(block, _)| {
+            let c = task.constraint(block);
+            match c.against {
+                Some(worse) => format!("{} over {}", problem.data.row_name(c.row), problem.data.row_name(worse)),
+                None => problem.data.row_name(c.row),
+            }
+        })
+        .collect();
+    if blocks.len() > SHOWN {
+        named.push("…".to_string());
+    }
+    let (list, count) = (named.join(", "), blocks.len());
+    let message = match (&problem.task, count) {
+        (Tasks::Pairs(_), 1) => format!("not separable: {list} cannot be, the features of both are the same"),
+        (_, 1) => format!("not separable: {list} has no features that could reach a margin"),
+        (Tasks::Pairs(_), _) => format!(
+            "not separable: {count} pairs contradict each other, weighed together they add up to zero to {residual:.0e} \
+             ({list}), so that no weights satisfy all of them"
+        ),
+        (_, _) => format!(
+            "not separable: no weights tell the classes apart without error; {count} rows prove it, weighed together they \
+             add up to zero to {residual:.0e} ({list})"
+        ),
+    };
+    Err(Error::new(Code::NotSeparable, message)
+        .help("use a soft margin, which pays for what cannot be satisfied: leave --solver out and set -c"))
 }
 
 /// A solution whose objective or bound was computed anew has converged only if these say so.
@@ -209,12 +292,17 @@ fn restated(solution: Solution, tolerance: f64) -> Solution {
     Solution { stop, ..solution }
 }
 
-/// The same solution, proved by the dual point behind its cuts where that takes fewer numbers: one a row instead of one a
-/// feature and cut.
-fn with_smaller_witness(solution: Solution, task: &Binary, design: &Design, settings: &Settings) -> Solution {
+/// The same solution, proved by the dual point behind its cuts where that takes fewer numbers: one a block instead of one
+/// a feature and cut.
+fn with_smaller_witness<T: Independent>(
+    solution: Solution,
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+) -> Solution {
     let Witness::Cuts(cuts) = &solution.witness else { return solution };
     // Who has asked for an end does not wait for a pass a cut.
-    if cuts.len() * design.cols() <= design.rows() || solution.stop == Stop::Cancelled {
+    if cuts.len() * design.cols() <= task.blocks() || solution.stop == Stop::Cancelled {
         return solution;
     }
     let alpha = dual_of_cuts(task, design, cuts, settings.intercept);
@@ -232,12 +320,17 @@ fn with_smaller_witness(solution: Solution, task: &Binary, design: &Design, sett
 pub(crate) enum Tasks {
     Binary(Binary, Classes),
     Ranking(Ranking),
+    Pairs(PairRanking),
 }
 
 pub(crate) struct Problem {
     pub(crate) task: Tasks,
+    /// 0 where the margin is hard, like lambda.
     pub(crate) c: f64,
     pub(crate) lambda: f64,
+    pub(crate) hard: bool,
+    /// What the rows are called.
+    data: Dataset,
 }
 
 /// The total weight of all blocks, or an error where nothing counts.
@@ -258,7 +351,13 @@ impl Problem {
     /// The problem of learning from some of the rows: the others cost nothing, and the total weight leaves them out.
     pub(crate) fn on(data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Problem> {
         // With cost 1 the blocks' total weight shows, which the mean form of the regularisation divides by.
-        let regularisation = settings.regularisation;
+        let hard = settings.solver.is_hard_margin();
+        let problem = |task: Tasks, c: f64, total: f64| {
+            let (c, lambda) = if hard { (0.0, 0.0) } else { (c, settings.regularisation.lambda(total)) };
+            Problem { task, c, lambda, hard, data: data.clone() }
+        };
+        // A constraint of a hard margin counts or does not; what it costs plays no part.
+        let cost = |total: f64| if hard { 1.0 } else { settings.regularisation.c(total) };
         match settings.task {
             Task::Classify => {
                 let classes = Classes::find(data.targets(), settings.positive.as_deref())?;
@@ -274,14 +373,32 @@ impl Problem {
                         "a classifier needs rows of two classes; give these rows, or their class, a weight above zero",
                     ));
                 }
-                let c = regularisation.c(total);
-                Ok(Problem { task: Tasks::Binary(unit.with_cost(c), classes), c, lambda: regularisation.lambda(total) })
+                let c = cost(total);
+                Ok(problem(Tasks::Binary(unit.with_cost(c), classes), c, total))
+            }
+            Task::Rank if data.pairs().is_some() && settings.pair_weight != PairWeight::Equal => {
+                Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
+                    .help("leave --pair-weight out; --pair-weight-as says what the weights of the pairs do"))
+            }
+            Task::Rank if data.pairs().is_some() && subset.is_some() => {
+                Err(Error::new(Code::Unsupported, "explicit pairs are not cut into folds in this version")
+                    .help("choose C with --holdout, one training a value"))
+            }
+            Task::Rank if data.pairs().is_some() => {
+                let task = PairRanking::new(data, settings.pair_weight_as, settings.loss, 1.0)?;
+                let total = positive_total(task.total_cost())?;
+                let c = cost(total);
+                Ok(problem(Tasks::Pairs(task.with_cost(c)), c, total))
+            }
+            Task::Rank if settings.pair_weight_as != PairWeightAs::default() => {
+                Err(Error::new(Code::BadSetting, "these rows are graded, and it is explicit pairs that have weights")
+                    .help("leave --pair-weight-as out, or list the pairs in a file and name the rows with --items"))
             }
             Task::Rank => {
                 let ranking = Ranking::on(data, settings.loss, settings.pair_weight, 1.0, subset)?;
                 let total = positive_total(ranking.total_cost())?;
-                let c = regularisation.c(total);
-                Ok(Problem { task: Tasks::Ranking(ranking.with_cost(c)), c, lambda: regularisation.lambda(total) })
+                let c = cost(total);
+                Ok(problem(Tasks::Ranking(ranking.with_cost(c)), c, total))
             }
         }
     }
@@ -302,12 +419,19 @@ impl Problem {
                 task.set_cost(c);
                 (c, lambda)
             }
+            Tasks::Pairs(task) => {
+                task.set_cost(1.0);
+                let (c, lambda) = set(task.total_cost());
+                task.set_cost(c);
+                (c, lambda)
+            }
         };
     }
 
     /// Refuses what double precision does not hold.
     pub(crate) fn check_range(&self) -> Result<()> {
-        if self.c.is_finite() && self.c > 0.0 && self.lambda.is_finite() && self.lambda > 0.0 {
+        let in_range = self.c.is_finite() && self.c > 0.0 && self.lambda.is_finite() && self.lambda > 0.0;
+        if in_range || self.hard {
             return Ok(());
         }
         Err(Error::new(
@@ -320,7 +444,7 @@ impl Problem {
     pub(crate) fn decoder(&self) -> Decoder {
         match &self.task {
             Tasks::Binary(_, classes) => Decoder::Sign(classes.clone()),
-            Tasks::Ranking(_) => Decoder::Rank,
+            Tasks::Ranking(_) | Tasks::Pairs(_) => Decoder::Rank,
         }
     }
 
@@ -328,38 +452,46 @@ impl Problem {
         match &self.task {
             Tasks::Binary(task, _) => task.constraints(),
             Tasks::Ranking(task) => task.pairs(),
+            Tasks::Pairs(task) => task.constraints(),
         }
     }
 }
 
 /// The solver for data of so many features, or an error where the combination of task, loss and solver does not exist:
-/// to be asked before any data are read.
-pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
-    let solver = match (settings.solver, settings.task) {
-        (Solver::Auto, Task::Rank) => Solver::Newton,
-        (Solver::Auto, Task::Classify) if settings.loss.is_smooth() && features <= FEW_FEATURES => Solver::Newton,
-        (Solver::Auto, Task::Classify) => Solver::DualCoordinateDescent,
-        (solver, _) => solver,
+/// to be asked before any data are read. `pairs` says whether the data are explicit pairs.
+pub fn choose_solver(settings: &Settings, features: usize, pairs: bool) -> Result<Solver> {
+    let independent = settings.task == Task::Classify || pairs;
+    let solver = match settings.solver {
+        Solver::Auto if !independent => Solver::Newton,
+        Solver::Auto if settings.loss.is_smooth() && features <= FEW_FEATURES => Solver::Newton,
+        Solver::Auto => Solver::DualCoordinateDescent,
+        solver => solver,
     };
-    let supported = match (settings.task, solver) {
-        (Task::Classify, Solver::DualCoordinateDescent | Solver::CuttingPlane) => true,
-        (Task::Classify, Solver::Newton) => settings.loss.is_smooth(),
-        (Task::Rank, Solver::Newton | Solver::CuttingPlane) => settings.loss != Loss::Logistic,
-        (Task::Classify, solver) => solver.is_stochastic(),
-        (Task::Rank, solver) => solver.is_stochastic() && settings.loss != Loss::Logistic,
+    let supported = match solver {
+        Solver::Auto => false,
+        Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
+        Solver::Newton if independent => settings.loss.is_smooth(),
+        Solver::CuttingPlane if independent => true,
+        Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
+        Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => independent || settings.loss != Loss::Logistic,
     };
-    if supported { Ok(solver) } else { Err(unsupported(settings, solver)) }
+    if supported { Ok(solver) } else { Err(unsupported(settings, solver, independent)) }
 }
 
-fn unsupported(settings: &Settings, solver: Solver) -> Error {
+/// `independent` says whether each constraint stands for itself: rows to classify, or explicit pairs.
+fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
-    let remedy = match (settings.task, settings.loss) {
-        (Task::Rank, Loss::Logistic) => {
-            return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
-                .help("use --loss squared-hinge or --loss hinge");
+    let remedy = match (independent, settings.loss) {
+        (false, _) if solver.is_hard_margin() => {
+            return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
+                .help("list the pairs in a file and name the rows with --items, or leave --solver out");
         }
-        (Task::Rank, _) => "use --solver newton or cutting-plane, or leave --solver out",
-        (Task::Classify, _) => "use --solver dual-coordinate-descent or cutting-plane, or leave --solver out",
+        (false, Loss::Logistic) => {
+            return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
+                .help("use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss");
+        }
+        (false, _) => "use --solver newton or cutting-plane, or leave --solver out",
+        (true, _) => "use --solver dual-coordinate-descent or cutting-plane, or leave --solver out",
     };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))
         .help(remedy)

@@ -118,7 +118,7 @@ fn visit(
     options.features = Some(features);
     let test = load(&test_file, &options, false)?.loaded.data;
 
-    let metrics = evaluate::metrics(&[], stop.task)?;
+    let metrics = evaluate::metrics(&[], stop.task, false)?;
     let judge = |model: &maxmargin::model::Model| evaluate::value(model, &test, &metrics[0]).ok();
     let mut progress = ProgressTable::new(console, Some(metrics[0].to_string()), settings.tolerance);
     let held_out = HeldOut { measure: &judge, higher_is_better: metrics[0].higher_is_better() };

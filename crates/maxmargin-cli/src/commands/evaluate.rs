@@ -4,7 +4,8 @@ use crate::args::EvaluateArguments;
 use crate::commands::train::write_report;
 use crate::console::Console;
 use crate::format::{self, one_field};
-use crate::loading::{describe, ensure_apart, ensure_different, load_for, load_model};
+use crate::loading::{ensure_apart, ensure_different, gather_for, load_model};
+use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
@@ -37,15 +38,17 @@ impl Measured {
 
 pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
-    let metrics = metrics(&arguments.metric, model.settings.task)?;
+    // Names are checked before anything is read.
+    metrics(&arguments.metric, model.settings.task, false)?;
     for output in [arguments.per_query.as_ref(), arguments.report.as_ref()].into_iter().flatten() {
         ensure_writable(Path::new(output))?;
-        ensure_apart(output, &[&arguments.model, &arguments.file])?;
+        ensure_apart(output, &[&arguments.model, &arguments.file, arguments.items.as_deref().unwrap_or_default()])?;
     }
     ensure_different(&[arguments.per_query.as_ref(), arguments.report.as_ref()])?;
-    let timed = load_for(&model, &arguments.file, &arguments.data, cancel)?;
-    describe(console, &timed, &[]);
-    let data = &timed.loaded.data;
+    let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &arguments.data, cancel)?;
+    let data = &gathered.timed.loaded.data;
+    gathered.describe(console, Preferences::of(data).as_ref(), &[]);
+    let metrics = metrics(&arguments.metric, model.settings.task, data.pairs().is_some())?;
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     cancel.check()?;
     let measured = measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;
@@ -66,11 +69,12 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     console.object(|| as_json(&measured))
 }
 
-/// The metrics asked for, or those of the task.
-pub(crate) fn metrics(names: &[String], task: Task) -> Result<Vec<Metric>> {
+/// The metrics asked for, or those of the task; `pairs` says whether the data are explicit pairs.
+pub(crate) fn metrics(names: &[String], task: Task, pairs: bool) -> Result<Vec<Metric>> {
     if names.is_empty() {
         return Ok(match task {
             Task::Classify => Metric::classification_defaults(),
+            Task::Rank if pairs => Metric::pair_defaults(),
             Task::Rank => Metric::ranking_defaults(),
         });
     }
@@ -203,6 +207,8 @@ pub(crate) fn report_sections(
             .map(|row| {
                 let over = if row.evaluation.per_query.is_some() {
                     format::counted(row.evaluation.counted as u64, "query", "queries")
+                } else if data.pairs().is_some() && row.metric == Metric::PairAccuracy {
+                    format::counted(row.evaluation.counted as u64, "pair", "pairs")
                 } else {
                     format::counted(row.evaluation.counted as u64, "row", "rows")
                 };
@@ -237,6 +243,15 @@ pub(crate) fn report_sections(
                     LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: auc }]),
                 );
             }
+        }
+        Decoder::Rank if data.pairs().is_some() => {
+            let pairs = data.pairs().into_iter().flat_map(|pairs| (0..pairs.len()).map(|pair| pairs.ordered(pair)));
+            let differences = pairs.map(|(better, worse)| answers.scores[better] - answers.scores[worse]).collect();
+            report.plot(
+                "Better minus worse",
+                "How much higher the better item of each pair is scored; below 0 the model disagrees.",
+                Histogram::new("difference", "pairs", vec![("pairs".to_string(), differences)]).mark(0.0, "equal"),
+            );
         }
         Decoder::Rank => {
             let targets = data.targets().real()?;

@@ -1,7 +1,7 @@
 //! `maxmargin inspect MODEL`
 
 use crate::args::InspectArguments;
-use crate::commands::train::named_weights;
+use crate::commands::train::{named_weights, regularisation};
 use crate::console::Console;
 use crate::format;
 use crate::loading::load_model;
@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         return console.write(|out| out.write_all(toml.as_bytes()));
     }
     let certificate = &model.certificate;
+    let soft = !model.settings.solver.is_hard_margin();
     let Scorer::Linear { intercept, .. } = &model.scorer;
     let mut weights = named_weights(&model);
     let non_zero = weights.len();
@@ -41,8 +42,9 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
             "converged": certificate.converged,
             "constraints": certificate.constraints,
             "passes": certificate.passes,
-            "c": certificate.c,
-            "lambda": certificate.lambda,
+            "c": soft.then_some(certificate.c),
+            "lambda": soft.then_some(certificate.lambda),
+            "pairs": certificate.pairs,
             "rows": certificate.rows,
             "data_hash": format!("{:016x}", certificate.data_hash),
             "settings": serde_json::to_value(&model.settings).unwrap_or_default(),
@@ -67,15 +69,8 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         rows.push(("intercept", format::significant(*intercept, 6)));
     }
     let settings = &model.settings;
-    rows.push((
-        "loss",
-        format!(
-            "{}, C = {}, lambda = {}",
-            settings.loss.name(),
-            format::significant(certificate.c, 4),
-            format::scientific(certificate.lambda, 3)
-        ),
-    ));
+    let cost = regularisation(&model);
+    rows.push(("loss", if soft { format!("{}, {cost}", settings.loss.name()) } else { format!("none, {cost}") }));
     rows.push((
         "scaling",
         serde_json::to_value(settings.scale).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default(),

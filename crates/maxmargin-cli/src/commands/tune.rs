@@ -3,11 +3,11 @@
 use crate::args::TuneArguments;
 use crate::commands::evaluate;
 use crate::commands::train::{
-    advise_on_scales, describe_training, ensure_results, save, training_sections, verdict, write_report,
+    advise_on_scales, ensure_results, ranking_parts, save, training_sections, verdict, write_report,
 };
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Stamp, load};
+use crate::loading::{Stamp, describe, load};
 use crate::progress::{ProgressTable, TuneProgress};
 use crate::report::{Axis, LinePlot, Report, Series, Table, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     }
     (train_settings.c, train_settings.lambda) = (None, None);
     let settings = train_settings.resolve(task)?;
-    choose_solver(&settings, 0)?;
+    choose_solver(&settings, 0, false)?;
     let metrics = metrics(&arguments.metric, task)?;
     let grid = arguments.grid.as_deref().map(str::parse::<Grid>).transpose()?;
     let inputs = [Some(arguments.file.as_str()), arguments.config.as_deref()];
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     let timed = load(&arguments.file, &options, read_settings.one_group)?;
     let at_file = |error: Error| stamp.check(&arguments.file).err().unwrap_or_else(|| error.in_file(&arguments.file));
     check_features(timed.loaded.data.cols()).map_err(at_file)?;
-    describe_training(console, &timed, task);
+    describe(console, &timed, &ranking_parts(&timed.loaded.data, task));
     let load_seconds = timed.seconds;
     let Loaded { data, facts } = timed.loaded;
     let uneven = advise_on_scales(console, &data, &settings, cancel).map_err(at_file)?;
@@ -151,7 +151,7 @@ fn holdout(config: &Option<String>) -> Error {
 
 /// The metrics asked for, or the first of those of the task.
 fn metrics(names: &[String], task: Task) -> Result<Vec<Metric>> {
-    let mut metrics = evaluate::metrics(names, task)?;
+    let mut metrics = evaluate::metrics(names, task, false)?;
     if names.is_empty() {
         metrics.truncate(1);
     }

@@ -11,6 +11,7 @@ mod invariance;
 mod memory;
 mod model_file;
 mod output;
+mod pairs;
 mod predict;
 mod real_data;
 mod settings;

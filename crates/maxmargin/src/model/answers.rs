@@ -35,8 +35,11 @@ impl Answers<'_> {
     }
 
     /// As a metric wants it. Metrics over lists judge grades, for which a classifier's classes become 0 and 1, and
-    /// ignore weights.
+    /// ignore weights; explicit pairs are what pair-accuracy is over where there are any.
     pub fn judged(&self, metric: &Metric) -> Result<Judged<'_>> {
+        if let (None, Some(pairs), Metric::PairAccuracy) = (&self.predictions, self.data.pairs(), metric) {
+            return Ok(Judged::pairs(&self.scores, pairs));
+        }
         let judged = match &self.predictions {
             Some(predictions) => Judged::classes(&self.codes, 2, predictions).with_scores(&self.scores),
             None => Judged::reals(&self.scores, self.data.targets().real()?),

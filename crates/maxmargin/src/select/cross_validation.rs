@@ -157,7 +157,7 @@ pub(super) fn learners<'a>(
     settings: &Settings,
     cancel: &Cancel,
 ) -> Result<Vec<Learner<'a>>> {
-    let solver = choose_solver(settings, data.cols())?;
+    let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     let shared = if scaling.is_learned() { None } else { Some(Arc::new(scaling.apply(data.matrix(), data.groups())?)) };
     let made: Vec<Result<Learner<'_>>> =

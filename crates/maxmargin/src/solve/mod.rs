@@ -5,17 +5,21 @@ mod cutting_plane;
 mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
+mod quadratic_program;
 mod rounded_hinge;
 mod scaled_rows;
 mod sgd;
 
-pub(crate) use certificate::{dual_of_cuts, dual_value, imbalance, in_box, primal_value, smooth_bound};
+pub(crate) use certificate::{
+    Hard, dual_of_cuts, dual_value, hard_primal, imbalance, in_box, primal_value, smooth_bound,
+};
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
+pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub use rounded_hinge::RoundedHinge;
 pub(crate) use rounded_hinge::rounded_certificate;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};

@@ -44,6 +44,7 @@ fn descent(settings: &Settings, solver: Solver) -> StochasticDescent {
 fn sampled<'a>(problem: &'a Problem, settings: &Settings) -> Result<Box<dyn Sampled + 'a>> {
     Ok(match &problem.task {
         Tasks::Binary(task, _) => Box::new(ByRow::new(task)?),
+        Tasks::Pairs(task) => Box::new(ByRow::new(task)?),
         Tasks::Ranking(task) => {
             Box::new(ByPair::new(task, settings.loss, settings.stochastic.sample.unwrap_or_default(), None))
         }
@@ -101,6 +102,10 @@ fn passes_by_subsamples(
     solver: Solver,
     cancel: &Cancel,
 ) -> Result<u64> {
+    if data.pairs().is_some() {
+        return Err(Error::new(Code::BadSetting, "explicit pairs are not split into samples")
+            .help("use --early-stopping validation, or give --max-passes"));
+    }
     let parts = folds(data, (data.rows() / LEAST_SAMPLE).clamp(2, MOST_PARTS), settings.seed)?;
     // The same mean form as for all data, whatever the size of the sample.
     let settings = Settings { regularisation: Regularisation::Lambda(problem.lambda), ..settings.clone() };

@@ -1,8 +1,11 @@
 //! The checks for tasks of one's own, on our tasks and on tasks with one thing wrong each.
 
 use crate::made::{Numbers, graded, two_classes};
+use crate::pairs::compared;
 use maxmargin::loss::Loss;
-use maxmargin::task::{Binary, ClassWeight, Classes, Curvature, Objective, PairWeight, Ranking};
+use maxmargin::task::{
+    Binary, ClassWeight, Classes, Curvature, Objective, PairRanking, PairWeight, PairWeightAs, Ranking,
+};
 use maxmargin::testing::{check_curvature, check_independent, check_objective};
 use std::ops::Range;
 
@@ -39,6 +42,23 @@ fn ranking_conforms_with_few_grades_many_and_weights() {
             let scores = scores(data.rows(), seed);
             check_objective(&task, &scores, &[]).unwrap();
             check_curvature(&task, &scores, &[]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn explicit_pairs_conform_with_every_loss_and_weighting() {
+    let data = compared(40, 2, 90, 3);
+    for loss in Loss::ALL {
+        for way in PairWeightAs::ALL {
+            if loss == Loss::Logistic && way == PairWeightAs::Margin {
+                continue;
+            }
+            let task = PairRanking::new(&data, way, loss, 0.4).unwrap();
+            let scores = scores(data.rows(), 5);
+            check_objective(&task, &scores, &[]).unwrap();
+            check_curvature(&task, &scores, &[]).unwrap();
+            check_independent(&task, &scores, &[]).unwrap();
         }
     }
 }

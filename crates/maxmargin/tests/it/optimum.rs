@@ -14,15 +14,17 @@ use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight};
 use maxmargin::train::train;
 use std::ops::Range;
 
-/// One constraint of the referee: Σ coefficients·w + threshold·b ≥ 1 − ξ at this cost.
-struct Row {
-    features: Vec<f64>,
-    threshold: f64,
-    cost: f64,
+/// One constraint of the referee: Σ coefficients·w + threshold·b ≥ margin − ξ at this cost. The logistic referee takes 0
+/// for the margin.
+pub(crate) struct Row {
+    pub(crate) features: Vec<f64>,
+    pub(crate) threshold: f64,
+    pub(crate) margin: f64,
+    pub(crate) cost: f64,
 }
 
 /// min ½‖w‖² [+ ½b²] + Σ cost·loss(ξ) by interior point.
-fn referee(rows: &[Row], loss: Loss, intercept: Intercept) -> f64 {
+pub(crate) fn referee(rows: &[Row], loss: Loss, intercept: Intercept) -> f64 {
     let (features, count) = (rows[0].features.len(), rows.len());
     let variables = features + 1 + count;
     let (mut i, mut j, mut v) = (vec![], vec![], vec![]);
@@ -38,7 +40,7 @@ fn referee(rows: &[Row], loss: Loss, intercept: Intercept) -> f64 {
         }
         push(at, features, -row.threshold);
         push(at, features + 1 + at, -1.0);
-        right.push(-1.0);
+        right.push(-row.margin);
     }
     for at in 0..count {
         push(count + at, features + 1 + at, -1.0);
@@ -78,7 +80,7 @@ fn referee(rows: &[Row], loss: Loss, intercept: Intercept) -> f64 {
 }
 
 /// min ½‖w‖² [+ ½b²] + Σ cost·ln(1 + exp(−score)): t ≥ ln(1 + e^v) where e^(v−t) + e^(−t) ≤ 1, two exponential cones.
-fn logistic_referee(rows: &[Row], intercept: Intercept) -> f64 {
+pub(crate) fn logistic_referee(rows: &[Row], intercept: Intercept) -> f64 {
     let (features, count) = (rows[0].features.len(), rows.len());
     let variables = features + 1 + 3 * count;
     let (mut i, mut j, mut v, mut right) = (vec![], vec![], vec![], vec![]);
@@ -128,7 +130,7 @@ fn dense_row(data: &Dataset, row: usize) -> Vec<f64> {
 }
 
 /// Scales by definition, independently of the library.
-fn scaled_rows(data: &Dataset, scale: Scale) -> Vec<Vec<f64>> {
+pub(crate) fn scaled_rows(data: &Dataset, scale: Scale) -> Vec<Vec<f64>> {
     let mut rows: Vec<Vec<f64>> = (0..data.rows()).map(|row| dense_row(data, row)).collect();
     let n = rows.len() as f64;
     for column in 0..data.cols() {
@@ -172,13 +174,14 @@ fn classification_rows(data: &Dataset, scale: Scale, c: f64, balanced: bool, int
             Row {
                 features: features.into_iter().map(|x| y * x).collect(),
                 threshold: if intercept { y } else { 0.0 },
+                margin: 1.0,
                 cost: c * class * weight,
             }
         })
         .collect()
 }
 
-fn assert_certified(data: &Dataset, settings: &Settings, optimum: f64) {
+pub(crate) fn assert_certified(data: &Dataset, settings: &Settings, optimum: f64) {
     let trained = fit(data, settings);
     let certificate = &trained.model.certificate;
     let bound = certificate.lower_bound.expect("a bound");
@@ -292,6 +295,7 @@ fn pair_rows(data: &Dataset, c: f64, pair_weight: PairWeight) -> Vec<Row> {
                     rows.push(Row {
                         features: better.iter().zip(&worse).map(|(a, b)| a - b).collect(),
                         threshold: 0.0,
+                        margin: 1.0,
                         cost: c * weight,
                     });
                 }
