@@ -1,6 +1,6 @@
 //! The command line as parsed; what the values mean is checked in `settings.rs`.
 
-use crate::settings::{ReadSettings, TrainSettings, named};
+use crate::settings::{ReadSettings, Size, TrainSettings, named};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use maxmargin::settings::Task;
 use maxmargin_io::Format;
@@ -283,6 +283,10 @@ pub(crate) struct ConvertArguments {
     /// The format to write, where the extension does not tell
     #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT")]
     pub(crate) to: Option<Format>,
+    /// Stay within this much memory, such as 4GiB, where svmlight text becomes a .mmd file: larger text is read twice
+    /// instead of held in memory [default: half of the machine's]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<Size>,
     /// Verify every block of a .mmd file instead of writing anything
     #[arg(long, conflicts_with_all = ["output", "to"])]
     pub(crate) check: bool,

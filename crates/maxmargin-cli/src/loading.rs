@@ -4,11 +4,11 @@ use crate::args::ScoringData;
 use crate::console::Console;
 use crate::format;
 use crate::settings::scoring_options;
-use maxmargin::data::{Dataset, Groups};
+use maxmargin::data::Groups;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
-use maxmargin_io::{Facts, Loaded, ReadOptions};
+use maxmargin_io::{Facts, Found, Loaded, ReadOptions};
 use std::path::Path;
 use std::time::Instant;
 
@@ -122,24 +122,34 @@ impl Stamp {
 /// Says what was found in a file: `train.txt   svmlight, 1-based · 9,630 rows × 46 features · …`.
 pub(crate) fn describe(console: &Console, timed: &Timed, extra: &[String]) {
     let Timed { loaded: Loaded { data, facts }, seconds } = timed;
+    let mut extra = extra.to_vec();
+    if extra.is_empty() {
+        extra.extend(data.groups().map(|groups| format::counted(groups.len() as u64, "query", "queries")));
+    }
+    describe_facts(console, facts, data.rows() as u64, data.cols(), &extra, *seconds);
+    tracing::info!(layout = data.matrix().layout(), bytes = data.matrix().bytes(), "stored");
+}
+
+/// The same for data that were read block by block.
+pub(crate) fn describe_blocks(console: &Console, found: &Found, seconds: f64) {
+    let queries = found.groups.map(|groups| format::counted(groups, "query", "queries"));
+    describe_facts(console, &found.facts, found.rows, found.cols, queries.as_slice(), seconds);
+}
+
+/// The same, said of figures.
+pub(crate) fn describe_facts(console: &Console, facts: &Facts, rows: u64, cols: usize, extra: &[String], seconds: f64) {
     let mut parts = vec![format!("{}   {}", facts.file, source(facts))];
     parts.push(format!(
         "{} × {}",
-        format::counted(data.rows() as u64, "row", "rows"),
-        format::counted(data.cols() as u64, "feature", "features")
+        format::counted(rows, "row", "rows"),
+        format::counted(cols as u64, "feature", "features")
     ));
-    if extra.is_empty()
-        && let Some(groups) = data.groups()
-    {
-        parts.push(format::counted(groups.len() as u64, "query", "queries"));
-    }
     parts.extend(extra.iter().cloned());
-    parts.push(format::seconds(*seconds));
+    parts.push(format::seconds(seconds));
     console.say(&parts.join(" · "));
     for note in &facts.notes {
         console.say(&format!("   {note}"));
     }
-    tracing::info!(layout = data.matrix().layout(), bytes = data.matrix().bytes(), "stored");
 }
 
 fn source(facts: &Facts) -> String {
@@ -148,9 +158,4 @@ fn source(facts: &Facts) -> String {
     words.extend(facts.compression.map(str::to_string));
     words.extend(facts.index_base.map(|base| format!("{base}-based")));
     words.join(", ")
-}
-
-/// Scores of a model on data, with the file in any error.
-pub(crate) fn scores(model: &Model, data: &Dataset, file: &str) -> Result<Vec<f64>> {
-    model.scores(data).map_err(|error| error.in_file(file))
 }

@@ -7,7 +7,8 @@ use maxmargin::error::{Code, Error, Excerpt, Place, Result};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::settings::{Regularisation, Settings, Solver, Stochastic, Task};
+use maxmargin::solve::{EarlyStopping, Sample, Schedule};
 use maxmargin::task::{ClassWeight, Intercept, PairWeight};
 use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Precision, ReadOptions};
 use serde::de::DeserializeOwned;
@@ -72,7 +73,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "GAP", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tolerance: Option<f64>,
-    /// The most passes over the data [default: 1000]
+    /// The most passes over the data [default: 1000; 20 for sgd, averaged-sgd and pegasos, which make them all]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_passes: Option<u64>,
@@ -84,6 +85,147 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holdout: Option<f64>,
+    /// What only the stochastic solvers take.
+    #[command(flatten)]
+    #[serde(default, skip_serializing_if = "StochasticSettings::is_empty")]
+    pub(crate) stochastic: StochasticSettings,
+    /// Stay within this much memory, such as 4GiB; the features of a .mmd file are then read a block at a time where
+    /// they do not fit
+    #[arg(long, value_name = "SIZE", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) memory: Option<Size>,
+}
+
+/// What the solvers sgd, averaged-sgd and pegasos take.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct StochasticSettings {
+    /// How steps shrink: bottou is E/(1 + lambda·E·t), inverse-square-root E/√t, inverse E/t [default: bottou]
+    #[arg(long, value_parser = named::<Schedule>(Schedule::ALL.map(Schedule::name)), help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) schedule: Option<Schedule>,
+    /// The first rate of the schedule; found on a sample of the data unless given
+    #[arg(long, value_name = "E", allow_negative_numbers = true, help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<f64>,
+    /// Rows or pairs a step [default: 1]
+    #[arg(long, value_name = "N", help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) batch: Option<u32>,
+    /// Keep the weights in the ball of radius 1/√lambda, in which the optimum lies
+    #[arg(long, help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) project: bool,
+    /// Stop once held-out data get worse and keep the best model (validation), or find the number of passes on two samples
+    /// of the training data (subsamples) [default: none]
+    #[arg(long, value_parser = named::<EarlyStopping>(EarlyStopping::ALL.map(EarlyStopping::name)), help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) early_stopping: Option<EarlyStopping>,
+    /// What is equally likely when a ranker draws pairs: every pair, or every query, which is for --pair-weight per-query
+    /// [default: pairs]
+    #[arg(long, value_parser = named::<Sample>(Sample::ALL.map(Sample::name)), help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sample: Option<Sample>,
+}
+
+const STOCHASTIC: &str = "Stochastic solvers (sgd, averaged-sgd, pegasos)";
+
+impl StochasticSettings {
+    fn is_empty(&self) -> bool {
+        *self == StochasticSettings::default()
+    }
+
+    /// What differs from the defaults.
+    fn of(settings: &Stochastic) -> StochasticSettings {
+        let defaults = Stochastic::default();
+        StochasticSettings {
+            schedule: settings.schedule,
+            rate: settings.rate,
+            batch: Some(settings.batch).filter(|batch| *batch != defaults.batch),
+            project: settings.project,
+            early_stopping: Some(settings.early_stopping).filter(|stopping| *stopping != defaults.early_stopping),
+            sample: settings.sample,
+        }
+    }
+
+    fn or(self, other: StochasticSettings) -> StochasticSettings {
+        StochasticSettings {
+            schedule: self.schedule.or(other.schedule),
+            rate: self.rate.or(other.rate),
+            batch: self.batch.or(other.batch),
+            project: self.project || other.project,
+            early_stopping: self.early_stopping.or(other.early_stopping),
+            sample: self.sample.or(other.sample),
+        }
+    }
+
+    fn resolve(&self) -> Stochastic {
+        let defaults = Stochastic::default();
+        Stochastic {
+            schedule: self.schedule,
+            rate: self.rate,
+            batch: self.batch.unwrap_or(defaults.batch),
+            project: self.project,
+            early_stopping: self.early_stopping.unwrap_or(defaults.early_stopping),
+            sample: self.sample,
+        }
+    }
+}
+
+/// A number of bytes as people write it: `4GiB`, `512 MiB`, `2.5GB`, `1000000`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) u64);
+
+/// The units of a [`Size`].
+const UNITS: [(&str, u64); 10] = [
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+    ("tib", 1 << 40),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("b", 1),
+    ("", 1),
+];
+
+impl std::str::FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Size, String> {
+        let lower = text.trim().to_ascii_lowercase();
+        let parsed = UNITS.iter().find_map(|(unit, bytes)| Some((lower.strip_suffix(unit)?.trim_end(), *bytes)));
+        let number = parsed.and_then(|(number, bytes)| Some((number.parse::<f64>().ok()?, bytes)));
+        match number {
+            Some((number, bytes)) if number > 0.0 && number * bytes as f64 >= 1.0 && number * (bytes as f64) < 1e18 => {
+                Ok(Size((number * bytes as f64) as u64))
+            }
+            _ => Err("a size is a positive number with a unit: 4GiB, 512MiB, 2.5GB".to_string()),
+        }
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whole = UNITS[..4].iter().rev().find(|(_, bytes)| self.0.is_multiple_of(*bytes));
+        match whole {
+            Some((unit, bytes)) => write!(f, "{}{}iB", self.0 / bytes, unit[..1].to_ascii_uppercase()),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Size, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
 }
 
 /// How to read data.
@@ -258,6 +400,9 @@ impl SettingsFile {
                 max_passes: Some(settings.max_passes),
                 seed: Some(settings.seed),
                 holdout: reading.holdout,
+                stochastic: StochasticSettings::of(&settings.stochastic),
+                // How much memory there was is nothing about the model.
+                memory: None,
             },
             read: reading.read,
         })
@@ -287,6 +432,8 @@ impl TrainSettings {
             max_passes: self.max_passes.or(other.max_passes),
             seed: self.seed.or(other.seed),
             holdout: self.holdout.or(other.holdout),
+            stochastic: self.stochastic.or(other.stochastic),
+            memory: self.memory.or(other.memory),
         }
     }
 
@@ -308,19 +455,21 @@ impl TrainSettings {
             return Err(Error::new(Code::BadSetting, format!("--holdout is {holdout}, and must lie between 0 and 1"))
                 .help("a share of the rows such as 0.2"));
         }
+        let solver = self.solver.unwrap_or(defaults.solver);
         let settings = Settings {
             task,
             loss: self.loss.unwrap_or(defaults.loss),
-            solver: self.solver.unwrap_or(defaults.solver),
+            solver,
             scale: self.scale.unwrap_or(defaults.scale),
             intercept: self.intercept.unwrap_or(defaults.intercept),
             pair_weight: self.pair_weight.unwrap_or_default(),
             positive: self.positive.clone(),
             tolerance: self.tolerance.unwrap_or(defaults.tolerance),
-            max_passes: self.max_passes.unwrap_or(defaults.max_passes),
+            max_passes: self.max_passes.unwrap_or(solver.default_passes()),
             seed: self.seed.unwrap_or(defaults.seed),
             regularisation,
             class_weight: self.class_weight.as_deref().map_or(Ok(ClassWeight::Equal), parse_class_weight)?,
+            stochastic: self.stochastic.resolve(),
         };
         settings.validate()?;
         Ok(settings)
@@ -417,4 +566,31 @@ pub(crate) fn scoring_options(
         index_base: reading.index_base,
     });
     Ok((options, settings.one_group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_units_and_printed_back() {
+        for (text, bytes) in [
+            ("4GiB", 4 << 30),
+            ("512 MiB", 512 << 20),
+            ("1.5gib", 3 << 29),
+            ("2GB", 2_000_000_000),
+            ("10kb", 10_000),
+            ("64KiB", 64 << 10),
+            ("1000000", 1_000_000),
+            ("7b", 7),
+        ] {
+            let size: Size = text.parse().expect(text);
+            assert_eq!(size.0, bytes, "{text}");
+            assert_eq!(size.to_string().parse::<Size>(), Ok(size), "{size}");
+        }
+        assert_eq!(Size(3 << 29).to_string(), "1536MiB");
+        for text in ["", "GiB", "-1GiB", "0", "4G iB", "nan", "1e30", "4 gigs", "0.1"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
 }

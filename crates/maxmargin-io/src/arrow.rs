@@ -1,11 +1,13 @@
 //! Arrow IPC files and streams, in and out.
 
+use crate::blocks::Source;
+use crate::columns::Roles;
 use crate::record_batch::{self, Batch};
 use crate::{Format, Loaded, ReadOptions};
 use arrow_array::RecordBatchReader;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, SchemaRef};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use std::fs::File;
@@ -18,8 +20,33 @@ pub fn read(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loade
 }
 
 fn read_file(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loaded> {
-    let mut magic = Vec::new();
     let bytes = open(path)?.get_ref().metadata().ok().map(|metadata| metadata.len());
+    let (schema, roles, batches) = batches(path, options)?;
+    let mut loaded = record_batch::read(file_name, Format::Arrow, &schema, roles, batches, options)?;
+    loaded.facts.bytes = bytes;
+    Ok(loaded)
+}
+
+/// The file as blocks of about so many bytes of values.
+pub(crate) fn blocks<'a>(
+    file: &'a str,
+    path: &Path,
+    bytes: usize,
+    options: &'a ReadOptions,
+) -> Result<Box<dyn Source + 'a>> {
+    batches(path, options)
+        .and_then(|(schema, roles, batches)| {
+            record_batch::blocks(file, Format::Arrow, &schema, roles, batches, bytes, options)
+        })
+        .map_err(|error| error.in_file(file))
+}
+
+/// The schema of a file or stream, what its columns serve as, and its batches.
+fn batches(
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<(SchemaRef, Roles, impl Iterator<Item = Result<Batch>> + Send + 'static)> {
+    let mut magic = Vec::new();
     open(path)?.take(6).read_to_end(&mut magic).map_err(unreadable)?;
     if magic.starts_with(b"FEA1") {
         return Err(Error::new(Code::BadTable, "this is Feather version 1, and only version 2 (Arrow IPC) is read")
@@ -30,7 +57,7 @@ fn read_file(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Load
     let (roles, needed) = record_batch::roles(&schema, options)?;
     let columns = schema.fields().len();
     let mut reader = open_batches(path, is_file, Some(needed.clone()))?;
-    let batches = std::iter::from_fn(|| {
+    let batches = std::iter::from_fn(move || {
         let found = match guarded(|| reader.next().transpose()) {
             Ok(found) => found?,
             Err(error) => return Some(Err(error)),
@@ -44,15 +71,13 @@ fn read_file(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Load
         }
         Some(Ok(batch))
     });
-    let mut loaded = record_batch::read(file_name, Format::Arrow, &schema, roles, batches, options)?;
-    loaded.facts.bytes = bytes;
-    Ok(loaded)
+    Ok((schema, roles, batches))
 }
 
 /// The batches of a file or a stream, of all columns or of some.
-fn open_batches(path: &Path, is_file: bool, columns: Option<Vec<usize>>) -> Result<Box<dyn RecordBatchReader>> {
+fn open_batches(path: &Path, is_file: bool, columns: Option<Vec<usize>>) -> Result<Box<dyn RecordBatchReader + Send>> {
     let input = open(path)?;
-    guarded(|| -> std::result::Result<Box<dyn RecordBatchReader>, ArrowError> {
+    guarded(|| -> std::result::Result<Box<dyn RecordBatchReader + Send>, ArrowError> {
         if is_file {
             Ok(Box::new(FileReader::try_new(input, columns)?))
         } else {

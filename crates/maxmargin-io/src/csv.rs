@@ -4,21 +4,23 @@
 //! result does not depend on how many there are.
 
 use crate::atomic::refused_write;
+use crate::blocks::{self, Source};
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::kept::{Kept, RawRecord};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
 use crate::source::read_error;
-use crate::table::{RowColumns, Table};
-use crate::{Format, Loaded, Precision, ReadOptions};
+use crate::table::{Before, RowColumns, Table};
+use crate::{Facts, Format, Loaded, Precision, ReadOptions};
 use ::csv::ByteRecord;
 use maxmargin::data::{Dataset, Targets};
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
 use rayon::prelude::*;
 use std::io::{Read, Write};
+use std::marker::PhantomData;
 
 /// Bytes and rows of a batch of records; whichever is reached first ends it.
-const BATCH_BYTES: u64 = 1 << 21;
+const BATCH_BYTES: usize = 1 << 21;
 const BATCH_ROWS: usize = 1 << 14;
 
 /// Rows that one thread takes at a time.
@@ -40,10 +42,10 @@ fn read_as<V: Cell, R: Read + Send>(file: &str, input: R, delimiter: u8, options
     let plan = Roles::find(names, options)?.plan(&widths, options)?;
     let mut table = Table::<V>::new(&plan, options)?;
     let (mut current, mut next) = (Batch::default(), Batch::default());
-    current.read(&mut records);
+    current.read(&mut records, BATCH_BYTES);
     loop {
         options.cancel.check()?;
-        let (_, outcome) = rayon::join(|| next.read(&mut records), || append(&mut table, &plan, &current));
+        let (_, outcome) = rayon::join(|| next.read(&mut records, BATCH_BYTES), || append(&mut table, &plan, &current));
         if let Err(failure) = outcome {
             return Err(records.cell_error(&current.records[failure.row], &plan, &failure));
         }
@@ -56,8 +58,93 @@ fn read_as<V: Cell, R: Read + Send>(file: &str, input: R, delimiter: u8, options
         std::mem::swap(&mut current, &mut next);
         records.forget_before(&current);
     }
-    let format = if delimiter == b'\t' { Format::Tsv } else { Format::Csv };
-    table.finish(file, format, plan, options)
+    table.finish(file, format_of(delimiter), plan, options)
+}
+
+fn format_of(delimiter: u8) -> Format {
+    if delimiter == b'\t' { Format::Tsv } else { Format::Csv }
+}
+
+/// A table as blocks of about so many bytes of text, in constant memory.
+pub(crate) fn blocks<'a>(
+    file: &'a str,
+    input: Box<dyn Read + Send>,
+    delimiter: u8,
+    bytes: usize,
+    options: &'a ReadOptions,
+) -> Result<Box<dyn Source + 'a>> {
+    let mut records = Records::new(file, input, delimiter);
+    let names = records.header().map_err(|error| error.in_file(file))?;
+    let widths = vec![None; names.len()];
+    let plan = Roles::find(names, options)
+        .and_then(|roles| roles.plan(&widths, options))
+        .map_err(|error| error.in_file(file))?;
+    let (mut current, next) = (Batch::default(), Batch::default());
+    current.read(&mut records, bytes);
+    let before = Before::default();
+    Ok(match options.precision {
+        Precision::F32 => {
+            Box::new(CsvBlocks::<f32, _> { records, plan, bytes, options, current, next, before, stored: PhantomData })
+        }
+        Precision::F64 => {
+            Box::new(CsvBlocks::<f64, _> { records, plan, bytes, options, current, next, before, stored: PhantomData })
+        }
+    })
+}
+
+struct CsvBlocks<'a, V, R> {
+    records: Records<'a, R>,
+    plan: Plan,
+    bytes: usize,
+    options: &'a ReadOptions,
+    current: Batch,
+    next: Batch,
+    before: Before,
+    stored: PhantomData<V>,
+}
+
+impl<V: Cell, R: Read + Send> CsvBlocks<'_, V, R> {
+    /// The rows of the batch at hand, while the one behind it is read; whether it was the last.
+    fn step(&mut self) -> (Option<Dataset>, Result<bool>) {
+        let CsvBlocks { records, plan, bytes, options, current, next, before, .. } = self;
+        let mut table = match Table::<V>::new(plan, options) {
+            Ok(table) => table,
+            Err(error) => return (None, Err(error)),
+        };
+        let (_, outcome) = rayon::join(|| next.read(records, *bytes), || append(&mut table, plan, current));
+        if let Err(failure) = outcome {
+            return (None, Err(records.cell_error(&current.records[failure.row], plan, &failure)));
+        }
+        let block = match (current.len > 0).then(|| table.block(plan, before)).transpose() {
+            Ok(block) => block,
+            Err(error) => return (None, Err(error)),
+        };
+        if let Some(failure) = current.failure.take() {
+            return (block, Err(records.read_error(failure)));
+        }
+        let ended = current.at_end;
+        if ended && before.rows == 0 {
+            return (None, Err(crate::table::no_rows()));
+        }
+        std::mem::swap(current, next);
+        records.forget_before(current);
+        (block, Ok(ended))
+    }
+}
+
+impl<V: Cell, R: Read + Send> Source for CsvBlocks<'_, V, R> {
+    fn next(&mut self) -> blocks::Batch {
+        let (block, outcome) = self.step();
+        let (ended, failure) = match outcome {
+            Ok(ended) => (ended, None),
+            Err(error) => (true, Some(error.in_file(self.records.file))),
+        };
+        blocks::Batch { blocks: block.into_iter().collect(), ended, failure }
+    }
+
+    fn facts(&mut self) -> Facts {
+        self.before.facts(self.records.file, format_of(self.records.delimiter), &self.plan, self.options)
+    }
 }
 
 /// Why reading records ended before the end of the file.
@@ -85,11 +172,11 @@ struct Batch {
 }
 
 impl Batch {
-    fn read<R: Read>(&mut self, source: &mut Records<'_, R>) {
+    fn read<R: Read>(&mut self, source: &mut Records<'_, R>, bytes: usize) {
         self.len = 0;
         self.failure = None;
         let start = source.reader.position().byte();
-        while self.len < BATCH_ROWS && source.reader.position().byte() - start < BATCH_BYTES {
+        while self.len < BATCH_ROWS && source.reader.position().byte() - start < bytes as u64 {
             if self.len == self.records.len() {
                 self.records.push(ByteRecord::new());
             }

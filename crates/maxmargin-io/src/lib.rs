@@ -6,6 +6,7 @@
 #[cfg(feature = "tables")]
 pub mod arrow;
 pub mod atomic;
+mod blocks;
 pub mod cache;
 mod cells;
 mod columns;
@@ -22,12 +23,14 @@ pub mod parquet;
 mod read;
 #[cfg(feature = "tables")]
 mod record_batch;
+mod sides;
 mod source;
 pub mod svmlight;
 mod table;
 mod write;
 
+pub use blocks::{Block, BlockOptions, Found, Step, read_blocks};
 pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Precision, ReadOptions};
-pub use read::read;
+pub use read::{read, stored_size};
 pub use source::read_whole;
 pub use write::{output_format, write, write_text_file};

@@ -5,6 +5,7 @@ use maxmargin::error::{Code, Error, Result};
 use memmap2::Mmap;
 use std::fs::File;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -74,6 +75,34 @@ impl MappedFile {
     /// Everything in the file.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
+    }
+
+    /// Takes bytes out of this process's memory; they come back by faults when they are touched again. What the system
+    /// does not do, it need not: then nothing is given back.
+    pub(crate) fn release(&self, bytes: Range<u64>) {
+        if let Some((map, bytes)) = self.part(bytes) {
+            // SAFETY: the map is read-only and backed by a file, so that a page dropped is read again with the same
+            // content: nothing that a reference into the map shows ever changes.
+            #[cfg(unix)]
+            let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, bytes.start, bytes.len()) };
+            let _ = (map, bytes);
+        }
+    }
+
+    /// Asks the system to read bytes from the disk meanwhile, where they are not in its memory.
+    pub(crate) fn will_need(&self, bytes: Range<u64>) {
+        if let Some((map, bytes)) = self.part(bytes) {
+            #[cfg(unix)]
+            let _ = map.advise_range(memmap2::Advice::WillNeed, bytes.start, bytes.len());
+            let _ = (map, bytes);
+        }
+    }
+
+    fn part(&self, bytes: Range<u64>) -> Option<(&Mmap, Range<usize>)> {
+        let map = self.map.as_ref()?;
+        let end = usize::try_from(bytes.end).ok()?.min(map.len());
+        let start = usize::try_from(bytes.start).ok()?;
+        (start < end).then_some((map, start..end))
     }
 
     /// `count` numbers from byte `offset` on, or nothing where they are not wholly inside the file or not aligned.

@@ -3,8 +3,11 @@
 //! Columns are split among the threads: each decodes its own, all of them the same rows, so that files of one row
 //! group are read in parallel too and no more than a block of rows is held beside the result.
 
+use crate::blocks::Source;
+use crate::columns::Roles;
 use crate::record_batch::{self, Batch};
 use crate::{Format, Loaded, ReadOptions};
+use arrow_schema::SchemaRef;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use parquet::arrow::ProjectionMask;
@@ -29,6 +32,29 @@ pub fn read(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loade
 }
 
 fn read_file(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loaded> {
+    let bytes = open(path)?.metadata().ok().map(|metadata| metadata.len());
+    let (schema, roles, batches) = batches(path, options)?;
+    let mut loaded = record_batch::read(file_name, Format::Parquet, &schema, roles, batches, options)?;
+    loaded.facts.bytes = bytes;
+    Ok(loaded)
+}
+
+/// The file as blocks of about so many bytes of values.
+pub(crate) fn blocks<'a>(
+    file: &'a str,
+    path: &Path,
+    bytes: usize,
+    options: &'a ReadOptions,
+) -> Result<Box<dyn Source + 'a>> {
+    batches(path, options)
+        .and_then(|(schema, roles, batches)| {
+            record_batch::blocks(file, Format::Parquet, &schema, roles, batches, bytes, options)
+        })
+        .map_err(|error| error.in_file(file))
+}
+
+/// The schema of a file, what its columns serve as, and its batches.
+fn batches(path: &Path, options: &ReadOptions) -> Result<(SchemaRef, Roles, Lockstep)> {
     let file = open(path)?;
     let bytes = file.metadata().ok().map(|metadata| metadata.len());
     let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?.map_err(damaged)?;
@@ -48,10 +74,8 @@ fn read_file(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Load
         let reader = guarded(|| builder.build())?.map_err(damaged)?;
         readers.push((part.to_vec(), reader));
     }
-    let batches = Lockstep { readers, columns: schema.fields().len() };
-    let mut loaded = record_batch::read(file_name, Format::Parquet, &schema, roles, batches, options)?;
-    loaded.facts.bytes = bytes;
-    Ok(loaded)
+    let columns = schema.fields().len();
+    Ok((schema, roles, Lockstep { readers, columns }))
 }
 
 fn open(path: &Path) -> Result<File> {

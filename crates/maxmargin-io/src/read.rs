@@ -2,10 +2,10 @@
 
 use crate::mapped::MappedFile;
 use crate::options::{Format, Loaded, ReadOptions};
+use crate::sides::add_side_files;
 use crate::source::{Compression, Pipe, open, read_error};
 use crate::{cache, csv, svmlight};
-use maxmargin::data::{Groups, Names};
-use maxmargin::error::{Code, Error, Excerpt, Place, Result};
+use maxmargin::error::{Code, Error, Place, Result};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
@@ -18,76 +18,159 @@ pub fn read(file: &str, options: &ReadOptions) -> Result<Loaded> {
     read_any(file, options).map_err(|error| options.cancel.check().err().unwrap_or(error))
 }
 
-fn read_any(file: &str, options: &ReadOptions) -> Result<Loaded> {
-    if file == "-" {
-        return read_pipe("standard input", io::stdin(), None, options);
-    }
+/// Bytes of a file that is held in memory as a whole when it is read; none for a cache, which is mapped, and for what is
+/// no file.
+pub fn stored_size(file: &str, options: &ReadOptions) -> Result<Option<u64>> {
     let path = Path::new(file);
-    let opened = open(file, path)?;
-    let regular = opened.metadata().is_ok_and(|metadata| metadata.is_file());
-    if !regular {
-        return read_pipe(file, opened, Some(path), options);
+    if !path.is_file() {
+        return Ok(None);
     }
-    drop(opened);
-    let mapped = MappedFile::open(file, path)?;
-    let bytes = mapped.bytes();
-    let compression = Compression::of_content(bytes);
-    let mut loaded = match compression {
-        Some(compression) => {
-            let stream = compression.decoder(open(file, path)?)?;
-            read_decoded(file, stream, Some(path), options)?
+    let opened = open(file, path)?;
+    let bytes = opened.metadata().ok().map(|metadata| metadata.len());
+    let (head, _) = peek(opened, file)?;
+    let mapped = Compression::of_content(&head).is_none() && format(file, &head, options)? == Format::Mmd;
+    Ok(bytes.filter(|_| !mapped))
+}
+
+fn read_any(file: &str, options: &ReadOptions) -> Result<Loaded> {
+    read_input(Input::open(file, options)?, options)
+}
+
+/// Reads what was opened as a whole.
+pub(crate) fn read_input(input: Input, options: &ReadOptions) -> Result<Loaded> {
+    let Input { file, format, compression, content, path, bytes } = input;
+    let mut loaded = match (format, content) {
+        (Format::Svmlight, Content::Stream(stream)) => svmlight::read_stream(&file, stream, options)?,
+        (Format::Csv, Content::Stream(stream)) => csv::read(&file, stream, b',', options)?,
+        (Format::Tsv, Content::Stream(stream)) => csv::read(&file, stream, b'\t', options)?,
+        (binary, Content::Stream(_)) => return Err(unread(&file, binary)),
+        (Format::Svmlight | Format::Csv | Format::Tsv, Content::File(place)) => {
+            let mapped = MappedFile::open(&file, place.path())?;
+            match format {
+                Format::Svmlight => svmlight::read_text(&file, mapped.bytes(), options)?,
+                Format::Csv => csv::read(&file, mapped.bytes(), b',', options)?,
+                _ => csv::read(&file, mapped.bytes(), b'\t', options)?,
+            }
         }
-        None => match format(file, &bytes[..bytes.len().min(HEAD)], options)? {
-            Format::Svmlight => svmlight::read_text(file, bytes, options)?,
-            Format::Csv => csv::read(file, bytes, b',', options)?,
-            Format::Tsv => csv::read(file, bytes, b'\t', options)?,
-            binary => read_binary(file, path, binary, options)?,
-        },
+        (binary, Content::File(place)) => read_binary(&file, place.path(), binary, options)?,
     };
     loaded.facts.compression = compression.map(Compression::name);
-    loaded.facts.bytes = Some(bytes.len() as u64);
-    add_side_files(path, loaded)
-}
-
-/// Reads from something that cannot be mapped.
-fn read_pipe(
-    file: &str,
-    input: impl Read + Send + 'static,
-    path: Option<&Path>,
-    options: &ReadOptions,
-) -> Result<Loaded> {
-    let (head, stream) = peek(Pipe::new(input, options.cancel.clone()), file)?;
-    match Compression::of_content(&head) {
-        Some(compression) => {
-            let mut loaded = read_decoded(file, compression.decoder(stream)?, path, options)?;
-            loaded.facts.compression = Some(compression.name());
-            Ok(loaded)
-        }
-        None => read_decoded(file, stream, path, options),
+    loaded.facts.bytes = bytes.or(loaded.facts.bytes);
+    match path {
+        Some(path) => add_side_files(&path, loaded),
+        None => Ok(loaded),
     }
 }
 
-fn read_decoded(
-    file: &str,
-    stream: impl Read + Send + 'static,
-    path: Option<&Path>,
-    options: &ReadOptions,
-) -> Result<Loaded> {
-    let (head, mut stream) = peek(stream, file)?;
-    let name = path.map_or(file, |path| path.to_str().unwrap_or(file));
-    match format(name, &head, options).map_err(|error| error.in_file(file))? {
-        Format::Svmlight => svmlight::read_stream(file, stream, options),
-        Format::Csv => csv::read(file, stream, b',', options),
-        Format::Tsv => csv::read(file, stream, b'\t', options),
-        binary => {
-            // Formats with an index at their end need a file to seek in.
+/// Data that were opened and recognised.
+pub(crate) struct Input {
+    /// What the user calls it.
+    pub(crate) file: String,
+    pub(crate) format: Format,
+    pub(crate) compression: Option<Compression>,
+    pub(crate) content: Content,
+    /// Where it stands, where it is a file that may have side files.
+    pub(crate) path: Option<PathBuf>,
+    /// Bytes as stored, where it is a file.
+    pub(crate) bytes: Option<u64>,
+}
+
+/// Where the content comes from.
+pub(crate) enum Content {
+    /// Text that can be read once, no longer compressed.
+    Stream(Box<dyn Read + Send>),
+    /// A file that can be read again and again.
+    File(Spot),
+}
+
+/// A file of the user's, or a temporary one that goes with this.
+pub(crate) enum Spot {
+    Own(PathBuf),
+    Spooled(tempfile::NamedTempFile),
+}
+
+impl Spot {
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Spot::Own(path) => path,
+            Spot::Spooled(file) => file.path(),
+        }
+    }
+}
+
+impl Input {
+    /// Opens a file or standard input and recognises compression and format. Formats with an index at their end are
+    /// copied to a temporary file where they come compressed or from a pipe.
+    pub(crate) fn open(file: &str, options: &ReadOptions) -> Result<Input> {
+        if file == "-" {
+            return Input::of_pipe("standard input", io::stdin(), None, options);
+        }
+        let path = Path::new(file);
+        let opened = open(file, path)?;
+        let metadata = opened.metadata().ok().filter(std::fs::Metadata::is_file);
+        let Some(metadata) = metadata else {
+            return Input::of_pipe(file, opened, Some(path), options);
+        };
+        let (head, stream) = peek(opened, file)?;
+        let compression = Compression::of_content(&head);
+        let mut input = match compression {
+            Some(compression) => Input::of_decoded(file, compression.decoder(stream)?, Some(path), options)?,
+            None => {
+                let content = Content::File(Spot::Own(path.to_path_buf()));
+                Input::new(file, format(file, &head, options)?, content)
+            }
+        };
+        input.compression = compression;
+        input.bytes = Some(metadata.len());
+        input.path = Some(path.to_path_buf());
+        Ok(input)
+    }
+
+    fn new(file: &str, format: Format, content: Content) -> Input {
+        Input { file: file.to_string(), format, compression: None, content, path: None, bytes: None }
+    }
+
+    /// Something that cannot be mapped.
+    fn of_pipe(
+        file: &str,
+        input: impl Read + Send + 'static,
+        path: Option<&Path>,
+        options: &ReadOptions,
+    ) -> Result<Input> {
+        let (head, stream) = peek(Pipe::new(input, options.cancel.clone()), file)?;
+        match Compression::of_content(&head) {
+            Some(compression) => {
+                let input = Input::of_decoded(file, compression.decoder(stream)?, path, options)?;
+                Ok(Input { compression: Some(compression), ..input })
+            }
+            None => Input::of_decoded(file, stream, path, options),
+        }
+    }
+
+    fn of_decoded(
+        file: &str,
+        stream: impl Read + Send + 'static,
+        path: Option<&Path>,
+        options: &ReadOptions,
+    ) -> Result<Input> {
+        let (head, stream) = peek(stream, file)?;
+        let name = path.map_or(file, |path| path.to_str().unwrap_or(file));
+        let format = format(name, &head, options).map_err(|error| error.in_file(file))?;
+        let input = Input::new(file, format, Content::Stream(Box::new(stream)));
+        if matches!(format, Format::Svmlight | Format::Csv | Format::Tsv) { Ok(input) } else { input.spooled() }
+    }
+
+    /// The same, to be read more than once: a stream is copied to a temporary file.
+    pub(crate) fn spooled(mut self) -> Result<Input> {
+        if let Content::Stream(stream) = &mut self.content {
             let mut spooled = tempfile::NamedTempFile::new().map_err(|error| {
                 Error::new(Code::WriteFailed, format!("no temporary file could be made: {error}"))
                     .help("free some space, or name a folder for temporary files in TMPDIR")
             })?;
-            io::copy(&mut stream, &mut spooled).map_err(|error| read_error(&error).in_file(file))?;
-            read_binary(file, spooled.path(), binary, options)
+            io::copy(stream, &mut spooled).map_err(|error| read_error(&error).in_file(&self.file))?;
+            self.content = Content::File(Spot::Spooled(spooled));
         }
+        Ok(self)
     }
 }
 
@@ -98,8 +181,12 @@ fn read_binary(file: &str, path: &Path, format: Format, options: &ReadOptions) -
         #[cfg(feature = "tables")]
         Format::Arrow => crate::arrow::read(file, path, options),
         Format::Mmd => cache::open(file, path),
-        other => Err(Error::new(Code::UnknownFormat, format!("this build does not read {other}")).in_file(file)),
+        other => Err(unread(file, other)),
     }
+}
+
+pub(crate) fn unread(file: &str, format: Format) -> Error {
+    Error::new(Code::UnknownFormat, format!("this build does not read {format}")).in_file(file)
 }
 
 /// The first bytes of a stream, and the whole stream again.
@@ -196,116 +283,4 @@ fn of_first_line(name: &str, head: &[u8]) -> Result<Format> {
     Err(Error::new(Code::UnknownFormat, "neither the name nor the first line tells the format")
         .at(Place { file: name.to_string(), line: Some(1), ..Place::default() })
         .help(format!("name it with --input-format; {KNOWN}")))
-}
-
-/// Group sizes from `FILE.query` and weights from `FILE.weight`, where such files stand beside the data and the rows do
-/// not say it themselves.
-fn add_side_files(path: &Path, mut loaded: Loaded) -> Result<Loaded> {
-    if let Some((side, numbers)) = side_file(path, "query")? {
-        if loaded.data.groups().is_some() {
-            loaded.facts.notes.push(format!("{side} ignored: rows carry their query"));
-        } else {
-            let mut starts = vec![0u64];
-            let mut total = 0u64;
-            for SideLine { line, text, number } in &numbers {
-                if *number < 1.0 || number.fract() != 0.0 || *number > 4_294_967_295.0 {
-                    let message = format!("the group size `{text}` is not a positive whole number");
-                    return Err(side_error(&side, *line, text, message, "how many rows the group has"));
-                }
-                total += *number as u64;
-                starts.push(total);
-            }
-            if total != loaded.data.rows() as u64 {
-                return Err(Error::new(
-                    Code::SideFileMismatch,
-                    format!("the group sizes add up to {total}, and the data have {} rows", loaded.data.rows()),
-                )
-                .in_file(&side)
-                .help(
-                    "one size a line, adding up to the number of rows; remove the file if it belongs to other data",
-                ));
-            }
-            let names: Names = (1..=numbers.len()).map(|group| group.to_string()).collect();
-            loaded.data = loaded.data.with_groups(Groups::new(starts, names)?)?;
-            loaded.facts.notes.push(format!("groups from {side}"));
-        }
-    }
-    if let Some((side, weights)) = side_file(path, "weight")? {
-        if loaded.data.weights().is_some() {
-            loaded.facts.notes.push(format!("{side} ignored: rows carry their weight"));
-        } else {
-            if let Some(SideLine { line, text, .. }) = weights.iter().find(|weight| weight.number < 0.0) {
-                let message = format!("the weight `{text}` is negative");
-                return Err(side_error(&side, *line, text, message, "the weight of a row, zero or more"));
-            }
-            if weights.len() != loaded.data.rows() {
-                return Err(Error::new(
-                    Code::SideFileMismatch,
-                    format!("{} weights for {} rows", weights.len(), loaded.data.rows()),
-                )
-                .in_file(&side)
-                .help("one weight a line, as many as rows; remove the file if it belongs to other data"));
-            }
-            let stored = (0..weights.len()).map(|row| weights[loaded.data.input_row(row)].number).collect::<Vec<_>>();
-            loaded.data = loaded.data.with_weights(stored)?;
-            loaded.facts.notes.push(format!("weights from {side}"));
-        }
-    }
-    Ok(loaded)
-}
-
-/// A line of a side file.
-struct SideLine {
-    /// From 0.
-    line: usize,
-    text: String,
-    number: f64,
-}
-
-/// The numbers of a side file, one a line, if there is one: beside `data.txt.gz` it is `data.txt.query` or
-/// `data.txt.gz.query`.
-fn side_file(path: &Path, kind: &str) -> Result<Option<(String, Vec<SideLine>)>> {
-    let with = |path: &Path| PathBuf::from(format!("{}.{kind}", path.display()));
-    let mut candidates = vec![with(path)];
-    if path.extension().is_some_and(|extension| ["gz", "bz2", "zst"].iter().any(|known| extension == *known)) {
-        candidates.push(with(&path.with_extension("")));
-    }
-    let Some(found) = candidates.into_iter().find(|candidate| candidate.is_file()) else { return Ok(None) };
-    let name = found.display().to_string();
-    let text = std::fs::read_to_string(&found).map_err(|error| {
-        Error::new(Code::FileUnreadable, format!("the side file cannot be read: {error}"))
-            .in_file(&name)
-            .help("correct it, or remove it if it belongs to other data")
-    })?;
-    let mut numbers = Vec::new();
-    for (line, token) in text.lines().enumerate() {
-        let token = token.trim();
-        if token.is_empty() {
-            continue;
-        }
-        match token.parse::<f64>() {
-            Ok(number) if number.is_finite() => numbers.push(SideLine { line, text: token.to_string(), number }),
-            _ => {
-                let message = format!("`{}` is not a number", shortened(token));
-                return Err(side_error(&name, line, token, message, "one number a line"));
-            }
-        }
-    }
-    Ok(Some((name, numbers)))
-}
-
-fn side_error(file: &str, line: usize, token: &str, message: String, expected: &str) -> Error {
-    let excerpt = Excerpt::of_line(token.as_bytes(), 0..token.len(), format!("expected {expected}"));
-    Error::new(Code::SideFileMismatch, message)
-        .at(Place { file: file.to_string(), line: Some(line as u64 + 1), column: Some(1), excerpt: Some(excerpt) })
-        .help("a side file has one number a line; remove it if it belongs to other data")
-}
-
-fn shortened(token: &str) -> String {
-    const SHOWN: usize = 60;
-    let mut shown: String = token.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if token.chars().nth(SHOWN).is_some() {
-        shown.push('…');
-    }
-    shown
 }

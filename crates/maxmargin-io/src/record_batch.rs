@@ -1,10 +1,11 @@
 //! From Arrow's typed columns to a [`Dataset`] and back: what Parquet and Arrow files have in common.
 
+use crate::blocks::Source;
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
-use crate::table::{RowColumns, Table};
-use crate::{Format, Loaded, Precision, ReadOptions};
+use crate::table::{Before, RowColumns, Table};
+use crate::{Facts, Format, Loaded, Precision, ReadOptions};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, Int8Type,
@@ -15,6 +16,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use maxmargin::data::{Dataset, Targets};
 use maxmargin::error::{Code, Error, Result};
 use rayon::prelude::*;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -98,17 +100,7 @@ fn read_as<V: Cell>(
     mut batches: impl Iterator<Item = Result<Batch>>,
     options: &ReadOptions,
 ) -> Result<Loaded> {
-    let first = loop {
-        match batches.next().transpose()? {
-            None => {
-                return Err(
-                    Error::new(Code::NoRows, "the table has columns and no rows").help(crate::table::TABLE_SHAPE)
-                );
-            }
-            Some(batch) if batch.rows == 0 => {}
-            Some(batch) => break batch,
-        }
-    };
+    let first = first_rows(&mut batches)?;
     let widths = list_widths(schema, &first)?;
     let plan = roles.plan(&widths, options)?;
     let mut table = Table::<V>::new(&plan, options)?;
@@ -118,10 +110,119 @@ fn read_as<V: Cell>(
         for start in (0..batch.rows).step_by(block) {
             options.cancel.check()?;
             let rows = start..(start + block).min(batch.rows);
-            append(&mut table, &plan, &widths, &batch, rows)?;
+            append(&mut table, &plan, &widths, &batch, rows, 0)?;
         }
     }
     table.finish(file, format, plan, options)
+}
+
+/// The first batch that has rows.
+fn first_rows(batches: &mut impl Iterator<Item = Result<Batch>>) -> Result<Batch> {
+    loop {
+        match batches.next().transpose()? {
+            None => {
+                return Err(
+                    Error::new(Code::NoRows, "the table has columns and no rows").help(crate::table::TABLE_SHAPE)
+                );
+            }
+            Some(batch) if batch.rows == 0 => {}
+            Some(batch) => return Ok(batch),
+        }
+    }
+}
+
+/// Batches on their way to blocks of about so many bytes of values.
+pub(crate) fn blocks<'a>(
+    file: &'a str,
+    format: Format,
+    schema: &Schema,
+    roles: Roles,
+    mut batches: impl Iterator<Item = Result<Batch>> + Send + 'a,
+    bytes: usize,
+    options: &'a ReadOptions,
+) -> Result<Box<dyn Source + 'a>> {
+    let first = first_rows(&mut batches)?;
+    let widths = list_widths(schema, &first)?;
+    let plan = roles.plan(&widths, options)?;
+    let value = if options.precision == Precision::F32 { 4 } else { 8 };
+    let rows_a_block = (bytes / (value * plan.features.len())).clamp(1, block_rows(plan.features.len()));
+    let (before, next_row) = (Before::default(), 0);
+    Ok(match options.precision {
+        Precision::F32 => Box::new(TableBlocks::<f32, _> {
+            file,
+            format,
+            widths,
+            plan,
+            batches,
+            batch: Some(first),
+            next_row,
+            rows_a_block,
+            options,
+            before,
+            stored: PhantomData,
+        }),
+        Precision::F64 => Box::new(TableBlocks::<f64, _> {
+            file,
+            format,
+            widths,
+            plan,
+            batches,
+            batch: Some(first),
+            next_row,
+            rows_a_block,
+            options,
+            before,
+            stored: PhantomData,
+        }),
+    })
+}
+
+struct TableBlocks<'a, V, B> {
+    file: &'a str,
+    format: Format,
+    widths: Vec<Option<usize>>,
+    plan: Plan,
+    batches: B,
+    /// The batch at hand; none at the end.
+    batch: Option<Batch>,
+    next_row: usize,
+    rows_a_block: usize,
+    options: &'a ReadOptions,
+    before: Before,
+    stored: PhantomData<V>,
+}
+
+impl<V: Cell, B: Iterator<Item = Result<Batch>> + Send> TableBlocks<'_, V, B> {
+    fn step(&mut self) -> Result<Option<Dataset>> {
+        while let Some(batch) = &self.batch {
+            if self.next_row < batch.rows {
+                let rows = self.next_row..(self.next_row + self.rows_a_block).min(batch.rows);
+                self.next_row = rows.end;
+                let mut table = Table::<V>::new(&self.plan, self.options)?;
+                append(&mut table, &self.plan, &self.widths, batch, rows, self.before.rows)?;
+                return table.block(&self.plan, &mut self.before).map(Some);
+            }
+            self.batch = None;
+            self.batch = self.batches.next().transpose()?;
+            self.next_row = 0;
+        }
+        Ok(None)
+    }
+}
+
+impl<V: Cell, B: Iterator<Item = Result<Batch>> + Send> Source for TableBlocks<'_, V, B> {
+    fn next(&mut self) -> crate::blocks::Batch {
+        match self.step() {
+            Ok(block) => {
+                crate::blocks::Batch { ended: block.is_none(), blocks: block.into_iter().collect(), failure: None }
+            }
+            Err(error) => crate::blocks::Batch::failed(error.in_file(self.file)),
+        }
+    }
+
+    fn facts(&mut self) -> Facts {
+        self.before.facts(self.file, self.format, &self.plan, self.options)
+    }
 }
 
 fn is_number(data_type: &DataType) -> bool {
@@ -239,8 +340,9 @@ fn append<V: Cell>(
     widths: &[Option<usize>],
     batch: &Batch,
     rows: Range<usize>,
+    rows_before: usize,
 ) -> Result<()> {
-    let first_row = table.values.rows() + 1;
+    let first_row = rows_before + table.values.rows() + 1;
     let absent = || Error::new(Code::Internal, "a column that is needed was not read");
     let mut views = Vec::with_capacity(batch.columns.len());
     for (column, array) in batch.columns.iter().enumerate() {

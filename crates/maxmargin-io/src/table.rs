@@ -32,6 +32,18 @@ pub(crate) struct Table<V> {
     pub(crate) rows: RowColumns,
 }
 
+/// What the blocks of one table have in common.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Before {
+    /// Rows of the blocks before.
+    #[cfg_attr(not(feature = "tables"), allow(dead_code))]
+    pub(crate) rows: usize,
+    /// Missing cells in them.
+    missing: u64,
+    /// Whether they are stored dense: one layout for all blocks, so that a row's score does not depend on its block.
+    dense: Option<bool>,
+}
+
 impl<V: Cell> Table<V> {
     pub(crate) fn new(plan: &Plan, options: &ReadOptions) -> Result<Table<V>> {
         Ok(Table { values: Values::new(plan.features.len(), &options.missing)?, rows: RowColumns::new(plan) })
@@ -39,26 +51,33 @@ impl<V: Cell> Table<V> {
 
     /// Puts everything together.
     pub(crate) fn finish(self, file: &str, format: Format, plan: Plan, options: &ReadOptions) -> Result<Loaded> {
-        let Table { values, rows } = self;
-        if values.rows == 0 {
-            return Err(Error::new(Code::NoRows, "the table has column names and no rows").help(TABLE_SHAPE));
+        if self.values.rows == 0 {
+            return Err(no_rows());
         }
-        let mut facts = Facts { file: file.to_string(), format: Some(format), notes: plan.notes, ..Facts::default() };
-        if values.missing > 0 {
-            let filling = match options.missing {
-                Missing::Mean => "the column's mean",
-                Missing::Zero => "zero",
-                Missing::Fill(_) | Missing::Error => "the model's values",
-            };
-            let noun = if values.missing == 1 { "cell" } else { "cells" };
-            facts.notes.push(format!("{} missing {noun} filled with {filling}", values.missing));
-        }
-        let (matrix, fill) = values.finish()?;
+        let mut facts = facts(file, format, &plan, self.values.missing, options);
+        let (data, fill) = self.dataset(&plan)?;
         facts.fill = match &options.missing {
             Missing::Error => None,
             Missing::Fill(values) => Some(values.clone()),
             Missing::Zero | Missing::Mean => fill,
         };
+        Ok(Loaded { data, facts })
+    }
+
+    /// Puts a block together, in the layout of those before.
+    pub(crate) fn block(mut self, plan: &Plan, before: &mut Before) -> Result<Dataset> {
+        self.values.dense = before.dense;
+        before.rows += self.values.rows;
+        before.missing += self.values.missing;
+        let (data, _) = self.dataset(plan)?;
+        before.dense = Some(data.matrix().is_dense());
+        Ok(data)
+    }
+
+    /// The data, and what missing cells were taken for.
+    fn dataset(self, plan: &Plan) -> Result<(Dataset, Option<Vec<f64>>)> {
+        let Table { values, rows } = self;
+        let (matrix, fill) = values.finish()?;
         let names: Names = plan.features.iter().map(|feature| &feature.name).collect();
         let targets = rows.targets.map_or(Ok(Targets::Absent), TargetColumn::finish)?;
         let mut data = Dataset::new(matrix, targets)?.with_feature_names(names)?;
@@ -71,7 +90,33 @@ impl<V: Cell> Table<V> {
         if let Some(groups) = rows.groups {
             data = data.with_group_keys(&groups.keys, groups.names.into())?;
         }
-        Ok(Loaded { data, facts })
+        Ok((data, fill))
+    }
+}
+
+pub(crate) fn no_rows() -> Error {
+    Error::new(Code::NoRows, "the table has column names and no rows").help(TABLE_SHAPE)
+}
+
+fn facts(file: &str, format: Format, plan: &Plan, missing: u64, options: &ReadOptions) -> Facts {
+    let notes = plan.notes.clone();
+    let mut facts = Facts { file: file.to_string(), format: Some(format), notes, ..Facts::default() };
+    if missing > 0 {
+        let filling = match options.missing {
+            Missing::Mean => "the column's mean",
+            Missing::Zero => "zero",
+            Missing::Fill(_) | Missing::Error => "the model's values",
+        };
+        let noun = if missing == 1 { "cell" } else { "cells" };
+        facts.notes.push(format!("{missing} missing {noun} filled with {filling}"));
+    }
+    facts
+}
+
+impl Before {
+    /// The findings over all blocks.
+    pub(crate) fn facts(&self, file: &str, format: Format, plan: &Plan, options: &ReadOptions) -> Facts {
+        facts(file, format, plan, self.missing, options)
     }
 }
 
@@ -103,6 +148,8 @@ pub(crate) struct Values<V> {
     sums: Option<Vec<(f64, u64)>>,
     /// A block on its way into sparse storage.
     scratch: Vec<V>,
+    /// The layout, where it is decided already.
+    dense: Option<bool>,
 }
 
 impl<V: Cell> Values<V> {
@@ -132,6 +179,7 @@ impl<V: Cell> Values<V> {
             missing: 0,
             sums: matches!(missing, Missing::Mean).then(|| vec![(0.0, 0); cols]),
             scratch: Vec::new(),
+            dense: None,
         })
     }
 
@@ -199,7 +247,7 @@ impl<V: Cell> Values<V> {
 
     /// Changes the layout where the rows so far ask for it. Only then are they held twice for a moment.
     fn review(&mut self) {
-        let sparse = sparse_is_better(self.rows, self.cols, self.filled);
+        let sparse = self.dense.map_or_else(|| sparse_is_better(self.rows, self.cols, self.filled), |dense| !dense);
         match &mut self.storage {
             Storage::Dense(dense) if sparse => {
                 let dense = std::mem::take(dense);

@@ -124,6 +124,8 @@ codes! {
     UnknownCode = 406, 2, "unknown error code";
     /// The numbers overflowed during training.
     Overflow = 407, 2, "numbers overflowed";
+    /// A memory budget that training does not fit into.
+    MemoryBudget = 408, 2, "memory budget too small";
     /// Not a model file.
     NotAModel = 501, 2, "not a model file";
     /// A model file whose checksum does not match.

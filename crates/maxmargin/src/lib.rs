@@ -39,6 +39,7 @@
 //! | [`settings`] | everything a user can set about training |
 //! | [`train`] | [`train::train`], the one place where tasks meet solvers |
 //! | [`select`] | which settings to learn with, by cross-validation over warm-started paths |
+//! | [`memory`] | training within a memory budget |
 //! | [`model`] | what was learned: scoring, saving, loading, verifying |
 //! | [`metric`] | how good scores or predictions are, with bootstrap intervals |
 //! | [`task`] | what is to be learned, as margin constraints over scores; never sees features |
@@ -55,6 +56,7 @@
 pub mod data;
 pub mod error;
 pub mod loss;
+pub mod memory;
 pub mod metric;
 pub mod model;
 mod random;

@@ -1,5 +1,7 @@
 //! The one place where tasks meet solvers.
 
+mod stochastic;
+
 use crate::data::{Dataset, Design, Scale, Scaling, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -7,8 +9,8 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
-    CuttingPlane, DualCoordinateDescent, LinearRisk, Newton, RoundedHinge, Solution, Start, Stop, TracePoint, Witness,
-    dual_of_cuts, dual_value, primal_value, relative_gap, smooth_bound,
+    CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton, Referee, RoundedHinge, Solution,
+    Start, Stop, TracePoint, Witness, dual_of_cuts, dual_value, primal_value, relative_gap, smooth_bound,
 };
 use crate::task::{Binary, Classes, Intercept, Ranking};
 use std::ops::ControlFlow;
@@ -27,7 +29,13 @@ pub struct Trained {
 }
 
 /// Judges a model on held-out data while it is trained.
-pub type HeldOut<'a> = &'a dyn Fn(&Model) -> Option<f64>;
+#[derive(Clone, Copy)]
+pub struct HeldOut<'a> {
+    /// The measure, or none where it cannot be taken.
+    pub measure: &'a dyn Fn(&Model) -> Option<f64>,
+    /// Whether more is better: what stops by held-out data must know.
+    pub higher_is_better: bool,
+}
 
 /// Weight vectors are dense; more than this would fill the memory of most machines for what is mostly a mistyped index.
 const MOST_FEATURES: usize = 1 << 27;
@@ -109,19 +117,24 @@ pub fn train_from(
             c,
             lambda,
         };
-    let mut watching = Watching {
-        inner: observer,
-        held_out: held_out.map(|judge| {
-            let template = &template;
-            let certificate = &certificate;
-            Box::new(move |weights: &[f64], thresholds: &[f64]| {
-                judge(&template(weights.to_vec(), thresholds, certificate(0.0, None, false, 0, 0), None))
-            }) as JudgePoint<'_>
-        }),
+    let judge = held_out.map(|held_out| {
+        let (template, certificate) = (&template, &certificate);
+        let measure = move |weights: &[f64], thresholds: &[f64]| {
+            (held_out.measure)(&template(weights.to_vec(), thresholds, certificate(0.0, None, false, 0, 0), None))
+        };
+        (measure, held_out.higher_is_better)
+    });
+    let solution = if solver.is_stochastic() && settings.stochastic.early_stopping != EarlyStopping::None {
+        let referee =
+            judge.as_ref().map(|(measure, higher_is_better)| Referee { measure, higher_is_better: *higher_is_better });
+        stochastic::solve_with_early_stopping(
+            &problem, data, &scaling, &design, settings, solver, referee, observer, cancel,
+        )?
+    } else {
+        let mut watching =
+            Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as Measure<'_>) };
+        solve(&problem, &design, settings, solver, start, &mut watching, cancel)?
     };
-
-    let solution = solve(&problem, &design, settings, solver, start, &mut watching, cancel)?;
-    drop(watching);
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
     let witness = (witness != Witness::Weights).then_some(witness);
@@ -182,6 +195,9 @@ pub(crate) fn solve(
             let mut risk = LinearRisk::new(task, design, false, cancel);
             planes.solve(&mut risk, features, start, observer, cancel)
         }
+        (_, solver) if solver.is_stochastic() => {
+            stochastic::solve(problem, design, settings, solver, None, observer, cancel)
+        }
         (_, solver) => Err(unsupported(settings, solver)),
     }
 }
@@ -197,7 +213,8 @@ fn restated(solution: Solution, tolerance: f64) -> Solution {
 /// feature and cut.
 fn with_smaller_witness(solution: Solution, task: &Binary, design: &Design, settings: &Settings) -> Solution {
     let Witness::Cuts(cuts) = &solution.witness else { return solution };
-    if cuts.len() * design.cols() <= design.rows() {
+    // Who has asked for an end does not wait for a pass a cut.
+    if cuts.len() * design.cols() <= design.rows() || solution.stop == Stop::Cancelled {
         return solution;
     }
     let alpha = dual_of_cuts(task, design, cuts, settings.intercept);
@@ -328,7 +345,8 @@ pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
         (Task::Classify, Solver::DualCoordinateDescent | Solver::CuttingPlane) => true,
         (Task::Classify, Solver::Newton) => settings.loss.is_smooth(),
         (Task::Rank, Solver::Newton | Solver::CuttingPlane) => settings.loss != Loss::Logistic,
-        _ => false,
+        (Task::Classify, solver) => solver.is_stochastic(),
+        (Task::Rank, solver) => solver.is_stochastic() && settings.loss != Loss::Logistic,
     };
     if supported { Ok(solver) } else { Err(unsupported(settings, solver)) }
 }
@@ -347,13 +365,10 @@ fn unsupported(settings: &Settings, solver: Solver) -> Error {
         .help(remedy)
 }
 
-/// Judges weights and thresholds.
-type JudgePoint<'a> = Box<dyn Fn(&[f64], &[f64]) -> Option<f64> + 'a>;
-
 /// Adds the held-out metric to what the solver reports.
 struct Watching<'a> {
     inner: &'a mut dyn Observer,
-    held_out: Option<JudgePoint<'a>>,
+    held_out: Option<Measure<'a>>,
 }
 
 impl Observer for Watching<'_> {

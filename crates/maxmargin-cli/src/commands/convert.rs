@@ -3,11 +3,12 @@
 use crate::args::ConvertArguments;
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe, ensure_apart, load, refuse_json};
+use crate::loading::{describe, describe_facts, ensure_apart, load, refuse_json};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::ensure_writable;
-use maxmargin_io::{cache, output_format, write};
+use maxmargin_io::cache::{self, Streamed};
+use maxmargin_io::{Format, output_format, write};
 use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
@@ -28,6 +29,19 @@ pub(crate) fn run(arguments: &ConvertArguments, console: &Console, cancel: &Canc
     }
     let read = &arguments.data.read;
     let options = read.options(arguments.data.input_format, cancel)?;
+    let start = Instant::now();
+    let budget = arguments.memory.map(|size| size.0).or_else(half_of_memory);
+    let streamed = match maxmargin_io::stored_size(&arguments.file, &options)?.zip(budget) {
+        Some((bytes, budget)) if bytes > budget && to == Format::Mmd && output != "-" && !read.one_group => {
+            cache::stream(&arguments.file, &options, Path::new(output))?
+        }
+        _ => None,
+    };
+    if let Some(Streamed { facts, rows, cols }) = streamed {
+        let seconds = start.elapsed().as_secs_f64();
+        describe_facts(console, &facts, rows as u64, cols, &[], seconds);
+        return written(console, output, to, (rows, cols), (seconds, 0.0));
+    }
     let timed = load(&arguments.file, &options, read.one_group)?;
     describe(console, &timed, &[]);
     let start = Instant::now();
@@ -36,16 +50,38 @@ pub(crate) fn run(arguments: &ConvertArguments, console: &Console, cancel: &Canc
     if output == "-" {
         return Ok(());
     }
+    let data = &timed.loaded.data;
+    written(console, output, to, (data.rows(), data.cols()), (timed.seconds, seconds))
+}
+
+/// Half of the machine's memory, where the system tells.
+fn half_of_memory() -> Option<u64> {
+    #[cfg(unix)]
+    // SAFETY: `sysconf` only looks values up.
+    let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    #[cfg(not(unix))]
+    let (pages, page) = (-1i64, -1i64);
+    Some(u64::try_from(pages).ok()?.saturating_mul(u64::try_from(page).ok()?) / 2)
+}
+
+/// Says what was written.
+fn written(
+    console: &Console,
+    output: &str,
+    to: Format,
+    (rows, cols): (usize, usize),
+    (load, seconds): (f64, f64),
+) -> Result<()> {
     let bytes = std::fs::metadata(output).map(|metadata| metadata.len()).unwrap_or(0);
     console.say(&format!("wrote {output}   {to} · {} · {}", format::bytes(bytes), format::seconds(seconds)));
     console.object(|| {
         json!({
-            "rows": timed.loaded.data.rows(),
-            "features": timed.loaded.data.cols(),
+            "rows": rows,
+            "features": cols,
             "output": output,
             "format": to.name(),
             "bytes": bytes,
-            "seconds": { "load": timed.seconds, "write": seconds },
+            "seconds": { "load": load, "write": seconds },
         })
     })
 }

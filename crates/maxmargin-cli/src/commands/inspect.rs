@@ -86,13 +86,13 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         certificate.lower_bound.map_or("none".to_string(), |bound| format::significant(bound, 8)),
     ));
     let state = if certificate.converged { "converged" } else { "NOT converged" };
+    let passes = format::counted(certificate.passes, "pass", "passes");
     rows.push((
         "gap",
-        format!(
-            "{}, {state} after {}",
-            certificate.gap().map_or("unknown".to_string(), format::gap),
-            format::counted(certificate.passes, "pass", "passes")
-        ),
+        match certificate.gap() {
+            Some(gap) => format!("{}, {state} after {passes}", format::gap(gap)),
+            None => format!("unknown, after {passes}"),
+        },
     ));
     rows.push(("proof", proof(&model).to_string()));
     rows.push((
@@ -132,7 +132,7 @@ fn classes(model: &Model) -> Option<[&str; 2]> {
 
 fn proof(model: &Model) -> &'static str {
     if model.certificate.lower_bound.is_none() {
-        "the method gives no bound"
+        "the solver proves no bound; `maxmargin verify` recomputes the objective"
     } else if let Some(Witness::Cuts(_)) = &model.witness {
         "cuts stored; `maxmargin verify` recomputes the bound"
     } else if model.witness.is_some() {

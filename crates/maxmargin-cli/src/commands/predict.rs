@@ -1,19 +1,26 @@
 //! `maxmargin predict MODEL FILE`
+//!
+//! Rows are read, scored and written block by block, so that memory does not grow with the file. A TREC run and a scaling
+//! within each query need whole queries: blocks are cut between queries then, the result waits in a temporary file, and a
+//! file whose queries turn out to be scattered is read again as a whole.
 
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe, ensure_apart, load_for, load_model, refuse_json, scores};
-use maxmargin::data::Dataset;
+use crate::loading::{describe_blocks, ensure_apart, load_model, refuse_json};
+use crate::settings::scoring_options;
+use maxmargin::data::{Dataset, Scale};
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::model::Model;
+use maxmargin::model::{BlockScorer, Model};
 use maxmargin::run::Cancel;
-use maxmargin_io::atomic::ensure_writable;
+use maxmargin_io::atomic::{ensure_writable, refused_write};
+use maxmargin_io::{Block, BlockOptions, Found, ReadOptions, Step, read_blocks};
 use rayon::prelude::*;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Rows formatted together.
@@ -21,43 +28,207 @@ const CHUNK: usize = 16 * 1024;
 
 pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
-    match arguments.output.as_deref() {
-        None | Some("-") => refuse_json(console)?,
+    let output = arguments.output.as_deref().filter(|output| *output != "-");
+    match output {
+        None => refuse_json(console)?,
         Some(output) => {
             ensure_writable(Path::new(output))?;
             ensure_apart(output, &[&arguments.model, &arguments.file])?;
         }
     }
-    let timed = load_for(&model, &arguments.file, &arguments.data, cancel)?;
-    describe(console, &timed, &[]);
-    let data = &timed.loaded.data;
-    let start = Instant::now();
-    let stored = scores(&model, data, &arguments.file)?;
-    let lines = match arguments.format {
-        PredictFormat::Lines => plain(&model, &data.to_input_order(stored)),
-        PredictFormat::Trec => trec(data, &stored, &arguments.file)?,
+    let (options, one_group) = scoring_options(&model, &arguments.data.read, arguments.data.input_format, cancel)?;
+    let whole_groups = arguments.format == PredictFormat::Trec || model.scaling.kind() == Scale::MinMaxPerQuery;
+    let prediction = Prediction {
+        model: &model,
+        scorer: BlockScorer::new(&model),
+        file: &arguments.file,
+        format: arguments.format,
+        blocks: BlockOptions { whole_groups, one_group, ..BlockOptions::default() },
+        options,
+        busy: AtomicU64::new(0),
     };
-    let seconds = start.elapsed().as_secs_f64();
-    cancel.check()?;
-    let write = |out: &mut dyn Write| lines.iter().try_for_each(|chunk| out.write_all(chunk.as_bytes()));
-    match arguments.output.as_deref() {
-        None | Some("-") => console.write(write)?,
-        Some(file) => {
-            maxmargin_io::write_text_file(file, |out| write(out).map_err(maxmargin_io::atomic::refused_write))?;
-            console.say(&format!(
-                "wrote {file}: {} in {}",
-                format::counted(data.rows() as u64, "row", "rows"),
-                format::seconds(seconds)
-            ));
+    let start = Instant::now();
+    let found = match output {
+        Some(output) => {
+            let mut found = None;
+            maxmargin_io::write_text_file(output, |out| {
+                let (outcome, written) = prediction.write(out);
+                found = Some(outcome?);
+                written.map_err(refused_write)?;
+                cancel.check()
+            })?;
+            found
         }
+        None => {
+            let mut found = Ok(None);
+            console.write(|out| {
+                let (outcome, written) = prediction.write(out);
+                if written.is_ok() {
+                    found = outcome.map(Some);
+                }
+                written
+            })?;
+            found.map_err(|error| match error.code() {
+                Code::Interrupted if !whole_groups => {
+                    error.help("what stands on standard output is not complete; run the command again")
+                }
+                _ => error,
+            })?
+        }
+    };
+    // Where the reader of standard output has seen enough, there is nothing more to say.
+    let Some(found) = found else { return Ok(()) };
+    let seconds = start.elapsed().as_secs_f64();
+    // Reading and scoring go on side by side: scoring gets its share of the threads' time.
+    let threads = rayon::current_num_threads() as f64;
+    let predicting = (prediction.busy.into_inner() as f64 * 1e-9 / threads).min(seconds);
+    describe_blocks(console, &found, seconds - predicting);
+    if let Some(output) = output {
+        console.say(&format!(
+            "wrote {output}: {} in {}",
+            format::counted(found.rows, "row", "rows"),
+            format::seconds(predicting)
+        ));
     }
     console.object(|| {
         json!({
-            "rows": data.rows(),
+            "rows": found.rows,
             "output": arguments.output,
-            "seconds": { "load": timed.seconds, "predict": seconds },
+            "seconds": { "load": seconds - predicting, "predict": predicting },
         })
     })
+}
+
+/// Everything that scoring a block takes.
+struct Prediction<'a> {
+    model: &'a Model,
+    scorer: BlockScorer<'a>,
+    file: &'a str,
+    format: PredictFormat,
+    blocks: BlockOptions,
+    options: ReadOptions,
+    /// Nanoseconds spent on scoring, over all threads.
+    busy: AtomicU64,
+}
+
+impl Prediction<'_> {
+    /// Writes the predictions of all rows in order: what was found, and whether they could be written.
+    fn write(&self, out: &mut dyn Write) -> (Result<Found>, io::Result<()>) {
+        if !self.blocks.whole_groups {
+            return self.write_blocks(&mut Straight(out));
+        }
+        let mut spool = match tempfile::tempfile() {
+            Ok(file) => Spool(BufWriter::new(file)),
+            Err(error) => {
+                let error = Error::new(Code::WriteFailed, format!("no temporary file could be made: {error}"))
+                    .help("free some space, or name a folder for temporary files in TMPDIR");
+                return (Err(error), Ok(()));
+            }
+        };
+        let (found, spooled) = self.write_blocks(&mut spool);
+        let written = match &found {
+            Ok(_) => spooled.and_then(|()| spool.copy(out)),
+            Err(_) => spooled,
+        };
+        (found, written)
+    }
+
+    fn write_blocks(&self, sink: &mut dyn Sink) -> (Result<Found>, io::Result<()>) {
+        let mut written = Ok(());
+        let found = read_blocks(self.file, &self.options, &self.blocks, &|block| self.lines(block), &mut |step| {
+            written = match step {
+                Step::Block(lines) => lines.iter().try_for_each(|chunk| sink.put(chunk)),
+                Step::Again => sink.start_over(),
+            };
+            written.as_ref().map_err(refused_write).copied()
+        });
+        // A device that refuses is why reading stopped.
+        (found, written)
+    }
+
+    /// The lines of a block.
+    fn lines(&self, block: &Block) -> Result<Vec<String>> {
+        let start = Instant::now();
+        let data = &block.data;
+        let stored = self.scorer.scores(data).map_err(|error| error.in_file(self.file))?;
+        let lines = match self.format {
+            PredictFormat::Lines => plain(self.model, &data.to_input_order(stored)),
+            PredictFormat::Trec => self.trec(data, block.first_row, &stored)?,
+        };
+        self.busy.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        Ok(lines)
+    }
+
+    /// `query Q0 document rank score maxmargin`, best first within each query.
+    fn trec(&self, data: &Dataset, first_row: u64, scores: &[f64]) -> Result<Vec<String>> {
+        let groups = data.groups().ok_or_else(|| {
+            Error::new(Code::NoGroups, "a TREC run lists documents by query, and the rows have no query ids")
+                .in_file(self.file)
+                .help("add qid:ID to the rows, name the column with --group, or use --one-group")
+        })?;
+        let lines = (0..groups.len())
+            .into_par_iter()
+            .map(|group| {
+                let range = groups.range(group);
+                let query = word(&groups.names().get(group));
+                let mut order: Vec<usize> = range.collect();
+                order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+                let mut text = String::new();
+                for (rank, row) in order.into_iter().enumerate() {
+                    let document = match data.row_ids() {
+                        Some(ids) => word(&ids.get(row)),
+                        None => format!("row{}", first_row + data.input_row(row) as u64 + 1),
+                    };
+                    let _ = writeln!(text, "{query} Q0 {document} {} {} maxmargin", rank + 1, scores[row]);
+                }
+                text
+            })
+            .collect();
+        Ok(lines)
+    }
+}
+
+/// Where lines go.
+trait Sink {
+    fn put(&mut self, lines: &str) -> io::Result<()>;
+    /// Forgets all lines so far.
+    fn start_over(&mut self) -> io::Result<()>;
+}
+
+/// To the output at once.
+struct Straight<'a>(&'a mut dyn Write);
+
+impl Sink for Straight<'_> {
+    fn put(&mut self, lines: &str) -> io::Result<()> {
+        self.0.write_all(lines.as_bytes())
+    }
+
+    fn start_over(&mut self) -> io::Result<()> {
+        Err(io::Error::other("lines that were written cannot be taken back"))
+    }
+}
+
+/// To a temporary file, until it is sure that the lines are the right ones.
+struct Spool(BufWriter<std::fs::File>);
+
+impl Spool {
+    fn copy(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.0.flush()?;
+        let file = self.0.get_mut();
+        file.seek(SeekFrom::Start(0))?;
+        io::copy(file, out).map(drop)
+    }
+}
+
+impl Sink for Spool {
+    fn put(&mut self, lines: &str) -> io::Result<()> {
+        self.0.write_all(lines.as_bytes())
+    }
+
+    fn start_over(&mut self) -> io::Result<()> {
+        self.0.seek(SeekFrom::Start(0))?;
+        self.0.get_mut().set_len(0)
+    }
 }
 
 /// Score, or label and score, a line.
@@ -76,34 +247,6 @@ fn plain(model: &Model, scores: &[f64]) -> Vec<String> {
             text
         })
         .collect()
-}
-
-/// `query Q0 document rank score maxmargin`, best first within each query.
-fn trec(data: &Dataset, scores: &[f64], file: &str) -> Result<Vec<String>> {
-    let groups = data.groups().ok_or_else(|| {
-        Error::new(Code::NoGroups, "a TREC run lists documents by query, and the rows have no query ids")
-            .in_file(file)
-            .help("add qid:ID to the rows, name the column with --group, or use --one-group")
-    })?;
-    let lines = (0..groups.len())
-        .into_par_iter()
-        .map(|group| {
-            let range = groups.range(group);
-            let query = word(&groups.names().get(group));
-            let mut order: Vec<usize> = range.collect();
-            order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-            let mut text = String::new();
-            for (rank, row) in order.into_iter().enumerate() {
-                let document = match data.row_ids() {
-                    Some(ids) => word(&ids.get(row)),
-                    None => format!("row{}", data.input_row(row) + 1),
-                };
-                let _ = writeln!(text, "{query} Q0 {document} {} {} maxmargin", rank + 1, scores[row]);
-            }
-            text
-        })
-        .collect();
-    Ok(lines)
 }
 
 /// Fields of a run are separated by blanks, so none may hold one.

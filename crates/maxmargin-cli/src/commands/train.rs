@@ -11,14 +11,15 @@ use crate::settings::{Reading, SettingsFile};
 use maxmargin::data::{Dataset, Scale, holdout};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::loss::Loss;
+use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Solver, Task};
-use maxmargin::solve::{Stop, relative_gap};
+use maxmargin::solve::{EarlyStopping, Stop, relative_gap};
 use maxmargin::task::{PairWeight, Ranking};
-use maxmargin::train::{Trained, check_features, choose_solver, scale_spread, train};
+use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, scale_spread, train};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
-use maxmargin_io::{Loaded, ModelFeatures};
+use maxmargin_io::{Loaded, ModelFeatures, ReadOptions};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
@@ -38,6 +39,10 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     }
 
     let options = read_settings.options(arguments.input_format, cancel)?;
+    let budget = train_settings.memory.map(|size| size.0);
+    if let Some(budget) = budget {
+        refuse_large_text(&arguments.file, &options, budget)?;
+    }
     let stamp = Stamp::of(&arguments.file);
     let timed = load(&arguments.file, &options, read_settings.one_group)?;
     check_features(timed.loaded.data.cols()).map_err(|error| error.in_file(&arguments.file))?;
@@ -45,6 +50,21 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let load_seconds = timed.seconds;
     let Loaded { data, facts } = timed.loaded;
     let at_file = |error: Error| error.in_file(&arguments.file);
+    let data = match (budget, train_settings.holdout) {
+        (None, _) => data,
+        (Some(budget), None) => within(data, &settings, budget, 0).map_err(at_file)?,
+        // Rows that are held out, and those that are kept, are copied.
+        (Some(budget), Some(_)) => {
+            let needs = Needs::of(&data, &settings).map_err(at_file)?;
+            if needs.beside + 2 * needs.features > budget {
+                return Err(at_file(over_budget(
+                    "--holdout copies the features, and the memory budget does not hold them".to_string(),
+                    "put rows aside in a file of their own and give it by --validation, or leave --memory out",
+                )));
+            }
+            data
+        }
+    };
 
     let (data, held_out) = match (&arguments.validation, train_settings.holdout) {
         (Some(validation), _) => {
@@ -57,10 +77,24 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             if let Some(fill) = &facts.fill {
                 options.missing = maxmargin_io::Missing::Fill(fill.clone());
             }
+            if let Some(budget) = budget {
+                refuse_large_text(validation, &options, budget)?;
+            }
             let timed = load(validation, &options, read_settings.one_group)?;
             expect_features(&timed, data.cols(), validation)?;
             describe(console, &timed, &[]);
-            (data, Some((timed.loaded.data, validation.clone())))
+            let held_out = timed.loaded.data;
+            match budget {
+                None => (data, Some((held_out, validation.clone()))),
+                Some(budget) => {
+                    // What is mapped is read a block at a time too; scores, ranks and whatever is not mapped stay.
+                    let others = held_out.rows() as u64 * HELD_OUT_ROW;
+                    let mapped = held_out.matrix().is_mapped();
+                    let others = if mapped { others } else { others + held_out.matrix().bytes() };
+                    let data = within(data, &settings, budget, others).map_err(at_file)?;
+                    (data, Some((held_out.limited(HELD_OUT_BLOCK), validation.clone())))
+                }
+            }
         }
         (None, Some(fraction)) => {
             let (kept, held) = holdout(&data, fraction, settings.seed).map_err(at_file)?;
@@ -72,6 +106,9 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         }
         (None, None) => (data, None),
     };
+    if data.matrix().is_limited() {
+        console.say("   the features do not fit into the memory budget: they are read a block at a time");
+    }
     if let Some((held_out, name)) = &held_out {
         evaluate::check_metrics(&settings, &data, held_out, &metrics).map_err(|error| error.in_file(name))?;
     }
@@ -82,10 +119,14 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         let (data, _) = held_out.as_ref()?;
         evaluate::value(model, data, metric?).ok()
     };
+    let judged = held_out
+        .as_ref()
+        .and(metric)
+        .map(|metric| HeldOut { measure: &judge, higher_is_better: metric.higher_is_better() });
     let mut progress =
         ProgressTable::new(console, held_out.as_ref().and(metric).map(ToString::to_string), settings.tolerance);
     let start = Instant::now();
-    let trained = train(&data, &settings, held_out.as_ref().map(|_| &judge as _), &mut progress, cancel);
+    let trained = train(&data, &settings, judged, &mut progress, cancel);
     progress.finish();
     let train_seconds = start.elapsed().as_secs_f64();
     // Numbers that went wrong may be the file's, if somebody changed it meanwhile.
@@ -174,6 +215,25 @@ pub(crate) fn ensure_results(outputs: &[Option<&String>], inputs: &[Option<&str>
     ensure_different(outputs)
 }
 
+/// Bytes that measuring takes for each held-out row, targets and ids included.
+const HELD_OUT_ROW: u64 = 64;
+
+/// Bytes of mapped held-out rows that are in memory at a time where memory is short.
+const HELD_OUT_BLOCK: u64 = 4 << 20;
+
+/// Text, tables and whatever is compressed are held in memory as a whole: those larger than the budget are refused before
+/// they are read.
+fn refuse_large_text(file: &str, options: &ReadOptions, budget: u64) -> Result<()> {
+    match maxmargin_io::stored_size(file, options)? {
+        Some(bytes) if bytes > budget => Err(over_budget(
+            format!("the file has {} MiB, and the budget is {} MiB", bytes.div_ceil(1 << 20), budget >> 20),
+            CONVERT,
+        )
+        .in_file(file)),
+        _ => Ok(()),
+    }
+}
+
 /// Resamples for the interval of a held-out metric: enough for two digits.
 const INTERVAL_RESAMPLES: usize = 200;
 
@@ -239,6 +299,8 @@ fn stop_name(stop: Stop) -> &'static str {
         Stop::PassLimit => "pass limit",
         Stop::Stalled => "stalled",
         Stop::Cancelled => "interrupted",
+        Stop::Finished => "finished",
+        Stop::EarlyStopped => "early stopping",
     }
 }
 
@@ -259,6 +321,22 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
         return (true, format!("converged: objective {objective}, {}", proven(certificate.gap().unwrap_or(1.0))), None);
     }
     let settings = &trained.model.settings;
+    if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) {
+        let passes = format::counted(certificate.passes, "pass", "passes");
+        let how = match (trained.stop, settings.stochastic.early_stopping) {
+            (Stop::EarlyStopped, _) => format!("stopped early, best on held-out data after {passes}"),
+            (_, EarlyStopping::Subsamples) => {
+                format!("finished {passes}, as many as two samples of the data were best with")
+            }
+            (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
+            (_, EarlyStopping::None) => format!("finished {passes}"),
+        };
+        let remedy = match settings.task {
+            Task::Classify => "--solver dual-coordinate-descent proves how far the optimum is at most",
+            Task::Rank => "--solver newton proves how far the optimum is at most",
+        };
+        return (false, format!("{how}: objective {objective}, no bound proven"), Some(remedy.to_string()));
+    }
     let wanted = format::gap(settings.tolerance);
     let reached = match certificate.gap() {
         Some(gap) => format!("gap {}, {wanted} wanted", format::gap(gap)),
@@ -339,7 +417,10 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
     let (converged, sentence, remedy) = verdict(trained, uneven);
     report.headline(vec![
         Tile::new("objective", format::significant(certificate.objective, 6), ""),
-        Tile::new("relative gap", certificate.gap().map_or("–".to_string(), format::gap), "proven"),
+        match certificate.gap() {
+            Some(gap) => Tile::new("relative gap", format::gap(gap), "proven"),
+            None => Tile::new("relative gap", "–".to_string(), "no bound proven"),
+        },
         Tile::new("constraints", format::count(certificate.constraints), ""),
         Tile::new("passes", format::count(certificate.passes), trained.solver.name()),
     ]);
@@ -348,30 +429,30 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
     let points = |value: &dyn Fn(&maxmargin::solve::TracePoint) -> Option<f64>| -> Vec<(f64, f64)> {
         trained.trace.iter().filter_map(|point| Some((point.pass as f64, value(point)?))).collect()
     };
-    report.plot(
-        "Convergence",
-        "Objective and proven lower bound meet at the optimum.",
-        LinePlot::new(Axis::linear("pass"), Axis::log("value"))
-            .series(Series::new("objective", points(&|point| Some(point.objective))).markers())
-            .series(
-                Series::new("lower bound", points(&|point| point.lower_bound.filter(|bound| *bound > 0.0)))
-                    .dashed()
+    let mut convergence = LinePlot::new(Axis::linear("pass"), Axis::log("value"))
+        .series(Series::new("objective", points(&|point| Some(point.objective))).markers());
+    if certificate.lower_bound.is_none() {
+        report.plot("Convergence", "The objective over all data. The solver proves no lower bound.", convergence);
+    } else {
+        let bound = points(&|point| point.lower_bound.filter(|bound| *bound > 0.0));
+        convergence = convergence.series(Series::new("lower bound", bound).dashed().markers());
+        report.plot("Convergence", "Objective and proven lower bound meet at the optimum.", convergence);
+        report.plot(
+            "Relative gap",
+            "How far the objective can be from the optimum at most.",
+            LinePlot::new(Axis::linear("pass"), Axis::log("relative gap"))
+                .series(
+                    Series::new(
+                        "gap",
+                        points(&|point| {
+                            Some(relative_gap(point.objective, point.lower_bound?)).filter(|gap| *gap > 0.0)
+                        }),
+                    )
                     .markers(),
-            ),
-    );
-    report.plot(
-        "Relative gap",
-        "How far the objective can be from the optimum at most.",
-        LinePlot::new(Axis::linear("pass"), Axis::log("relative gap"))
-            .series(
-                Series::new(
-                    "gap",
-                    points(&|point| Some(relative_gap(point.objective, point.lower_bound?)).filter(|gap| *gap > 0.0)),
                 )
-                .markers(),
-            )
-            .rule(trained.model.settings.tolerance, "tolerance"),
-    );
+                .rule(trained.model.settings.tolerance, "tolerance"),
+        );
+    }
     report.plot(
         "Largest weights",
         "Of the features as scaled.",

@@ -96,3 +96,35 @@ fn a_damaged_block_is_noticed_when_it_is_used() {
     bench.refused("train classify cache.mmd -o m.mm", "MM0217").says("cache.mmd");
     bench.refused("convert cache.mmd -o out.txt", "MM0217").says("cache.mmd");
 }
+
+#[test]
+fn text_larger_than_memory_becomes_the_same_cache() {
+    let bench = Workbench::new();
+    bench.ok("simulate search --queries 500 --docs 40 --features 30 --seed 3 -o dense.txt -q");
+    bench.ok("simulate text --rows 8000 --features 100000 --nonzeros 60 --seed 3 -o wide.txt -q");
+    bench.ok("simulate text --rows 3000 --features 5000 --nonzeros 60 --seed 3 -o narrow.txt.gz -q");
+    assert!(bench.read("dense.txt").len() > 3 << 20, "several blocks");
+    let costs: String =
+        (0..90_000).map(|row| format!("{} cost:{} 0:1 3:{row} # id{row}\n", row % 2, row % 3)).collect();
+    bench.write("odd.txt", format!("{costs}1 1:1 # last"));
+    for file in ["dense.txt", "wide.txt", "narrow.txt.gz", "odd.txt"] {
+        for precision in ["f32", "f64"] {
+            bench.ok(&format!("convert {file} --precision {precision} -o whole.mmd"));
+            bench.ok(&format!("convert {file} --precision {precision} -o streamed.mmd --memory 64KiB"));
+            bench.ok("convert --check streamed.mmd");
+            assert!(bench.read("streamed.mmd") == bench.read("whole.mmd"), "{file}, {precision}");
+        }
+    }
+    bench.write("scattered.txt", "1 qid:a 1:1\n0 qid:b 1:2\n0 qid:a 1:3\n");
+    bench.write("sets.txt", "1,2 1:1\n3 1:2\n");
+    for file in ["scattered.txt", "sets.txt"] {
+        bench.ok(&format!("convert {file} -o whole.mmd"));
+        bench.ok(&format!("convert {file} -o streamed.mmd --memory 4b"));
+        assert!(bench.read("streamed.mmd") == bench.read("whole.mmd"), "{file}");
+    }
+    let bad = bench.text("odd.txt").replacen("3:50000 ", "3:x ", 1);
+    bench.write("bad.txt", bad);
+    let whole = bench.refused("convert bad.txt -o new.mmd", "MM0203");
+    let streamed = bench.refused("convert bad.txt -o new.mmd --memory 64KiB", "MM0203");
+    assert_eq!(streamed.error(), whole.error());
+}

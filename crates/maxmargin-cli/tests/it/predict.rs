@@ -90,3 +90,79 @@ fn targets_are_not_needed_to_score_a_table() {
     bench.write("lacking.csv", "y\n1\n");
     bench.refused("predict m.mm lacking.csv", "MM0307").says("`x`");
 }
+
+/// Some ten megabytes of text, which are several blocks, and a model for them.
+fn several_blocks() -> Workbench {
+    let bench = Workbench::new();
+    bench.ok("simulate search --queries 400 --docs 100 --features 40 --seed 3 -o search.txt -q");
+    assert!(bench.read("search.txt").len() > 8 << 20, "several blocks");
+    bench
+}
+
+#[test]
+fn blocks_of_rows_give_the_same_lines_in_every_format_and_at_any_number_of_threads() {
+    let bench = several_blocks();
+    bench.ok("train rank search.txt -o m.mm --scale standard -q");
+    let expected = bench.ok("predict m.mm search.txt --threads 1").stdout;
+    assert!(expected.lines().count() > 20_000);
+    for file in ["search.mmd", "search.csv", "search.parquet", "search.arrow", "search.txt.zst"] {
+        bench.ok(&format!("convert search.txt -o {file} -q"));
+        assert!(bench.ok(&format!("predict m.mm {file} --threads 3")).stdout == expected, "{file}");
+    }
+    bench.ok("predict m.mm search.txt -o scores.txt").says("400 queries").says("wrote scores.txt: ");
+    assert!(bench.text("scores.txt") == expected);
+    let piped = bench.run_with_input("predict m.mm - -q", bench.read("search.txt")).succeeded();
+    assert!(piped.stdout == expected);
+}
+
+#[test]
+fn whole_queries_are_scaled_and_ranked_wherever_blocks_end() {
+    let bench = several_blocks();
+    bench.ok("train rank search.txt -o m.mm --scale min-max-per-query -q");
+    bench.ok("convert search.txt -o search.mmd -q");
+    // Odd rows after even ones: every query is in two places.
+    let text = bench.text("search.txt");
+    let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let odd_last: Vec<&str> = rows.iter().step_by(2).chain(rows.iter().skip(1).step_by(2)).copied().collect();
+    bench.write("scattered.txt", odd_last.join("\n"));
+    let lines = bench.ok("predict m.mm search.txt").stdout;
+    assert!(bench.ok("predict m.mm search.mmd").stdout == lines);
+    let scattered = bench.ok("predict m.mm scattered.txt").stdout;
+    let in_order: Vec<&str> = lines.lines().collect();
+    let even_then_odd: Vec<&str> =
+        in_order.iter().step_by(2).chain(in_order.iter().skip(1).step_by(2)).copied().collect();
+    assert!(scattered.lines().collect::<Vec<_>>() == even_then_odd);
+    let run = bench.ok("predict m.mm search.txt --format trec").stdout;
+    assert_eq!(run.lines().count(), in_order.len());
+    bench.ok("predict m.mm search.mmd --format trec -o run.txt -q");
+    assert!(bench.text("run.txt") == run);
+    let piped = bench.run_with_input("predict m.mm - --format trec -q", bench.read("scattered.txt")).succeeded();
+    let sorted = |run: &str| {
+        let mut fields: Vec<Vec<String>> = run
+            .lines()
+            .map(|line| line.split(' ').enumerate().filter(|(at, _)| *at != 2).map(|(_, f)| f.to_string()).collect())
+            .collect();
+        fields.sort();
+        fields
+    };
+    assert!(sorted(&piped.stdout) == sorted(&run), "queries, ranks and scores do not depend on the order of rows");
+}
+
+#[test]
+fn an_error_in_the_third_block_names_its_line_and_leaves_no_file() {
+    let bench = several_blocks();
+    bench.ok("train rank search.txt -o m.mm -q");
+    let mut text = bench.text("search.txt");
+    let at = text[5 << 20..].find('\n').expect("a line") + (5 << 20) + 1;
+    let line = text[..at].lines().count() + 1;
+    text.insert_str(at, "1 qid:9 1:0.5 2:1,5\n");
+    bench.write("bad.txt", text);
+    let before = bench.files();
+    let ran = bench.run("predict m.mm bad.txt -o scores.txt").failed(2, "MM0203");
+    ran.marks(&format!("--> bad.txt:{line}:17"), "1,5");
+    assert_eq!(bench.files(), before, "nothing half written");
+    let ran = bench.run("predict m.mm bad.txt");
+    assert_eq!(ran.exit, Some(2));
+    let whole = bench.ok("predict m.mm search.txt").stdout;
+    assert!(!ran.stdout.is_empty() && whole.starts_with(&ran.stdout), "the scores of the blocks before stand there");
+}

@@ -30,8 +30,10 @@
 mod layout;
 mod read;
 mod rules;
+mod stream;
 mod write;
 
 pub use layout::{MAGIC, VERSION};
 pub use read::{CheckReport, check, open};
+pub use stream::{Streamed, stream};
 pub use write::{save, write};

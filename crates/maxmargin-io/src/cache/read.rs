@@ -337,6 +337,12 @@ impl Store {
 trait Content: Send + Sync {
     /// Verifies these rows: checksums first, then what they hold.
     fn verify(&self, store: &Store, rows: Range<usize>) -> Result<()>;
+    /// Which bytes of which sections these rows are.
+    fn bytes(&self, rows: Range<usize>) -> Vec<(Kind, Range<u64>)>;
+}
+
+fn span<T>(entries: Range<usize>) -> Range<u64> {
+    (entries.start * size_of::<T>()) as u64..(entries.end * size_of::<T>()) as u64
 }
 
 struct DenseRows<V> {
@@ -349,6 +355,10 @@ impl<V: Float> Content for DenseRows<V> {
         let range = rows.start * self.cols..rows.end * self.cols;
         verify_entries(store, Kind::Values, &range, size_of::<V>())?;
         verify_finite(store, &self.values[range])
+    }
+
+    fn bytes(&self, rows: Range<usize>) -> Vec<(Kind, Range<u64>)> {
+        vec![(Kind::Values, span::<V>(rows.start * self.cols..rows.end * self.cols))]
     }
 }
 
@@ -384,6 +394,18 @@ impl<I: Index + Plain, V: Float> Content for SparseRows<I, V> {
             ));
         }
         verify_finite(store, &self.values[range])
+    }
+
+    fn bytes(&self, rows: Range<usize>) -> Vec<(Kind, Range<u64>)> {
+        let most = self.values.len();
+        let end = (self.starts[rows.end] as usize).min(most);
+        let entries = (self.starts[rows.start] as usize).min(end)..end;
+        // The starts were read just now, so they go last.
+        vec![
+            (Kind::Indices, span::<I>(entries.clone())),
+            (Kind::Values, span::<V>(entries)),
+            (Kind::Starts, span::<u64>(rows)),
+        ]
     }
 }
 
@@ -435,6 +457,18 @@ impl<C: Content> Watch<C> {
         })
     }
 
+    fn each_span(&self, rows: Range<usize>, visit: impl Fn(&MappedFile, Range<u64>)) {
+        let rows = rows.start.min(self.rows)..rows.end.min(self.rows);
+        if rows.is_empty() {
+            return;
+        }
+        for (kind, bytes) in self.content.bytes(rows) {
+            if let Some(section) = self.store.layout.section(kind) {
+                visit(&self.store.map, section.offset + bytes.start..section.offset + bytes.end.min(section.bytes));
+            }
+        }
+    }
+
     fn check_tile(&self, tile: usize) -> Result<()> {
         if self.checked.is_raised(tile) {
             return Ok(());
@@ -479,6 +513,14 @@ impl<C: Content> Guard for Watch<C> {
     #[inline]
     fn is_checked(&self, row: usize) -> bool {
         self.all_checked.load(Ordering::Relaxed) || self.checked.is_raised(row >> self.shift)
+    }
+
+    fn will_need(&self, rows: Range<usize>) {
+        self.each_span(rows, MappedFile::will_need);
+    }
+
+    fn release(&self, rows: Range<usize>) {
+        self.each_span(rows, MappedFile::release);
     }
 }
 

@@ -41,10 +41,17 @@ impl Stored for f64 {
 /// Dense storage pays from this share of present entries on: it needs no index, and its loops need no gathers.
 const DENSE_SHARE: f64 = 0.6;
 
+/// Whether rows with so many entries are stored dense.
+pub(crate) fn is_dense(rows: usize, entries: usize, cols: usize) -> bool {
+    cols > 0 && entries as f64 >= DENSE_SHARE * rows as f64 * cols as f64
+}
+
 /// What is known of all pieces together.
 pub(crate) struct Plan {
     pub(crate) base: u8,
     pub(crate) cols: usize,
+    /// Whether rows are stored dense, where that is decided already.
+    pub(crate) dense: Option<bool>,
 }
 
 /// Puts the pieces together; `plan` has been checked against them.
@@ -55,7 +62,7 @@ pub(crate) fn assemble<V: Stored>(mut pieces: Vec<Piece<V>>, plan: &Plan) -> Res
     let weights = weights(&mut pieces);
     let groups = groups(&mut pieces)?;
     let ids = ids(&mut pieces, rows);
-    let dense = plan.cols > 0 && entries as f64 >= DENSE_SHARE * rows as f64 * plan.cols as f64;
+    let dense = plan.dense.unwrap_or_else(|| is_dense(rows, entries, plan.cols));
     let matrix = if dense {
         V::from_dense(dense_matrix(pieces, rows, plan)?)
     } else if plan.cols <= usize::from(u16::MAX) + 1 {

@@ -6,13 +6,18 @@
 //! stated.
 
 mod assemble;
+mod blocks;
 mod piece;
+mod survey;
 mod write;
 
+pub(crate) use assemble::Stored;
+pub(crate) use blocks::SvmlightBlocks;
+pub(crate) use survey::Survey;
 pub use write::{SvmlightWriteOptions, write_blocks, write_dataset};
 
 use crate::options::{Facts, Format, Loaded, Precision, ReadOptions};
-use assemble::{Plan, Stored, assemble};
+use assemble::{Plan, assemble};
 use maxmargin::error::{Code, Error, Result};
 use memchr::{memchr, memchr_iter, memrchr};
 use piece::{Failure, Indices, Piece, Seen, parse_block};
@@ -107,12 +112,8 @@ fn parse_stream<V: Stored>(file: &str, mut stream: impl Read + Send, options: &R
     let mut carry = Vec::new();
     let mut lines = 0;
     let mut pieces: Vec<Piece<V>> = Vec::new();
-    let mut batch = fill(&mut stream, &mut carry, batch_blocks, options).map_err(|error| error.in_file(file))?;
-    if let Some(first) = batch.first_mut()
-        && first.starts_with(BYTE_ORDER_MARK)
-    {
-        first.drain(..BYTE_ORDER_MARK.len());
-    }
+    let mut batch = fill(&mut stream, &mut carry, batch_blocks, BLOCK, options).map_err(|error| error.in_file(file))?;
+    strip_mark(&mut batch);
     while !batch.is_empty() {
         let (parsed, next) = rayon::join(
             || {
@@ -122,7 +123,7 @@ fn parse_stream<V: Stored>(file: &str, mut stream: impl Read + Send, options: &R
                     .map(|block| parse_block(block, guess_entries(block)))
                     .collect::<Vec<_>>()
             },
-            || fill(&mut stream, &mut carry, batch_blocks, options),
+            || fill(&mut stream, &mut carry, batch_blocks, BLOCK, options),
         );
         for result in parsed {
             let piece: Piece<V> = result.map_err(|failure| failure.into_error(file, lines))?;
@@ -135,13 +136,30 @@ fn parse_stream<V: Stored>(file: &str, mut stream: impl Read + Send, options: &R
     Ok(pieces)
 }
 
-/// Reads up to `count` blocks of whole lines, keeping what follows the last newline for the next call.
-fn fill(stream: &mut impl Read, carry: &mut Vec<u8>, count: usize, options: &ReadOptions) -> Result<Vec<Vec<u8>>> {
+/// Takes the byte order mark off the first block of a file.
+fn strip_mark(blocks: &mut [Vec<u8>]) {
+    if let Some(first) = blocks.first_mut()
+        && first.starts_with(BYTE_ORDER_MARK)
+    {
+        first.drain(..BYTE_ORDER_MARK.len());
+    }
+}
+
+/// Reads up to `count` blocks of whole lines, each of about so many bytes, keeping what follows the last newline for the
+/// next call.
+fn fill(
+    stream: &mut impl Read,
+    carry: &mut Vec<u8>,
+    count: usize,
+    bytes: usize,
+    options: &ReadOptions,
+) -> Result<Vec<Vec<u8>>> {
     let mut blocks = Vec::new();
     while blocks.len() < count && !options.cancel.is_raised() {
         let mut block = std::mem::take(carry);
-        let wanted = BLOCK.max(2 * block.len());
+        let wanted = bytes.max(2 * block.len());
         let before = block.len();
+        block.reserve_exact(wanted + 1 - before);
         stream
             .by_ref()
             .take((wanted - before) as u64)
@@ -169,27 +187,27 @@ fn finish<V: Stored>(file: &str, pieces: Vec<Piece<V>>, options: &ReadOptions) -
     let rows: usize = pieces.iter().map(Piece::rows).sum();
     let lines: u64 = pieces.iter().map(|piece| piece.lines).sum();
     if rows == 0 {
-        let message = if lines == 0 { "the file is empty" } else { "the file has only comments and blank lines" };
-        return Err(Error::new(Code::NoRows, message)
-            .in_file(file)
-            .help("a row is `target index:value …`, one a line"));
+        return Err(no_rows(file, lines));
     }
-    check_groups(file, &pieces)?;
+    let with = first_seen(&pieces, |piece| piece.with_qid.as_ref());
+    check_groups(file, with, first_seen(&pieces, |piece| piece.without_qid.as_ref()))?;
     let plan = plan(file, &pieces, options)?;
     let data = assemble(pieces, &plan)?;
-    let facts = Facts {
-        file: file.to_string(),
-        format: Some(Format::Svmlight),
-        index_base: Some(plan.base),
-        ..Facts::default()
-    };
-    Ok(Loaded { data, facts })
+    Ok(Loaded { data, facts: facts(file, plan.base) })
 }
 
-/// Either every row has a query id or none has.
-fn check_groups<V>(file: &str, pieces: &[Piece<V>]) -> Result<()> {
-    let with = first_seen(pieces, |piece| piece.with_qid.as_ref());
-    let without = first_seen(pieces, |piece| piece.without_qid.as_ref());
+fn facts(file: &str, base: u8) -> Facts {
+    Facts { file: file.to_string(), format: Some(Format::Svmlight), index_base: Some(base), ..Facts::default() }
+}
+
+fn no_rows(file: &str, lines: u64) -> Error {
+    let message = if lines == 0 { "the file is empty" } else { "the file has only comments and blank lines" };
+    Error::new(Code::NoRows, message).in_file(file).help("a row is `target index:value …`, one a line")
+}
+
+/// Either every row has a query id or none has: the first row with and the first without one, and the lines before the
+/// piece of each.
+fn check_groups(file: &str, with: Option<(u64, &Seen)>, without: Option<(u64, &Seen)>) -> Result<()> {
     let (Some((with_lines, with)), Some((lines, without))) = (with, without) else { return Ok(()) };
     Err(Error::new(
         Code::MixedGroups,
@@ -220,29 +238,43 @@ fn plan<V>(file: &str, pieces: &[Piece<V>], options: &ReadOptions) -> Result<Pla
             break;
         }
     }
-    let expected = options.features.as_ref();
-    let wanted = options.index_base.or(expected.and_then(|features| features.index_base));
-    let base = match (wanted, zero) {
-        (Some(base), None) => base,
-        (Some(0), Some(_)) => 0,
-        (None, None) => 1,
+    let base = decide_base(file, known_base(options), zero, rows_before == 0 || others_start_later)?;
+    let cols = columns(pieces.iter().filter_map(|piece| piece.largest).max(), base, options);
+    debug_assert!(pieces.iter().all(|piece| !matches!(piece.indices, Indices::Consecutive(first) if first < u32::from(base) && !piece.values.is_empty())));
+    Ok(Plan { base, cols, dense: None })
+}
+
+/// The index base: the one wanted, else the one that the first index 0 tells, if there is one. `from_zero` says whether
+/// the rows before it could be of a file that counts from 0.
+fn decide_base(file: &str, wanted: Option<u8>, zero: Option<(u64, &Seen)>, from_zero: bool) -> Result<u8> {
+    match (wanted, zero) {
+        (Some(base), None) => Ok(base),
+        (Some(0), Some(_)) => Ok(0),
+        (None, None) => Ok(1),
         // A file whose rows all start at 1 until one starts at 0 is no file that counts from 0.
-        (None, Some(_)) if rows_before == 0 || others_start_later => 0,
-        (wanted, Some((lines, seen))) => {
-            let why = if wanted.is_some() {
-                "feature index 0 in a file that counts from 1"
-            } else {
-                "feature index 0, while every row before starts at 1"
-            };
-            return Err(Error::new(Code::BadIndex, why)
-                .at(seen.place(file, lines, "expected an index from 1 on"))
-                .help("number features from 1, or say that this file counts from 0 with --index-base 0"));
-        }
+        (None, Some(_)) if from_zero => Ok(0),
+        (wanted, Some((lines, seen))) => Err(zero_index(file, lines, seen, wanted.is_some())),
+    }
+}
+
+/// The index base that is known before the file is read.
+fn known_base(options: &ReadOptions) -> Option<u8> {
+    options.index_base.or(options.features.as_ref().and_then(|features| features.index_base))
+}
+
+fn zero_index(file: &str, lines: u64, seen: &Seen, known: bool) -> Error {
+    let why = if known {
+        "feature index 0 in a file that counts from 1"
+    } else {
+        "feature index 0, while every row before starts at 1"
     };
-    let largest = pieces.iter().filter_map(|piece| piece.largest).max();
+    Error::new(Code::BadIndex, why)
+        .at(seen.place(file, lines, "expected an index from 1 on"))
+        .help("number features from 1, or say that this file counts from 0 with --index-base 0")
+}
+
+fn columns(largest: Option<u32>, base: u8, options: &ReadOptions) -> usize {
     let cols = largest.map_or(0, |largest| largest as usize + 1 - usize::from(base));
     // New data may lack the model's last features; more than it has is for the scorer to refuse.
-    let cols = cols.max(expected.map_or(0, |features| features.count));
-    debug_assert!(pieces.iter().all(|piece| !matches!(piece.indices, Indices::Consecutive(first) if first < u32::from(base) && !piece.values.is_empty())));
-    Ok(Plan { base, cols })
+    cols.max(options.features.as_ref().map_or(0, |features| features.count))
 }

@@ -408,3 +408,35 @@ fn the_golden_file_of_version_1_still_loads() {
     assert_eq!(read.facts.index_base, Some(1));
     assert_eq!(bytes_of(&original), std::fs::read(&path).expect("read"), "the same data give the same bytes");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn rows_that_are_given_back_leave_memory_and_can_be_read_again() {
+    use maxmargin::data::{Dataset, Dense, Matrix, Targets};
+    use maxmargin_io::{Facts, Loaded};
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("large-enough.mmd");
+    let (rows, cols) = (4096, 512);
+    let values: Vec<f32> = (0..rows * cols).map(|at| at as f32).collect();
+    let dense = Dense::new(values, rows, cols).expect("valid");
+    let data = Dataset::new(Matrix::DenseF32(dense), Targets::Absent).expect("valid");
+    maxmargin_io::cache::save(&Loaded { data, facts: Facts::default() }, &path).expect("saved");
+    let resident = || -> u64 {
+        let maps = std::fs::read_to_string("/proc/self/smaps").expect("Linux");
+        let (_, after) = maps.split_once("large-enough.mmd").expect("mapped");
+        let (_, after) = after.split_once("Rss:").expect("a field");
+        after.split_whitespace().next().expect("a number").parse().expect("kilobytes")
+    };
+    let matrix = maxmargin_io::cache::open("it", &path).expect("opens").data.matrix().clone();
+    matrix.check(0..rows).expect("sound");
+    assert!(resident() > 8000, "8 MiB are in memory");
+    matrix.will_need(0..rows);
+    matrix.release(0..rows / 2);
+    assert!((4000..5000).contains(&resident()), "half of them went: {}", resident());
+    matrix.release(rows / 2..rows);
+    assert!(resident() < 300, "{}", resident());
+    matrix.each_in_row(17, |column, value| assert_eq!(value, (17 * cols + column) as f64));
+    let limited = matrix.limited(1 << 20);
+    limited.check(0..rows).expect("sound");
+    assert!(limited.is_limited() && resident() < 300, "{}", resident());
+}

@@ -1,6 +1,7 @@
 //! Behaviour of the readers and writers as their users meet them.
 #![allow(clippy::unwrap_used, missing_docs)] // tests
 
+mod blocks;
 mod cache;
 mod corpus;
 mod svmlight;

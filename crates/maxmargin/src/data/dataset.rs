@@ -118,6 +118,11 @@ impl Dataset {
         Dataset { hash: cell, ..self }
     }
 
+    /// The same data, of whose mapped features no more than a few blocks of so many bytes shall be in memory at a time.
+    pub fn limited(self, block_bytes: u64) -> Dataset {
+        Dataset { matrix: self.matrix.limited(block_bytes), ..self }
+    }
+
     /// The same rows with other features in their place (scaled ones, say).
     pub fn with_matrix(self, matrix: Matrix) -> Result<Dataset> {
         self.expect_rows("rows of the new matrix", matrix.rows())?;
@@ -187,6 +192,22 @@ impl Dataset {
         moved
     }
 
+    /// A run of neighbouring stored rows, verified, in the same memory. A group that reaches over its ends is cut there.
+    /// Positions in the input stay those of the whole where rows were moved, and count from the run's first otherwise.
+    pub fn run(&self, rows: std::ops::Range<usize>) -> Result<Dataset> {
+        let matrix = self.matrix.run(rows.clone())?;
+        Ok(Dataset {
+            matrix,
+            targets: self.targets.run(rows.clone()),
+            groups: self.groups.as_ref().map(|groups| groups.run(rows.clone())).transpose()?,
+            weights: self.weights.as_ref().map(|weights| weights.slice(rows.clone())),
+            feature_names: self.feature_names.clone(),
+            row_ids: self.row_ids.as_ref().map(|ids| ids.run(rows.clone())),
+            input_order: self.input_order.as_ref().map(|order| order.slice(rows)),
+            hash: OnceLock::new(),
+        })
+    }
+
     /// The given rows in the given order, copied, without groups.
     pub fn select(&self, rows: &[usize]) -> Result<Dataset> {
         self.matrix.check(0..self.rows())?;
@@ -252,13 +273,13 @@ impl Dataset {
             .into_par_iter()
             .map(|chunk| {
                 let range = chunk * HASH_CHUNK..((chunk + 1) * HASH_CHUNK).min(rows);
-                range.fold(0, |state, row| scramble(state ^ self.hash_row(row)))
+                let hash = range.clone().fold(0, |state, row| scramble(state ^ self.hash_row(row)));
+                self.matrix.residency().passed(range);
+                hash
             })
             .collect();
-        let groups = self.groups.as_ref().map_or(0, |groups| {
-            groups.starts().iter().fold(1, |state, &start| scramble(state ^ start.wrapping_mul(PRIME)))
-        });
-        Ok(chunks.into_iter().fold(scramble(rows as u64 ^ groups), |state, chunk| scramble(state ^ chunk)))
+        let start = start_hash(rows as u64, self.groups.as_ref().map(Groups::starts));
+        Ok(chunks.into_iter().fold(start, |state, chunk| scramble(state ^ chunk)))
     }
 
     fn hash_row(&self, row: usize) -> u64 {
@@ -279,6 +300,56 @@ impl Dataset {
         };
         let weight = self.weights.as_ref().map_or(1.0, |weights| weights[row] + 0.0);
         scramble(scramble(sum ^ target.rotate_left(17)) ^ weight.to_bits())
+    }
+}
+
+/// The hash before any row.
+fn start_hash(rows: u64, group_starts: Option<&[u64]>) -> u64 {
+    let groups = group_starts
+        .map_or(0, |starts| starts.iter().fold(1, |state, &start| scramble(state ^ start.wrapping_mul(PRIME))));
+    scramble(rows ^ groups)
+}
+
+/// The hash of data that come block by block, see [`Dataset::hash`].
+#[derive(Clone, Debug)]
+pub struct BlockHash {
+    state: u64,
+    chunk: u64,
+    rows_in_chunk: usize,
+}
+
+impl BlockHash {
+    /// For data of so many rows, with groups that start at these.
+    pub fn new(rows: u64, group_starts: Option<&[u64]>) -> BlockHash {
+        BlockHash { state: start_hash(rows, group_starts), chunk: 0, rows_in_chunk: 0 }
+    }
+
+    /// Takes the next rows.
+    pub fn add(&mut self, block: &Dataset) -> Result<()> {
+        block.matrix.check(0..block.rows())?;
+        let rows: Vec<u64> =
+            (0..block.rows()).into_par_iter().with_min_len(256).map(|row| block.hash_row(row)).collect();
+        for row in rows {
+            self.chunk = scramble(self.chunk ^ row);
+            self.rows_in_chunk += 1;
+            if self.rows_in_chunk == HASH_CHUNK {
+                self.end_chunk();
+            }
+        }
+        Ok(())
+    }
+
+    fn end_chunk(&mut self) {
+        self.state = scramble(self.state ^ self.chunk);
+        (self.chunk, self.rows_in_chunk) = (0, 0);
+    }
+
+    /// The hash of all rows.
+    pub fn finish(mut self) -> u64 {
+        if self.rows_in_chunk > 0 {
+            self.end_chunk();
+        }
+        self.state
     }
 }
 
@@ -313,6 +384,22 @@ mod tests {
     }
 
     #[test]
+    fn blocks_hash_like_the_whole() {
+        let (_, data) = pair();
+        for rows in [1, 4095, 4096, 4097, 9000] {
+            let data = data.select(&(0..rows).map(|row| row % 2).collect::<Vec<_>>()).expect("valid");
+            let starts = vec![0, rows as u64];
+            let data = data.with_groups(Groups::new(starts.clone(), ["q"].into_iter().collect()).expect("valid"));
+            let data = data.expect("valid");
+            let mut hash = BlockHash::new(rows as u64, Some(&starts));
+            for start in (0..rows).step_by(1000) {
+                hash.add(&data.run(start..(start + 1000).min(rows)).expect("inside")).expect("valid");
+            }
+            assert_eq!(hash.finish(), data.hash().expect("valid"), "{rows}");
+        }
+    }
+
+    #[test]
     fn a_subset_keeps_the_groups_of_its_rows() {
         let (data, _) = pair();
         let data = data.select(&[0, 1, 0, 1, 0, 1]).expect("valid").with_weights(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -329,6 +416,35 @@ mod tests {
         let all: Vec<usize> = (0..6).collect();
         let whole = data.subset(&all).expect("everything");
         assert_eq!(whole.hash().expect("valid"), data.hash().expect("valid"));
+    }
+
+    #[test]
+    fn runs_of_rows_joined_again_are_the_whole() {
+        let (dense, sparse) = pair();
+        for data in [dense, sparse] {
+            let data = data
+                .select(&[0, 1, 1, 0, 0, 1])
+                .expect("valid")
+                .with_row_ids(["a", "", "ccc", "d", "e", "ff"].into_iter().collect());
+            let data = data.expect("valid").with_group_keys(&[0, 0, 0, 1, 2, 2], ["x", "y", "z"].into_iter().collect());
+            let data = data.expect("valid");
+            let runs: Vec<Dataset> =
+                [0..2, 2..2, 2..5, 5..6].into_iter().map(|rows| data.run(rows).expect("inside")).collect();
+            let ids: Vec<String> = runs
+                .iter()
+                .flat_map(|run| run.row_ids().expect("kept").iter().map(|id| id.into_owned()).collect::<Vec<_>>())
+                .collect();
+            assert_eq!(ids, ["a", "", "ccc", "d", "e", "ff"]);
+            assert_eq!(runs[2].groups().expect("kept").names().iter().collect::<Vec<_>>(), ["x", "y", "z"]);
+            assert_eq!(runs[2].targets().real().expect("real"), &data.targets().real().expect("real")[2..5]);
+            let joined = Matrix::join(&runs.iter().map(Dataset::matrix).collect::<Vec<_>>()).expect("one layout");
+            let joined = Dataset::new(joined, data.targets().clone()).expect("as many rows");
+            let joined = joined.with_groups(data.groups().expect("kept").clone()).expect("as many rows");
+            assert_eq!(joined.hash().expect("valid"), data.hash().expect("valid"));
+            assert!(data.run(5..7).is_err());
+        }
+        let (dense, sparse) = pair();
+        assert!(Matrix::join(&[dense.matrix(), sparse.matrix()]).is_err());
     }
 
     #[test]

@@ -83,6 +83,19 @@ impl Groups {
         (0..self.len()).map(|group| self.range(group))
     }
 
+    /// The groups of a run of rows, counted from its first; a group that reaches over its ends is cut there.
+    pub fn run(&self, rows: Range<usize>) -> Result<Groups> {
+        if rows.is_empty() {
+            return Groups::new(vec![0], Names::from_iter([""; 0]));
+        }
+        let first = self.starts.partition_point(|&start| start <= rows.start as u64) - 1;
+        let end = self.starts.partition_point(|&start| start < rows.end as u64);
+        let mut starts: Vec<u64> =
+            self.starts[first..end].iter().map(|&start| start.saturating_sub(rows.start as u64)).collect();
+        starts.push(rows.len() as u64);
+        Groups::new(starts, self.names.run(first..end))
+    }
+
     /// Where each group starts, and the number of rows at the end.
     pub fn starts(&self) -> &[u64] {
         &self.starts
@@ -97,6 +110,25 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_of_rows_cuts_the_groups_at_its_ends() {
+        let groups = Groups::new(vec![0, 2, 5, 6], ["a", "bb", "c"].into_iter().collect()).expect("valid");
+        for (rows, starts, names) in [
+            (0..6, vec![0, 2, 5, 6], vec!["a", "bb", "c"]),
+            (1..4, vec![0, 1, 3], vec!["a", "bb"]),
+            (3..4, vec![0, 1], vec!["bb"]),
+            (5..6, vec![0, 1], vec!["c"]),
+            (2..2, vec![0], vec![]),
+        ] {
+            let run = groups.run(rows.clone()).expect("inside");
+            assert_eq!(
+                (run.starts(), run.names().iter().collect::<Vec<_>>()),
+                (&starts[..], names.iter().map(|&n| n.into()).collect()),
+                "{rows:?}"
+            );
+        }
+    }
 
     #[test]
     fn scattered_rows_are_brought_together_in_order_of_first_appearance() {

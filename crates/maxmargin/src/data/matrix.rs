@@ -2,6 +2,7 @@
 
 use super::Buffer;
 use super::kernels::{self, Index, Value};
+use super::residency::{Limited, Residency};
 use crate::error::{Code, Error, Result};
 use rayon::prelude::*;
 use std::fmt;
@@ -14,6 +15,14 @@ pub trait Guard: Send + Sync + fmt::Debug {
     fn check(&self, rows: Range<usize>) -> Result<()>;
     /// Whether a row has been verified.
     fn is_checked(&self, row: usize) -> bool;
+    /// Says that these rows will be read soon.
+    fn will_need(&self, _rows: Range<usize>) {}
+    /// Gives the memory of these rows back until they are read again.
+    fn release(&self, _rows: Range<usize>) {}
+    /// How much may be in memory at a time, where that is limited.
+    fn residency(&self) -> Option<Residency<'_>> {
+        None
+    }
 }
 
 /// Rows of equal length, one after the other.
@@ -321,8 +330,51 @@ impl Matrix {
 
     /// Verifies the given rows where they are mapped and were not verified before. Owned memory is always valid.
     pub fn check(&self, rows: Range<usize>) -> Result<()> {
-        let guard = by_layout!(self, dense m => &m.guard, sparse m => &m.guard);
-        guard.as_ref().map_or(Ok(()), |guard| guard.check(rows))
+        self.guard().map_or(Ok(()), |guard| guard.check(rows))
+    }
+
+    /// Says that mapped rows will be read soon, so that the system may fetch them meanwhile.
+    pub fn will_need(&self, rows: Range<usize>) {
+        if let Some(guard) = self.guard() {
+            guard.will_need(rows);
+        }
+    }
+
+    /// Gives the memory of mapped rows back: they can still be read, from the system's memory or from the disk.
+    pub fn release(&self, rows: Range<usize>) {
+        if let Some(guard) = self.guard() {
+            guard.release(rows);
+        }
+    }
+
+    /// Whether the rows are mapped and can be given back.
+    pub fn is_mapped(&self) -> bool {
+        self.guard().is_some()
+    }
+
+    /// Whether rows are given back once a pass is done with them.
+    pub fn is_limited(&self) -> bool {
+        self.residency().is_limited()
+    }
+
+    /// The same rows, of which no more than a few blocks of so many bytes shall be in memory at a time. Rows in memory of
+    /// their own stay there.
+    pub fn limited(mut self, block_bytes: u64) -> Matrix {
+        let (rows, bytes) = (self.rows(), self.bytes());
+        let guard = by_layout!(&mut self, dense m => &mut m.guard, sparse m => &mut m.guard);
+        if let Some(inner) = guard.take() {
+            *guard = Some(Arc::new(Limited::new(inner, rows, bytes, block_bytes)));
+        }
+        self
+    }
+
+    /// Which rows stay in memory.
+    pub(crate) fn residency(&self) -> Residency<'_> {
+        self.guard().and_then(|guard| guard.residency()).unwrap_or_else(|| Residency::unlimited(self))
+    }
+
+    fn guard(&self) -> Option<&Arc<dyn Guard>> {
+        by_layout!(self, dense m => m.guard.as_ref(), sparse m => m.guard.as_ref())
     }
 
     /// Calls `visit(column, value)` for each stored entry of a row.
@@ -369,6 +421,81 @@ impl Matrix {
             starts.push(indices.len() as u64);
         }
         Ok(Matrix::Csr32F64(Csr::new(starts, indices, values, cols)?))
+    }
+
+    /// A run of neighbouring rows, verified, in the same memory: only the row starts of a sparse matrix are copied.
+    pub fn run(&self, rows: Range<usize>) -> Result<Matrix> {
+        fn dense<V: Value>(m: &Dense<V>, rows: Range<usize>) -> Dense<V> {
+            let values = m.values.slice(rows.start * m.cols..rows.end * m.cols);
+            Dense { values, rows: rows.len(), cols: m.cols, guard: None }
+        }
+        fn sparse<I: Index, V: Value>(m: &Csr<I, V>, rows: Range<usize>) -> Csr<I, V> {
+            // Starts in a mapped file that somebody changes meanwhile may be anything.
+            let most = m.indices.len().min(m.values.len());
+            let first = (m.starts[rows.start] as usize).min(most);
+            let last = (m.starts[rows.end] as usize).clamp(first, most);
+            let starts: Vec<u64> = m.starts[rows.start..rows.end + 1]
+                .iter()
+                .map(|&start| (start as usize).clamp(first, last) as u64 - first as u64)
+                .collect();
+            let (indices, values) = (m.indices.slice(first..last), m.values.slice(first..last));
+            Csr { starts: starts.into(), indices, values, cols: m.cols, guard: None }
+        }
+        if rows.start > rows.end || rows.end > self.rows() {
+            return Err(Error::new(Code::Internal, format!("rows {rows:?} of only {} were asked for", self.rows())));
+        }
+        self.check(rows.clone())?;
+        Ok(match self {
+            Matrix::DenseF32(m) => Matrix::DenseF32(dense(m, rows)),
+            Matrix::DenseF64(m) => Matrix::DenseF64(dense(m, rows)),
+            Matrix::Csr16F32(m) => Matrix::Csr16F32(sparse(m, rows)),
+            Matrix::Csr32F32(m) => Matrix::Csr32F32(sparse(m, rows)),
+            Matrix::Csr16F64(m) => Matrix::Csr16F64(sparse(m, rows)),
+            Matrix::Csr32F64(m) => Matrix::Csr32F64(sparse(m, rows)),
+        })
+    }
+
+    /// The rows of several matrices of one layout, one after the other, copied. The widest gives the columns of sparse
+    /// ones; dense ones must be equally wide.
+    pub fn join(parts: &[&Matrix]) -> Result<Matrix> {
+        fn dense<V: Value>(parts: &[&Dense<V>]) -> Result<Dense<V>> {
+            let cols = parts.first().map_or(0, |part| part.cols);
+            let rows = parts.iter().map(|part| part.rows).sum();
+            Dense::new(parts.iter().flat_map(|part| part.values.iter().copied()).collect::<Vec<V>>(), rows, cols)
+        }
+        fn sparse<I: Index, V: Value>(parts: &[&Csr<I, V>]) -> Csr<I, V> {
+            let mut starts = vec![0u64];
+            for part in parts {
+                let before = starts.last().copied().unwrap_or(0);
+                starts.extend(part.starts.iter().skip(1).map(|start| before + start));
+            }
+            let indices: Vec<I> = parts.iter().flat_map(|part| part.indices.iter().copied()).collect();
+            let values: Vec<V> = parts.iter().flat_map(|part| part.values.iter().copied()).collect();
+            let cols = parts.iter().map(|part| part.cols).max().unwrap_or(0);
+            Csr::from_checked_parts(starts.into(), indices.into(), values.into(), cols)
+        }
+        macro_rules! joined {
+            ($layout:ident, $join:expr) => {{
+                let same = parts.iter().map(|part| match part {
+                    Matrix::$layout(part) => Some(part),
+                    _ => None,
+                });
+                same.collect::<Option<Vec<_>>>().map(|parts| $join(&parts))
+            }};
+        }
+        for part in parts {
+            part.check(0..part.rows())?;
+        }
+        let joined = match parts.first() {
+            None => None,
+            Some(Matrix::DenseF32(_)) => joined!(DenseF32, dense).transpose()?.map(Matrix::DenseF32),
+            Some(Matrix::DenseF64(_)) => joined!(DenseF64, dense).transpose()?.map(Matrix::DenseF64),
+            Some(Matrix::Csr16F32(_)) => joined!(Csr16F32, sparse).map(Matrix::Csr16F32),
+            Some(Matrix::Csr32F32(_)) => joined!(Csr32F32, sparse).map(Matrix::Csr32F32),
+            Some(Matrix::Csr16F64(_)) => joined!(Csr16F64, sparse).map(Matrix::Csr16F64),
+            Some(Matrix::Csr32F64(_)) => joined!(Csr32F64, sparse).map(Matrix::Csr32F64),
+        };
+        joined.ok_or_else(|| Error::new(Code::Internal, "matrices of different layouts cannot be joined"))
     }
 
     /// The given rows in the given order, copied.

@@ -48,6 +48,15 @@ impl Names {
         (0..self.len()).find(|&index| self.get_bytes(index) == name.as_bytes())
     }
 
+    /// A run of neighbouring names; the bytes are shared.
+    pub fn run(&self, range: std::ops::Range<usize>) -> Names {
+        let start = if range.start == 0 { 0 } else { self.ends[range.start - 1] };
+        let ends: Vec<u64> = self.ends[range].iter().map(|&end| end.saturating_sub(start)).collect();
+        let from = (start as usize).min(self.bytes.len());
+        let to = from.saturating_add(ends.last().map_or(0, |&end| end as usize)).min(self.bytes.len());
+        Names { bytes: self.bytes.slice(from..to), ends: ends.into() }
+    }
+
     /// The arena itself: all bytes, and the end of each name.
     pub fn parts(&self) -> (&[u8], &[u64]) {
         (&self.bytes, &self.ends)

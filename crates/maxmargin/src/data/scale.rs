@@ -10,6 +10,7 @@ use crate::run::Cancel;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How features are brought to one scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,8 +53,8 @@ impl Scale {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scaling {
     kind: Scale,
-    shift: Option<Vec<f64>>,
-    factor: Option<Vec<f64>>,
+    shift: Option<Arc<[f64]>>,
+    factor: Option<Arc<[f64]>>,
 }
 
 impl Scaling {
@@ -85,7 +86,7 @@ impl Scaling {
         };
         // A shift of zeros changes nothing, and sparse data often have it.
         let shift = shift.filter(|shift: &Vec<f64>| shift.iter().any(|&value| value != 0.0));
-        Ok(Scaling { kind, shift, factor })
+        Ok(Scaling { kind, shift: shift.map(Vec::into), factor: factor.map(Vec::into) })
     }
 
     /// A scaling put together from stored parts; lengths must be `cols`.
@@ -96,7 +97,7 @@ impl Scaling {
         if !fits(&shift) || !fits(&factor) || factor.is_some() != wants_factor || (shift.is_some() && !wants_factor) {
             return Err(Error::new(Code::DamagedModel, "the scaling of the model does not fit its features"));
         }
-        Ok(Scaling { kind, shift, factor })
+        Ok(Scaling { kind, shift: shift.map(Vec::into), factor: factor.map(Vec::into) })
     }
 
     /// Whether the scaling depends on the rows it was learned from.
@@ -124,8 +125,10 @@ impl Scaling {
         matrix.check(0..matrix.rows())?;
         let row_factors = (self.kind == Scale::UnitRows).then(|| {
             let mut factors = vec![0.0; matrix.rows()];
+            let residency = matrix.residency();
             with_rows!(matrix, rows => factors.par_iter_mut().enumerate().with_min_len(1024).for_each(|(row, factor)| {
                 let length = rows.squared_norm(row).sqrt();
+                residency.passed(row..row + 1);
                 *factor = if length > 0.0 { 1.0 / length } else { 0.0 };
             }));
             factors
@@ -147,8 +150,8 @@ impl Scaling {
 #[derive(Clone, Debug)]
 pub struct Design {
     matrix: Matrix,
-    shift: Option<Vec<f64>>,
-    factor: Option<Vec<f64>>,
+    shift: Option<Arc<[f64]>>,
+    factor: Option<Arc<[f64]>>,
     row_factors: Option<Vec<f64>>,
 }
 
@@ -190,7 +193,7 @@ impl Design {
     pub(crate) fn fold(&self, weights: &[f64]) -> Folded {
         let weights = match &self.factor {
             None => weights.to_vec(),
-            Some(factor) => weights.iter().zip(factor).map(|(w, f)| w * f).collect(),
+            Some(factor) => weights.iter().zip(&**factor).map(|(w, f)| w * f).collect(),
         };
         let offset =
             self.shift.as_ref().map_or(0.0, |shift| -shift.iter().zip(&weights).map(|(m, w)| m * w).sum::<f64>());
@@ -218,12 +221,17 @@ impl Design {
 
     /// Scores of all rows, in parallel.
     pub(crate) fn all_scores(&self, weights: &[f64]) -> Vec<f64> {
+        self.all_scores_folded(&self.fold(weights))
+    }
+
+    /// The same, where the weights are folded already.
+    pub(crate) fn all_scores_folded(&self, folded: &Folded) -> Vec<f64> {
         const CHUNK: usize = 1024;
-        let folded = self.fold(weights);
         let mut scores = vec![0.0; self.rows()];
         scores.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
             let start = chunk * CHUNK;
-            self.scores(start..start + out.len(), &folded, out);
+            self.scores(start..start + out.len(), folded, out);
+            self.passed(start..start + out.len());
         });
         scores
     }
@@ -238,14 +246,27 @@ impl Design {
         scores
     }
 
-    /// sum += Σ coefficient_i · stored row_i, and returns Σ of the coefficients: what [`Design::unfold`] needs.
+    /// Says that a pass in row order needs these rows no longer: where memory is short, they are given back.
+    #[inline]
+    pub(crate) fn passed(&self, rows: Range<usize>) {
+        self.matrix.residency().passed(rows);
+    }
+
+    /// sum += Σ coefficient_i · stored row_i, the last use of these rows in a pass, and returns Σ of the coefficients: what [`Design::unfold`] needs.
     pub(crate) fn accumulate(&self, rows: Range<usize>, coefficients: &mut [f64], sum: &mut [f64]) -> f64 {
         if let Some(factors) = &self.row_factors {
             for (coefficient, factor) in coefficients.iter_mut().zip(&factors[rows.clone()]) {
                 *coefficient *= factor;
             }
         }
-        self.matrix.accumulate(rows, coefficients, sum);
+        // In stretches, so that rows can be given back behind them.
+        const STRETCH: usize = 4096;
+        for (stretch, coefficients) in coefficients.chunks(STRETCH).enumerate() {
+            let start = rows.start + stretch * STRETCH;
+            let stretch = start..start + coefficients.len();
+            self.matrix.accumulate(stretch.clone(), coefficients, sum);
+            self.passed(stretch);
+        }
         if self.shift.is_some() { coefficients.iter().sum() } else { 0.0 }
     }
 
@@ -280,11 +301,21 @@ impl Design {
     /// Turns a sum over stored rows into one over scaled rows, given the total of the coefficients.
     pub(crate) fn unfold(&self, sum: &mut [f64], total: f64) {
         if let Some(shift) = &self.shift {
-            sum.iter_mut().zip(shift).for_each(|(sum, shift)| *sum -= total * shift);
+            sum.iter_mut().zip(&**shift).for_each(|(sum, shift)| *sum -= total * shift);
         }
         if let Some(factor) = &self.factor {
-            sum.iter_mut().zip(factor).for_each(|(sum, factor)| *sum *= factor);
+            sum.iter_mut().zip(&**factor).for_each(|(sum, factor)| *sum *= factor);
         }
+    }
+
+    /// Adds the weighted squares of a scaled row's entries to `sum`; those of entries that are not stored are left out.
+    pub(crate) fn add_squares(&self, row: usize, weight: f64, sum: &mut [f64]) {
+        let row_factor = self.row_factor(row);
+        self.matrix.each_in_row(row, |column, value| {
+            let shifted = row_factor * value - self.shift.as_ref().map_or(0.0, |shift| shift[column]);
+            let scaled = shifted * self.factor.as_ref().map_or(1.0, |factor| factor[column]);
+            sum[column] += weight * scaled * scaled;
+        });
     }
 
     /// Writes one row as the learner sees it into zeroed `values`.
@@ -292,10 +323,10 @@ impl Design {
         let row_factor = self.row_factor(row);
         self.matrix.each_in_row(row, |column, value| values[column] = row_factor * value);
         if let Some(shift) = &self.shift {
-            values.iter_mut().zip(shift).for_each(|(value, shift)| *value -= shift);
+            values.iter_mut().zip(&**shift).for_each(|(value, shift)| *value -= shift);
         }
         if let Some(factor) = &self.factor {
-            values.iter_mut().zip(factor).for_each(|(value, factor)| *value *= factor);
+            values.iter_mut().zip(&**factor).for_each(|(value, factor)| *value *= factor);
         }
     }
 }
@@ -316,6 +347,7 @@ pub(crate) fn lanes(rows: usize, cols: usize) -> Vec<Range<usize>> {
 /// Mean and standard deviation (dividing by n) of each column, implicit zeros included.
 fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
     let (rows, cols) = (subset.map_or(matrix.rows(), Subset::len) as f64, matrix.cols());
+    let residency = matrix.residency();
     let sum_over = |term: &(dyn Fn(usize, f64, &mut [f64]) + Sync), width: usize| -> Vec<f64> {
         let parts: Vec<Vec<f64>> = lanes(matrix.rows(), matrix.cols())
             .into_par_iter()
@@ -328,6 +360,7 @@ fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<
                     if counts(subset, row) {
                         matrix.each_in_row(row, |column, value| term(column, value, &mut sums));
                     }
+                    residency.passed(row..row + 1);
                 }
                 sums
             })
@@ -363,6 +396,7 @@ fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<
 /// Smallest and largest value of each column, implicit zeros included.
 fn extremes(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
     let cols = matrix.cols();
+    let residency = matrix.residency();
     let parts: Vec<(Vec<f64>, Vec<f64>, Vec<u64>)> = lanes(matrix.rows(), matrix.cols())
         .into_par_iter()
         .map(|range| {
@@ -380,6 +414,7 @@ fn extremes(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result
                     high[column] = high[column].max(value);
                     count[column] += 1;
                 });
+                residency.passed(row..row + 1);
             }
             (low, high, count)
         })

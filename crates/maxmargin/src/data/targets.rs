@@ -54,6 +54,16 @@ impl Targets {
         }
     }
 
+    /// A run of neighbouring rows, in the same memory where that can be.
+    pub fn run(&self, rows: std::ops::Range<usize>) -> Targets {
+        match self {
+            Targets::Absent => Targets::Absent,
+            Targets::Real(values) => Targets::Real(values.slice(rows)),
+            Targets::Labels { names, codes } => Targets::Labels { names: names.clone(), codes: codes.slice(rows) },
+            Targets::Sets { .. } => self.select(&rows.collect::<Vec<_>>()),
+        }
+    }
+
     /// The given rows in the given order.
     pub fn select(&self, rows: &[usize]) -> Targets {
         match self {

@@ -11,12 +11,13 @@ pub use decoder::Decoder;
 pub use scorer::Scorer;
 pub use verify::Verification;
 
-use crate::data::{Dataset, Names, Scaling};
+use crate::data::{Dataset, Folded, Names, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::settings::{Settings, Solver};
 use crate::solve::{Witness, relative_gap};
 use crate::train::choose_solver;
 use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
 
 /// How close to optimal a model is, and for which data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,14 +95,35 @@ impl Model {
 
     /// Scores of all rows in stored order.
     pub fn scores(&self, data: &Dataset) -> Result<Vec<f64>> {
-        if data.cols() > self.features() {
+        BlockScorer::new(self).scores(data)
+    }
+}
+
+/// A model that scores one block of rows after the other, from any thread: what it needs of the weights is made once.
+#[derive(Debug)]
+pub struct BlockScorer<'m> {
+    model: &'m Model,
+    folded: OnceLock<Folded>,
+}
+
+impl<'m> BlockScorer<'m> {
+    /// A scorer for a model.
+    pub fn new(model: &'m Model) -> BlockScorer<'m> {
+        BlockScorer { model, folded: OnceLock::new() }
+    }
+
+    /// Scores of the rows of a block in stored order.
+    pub fn scores(&self, data: &Dataset) -> Result<Vec<f64>> {
+        let model = self.model;
+        if data.cols() > model.features() {
             return Err(Error::new(
                 Code::TooManyFeatures,
-                format!("the data have {} features, and the model knows {}", data.cols(), self.features()),
+                format!("the data have {} features, and the model knows {}", data.cols(), model.features()),
             )
             .help("score data made like the training data; `maxmargin inspect MODEL` lists the features"));
         }
-        let design = self.scaling.apply(data.matrix(), data.groups())?;
-        Ok(self.scorer.scores(&design))
+        let design = model.scaling.apply(data.matrix(), data.groups())?;
+        let folded = self.folded.get_or_init(|| model.scorer.fold(&design));
+        Ok(model.scorer.scores(&design, folded))
     }
 }

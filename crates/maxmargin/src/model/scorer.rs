@@ -1,6 +1,6 @@
 //! [`Scorer`]: from features to scores.
 
-use crate::data::Design;
+use crate::data::{Design, Folded};
 
 /// How a row is scored.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,11 +22,18 @@ impl Scorer {
         }
     }
 
-    /// Scores of all rows.
-    pub(crate) fn scores(&self, design: &Design) -> Vec<f64> {
+    /// The weights with a scaling folded in, as [`Scorer::scores`] takes them: once for many blocks of rows.
+    pub(crate) fn fold(&self, design: &Design) -> Folded {
         match self {
-            Scorer::Linear { weights, intercept } => {
-                let mut scores = design.all_scores(weights);
+            Scorer::Linear { weights, .. } => design.fold(weights),
+        }
+    }
+
+    /// Scores of all rows.
+    pub(crate) fn scores(&self, design: &Design, folded: &Folded) -> Vec<f64> {
+        match self {
+            Scorer::Linear { intercept, .. } => {
+                let mut scores = design.all_scores_folded(folded);
                 if let Some(intercept) = intercept {
                     scores.iter_mut().for_each(|score| *score += intercept);
                 }

@@ -113,7 +113,9 @@ impl Model {
         let design = self.scaling.apply(data.matrix(), data.groups())?;
         let threshold = intercept.unwrap_or(0.0);
         let cancel = Cancel::new();
-        let by_weights = self.proved_by_weights();
+        // A model that claims no bound is checked for its objective alone.
+        let claims = self.certificate.lower_bound.is_some();
+        let by_weights = claims && self.proved_by_weights();
         let (objective, bound) = match &problem.task {
             Tasks::Ranking(task) => {
                 let mut risk = LinearRisk::new(task, &design, false, &cancel);
@@ -152,7 +154,7 @@ impl Model {
                 (primal_value(task, &design, weights, threshold, rule), bound)
             }
         };
-        let unproved = bound.is_none().then_some("the model was saved without its witness");
+        let unproved = (claims && bound.is_none()).then_some("the model was saved without its witness");
         Ok(Verification { objective, lower_bound: bound, unproved })
     }
 }

@@ -350,6 +350,10 @@ impl Objective for Binary {
 }
 
 impl Curvature for Binary {
+    fn diagonal(&self, _part: usize, memo: &Vec<f64>, out: &mut [f64]) {
+        out.copy_from_slice(memo);
+    }
+
     fn curvature(
         &self,
         _part: usize,

@@ -53,6 +53,8 @@ enum Quadratic {
     OverwritesThresholds,
     WrongCurvature,
     Asymmetric,
+    WrongDiagonal,
+    MindsConstants,
     Remembers,
 }
 
@@ -103,6 +105,14 @@ impl Objective for Quadratic {
 }
 
 impl Curvature for Quadratic {
+    fn diagonal(&self, _part: usize, _memo: &Vec<f64>, out: &mut [f64]) {
+        out.fill(if *self == Quadratic::WrongDiagonal { 1.001 } else { 1.0 });
+    }
+
+    fn only_differences_count(&self) -> bool {
+        *self == Quadratic::MindsConstants
+    }
+
     fn curvature(
         &self,
         _part: usize,
@@ -138,6 +148,8 @@ fn each_fault_is_named() {
         (objective(Quadratic::Remembers), "after an evaluation elsewhere"),
         (curvature(Quadratic::WrongCurvature), "differences of slopes"),
         (curvature(Quadratic::Asymmetric), "threshold 0"),
+        (curvature(Quadratic::WrongDiagonal), "the diagonal of row 0"),
+        (curvature(Quadratic::MindsConstants), "a constant added"),
         (check_objective(&Quadratic::Right, &point, &[]), "0 thresholds are given"),
         (check_objective(&Quadratic::Right, &point[..5], &[0.0]), "5 scores are given"),
     ] {

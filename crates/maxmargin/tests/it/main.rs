@@ -6,3 +6,4 @@ mod determinism;
 mod made;
 mod model_file;
 mod optimum;
+mod stochastic;

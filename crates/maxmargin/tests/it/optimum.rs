@@ -3,14 +3,16 @@
 use crate::made::{fit, graded, two_classes};
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, ExponentialConeT, IPSolver, NonnegativeConeT};
-use maxmargin::data::{Dataset, Dense, Groups, Matrix, Scale, Targets};
+use maxmargin::data::{Dataset, Dense, Groups, Matrix, Scale, Scaling, Targets};
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
-use maxmargin::task::{ClassWeight, Intercept, PairWeight};
+use maxmargin::solve::{CuttingPlane, LinearRisk, Stop};
+use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight};
 use maxmargin::train::train;
+use std::ops::Range;
 
 /// One constraint of the referee: Σ coefficients·w + threshold·b ≥ 1 − ξ at this cost.
 struct Row {
@@ -331,6 +333,73 @@ fn rankers_reach_the_optimum_over_listed_pairs() {
                 }
             }
         }
+    }
+}
+
+/// Hinge loss over listed pairs: a task of a user's own, with no second derivatives and no constraints of its own.
+struct ListedPairs {
+    groups: Vec<Range<usize>>,
+    targets: Vec<f64>,
+    cost: f64,
+}
+
+impl Objective for ListedPairs {
+    type Memo = ();
+
+    fn parts(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn rows(&self, part: usize) -> Range<usize> {
+        self.groups[part].clone()
+    }
+
+    fn thresholds(&self) -> usize {
+        0
+    }
+
+    fn evaluate(
+        &self,
+        part: usize,
+        scores: &[f64],
+        _thresholds: &[f64],
+        slope: &mut [f64],
+        _threshold_slope: &mut [f64],
+        _memo: &mut (),
+    ) -> f64 {
+        let targets = &self.targets[self.groups[part].clone()];
+        slope.fill(0.0);
+        let mut value = 0.0;
+        for better in 0..scores.len() {
+            for worse in 0..scores.len() {
+                let violation = 1.0 - (scores[better] - scores[worse]);
+                if targets[better] > targets[worse] && violation > 0.0 {
+                    value += self.cost * violation;
+                    slope[better] -= self.cost;
+                    slope[worse] += self.cost;
+                }
+            }
+        }
+        value
+    }
+}
+
+#[test]
+fn cutting_planes_serve_any_objective_with_a_subgradient() {
+    let data = graded(6, 9, 4, 3, 11);
+    for c in [0.01, 2.0] {
+        let optimum = referee(&pair_rows(&data, c, PairWeight::Equal), Loss::Hinge, Intercept::None);
+        let groups = data.groups().unwrap().ranges().collect();
+        let task = ListedPairs { groups, targets: data.targets().real().unwrap().to_vec(), cost: c };
+        let cancel = Cancel::new();
+        let scaling = Scaling::fit(Scale::None, &data, &cancel).unwrap();
+        let design = scaling.apply(data.matrix(), data.groups()).unwrap();
+        let mut risk = LinearRisk::new(&task, &design, false, &cancel);
+        let solver = CuttingPlane { tolerance: 1e-8, max_passes: 5000 };
+        let solution = solver.solve(&mut risk, data.cols(), None, &mut Silent, &cancel).unwrap();
+        assert_eq!(solution.stop, Stop::Converged, "{:?}", solution.trace);
+        assert!((solution.objective - optimum).abs() <= 1e-7 * optimum, "{} {optimum}", solution.objective);
+        assert!(solution.lower_bound.unwrap() <= optimum * (1.0 + 1e-7));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The rows that one core works on, and how two of them work side by side.
 
 use super::coordinate::{Fixed, Slot, Sums, View, Visited};
-use crate::data::{Design, Rows, prefetch};
+use crate::data::{Design, Residency, Rows, Visits, prefetch};
 use crate::random::Random;
 use crate::task::Independent;
 
@@ -73,10 +73,21 @@ impl Half {
         );
     }
 
-    /// Before a pass: a fresh order.
-    pub(super) fn shuffle(&mut self) {
+    /// Before a pass: a fresh order, block of rows by block where memory is short.
+    pub(super) fn shuffle<T: Independent>(&mut self, task: &T, visits: &Visits, residency: &Residency<'_>) {
         self.random.shuffle(&mut self.active);
+        visits.arrange(residency, &mut self.active, |block| task.constraint(block as usize).row);
         self.kept.clear();
+    }
+
+    /// The row to be visited after so many.
+    pub(super) fn next_row<T: Independent>(&self, task: &T, visits: usize) -> Option<usize> {
+        self.active.get(visits).map(|&block| task.constraint(block as usize).row)
+    }
+
+    /// The same after so many rounds of all.
+    pub(super) fn next_round<T: Independent>(&self, task: &T, round: usize, rounds: usize) -> Option<usize> {
+        self.next_row(task, self.active.len() * round / rounds)
     }
 
     /// After a pass: only what stays.
@@ -91,12 +102,17 @@ impl Half {
         v: &mut [f64],
         sums: &mut Sums,
         view: &View,
+        visits: &mut Visits,
         cancelled: impl Fn() -> bool,
     ) -> Option<Visited> {
         let mut visited = Visited::NOTHING;
+        let residency = fixed.rows.design().matrix().residency();
         for at in 0..self.active.len() {
-            if at.is_multiple_of(POLL) && cancelled() {
-                return None;
+            if at.is_multiple_of(POLL) {
+                if cancelled() {
+                    return None;
+                }
+                visits.moved(&residency, std::iter::once(self.next_row(fixed.task, at)));
             }
             self.look_ahead(fixed, at);
             let block = self.active[at];
@@ -105,6 +121,7 @@ impl Half {
                 self.kept.push(block);
             }
         }
+        visits.moved(&residency, std::iter::once(None));
         Some(visited)
     }
 

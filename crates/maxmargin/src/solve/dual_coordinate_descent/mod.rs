@@ -18,14 +18,17 @@
 //! each pass: the method of multipliers. What is reported does not depend on how far that has come: the primal takes the
 //! best b for the current w, the dual the balanced point of [`super::certificate`].
 //!
-//! **Scaling** is folded in: with x' = F(x − μ) the loop keeps v = F²·Σ α a (x − μ) for dense rows. Sparse rows stay
-//! sparse: there it keeps v = F²·Σ α a x and three scalars, from which the scores of the scaled rows follow.
+//! **Scaling** is folded in, and sparse rows stay sparse: see [`super::scaled_rows`].
 //!
 //! **Two cores.** Large data are cut into two halves, even and odd rows, at any number of threads. In a round each half
 //! takes steps on a small share of its rows against its own copy of the weights, in which its own changes count σ-fold
 //! (as does its curvature); then both changes are added up. σ = 2 is always safe (Ma et al., Adding vs. averaging in
 //! distributed primal-dual optimization, ICML 2015), a smaller one is faster; σ starts at 1.25 and grows where a pass does
 //! not bring the gap down, and a round after which the dual has fallen is undone and repeated with a larger σ.
+//!
+//! **Data larger than memory.** Where the matrix is limited, a pass goes through blocks of rows in a random order and
+//! through the rows of each in a random order (`data/residency.rs`): the same optimum and the same certificate by another
+//! sequence of steps.
 //!
 //! Stops at a relative gap, recomputed from scratch once a guess that costs nothing calls for it: with w = w(α) the gap
 //! is Σ_i (cost_i · loss(v_i) + dual cost of α_i − α_i v_i), v the violations, and each visit adds its own term. Cost:
@@ -38,7 +41,7 @@ mod halves;
 
 use super::certificate::{balance, best_threshold, dual_value, primal_of_scores};
 use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
-use crate::data::{Design, Rows, with_rows};
+use crate::data::{Design, Rows, Visits, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::random::Random;
 use crate::run::{Cancel, Observer};
@@ -61,6 +64,8 @@ pub struct DualCoordinateDescent {
 
 /// This use of the seed.
 const VISITS: u64 = 0x6463_6400;
+/// And the one for the order of blocks of rows.
+const ROW_BLOCKS: u64 = 0x6463_6401;
 
 impl DualCoordinateDescent {
     /// Solves the task over the rows of `design`, from the dual variables of `start` where it has any.
@@ -90,6 +95,9 @@ struct State<'a, T, R> {
     /// Blocks of a round where two halves work side by side.
     round_length: Option<usize>,
     halves: Vec<Half>,
+    /// The order of blocks of rows where memory is short.
+    row_blocks: Random,
+    visits: Visits,
     /// F² · Σ α a x
     v: Vec<f64>,
     sums: Sums,
@@ -118,6 +126,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             intercept: settings.intercept,
             round_length,
             halves: (0..halves).map(half).collect(),
+            row_blocks: Random::new(settings.seed, ROW_BLOCKS, 0),
+            visits: Visits::default(),
             v: vec![0.0; design.cols()],
             sums: Sums::default(),
             view: View {
@@ -146,10 +156,11 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             }
             self.halves[block % halves].slots[block / halves].alpha = alpha;
             let step = alpha * c.coefficient;
-            fixed.add(c.row, step, &mut self.v, &mut self.sums);
+            fixed.rows.add(c.row, step, &mut self.v, &mut self.sums.rows);
             if let Some(row) = c.against {
-                fixed.add(row, -step, &mut self.v, &mut self.sums);
+                fixed.rows.add(row, -step, &mut self.v, &mut self.sums.rows);
             }
+            fixed.rows.design().passed(c.row..c.row + 1);
             self.sums.pull += alpha * c.threshold;
             self.sums.gain += alpha * c.margin - fixed.loss.dual_cost(alpha, c.cost);
         }
@@ -176,29 +187,21 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         (0..self.fixed.task.blocks()).map(|block| self.halves[block % halves].slots[block / halves].alpha).collect()
     }
 
-    /// The weights of the scaled features: F⁻¹v, less (Σ α a)·Fμ where v leaves the shift out.
+    /// The weights of the scaled features.
     fn weights(&self) -> Vec<f64> {
-        let design = self.fixed.design;
-        let mut w: Vec<f64> = match design.factor() {
-            None => self.v.clone(),
-            Some(factor) => self.v.iter().zip(factor).map(|(v, f)| if *f == 0.0 { 0.0 } else { v / f }).collect(),
-        };
-        if let (Some(shift), None) = (design.shift(), self.fixed.dense_shift) {
-            for (column, w) in w.iter_mut().enumerate() {
-                *w -= self.sums.total * shift[column] * design.factor().map_or(1.0, |factor| factor[column]);
-            }
-        }
-        w
+        self.fixed.rows.weights(&self.v, &self.sums.rows)
     }
 
     /// One pass over the active blocks; says what it saw, or none where cancelled.
     fn pass(&mut self, cancelled: impl Fn() -> bool) -> Option<Visited> {
+        let residency = self.fixed.rows.design().matrix().residency();
+        self.visits = Visits::new(&residency, &mut self.row_blocks);
         let visited = match self.round_length {
             None => {
-                let State { fixed, halves, v, sums, view, .. } = self;
+                let State { fixed, halves, v, sums, view, visits, .. } = self;
                 let half = &mut halves[0];
-                half.shuffle();
-                half.pass(fixed, v, sums, view, cancelled)?
+                half.shuffle(fixed.task, visits, &residency);
+                half.pass(fixed, v, sums, view, visits, cancelled)?
             }
             Some(length) => self.pass_in_rounds(length, cancelled)?,
         };
@@ -212,10 +215,14 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
     }
 
     fn pass_in_rounds(&mut self, length: usize, cancelled: impl Fn() -> bool) -> Option<Visited> {
-        let rounds = self.active().div_ceil(length).max(1);
-        let State { fixed, halves, v, sums, view, .. } = self;
+        let residency = self.fixed.rows.design().matrix().residency();
+        // Blocks of rows are given back between rounds.
+        let least = if residency.is_limited() { 2 * residency.blocks() } else { 1 };
+        let rounds = self.active().div_ceil(length).max(least);
+        let State { fixed, halves, v, sums, view, visits, .. } = self;
         let [even, odd] = &mut halves[..] else { return None };
-        rayon::join(|| even.shuffle(), || odd.shuffle());
+        let task = fixed.task;
+        rayon::join(|| even.shuffle(task, visits, &residency), || odd.shuffle(task, visits, &residency));
         let mut visited = Visited::NOTHING;
         let mut square: f64 = v.iter().map(|v| v * v).sum();
         for round in 0..rounds {
@@ -249,6 +256,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                 visited = visited.join(seen_a).join(seen_b);
                 break;
             }
+            let next = [&*even, &*odd].map(|half| half.next_round(task, round + 1, rounds));
+            visits.moved(&residency, next.into_iter());
         }
         Some(visited)
     }
@@ -262,7 +271,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
 
     /// ½‖w‖², from what the loop keeps.
     fn half_square(&self) -> f64 {
-        let w = if self.fixed.design.factor().is_none() && self.fixed.design.shift().is_none() {
+        let w = if self.fixed.rows.design().factor().is_none() && self.fixed.rows.design().shift().is_none() {
             return 0.5 * self.v.iter().map(|v| v * v).sum::<f64>();
         } else {
             self.weights()
@@ -307,7 +316,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                 last_guess = f64::INFINITY;
             }
             let last = pass >= settings.max_passes;
-            if pass < next_check && !promising && !last && !(settled && whole) {
+            let due = pass >= next_check || promising || last || (settled && whole);
+            if !due {
                 continue;
             }
             next_check = (pass + 1 + pass / 4).max(FIRST_CHECK);
@@ -350,7 +360,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
     /// would prove the tolerance or is wanted `exactly`: then it is recomputed from the dual variables.
     fn check(&self, best: &mut Best, tolerance: f64, exactly: bool) -> Result<()> {
         let w = self.weights();
-        let scores = self.fixed.design.all_scores(&w);
+        let scores = self.fixed.rows.design().all_scores(&w);
         let threshold = match self.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised => self.threshold(),
@@ -376,7 +386,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         if self.intercept == Intercept::Free {
             balance(self.fixed.task, &mut alpha);
         }
-        let bound = dual_value(self.fixed.task, self.fixed.design, &alpha, self.intercept);
+        let bound = dual_value(self.fixed.task, self.fixed.rows.design(), &alpha, self.intercept);
         if best.alpha.is_none() || bound > best.bound {
             (best.bound, best.alpha) = (bound, Some(alpha));
         }

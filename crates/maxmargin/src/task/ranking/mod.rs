@@ -24,7 +24,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
-use sweep::{Channel, FORK, Item, PartnerSums, Totals, Violations, sweep};
+use sweep::{Channel, FORK, Item, PartnerSums, Totals, Violations, by_score, sweep};
 
 /// How much a pair counts beside the weights of its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,6 +182,38 @@ impl Ranking {
         let weight = self.c * self.groups[part].factor;
         [weight * memo.hinge, weight * (memo.value - memo.saturated)]
     }
+
+    /// The groups, for those who draw pairs.
+    pub(crate) fn target_orders(&self) -> impl Iterator<Item = TargetOrder<'_>> {
+        self.groups.iter().map(|plan| TargetOrder {
+            first_row: plan.rows.start,
+            by_target: &plan.by_target,
+            levels: &plan.levels,
+            weight: plan.factor * plan.total(),
+        })
+    }
+
+    /// What a pair of a group counts, given the places of its rows in target order.
+    pub(crate) fn weight_of_pair(&self, group: usize, better: u32, worse: u32) -> f64 {
+        let plan = &self.groups[group];
+        let (better, worse) = (better as usize, worse as usize);
+        let weight = plan.weights.as_ref().map_or(1.0, |weights| weights[better] * weights[worse]);
+        let gap = plan.targets.as_ref().map_or(1.0, |targets| targets[better] - targets[worse]);
+        plan.factor * gap * weight
+    }
+}
+
+/// The rows of a group in target order: what a sampler of pairs needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TargetOrder<'a> {
+    /// The group's first row.
+    pub(crate) first_row: usize,
+    /// Positions within the group, lowest target first.
+    pub(crate) by_target: &'a [u32],
+    /// Where each distinct target starts in `by_target`, and the number of rows at the end.
+    pub(crate) levels: &'a [u32],
+    /// The sum over pairs of what each counts.
+    pub(crate) weight: f64,
 }
 
 fn plan(rows: Range<usize>, data: &Dataset, targets: &[f64], pair_weight: PairWeight) -> Option<GroupPlan> {
@@ -282,8 +314,7 @@ impl Objective for Ranking {
         memo.sorted.extend(items.map(|(place, &row)| Item { score: scores[row as usize], place: place as u32 }));
         for level in plan.levels.windows(2) {
             let level = &mut memo.sorted[level[0] as usize..level[1] as usize];
-            let order = |a: &Item, b: &Item| a.score.total_cmp(&b.score).then(a.place.cmp(&b.place));
-            if level.len() >= FORK { level.par_sort_unstable_by(order) } else { level.sort_unstable_by(order) }
+            if level.len() >= FORK { level.par_sort_unstable_by(by_score) } else { level.sort_unstable_by(by_score) }
         }
         let cost = self.c * plan.factor;
         memo.diagonal.clear();
@@ -312,6 +343,17 @@ impl Objective for Ranking {
 }
 
 impl Curvature for Ranking {
+    fn diagonal(&self, part: usize, memo: &RankingMemo, out: &mut [f64]) {
+        let plan = &self.groups[part];
+        for (&row, diagonal) in plan.by_target.iter().zip(&memo.diagonal) {
+            out[row as usize] = self.c * plan.factor * diagonal;
+        }
+    }
+
+    fn only_differences_count(&self) -> bool {
+        true
+    }
+
     fn curvature(
         &self,
         part: usize,

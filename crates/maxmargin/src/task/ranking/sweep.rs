@@ -16,6 +16,7 @@
 //! instead, and walk up, walk down and merge in one loop, because each waits for its own last comparison.
 
 use crate::data::kernels::for_this_machine;
+use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 
 /// Halves smaller than this are not worth handing to another thread.
@@ -26,6 +27,11 @@ pub(super) const FORK: usize = 16 * 1024;
 pub(super) struct Item {
     pub(super) score: f64,
     pub(super) place: u32,
+}
+
+/// The order of scores, equal ones by place.
+pub(super) fn by_score(a: &Item, b: &Item) -> Ordering {
+    a.score.total_cmp(&b.score).then(a.place.cmp(&b.place))
 }
 
 /// What rows count in pairs: a pair of a better row i and a worse row j counts Σ over channels of `better(i) · worse(j)`.
@@ -118,7 +124,14 @@ pub(super) trait Cross: Sync {
         merged: &mut [Item],
         windows: &mut [Window],
     ) -> Totals;
+    /// The same for all pairs of a short run of at most [`LEAF`] rows at once, in any order within their levels; none
+    /// where that does not pay.
+    fn leaf(&self, levels: &[u32], items: &[Item], out: &mut [f64]) -> Option<Totals>;
 }
+
+/// Runs up to this length are handled pair by pair, eight at a time: that costs less than walking and merging them.
+const LEAF: usize = 64;
+const LANES: usize = 8;
 
 /// Two runs of rows, each sorted by score, with no target of the first above any of the second.
 #[derive(Clone, Copy)]
@@ -160,6 +173,18 @@ fn recurse<W: Cross>(work: &W, levels: &[u32], buffers: Buffers<'_>, into_scratc
             scratch.copy_from_slice(items);
         }
         return Totals::default();
+    }
+    if items.len() <= LEAF
+        && let Some(totals) = work.leaf(levels, items, out)
+    {
+        let sorted = if into_scratch {
+            scratch.copy_from_slice(items);
+            scratch
+        } else {
+            items
+        };
+        sorted.sort_unstable_by(by_score);
+        return totals;
     }
     let at = middle(levels);
     let cut = (levels[at] - levels[0]) as usize;
@@ -263,6 +288,86 @@ for_this_machine! {
     ) -> Totals = walk_plainly
 }
 
+/// A short run, pair by pair: scores and what each row counts on either side, and the windows that they get.
+struct Leaf {
+    scores: [f64; LEAF],
+    better: [f64; LEAF],
+    worse: [f64; LEAF],
+    /// Of each row as the worse one, and as the better one.
+    up_weight: [f64; LEAF],
+    up_sum: [f64; LEAF],
+    down_weight: [f64; LEAF],
+    down_sum: [f64; LEAF],
+}
+
+impl Leaf {
+    fn new(items: &[Item], better: impl Fn(u32) -> f64, worse: impl Fn(u32) -> f64) -> Leaf {
+        let none = [0.0; LEAF];
+        let mut leaf = Leaf {
+            scores: none,
+            better: none,
+            worse: none,
+            up_weight: none,
+            up_sum: none,
+            down_weight: none,
+            down_sum: none,
+        };
+        for (at, item) in items.iter().enumerate() {
+            leaf.scores[at] = item.score;
+            leaf.better[at] = better(item.place);
+            leaf.worse[at] = worse(item.place);
+        }
+        leaf
+    }
+}
+
+#[inline(always)]
+fn fill_plainly(leaf: &mut Leaf, levels: &[u32], margin: f64) -> Totals {
+    let Leaf { scores, better, worse, up_weight, up_sum, down_weight, down_sum } = leaf;
+    let first = levels[0];
+    let mut totals = Totals::default();
+    for level in levels.windows(2).skip(1) {
+        let worse_rows = (level[0] - first) as usize;
+        let runs = worse_rows / LANES;
+        for at in worse_rows..(level[1] - first) as usize {
+            let (key, own) = (scores[at] - margin, better[at]);
+            let (mut weight, mut sum, mut squares) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+            // One pair. What is no number counts, so that it shows.
+            let mut pair = |lane: usize, score: f64, partner: f64, up_weight: &mut f64, up_sum: &mut f64| {
+                let v = score - key;
+                let violated = if v <= 0.0 { 0.0 } else { 1.0 };
+                let violation = if v <= 0.0 { 0.0 } else { v };
+                let scaled = partner * violation;
+                weight[lane] += partner * violated;
+                sum[lane] += scaled;
+                squares[lane] += scaled * violation;
+                *up_weight += own * violated;
+                *up_sum += own * violation;
+            };
+            let lower = scores.as_chunks::<LANES>().0[..runs].iter().zip(worse.as_chunks::<LANES>().0);
+            let windows = up_weight.as_chunks_mut::<LANES>().0.iter_mut().zip(up_sum.as_chunks_mut::<LANES>().0);
+            for ((scores, partners), (up_weight, up_sum)) in lower.zip(windows) {
+                for lane in 0..LANES {
+                    pair(lane, scores[lane], partners[lane], &mut up_weight[lane], &mut up_sum[lane]);
+                }
+            }
+            for row in runs * LANES..worse_rows {
+                pair(0, scores[row], worse[row], &mut up_weight[row], &mut up_sum[row]);
+            }
+            down_weight[at] = weight.iter().sum();
+            down_sum[at] = sum.iter().sum();
+            totals.sum += own * down_sum[at];
+            totals.squares += own * squares.iter().sum::<f64>();
+        }
+    }
+    totals
+}
+
+for_this_machine! {
+    /// Fills the windows of a leaf.
+    fn fill[](leaf: &mut Leaf, levels: &[u32], margin: f64) -> Totals = fill_plainly
+}
+
 /// Sums of violations of one margin: for each place Σ weight·v, better rows counted negative, and Σ weight.
 pub(super) struct Violations<'c> {
     pub(super) margin: f64,
@@ -304,6 +409,21 @@ impl Cross for Violations<'_> {
             high.iter().zip(&down[1..]).for_each(|(item, window)| put(item, channel.better(item.place), -1.0, window));
         }
         totals
+    }
+
+    fn leaf(&self, levels: &[u32], items: &[Item], out: &mut [f64]) -> Option<Totals> {
+        let mut totals = Totals::default();
+        for channel in self.channels {
+            let mut leaf = Leaf::new(items, |i| channel.better(i), |j| channel.worse(j));
+            totals.add(fill(&mut leaf, levels, self.margin));
+            let sign = if self.signed { -1.0 } else { 1.0 };
+            for (at, item) in items.iter().enumerate() {
+                let slot = &mut out[2 * (item.place - levels[0]) as usize..][..2];
+                slot[0] += leaf.worse[at] * leaf.up_sum[at] - leaf.better[at] * leaf.down_sum[at];
+                slot[1] += leaf.worse[at] * leaf.up_weight[at] + sign * leaf.better[at] * leaf.down_weight[at];
+            }
+        }
+        Some(totals)
     }
 }
 
@@ -400,6 +520,23 @@ impl Cross for PartnerSums<'_> {
             merge(halves, merged);
         }
         Totals::default()
+    }
+
+    fn leaf(&self, levels: &[u32], items: &[Item], out: &mut [f64]) -> Option<Totals> {
+        if self.m > 1 {
+            return None;
+        }
+        let d = |place: u32| self.directions[place as usize];
+        for channel in self.channels {
+            let mut leaf = Leaf::new(items, |i| channel.better(i) * d(i), |j| channel.worse(j) * d(j));
+            fill(&mut leaf, levels, self.margin);
+            for (at, item) in items.iter().enumerate() {
+                let slot = &mut out[(item.place - levels[0]) as usize];
+                *slot +=
+                    channel.worse(item.place) * leaf.up_weight[at] + channel.better(item.place) * leaf.down_weight[at];
+            }
+        }
+        Some(Totals::default())
     }
 }
 

@@ -1,0 +1,443 @@
+//! [`read_blocks`]: data that are used once and in order, a few blocks of rows at a time, whatever their size.
+//!
+//! A [`Source`] parses batches of blocks on all threads. While one batch is parsed, the one before is worked on, also on
+//! all threads, and the results of the one before that are handed out in order. So at most three batches are in memory.
+//!
+//! Three things cannot be had that way and are read as a whole, as one block: svmlight text whose index base has to be
+//! detected, tables whose missing cells take the mean of all others, and a cache whose rows stand in another order than in
+//! the input. Where the caller needs whole groups, groups that turn out to be scattered are read as a whole too.
+
+use crate::options::{Facts, Format, Loaded, Missing, Precision, ReadOptions};
+use crate::read::{Content, Input, read_input, unread};
+use crate::sides::SideFiles;
+use crate::source::{Compression, open};
+use crate::svmlight::SvmlightBlocks;
+use crate::{cache, csv};
+use maxmargin::data::{Dataset, Groups, Matrix, Names, Targets};
+use maxmargin::error::{Error, Result};
+use maxmargin::run::Cancel;
+use rayon::prelude::*;
+use std::collections::HashSet;
+use std::io::Read;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How to cut data into blocks.
+#[derive(Clone, Debug)]
+pub struct BlockOptions {
+    /// Whether each group must be in one block, with all its rows.
+    pub whole_groups: bool,
+    /// Whether rows without groups are one group.
+    pub one_group: bool,
+    /// Bytes of a block, roughly: of text as it stands in the file, of stored values otherwise.
+    pub bytes: usize,
+}
+
+impl Default for BlockOptions {
+    fn default() -> BlockOptions {
+        BlockOptions { whole_groups: false, one_group: false, bytes: 2 << 20 }
+    }
+}
+
+/// Some rows. Their targets may be left out: blocks are for scoring.
+#[derive(Debug)]
+pub struct Block {
+    /// The rows; positions in the input count from the first row of the block.
+    pub data: Dataset,
+    /// Rows of the input before this block.
+    pub first_row: u64,
+}
+
+/// What is handed out in order.
+#[derive(Debug)]
+pub enum Step<T> {
+    /// What was made of a block.
+    Block(T),
+    /// Whole groups were asked for, and they are scattered over the file or some of the rows lack an id: everything
+    /// handed out so far comes again, as one block.
+    Again,
+}
+
+/// What was found in the data, known at their end.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The findings.
+    pub facts: Facts,
+    /// How many rows.
+    pub rows: u64,
+    /// How many columns.
+    pub cols: usize,
+    /// How many groups; none where rows have no groups, or more than are counted.
+    pub groups: Option<u64>,
+}
+
+/// Blocks that were parsed together, in input order.
+pub(crate) struct Batch {
+    pub(crate) blocks: Vec<Dataset>,
+    /// Whether these were the last.
+    pub(crate) ended: bool,
+    /// What is wrong behind these blocks.
+    pub(crate) failure: Option<Error>,
+}
+
+impl Batch {
+    pub(crate) fn failed(error: Error) -> Batch {
+        Batch { blocks: Vec::new(), ended: true, failure: Some(error) }
+    }
+}
+
+/// Parses blocks in order.
+pub(crate) trait Source: Send {
+    /// The next blocks. The ones returned by the call before the last are no longer in use.
+    fn next(&mut self) -> Batch;
+    /// The findings, once everything was read.
+    fn facts(&mut self) -> Facts;
+}
+
+/// Reads data block by block; `-` is standard input. `work` makes something of a block, on any thread; `put` gets that in
+/// input order, on this thread. Damage is found when it is reached: what stands before it was handed out by then.
+pub fn read_blocks<T: Send>(
+    file: &str,
+    options: &ReadOptions,
+    blocks: &BlockOptions,
+    work: &(dyn Fn(&Block) -> Result<T> + Sync),
+    put: &mut dyn FnMut(Step<T>) -> Result<()>,
+) -> Result<Found> {
+    // Whatever a reader made of being stopped: the user knows why it stopped.
+    let found = read_any(file, options, blocks, work, put);
+    found.map_err(|error| options.cancel.check().err().unwrap_or(error))
+}
+
+fn read_any<T: Send>(
+    file: &str,
+    options: &ReadOptions,
+    blocks: &BlockOptions,
+    work: &(dyn Fn(&Block) -> Result<T> + Sync),
+    put: &mut dyn FnMut(Step<T>) -> Result<()>,
+) -> Result<Found> {
+    let mut input = Input::open(file, options)?;
+    if blocks.whole_groups {
+        // In case that they are scattered.
+        input = input.spooled()?;
+    }
+    let needs_all = match input.format {
+        Format::Svmlight => {
+            options.index_base.is_none() && options.features.as_ref().is_none_or(|f| f.index_base.is_none())
+        }
+        Format::Mmd => false,
+        _ => options.missing == Missing::Mean,
+    };
+    if needs_all || (blocks.whole_groups && blocks.one_group) {
+        return all_at_once(read_input(input, options)?, blocks, work, put);
+    }
+    let mut delivery = Delivery::new(
+        blocks,
+        match &input.path {
+            Some(path) => SideFiles::find(path)?,
+            None => SideFiles::default(),
+        },
+    );
+    let (name, format) = (input.file.clone(), input.format);
+    let name = name.as_str();
+    // A stream is read once: the input keeps nothing of it.
+    let mut stream: Box<dyn Read + Send> = Box::new(std::io::empty());
+    let path = match &mut input.content {
+        Content::Stream(content) => {
+            std::mem::swap(content, &mut stream);
+            None
+        }
+        Content::File(spot) if matches!(format, Format::Svmlight | Format::Csv | Format::Tsv) => {
+            stream = Box::new(open(name, spot.path())?);
+            None
+        }
+        Content::File(spot) => Some(spot.path().to_path_buf()),
+    };
+    let mut source: Box<dyn Source + '_> = match (format, path, options.precision) {
+        (Format::Svmlight, None, Precision::F32) => {
+            boxed(SvmlightBlocks::<f32, _>::new(name, stream, blocks.bytes, options))?
+        }
+        (Format::Svmlight, None, Precision::F64) => {
+            boxed(SvmlightBlocks::<f64, _>::new(name, stream, blocks.bytes, options))?
+        }
+        (Format::Csv, None, _) => csv::blocks(name, stream, b',', blocks.bytes, options)?,
+        (Format::Tsv, None, _) => csv::blocks(name, stream, b'\t', blocks.bytes, options)?,
+        #[cfg(feature = "tables")]
+        (Format::Parquet, Some(path), _) => crate::parquet::blocks(name, &path, blocks.bytes, options)?,
+        #[cfg(feature = "tables")]
+        (Format::Arrow, Some(path), _) => crate::arrow::blocks(name, &path, blocks.bytes, options)?,
+        (Format::Mmd, Some(path), _) => {
+            let loaded = cache::open(name, &path)?;
+            if loaded.data.input_order().is_some() {
+                return all_at_once(read_input(input, options)?, blocks, work, put);
+            }
+            Box::new(StoredBlocks::new(loaded, blocks))
+        }
+        (format, ..) => return Err(unread(name, format)),
+    };
+    let scattered = drive(&mut *source, &mut delivery, &options.cancel, work, put)?;
+    if scattered {
+        drop(source);
+        put(Step::Again)?;
+        return all_at_once(read_input(input, options)?, blocks, work, put);
+    }
+    let mut facts = source.facts();
+    facts.compression = input.compression.map(Compression::name);
+    facts.bytes = input.bytes.or(facts.bytes);
+    delivery.finish(facts)
+}
+
+fn boxed<'a>(source: Option<impl Source + 'a>) -> Result<Box<dyn Source + 'a>> {
+    let known = || Error::new(maxmargin::error::Code::Internal, "the index base is known here");
+    source.map(|source| Box::new(source) as Box<dyn Source + 'a>).ok_or_else(known)
+}
+
+/// Hands out everything as one block.
+fn all_at_once<T>(
+    loaded: Loaded,
+    blocks: &BlockOptions,
+    work: &(dyn Fn(&Block) -> Result<T> + Sync),
+    put: &mut dyn FnMut(Step<T>) -> Result<()>,
+) -> Result<Found> {
+    let Loaded { mut data, facts } = loaded;
+    if blocks.one_group && data.groups().is_none() {
+        let rows = data.rows();
+        data = data.with_groups(Groups::one(rows))?;
+    }
+    data.matrix().check(0..data.rows())?;
+    let (rows, cols, groups) = (data.rows() as u64, data.cols(), data.groups().map(|groups| groups.len() as u64));
+    put(Step::Block(work(&Block { data, first_row: 0 })?))?;
+    Ok(Found { facts, rows, cols, groups })
+}
+
+/// Runs the three stages side by side; true where groups were needed whole and are scattered.
+fn drive<T: Send>(
+    source: &mut dyn Source,
+    delivery: &mut Delivery<'_>,
+    cancel: &Cancel,
+    work: &(dyn Fn(&Block) -> Result<T> + Sync),
+    put: &mut dyn FnMut(Step<T>) -> Result<()>,
+) -> Result<bool> {
+    let mut batch = source.next();
+    let mut ready: Vec<T> = Vec::new();
+    loop {
+        cancel.check()?;
+        let Batch { blocks, ended, failure } = batch;
+        let ended = ended || failure.is_some();
+        let Some(blocks) = delivery.arrange(blocks, ended && failure.is_none())? else { return Ok(true) };
+        let (mut made, mut next, mut outcome) = (Vec::new(), None, Ok(()));
+        rayon::in_place_scope(|scope| {
+            let (made, next) = (&mut made, &mut next);
+            let source = &mut *source;
+            if !ended {
+                scope.spawn(move |_| *next = Some(source.next()));
+            }
+            scope.spawn(move |_| {
+                *made = blocks.par_iter().with_max_len(1).map(work).collect::<Vec<Result<T>>>();
+            });
+            outcome = std::mem::take(&mut ready).into_iter().try_for_each(|made| put(Step::Block(made)));
+        });
+        outcome?;
+        let mut failure = failure;
+        for made in made {
+            match made {
+                Ok(made) => ready.push(made),
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
+        }
+        match (failure, next) {
+            (None, Some(next)) => batch = next,
+            (failure, _) => {
+                ready.into_iter().try_for_each(|made| put(Step::Block(made)))?;
+                return failure.map_or(Ok(false), Err);
+            }
+        }
+    }
+}
+
+/// Groups are counted up to this many where they need not be whole.
+const MOST_COUNTED: usize = 1 << 20;
+
+/// What is known over all blocks, and a group that is not complete.
+struct Delivery<'a> {
+    options: &'a BlockOptions,
+    sides: SideFiles,
+    rows: u64,
+    cols: usize,
+    /// Hashes of the names of all groups; none once there are too many to count.
+    names: Option<HashSet<u64>>,
+    last_name: Option<u64>,
+    /// Whether the rows so far have ids.
+    with_ids: Option<bool>,
+    open: Option<Open>,
+}
+
+/// The group that the rows so far end in.
+struct Open {
+    first_row: u64,
+    parts: Vec<Dataset>,
+}
+
+impl<'a> Delivery<'a> {
+    fn new(options: &'a BlockOptions, sides: SideFiles) -> Delivery<'a> {
+        Delivery {
+            options,
+            sides,
+            rows: 0,
+            cols: 0,
+            names: Some(HashSet::new()),
+            last_name: None,
+            with_ids: None,
+            open: None,
+        }
+    }
+
+    /// Turns the next rows into blocks with their place in the input; none where groups are needed whole and one is
+    /// scattered.
+    fn arrange(&mut self, parts: Vec<Dataset>, last: bool) -> Result<Option<Vec<Block>>> {
+        let mut blocks = Vec::with_capacity(parts.len() + 1);
+        for data in parts {
+            let data = self.sides.add(data)?;
+            self.cols = self.cols.max(data.cols());
+            let first_row = self.rows;
+            self.rows += data.rows() as u64;
+            if !self.options.whole_groups {
+                self.count(&data);
+                blocks.push(Block { data, first_row });
+            } else if !self.group(data, first_row, &mut blocks)? {
+                return Ok(None);
+            }
+        }
+        if last {
+            blocks.extend(self.open.take().map(Open::close).transpose()?);
+        }
+        Ok(Some(blocks))
+    }
+
+    /// Takes note of the groups of a block.
+    fn count(&mut self, data: &Dataset) {
+        let (Some(names), Some(groups)) = (&mut self.names, data.groups()) else { return };
+        names.extend((0..groups.len()).map(|group| xxh3_64(groups.names().get_bytes(group))));
+        if names.len() > MOST_COUNTED {
+            self.names = None;
+        }
+    }
+
+    /// Cuts rows between groups, keeping the last group until its end is seen; false where one is scattered.
+    fn group(&mut self, data: Dataset, first_row: u64, blocks: &mut Vec<Block>) -> Result<bool> {
+        let Some(groups) = data.groups() else {
+            blocks.push(Block { data, first_row });
+            return Ok(true);
+        };
+        // Ids that only some rows have are none, which is known at the end only.
+        let with_ids = data.row_ids().is_some();
+        if data.input_order().is_some() || *self.with_ids.get_or_insert(with_ids) != with_ids {
+            return Ok(false);
+        }
+        let mut begun = 0;
+        for group in 0..groups.len() {
+            let name = xxh3_64(groups.names().get_bytes(group));
+            if group == 0 && self.last_name == Some(name) {
+                if let Some(open) = &mut self.open {
+                    open.parts.push(data.run(groups.range(0))?);
+                }
+                begun = 1;
+            } else if !self.names.get_or_insert_default().insert(name) {
+                return Ok(false);
+            }
+            self.last_name = Some(name);
+        }
+        if begun == groups.len() {
+            return Ok(true);
+        }
+        blocks.extend(self.open.take().map(Open::close).transpose()?);
+        let (start, end) = (groups.range(begun).start, groups.range(groups.len() - 1).start);
+        if start < end {
+            blocks.push(Block { data: data.run(start..end)?, first_row: first_row + start as u64 });
+        }
+        let tail = data.run(end..data.rows())?;
+        self.open = Some(Open { first_row: first_row + end as u64, parts: vec![tail] });
+        Ok(true)
+    }
+
+    fn finish(self, mut facts: Facts) -> Result<Found> {
+        facts.notes.extend(self.sides.finish()?);
+        let groups = self.names.map(|names| names.len() as u64).filter(|&count| count > 0);
+        Ok(Found { facts, rows: self.rows, cols: self.cols, groups })
+    }
+}
+
+impl Open {
+    fn close(mut self) -> Result<Block> {
+        let first_row = self.first_row;
+        if self.parts.len() == 1
+            && let Some(data) = self.parts.pop()
+        {
+            return Ok(Block { data, first_row });
+        }
+        let matrix = Matrix::join(&self.parts.iter().map(Dataset::matrix).collect::<Vec<_>>())?;
+        let rows = matrix.rows() as u64;
+        let name: Option<Names> = self.parts[0].groups().map(|groups| groups.names().clone());
+        let mut data = Dataset::new(matrix, Targets::Absent)?
+            .with_groups(Groups::new(vec![0, rows], name.unwrap_or_else(|| [""].into_iter().collect()))?)?;
+        let ids: Option<Vec<&Names>> = self.parts.iter().map(Dataset::row_ids).collect();
+        if let Some(ids) = ids {
+            data = data.with_row_ids(
+                ids.iter().flat_map(|ids| (0..ids.len()).map(|row| ids.get_bytes(row))).collect::<Names>(),
+            )?;
+        }
+        Ok(Block { data, first_row })
+    }
+}
+
+/// Blocks of data that are mapped: runs of rows, given back once they are behind.
+struct StoredBlocks {
+    loaded: Loaded,
+    rows_a_block: usize,
+    next: usize,
+    /// First rows of the two batches before: the older one is no longer in use.
+    begun: [usize; 2],
+}
+
+impl StoredBlocks {
+    fn new(loaded: Loaded, blocks: &BlockOptions) -> StoredBlocks {
+        let bytes = loaded.data.matrix().bytes().max(1);
+        let rows = loaded.data.rows().max(1);
+        let rows_a_block = (blocks.bytes as u128 * rows as u128 / u128::from(bytes)).clamp(1, rows as u128) as usize;
+        StoredBlocks { loaded, rows_a_block, next: 0, begun: [0, 0] }
+    }
+}
+
+impl Source for StoredBlocks {
+    fn next(&mut self) -> Batch {
+        let data = &self.loaded.data;
+        let rows = data.rows();
+        data.matrix().release(self.begun[0]..self.begun[1]);
+        self.begun = [self.begun[1], self.next];
+        let count = 4 * rayon::current_num_threads();
+        let end = (self.next + count * self.rows_a_block).min(rows);
+        let starts: Vec<usize> = (self.next..end).step_by(self.rows_a_block).collect();
+        self.next = end;
+        let made: Vec<Result<Dataset>> = starts
+            .par_iter()
+            .with_max_len(1)
+            .map(|&start| data.run(start..(start + self.rows_a_block).min(end)))
+            .collect();
+        let (mut blocks, mut failure) = (Vec::with_capacity(made.len()), None);
+        for made in made {
+            match made {
+                Ok(block) => blocks.push(block),
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
+        }
+        Batch { blocks, ended: end == rows, failure }
+    }
+
+    fn facts(&mut self) -> Facts {
+        self.loaded.facts.clone()
+    }
+}

@@ -1,0 +1,200 @@
+//! Side files: group sizes in `FILE.query` and weights in `FILE.weight`, beside data whose rows do not say it.
+
+use crate::options::Loaded;
+use maxmargin::data::{Dataset, Groups, Names};
+use maxmargin::error::{Code, Error, Excerpt, Place, Result};
+use std::path::{Path, PathBuf};
+
+/// Group sizes from `FILE.query` and weights from `FILE.weight`, where such files stand beside the data and the rows do
+/// not say it themselves.
+pub(crate) fn add_side_files(path: &Path, mut loaded: Loaded) -> Result<Loaded> {
+    let mut sides = SideFiles::find(path)?;
+    loaded.data = sides.add(loaded.data)?;
+    loaded.facts.notes.extend(sides.finish()?);
+    Ok(loaded)
+}
+
+/// The side files of data that come as a whole or block by block.
+#[derive(Default)]
+pub(crate) struct SideFiles {
+    query: Option<Side>,
+    weight: Option<Side>,
+    /// Rows so far.
+    rows: usize,
+}
+
+/// A side file and how far it was used.
+struct Side {
+    name: String,
+    numbers: Vec<f64>,
+    /// The group or row that comes next.
+    next: usize,
+    /// Rows of that group that were handed out already.
+    taken: usize,
+    /// Whether rows carry it themselves.
+    ignored: bool,
+}
+
+impl Side {
+    fn new((name, lines): (String, Vec<SideLine>)) -> Side {
+        Side { name, numbers: lines.into_iter().map(|line| line.number).collect(), next: 0, taken: 0, ignored: false }
+    }
+}
+
+impl SideFiles {
+    /// Those beside a file.
+    pub(crate) fn find(path: &Path) -> Result<SideFiles> {
+        let query = side_file(path, "query")?;
+        if let Some((side, sizes)) = &query {
+            let bad =
+                |size: &&SideLine| size.number < 1.0 || size.number.fract() != 0.0 || size.number > 4_294_967_295.0;
+            if let Some(SideLine { line, text, .. }) = sizes.iter().find(bad) {
+                let message = format!("the group size `{text}` is not a positive whole number");
+                return Err(side_error(side, *line, text, message, "how many rows the group has"));
+            }
+        }
+        let weight = side_file(path, "weight")?;
+        if let Some((side, weights)) = &weight
+            && let Some(SideLine { line, text, .. }) = weights.iter().find(|weight| weight.number < 0.0)
+        {
+            let message = format!("the weight `{text}` is negative");
+            return Err(side_error(side, *line, text, message, "the weight of a row, zero or more"));
+        }
+        Ok(SideFiles { query: query.map(Side::new), weight: weight.map(Side::new), rows: 0 })
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.query.is_none() && self.weight.is_none()
+    }
+
+    /// Gives the next rows their groups and weights. Groups that go on behind these rows are cut.
+    pub(crate) fn add(&mut self, mut data: Dataset) -> Result<Dataset> {
+        let rows = data.rows();
+        if let Some(side) = &mut self.query {
+            side.ignored |= data.groups().is_some();
+            let (mut starts, mut names) = (vec![0u64], Vec::new());
+            let mut left = rows;
+            while left > 0 && side.next < side.numbers.len() && !side.ignored {
+                let size = side.numbers[side.next] as usize - side.taken;
+                let here = size.min(left);
+                names.push((side.next + 1).to_string());
+                starts.push((rows - left + here) as u64);
+                left -= here;
+                if here == size {
+                    (side.next, side.taken) = (side.next + 1, 0);
+                } else {
+                    side.taken += here;
+                }
+            }
+            // Too few sizes are an error of the end, where the numbers of both are known.
+            if !side.ignored && left == 0 {
+                data = data.with_groups(Groups::new(starts, names.into_iter().collect::<Names>())?)?;
+            }
+        }
+        if let Some(side) = &mut self.weight {
+            side.ignored |= data.weights().is_some();
+            let next = side.next;
+            side.next += rows;
+            if !side.ignored && side.next <= side.numbers.len() {
+                let stored: Vec<f64> = (0..rows).map(|row| side.numbers[next + data.input_row(row)]).collect();
+                data = data.with_weights(stored)?;
+            }
+        }
+        self.rows += rows;
+        Ok(data)
+    }
+
+    /// Whether both fitted the rows there were, and what to say about them.
+    pub(crate) fn finish(self) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        if let Some(Side { name, numbers, ignored, .. }) = self.query {
+            let total: u64 = numbers.iter().map(|&size| size as u64).sum();
+            if ignored {
+                notes.push(format!("{name} ignored: rows carry their query"));
+            } else if total != self.rows as u64 {
+                return Err(Error::new(
+                    Code::SideFileMismatch,
+                    format!("the group sizes add up to {total}, and the data have {} rows", self.rows),
+                )
+                .in_file(&name)
+                .help(
+                    "one size a line, adding up to the number of rows; remove the file if it belongs to other data",
+                ));
+            } else {
+                notes.push(format!("groups from {name}"));
+            }
+        }
+        if let Some(Side { name, numbers, ignored, .. }) = self.weight {
+            if ignored {
+                notes.push(format!("{name} ignored: rows carry their weight"));
+            } else if numbers.len() != self.rows {
+                return Err(Error::new(
+                    Code::SideFileMismatch,
+                    format!("{} weights for {} rows", numbers.len(), self.rows),
+                )
+                .in_file(&name)
+                .help("one weight a line, as many as rows; remove the file if it belongs to other data"));
+            } else {
+                notes.push(format!("weights from {name}"));
+            }
+        }
+        Ok(notes)
+    }
+}
+
+/// A line of a side file.
+struct SideLine {
+    /// From 0.
+    line: usize,
+    text: String,
+    number: f64,
+}
+
+/// The numbers of a side file, one a line, if there is one: beside `data.txt.gz` it is `data.txt.query` or
+/// `data.txt.gz.query`.
+fn side_file(path: &Path, kind: &str) -> Result<Option<(String, Vec<SideLine>)>> {
+    let with = |path: &Path| PathBuf::from(format!("{}.{kind}", path.display()));
+    let mut candidates = vec![with(path)];
+    if path.extension().is_some_and(|extension| ["gz", "bz2", "zst"].iter().any(|known| extension == *known)) {
+        candidates.push(with(&path.with_extension("")));
+    }
+    let Some(found) = candidates.into_iter().find(|candidate| candidate.is_file()) else { return Ok(None) };
+    let name = found.display().to_string();
+    let text = std::fs::read_to_string(&found).map_err(|error| {
+        Error::new(Code::FileUnreadable, format!("the side file cannot be read: {error}"))
+            .in_file(&name)
+            .help("correct it, or remove it if it belongs to other data")
+    })?;
+    let mut numbers = Vec::new();
+    for (line, token) in text.lines().enumerate() {
+        let token = token.trim();
+        if token.is_empty() {
+            continue;
+        }
+        match token.parse::<f64>() {
+            Ok(number) if number.is_finite() => numbers.push(SideLine { line, text: token.to_string(), number }),
+            _ => {
+                let message = format!("`{}` is not a number", shortened(token));
+                return Err(side_error(&name, line, token, message, "one number a line"));
+            }
+        }
+    }
+    Ok(Some((name, numbers)))
+}
+
+fn side_error(file: &str, line: usize, token: &str, message: String, expected: &str) -> Error {
+    let excerpt = Excerpt::of_line(token.as_bytes(), 0..token.len(), format!("expected {expected}"));
+    Error::new(Code::SideFileMismatch, message)
+        .at(Place { file: file.to_string(), line: Some(line as u64 + 1), column: Some(1), excerpt: Some(excerpt) })
+        .help("a side file has one number a line; remove it if it belongs to other data")
+}
+
+fn shortened(token: &str) -> String {
+    const SHOWN: usize = 60;
+    let mut shown: String = token.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if token.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}

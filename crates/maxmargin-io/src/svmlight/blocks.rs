@@ -1,0 +1,161 @@
+//! svmlight text as blocks of rows, in constant memory.
+
+use super::assemble::{Plan, Stored, assemble};
+use super::piece::{Piece, Seen, parse_block};
+use super::{check_groups, columns, facts, fill, guess_entries, known_base, no_rows, strip_mark, zero_index};
+use crate::blocks::{Batch, Source};
+use crate::options::{Facts, ReadOptions};
+use maxmargin::data::Dataset;
+use maxmargin::error::{Error, Result};
+use rayon::prelude::*;
+use std::io::Read;
+
+/// Text on its way to blocks. The index base must be known: it would take the whole file to detect it.
+pub(crate) struct SvmlightBlocks<'a, V, R> {
+    file: &'a str,
+    stream: R,
+    options: &'a ReadOptions,
+    /// Bytes of text in a block.
+    bytes: usize,
+    base: u8,
+    /// Whether the first rows were stored dense: one layout for all blocks, so that a row's score does not depend on the
+    /// block it is in.
+    dense: Option<bool>,
+    started: bool,
+    carry: Vec<u8>,
+    /// Text that was read and not parsed yet.
+    text: Vec<Vec<u8>>,
+    /// What stopped the reading behind that text.
+    failure: Option<Error>,
+    lines: u64,
+    rows: usize,
+    with_qid: Option<(u64, Seen)>,
+    without_qid: Option<(u64, Seen)>,
+    stored: std::marker::PhantomData<V>,
+}
+
+impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
+    /// Blocks of about so many bytes of text each; none where the index base is not known beforehand.
+    pub(crate) fn new(file: &'a str, stream: R, bytes: usize, options: &'a ReadOptions) -> Option<Self> {
+        Some(SvmlightBlocks {
+            file,
+            stream,
+            options,
+            bytes,
+            base: known_base(options)?,
+            dense: None,
+            started: false,
+            carry: Vec::new(),
+            text: Vec::new(),
+            failure: None,
+            lines: 0,
+            rows: 0,
+            with_qid: None,
+            without_qid: None,
+            stored: std::marker::PhantomData,
+        })
+    }
+
+    /// The same, all blocks in the layout of the whole file, where that is known.
+    pub(crate) fn in_layout(mut self, dense: bool) -> Self {
+        self.dense = Some(dense);
+        self
+    }
+
+    fn read(&mut self) {
+        let count = 2 * rayon::current_num_threads();
+        match fill(&mut self.stream, &mut self.carry, count, self.bytes, self.options) {
+            Ok(text) => self.text = text,
+            Err(error) => self.failure = Some(error.in_file(self.file)),
+        }
+    }
+
+    /// What must hold of a piece beside those before it.
+    fn check(&mut self, piece: &Piece<V>) -> Result<()> {
+        let lines = self.lines;
+        let note = |first: &mut Option<(u64, Seen)>, seen: &Option<Seen>| {
+            if first.is_none() {
+                *first = seen.as_ref().map(|seen| (lines, seen.clone()));
+            }
+        };
+        note(&mut self.with_qid, &piece.with_qid);
+        note(&mut self.without_qid, &piece.without_qid);
+        let of = |first: &'_ Option<(u64, Seen)>| first.as_ref().map(|(lines, seen)| (*lines, seen.clone()));
+        let (with, without) = (of(&self.with_qid), of(&self.without_qid));
+        check_groups(
+            self.file,
+            with.as_ref().map(|(lines, seen)| (*lines, seen)),
+            without.as_ref().map(|(lines, seen)| (*lines, seen)),
+        )?;
+        match &piece.zero_index.first {
+            Some(seen) if self.base > 0 => Err(zero_index(self.file, lines, seen, true)),
+            _ => Ok(()),
+        }
+    }
+
+    fn plan(&self, piece: &Piece<V>) -> Plan {
+        Plan { base: self.base, cols: columns(piece.largest, self.base, self.options), dense: self.dense }
+    }
+}
+
+impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
+    fn next(&mut self) -> Batch {
+        if !self.started {
+            self.started = true;
+            self.read();
+            strip_mark(&mut self.text);
+        }
+        let text = std::mem::take(&mut self.text);
+        if text.is_empty() {
+            let failure = self.failure.take().or_else(|| (self.rows == 0).then(|| no_rows(self.file, self.lines)));
+            return Batch { blocks: Vec::new(), ended: true, failure };
+        }
+        let (parsed, ()) = rayon::join(
+            || {
+                text.par_iter()
+                    .with_max_len(1)
+                    .map(|block| parse_block::<V>(block, guess_entries(block)))
+                    .collect::<Vec<_>>()
+            },
+            || self.read(),
+        );
+        drop(text);
+        let mut pieces: Vec<(Piece<V>, Plan)> = Vec::with_capacity(parsed.len());
+        let mut blocks: Vec<Dataset> = Vec::with_capacity(parsed.len());
+        let mut failure = None;
+        for piece in parsed {
+            let checked = piece.map_err(|failure| failure.into_error(self.file, self.lines)).and_then(|piece| {
+                self.check(&piece)?;
+                self.lines += piece.lines;
+                self.rows += piece.rows();
+                let plan = self.plan(&piece);
+                if piece.rows() == 0 {
+                    return Ok(());
+                }
+                if self.dense.is_none() {
+                    let first = assemble(vec![piece], &plan)?;
+                    self.dense = Some(first.matrix().is_dense());
+                    blocks.push(first);
+                } else {
+                    pieces.push((piece, plan));
+                }
+                Ok(())
+            });
+            if let Err(error) = checked {
+                failure = Some(error);
+                break;
+            }
+        }
+        let assembled: Result<Vec<Dataset>> =
+            pieces.into_par_iter().with_max_len(1).map(|(piece, plan)| assemble(vec![piece], &plan)).collect();
+        match assembled {
+            Ok(more) => blocks.extend(more),
+            Err(error) => failure = Some(error),
+        }
+        Batch { blocks, ended: failure.is_some(), failure: failure.or_else(|| self.options.cancel.check().err()) }
+    }
+
+    fn facts(&mut self) -> Facts {
+        facts(self.file, self.base)
+    }
+}

@@ -1,0 +1,220 @@
+//! Training within a memory budget.
+//!
+//! The features of a mapped file need not be in memory as a whole: passes over them read in order and give back what is
+//! behind. What training allocates beside them must be: targets, groups, sort orders, scores, dual variables. Both are
+//! weighed here before training begins. The figures are upper estimates from the layout of the solvers, a little
+//! generous: a budget that is accepted is kept.
+
+use crate::data::{Dataset, Scale, Targets, lanes};
+use crate::error::{Code, Error, Result};
+use crate::settings::{Settings, Solver};
+use crate::train::choose_solver;
+
+/// The program itself, its threads and small change.
+const BASE: u64 = 48 << 20;
+
+/// Rows that one thread works on at a time, at most, outside of long queries.
+const ROWS_AT_HAND: u64 = 4096;
+
+/// Threads that tiles are counted for.
+const THREADS: u64 = 8;
+
+/// What training allocates for each row, in bytes.
+mod row {
+    /// Signs and costs twice, curvature, dual variables thrice, two lists of active rows and one on its way, scores, the
+    /// kinks that the best intercept is found by, coefficients, and the witness on its way to the file.
+    pub(super) const DUAL_COORDINATE_DESCENT: u64 = 128;
+    /// Rows in target order, levels, what each query keeps sorted by score, scores thrice; or signs, costs, curvature and
+    /// the dual point behind the weights.
+    pub(super) const BY_PARTS: u64 = 96;
+    /// One number each for the length of the row and its product with the shift.
+    pub(super) const SCALED: u64 = 16;
+}
+
+/// Cuts that are kept at a time, two vectors each.
+const CUTS: u64 = 200;
+
+/// Bookkeeping of a query.
+const QUERY: u64 = 192;
+
+/// Columns up to which Newton's method keeps matrices over pairs of columns, and how many at a time.
+const PAIRED_COLUMNS: u64 = 601;
+
+/// What training needs in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// The features.
+    pub features: u64,
+    /// Everything else that stays. It does not depend on the number of threads: neither may the blocks, whose size shows
+    /// in the result.
+    pub beside: u64,
+    /// The rows that one thread has at hand.
+    pub at_hand: u64,
+    /// Whether the features are mapped and can be read a block at a time.
+    pub mapped: bool,
+}
+
+impl Needs {
+    /// What training on these data needs.
+    pub fn of(data: &Dataset, settings: &Settings) -> Result<Needs> {
+        let solver = choose_solver(settings, data.cols())?;
+        let (rows, cols) = (data.rows() as u64, data.cols() as u64);
+        let bytes = data.matrix().bytes();
+        let accumulators = lanes(data.rows(), data.cols()).len() as u64;
+        let longest =
+            data.groups().map_or(0, |groups| groups.ranges().map(|range| range.len()).max().unwrap_or(0)) as u64;
+        let mut beside = BASE + sides(data);
+        let by_rows = matches!(solver, Solver::DualCoordinateDescent);
+        beside += rows * if by_rows { row::DUAL_COORDINATE_DESCENT } else { row::BY_PARTS };
+        if solver == Solver::CuttingPlane {
+            beside += CUTS * 2 * cols * 8;
+        }
+        beside += data.groups().map_or(0, |groups| groups.len() as u64) * QUERY;
+        if settings.scale != Scale::None {
+            beside += rows * row::SCALED;
+        }
+        // Sums over rows, three numbers a column where ranges are found; and a dozen vectors of weights.
+        beside += (3 * accumulators + 12) * cols * 8;
+        if solver == Solver::Newton && cols < PAIRED_COLUMNS {
+            beside += (accumulators + 4) * (cols + 1).pow(2) * 8 + 2 * THREADS * longest.max(1024) * (cols + 1) * 8;
+        }
+        if settings.scale == Scale::MinMaxPerQuery {
+            // These features are scaled in a copy.
+            beside += 2 * bytes;
+        }
+        let rows_at_hand = ROWS_AT_HAND.max(longest.min(1 << 15)).min(rows);
+        let at_hand = (u128::from(bytes) * u128::from(rows_at_hand) / u128::from(rows.max(1))) as u64;
+        Ok(Needs { features: bytes, beside, at_hand, mapped: data.matrix().is_mapped() })
+    }
+}
+
+/// Targets, weights, groups, ids and order of the rows.
+fn sides(data: &Dataset) -> u64 {
+    let names = |names: &crate::data::Names| (names.parts().0.len() + size_of_val(names.parts().1)) as u64;
+    let targets = match data.targets() {
+        Targets::Absent => 0,
+        Targets::Real(values) => size_of_val(&**values) as u64,
+        Targets::Labels { names: labels, codes } => names(labels) + size_of_val(&**codes) as u64,
+        Targets::Sets { names: labels, starts, codes } => {
+            names(labels) + (size_of_val(&**starts) + size_of_val(&**codes)) as u64
+        }
+    };
+    targets
+        + data.weights().map_or(0, |weights| size_of_val(weights) as u64)
+        + data.groups().map_or(0, |groups| size_of_val(groups.starts()) as u64 + names(groups.names()))
+        + data.row_ids().map_or(0, names)
+        + data.input_order().map_or(0, |order| size_of_val(order) as u64)
+}
+
+/// Data to train on within so many bytes of memory: as they are where all of it fits, with features that are read a block
+/// at a time where they are mapped, or an error that says what is needed. `others` are bytes that are needed meanwhile
+/// for something else, such as held-out data.
+pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> Result<Dataset> {
+    let Needs { features, beside, at_hand, mapped } = Needs::of(&data, settings)?;
+    let beside = beside.saturating_add(others);
+    if beside.saturating_add(features) <= budget {
+        return Ok(data);
+    }
+    if !mapped {
+        return Err(over_budget(
+            format!(
+                "the data take {} in memory and training on them {} more, and the budget is {}",
+                mebibytes(features),
+                mebibytes(beside),
+                mebibytes(budget)
+            ),
+            CONVERT,
+        ));
+    }
+    // A block is worked on, another may be left by one half of the threads only, the next is coming; the other half of
+    // what is free is for the rows at hand.
+    let block = budget.saturating_sub(beside) / 8;
+    let least = LEAST_BLOCK.max((at_hand * rayon::current_num_threads() as u64).div_ceil(4));
+    if block < least {
+        return Err(over_budget(
+            format!(
+                "training on these data takes {} beside the features, and the budget is {}",
+                mebibytes(beside + 4 * least),
+                mebibytes(budget)
+            ),
+            &format!("give --memory {} or more", mebibytes(beside + 8 * least).replace(' ', "")),
+        ));
+    }
+    Ok(data.limited(block))
+}
+
+/// Blocks smaller than this would be all overhead.
+const LEAST_BLOCK: u64 = 1 << 20;
+
+/// What to do about data that do not fit.
+pub const CONVERT: &str =
+    "turn the file into a cache first, `maxmargin convert FILE -o FILE.mmd`: its features are read a block at a time";
+
+/// The error for a budget that is too small.
+pub fn over_budget(message: String, help: &str) -> Error {
+    Error::new(Code::MemoryBudget, message).help(help)
+}
+
+/// As people say it, rounded up.
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dense, Guard, Matrix};
+    use crate::settings::Task;
+    use std::ops::Range;
+    use std::sync::Arc;
+
+    #[derive(Debug)]
+    struct Mapped;
+
+    impl Guard for Mapped {
+        fn check(&self, _: Range<usize>) -> Result<()> {
+            Ok(())
+        }
+        fn is_checked(&self, _: usize) -> bool {
+            true
+        }
+    }
+
+    fn data(mapped: bool) -> Dataset {
+        let rows = 1 << 20;
+        // Few rows at hand, so that the smallest block decides.
+        let dense = Dense::new(vec![0.5f32; rows * 64], rows, 64).expect("valid");
+        let dense = if mapped { dense.guarded(Arc::new(Mapped)) } else { dense };
+        let targets = Targets::Real((0..rows).map(|row| (row % 2) as f64).collect::<Vec<_>>().into());
+        Dataset::new(Matrix::DenseF32(dense), targets).expect("valid")
+    }
+
+    #[test]
+    fn data_that_fit_stay_as_they_are_and_others_are_limited_or_refused() {
+        let settings = Settings::new(Task::Classify);
+        let needs = Needs::of(&data(true), &settings).expect("valid");
+        assert_eq!(needs.features, 256 << 20);
+        assert!(needs.mapped && needs.beside > 128 << 20);
+        let limited = |mapped, budget, others| {
+            within(data(mapped), &settings, budget, others).map(|data| data.matrix().residency().is_limited())
+        };
+        let all = needs.features + needs.beside;
+        assert!(!limited(true, all, 0).expect("fits"));
+        assert!(limited(true, all, 1).expect("read by blocks"));
+        assert!(limited(true, all - 1, 0).expect("read by blocks"));
+        assert!(!limited(false, all, 0).expect("fits"));
+        let error = limited(false, all - 1, 0).expect_err("not mapped");
+        assert_eq!(error.code(), Code::MemoryBudget);
+        assert!(error.remedy().expect("advised").contains("convert"));
+        assert!(limited(true, needs.beside + 8 * LEAST_BLOCK, 0).expect("just enough"));
+        let error = limited(true, needs.beside + 8 * LEAST_BLOCK - 8, 0).expect_err("too little");
+        assert!(error.remedy().expect("advised").contains("--memory"), "{error}");
+    }
+
+    #[test]
+    fn copies_for_scaling_within_queries_count() {
+        let plain = Needs::of(&data(true), &Settings::new(Task::Classify)).expect("valid");
+        let settings = Settings { scale: Scale::MinMaxPerQuery, ..Settings::new(Task::Classify) };
+        assert!(Needs::of(&data(true), &settings).expect("valid").beside >= plain.beside + 2 * plain.features);
+    }
+}
