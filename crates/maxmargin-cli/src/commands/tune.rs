@@ -65,6 +65,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     let trained = match &arguments.output {
         None => None,
         Some(output) => {
+            console.say(&format!("learning from all rows with C = {}", short(tuned.rows[chosen].c)));
             let mut progress = ProgressTable::new(console, None, settings.tolerance);
             let trained = tuned.refit(chosen, &data, None, &mut progress, cancel);
             progress.finish();
@@ -241,7 +242,8 @@ fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[String]) ->
         let gap = row.gap.map_or("–".to_string(), format::gap);
         let gap = if row.converged { gap } else { format!("{gap}!") };
         let seconds = format::seconds(row.seconds);
-        console.show(&format!("{line}{gap:>11}{:>8}{seconds:>11}  {}", format::count(row.passes), bar(tuned, at)))?;
+        let line = format!("{line}{gap:>11}{:>8}{seconds:>11}  {}", format::count(row.passes), bar(tuned, at));
+        console.show(line.trim_end())?;
     }
     let best = &tuned.rows[tuned.best];
     let held = |row: &Row| {
@@ -362,7 +364,7 @@ fn sections(page: &mut Report, tuned: &Tuned, chosen: usize, data: &Dataset, war
     for warning in warnings {
         page.callout(Tone::Warning, "", warning.clone());
     }
-    if warnings.is_empty() {
+    if warnings.is_empty() && tuned.rows.len() > 2 {
         page.callout(Tone::Good, "", "Every fit converged, and the best C lies inside the grid.");
     }
     let over =

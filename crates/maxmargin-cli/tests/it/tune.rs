@@ -10,7 +10,7 @@ fn rows(tuned: &Value) -> &Vec<Value> {
 #[test]
 fn the_best_row_is_named_with_all_that_was_measured() {
     for (bench, line, values) in [
-        (Workbench::with_text(), "tune classify text.txt --grid 0.01:100:5 --metric accuracy,auc,f1", 5),
+        (Workbench::with_text(), "tune classify text.txt --grid 0.01:1:5 --metric accuracy,auc,f1", 5),
         (Workbench::with_search(), "tune rank search.txt --folds 4 --metric ndcg@3,map,pair-accuracy", 20),
     ] {
         let tuned = bench.json(line);

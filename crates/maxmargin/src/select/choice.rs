@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn another_loss_is_another_path() {
         let mut rows =
-            table(Metric::Accuracy, &[(0.1, [0.7, 0.8, 0.9]), (1.0, [0.7, 0.8, 0.9]), (2.0, [0.8, 0.8, 0.9])]).rows;
+            table(Metric::Accuracy, &[(0.1, [0.7, 0.8, 0.9]), (1.0, [0.75, 0.85, 0.85]), (2.0, [0.8, 0.8, 0.9])]).rows;
         rows[0].settings.loss = Loss::SquaredHinge;
         let found = tuned(Metric::Accuracy, rows);
         assert_eq!((found.best, found.one_standard_error()), (2, 1), "a smaller C of another path is no simpler model");
