@@ -201,7 +201,7 @@ fn a_path_takes_fewer_passes_than_cold_fits() {
 #[test]
 fn pooled_dual_variables_balance_and_keep_their_bounds() {
     let data = data(Task::Classify, true, true);
-    let settings = Settings { tolerance: 1e-6, ..Settings::new(Task::Classify) };
+    let settings = Settings { tolerance: 1e-6, max_passes: 100_000, ..Settings::new(Task::Classify) };
     let validation = CrossValidation { folds: 4, seed: 3, metrics: metrics(Task::Classify) };
     let tuned = validation.run(&data, std::slice::from_ref(&settings), &mut Silent, &Cancel::new()).expect("tunes");
     let dual = tuned.start.dual.as_ref().expect("dual variables");
