@@ -159,7 +159,7 @@ fn an_error_in_the_third_block_names_its_line_and_leaves_no_file() {
     bench.write("bad.txt", text);
     let before = bench.files();
     let ran = bench.run("predict m.mm bad.txt -o scores.txt").failed(2, "MM0203");
-    ran.marks(&format!("--> bad.txt:{line}:17"), "1,5");
+    ran.marks(&format!("bad.txt:{line}:17"), "1,5");
     assert_eq!(bench.files(), before, "nothing half written");
     let ran = bench.run("predict m.mm bad.txt");
     assert_eq!(ran.exit, Some(2));
