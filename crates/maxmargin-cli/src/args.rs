@@ -2,6 +2,7 @@
 
 use crate::settings::{ReadSettings, Size, TrainSettings, named};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use maxmargin::settings::Task;
 use maxmargin_io::Format;
 
 /// Learn to rank and classify with large margins, with a proof of how close to optimal the result is.
@@ -20,7 +21,9 @@ const START: &str = "\
 Start here:
   maxmargin demo                                      a tour on built-in data, writes report.html
   maxmargin train rank train.txt -o model.mm          learn to order the rows of each query
+  maxmargin train rank pairs.csv --items items.csv -o model.mm   learn from pairs of a better and a worse item
   maxmargin evaluate model.mm test.txt                how good is it?
+  maxmargin tune rank train.txt -o model.mm           learn with the C that works best
   maxmargin explain MM0203                            what an error means";
 
 /// Options of every command.
@@ -49,6 +52,8 @@ pub(crate) enum Command {
     Predict(PredictArguments),
     /// Measure a model on data with known targets
     Evaluate(EvaluateArguments),
+    /// Find the C that works best, by cross-validation over a path of values
+    Tune(TuneArguments),
     /// Show what a model is: settings, certificate, largest weights
     Inspect(InspectArguments),
     /// Recompute a model's objective and lower bound from the training data
@@ -73,11 +78,14 @@ pub(crate) struct TrainArguments {
     pub(crate) task: TaskName,
     /// The training data; `-` is standard input
     pub(crate) file: String,
+    /// Learn from explicit pairs: FILE is a table with columns better,worse[,weight][,group] that name rows of this file
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
     /// Where to save the model
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) output: String,
     /// Data to measure the model on while and after it is trained
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "holdout")]
     pub(crate) validation: Option<String>,
     /// Metrics for held-out data, separated by commas; the first one is shown while training
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -105,12 +113,73 @@ pub(crate) struct TrainArguments {
     pub(crate) input_format: Option<Format>,
 }
 
+impl TaskName {
+    /// The library's name for it.
+    pub(crate) fn task(self) -> Task {
+        match self {
+            TaskName::Classify => Task::Classify,
+            TaskName::Rank => Task::Rank,
+        }
+    }
+}
+
+/// `tune`
+#[derive(Args, Debug)]
+#[command(after_long_help = GRID, mut_arg("c", |c| c.hide(true)), mut_arg("lambda", |lambda| lambda.hide(true)),
+    mut_arg("holdout", |holdout| holdout.hide(true)))]
+pub(crate) struct TuneArguments {
+    /// What to learn
+    #[arg(value_enum)]
+    pub(crate) task: TaskName,
+    /// The data; `-` is standard input
+    pub(crate) file: String,
+    /// Parts to hold out in turn; queries stay whole, classes keep their shares
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) folds: usize,
+    /// The values of C: LOW:HIGH:COUNT, evenly spaced on a log scale, or a list such as 0.1,1,10 [default: 20 values]
+    #[arg(long, value_name = "VALUES", allow_hyphen_values = true)]
+    pub(crate) grid: Option<String>,
+    /// Metrics, separated by commas; the first decides [default: accuracy, or ndcg@10 for rank]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) metric: Vec<String>,
+    /// Take the smallest C within one standard error of the best instead of the best
+    #[arg(long)]
+    pub(crate) one_standard_error: bool,
+    /// Learn from all rows with the chosen C, and save the model
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) output: Option<String>,
+    /// Take settings from a TOML file; flags win over it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<String>,
+    /// Save without what proves the lower bound: a smaller file, which `verify` can check only in part
+    #[arg(long, requires = "output")]
+    pub(crate) no_witness: bool,
+    /// Write an HTML report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<String>,
+    /// How to learn.
+    #[command(flatten)]
+    pub(crate) settings: TrainSettings,
+    /// How to read.
+    #[command(flatten)]
+    pub(crate) read: ReadSettings,
+    /// The format of the data where it is not recognised
+    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT", help_heading = "Reading data")]
+    pub(crate) input_format: Option<Format>,
+}
+
+const GRID: &str = "\
+The default grid: 20 values of C, evenly spaced on a log scale. For classify C is the weight of a row, from 1e-4 to
+100. For rank it is the weight of a pair, of which there may be few or billions: there the values are those with
+lambda = 1 / (C * pairs) from 10 down to 1e-6. Each fit stops at --tolerance like any other, and starts at the
+solution for the value before.";
+
 /// The tasks.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum TaskName {
     /// Tell two classes apart
     Classify,
-    /// Order the rows of each query
+    /// Order the rows of each query, or items by pairs of a better and a worse one
     Rank,
 }
 
@@ -157,8 +226,11 @@ pub(crate) enum PredictFormat {
 pub(crate) struct EvaluateArguments {
     /// The model
     pub(crate) model: String,
-    /// Rows with known targets; `-` is standard input
+    /// Rows with known targets, or pairs; `-` is standard input
     pub(crate) file: String,
+    /// Measure on explicit pairs: FILE is a table with columns better,worse that name rows of this file
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
     /// Metrics, separated by commas, such as ndcg@10,map or auc; NAME:VARIANT picks a variant
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) metric: Vec<String>,
@@ -202,6 +274,9 @@ pub(crate) struct VerifyArguments {
     pub(crate) model: String,
     /// The data it was trained on
     pub(crate) file: String,
+    /// The items, where it was trained on pairs that name them
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
     /// How to read.
     #[command(flatten)]
     pub(crate) data: ScoringData,

@@ -5,6 +5,7 @@ mod commands;
 mod console;
 pub mod format;
 mod loading;
+mod preferences;
 mod progress;
 mod render;
 pub mod report;
@@ -58,6 +59,7 @@ fn return_freed_memory() {
 fn dispatch(command: &Command, console: &Console, cancel: &Cancel) -> Result<()> {
     match command {
         Command::Train(arguments) => commands::train::run(arguments, console, cancel),
+        Command::Tune(arguments) => commands::tune::run(arguments, console, cancel),
         Command::Predict(arguments) => commands::predict::run(arguments, console, cancel),
         Command::Evaluate(arguments) => commands::evaluate::run(arguments, console, cancel),
         Command::Inspect(arguments) => commands::inspect::run(arguments, console),

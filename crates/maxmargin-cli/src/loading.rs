@@ -3,13 +3,16 @@
 use crate::args::ScoringData;
 use crate::console::Console;
 use crate::format;
+use crate::preferences::Preferences;
 use crate::settings::scoring_options;
 use maxmargin::data::Groups;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
-use maxmargin_io::{Facts, Found, Loaded, ReadOptions};
+use maxmargin::settings::Task;
+use maxmargin_io::{Columns, Facts, Found, Items, Loaded, Pairing, ReadOptions, read_pairs};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Data, and how long they took.
@@ -29,12 +32,109 @@ pub(crate) fn load(file: &str, options: &ReadOptions, one_group: bool) -> Result
     Ok(Timed { loaded, seconds: start.elapsed().as_secs_f64() })
 }
 
-/// Reads data for a model to score, the way its training data were read.
-pub(crate) fn load_for(model: &Model, file: &str, data: &ScoringData, cancel: &Cancel) -> Result<Timed> {
+/// Rows, or pairs and the items that they name.
+pub(crate) struct Gathered {
+    /// What was found in the file itself, and the data as a whole.
+    pub(crate) timed: Timed,
+    /// The items, where they stand in a file of their own.
+    pub(crate) items: Option<(Timed, Arc<Items>)>,
+}
+
+impl Gathered {
+    /// Where the features come from.
+    pub(crate) fn features(&self) -> &Timed {
+        self.items.as_ref().map_or(&self.timed, |(items, _)| items)
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.timed.seconds + self.items.as_ref().map_or(0.0, |(items, _)| items.seconds)
+    }
+
+    /// Says what was found. `extra` stands for queries and pairs where they are known already.
+    pub(crate) fn describe(&self, console: &Console, preferences: Option<&Preferences>, extra: &[String]) {
+        match (&self.items, preferences) {
+            (None, None) => describe(console, &self.timed, extra),
+            (None, Some(preferences)) => describe(console, &self.timed, &preferences.parts()),
+            (Some((items, _)), preferences) => {
+                describe(console, items, &[]);
+                let facts = &self.timed.loaded.facts;
+                let mut parts = vec![format!("{}   {}", facts.file, source(facts))];
+                parts.extend(preferences.iter().flat_map(|preferences| preferences.parts()));
+                parts.push(format::seconds(self.timed.seconds));
+                console.say(&parts.join(" · "));
+                facts.notes.iter().for_each(|note| console.say(&format!("   {note}")));
+            }
+        }
+    }
+}
+
+/// Reads the data of a task: rows, or pairs over the items of another file, or two items in each row of a table.
+pub(crate) fn gather(
+    file: &str,
+    items: Option<&str>,
+    options: &ReadOptions,
+    one_group: bool,
+    task: Task,
+) -> Result<Gathered> {
+    let Some(items_file) = items else {
+        let pairing = if task == Task::Rank { Pairing::Sides } else { Pairing::None };
+        let timed = load(file, &ReadOptions { pairing, ..options.clone() }, one_group)?;
+        return Ok(Gathered { timed, items: None });
+    };
+    if task != Task::Rank {
+        return Err(Error::new(Code::BadSetting, "pairs of items are for rankers, and this is a classifier")
+            .help("leave --items out, or use `train rank`"));
+    }
+    if file == "-" && items_file == "-" {
+        return Err(Error::new(Code::Usage, "pairs and items cannot both come from standard input")
+            .help("put one of them into a file"));
+    }
+    // Pairs have weights and groups; items have ids, targets and columns to leave out.
+    let of_items = |columns: &Columns| Columns { weight: None, group: None, ..columns.clone() };
+    let start = Instant::now();
+    let options_of_items = ReadOptions {
+        format: None,
+        columns: of_items(&options.columns),
+        remembered: of_items(&options.remembered),
+        pairing: Pairing::ItemRows,
+        ..options.clone()
+    };
+    let loaded = maxmargin_io::read(items_file, &options_of_items)?;
+    let index = Arc::new(Items::new(&loaded)?);
+    let items = Timed { loaded, seconds: start.elapsed().as_secs_f64() };
+    let timed = load_pairs(file, &index, options)?;
+    Ok(Gathered { timed, items: Some((items, index)) })
+}
+
+/// Reads pairs over items that were read before.
+pub(crate) fn load_pairs(file: &str, items: &Arc<Items>, options: &ReadOptions) -> Result<Timed> {
+    let of_pairs = |columns: &Columns| Columns {
+        weight: columns.weight.clone(),
+        group: columns.group.clone(),
+        ..Columns::default()
+    };
+    let start = Instant::now();
+    let options = ReadOptions {
+        columns: of_pairs(&options.columns),
+        remembered: of_pairs(&options.remembered),
+        ..options.clone()
+    };
+    let loaded = read_pairs(file, Arc::clone(items), &options)?;
+    Ok(Timed { loaded, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// Reads rows, or pairs, for a model to be measured on, the way its training data were read.
+pub(crate) fn gather_for(
+    model: &Model,
+    file: &str,
+    items: Option<&str>,
+    data: &ScoringData,
+    cancel: &Cancel,
+) -> Result<Gathered> {
     let (options, one_group) = scoring_options(model, &data.read, data.input_format, cancel)?;
-    let timed = load(file, &options, one_group)?;
-    expect_features(&timed, model.features(), file)?;
-    Ok(timed)
+    let gathered = gather(file, items, &options, one_group, model.settings.task)?;
+    expect_features(&gathered.timed, model.features(), items.unwrap_or(file))?;
+    Ok(gathered)
 }
 
 /// New data may have fewer features than were learned from, but not more.

@@ -55,7 +55,8 @@ impl<'a> ProgressTable<'a> {
 
     fn print(&mut self, row: &str) {
         if self.rows == 0 {
-            let metric = self.metric.as_deref().map_or(String::new(), |metric| format!("{metric:>12}"));
+            let width = self.metric_width();
+            let metric = self.metric.as_deref().map_or(String::new(), |metric| format!("{metric:>width$}"));
             self.console.say(&format!("{:>5}{:>14}{:>10}{metric}{:>10}", "pass", "objective", "gap", "time"));
         }
         self.rows += 1;
@@ -68,6 +69,11 @@ impl<'a> ProgressTable<'a> {
         } else {
             self.console.say(row);
         }
+    }
+
+    /// The column of the metric: as wide as the others, or as its name.
+    fn metric_width(&self) -> usize {
+        self.metric.as_ref().map_or(0, |metric| (metric.chars().count() + 2).max(12))
     }
 
     /// Seconds still to go, from how fast the logarithm of the gap has fallen.
@@ -90,10 +96,11 @@ impl Observer for ProgressTable<'_> {
         }
         let elapsed = self.start.elapsed().as_secs_f64();
         let gap = lower_bound.map(|bound| relative_gap(*objective, bound));
+        let width = self.metric_width();
         let held_out = match (&self.metric, held_out) {
             (None, _) => String::new(),
-            (Some(_), None) => format!("{:>12}", "–"),
-            (Some(_), Some(value)) => format!("{:>12}", format::fixed(*value, 4)),
+            (Some(_), None) => format!("{:>width$}", "–"),
+            (Some(_), Some(value)) => format!("{:>width$}", format::fixed(*value, 4)),
         };
         let left = match self.left(gap, elapsed) {
             Some(left) if left >= 1.0 => format!("   about {} left", format::seconds(left)),
@@ -111,6 +118,52 @@ impl Observer for ProgressTable<'_> {
             self.print(&row);
         } else {
             self.pending = Some(row);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// How far cross-validation is: one line a setting, redrawn in place on a terminal, now and then elsewhere.
+pub(crate) struct TuneProgress<'a> {
+    console: &'a Console,
+    last_line: Instant,
+    live_row: bool,
+}
+
+impl<'a> TuneProgress<'a> {
+    pub(crate) fn new(console: &'a Console) -> TuneProgress<'a> {
+        TuneProgress { console, last_line: Instant::now(), live_row: false }
+    }
+
+    /// Clears the line: the table that follows says it all.
+    pub(crate) fn finish(&mut self) {
+        if std::mem::take(&mut self.live_row) {
+            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+        }
+    }
+}
+
+impl Observer for TuneProgress<'_> {
+    fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let Event::Setting { row, done, total } = event else {
+            return ControlFlow::Continue(());
+        };
+        if !self.console.talks() || (!self.console.is_live() && self.last_line.elapsed() < LINE_EVERY) {
+            return ControlFlow::Continue(());
+        }
+        self.last_line = Instant::now();
+        // The larger C, the longer it takes: the last setting tells more than the mean.
+        let left = row.seconds * (total - done) as f64;
+        let left = if left >= 1.0 { format!(" · about {} left", format::seconds(left)) } else { String::new() };
+        let quality = row.metrics.first().map_or(String::new(), |summary| format::fixed(summary.mean, 4));
+        let line = format!("{done} of {total} settings · C = {} gives {quality}{left}", format::significant(row.c, 3));
+        if self.console.is_live() {
+            let mut out = std::io::stderr().lock();
+            let _ = write!(out, "\r\x1b[2K{line}");
+            let _ = out.flush();
+            self.live_row = true;
+        } else {
+            self.console.say(&line);
         }
         ControlFlow::Continue(())
     }

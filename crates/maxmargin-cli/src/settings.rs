@@ -7,9 +7,10 @@ use maxmargin::error::{Code, Error, Excerpt, Place, Result};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
-use maxmargin::task::{ClassWeight, Intercept, PairWeight};
-use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Precision, ReadOptions};
+use maxmargin::settings::{Regularisation, Settings, Solver, Stochastic, Task};
+use maxmargin::solve::{EarlyStopping, Sample, Schedule};
+use maxmargin::task::{ClassWeight, Intercept, PairWeight, PairWeightAs};
+use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,7 +44,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "L", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lambda: Option<f64>,
-    /// How to solve it [default: auto]
+    /// How to solve it; `quadratic-program` makes a hard margin, without -c and --loss [default: auto]
     #[arg(long, value_parser = named::<Solver>(Solver::ALL.map(Solver::name)), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) solver: Option<Solver>,
@@ -68,11 +69,15 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "LABEL", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) positive: Option<String>,
+    /// What the weight of a pair does: multiply the slack, be the margin, or be a number of copies [default: slack]
+    #[arg(long, value_parser = named::<PairWeightAs>(PairWeightAs::ALL.map(PairWeightAs::name)), value_name = "WAY", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pair_weight_as: Option<PairWeightAs>,
     /// Stop at this relative gap between objective and lower bound [default: 1e-3]
     #[arg(long, value_name = "GAP", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tolerance: Option<f64>,
-    /// The most passes over the data [default: 1000]
+    /// The most passes over the data [default: 1000; 20 for sgd, averaged-sgd and pegasos, which make them all]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_passes: Option<u64>,
@@ -80,21 +85,95 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "S", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seed: Option<u64>,
-    /// Hold out this share of the rows (whole queries) to measure the model on
-    #[arg(
-        long,
-        value_name = "FRACTION",
-        allow_negative_numbers = true,
-        conflicts_with = "validation",
-        help_heading = "Learning"
-    )]
+    /// Hold out this share of the rows (whole queries) or pairs (whole groups) to measure the model on
+    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holdout: Option<f64>,
+    /// What only the stochastic solvers take.
+    #[command(flatten)]
+    #[serde(default, skip_serializing_if = "StochasticSettings::is_empty")]
+    pub(crate) stochastic: StochasticSettings,
     /// Stay within this much memory, such as 4GiB; the features of a .mmd file are then read a block at a time where
     /// they do not fit
     #[arg(long, value_name = "SIZE", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) memory: Option<Size>,
+}
+
+/// What the solvers sgd, averaged-sgd and pegasos take.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct StochasticSettings {
+    /// How steps shrink: bottou is E/(1 + lambda·E·t), inverse-square-root E/√t, inverse E/t [default: bottou]
+    #[arg(long, value_parser = named::<Schedule>(Schedule::ALL.map(Schedule::name)), help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) schedule: Option<Schedule>,
+    /// The first rate of the schedule; found on a sample of the data unless given
+    #[arg(long, value_name = "E", allow_negative_numbers = true, help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<f64>,
+    /// Rows or pairs a step [default: 1]
+    #[arg(long, value_name = "N", help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) batch: Option<u32>,
+    /// Keep the weights in the ball of radius 1/√lambda, in which the optimum lies
+    #[arg(long, help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) project: bool,
+    /// Stop once held-out data get worse and keep the best model (validation), or find the number of passes on two samples
+    /// of the training data (subsamples) [default: none]
+    #[arg(long, value_parser = named::<EarlyStopping>(EarlyStopping::ALL.map(EarlyStopping::name)), help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) early_stopping: Option<EarlyStopping>,
+    /// What is equally likely when a ranker draws pairs: every pair, or every query, which is for --pair-weight per-query
+    /// [default: pairs]
+    #[arg(long, value_parser = named::<Sample>(Sample::ALL.map(Sample::name)), help_heading = STOCHASTIC)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sample: Option<Sample>,
+}
+
+const STOCHASTIC: &str = "Stochastic solvers (sgd, averaged-sgd, pegasos)";
+
+impl StochasticSettings {
+    fn is_empty(&self) -> bool {
+        *self == StochasticSettings::default()
+    }
+
+    /// What differs from the defaults.
+    fn of(settings: &Stochastic) -> StochasticSettings {
+        let defaults = Stochastic::default();
+        StochasticSettings {
+            schedule: settings.schedule,
+            rate: settings.rate,
+            batch: Some(settings.batch).filter(|batch| *batch != defaults.batch),
+            project: settings.project,
+            early_stopping: Some(settings.early_stopping).filter(|stopping| *stopping != defaults.early_stopping),
+            sample: settings.sample,
+        }
+    }
+
+    fn or(self, other: StochasticSettings) -> StochasticSettings {
+        StochasticSettings {
+            schedule: self.schedule.or(other.schedule),
+            rate: self.rate.or(other.rate),
+            batch: self.batch.or(other.batch),
+            project: self.project || other.project,
+            early_stopping: self.early_stopping.or(other.early_stopping),
+            sample: self.sample.or(other.sample),
+        }
+    }
+
+    fn resolve(&self) -> Stochastic {
+        let defaults = Stochastic::default();
+        Stochastic {
+            schedule: self.schedule,
+            rate: self.rate,
+            batch: self.batch.unwrap_or(defaults.batch),
+            project: self.project,
+            early_stopping: self.early_stopping.unwrap_or(defaults.early_stopping),
+            sample: self.sample,
+        }
+    }
 }
 
 /// A number of bytes as people write it: `4GiB`, `512 MiB`, `2.5GB`, `1000000`.
@@ -274,6 +353,26 @@ impl SettingsFile {
         })
     }
 
+    /// What flags say, and where they say nothing what the file at `config` says.
+    pub(crate) fn under(
+        train: &TrainSettings,
+        read: &ReadSettings,
+        config: Option<&str>,
+        command: &str,
+        task: Task,
+    ) -> Result<(TrainSettings, ReadSettings)> {
+        let file = config.map_or(Ok(SettingsFile::default()), SettingsFile::read)?;
+        if let Some(other) = file.task.filter(|other| *other != task) {
+            return Err(Error::new(
+                Code::BadConfig,
+                format!("the settings are for `{}`, and this is `{command} {}`", other.name(), task.name()),
+            )
+            .in_file(config.unwrap_or_default())
+            .help(format!("use `{command} {}`, or leave the task out of the settings file", other.name())));
+        }
+        Ok((train.clone().or(file.train), read.clone().or(file.read)))
+    }
+
     /// The file that repeats a model's training.
     pub(crate) fn of(model: &Model) -> Result<SettingsFile> {
         let settings = &model.settings;
@@ -289,22 +388,25 @@ impl SettingsFile {
                 Some(weights.iter().map(|(label, weight)| format!("{label}={weight}")).collect::<Vec<_>>().join(","))
             }
         };
+        let soft = !settings.solver.is_hard_margin();
         Ok(SettingsFile {
             task: Some(settings.task),
             train: TrainSettings {
-                loss: Some(settings.loss),
-                c,
-                lambda,
+                loss: soft.then_some(settings.loss),
+                c: c.filter(|_| soft),
+                lambda: lambda.filter(|_| soft),
                 solver: Some(settings.solver),
                 scale: Some(settings.scale),
                 intercept: (settings.task == Task::Classify).then_some(settings.intercept),
                 class_weight,
                 pair_weight: Some(settings.pair_weight).filter(|weight| *weight != PairWeight::Equal),
                 positive: settings.positive.clone(),
+                pair_weight_as: Some(settings.pair_weight_as).filter(|way| *way != PairWeightAs::default()),
                 tolerance: Some(settings.tolerance),
                 max_passes: Some(settings.max_passes),
                 seed: Some(settings.seed),
                 holdout: reading.holdout,
+                stochastic: StochasticSettings::of(&settings.stochastic),
                 // How much memory there was is nothing about the model.
                 memory: None,
             },
@@ -332,10 +434,12 @@ impl TrainSettings {
             class_weight: self.class_weight.or(other.class_weight),
             pair_weight: self.pair_weight.or(other.pair_weight),
             positive: self.positive.or(other.positive),
+            pair_weight_as: self.pair_weight_as.or(other.pair_weight_as),
             tolerance: self.tolerance.or(other.tolerance),
             max_passes: self.max_passes.or(other.max_passes),
             seed: self.seed.or(other.seed),
             holdout: self.holdout.or(other.holdout),
+            stochastic: self.stochastic.or(other.stochastic),
             memory: self.memory.or(other.memory),
         }
     }
@@ -343,6 +447,15 @@ impl TrainSettings {
     /// The library's settings.
     pub(crate) fn resolve(&self, task: Task) -> Result<Settings> {
         let defaults = Settings::new(task);
+        let hard = self.solver.is_some_and(Solver::is_hard_margin);
+        let given = [("-c", self.c.is_some()), ("--lambda", self.lambda.is_some()), ("--loss", self.loss.is_some())];
+        if let Some((flag, _)) = given.iter().find(|(_, given)| hard && *given) {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("{flag} says what a missed margin costs, and a hard margin misses none"),
+            )
+            .help(format!("leave {flag} out, or use a soft margin: leave --solver quadratic-program out")));
+        }
         let regularisation = match (self.c, self.lambda) {
             (Some(_), Some(_)) => {
                 return Err(Error::new(Code::BadSetting, "both c and lambda are set, and they are one quantity")
@@ -358,19 +471,22 @@ impl TrainSettings {
             return Err(Error::new(Code::BadSetting, format!("--holdout is {holdout}, and must lie between 0 and 1"))
                 .help("a share of the rows such as 0.2"));
         }
+        let solver = self.solver.unwrap_or(defaults.solver);
         let settings = Settings {
             task,
-            loss: self.loss.unwrap_or(defaults.loss),
-            solver: self.solver.unwrap_or(defaults.solver),
+            loss: self.loss.unwrap_or(if hard { Loss::Hinge } else { defaults.loss }),
+            solver,
             scale: self.scale.unwrap_or(defaults.scale),
             intercept: self.intercept.unwrap_or(defaults.intercept),
             pair_weight: self.pair_weight.unwrap_or_default(),
             positive: self.positive.clone(),
             tolerance: self.tolerance.unwrap_or(defaults.tolerance),
-            max_passes: self.max_passes.unwrap_or(defaults.max_passes),
+            max_passes: self.max_passes.unwrap_or(solver.default_passes()),
             seed: self.seed.unwrap_or(defaults.seed),
             regularisation,
             class_weight: self.class_weight.as_deref().map_or(Ok(ClassWeight::Equal), parse_class_weight)?,
+            stochastic: self.stochastic.resolve(),
+            pair_weight_as: self.pair_weight_as.unwrap_or_default(),
         };
         settings.validate()?;
         Ok(settings)
@@ -439,6 +555,7 @@ impl ReadSettings {
             missing,
             features: None,
             index_base: self.index_base,
+            pairing: Pairing::None,
             cancel: cancel.clone(),
         })
     }

@@ -1,8 +1,7 @@
 //! Arrow IPC files and streams, in and out.
 
 use crate::blocks::Source;
-use crate::columns::Roles;
-use crate::record_batch::{self, Batch};
+use crate::record_batch::{self, Batch, Use};
 use crate::{Format, Loaded, ReadOptions};
 use arrow_array::RecordBatchReader;
 use arrow_ipc::reader::{FileReader, StreamReader};
@@ -45,7 +44,7 @@ pub(crate) fn blocks<'a>(
 fn batches(
     path: &Path,
     options: &ReadOptions,
-) -> Result<(SchemaRef, Roles, impl Iterator<Item = Result<Batch>> + Send + 'static)> {
+) -> Result<(SchemaRef, Use, impl Iterator<Item = Result<Batch>> + Send + 'static)> {
     let mut magic = Vec::new();
     open(path)?.take(6).read_to_end(&mut magic).map_err(unreadable)?;
     if magic.starts_with(b"FEA1") {

@@ -200,7 +200,7 @@ fn quoted(name: &str) -> String {
     if !name.is_empty() && name.chars().all(plain) { name.to_string() } else { format!("'{name}'") }
 }
 
-fn clipped(text: &str) -> String {
+pub(crate) fn clipped(text: &str) -> String {
     const SHOWN: usize = 60;
     let mut shown: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(SHOWN).is_some() {

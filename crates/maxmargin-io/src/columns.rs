@@ -3,8 +3,11 @@
 //! A column is the target, the group, the weight or the row id where a flag says so or where its name is a common
 //! one; ignored where a flag says so; a feature otherwise. A column that a model knows as a feature is never taken
 //! for something else because of its name.
+//!
+//! Where pairs are looked for, a table with columns `better.NAME` and `worse.NAME` has two rows in each line: features
+//! come from these columns alone, first those of the better row, then the same ones of the worse row.
 
-use crate::{Columns, ReadOptions};
+use crate::{Columns, Pairing, ReadOptions};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::suggest::nearest;
 use std::collections::{HashMap, HashSet};
@@ -32,7 +35,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Role::Target => "target",
             Role::Group => "group",
@@ -50,6 +53,8 @@ pub(crate) struct Roles {
     pub(crate) names: Vec<String>,
     pub(crate) roles: Vec<Role>,
     pub(crate) notes: Vec<String>,
+    /// Whether a line holds a better and a worse row.
+    sides: bool,
     /// The names that the model knows, where there is one with names.
     #[cfg_attr(not(feature = "tables"), allow(dead_code))]
     model_names: Option<HashSet<String>>,
@@ -74,7 +79,26 @@ pub(crate) struct Plan {
     pub(crate) weight: Option<usize>,
     pub(crate) id: Option<usize>,
     pub(crate) features: Vec<Feature>,
+    /// Whether a line holds a better and a worse row: the first half of the features are the one's, the second half the
+    /// other's.
+    pub(crate) sides: bool,
     pub(crate) notes: Vec<String>,
+}
+
+impl Plan {
+    /// Features of a row of data: half of a table's where each of its rows holds two items.
+    pub(crate) fn features_a_row(&self) -> usize {
+        if self.sides { self.features.len() / 2 } else { self.features.len() }
+    }
+}
+
+/// What the columns of the better and of the worse row begin with.
+const SIDES: [&str; 2] = ["better.", "worse."];
+
+/// The name of a column without its side.
+#[cfg(feature = "tables")]
+fn without_side(name: &str) -> &str {
+    SIDES.iter().find_map(|side| name.strip_prefix(side)).unwrap_or(name)
 }
 
 impl Roles {
@@ -104,14 +128,21 @@ impl Roles {
             .as_ref()
             .and_then(|features| features.names.as_ref())
             .map(|names| names.iter().cloned().collect());
+        let sides = matches!(options.pairing, Pairing::Sides)
+            && SIDES.iter().all(|side| names.iter().any(|name| name.starts_with(side)));
         for (role, flag, wanted, common) in [
             (Role::Target, "--target", &asked.target, TARGET_NAMES),
             (Role::Group, "--group", &asked.group, GROUP_NAMES),
             (Role::Weight, "--weight", &asked.weight, WEIGHT_NAMES),
             (Role::Id, "--id", &asked.id, ID_NAMES),
         ] {
+            let unused = match options.pairing {
+                Pairing::ItemRows => role == Role::Weight,
+                _ => sides && matches!(role, Role::Target | Role::Id),
+            };
             let column = match wanted {
                 Some(name) => Some(find(name, &names, &first_of, flag)?),
+                None if unused => None,
                 None => {
                     // A column that another flag claims is not looked at here.
                     let claimed = |name: &str| {
@@ -124,7 +155,8 @@ impl Roles {
                             let name = names[column].as_str();
                             roles[column] == Role::Feature
                                 && common.iter().any(|common| name.eq_ignore_ascii_case(common))
-                                && !model_names.as_ref().is_some_and(|names| names.contains(name))
+                                // Where a line holds two items, features have a side in their name.
+                                && (sides || !model_names.as_ref().is_some_and(|names| names.contains(name)))
                                 && !claimed(name)
                         })
                         .collect();
@@ -152,7 +184,7 @@ impl Roles {
                 notes.push(format!("column {} has no name: ignored", column + 1));
             }
         }
-        Ok(Roles { names, roles, notes, model_names })
+        Ok(Roles { names, roles, notes, sides, model_names })
     }
 
     /// Whether the content of a column is needed at all. `is_list` tells of a column of lists, whose features are
@@ -162,7 +194,9 @@ impl Roles {
         match self.roles[column] {
             Role::Ignored => false,
             Role::Feature if !is_list => {
-                self.model_names.as_ref().is_none_or(|names| names.contains(&self.names[column]))
+                let name = self.names[column].as_str();
+                let name = if self.sides { without_side(name) } else { name };
+                self.model_names.as_ref().is_none_or(|names| names.contains(name))
             }
             _ => true,
         }
@@ -170,7 +204,7 @@ impl Roles {
 
     /// Lists the features. `widths` says for each column how long its lists are (`None` for plain cells).
     pub(crate) fn plan(self, widths: &[Option<usize>], options: &ReadOptions) -> Result<Plan> {
-        let Roles { names, roles, mut notes, .. } = self;
+        let Roles { names, roles, mut notes, sides, .. } = self;
         let mut features = Vec::new();
         for (column, name) in names.iter().enumerate() {
             if roles[column] != Role::Feature {
@@ -185,11 +219,18 @@ impl Roles {
                 })),
             }
         }
+        let mut worse = Vec::new();
+        if sides {
+            (features, worse) = split_sides(features, &mut notes)?;
+        }
         if let Some(model) = &options.features {
             match &model.names {
                 Some(wanted) => features = match_names(features, wanted, &mut notes)?,
                 None => match_count(features.len(), model.count)?,
             }
+        }
+        if sides {
+            features = with_worse(features, worse)?;
         }
         if features.is_empty() {
             return Err(Error::new(Code::BadTable, "no column is left to be a feature")
@@ -206,9 +247,50 @@ impl Roles {
             id: at(Role::Id),
             names,
             features,
+            sides,
             notes,
         })
     }
+}
+
+/// The features of the better and of the worse row, without their sides; columns of neither are left out with a note.
+fn split_sides(features: Vec<Feature>, notes: &mut Vec<String>) -> Result<(Vec<Feature>, Vec<Feature>)> {
+    let (mut better, mut worse, mut neither) = (Vec::new(), Vec::new(), Vec::new());
+    for feature in features {
+        if let Some(name) = feature.name.strip_prefix(SIDES[0]) {
+            better.push(Feature { name: name.to_string(), ..feature });
+        } else if let Some(name) = feature.name.strip_prefix(SIDES[1]) {
+            worse.push(Feature { name: name.to_string(), ..feature });
+        } else {
+            neither.push(format!("`{}`", feature.name));
+        }
+    }
+    notes.push(format!("a pair in each row: {} features of a better and a worse item", better.len()));
+    if !neither.is_empty() {
+        neither.truncate(5);
+        notes.push(format!("columns of neither item ignored: {}", neither.join(", ")));
+    }
+    let lone = |side: &str, these: &[Feature], those: &[Feature]| {
+        let known: HashSet<&str> = those.iter().map(|feature| feature.name.as_str()).collect();
+        these
+            .iter()
+            .find(|feature| !known.contains(feature.name.as_str()))
+            .map(|feature| format!("{side}{}", feature.name))
+    };
+    match lone(SIDES[0], &better, &worse).or_else(|| lone(SIDES[1], &worse, &better)) {
+        None => Ok((better, worse)),
+        Some(column) => Err(Error::new(Code::BadTable, format!("column `{column}` has no partner on the other side"))
+            .help("give every `better.NAME` its `worse.NAME`, or leave the column out with --ignore")),
+    }
+}
+
+/// The features of the better row, then the same ones of the worse row.
+fn with_worse(mut better: Vec<Feature>, worse: Vec<Feature>) -> Result<Vec<Feature>> {
+    let mut by_name: HashMap<String, Feature> =
+        worse.into_iter().map(|feature| (feature.name.clone(), feature)).collect();
+    let partners: Option<Vec<Feature>> = better.iter().map(|feature| by_name.remove(&feature.name)).collect();
+    better.extend(partners.ok_or_else(|| Error::new(Code::Internal, "a feature of one side only"))?);
+    Ok(better)
 }
 
 fn ambiguous(role: Role, flag: &str, first: &str, second: &str) -> Error {
@@ -218,7 +300,7 @@ fn ambiguous(role: Role, flag: &str, first: &str, second: &str) -> Error {
 }
 
 /// The columns asked for, and of those that a model remembers the ones this file has.
-fn asked(options: &ReadOptions, index: &HashMap<&str, usize>) -> Columns {
+pub(crate) fn asked(options: &ReadOptions, index: &HashMap<&str, usize>) -> Columns {
     let (asked, remembered) = (&options.columns, &options.remembered);
     let present = |name: &String| index.contains_key(name.as_str());
     let one = |asked: &Option<String>, remembered: &Option<String>| {

@@ -9,9 +9,10 @@ use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::kept::{Kept, RawRecord};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
+use crate::pairs::{PairColumns, PairTable};
 use crate::source::read_error;
 use crate::table::{Before, RowColumns, Table};
-use crate::{Facts, Format, Loaded, Precision, ReadOptions};
+use crate::{Facts, Format, Loaded, Pairing, Precision, ReadOptions};
 use ::csv::ByteRecord;
 use maxmargin::data::{Dataset, Targets};
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
@@ -38,27 +39,19 @@ pub fn read(file_name: &str, input: impl Read + Send, delimiter: u8, options: &R
 fn read_as<V: Cell, R: Read + Send>(file: &str, input: R, delimiter: u8, options: &ReadOptions) -> Result<Loaded> {
     let mut records = Records::new(file, input, delimiter);
     let names = records.header()?;
+    let format = format_of(delimiter);
+    if let Pairing::Of(items) = &options.pairing {
+        let mut table = PairTable::new(PairColumns::find(names, options)?, items.clone());
+        records.each_batch(options, |batch| push_pairs(&mut table, batch))?;
+        return table.finish(file, format);
+    }
     let widths = vec![None; names.len()];
     let plan = Roles::find(names, options)?.plan(&widths, options)?;
     let mut table = Table::<V>::new(&plan, options)?;
-    let (mut current, mut next) = (Batch::default(), Batch::default());
-    current.read(&mut records, BATCH_BYTES);
-    loop {
-        options.cancel.check()?;
-        let (_, outcome) = rayon::join(|| next.read(&mut records, BATCH_BYTES), || append(&mut table, &plan, &current));
-        if let Err(failure) = outcome {
-            return Err(records.cell_error(&current.records[failure.row], &plan, &failure));
-        }
-        if let Some(failure) = current.failure.take() {
-            return Err(records.read_error(failure));
-        }
-        if current.at_end {
-            break;
-        }
-        std::mem::swap(&mut current, &mut next);
-        records.forget_before(&current);
-    }
-    table.finish(file, format_of(delimiter), plan, options)
+    records.each_batch(options, |batch| {
+        append(&mut table, &plan, batch).map_err(|failure| (failure.row, failure.refusal(&plan, batch)))
+    })?;
+    table.finish(file, format, plan, options)
 }
 
 fn format_of(delimiter: u8) -> Format {
@@ -111,9 +104,10 @@ impl<V: Cell, R: Read + Send> CsvBlocks<'_, V, R> {
             Ok(table) => table,
             Err(error) => return (None, Err(error)),
         };
-        let (_, outcome) = rayon::join(|| next.read(records, *bytes), || append(&mut table, plan, current));
+        let (_, outcome) = rayon::join(|| next.read(records, *bytes), || append(&mut table, plan, current.records()));
         if let Err(failure) = outcome {
-            return (None, Err(records.cell_error(&current.records[failure.row], plan, &failure)));
+            let refusal = failure.refusal(plan, current.records());
+            return (None, Err(records.cell_error(&current.records[failure.row], refusal)));
         }
         let block = match (current.len > 0).then(|| table.block(plan, before)).transpose() {
             Ok(block) => block,
@@ -145,6 +139,26 @@ impl<V: Cell, R: Read + Send> Source for CsvBlocks<'_, V, R> {
     fn facts(&mut self) -> Facts {
         self.before.facts(self.records.file, format_of(self.records.delimiter), &self.plan, self.options)
     }
+}
+
+/// A cell that cannot be used: its column, the error without its place, and what was expected there.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) column: usize,
+    pub(crate) error: Error,
+    pub(crate) expected: String,
+}
+
+/// Adds a batch to a table of pairs; the error says which row.
+fn push_pairs(table: &mut PairTable, batch: &[ByteRecord]) -> std::result::Result<(), (usize, Refusal)> {
+    let (better, worse) = (table.columns.better, table.columns.worse);
+    let (weight, group) = (table.columns.weight, table.columns.group);
+    for (row, record) in batch.iter().enumerate() {
+        let weight = weight.map(|column| (cells::parse(&record[column]), &record[column]));
+        let group = group.map(|column| &record[column]);
+        table.push(&record[better], &record[worse], weight, group, None).map_err(|refusal| (row, refusal))?;
+    }
+    Ok(())
 }
 
 /// Why reading records ended before the end of the file.
@@ -283,6 +297,34 @@ impl<'a, R: Read> Records<'a, R> {
         }
     }
 
+    /// Hands over all records, batch by batch, while the next ones are read.
+    fn each_batch(
+        &mut self,
+        options: &ReadOptions,
+        mut take: impl FnMut(&[ByteRecord]) -> std::result::Result<(), (usize, Refusal)> + Send,
+    ) -> Result<()>
+    where
+        R: Send,
+    {
+        let (mut current, mut next) = (Batch::default(), Batch::default());
+        current.read(self, BATCH_BYTES);
+        loop {
+            options.cancel.check()?;
+            let (_, outcome) = rayon::join(|| next.read(self, BATCH_BYTES), || take(current.records()));
+            if let Err((row, refusal)) = outcome {
+                return Err(self.cell_error(&current.records[row], refusal));
+            }
+            if let Some(failure) = current.failure.take() {
+                return Err(self.read_error(failure));
+            }
+            if current.at_end {
+                return Ok(());
+            }
+            std::mem::swap(&mut current, &mut next);
+            self.forget_before(&current);
+        }
+    }
+
     fn forget_before(&mut self, batch: &Batch) {
         let first = batch.records().first().and_then(ByteRecord::position).map(csv::Position::byte);
         self.reader.get_mut().forget_before(first.unwrap_or(self.last).min(self.last));
@@ -314,13 +356,10 @@ impl<'a, R: Read> Records<'a, R> {
             .help("close the quote; a quote that is part of the text is written twice inside quotes")
     }
 
-    fn cell_error(&self, record: &ByteRecord, plan: &Plan, failure: &CellFailure) -> Error {
-        let found = String::from_utf8_lossy(record.get(failure.column).unwrap_or_default());
-        let (error, expected) =
-            cells::cell_error(failure.role, failure.problem, &plan.names[failure.column], &found, None);
+    fn cell_error(&self, record: &ByteRecord, refusal: Refusal) -> Error {
         let byte = record.position().map_or(0, csv::Position::byte);
-        let (place, open_quote) = self.place(byte, failure.column, &format!("expected {expected}"));
-        if open_quote { self.open_quote(byte) } else { error.at(place) }
+        let (place, open_quote) = self.place(byte, refusal.column, &format!("expected {}", refusal.expected));
+        if open_quote { self.open_quote(byte) } else { refusal.error.at(place) }
     }
 
     fn read_error(&self, failure: ReadFailure) -> Error {
@@ -379,9 +418,17 @@ struct CellFailure {
     problem: Problem,
 }
 
+impl CellFailure {
+    /// What is said about it.
+    fn refusal(&self, plan: &Plan, batch: &[ByteRecord]) -> Refusal {
+        let found = String::from_utf8_lossy(batch[self.row].get(self.column).unwrap_or_default());
+        let (error, expected) = cells::cell_error(self.role, self.problem, &plan.names[self.column], &found, None);
+        Refusal { column: self.column, error, expected }
+    }
+}
+
 /// Turns a batch into rows of the table; of several bad cells the first is reported.
-fn append<V: Cell>(table: &mut Table<V>, plan: &Plan, batch: &Batch) -> std::result::Result<(), CellFailure> {
-    let records = batch.records();
+fn append<V: Cell>(table: &mut Table<V>, plan: &Plan, records: &[ByteRecord]) -> std::result::Result<(), CellFailure> {
     let cols = table.values.cols();
     let Table { values, rows } = table;
     let (cells, others) = rayon::join(

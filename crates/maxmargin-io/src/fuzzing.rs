@@ -1,8 +1,9 @@
 //! What must hold for any bytes at all: the bodies of the fuzz targets, also run over a kept corpus by the tests.
 
 use crate::svmlight::{SvmlightWriteOptions, read_stream, read_text, write_dataset};
-use crate::{Columns, Missing, Precision, ReadOptions, cache, csv};
+use crate::{Columns, Items, Missing, Pairing, Precision, ReadOptions, cache, csv};
 use maxmargin::model::Model;
+use std::sync::Arc;
 
 /// Files whose largest index asks for more columns than this are read but not worked with: the weights alone would fill
 /// the memory of a fuzzer.
@@ -37,6 +38,26 @@ pub fn csv(bytes: &[u8]) {
                 let mut text = Vec::new();
                 csv::write(&loaded.data, delimiter, &mut text).expect("what was read can be written");
             }
+        }
+    }
+}
+
+/// Pairs over a few items are taken or refused, and so is a table that may hold a pair in each row; what is taken names
+/// rows that exist.
+pub fn pairs(bytes: &[u8]) {
+    let items = "id,x,y\na,1,2\nb,3,0\n\"c d\",5,1\n7,0,0\n";
+    let item_rows = ReadOptions { pairing: Pairing::ItemRows, ..ReadOptions::default() };
+    let items = csv::read("items", items.as_bytes(), b',', &item_rows).expect("these items are sound");
+    let items = Arc::new(Items::new(&items).expect("every one has an id"));
+    for pairing in [Pairing::Of(items), Pairing::Sides] {
+        for delimiter in [b',', b'\t'] {
+            let options = ReadOptions { pairing: pairing.clone(), missing: Missing::Zero, ..ReadOptions::default() };
+            let Ok(loaded) = csv::read("fuzz", bytes, delimiter, &options) else { continue };
+            let Some(pairs) = loaded.data.pairs() else { continue };
+            assert!(!pairs.is_empty() && pairs.rows() <= loaded.data.rows());
+            let found = pairs.consistency();
+            assert!(found.items <= loaded.data.rows() as u64 && found.cyclic_pairs <= pairs.len() as u64);
+            loaded.data.hash().expect("owned data are sound");
         }
     }
 }

@@ -18,6 +18,7 @@ mod mapped;
 mod number;
 mod options;
 mod output;
+mod pairs;
 #[cfg(feature = "tables")]
 pub mod parquet;
 mod read;
@@ -30,7 +31,8 @@ mod table;
 mod write;
 
 pub use blocks::{Block, BlockOptions, Found, Step, read_blocks};
-pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Precision, ReadOptions};
+pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
+pub use pairs::{Items, read_pairs};
 pub use read::{read, stored_size};
 pub use source::read_whole;
 pub use write::{output_format, write, write_text_file};

@@ -1,9 +1,11 @@
 //! What a reader is asked for and what it says it found.
 
+use crate::pairs::Items;
 use maxmargin::data::Dataset;
 use maxmargin::run::Cancel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -111,6 +113,20 @@ impl Columns {
     }
 }
 
+/// What the rows of a file have to do with pairs of a better and a worse row.
+#[derive(Clone, Debug, Default)]
+pub enum Pairing {
+    /// Nothing.
+    #[default]
+    None,
+    /// A table with columns `better.NAME` and `worse.NAME` holds a pair in each row.
+    Sides,
+    /// They are items that pairs will name. What is called weight is a feature of theirs: it is pairs that have weights.
+    ItemRows,
+    /// The file is a table of pairs of these items.
+    Of(Arc<Items>),
+}
+
 /// What a reader is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
@@ -130,6 +146,8 @@ pub struct ReadOptions {
     pub features: Option<ModelFeatures>,
     /// The index base of svmlight files, where it shall not be detected.
     pub index_base: Option<u8>,
+    /// Whether the file holds pairs, or items that pairs name.
+    pub pairing: Pairing,
     /// Polled while reading.
     pub cancel: Cancel,
 }

@@ -4,8 +4,7 @@
 //! group are read in parallel too and no more than a block of rows is held beside the result.
 
 use crate::blocks::Source;
-use crate::columns::Roles;
-use crate::record_batch::{self, Batch};
+use crate::record_batch::{self, Batch, Use};
 use crate::{Format, Loaded, ReadOptions};
 use arrow_schema::SchemaRef;
 use maxmargin::data::Dataset;
@@ -54,7 +53,7 @@ pub(crate) fn blocks<'a>(
 }
 
 /// The schema of a file, what its columns serve as, and its batches.
-fn batches(path: &Path, options: &ReadOptions) -> Result<(SchemaRef, Roles, Lockstep)> {
+fn batches(path: &Path, options: &ReadOptions) -> Result<(SchemaRef, Use, Lockstep)> {
     let file = open(path)?;
     let bytes = file.metadata().ok().map(|metadata| metadata.len());
     let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?.map_err(damaged)?;

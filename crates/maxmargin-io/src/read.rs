@@ -1,7 +1,7 @@
 //! [`read`]: any file, recognised by content and name.
 
 use crate::mapped::MappedFile;
-use crate::options::{Format, Loaded, ReadOptions};
+use crate::options::{Format, Loaded, Pairing, ReadOptions};
 use crate::sides::add_side_files;
 use crate::source::{Compression, Pipe, open, read_error};
 use crate::{cache, csv, svmlight};
@@ -57,8 +57,9 @@ pub(crate) fn read_input(input: Input, options: &ReadOptions) -> Result<Loaded> 
     loaded.facts.compression = compression.map(Compression::name);
     loaded.facts.bytes = bytes.or(loaded.facts.bytes);
     match path {
-        Some(path) => add_side_files(&path, loaded),
-        None => Ok(loaded),
+        // Pairs carry their weights and groups themselves, and their items were read before.
+        Some(path) if loaded.data.pairs().is_none() => add_side_files(&path, loaded),
+        _ => Ok(loaded),
     }
 }
 
@@ -224,6 +225,11 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
         },
     };
     let tabular = !matches!(found, Format::Svmlight | Format::Mmd);
+    if !tabular && matches!(options.pairing, Pairing::Of(_)) {
+        return Err(Error::new(Code::UnknownFormat, format!("pairs are a table, and this file is {found}"))
+            .in_file(name)
+            .help("give a table with columns `better` and `worse`; the items they name go with --items"));
+    }
     if !tabular && !options.columns.is_empty() {
         return Err(Error::new(Code::BadSetting, format!("columns are named for a table, and this file is {found}"))
             .in_file(name)

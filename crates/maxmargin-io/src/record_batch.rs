@@ -4,8 +4,9 @@ use crate::blocks::Source;
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
+use crate::pairs::{PairColumns, PairTable};
 use crate::table::{Before, RowColumns, Table};
-use crate::{Facts, Format, Loaded, Precision, ReadOptions};
+use crate::{Facts, Format, Loaded, Pairing, Precision, ReadOptions};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, Int8Type,
@@ -47,9 +48,26 @@ pub(crate) fn guarded<T>(decode: impl FnOnce() -> T) -> std::result::Result<T, S
     })
 }
 
+/// What becomes of the columns of a file.
+pub(crate) enum Use {
+    Rows(Roles),
+    Pairs(Box<PairTable>),
+}
+
 /// Gives columns their roles and refuses types that cannot serve. The second result says which columns to read.
-pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Roles, Vec<usize>)> {
+pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Use, Vec<usize>)> {
     let names = schema.fields().iter().map(|field| field.name().clone()).collect();
+    if let Pairing::Of(items) = &options.pairing {
+        let columns = PairColumns::find(names, options)?;
+        let needed = columns.needed();
+        for &column in &needed {
+            let field = schema.field(column);
+            if !is_number(field.data_type()) && !is_text(field.data_type()) {
+                return Err(unfit(field, "part of a pair", "store it as numbers or text"));
+            }
+        }
+        return Ok((Use::Pairs(Box::new(PairTable::new(columns, items.clone()))), needed));
+    }
     let roles = Roles::find(names, options)?;
     let mut needed = Vec::new();
     for (column, field) in schema.fields().iter().enumerate() {
@@ -66,15 +84,16 @@ pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Roles, Ve
                 Role::Feature => ("a feature", "leave the column out with --ignore NAME, or store it as numbers"),
                 _ => ("what it is named for", "store it as numbers or text, or name another column"),
             };
-            return Err(Error::new(
-                Code::BadColumnType,
-                format!("column `{}` is of type {} and cannot be {use_of}", field.name(), field.data_type()),
-            )
-            .help(remedy.replace("NAME", field.name())));
+            return Err(unfit(field, use_of, remedy));
         }
         needed.push(column);
     }
-    Ok((roles, needed))
+    Ok((Use::Rows(roles), needed))
+}
+
+fn unfit(field: &Field, use_of: &str, remedy: &str) -> Error {
+    let message = format!("column `{}` is of type {} and cannot be {use_of}", field.name(), field.data_type());
+    Error::new(Code::BadColumnType, message).help(remedy.replace("NAME", field.name()))
 }
 
 /// Reads all batches into a dataset.
@@ -82,13 +101,64 @@ pub(crate) fn read(
     file: &str,
     format: Format,
     schema: &Schema,
-    roles: Roles,
+    columns: Use,
     batches: impl Iterator<Item = Result<Batch>>,
     options: &ReadOptions,
 ) -> Result<Loaded> {
+    let roles = match columns {
+        Use::Rows(roles) => roles,
+        Use::Pairs(table) => return read_pairs(file, format, *table, batches, options),
+    };
     match options.precision {
         Precision::F32 => read_as::<f32>(file, format, schema, roles, batches, options),
         Precision::F64 => read_as::<f64>(file, format, schema, roles, batches, options),
+    }
+}
+
+/// Reads all batches into pairs of items.
+fn read_pairs(
+    file: &str,
+    format: Format,
+    mut table: PairTable,
+    batches: impl Iterator<Item = Result<Batch>>,
+    options: &ReadOptions,
+) -> Result<Loaded> {
+    let (mut better, mut worse, mut weight, mut group) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for batch in batches {
+        options.cancel.check()?;
+        let batch = batch?;
+        let array = |column: usize| {
+            batch.columns[column].as_ref().ok_or_else(|| Error::new(Code::Internal, "a column was not read"))
+        };
+        let (betters, worses) = (array(table.columns.better)?, array(table.columns.worse)?);
+        let weights = table.columns.weight.map(array).transpose()?;
+        let groups = table.columns.group.map(array).transpose()?;
+        for row in 0..batch.rows {
+            read_text(betters, row, &mut better);
+            read_text(worses, row, &mut worse);
+            let weight = weights.map(|array| {
+                read_text(array, row, &mut weight);
+                (weight_at(array, row, &weight), &weight[..])
+            });
+            let group = groups.map(|array| {
+                read_text(array, row, &mut group);
+                &group[..]
+            });
+            let number = table.len() + 1;
+            table.push(&better, &worse, weight, group, Some(number)).map_err(|refusal| refusal.error)?;
+        }
+    }
+    table.finish(file, format)
+}
+
+/// A weight, from a column of numbers or of text.
+fn weight_at(array: &dyn Array, row: usize, text: &[u8]) -> std::result::Result<f64, Problem> {
+    if array.is_null(row) {
+        Err(Problem::Missing)
+    } else if is_text(array.data_type()) {
+        cells::parse(text)
+    } else {
+        number_at(array, row)
     }
 }
 
@@ -136,11 +206,14 @@ pub(crate) fn blocks<'a>(
     file: &'a str,
     format: Format,
     schema: &Schema,
-    roles: Roles,
+    columns: Use,
     mut batches: impl Iterator<Item = Result<Batch>> + Send + 'a,
     bytes: usize,
     options: &'a ReadOptions,
 ) -> Result<Box<dyn Source + 'a>> {
+    let Use::Rows(roles) = columns else {
+        return Err(Error::new(Code::Internal, "pairs of items are read as a whole"));
+    };
     let first = first_rows(&mut batches)?;
     let widths = list_widths(schema, &first)?;
     let plan = roles.plan(&widths, options)?;
@@ -518,15 +591,8 @@ fn push_rows(
             others.push_group(&text).map_err(|problem| (row, column, Role::Group, problem))?;
         }
         if let Some((column, array)) = weight {
-            let value = if array.is_null(row) {
-                Err(Problem::Missing)
-            } else if is_text(array.data_type()) {
-                read_text(array, row, &mut text);
-                cells::parse(&text)
-            } else {
-                number_at(array, row)
-            };
-            others.push_weight(value).map_err(|problem| (row, column, Role::Weight, problem))?;
+            read_text(array, row, &mut text);
+            others.push_weight(weight_at(array, row, &text)).map_err(|problem| (row, column, Role::Weight, problem))?;
         }
         if let Some((_, array)) = id {
             read_text(array, row, &mut text);

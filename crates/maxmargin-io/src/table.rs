@@ -6,7 +6,7 @@
 use crate::cells::{self, Cell, Problem};
 use crate::columns::Plan;
 use crate::{Facts, Format, Loaded, Missing, ReadOptions};
-use maxmargin::data::{Dataset, Matrix, Names, Targets};
+use maxmargin::data::{Dataset, Matrix, Names, Pairs, Targets};
 use maxmargin::error::{Code, Error, Result};
 use std::collections::HashMap;
 
@@ -46,7 +46,19 @@ pub(crate) struct Before {
 
 impl<V: Cell> Table<V> {
     pub(crate) fn new(plan: &Plan, options: &ReadOptions) -> Result<Table<V>> {
-        Ok(Table { values: Values::new(plan.features.len(), &options.missing)?, rows: RowColumns::new(plan) })
+        let missing = match (&options.missing, plan.sides) {
+            // One value a feature serves both rows of a line.
+            (Missing::Fill(values), true) => &Missing::Fill([&values[..], &values[..]].concat()),
+            (Missing::Mean, true) => {
+                return Err(Error::new(
+                    Code::BadSetting,
+                    "means of columns are not taken where a row holds two items: each side would have its own",
+                )
+                .help("use --missing zero, or give the items in a file of their own with --items"));
+            }
+            (missing, _) => missing,
+        };
+        Ok(Table { values: Values::new(plan.features.len(), missing)?, rows: RowColumns::new(plan) })
     }
 
     /// Puts everything together.
@@ -54,12 +66,13 @@ impl<V: Cell> Table<V> {
         if self.values.rows == 0 {
             return Err(no_rows());
         }
+        let features = plan.features_a_row();
         let mut facts = facts(file, format, &plan, self.values.missing, options);
         let (data, fill) = self.dataset(&plan)?;
         facts.fill = match &options.missing {
             Missing::Error => None,
             Missing::Fill(values) => Some(values.clone()),
-            Missing::Zero | Missing::Mean => fill,
+            Missing::Zero | Missing::Mean => fill.map(|fill| fill[..features].to_vec()),
         };
         Ok(Loaded { data, facts })
     }
@@ -77,10 +90,22 @@ impl<V: Cell> Table<V> {
     /// The data, and what missing cells were taken for.
     fn dataset(self, plan: &Plan) -> Result<(Dataset, Option<Vec<f64>>)> {
         let Table { values, rows } = self;
-        let (matrix, fill) = values.finish()?;
-        let names: Names = plan.features.iter().map(|feature| &feature.name).collect();
+        let features = plan.features_a_row();
+        if plan.sides && values.rows > (u32::MAX / 2) as usize {
+            return Err(Error::new(Code::BadTable, "more than 2,147,483,647 pairs").help("learn from a part of them"));
+        }
+        let pairs = plan.sides.then_some(values.rows as u32);
+        let (matrix, fill) = values.finish(features)?;
+        let names: Names = plan.features[..features].iter().map(|feature| &feature.name).collect();
         let targets = rows.targets.map_or(Ok(Targets::Absent), TargetColumn::finish)?;
         let mut data = Dataset::new(matrix, targets)?.with_feature_names(names)?;
+        if let Some(pairs) = pairs {
+            let better: Vec<u32> = (0..pairs).map(|pair| 2 * pair).collect();
+            let worse: Vec<u32> = (0..pairs).map(|pair| 2 * pair + 1).collect();
+            let others = RowColumns { targets: None, ids: None, weights: rows.weights, groups: rows.groups };
+            data = data.with_pairs(others.add_to(Pairs::new(better, worse)?)?)?;
+            return Ok((data, fill));
+        }
         if let Some(weights) = rows.weights {
             data = data.with_weights(weights)?;
         }
@@ -283,10 +308,11 @@ impl<V: Cell> Values<V> {
         }
     }
 
-    /// The matrix, and what missing cells were taken for.
-    fn finish(mut self) -> Result<(Matrix, Option<Vec<f64>>)> {
+    /// The matrix of so many features, and what missing cells were taken for. Where a line has more cells than that, it
+    /// holds several rows, one after the other.
+    fn finish(mut self, features: usize) -> Result<(Matrix, Option<Vec<f64>>)> {
         self.review();
-        let (rows, cols) = (self.rows, self.cols);
+        let cols = self.cols;
         let mut fill: Option<Vec<f64>> = self.fill.map(|fill| fill.iter().map(|value| value.wide()).collect());
         if let Some(sums) = self.sums {
             // A column without a single value carries nothing; zero leaves it so.
@@ -324,6 +350,17 @@ impl<V: Cell> Values<V> {
             }
             fill = Some(means);
         }
+        if let Storage::Sparse { starts, indices, .. } = &mut self.storage
+            && features < cols
+        {
+            match indices {
+                Indices::Narrow(indices) => cut_rows(starts, indices, features, usize::from, |column| column as u16),
+                Indices::Wide(indices) => {
+                    cut_rows(starts, indices, features, |column| column as usize, |column| column as u32);
+                }
+            }
+        }
+        let (rows, cols) = (self.rows * (cols / features), features);
         let matrix = match self.storage {
             Storage::Dense(mut values) => {
                 values.shrink_to_fit();
@@ -338,6 +375,31 @@ impl<V: Cell> Values<V> {
         };
         Ok((matrix, fill))
     }
+}
+
+/// Cuts sparse rows of several times `cols` columns into rows of `cols` columns.
+fn cut_rows<I: Copy>(
+    starts: &mut Vec<u64>,
+    indices: &mut [I],
+    cols: usize,
+    column: impl Fn(I) -> usize,
+    index: impl Fn(usize) -> I,
+) {
+    let mut cut = vec![0u64];
+    for bounds in starts.windows(2) {
+        let mut row = 0;
+        for entry in bounds[0]..bounds[1] {
+            let wide = column(indices[entry as usize]);
+            while row < wide / cols {
+                cut.push(entry);
+                row += 1;
+            }
+            indices[entry as usize] = index(wide % cols);
+        }
+        // A pair is all that a line ever holds.
+        (row..2).for_each(|_| cut.push(bounds[1]));
+    }
+    *starts = cut;
 }
 
 fn append_sparse<V: Cell, I>(
@@ -436,6 +498,27 @@ impl RowColumns {
             weights: plan.weight.map(|_| Vec::new()),
             ids: plan.id.map(|_| Texts::default()),
         }
+    }
+
+    /// The columns of a table of pairs.
+    pub(crate) fn of_pairs(weight: bool, group: bool) -> RowColumns {
+        RowColumns {
+            targets: None,
+            groups: group.then(GroupColumn::default),
+            weights: weight.then(Vec::new),
+            ids: None,
+        }
+    }
+
+    /// Gives pairs the weights and groups that were read.
+    pub(crate) fn add_to(self, mut pairs: Pairs) -> Result<Pairs> {
+        if let Some(weights) = self.weights {
+            pairs = pairs.with_weights(weights)?;
+        }
+        if let Some(groups) = self.groups {
+            pairs = pairs.with_groups(groups.keys, groups.names.into())?;
+        }
+        Ok(pairs)
     }
 
     /// Adds a target as text; the column becomes words with the first that is no number.
@@ -540,7 +623,8 @@ mod tests {
     }
 
     fn layout_and_cells(values: Values<f32>) -> (&'static str, Vec<Vec<f32>>) {
-        let (matrix, _) = values.finish().expect("valid");
+        let cols = values.cols();
+        let (matrix, _) = values.finish(cols).expect("valid");
         let rows = (0..matrix.rows())
             .map(|row| {
                 let mut cells = vec![0.0; matrix.cols()];
@@ -588,7 +672,7 @@ mod tests {
                 _ => 0.0,
             };
             let values = filled(8, cols, &Missing::Mean, cell);
-            let (matrix, fill) = values.finish().expect("valid");
+            let (matrix, fill) = values.finish(cols).expect("valid");
             let mean = (1 + 2 + 3 + 5 + 6 + 7) as f64 / 6.0;
             assert_eq!(fill.expect("means")[..3], [2.0, mean, 0.0]);
             let mut found = Vec::new();

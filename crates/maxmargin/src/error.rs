@@ -86,6 +86,12 @@ codes! {
     BadWeight = 219, 2, "weight is not valid";
     /// Several labels on a row where the task takes one.
     SeveralLabels = 220, 2, "several labels on one row";
+    /// A pair that names an item nobody knows.
+    UnknownItem = 231, 2, "item not found";
+    /// A pair of an item with itself.
+    PairWithItself = 232, 2, "item compared with itself";
+    /// Two items of one id.
+    DuplicateId = 233, 2, "id used twice";
     /// Only one class.
     SingleClass = 301, 2, "only one class";
     /// More classes than the task takes.
@@ -110,6 +116,10 @@ codes! {
     TooFewToSplit = 311, 2, "too few rows to split";
     /// A label of a data file that the model was not trained on.
     UnknownLabel = 312, 2, "label unknown to the model";
+    /// A hard margin where no weights reach every margin.
+    NotSeparable = 320, 2, "not separable";
+    /// A hard margin that numbers in double precision cannot decide on.
+    Undecided = 321, 2, "separability not decided";
     /// A combination of task and solver that does not exist.
     Unsupported = 401, 2, "combination not supported";
     /// A setting outside its range.

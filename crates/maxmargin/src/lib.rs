@@ -38,6 +38,7 @@
 //! | [`data`] | features, targets, groups and weights; scaling; splits |
 //! | [`settings`] | everything a user can set about training |
 //! | [`train`] | [`train::train`], the one place where tasks meet solvers |
+//! | [`select`] | which settings to learn with, by cross-validation over warm-started paths |
 //! | [`memory`] | training within a memory budget |
 //! | [`model`] | what was learned: scoring, saving, loading, verifying |
 //! | [`metric`] | how good scores or predictions are, with bootstrap intervals |
@@ -60,6 +61,7 @@ pub mod metric;
 pub mod model;
 mod random;
 pub mod run;
+pub mod select;
 pub mod settings;
 pub mod simulate;
 pub mod solve;

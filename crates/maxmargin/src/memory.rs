@@ -57,7 +57,7 @@ pub struct Needs {
 impl Needs {
     /// What training on these data needs.
     pub fn of(data: &Dataset, settings: &Settings) -> Result<Needs> {
-        let solver = choose_solver(settings, data.cols())?;
+        let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
         let (rows, cols) = (data.rows() as u64, data.cols() as u64);
         let bytes = data.matrix().bytes();
         let accumulators = lanes(data.rows(), data.cols()).len() as u64;
@@ -65,7 +65,8 @@ impl Needs {
             data.groups().map_or(0, |groups| groups.ranges().map(|range| range.len()).max().unwrap_or(0)) as u64;
         let mut beside = BASE + sides(data);
         let by_rows = matches!(solver, Solver::DualCoordinateDescent);
-        beside += rows * if by_rows { row::DUAL_COORDINATE_DESCENT } else { row::BY_PARTS };
+        let rows_and_pairs = rows + data.pairs().map_or(0, |pairs| pairs.len() as u64);
+        beside += rows_and_pairs * if by_rows { row::DUAL_COORDINATE_DESCENT } else { row::BY_PARTS };
         if solver == Solver::CuttingPlane {
             beside += CUTS * 2 * cols * 8;
         }

@@ -52,6 +52,15 @@ pub enum Event<'a> {
         /// The metric on held-out data, where there are any.
         held_out: Option<f64>,
     },
+    /// Cross-validation finished a setting on all folds.
+    Setting {
+        /// The setting and how it did.
+        row: &'a crate::select::Row,
+        /// Settings finished so far.
+        done: usize,
+        /// Settings in all.
+        total: usize,
+    },
 }
 
 /// Receives events; may end the job by breaking.

@@ -3,7 +3,8 @@
 use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::task::{ClassWeight, Intercept, PairWeight};
+use crate::solve::{EarlyStopping, Sample, Schedule};
+use crate::task::{ClassWeight, Intercept, PairWeight, PairWeightAs};
 use serde::{Deserialize, Serialize};
 
 /// What is to be learned.
@@ -37,13 +38,31 @@ pub enum Solver {
     DualCoordinateDescent,
     /// Newton's method, exact or with conjugate gradients.
     Newton,
+    /// The hard margin as a quadratic program: every margin is reached, or there is no model. Loss and regularisation
+    /// play no part.
+    QuadraticProgram,
     /// Cutting planes with exact line search.
     CuttingPlane,
+    /// Stochastic gradient descent.
+    Sgd,
+    /// Stochastic gradient descent with averaged weights.
+    AveragedSgd,
+    /// Pegasos: stochastic steps of length 1/(λt).
+    Pegasos,
 }
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 4] = [Solver::Auto, Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane];
+    pub const ALL: [Solver; 8] = [
+        Solver::Auto,
+        Solver::DualCoordinateDescent,
+        Solver::Newton,
+        Solver::CuttingPlane,
+        Solver::QuadraticProgram,
+        Solver::Sgd,
+        Solver::AveragedSgd,
+        Solver::Pegasos,
+    ];
 
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
@@ -51,8 +70,109 @@ impl Solver {
             Solver::Auto => "auto",
             Solver::DualCoordinateDescent => "dual-coordinate-descent",
             Solver::Newton => "newton",
+            Solver::QuadraticProgram => "quadratic-program",
             Solver::CuttingPlane => "cutting-plane",
+            Solver::Sgd => "sgd",
+            Solver::AveragedSgd => "averaged-sgd",
+            Solver::Pegasos => "pegasos",
         }
+    }
+
+    /// Whether it makes a hard margin, which knows neither loss nor regularisation.
+    pub fn is_hard_margin(self) -> bool {
+        self == Solver::QuadraticProgram
+    }
+
+    /// Whether it learns from one random constraint after the other. Such a solver proves no bound, and makes the passes
+    /// it is told to.
+    pub fn is_stochastic(self) -> bool {
+        matches!(self, Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos)
+    }
+
+    /// The passes a run gets unless told: plenty for a solver that stops by itself, a few for one that does not.
+    pub fn default_passes(self) -> u64 {
+        if self.is_stochastic() { 20 } else { 1000 }
+    }
+}
+
+/// What only the stochastic solvers take.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Stochastic {
+    /// How the length of the steps falls; that of Bottou unless given. Pegasos has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+    /// The first rate η₀; found on a sample unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Constraints a step.
+    pub batch: u32,
+    /// Whether weights are kept within ‖w‖ ≤ 1/√λ, where the optimum is.
+    pub project: bool,
+    /// How the number of passes is found.
+    pub early_stopping: EarlyStopping,
+    /// What is equally likely when a ranker draws pairs; pairs unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Sample>,
+}
+
+impl Default for Stochastic {
+    fn default() -> Stochastic {
+        Stochastic {
+            schedule: None,
+            rate: None,
+            batch: 1,
+            project: false,
+            early_stopping: EarlyStopping::None,
+            sample: None,
+        }
+    }
+}
+
+impl Stochastic {
+    /// The flags of what is set.
+    fn flags(&self) -> Vec<&'static str> {
+        let set = [
+            (self.schedule.is_some(), "--schedule"),
+            (self.rate.is_some(), "--rate"),
+            (self.batch != 1, "--batch"),
+            (self.project, "--project"),
+            (self.early_stopping != EarlyStopping::None, "--early-stopping"),
+            (self.sample.is_some(), "--sample"),
+        ];
+        set.into_iter().filter_map(|(set, flag)| set.then_some(flag)).collect()
+    }
+
+    fn validate(&self, task: Task, solver: Solver) -> Result<()> {
+        let flags = self.flags();
+        if let (Some(flag), false) = (flags.first(), solver.is_stochastic()) {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("{flag} is for the stochastic solvers, and the solver is `{}`", solver.name()),
+            )
+            .help(format!("add --solver averaged-sgd, sgd or pegasos, or leave {flag} out")));
+        }
+        if solver == Solver::Pegasos
+            && let Some(flag) = flags.iter().find(|flag| matches!(**flag, "--schedule" | "--rate"))
+        {
+            return Err(Error::new(Code::BadSetting, format!("{flag} does not apply: Pegasos takes steps of 1/(λt)"))
+                .help(format!("leave {flag} out, or use --solver averaged-sgd")));
+        }
+        if let Some(rate) = self.rate
+            && !(rate.is_finite() && rate > 0.0)
+        {
+            return Err(Error::new(Code::BadSetting, format!("--rate is {rate}, and must be a positive number"))
+                .help("a first rate such as 0.1; left out, one is found on a sample"));
+        }
+        if self.batch == 0 {
+            return Err(Error::new(Code::BadSetting, "--batch is 0, and a step needs a constraint")
+                .help("give --batch a number such as 1 or 32"));
+        }
+        if task != Task::Rank && self.sample.is_some() {
+            return Err(Error::new(Code::BadSetting, "--sample is for rankers: it says how pairs are drawn")
+                .help("leave --sample out, or use `train rank`"));
+        }
+        Ok(())
     }
 }
 
@@ -115,9 +235,15 @@ pub struct Settings {
     /// How much each class counts.
     #[serde(default)]
     pub class_weight: ClassWeight,
+    /// What the weights of explicit pairs do.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pair_weight_as: PairWeightAs,
     /// How much each pair of a ranking counts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pair_weight: PairWeight,
+    /// What only the stochastic solvers take.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stochastic: Stochastic,
 }
 
 /// For settings that are written only where they were chosen: files of earlier versions have none of them.
@@ -142,12 +268,19 @@ impl Settings {
             },
             positive: None,
             tolerance: 1e-3,
-            max_passes: 1000,
+            max_passes: Solver::Auto.default_passes(),
             seed: 0,
             regularisation: Regularisation::C(1.0),
             class_weight: ClassWeight::Equal,
+            pair_weight_as: PairWeightAs::Slack,
             pair_weight: PairWeight::Equal,
+            stochastic: Stochastic::default(),
         }
+    }
+
+    /// The same for a given solver, with the passes it gets unless told.
+    pub fn with_solver(self, solver: Solver) -> Settings {
+        Settings { solver, max_passes: solver.default_passes(), ..self }
     }
 
     /// Refuses values outside their range.
@@ -170,6 +303,7 @@ impl Settings {
             )
             .help("the relative gap to stop at, such as 1e-3"));
         }
+        self.stochastic.validate(self.task, self.solver)?;
         if let ClassWeight::ByLabel(weights) = &self.class_weight {
             for (label, &weight) in weights {
                 if !(weight.is_finite() && weight >= 0.0) {
@@ -179,6 +313,14 @@ impl Settings {
                     ));
                 }
             }
+        }
+        if self.solver.is_hard_margin() && self.class_weight != ClassWeight::Equal {
+            return Err(Error::new(Code::BadSetting, "a hard margin has no costs that classes could weigh")
+                .help("leave --class-weight out, or use a soft margin: leave --solver out"));
+        }
+        if self.task == Task::Classify && self.pair_weight_as != PairWeightAs::Slack {
+            return Err(Error::new(Code::BadSetting, "weights of pairs belong to rankers")
+                .help("leave --pair-weight-as out, or use `train rank`"));
         }
         if self.task != Task::Rank && self.pair_weight != PairWeight::Equal {
             return Err(Error::new(Code::BadSetting, "pair weights belong to rankers")
@@ -206,6 +348,15 @@ mod tests {
     fn names_are_those_of_the_files() {
         for solver in Solver::ALL {
             assert_eq!(serde_json::to_value(solver).expect("JSON"), solver.name());
+        }
+        for schedule in Schedule::ALL {
+            assert_eq!(serde_json::to_value(schedule).expect("JSON"), schedule.name());
+        }
+        for stopping in EarlyStopping::ALL {
+            assert_eq!(serde_json::to_value(stopping).expect("JSON"), stopping.name());
+        }
+        for sample in Sample::ALL {
+            assert_eq!(serde_json::to_value(sample).expect("JSON"), sample.name());
         }
         for scale in Scale::ALL {
             assert_eq!(serde_json::to_value(scale).expect("JSON"), scale.name());

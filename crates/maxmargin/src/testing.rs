@@ -283,6 +283,38 @@ pub fn check_curvature<T: Curvature>(task: &T, scores: &[f64], thresholds: &[f64
             ));
         }
     }
+    check_diagonal(task, &remembered)
+}
+
+/// Checks that the diagonal is that of the curvature, on the first few rows of each part, and that a constant added to all
+/// scores is noticed where it counts.
+fn check_diagonal<T: Curvature>(task: &T, remembered: &[T::Memo]) -> Result<(), String> {
+    const ROWS: usize = 8;
+    let still = vec![0.0; task.thresholds()];
+    for (part, memo) in remembered.iter().enumerate() {
+        let rows = task.rows(part).len();
+        let mut diagonal = vec![f64::NAN; rows];
+        task.diagonal(part, memo, &mut diagonal);
+        let along = |direction: &[f64]| {
+            let mut out = vec![0.0; rows];
+            task.curvature(part, memo, 1, direction, &still, &mut out, &mut vec![0.0; still.len()]);
+            out
+        };
+        let mut largest = 0.0f64;
+        for row in 0..rows.min(ROWS) {
+            let mut unit = vec![0.0; rows];
+            unit[row] = 1.0;
+            let (own, found) = (along(&unit)[row], diagonal[row]);
+            largest = largest.max(own.abs());
+            if (own - found).abs() > ROUNDING * own.abs().max(1.0) || found.is_nan() {
+                return Err(format!("the diagonal of row {row} in part {part} is {found}, and the curvature's {own}"));
+            }
+        }
+        let constant = along(&vec![1.0; rows]).iter().fold(0.0f64, |most, value| most.max(value.abs()));
+        if task.only_differences_count() && constant > ROUNDING * (1.0 + largest * rows as f64) {
+            return Err(format!("a constant added to the scores of part {part} changes the slopes by {constant}"));
+        }
+    }
     Ok(())
 }
 

@@ -1,16 +1,21 @@
 //! The one place where tasks meet solvers.
 
-use crate::data::{Dataset, Design, Scale, Scaling};
+mod stochastic;
+
+use crate::data::{Dataset, Design, Scale, Scaling, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
-use crate::settings::{Settings, Solver, Task};
+use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
-    CuttingPlane, DualCoordinateDescent, LinearRisk, Newton, RoundedHinge, Solution, Start, Stop, TracePoint, Witness,
-    dual_of_cuts, dual_value, primal_value, relative_gap, smooth_bound,
+    Contradiction, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton, QuadraticProgram,
+    Referee, RoundedHinge, Solution, Start, Stop, TracePoint, Verdict, Witness, dual_of_cuts, dual_value, primal_value,
+    relative_gap, smooth_bound,
 };
-use crate::task::{Binary, Classes, Intercept, Ranking};
+use crate::task::{
+    Binary, Classes, Curvature, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking,
+};
 use std::ops::ControlFlow;
 
 /// A model, and how it came about.
@@ -27,7 +32,13 @@ pub struct Trained {
 }
 
 /// Judges a model on held-out data while it is trained.
-pub type HeldOut<'a> = &'a dyn Fn(&Model) -> Option<f64>;
+#[derive(Clone, Copy)]
+pub struct HeldOut<'a> {
+    /// The measure, or none where it cannot be taken.
+    pub measure: &'a dyn Fn(&Model) -> Option<f64>,
+    /// Whether more is better: what stops by held-out data must know.
+    pub higher_is_better: bool,
+}
 
 /// Weight vectors are dense; more than this would fill the memory of most machines for what is mostly a mistyped index.
 const MOST_FEATURES: usize = 1 << 27;
@@ -56,6 +67,19 @@ pub fn train(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Trained> {
+    train_from(data, settings, None, held_out, observer, cancel)
+}
+
+/// Learns a model from the solution of a neighbouring problem over the same rows and features. What is proven does not
+/// depend on the start; how long it takes does.
+pub fn train_from(
+    data: &Dataset,
+    settings: &Settings,
+    start: Option<&Start>,
+    held_out: Option<HeldOut<'_>>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Trained> {
     settings.validate()?;
     if data.rows() == 0 {
         return Err(
@@ -65,19 +89,13 @@ pub fn train(
     check_features(data.cols())?;
     data.matrix().check(0..data.rows())?;
     cancel.check()?;
-    let solver = choose_solver(settings, data.cols())?;
+    let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
 
     let problem = Problem::new(data, settings)?;
-    if !(problem.c.is_finite() && problem.c > 0.0 && problem.lambda.is_finite() && problem.lambda > 0.0) {
-        return Err(Error::new(
-            Code::BadSetting,
-            format!("C = {:e} and lambda = {:e} are too extreme for double precision", problem.c, problem.lambda),
-        )
-        .help("give -c or --lambda a value such as 1 or 0.01"));
-    }
+    problem.check_range()?;
     let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Witness>| Model {
         settings: settings.clone(),
         scorer: Scorer::Linear { weights, intercept: thresholds.first().copied() },
@@ -97,24 +115,30 @@ pub fn train(
             constraints: problem.constraints(),
             data_hash,
             rows: data.rows() as u64,
+            pairs: data.pairs().map(|pairs| pairs.len() as u64),
             converged,
             passes,
             c,
             lambda,
         };
-    let mut watching = Watching {
-        inner: observer,
-        held_out: held_out.map(|judge| {
-            let template = &template;
-            let certificate = &certificate;
-            Box::new(move |weights: &[f64], thresholds: &[f64]| {
-                judge(&template(weights.to_vec(), thresholds, certificate(0.0, None, false, 0, 0), None))
-            }) as JudgePoint<'_>
-        }),
+    let judge = held_out.map(|held_out| {
+        let (template, certificate) = (&template, &certificate);
+        let measure = move |weights: &[f64], thresholds: &[f64]| {
+            (held_out.measure)(&template(weights.to_vec(), thresholds, certificate(0.0, None, false, 0, 0), None))
+        };
+        (measure, held_out.higher_is_better)
+    });
+    let solution = if solver.is_stochastic() && settings.stochastic.early_stopping != EarlyStopping::None {
+        let referee =
+            judge.as_ref().map(|(measure, higher_is_better)| Referee { measure, higher_is_better: *higher_is_better });
+        stochastic::solve_with_early_stopping(
+            &problem, data, &scaling, &design, settings, solver, referee, observer, cancel,
+        )?
+    } else {
+        let mut watching =
+            Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as Measure<'_>) };
+        solve(&problem, &design, settings, solver, start, &mut watching, cancel)?
     };
-
-    let solution = solve(&problem, &design, settings, solver, None, &mut watching, cancel)?;
-    drop(watching);
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
     let witness = (witness != Witness::Weights).then_some(witness);
@@ -139,20 +163,20 @@ pub(crate) fn solve(
         intercept: settings.intercept,
     };
     let newton = Newton { tolerance: settings.tolerance, max_passes: settings.max_passes };
+    let program = QuadraticProgram {
+        tolerance: settings.tolerance,
+        max_passes: settings.max_passes,
+        intercept: settings.intercept,
+    };
     let planes = CuttingPlane { tolerance: settings.tolerance, max_passes: settings.max_passes };
     match (&problem.task, solver) {
         (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
+        (Tasks::Pairs(task), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
         (Tasks::Binary(task, _), Solver::Newton) => {
-            let penalise = settings.intercept == Intercept::Penalised;
-            let mut risk = LinearRisk::new(task, design, penalise, cancel);
-            let mut solution = newton.solve(&mut risk, features, start, observer, cancel)?;
-            // The dual point behind the weights proves the bound whatever the intercept.
-            let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-            let bound = smooth_bound(task, design, &solution.weights, threshold, settings.intercept);
-            solution.lower_bound = Some(bound);
-            // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
-            solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
-            Ok(restated(solution, settings.tolerance))
+            smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
+        }
+        (Tasks::Pairs(task), Solver::Newton) => {
+            smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) if settings.loss == Loss::Hinge => {
             let rounded = RoundedHinge { tolerance: settings.tolerance, max_passes: settings.max_passes };
@@ -162,21 +186,103 @@ pub(crate) fn solve(
             let mut risk = LinearRisk::new(task, design, false, cancel);
             newton.solve(&mut risk, features, start, observer, cancel)
         }
+        (Tasks::Binary(task, _), Solver::QuadraticProgram) => {
+            separated(problem, task, program.solve(task, design, observer, cancel)?)
+        }
+        (Tasks::Pairs(task), Solver::QuadraticProgram) => {
+            separated(problem, task, program.solve(task, design, observer, cancel)?)
+        }
         (Tasks::Binary(task, _), Solver::CuttingPlane) => {
-            let penalise = settings.intercept == Intercept::Penalised;
-            let mut risk = LinearRisk::new(task, design, penalise, cancel);
-            let mut solution = planes.solve(&mut risk, features, start, observer, cancel)?;
-            let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-            solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
-            let solution = restated(solution, settings.tolerance);
-            Ok(with_smaller_witness(solution, task, design, settings))
+            cut(task, design, settings, |risk| planes.solve(risk, features, start, observer, cancel), cancel)
+        }
+        (Tasks::Pairs(task), Solver::CuttingPlane) => {
+            cut(task, design, settings, |risk| planes.solve(risk, features, start, observer, cancel), cancel)
         }
         (Tasks::Ranking(task), Solver::CuttingPlane) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
             planes.solve(&mut risk, features, start, observer, cancel)
         }
-        (_, solver) => Err(unsupported(settings, solver)),
+        (_, solver) if solver.is_stochastic() => {
+            stochastic::solve(problem, design, settings, solver, None, observer, cancel)
+        }
+        (Tasks::Ranking(_), solver) => Err(unsupported(settings, solver, false)),
+        (_, solver) => Err(unsupported(settings, solver, true)),
     }
+}
+
+/// Solves a smooth task with one constraint a block, and proves it by the dual point behind the weights.
+fn smooth<'a, T: Independent + Curvature>(
+    task: &'a T,
+    design: &'a Design,
+    settings: &Settings,
+    newton: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
+    cancel: &'a Cancel,
+) -> Result<Solution> {
+    let penalise = settings.intercept == Intercept::Penalised;
+    let mut risk = LinearRisk::new(task, design, penalise, cancel);
+    let mut solution = newton(&mut risk)?;
+    // The dual point behind the weights proves the bound whatever the intercept.
+    let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
+    let bound = smooth_bound(task, design, &solution.weights, threshold, settings.intercept);
+    solution.lower_bound = Some(bound);
+    // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
+    solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
+    Ok(restated(solution, settings.tolerance))
+}
+
+/// Solves a task with one constraint a block by cutting planes.
+fn cut<'a, T: Independent + Objective>(
+    task: &'a T,
+    design: &'a Design,
+    settings: &Settings,
+    planes: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
+    cancel: &'a Cancel,
+) -> Result<Solution> {
+    let penalise = settings.intercept == Intercept::Penalised;
+    let mut risk = LinearRisk::new(task, design, penalise, cancel);
+    let mut solution = planes(&mut risk)?;
+    let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
+    solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
+    let solution = restated(solution, settings.tolerance);
+    Ok(with_smaller_witness(solution, task, design, settings))
+}
+
+/// The solution of a hard margin, or the error that names what contradicts itself.
+fn separated<T: Independent>(problem: &Problem, task: &T, verdict: Verdict) -> Result<Solution> {
+    let Contradiction { blocks, residual } = match verdict {
+        Verdict::Separable(solution) => return Ok(solution),
+        Verdict::NotSeparable(contradiction) => contradiction,
+    };
+    const SHOWN: usize = 4;
+    let mut named: Vec<String> = blocks
+        .iter()
+        .take(SHOWN)
+        .map(|&(block, _)| {
+            let c = task.constraint(block);
+            match c.against {
+                Some(worse) => format!("{} over {}", problem.data.row_name(c.row), problem.data.row_name(worse)),
+                None => problem.data.row_name(c.row),
+            }
+        })
+        .collect();
+    if blocks.len() > SHOWN {
+        named.push("…".to_string());
+    }
+    let (list, count) = (named.join(", "), blocks.len());
+    let message = match (&problem.task, count) {
+        (Tasks::Pairs(_), 1) => format!("not separable: {list} cannot be, the features of both are the same"),
+        (_, 1) => format!("not separable: {list} has no features that could reach a margin"),
+        (Tasks::Pairs(_), _) => format!(
+            "not separable: {count} pairs contradict each other, weighed together they add up to zero to {residual:.0e} \
+             ({list}), so that no weights satisfy all of them"
+        ),
+        (_, _) => format!(
+            "not separable: no weights tell the classes apart without error; {count} rows prove it, weighed together they \
+             add up to zero to {residual:.0e} ({list})"
+        ),
+    };
+    Err(Error::new(Code::NotSeparable, message)
+        .help("use a soft margin, which pays for what cannot be satisfied: leave --solver out and set -c"))
 }
 
 /// A solution whose objective or bound was computed anew has converged only if these say so.
@@ -186,11 +292,17 @@ fn restated(solution: Solution, tolerance: f64) -> Solution {
     Solution { stop, ..solution }
 }
 
-/// The same solution, proved by the dual point behind its cuts where that takes fewer numbers: one a row instead of one a
-/// feature and cut.
-fn with_smaller_witness(solution: Solution, task: &Binary, design: &Design, settings: &Settings) -> Solution {
+/// The same solution, proved by the dual point behind its cuts where that takes fewer numbers: one a block instead of one
+/// a feature and cut.
+fn with_smaller_witness<T: Independent>(
+    solution: Solution,
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+) -> Solution {
     let Witness::Cuts(cuts) = &solution.witness else { return solution };
-    if cuts.len() * design.cols() <= design.rows() {
+    // Who has asked for an end does not wait for a pass a cut.
+    if cuts.len() * design.cols() <= task.blocks() || solution.stop == Stop::Cancelled {
         return solution;
     }
     let alpha = dual_of_cuts(task, design, cuts, settings.intercept);
@@ -208,12 +320,17 @@ fn with_smaller_witness(solution: Solution, task: &Binary, design: &Design, sett
 pub(crate) enum Tasks {
     Binary(Binary, Classes),
     Ranking(Ranking),
+    Pairs(PairRanking),
 }
 
 pub(crate) struct Problem {
     pub(crate) task: Tasks,
+    /// 0 where the margin is hard, like lambda.
     pub(crate) c: f64,
     pub(crate) lambda: f64,
+    pub(crate) hard: bool,
+    /// What the rows are called.
+    data: Dataset,
 }
 
 /// The total weight of all blocks, or an error where nothing counts.
@@ -228,41 +345,106 @@ fn positive_total(total: f64) -> Result<f64> {
 
 impl Problem {
     pub(crate) fn new(data: &Dataset, settings: &Settings) -> Result<Problem> {
+        Problem::on(data, settings, None)
+    }
+
+    /// The problem of learning from some of the rows: the others cost nothing, and the total weight leaves them out.
+    pub(crate) fn on(data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Problem> {
         // With cost 1 the blocks' total weight shows, which the mean form of the regularisation divides by.
-        let regularisation = settings.regularisation;
+        let hard = settings.solver.is_hard_margin();
+        let problem = |task: Tasks, c: f64, total: f64| {
+            let (c, lambda) = if hard { (0.0, 0.0) } else { (c, settings.regularisation.lambda(total)) };
+            Problem { task, c, lambda, hard, data: data.clone() }
+        };
+        // A constraint of a hard margin counts or does not; what it costs plays no part.
+        let cost = |total: f64| if hard { 1.0 } else { settings.regularisation.c(total) };
         match settings.task {
             Task::Classify => {
                 let classes = Classes::find(data.targets(), settings.positive.as_deref())?;
                 let has_threshold = settings.intercept != Intercept::None;
-                let make =
-                    |c: f64| Binary::new(data, &classes, &settings.class_weight, settings.loss, c, has_threshold);
-                let unit = make(1.0)?;
+                let unit = Binary::on(data, &classes, &settings.class_weight, settings.loss, has_threshold, subset)?;
                 let total = positive_total(unit.total_cost())?;
                 if let Some(label) = unit.class_without_weight(&classes) {
-                    return Err(Error::new(
-                        Code::SingleClass,
-                        format!("no row of class `{label}` counts: their weights are zero"),
-                    )
-                    .help(
+                    let message = match subset {
+                        None => format!("no row of class `{label}` counts: their weights are zero"),
+                        Some(_) => format!("no row of class `{label}` is left to learn from"),
+                    };
+                    return Err(Error::new(Code::SingleClass, message).help(
                         "a classifier needs rows of two classes; give these rows, or their class, a weight above zero",
                     ));
                 }
-                let c = regularisation.c(total);
-                Ok(Problem { task: Tasks::Binary(make(c)?, classes.clone()), c, lambda: regularisation.lambda(total) })
+                let c = cost(total);
+                Ok(problem(Tasks::Binary(unit.with_cost(c), classes), c, total))
+            }
+            Task::Rank if data.pairs().is_some() && settings.pair_weight != PairWeight::Equal => {
+                Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
+                    .help("leave --pair-weight out; --pair-weight-as says what the weights of the pairs do"))
+            }
+            Task::Rank if data.pairs().is_some() && subset.is_some() => {
+                Err(Error::new(Code::Unsupported, "explicit pairs are not cut into folds in this version")
+                    .help("choose C with --holdout, one training a value"))
+            }
+            Task::Rank if data.pairs().is_some() => {
+                let task = PairRanking::new(data, settings.pair_weight_as, settings.loss, 1.0)?;
+                let total = positive_total(task.total_cost())?;
+                let c = cost(total);
+                Ok(problem(Tasks::Pairs(task.with_cost(c)), c, total))
+            }
+            Task::Rank if settings.pair_weight_as != PairWeightAs::default() => {
+                Err(Error::new(Code::BadSetting, "these rows are graded, and it is explicit pairs that have weights")
+                    .help("leave --pair-weight-as out, or list the pairs in a file and name the rows with --items"))
             }
             Task::Rank => {
-                let ranking = Ranking::new(data, settings.loss, settings.pair_weight, 1.0)?;
+                let ranking = Ranking::on(data, settings.loss, settings.pair_weight, 1.0, subset)?;
                 let total = positive_total(ranking.total_cost())?;
-                let c = regularisation.c(total);
-                Ok(Problem { task: Tasks::Ranking(ranking.with_cost(c)), c, lambda: regularisation.lambda(total) })
+                let c = cost(total);
+                Ok(problem(Tasks::Ranking(ranking.with_cost(c)), c, total))
             }
         }
+    }
+
+    /// Sets another weight of the loss: a step along a path.
+    pub(crate) fn set_regularisation(&mut self, regularisation: Regularisation) {
+        let set = |total: f64| (regularisation.c(total), regularisation.lambda(total));
+        (self.c, self.lambda) = match &mut self.task {
+            Tasks::Binary(task, _) => {
+                task.set_cost(1.0);
+                let (c, lambda) = set(task.total_cost());
+                task.set_cost(c);
+                (c, lambda)
+            }
+            Tasks::Ranking(task) => {
+                task.set_cost(1.0);
+                let (c, lambda) = set(task.total_cost());
+                task.set_cost(c);
+                (c, lambda)
+            }
+            Tasks::Pairs(task) => {
+                task.set_cost(1.0);
+                let (c, lambda) = set(task.total_cost());
+                task.set_cost(c);
+                (c, lambda)
+            }
+        };
+    }
+
+    /// Refuses what double precision does not hold.
+    pub(crate) fn check_range(&self) -> Result<()> {
+        let in_range = self.c.is_finite() && self.c > 0.0 && self.lambda.is_finite() && self.lambda > 0.0;
+        if in_range || self.hard {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::BadSetting,
+            format!("C = {:e} and lambda = {:e} are too extreme for double precision", self.c, self.lambda),
+        )
+        .help("give C or lambda a value such as 1 or 0.01"))
     }
 
     pub(crate) fn decoder(&self) -> Decoder {
         match &self.task {
             Tasks::Binary(_, classes) => Decoder::Sign(classes.clone()),
-            Tasks::Ranking(_) => Decoder::Rank,
+            Tasks::Ranking(_) | Tasks::Pairs(_) => Decoder::Rank,
         }
     }
 
@@ -270,58 +452,63 @@ impl Problem {
         match &self.task {
             Tasks::Binary(task, _) => task.constraints(),
             Tasks::Ranking(task) => task.pairs(),
+            Tasks::Pairs(task) => task.constraints(),
         }
     }
 }
 
 /// The solver for data of so many features, or an error where the combination of task, loss and solver does not exist:
-/// to be asked before any data are read.
-pub fn choose_solver(settings: &Settings, features: usize) -> Result<Solver> {
-    let solver = match (settings.solver, settings.task) {
-        (Solver::Auto, Task::Rank) => Solver::Newton,
-        (Solver::Auto, Task::Classify) if settings.loss.is_smooth() && features <= FEW_FEATURES => Solver::Newton,
-        (Solver::Auto, Task::Classify) => Solver::DualCoordinateDescent,
-        (solver, _) => solver,
+/// to be asked before any data are read. `pairs` says whether the data are explicit pairs.
+pub fn choose_solver(settings: &Settings, features: usize, pairs: bool) -> Result<Solver> {
+    let independent = settings.task == Task::Classify || pairs;
+    let solver = match settings.solver {
+        Solver::Auto if !independent => Solver::Newton,
+        Solver::Auto if settings.loss.is_smooth() && features <= FEW_FEATURES => Solver::Newton,
+        Solver::Auto => Solver::DualCoordinateDescent,
+        solver => solver,
     };
-    let supported = match (settings.task, solver) {
-        (Task::Classify, Solver::DualCoordinateDescent | Solver::CuttingPlane) => true,
-        (Task::Classify, Solver::Newton) => settings.loss.is_smooth(),
-        (Task::Rank, Solver::Newton | Solver::CuttingPlane) => settings.loss != Loss::Logistic,
-        _ => false,
+    let supported = match solver {
+        Solver::Auto => false,
+        Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
+        Solver::Newton if independent => settings.loss.is_smooth(),
+        Solver::CuttingPlane if independent => true,
+        Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
+        Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => independent || settings.loss != Loss::Logistic,
     };
-    if supported { Ok(solver) } else { Err(unsupported(settings, solver)) }
+    if supported { Ok(solver) } else { Err(unsupported(settings, solver, independent)) }
 }
 
-fn unsupported(settings: &Settings, solver: Solver) -> Error {
+/// `independent` says whether each constraint stands for itself: rows to classify, or explicit pairs.
+fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
-    let remedy = match (settings.task, settings.loss) {
-        (Task::Rank, Loss::Logistic) => {
-            return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
-                .help("use --loss squared-hinge or --loss hinge");
+    let remedy = match (independent, settings.loss) {
+        (false, _) if solver.is_hard_margin() => {
+            return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
+                .help("list the pairs in a file and name the rows with --items, or leave --solver out");
         }
-        (Task::Rank, _) => "use --solver newton or cutting-plane, or leave --solver out",
-        (Task::Classify, _) => "use --solver dual-coordinate-descent or cutting-plane, or leave --solver out",
+        (false, Loss::Logistic) => {
+            return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
+                .help("use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss");
+        }
+        (false, _) => "use --solver newton or cutting-plane, or leave --solver out",
+        (true, _) => "use --solver dual-coordinate-descent or cutting-plane, or leave --solver out",
     };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))
         .help(remedy)
 }
 
-/// Judges weights and thresholds.
-type JudgePoint<'a> = Box<dyn Fn(&[f64], &[f64]) -> Option<f64> + 'a>;
-
 /// Adds the held-out metric to what the solver reports.
 struct Watching<'a> {
     inner: &'a mut dyn Observer,
-    held_out: Option<JudgePoint<'a>>,
+    held_out: Option<Measure<'a>>,
 }
 
 impl Observer for Watching<'_> {
     fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        let Event::Pass { weights, thresholds, .. } = event;
-        let judged = self.held_out.as_ref().and_then(|judge| judge(weights, thresholds));
         let mut event = event.clone();
-        let Event::Pass { held_out, .. } = &mut event;
-        *held_out = judged;
+        if let Event::Pass { weights, thresholds, held_out, .. } = &mut event {
+            *held_out = self.held_out.as_ref().and_then(|judge| judge(weights, thresholds));
+        }
         self.inner.report(&event)
     }
 }

@@ -12,6 +12,7 @@ use clap::Parser;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Regularisation, Settings, Task};
+use maxmargin::train::HeldOut;
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{Loaded, ModelFeatures};
 use serde_json::json;
@@ -117,10 +118,11 @@ fn visit(
     options.features = Some(features);
     let test = load(&test_file, &options, false)?.loaded.data;
 
-    let metrics = evaluate::metrics(&[], stop.task)?;
+    let metrics = evaluate::metrics(&[], stop.task, false)?;
     let judge = |model: &maxmargin::model::Model| evaluate::value(model, &test, &metrics[0]).ok();
     let mut progress = ProgressTable::new(console, Some(metrics[0].to_string()), settings.tolerance);
-    let trained = maxmargin::train::train(&data, &settings, Some(&judge), &mut progress, cancel);
+    let held_out = HeldOut { measure: &judge, higher_is_better: metrics[0].higher_is_better() };
+    let trained = maxmargin::train::train(&data, &settings, Some(held_out), &mut progress, cancel);
     progress.finish();
     let mut trained = trained?;
     cancel.check()?;

@@ -4,12 +4,13 @@ use crate::args::EvaluateArguments;
 use crate::commands::train::write_report;
 use crate::console::Console;
 use crate::format::{self, one_field};
-use crate::loading::{describe, ensure_apart, ensure_different, load_for, load_model};
+use crate::loading::{ensure_apart, ensure_different, gather_for, load_model};
+use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::metric::{Evaluation, Interval, Judged, Metric, Needs, roc_curve};
-use maxmargin::model::{Decoder, Model};
+use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
+use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Task};
 use maxmargin::task::Classes;
@@ -37,15 +38,17 @@ impl Measured {
 
 pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
-    let metrics = metrics(&arguments.metric, model.settings.task)?;
+    // Names are checked before anything is read.
+    metrics(&arguments.metric, model.settings.task, false)?;
     for output in [arguments.per_query.as_ref(), arguments.report.as_ref()].into_iter().flatten() {
         ensure_writable(Path::new(output))?;
-        ensure_apart(output, &[&arguments.model, &arguments.file])?;
+        ensure_apart(output, &[&arguments.model, &arguments.file, arguments.items.as_deref().unwrap_or_default()])?;
     }
     ensure_different(&[arguments.per_query.as_ref(), arguments.report.as_ref()])?;
-    let timed = load_for(&model, &arguments.file, &arguments.data, cancel)?;
-    describe(console, &timed, &[]);
-    let data = &timed.loaded.data;
+    let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &arguments.data, cancel)?;
+    let data = &gathered.timed.loaded.data;
+    gathered.describe(console, Preferences::of(data).as_ref(), &[]);
+    let metrics = metrics(&arguments.metric, model.settings.task, data.pairs().is_some())?;
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     cancel.check()?;
     let measured = measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;
@@ -66,54 +69,21 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     console.object(|| as_json(&measured))
 }
 
-/// The metrics asked for, or those of the task.
-pub(crate) fn metrics(names: &[String], task: Task) -> Result<Vec<Metric>> {
+/// The metrics asked for, or those of the task; `pairs` says whether the data are explicit pairs.
+pub(crate) fn metrics(names: &[String], task: Task, pairs: bool) -> Result<Vec<Metric>> {
     if names.is_empty() {
         return Ok(match task {
             Task::Classify => Metric::classification_defaults(),
+            Task::Rank if pairs => Metric::pair_defaults(),
             Task::Rank => Metric::ranking_defaults(),
         });
     }
     names.iter().map(|name| Metric::parse(name.trim())).collect()
 }
 
-/// What a model says about data, in the form metrics take.
-struct Answers {
-    scores: Vec<f64>,
-    codes: Vec<u32>,
-    predictions: Vec<u32>,
-}
-
-impl Answers {
-    fn new(model: &Model, data: &Dataset) -> Result<Answers> {
-        Answers::of_scores(model.scores(data)?, &model.decoder, data)
-    }
-
-    fn of_scores(scores: Vec<f64>, decoder: &Decoder, data: &Dataset) -> Result<Answers> {
-        let (codes, predictions) = match decoder {
-            Decoder::Rank => (Vec::new(), Vec::new()),
-            Decoder::Sign(classes) => (
-                classes.signs(data.targets())?.into_iter().map(|sign| u32::from(sign > 0)).collect(),
-                scores.iter().map(|&score| u32::from(score >= 0.0)).collect(),
-            ),
-        };
-        Ok(Answers { scores, codes, predictions })
-    }
-
-    fn judged<'a>(&'a self, decoder: &Decoder, data: &'a Dataset) -> Result<Judged<'a>> {
-        let judged = match decoder {
-            Decoder::Sign(_) => Judged::classes(&self.codes, 2, &self.predictions).with_scores(&self.scores),
-            Decoder::Rank => Judged::reals(&self.scores, data.targets().real()?),
-        };
-        Ok(Judged { groups: data.groups(), weights: data.weights(), ..judged })
-    }
-}
-
 /// One metric of a model on data.
 pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f64> {
-    let answers = Answers::new(model, data)?;
-    let judged = answers.judged(&model.decoder, data)?;
-    Ok(metric.evaluate(&for_metric(judged, metric))?.value)
+    Ok(Answers::new(model, data)?.evaluate(metric)?.value)
 }
 
 /// Refuses, before a long training, metrics that the held-out data cannot be measured by.
@@ -123,13 +93,7 @@ pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Data
         Task::Classify => Decoder::Sign(Classes::find(data.targets(), settings.positive.as_deref())?),
     };
     let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?;
-    let judged = answers.judged(&decoder, held_out)?;
-    metrics.iter().try_for_each(|metric| metric.evaluate(&for_metric(judged, metric)).map(drop))
-}
-
-/// Metrics over lists judge grades: a classifier's classes become 0 and 1.
-fn for_metric<'a>(judged: Judged<'a>, metric: &Metric) -> Judged<'a> {
-    if metric.needs() == Needs::Groups { Judged { weights: None, ..judged } } else { judged }
+    metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop))
 }
 
 /// All metrics of a model on data.
@@ -140,11 +104,10 @@ pub(crate) fn measure(
     resampling: Option<(usize, u64)>,
 ) -> Result<Vec<Measured>> {
     let answers = Answers::new(model, data)?;
-    let judged = answers.judged(&model.decoder, data)?;
     metrics
         .iter()
         .map(|metric| {
-            let judged = for_metric(judged, metric);
+            let judged = answers.judged(metric)?;
             let evaluation = metric.evaluate(&judged)?;
             let interval = match resampling {
                 Some((resamples, seed)) => metric.bootstrap(&judged, resamples, seed)?,
@@ -244,6 +207,8 @@ pub(crate) fn report_sections(
             .map(|row| {
                 let over = if row.evaluation.per_query.is_some() {
                     format::counted(row.evaluation.counted as u64, "query", "queries")
+                } else if data.pairs().is_some() && row.metric == Metric::PairAccuracy {
+                    format::counted(row.evaluation.counted as u64, "pair", "pairs")
                 } else {
                     format::counted(row.evaluation.counted as u64, "row", "rows")
                 };
@@ -278,6 +243,15 @@ pub(crate) fn report_sections(
                     LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: auc }]),
                 );
             }
+        }
+        Decoder::Rank if data.pairs().is_some() => {
+            let pairs = data.pairs().into_iter().flat_map(|pairs| (0..pairs.len()).map(|pair| pairs.ordered(pair)));
+            let differences = pairs.map(|(better, worse)| answers.scores[better] - answers.scores[worse]).collect();
+            report.plot(
+                "Better minus worse",
+                "How much higher the better item of each pair is scored; below 0 the model disagrees.",
+                Histogram::new("difference", "pairs", vec![("pairs".to_string(), differences)]).mark(0.0, "equal"),
+            );
         }
         Decoder::Rank => {
             let targets = data.targets().real()?;

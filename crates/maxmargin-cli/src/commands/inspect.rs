@@ -1,7 +1,7 @@
 //! `maxmargin inspect MODEL`
 
 use crate::args::InspectArguments;
-use crate::commands::train::named_weights;
+use crate::commands::train::{named_weights, regularisation};
 use crate::console::Console;
 use crate::format;
 use crate::loading::load_model;
@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         return console.write(|out| out.write_all(toml.as_bytes()));
     }
     let certificate = &model.certificate;
+    let soft = !model.settings.solver.is_hard_margin();
     let Scorer::Linear { intercept, .. } = &model.scorer;
     let mut weights = named_weights(&model);
     let non_zero = weights.len();
@@ -41,8 +42,9 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
             "converged": certificate.converged,
             "constraints": certificate.constraints,
             "passes": certificate.passes,
-            "c": certificate.c,
-            "lambda": certificate.lambda,
+            "c": soft.then_some(certificate.c),
+            "lambda": soft.then_some(certificate.lambda),
+            "pairs": certificate.pairs,
             "rows": certificate.rows,
             "data_hash": format!("{:016x}", certificate.data_hash),
             "settings": serde_json::to_value(&model.settings).unwrap_or_default(),
@@ -67,15 +69,8 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         rows.push(("intercept", format::significant(*intercept, 6)));
     }
     let settings = &model.settings;
-    rows.push((
-        "loss",
-        format!(
-            "{}, C = {}, lambda = {}",
-            settings.loss.name(),
-            format::significant(certificate.c, 4),
-            format::scientific(certificate.lambda, 3)
-        ),
-    ));
+    let cost = regularisation(&model);
+    rows.push(("loss", if soft { format!("{}, {cost}", settings.loss.name()) } else { format!("none, {cost}") }));
     rows.push((
         "scaling",
         serde_json::to_value(settings.scale).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default(),
@@ -86,13 +81,13 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         certificate.lower_bound.map_or("none".to_string(), |bound| format::significant(bound, 8)),
     ));
     let state = if certificate.converged { "converged" } else { "NOT converged" };
+    let passes = format::counted(certificate.passes, "pass", "passes");
     rows.push((
         "gap",
-        format!(
-            "{}, {state} after {}",
-            certificate.gap().map_or("unknown".to_string(), format::gap),
-            format::counted(certificate.passes, "pass", "passes")
-        ),
+        match certificate.gap() {
+            Some(gap) => format!("{}, {state} after {passes}", format::gap(gap)),
+            None => format!("unknown, after {passes}"),
+        },
     ));
     rows.push(("proof", proof(&model).to_string()));
     rows.push((
@@ -132,7 +127,7 @@ fn classes(model: &Model) -> Option<[&str; 2]> {
 
 fn proof(model: &Model) -> &'static str {
     if model.certificate.lower_bound.is_none() {
-        "the method gives no bound"
+        "the solver proves no bound; `maxmargin verify` recomputes the objective"
     } else if let Some(Witness::Cuts(_)) = &model.witness {
         "cuts stored; `maxmargin verify` recomputes the bound"
     } else if model.witness.is_some() {

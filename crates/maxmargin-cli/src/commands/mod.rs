@@ -9,4 +9,5 @@ pub(crate) mod inspect;
 pub(crate) mod predict;
 pub(crate) mod simulate;
 pub(crate) mod train;
+pub(crate) mod tune;
 pub(crate) mod verify;

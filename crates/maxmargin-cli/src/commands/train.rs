@@ -1,62 +1,46 @@
 //! `maxmargin train TASK FILE -o MODEL`
 
-use crate::args::{TaskName, TrainArguments};
+use crate::args::TrainArguments;
 use crate::commands::evaluate::{self, Measured};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Stamp, Timed, describe, ensure_apart, ensure_different, expect_features, load};
+use crate::loading::{
+    Gathered, Stamp, describe, ensure_apart, ensure_different, expect_features, gather, load, load_pairs,
+};
+use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
 use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
-use maxmargin::data::{Dataset, Scale, holdout};
+use maxmargin::data::{Dataset, Scale, hold_out};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::loss::Loss;
 use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Solver, Task};
-use maxmargin::solve::{Stop, relative_gap};
+use maxmargin::solve::{EarlyStopping, Stop, relative_gap};
 use maxmargin::task::{PairWeight, Ranking};
-use maxmargin::train::{Trained, check_features, choose_solver, scale_spread, train};
+use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, scale_spread, train};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
-use maxmargin_io::{Loaded, ModelFeatures, ReadOptions};
+use maxmargin_io::{ModelFeatures, Pairing, ReadOptions};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
 pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel) -> Result<()> {
-    let task = match arguments.task {
-        TaskName::Classify => Task::Classify,
-        TaskName::Rank => Task::Rank,
-    };
-    let file = match &arguments.config {
-        Some(config) => SettingsFile::read(config)?,
-        None => SettingsFile::default(),
-    };
-    if let Some(other) = file.task.filter(|other| *other != task) {
-        return Err(Error::new(
-            Code::BadConfig,
-            format!("the settings are for `{}`, and this is `train {}`", other.name(), task.name()),
-        )
-        .in_file(arguments.config.clone().unwrap_or_default())
-        .help(format!("use `train {}`, or leave the task out of the settings file", other.name())));
-    }
-    let train_settings = arguments.settings.clone().or(file.train);
-    let read_settings = arguments.read.clone().or(file.read);
+    let task = arguments.task.task();
+    let (train_settings, read_settings) =
+        SettingsFile::under(&arguments.settings, &arguments.read, arguments.config.as_deref(), "train", task)?;
     let settings = train_settings.resolve(task)?;
-    choose_solver(&settings, 0)?;
-    let metrics = evaluate::metrics(&arguments.metric, task)?;
-    for output in [Some(&arguments.output), arguments.report.as_ref()].into_iter().flatten() {
-        ensure_writable(Path::new(output))?;
-        let (validation, config) = (arguments.validation.as_deref(), arguments.config.as_deref());
-        ensure_apart(output, &[&arguments.file, validation.unwrap_or_default(), config.unwrap_or_default()])?;
-        if output == "-" {
-            return Err(Error::new(Code::OutputUnwritable, "models and reports go to files, not to standard output")
-                .help("name a file, such as -o model.mm"));
-        }
+    // A table without --items may still turn out to hold pairs.
+    if let Err(error) = choose_solver(&settings, 0, arguments.items.is_some()) {
+        choose_solver(&settings, 0, task == Task::Rank).map_err(|_| error)?;
     }
-    ensure_different(&[Some(&arguments.output), arguments.report.as_ref()])?;
+    evaluate::metrics(&arguments.metric, task, false)?;
+    let others = [&arguments.items, &arguments.validation, &arguments.config].map(|file| file.as_deref());
+    let inputs = [&[Some(arguments.file.as_str())], &others[..]].concat();
+    ensure_results(&[Some(&arguments.output), arguments.report.as_ref()], &inputs)?;
     if !arguments.metric.is_empty() && arguments.validation.is_none() && train_settings.holdout.is_none() {
         console.say("   --metric is for held-out data: give --validation FILE or --holdout FRACTION too");
     }
@@ -64,14 +48,21 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let options = read_settings.options(arguments.input_format, cancel)?;
     let budget = train_settings.memory.map(|size| size.0);
     if let Some(budget) = budget {
-        refuse_large_text(&arguments.file, &options, budget)?;
+        let inputs = [Some(&arguments.file), arguments.items.as_ref()];
+        inputs.into_iter().flatten().try_for_each(|file| refuse_large_text(file, &options, budget))?;
     }
-    let stamp = Stamp::of(&arguments.file);
-    let timed = load(&arguments.file, &options, read_settings.one_group)?;
-    check_features(timed.loaded.data.cols()).map_err(|error| error.in_file(&arguments.file))?;
-    describe_training(console, &timed, task);
-    let load_seconds = timed.seconds;
-    let Loaded { data, facts } = timed.loaded;
+    let stamps: Vec<(&String, Stamp)> =
+        [Some(&arguments.file), arguments.items.as_ref()].into_iter().flatten().map(|f| (f, Stamp::of(f))).collect();
+    let unchanged = || stamps.iter().try_for_each(|(file, stamp)| stamp.check(file));
+    let gathered = gather(&arguments.file, arguments.items.as_deref(), &options, read_settings.one_group, task)?;
+    let data = gathered.timed.loaded.data.clone();
+    let features_file = arguments.items.as_ref().unwrap_or(&arguments.file);
+    check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
+    let preferences = Preferences::of(&data);
+    describe_training(console, &gathered, preferences.as_ref(), task);
+    choose_solver(&settings, data.cols(), data.pairs().is_some())?;
+    let load_seconds = gathered.seconds();
+    let facts = gathered.features().loaded.facts.clone();
     let at_file = |error: Error| error.in_file(&arguments.file);
     let data = match (budget, train_settings.holdout) {
         (None, _) => data,
@@ -103,9 +94,16 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             if let Some(budget) = budget {
                 refuse_large_text(validation, &options, budget)?;
             }
-            let timed = load(validation, &options, read_settings.one_group)?;
+            let timed = match &gathered.items {
+                Some((_, items)) => load_pairs(validation, items, &options)?,
+                None => {
+                    let pairing = if data.pairs().is_some() { Pairing::Sides } else { Pairing::None };
+                    load(validation, &ReadOptions { pairing, ..options }, read_settings.one_group)?
+                }
+            };
             expect_features(&timed, data.cols(), validation)?;
-            describe(console, &timed, &[]);
+            let extra = Preferences::of(&timed.loaded.data).map(|preferences| preferences.parts());
+            describe(console, &timed, &extra.unwrap_or_default());
             let held_out = timed.loaded.data;
             match budget {
                 None => (data, Some((held_out, validation.clone()))),
@@ -120,15 +118,13 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             }
         }
         (None, Some(fraction)) => {
-            let (kept, held) = holdout(&data, fraction, settings.seed).map_err(at_file)?;
-            let held_out = data.subset(&held)?;
-            (
-                data.subset(&kept)?,
-                Some((held_out, format!("{} % of {}", format::significant(100.0 * fraction, 3), arguments.file))),
-            )
+            let (kept, held_out) = hold_out(&data, fraction, settings.seed).map_err(at_file)?;
+            (kept, Some((held_out, format!("{} % of {}", format::significant(100.0 * fraction, 3), arguments.file))))
         }
         (None, None) => (data, None),
     };
+    let judges_pairs = held_out.as_ref().is_some_and(|(held_out, _)| held_out.pairs().is_some());
+    let metrics = evaluate::metrics(&arguments.metric, task, judges_pairs)?;
     if data.matrix().is_limited() {
         console.say("   the features do not fit into the memory budget: they are read a block at a time");
     }
@@ -142,14 +138,18 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         let (data, _) = held_out.as_ref()?;
         evaluate::value(model, data, metric?).ok()
     };
+    let judged = held_out
+        .as_ref()
+        .and(metric)
+        .map(|metric| HeldOut { measure: &judge, higher_is_better: metric.higher_is_better() });
     let mut progress =
         ProgressTable::new(console, held_out.as_ref().and(metric).map(ToString::to_string), settings.tolerance);
     let start = Instant::now();
-    let trained = train(&data, &settings, held_out.as_ref().map(|_| &judge as _), &mut progress, cancel);
+    let trained = train(&data, &settings, judged, &mut progress, cancel);
     progress.finish();
     let train_seconds = start.elapsed().as_secs_f64();
     // Numbers that went wrong may be the file's, if somebody changed it meanwhile.
-    let mut trained = trained.map_err(|error| stamp.check(&arguments.file).err().unwrap_or_else(|| at_file(error)))?;
+    let mut trained = trained.map_err(|error| unchanged().err().unwrap_or_else(|| at_file(error)))?;
     if trained.stop == Stop::Cancelled && !arguments.keep_partial {
         return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
             .help("with --keep-partial the best model so far is saved"));
@@ -172,7 +172,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         }
         None => None,
     };
-    stamp.check(&arguments.file)?;
+    unchanged()?;
     let size = save(&trained.model, &arguments.output)?;
     summarise(
         console,
@@ -188,6 +188,9 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         let mut page = Report::new(title);
         page.subtitle(format!("maxmargin {} · {}", trained.model.version, task.name()));
         training_sections(&mut page, &trained, uneven);
+        if let Some(preferences) = &preferences {
+            preferences.report(&mut page);
+        }
         if let Some((measured, name, data)) = &measured {
             evaluate::report_sections(&mut page, &trained.model, data, name, measured)?;
         }
@@ -196,6 +199,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     }
     console.object(|| {
         let certificate = &trained.model.certificate;
+        let soft = !settings.solver.is_hard_margin();
         let mut object = json!({
             "task": task.name(),
             "model": arguments.output,
@@ -207,17 +211,34 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             "converged": certificate.converged,
             "stopped": stop_name(trained.stop),
             "passes": certificate.passes,
-            "c": certificate.c,
-            "lambda": certificate.lambda,
+            "c": soft.then_some(certificate.c),
+            "lambda": soft.then_some(certificate.lambda),
             "rows": certificate.rows,
             "features": trained.model.features(),
             "seconds": { "load": load_seconds, "train": train_seconds },
         });
+        if let Some(preferences) = &preferences {
+            object["pairs"] = preferences.as_json();
+        }
         if let Some((measured, name, _)) = &measured {
             object["held_out"] = json!({ "data": name, "metrics": evaluate::as_json(measured) });
         }
         object
     })
+}
+
+/// Tests, before anything is read, that model and report can be written, to places of their own.
+pub(crate) fn ensure_results(outputs: &[Option<&String>], inputs: &[Option<&str>]) -> Result<()> {
+    let inputs: Vec<&str> = inputs.iter().copied().flatten().collect();
+    for output in outputs.iter().copied().flatten() {
+        ensure_writable(Path::new(output))?;
+        ensure_apart(output, &inputs)?;
+        if output == "-" {
+            return Err(Error::new(Code::OutputUnwritable, "models and reports go to files, not to standard output")
+                .help("name a file, such as -o model.mm"));
+        }
+    }
+    ensure_different(outputs)
 }
 
 /// Bytes that measuring takes for each held-out row, targets and ids included.
@@ -245,12 +266,13 @@ const INTERVAL_RESAMPLES: usize = 200;
 /// Feature scales that differ by more than this are worth a word.
 const UNEVEN: f64 = 1e3;
 
-fn describe_training(console: &Console, timed: &Timed, task: Task) {
+/// What there is to rank, in the words of the user's data.
+pub(crate) fn ranking_parts(data: &Dataset, task: Task) -> Vec<String> {
     let mut extra = Vec::new();
     // What is wrong with the data is said by training itself.
     if task == Task::Rank
-        && let (Some(groups), Ok(ranking)) =
-            (timed.loaded.data.groups(), Ranking::new(&timed.loaded.data, Loss::Hinge, PairWeight::Equal, 1.0))
+        && data.pairs().is_none()
+        && let (Some(groups), Ok(ranking)) = (data.groups(), Ranking::new(data, Loss::Hinge, PairWeight::Equal, 1.0))
     {
         let mut queries = format::counted(groups.len() as u64, "query", "queries");
         if ranking.single_grade_groups() > 0 {
@@ -262,11 +284,23 @@ fn describe_training(console: &Console, timed: &Timed, task: Task) {
         extra.push(queries);
         extra.push(format::counted(ranking.pairs(), "pair", "pairs"));
     }
-    describe(console, timed, &extra);
+    extra
+}
+
+fn describe_training(console: &Console, gathered: &Gathered, preferences: Option<&Preferences>, task: Task) {
+    gathered.describe(console, preferences, &ranking_parts(&gathered.timed.loaded.data, task));
+    for sentence in preferences.iter().flat_map(|preferences| preferences.sentences()) {
+        console.say(&format!("   {sentence}"));
+    }
 }
 
 /// Says where feature scales are so uneven that scaling may help; true where they are.
-fn advise_on_scales(console: &Console, data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result<bool> {
+pub(crate) fn advise_on_scales(
+    console: &Console,
+    data: &Dataset,
+    settings: &Settings,
+    cancel: &Cancel,
+) -> Result<bool> {
     if settings.scale == Scale::None {
         let spread = scale_spread(data, cancel)?;
         if spread > UNEVEN {
@@ -299,6 +333,8 @@ fn stop_name(stop: Stop) -> &'static str {
         Stop::PassLimit => "pass limit",
         Stop::Stalled => "stalled",
         Stop::Cancelled => "interrupted",
+        Stop::Finished => "finished",
+        Stop::EarlyStopped => "early stopping",
     }
 }
 
@@ -315,16 +351,45 @@ pub(crate) fn proven(gap: f64) -> String {
 pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<String>) {
     let certificate = &trained.model.certificate;
     let objective = format::significant(certificate.objective, 6);
+    if trained.solver.is_hard_margin() && certificate.converged {
+        // ½‖w‖² is the objective, and the nearest row is 1/‖w‖ away.
+        let margin = format::significant(1.0 / (2.0 * certificate.objective).sqrt(), 4);
+        return (
+            true,
+            format!("separable: objective {objective}, margin {margin}, {}", proven(certificate.gap().unwrap_or(1.0))),
+            None,
+        );
+    }
     if certificate.converged {
         return (true, format!("converged: objective {objective}, {}", proven(certificate.gap().unwrap_or(1.0))), None);
     }
     let settings = &trained.model.settings;
+    if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) {
+        let passes = format::counted(certificate.passes, "pass", "passes");
+        let how = match (trained.stop, settings.stochastic.early_stopping) {
+            (Stop::EarlyStopped, _) => format!("stopped early, best on held-out data after {passes}"),
+            (_, EarlyStopping::Subsamples) => {
+                format!("finished {passes}, as many as two samples of the data were best with")
+            }
+            (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
+            (_, EarlyStopping::None) => format!("finished {passes}"),
+        };
+        let remedy = match settings.task {
+            Task::Classify => "--solver dual-coordinate-descent proves how far the optimum is at most",
+            Task::Rank => "--solver newton proves how far the optimum is at most",
+        };
+        return (false, format!("{how}: objective {objective}, no bound proven"), Some(remedy.to_string()));
+    }
     let wanted = format::gap(settings.tolerance);
     let reached = match certificate.gap() {
         Some(gap) => format!("gap {}, {wanted} wanted", format::gap(gap)),
         None => "no bound proven".to_string(),
     };
     let remedy = match trained.stop {
+        Stop::PassLimit | Stop::Stalled if trained.solver.is_hard_margin() => {
+            "every margin is reached, by larger weights than need be: try --scale standard, or a larger --tolerance"
+                .to_string()
+        }
         Stop::PassLimit if uneven => format!(
             "feature scales are the likely cause: try --scale standard, else --max-passes {}",
             settings.max_passes.max(10).saturating_mul(10)
@@ -351,6 +416,15 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
     )
 }
 
+/// `C = 1, lambda = 1.00e-3`, or that there is none.
+pub(crate) fn regularisation(model: &Model) -> String {
+    let certificate = &model.certificate;
+    if model.settings.solver.is_hard_margin() {
+        return "hard margin".to_string();
+    }
+    format!("C = {}, lambda = {}", format::significant(certificate.c, 4), format::scientific(certificate.lambda, 3))
+}
+
 fn summarise(
     console: &Console,
     trained: &Trained,
@@ -371,22 +445,24 @@ fn summarise(
     let certificate = &trained.model.certificate;
     let automatic = if settings.solver == Solver::Auto { ", chosen" } else { "" };
     console.show(&format!(
-        "C = {}, lambda = {}, {}, solver {}{automatic}",
-        format::significant(certificate.c, 4),
-        format::scientific(certificate.lambda, 3),
+        "{}, {}, solver {}{automatic}",
+        regularisation(&trained.model),
         format::counted(certificate.constraints, "constraint", "constraints"),
         trained.solver.name(),
     ))?;
     if let Some((measured, name, data)) = measured {
         let over = match data.groups() {
+            _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
             Some(groups) if settings.task == Task::Rank => format::counted(groups.len() as u64, "query", "queries"),
             _ => format::counted(data.rows() as u64, "row", "rows"),
         };
         let values: Vec<String> = measured.iter().map(Measured::sentence).collect();
         console.show(&format!("held out ({name}, {over}): {}", values.join(", ")))?;
     }
+    let items =
+        arguments.items.as_ref().map_or(String::new(), |items| format!(" --items {}", format::shell_word(items)));
     console.show(&format!(
-        "saved {} ({})          next: maxmargin evaluate {} test-data",
+        "saved {} ({})          next: maxmargin evaluate {} test-data{items}",
         arguments.output,
         format::bytes(size),
         format::shell_word(&arguments.output)
@@ -399,7 +475,10 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
     let (converged, sentence, remedy) = verdict(trained, uneven);
     report.headline(vec![
         Tile::new("objective", format::significant(certificate.objective, 6), ""),
-        Tile::new("relative gap", certificate.gap().map_or("–".to_string(), format::gap), "proven"),
+        match certificate.gap() {
+            Some(gap) => Tile::new("relative gap", format::gap(gap), "proven"),
+            None => Tile::new("relative gap", "–".to_string(), "no bound proven"),
+        },
         Tile::new("constraints", format::count(certificate.constraints), ""),
         Tile::new("passes", format::count(certificate.passes), trained.solver.name()),
     ]);
@@ -408,30 +487,30 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
     let points = |value: &dyn Fn(&maxmargin::solve::TracePoint) -> Option<f64>| -> Vec<(f64, f64)> {
         trained.trace.iter().filter_map(|point| Some((point.pass as f64, value(point)?))).collect()
     };
-    report.plot(
-        "Convergence",
-        "Objective and proven lower bound meet at the optimum.",
-        LinePlot::new(Axis::linear("pass"), Axis::log("value"))
-            .series(Series::new("objective", points(&|point| Some(point.objective))).markers())
-            .series(
-                Series::new("lower bound", points(&|point| point.lower_bound.filter(|bound| *bound > 0.0)))
-                    .dashed()
+    let mut convergence = LinePlot::new(Axis::linear("pass"), Axis::log("value"))
+        .series(Series::new("objective", points(&|point| Some(point.objective))).markers());
+    if certificate.lower_bound.is_none() {
+        report.plot("Convergence", "The objective over all data. The solver proves no lower bound.", convergence);
+    } else {
+        let bound = points(&|point| point.lower_bound.filter(|bound| *bound > 0.0));
+        convergence = convergence.series(Series::new("lower bound", bound).dashed().markers());
+        report.plot("Convergence", "Objective and proven lower bound meet at the optimum.", convergence);
+        report.plot(
+            "Relative gap",
+            "How far the objective can be from the optimum at most.",
+            LinePlot::new(Axis::linear("pass"), Axis::log("relative gap"))
+                .series(
+                    Series::new(
+                        "gap",
+                        points(&|point| {
+                            Some(relative_gap(point.objective, point.lower_bound?)).filter(|gap| *gap > 0.0)
+                        }),
+                    )
                     .markers(),
-            ),
-    );
-    report.plot(
-        "Relative gap",
-        "How far the objective can be from the optimum at most.",
-        LinePlot::new(Axis::linear("pass"), Axis::log("relative gap"))
-            .series(
-                Series::new(
-                    "gap",
-                    points(&|point| Some(relative_gap(point.objective, point.lower_bound?)).filter(|gap| *gap > 0.0)),
                 )
-                .markers(),
-            )
-            .rule(trained.model.settings.tolerance, "tolerance"),
-    );
+                .rule(trained.model.settings.tolerance, "tolerance"),
+        );
+    }
     report.plot(
         "Largest weights",
         "Of the features as scaled.",

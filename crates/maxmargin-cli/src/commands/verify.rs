@@ -4,23 +4,23 @@ use crate::args::VerifyArguments;
 use crate::commands::train::proven;
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe, load_for, load_model};
+use crate::loading::{gather_for, load_model};
+use crate::preferences::Preferences;
 use crate::settings::Reading;
-use maxmargin::data::holdout;
+use maxmargin::data::hold_out;
 use maxmargin::error::Result;
 use maxmargin::run::Cancel;
 use serde_json::json;
 
 pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
-    let timed = load_for(&model, &arguments.file, &arguments.data, cancel)?;
-    describe(console, &timed, &[]);
+    let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &arguments.data, cancel)?;
+    gathered.describe(console, Preferences::of(&gathered.timed.loaded.data).as_ref(), &[]);
     let at_file = |error: maxmargin::Error| error.in_file(&arguments.file);
-    let mut data = timed.loaded.data;
+    let mut data = gathered.timed.loaded.data;
     // What was held out of the training file is held out again: the split depends on the data and the seed alone.
     if let Some(fraction) = Reading::of(&model)?.holdout {
-        let (kept, _) = holdout(&data, fraction, model.settings.seed).map_err(at_file)?;
-        data = data.subset(&kept)?;
+        data = hold_out(&data, fraction, model.settings.seed).map_err(at_file)?.0;
     }
     let found = model.verify(&data).map_err(at_file)?;
     let claimed = &model.certificate;

@@ -14,6 +14,7 @@ pub struct Series {
     band: Vec<(f64, f64, f64)>,
     markers: bool,
     dashed: bool,
+    faint: bool,
 }
 
 impl Series {
@@ -31,6 +32,12 @@ impl Series {
     /// Draws the line dashed: for bounds, references, what is estimated.
     pub fn dashed(mut self) -> Series {
         self.dashed = true;
+        self
+    }
+
+    /// Draws the line thin and without a name, behind the others: one of many that a mean is over.
+    pub fn faint(mut self) -> Series {
+        self.faint = true;
         self
     }
 
@@ -111,7 +118,7 @@ impl LinePlot {
     /// The series that need a name on the drawing; one alone is named by the axis.
     fn named(&self) -> Vec<(usize, &str)> {
         let alone = self.series.len() == 1 && self.series[0].label == self.y.label;
-        let labels = self.series.iter().enumerate().map(|(i, s)| (i, s.label.as_str()));
+        let labels = self.series.iter().enumerate().filter(|(_, s)| !s.faint).map(|(i, s)| (i, s.label.as_str()));
         labels.filter(|(_, label)| !label.is_empty() && !alone).collect()
     }
 
@@ -147,7 +154,7 @@ impl LinePlot {
             let to = if i + 1 == places.len() { area.right } else { (pixels[i] + pixels[i + 1]) / 2.0 };
             let mut title = format!("{} {}", self.x.label, format::real(at));
             let mut dots = Vec::new();
-            for (number, (series, line)) in self.series.iter().zip(lines).enumerate() {
+            for (number, (series, line)) in self.series.iter().zip(lines).enumerate().filter(|(_, (s, _))| !s.faint) {
                 let nearest = line.iter().min_by(|a, b| (a.0 - at).abs().total_cmp(&(b.0 - at).abs()));
                 let Some(&(px, py)) = nearest.filter(|p| (x.place(p.0) - pixels[i]).abs() < 1.0 + (to - from) / 2.0)
                 else {
@@ -209,12 +216,14 @@ impl Plot for LinePlot {
             canvas.line((left, at), (right, at), "rule");
             canvas.text_within(right - left, left + 4.0, at - 5.0, Anchor::Start, "rule-label", label);
         }
-        for (value, label) in self.marks.iter().filter(|mark| self.x.holds(mark.0)) {
+        for (number, (value, label)) in self.marks.iter().filter(|mark| self.x.holds(mark.0)).enumerate() {
             let at = x.place(*value);
             canvas.line((at, top), (at, bottom), "rule");
             let (anchor, at) =
                 if at > (left + right) / 2.0 { (Anchor::End, at - 5.0) } else { (Anchor::Start, at + 5.0) };
-            canvas.text_within((right - left) / 2.0, at, top + 10.0, anchor, "rule-label", label);
+            // One below the other: marks may stand close together.
+            let down = top + 10.0 + 15.0 * number as f64;
+            canvas.text_within((right - left) / 2.0, at, down, anchor, "rule-label", label);
         }
         let mut lines = Vec::new();
         for series in &self.series {
@@ -232,7 +241,10 @@ impl Plot for LinePlot {
             outline.close();
             canvas.path(&outline, &format!("band {}", series_class(number)));
         }
-        for (number, (series, line)) in self.series.iter().zip(&lines).enumerate() {
+        for line in self.series.iter().zip(&lines).filter(|(series, _)| series.faint).map(|(_, line)| line) {
+            canvas.path(&Path::through(line.iter().map(|p| (x.place(p.0), y.place(p.1)))), "line faint");
+        }
+        for (number, (series, line)) in self.series.iter().zip(&lines).enumerate().filter(|(_, (s, _))| !s.faint) {
             let class = series_class(number);
             let dash = if series.dashed { " dashed" } else { "" };
             canvas.path(
@@ -266,7 +278,7 @@ impl Plot for LinePlot {
 
     fn summary(&self) -> String {
         let mut words = format!("Line plot of {} against {}.", self.y.label, self.x.label);
-        for series in &self.series {
+        for series in self.series.iter().filter(|series| !series.faint) {
             let mut points = series.points.iter().filter(|p| self.drawable(p));
             if let Some(first) = points.next() {
                 let last = points.next_back().unwrap_or(first);

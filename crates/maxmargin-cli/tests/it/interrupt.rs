@@ -112,6 +112,16 @@ fn an_interrupted_training_keeps_what_it_has_on_request() {
 }
 
 #[test]
+fn an_interrupted_tuning_leaves_nothing() {
+    let bench = bench();
+    let before = bench.files();
+    let endless = "--grid 1e5 --tolerance 1e-15 --max-passes 1000000000";
+    let line = format!("tune classify text.txt -o m.mm --report r.html {endless}");
+    interrupted_at(&bench, &line, "20,000 rows").failed(1, "MM0107");
+    assert_eq!(bench.files(), before);
+}
+
+#[test]
 fn an_interrupted_simulation_leaves_nothing() {
     let bench = Workbench::new();
     let running = start(&bench, "simulate text --rows 1000000000 -o endless.txt");

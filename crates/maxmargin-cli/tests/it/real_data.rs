@@ -50,6 +50,21 @@ fn a9a_is_classified() {
 }
 
 #[test]
+fn a_path_over_c_is_followed_on_mq2008_and_a9a() {
+    let (Some(queries), Some(rows)) = (data("mq2008/S1.txt.gz"), data("a9a/a9a.t.gz")) else { return };
+    let bench = Workbench::new();
+    let tuned = bench.json(&format!("tune rank {queries} --metric ndcg@10:letor,map:letor -o m.mm"));
+    let rows_of = |tuned: &serde_json::Value| tuned["rows"].as_array().expect("rows").clone();
+    assert_eq!(rows_of(&tuned).len(), 20);
+    assert!(rows_of(&tuned).iter().all(|row| row["converged"] == true && number(row, "gap") <= 1e-3), "{tuned}");
+    assert!(number(&tuned["best"], "mean") > 0.15, "{tuned}");
+    bench.ok(&format!("verify m.mm {queries}")).shows("the certificate holds");
+    let tuned = bench.json(&format!("tune classify {rows} --grid 1e-3:1:4 --folds 3 --metric accuracy,auc"));
+    assert!(number(&tuned["best"], "mean") > 0.845, "{tuned}");
+    assert_eq!(tuned["folds"], serde_json::json!([5427, 5427, 5427]));
+}
+
+#[test]
 fn rcv1_is_classified() {
     let (Some(train), Some(test)) = (data("rcv1/rcv1_binary_train.svm.gz"), data("rcv1/rcv1_binary_test.svm.gz"))
     else {

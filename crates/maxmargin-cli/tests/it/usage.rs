@@ -47,7 +47,7 @@ fn settings_out_of_range() {
     ] {
         bench.refused(&format!("train rank search.txt -o m.mm {flags}"), "MM0402").says(said);
     }
-    bench.refused("train rank search.txt -o m.mm --loss hinge", "MM0401");
+    bench.refused("train rank search.txt -o m.mm --loss logistic", "MM0401");
     bench.refused("train rank search.txt -o m.mm --solver dual-coordinate-descent", "MM0401");
     bench.refused("simulate search --nonzeros 3 -o out.txt", "MM0402").says("simulate text");
     bench.refused("simulate text --queries 3 -o out.txt", "MM0402").says("simulate search");

@@ -24,6 +24,11 @@ fn table_inputs_hold() {
 }
 
 #[test]
+fn pair_inputs_hold() {
+    replay("pairs", fuzzing::pairs);
+}
+
+#[test]
 fn cache_inputs_hold() {
     replay("cache", fuzzing::cache);
 }

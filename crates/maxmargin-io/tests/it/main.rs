@@ -4,6 +4,7 @@
 mod blocks;
 mod cache;
 mod corpus;
+mod pairs;
 mod svmlight;
 mod tables;
 #[cfg(feature = "tables")]

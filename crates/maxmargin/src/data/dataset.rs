@@ -1,12 +1,12 @@
 //! [`Dataset`]: everything a learner needs, in one place.
 
-use super::{Buffer, Groups, Matrix, Names, Targets};
+use super::{Buffer, Groups, Matrix, Names, Pairs, Targets};
 use crate::error::{Code, Error, Result};
 use crate::random::scramble;
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
-/// Rows with features, targets and, where known, groups, weights, names and ids.
+/// Rows with features, targets and, where known, groups, weights, names, ids and comparisons of two rows each.
 ///
 /// Rows of one group are neighbours. Where the input had them scattered, [`Dataset::input_row`] says where each row
 /// stood.
@@ -19,6 +19,7 @@ pub struct Dataset {
     feature_names: Option<Names>,
     row_ids: Option<Names>,
     input_order: Option<Buffer<u64>>,
+    pairs: Option<Pairs>,
     hash: OnceLock<u64>,
 }
 
@@ -36,6 +37,7 @@ impl Dataset {
             feature_names: None,
             row_ids: None,
             input_order: None,
+            pairs: None,
             hash: OnceLock::new(),
         };
         if let Some(count) = data.targets.rows() {
@@ -111,6 +113,19 @@ impl Dataset {
         Ok(self)
     }
 
+    /// Adds comparisons of two rows each.
+    pub fn with_pairs(mut self, pairs: Pairs) -> Result<Dataset> {
+        if pairs.rows() > self.rows() {
+            return Err(Error::new(
+                Code::Internal,
+                format!("a pair names row {}, and there are {} rows", pairs.rows(), self.rows()),
+            ));
+        }
+        self.pairs = Some(pairs);
+        self.hash = OnceLock::new();
+        Ok(self)
+    }
+
     /// Adds a hash computed before, over the same values.
     pub fn with_hash(self, hash: u64) -> Dataset {
         let cell = OnceLock::new();
@@ -170,6 +185,11 @@ impl Dataset {
         self.row_ids.as_ref()
     }
 
+    /// Comparisons of two rows each, where given.
+    pub fn pairs(&self) -> Option<&Pairs> {
+        self.pairs.as_ref()
+    }
+
     /// Where the stored rows stood in the input, where that differs.
     pub fn input_order(&self) -> Option<&[u64]> {
         self.input_order.as_deref()
@@ -178,6 +198,14 @@ impl Dataset {
     /// Where a stored row stood in the input.
     pub fn input_row(&self, row: usize) -> usize {
         self.input_order.as_ref().map_or(row, |order| order[row] as usize)
+    }
+
+    /// What to call a stored row in a message: its id, or where it stood in the input.
+    pub fn row_name(&self, row: usize) -> String {
+        match &self.row_ids {
+            Some(ids) => format!("`{}`", ids.get(row)),
+            None => format!("row {}", self.input_row(row) + 1),
+        }
     }
 
     /// Puts one value for each stored row back into the order of the input.
@@ -192,7 +220,7 @@ impl Dataset {
         moved
     }
 
-    /// A run of neighbouring stored rows, verified, in the same memory. A group that reaches over its ends is cut there.
+    /// A run of neighbouring stored rows, verified, in the same memory, without pairs. A group that reaches over its ends is cut there.
     /// Positions in the input stay those of the whole where rows were moved, and count from the run's first otherwise.
     pub fn run(&self, rows: std::ops::Range<usize>) -> Result<Dataset> {
         let matrix = self.matrix.run(rows.clone())?;
@@ -204,11 +232,12 @@ impl Dataset {
             feature_names: self.feature_names.clone(),
             row_ids: self.row_ids.as_ref().map(|ids| ids.run(rows.clone())),
             input_order: self.input_order.as_ref().map(|order| order.slice(rows)),
+            pairs: None,
             hash: OnceLock::new(),
         })
     }
 
-    /// The given rows in the given order, copied, without groups.
+    /// The given rows in the given order, copied, without groups and pairs.
     pub fn select(&self, rows: &[usize]) -> Result<Dataset> {
         self.matrix.check(0..self.rows())?;
         Ok(Dataset {
@@ -219,17 +248,23 @@ impl Dataset {
             feature_names: self.feature_names.clone(),
             row_ids: self.row_ids.as_ref().map(|ids| rows.iter().map(|&row| ids.get_bytes(row)).collect()),
             input_order: None,
+            pairs: None,
             hash: OnceLock::new(),
         })
     }
 
-    /// The given rows in the given order, copied, with their groups: a fold, say. Rows of one group must be neighbours
-    /// in the list; a group of which only some rows are listed is kept with these.
+    /// The given rows in the given order, copied, with their groups and the pairs among them: a fold, say. Rows of one
+    /// group must be neighbours in the list; a group of which only some rows are listed is kept with these.
     pub fn subset(&self, rows: &[usize]) -> Result<Dataset> {
         if let Some(&row) = rows.iter().find(|&&row| row >= self.rows()) {
             return Err(Error::new(Code::Internal, format!("row {row} of only {} was asked for", self.rows())));
         }
-        let selected = self.select(rows)?;
+        let mut selected = self.select(rows)?;
+        if let Some(pairs) = &self.pairs {
+            let mut place = vec![None; self.rows()];
+            rows.iter().enumerate().for_each(|(new, &row)| place[row] = Some(new as u32));
+            selected = selected.with_pairs(pairs.moved(&place))?;
+        }
         let Some(groups) = &self.groups else {
             return Ok(selected);
         };
@@ -255,8 +290,8 @@ impl Dataset {
         selected.with_groups(Groups::new(starts, names)?)
     }
 
-    /// A hash over the parsed values: rows in stored order with their non-zero features, targets, weights and
-    /// groups. It does not depend on the file format, on names, or on dense or sparse storage.
+    /// A hash over the parsed values: rows in stored order with their non-zero features, targets, weights, groups and
+    /// pairs. It does not depend on the file format, on names, or on dense or sparse storage.
     pub fn hash(&self) -> Result<u64> {
         if let Some(&hash) = self.hash.get() {
             return Ok(hash);
@@ -279,7 +314,9 @@ impl Dataset {
             })
             .collect();
         let start = start_hash(rows as u64, self.groups.as_ref().map(Groups::starts));
-        Ok(chunks.into_iter().fold(start, |state, chunk| scramble(state ^ chunk)))
+        let hash = chunks.into_iter().fold(start, |state, chunk| scramble(state ^ chunk));
+        // Data without pairs keep the hash they had before there were any.
+        Ok(self.pairs.as_ref().map_or(hash, |pairs| scramble(hash ^ pairs.hash())))
     }
 
     fn hash_row(&self, row: usize) -> u64 {

@@ -103,6 +103,8 @@ fn level() -> Level {
                 && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
             {
                 return Level::Avx512;
             }
@@ -112,6 +114,36 @@ fn level() -> Level {
         }
         Level::Portable
     })
+}
+
+/// Compiles a function twice, plainly and for processors with AVX-512, and calls the one that suits this machine: for
+/// loops that the compiler vectorises, or turns into selects, by itself.
+macro_rules! for_this_machine {
+    ($(#[$meta:meta])* $visibility:vis fn $name:ident[$($generics:tt)*]($($argument:ident: $type:ty),* $(,)?) -> $result:ty = $body:ident) => {
+        $(#[$meta])*
+        $visibility fn $name<$($generics)*>($($argument: $type),*) -> $result {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx2,fma,bmi1,bmi2")]
+                fn wide<$($generics)*>($($argument: $type),*) -> $result {
+                    $body($($argument),*)
+                }
+                if $crate::data::kernels::has_avx512() {
+                    // SAFETY: the processor has these features.
+                    return unsafe { wide($($argument),*) };
+                }
+            }
+            $body($($argument),*)
+        }
+    };
+}
+pub(crate) use for_this_machine;
+
+/// Whether the widest vectors are there, and what comes with them.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn has_avx512() -> bool {
+    level() == Level::Avx512
 }
 
 /// The largest number of columns for which the signed 32-bit gathers are valid.

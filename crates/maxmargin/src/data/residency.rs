@@ -2,12 +2,10 @@
 //!
 //! A limited matrix ([`super::Matrix::limited`]) gives rows back once a pass is done with them. Passes in row order say so
 //! by [`Residency::passed`], row by row or stretch by stretch; the memory goes back in grains of about a megabyte, so that
-//! a few grains a thread are resident. A solver that visits rows at random goes through [`Visits`] instead: rows in a
-//! random order within a block, the next block fetched meanwhile and each block given back once all workers have left it.
-//! Blocks are drawn anew for each pass, from small runs of rows: were they the same rows every time, coordinate descent on
-//! problems with a constant feature would need many times the passes (Lee & Wright, Random permutations fix a worst case
-//! for cyclic coordinate descent, IMA Journal of Numerical Analysis 39, 2019). Of a matrix without a limit nothing is ever
-//! given back, and every call is a comparison.
+//! a few grains a thread are resident. A solver that visits rows at random goes through [`Visits`] instead: each pass cuts
+//! the rows into pieces and makes blocks of pieces picked at random, so that no two rows are always visited together;
+//! rows come in a random order within a block, the next block is fetched meanwhile, and each is given back once all workers
+//! have left it. Of a matrix without a limit nothing is ever given back, and every call is a comparison.
 
 use super::{Guard, Matrix};
 use crate::error::Result;
@@ -18,17 +16,12 @@ use std::sync::Arc;
 /// Bytes of rows that are given back together.
 const GRAIN: u64 = 1 << 20;
 
-/// Runs of rows that make a block of random visits, and the least bytes of a run.
-const RUNS: u64 = 64;
-const LEAST_RUN: u64 = 32 << 10;
-
 /// A guard with a limit on how much is in memory at a time.
 #[derive(Debug)]
 pub(super) struct Limited {
     inner: Arc<dyn Guard>,
     rows_a_block: usize,
     rows_a_grain: usize,
-    rows_a_run: usize,
     rows: usize,
 }
 
@@ -36,9 +29,7 @@ impl Limited {
     pub(super) fn new(inner: Arc<dyn Guard>, rows: usize, bytes: u64, block_bytes: u64) -> Limited {
         let rows_of = |part: u64| (u128::from(part) * rows as u128 / u128::from(bytes.max(1))) as usize;
         let rows_a_block = rows_of(block_bytes).clamp(1, rows.max(1));
-        let part = |bytes: u64| rows_of(bytes).clamp(1, rows_a_block);
-        let rows_a_run = part((block_bytes / RUNS).clamp(LEAST_RUN, GRAIN));
-        Limited { inner, rows_a_block, rows_a_grain: part(GRAIN), rows_a_run, rows }
+        Limited { inner, rows_a_block, rows_a_grain: rows_of(GRAIN).clamp(1, rows_a_block), rows }
     }
 }
 
@@ -68,13 +59,8 @@ impl Guard for Limited {
     }
 
     fn residency(&self) -> Option<Residency<'_>> {
-        Some(Residency {
-            guard: Some(&*self.inner),
-            rows_a_block: self.rows_a_block,
-            rows_a_grain: self.rows_a_grain,
-            rows_a_run: self.rows_a_run,
-            rows: self.rows,
-        })
+        let Limited { inner, rows_a_block, rows_a_grain, rows } = self;
+        Some(Residency { guard: Some(&**inner), rows_a_block: *rows_a_block, rows_a_grain: *rows_a_grain, rows: *rows })
     }
 }
 
@@ -84,15 +70,13 @@ pub struct Residency<'m> {
     guard: Option<&'m dyn Guard>,
     rows_a_block: usize,
     rows_a_grain: usize,
-    rows_a_run: usize,
     rows: usize,
 }
 
 impl<'m> Residency<'m> {
     /// That of a matrix that may be in memory as a whole.
     pub(super) fn unlimited(matrix: &Matrix) -> Residency<'m> {
-        let all = usize::MAX;
-        Residency { guard: None, rows_a_block: all, rows_a_grain: all, rows_a_run: all, rows: matrix.rows() }
+        Residency { guard: None, rows_a_block: usize::MAX, rows_a_grain: usize::MAX, rows: matrix.rows() }
     }
 
     /// Whether rows are given back at all.
@@ -103,20 +87,21 @@ impl<'m> Residency<'m> {
 
     /// How many blocks there are; one without a limit.
     pub(crate) fn blocks(&self) -> usize {
-        self.runs().div_ceil(self.runs_a_block()).max(1)
+        self.rows.div_ceil(self.rows_a_block).max(1)
     }
 
-    fn runs(&self) -> usize {
-        self.rows.div_ceil(self.rows_a_run)
+    fn rows_a_piece(&self) -> usize {
+        (self.rows_a_block / PIECES).max(1)
     }
 
-    fn runs_a_block(&self) -> usize {
-        (self.rows_a_block / self.rows_a_run).max(1)
+    /// The piece of a row.
+    fn piece_of(&self, row: usize) -> usize {
+        row / self.rows_a_piece()
     }
 
-    fn rows_of(&self, run: usize) -> Range<usize> {
-        let start = run * self.rows_a_run;
-        start..(start + self.rows_a_run).min(self.rows)
+    fn rows_of(&self, piece: usize) -> Range<usize> {
+        let start = piece.saturating_mul(self.rows_a_piece());
+        start.min(self.rows)..start.saturating_add(self.rows_a_piece()).min(self.rows)
     }
 
     /// Says that a pass in row order is done with these rows, and with those before them in the same grain.
@@ -138,52 +123,57 @@ impl<'m> Residency<'m> {
     }
 }
 
-/// The blocks in which a pass visits the rows of a limited matrix, and how far it has come.
+/// Pieces of a block.
+const PIECES: usize = 16;
+
+/// The order in which a pass visits the pieces of a limited matrix, and how far it has come.
 #[derive(Debug, Default)]
 pub(crate) struct Visits {
-    /// The runs of rows of each block, in order of visit.
-    blocks: Vec<Vec<usize>>,
-    /// The block of each run.
-    block_of: Vec<usize>,
+    /// Pieces in order of visit; [`PIECES`] of them are a block.
+    order: Vec<usize>,
+    /// The block of each piece, by the order of visit.
+    rank: Vec<usize>,
     /// Blocks that were given back, and the one that was fetched last.
     left: usize,
     fetched: usize,
 }
 
 impl Visits {
-    /// Blocks drawn anew; nothing without a limit.
+    /// A fresh order; nothing without a limit.
     pub(crate) fn new(residency: &Residency<'_>, random: &mut Random) -> Visits {
         if !residency.is_limited() {
             return Visits::default();
         }
-        let mut runs: Vec<usize> = (0..residency.runs()).collect();
-        random.shuffle(&mut runs);
-        let mut block_of = vec![0; runs.len()];
-        let blocks: Vec<Vec<usize>> = runs.chunks(residency.runs_a_block()).map(<[usize]>::to_vec).collect();
-        for (block, runs) in blocks.iter().enumerate() {
-            runs.iter().for_each(|&run| block_of[run] = block);
-        }
-        Visits { blocks, block_of, left: 0, fetched: 0 }
+        let mut order: Vec<usize> = (0..residency.rows.div_ceil(residency.rows_a_piece())).collect();
+        random.shuffle(&mut order);
+        let mut rank = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, &piece)| rank[piece] = at / PIECES);
+        Visits { order, rank, left: 0, fetched: 0 }
     }
 
-    /// The place of a row's block in the order of visit.
-    fn place(&self, residency: &Residency<'_>, row: usize) -> usize {
-        self.block_of[row / residency.rows_a_run]
+    fn blocks(&self) -> usize {
+        self.order.len().div_ceil(PIECES)
+    }
+
+    /// The pieces of some neighbouring blocks.
+    fn pieces(&self, blocks: Range<usize>) -> &[usize] {
+        &self.order[(blocks.start * PIECES).min(self.order.len())..(blocks.end * PIECES).min(self.order.len())]
     }
 
     /// Brings shuffled items into the order of their rows' blocks, as they come within each.
     pub(crate) fn arrange(&self, residency: &Residency<'_>, items: &mut Vec<u32>, row: impl Fn(u32) -> usize) {
-        if self.blocks.is_empty() {
+        if self.order.is_empty() {
             return;
         }
-        let mut starts = vec![0usize; self.blocks.len() + 1];
-        items.iter().for_each(|&item| starts[self.place(residency, row(item)) + 1] += 1);
+        let rank = |item: u32| self.rank[residency.piece_of(row(item))];
+        let mut starts = vec![0usize; self.blocks() + 1];
+        items.iter().for_each(|&item| starts[rank(item) + 1] += 1);
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
         let mut arranged = vec![0u32; items.len()];
         for &item in items.iter() {
-            let place = &mut starts[self.place(residency, row(item))];
+            let place = &mut starts[rank(item)];
             arranged[*place] = item;
             *place += 1;
         }
@@ -193,20 +183,22 @@ impl Visits {
     /// Says which row each worker visits next, none at its end: blocks that all have left are given back, and the one
     /// behind the foremost worker is fetched.
     pub(crate) fn moved(&mut self, residency: &Residency<'_>, next: impl Iterator<Item = Option<usize>>) {
-        let Some(guard) = residency.guard.filter(|_| !self.blocks.is_empty()) else { return };
-        let end = self.blocks.len();
+        let Some(guard) = residency.guard.filter(|_| !self.order.is_empty()) else { return };
+        let end = self.blocks();
         let (mut first, mut last) = (end, 0);
         for row in next {
-            let at = row.map_or(end, |row| self.place(residency, row));
+            let at = row.map_or(end, |row| self.rank[residency.piece_of(row)]);
             (first, last) = (first.min(at), last.max(at));
         }
-        for runs in &self.blocks[self.left.min(first)..first] {
-            runs.iter().for_each(|&run| guard.release(residency.rows_of(run)));
+        for &piece in self.pieces(self.left.min(first)..first) {
+            guard.release(residency.rows_of(piece));
         }
         self.left = self.left.max(first);
         if last + 1 > self.fetched && last + 1 < end {
             self.fetched = last + 1;
-            self.blocks[self.fetched].iter().for_each(|&run| guard.will_need(residency.rows_of(run)));
+            for &piece in self.pieces(self.fetched..self.fetched + 1) {
+                guard.will_need(residency.rows_of(piece));
+            }
         }
     }
 }
@@ -273,31 +265,29 @@ mod tests {
 
     #[test]
     fn random_visits_keep_the_blocks_that_workers_are_in() {
-        let (memory, matrix) = limited(10_000, 10, GRAIN);
+        let (memory, matrix) = limited(1000, 10, GRAIN);
         let residency = matrix.residency();
-        assert_eq!((residency.rows_a_run, residency.runs_a_block(), residency.blocks()), (31, 32, 11));
+        assert_eq!(residency.blocks(), 10);
         let mut random = Random::new(1, 2, 3);
         let mut visits = Visits::new(&residency, &mut random);
-        let mut halves: Vec<Vec<u32>> = (0..2u32).map(|half| (half..10_000).step_by(2).collect()).collect();
+        let mut halves: Vec<Vec<u32>> = (0..2u32).map(|half| (half..1000).step_by(2).collect()).collect();
         for items in &mut halves {
             random.shuffle(items);
             visits.arrange(&residency, items, |item| item as usize);
         }
-        for at in 0..5000 {
+        for at in 0..500 {
             halves.iter().for_each(|items| memory.touch(items[at] as usize..items[at] as usize + 1));
             visits.moved(&residency, halves.iter().map(|items| items.get(at + 1).map(|&item| item as usize)));
-            assert!(memory.resident() <= 2 * 1000, "{at}: {}", memory.resident());
+            assert!(memory.resident() <= 100, "{at}: {}", memory.resident());
         }
         assert_eq!(memory.resident(), 0);
-        let blocks: Vec<usize> = halves[0].iter().map(|&item| visits.place(&residency, item as usize)).collect();
-        assert!(blocks.is_sorted() && blocks.last() == Some(&10), "each block is visited once");
-        assert!(halves[0][..50].windows(2).any(|pair| pair[0] > pair[1]), "at random within a block");
-        let other = Visits::new(&residency, &mut random);
-        let stayed = (0..10_000).filter(|&row| other.place(&residency, row) == visits.place(&residency, row)).count();
-        assert!(stayed < 2500, "the next pass draws other blocks: {stayed} rows are in the same place");
         let mut all = halves.concat();
+        let first: Vec<usize> = halves[0][..48].iter().map(|&item| residency.piece_of(item as usize)).collect();
+        assert!(first.iter().all(|piece| visits.pieces(0..1).contains(piece)), "one block after the other");
+        assert_eq!(visits.pieces(0..1).len(), PIECES);
+        assert!(halves[0][..50].windows(2).any(|pair| pair[0] > pair[1]), "at random within a block");
         all.sort_unstable();
-        assert!(all.iter().copied().eq(0..10_000), "every row is visited");
+        assert!(all.iter().copied().eq(0..1000), "every row is visited");
     }
 
     #[test]

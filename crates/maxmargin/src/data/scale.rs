@@ -4,7 +4,7 @@
 //! for unit rows. The stored matrix is never copied for it, with one exception that cannot be folded into one weight
 //! vector: min-max within each query makes its own matrix.
 
-use super::{Csr, Dataset, Dense, Groups, Index, Matrix, Rows, Value, with_rows};
+use super::{Csr, Dataset, Dense, Groups, Index, Matrix, Rows, Subset, Value, counts, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::run::Cancel;
 use rayon::prelude::*;
@@ -60,22 +60,27 @@ pub struct Scaling {
 impl Scaling {
     /// Learns the scaling from training data. A column that does not vary gets factor 0: it carries nothing.
     pub fn fit(kind: Scale, data: &Dataset, cancel: &Cancel) -> Result<Scaling> {
+        Scaling::fit_on(kind, data, None, cancel)
+    }
+
+    /// Learns the scaling from some of the rows, or from all.
+    pub fn fit_on(kind: Scale, data: &Dataset, subset: Option<&Subset>, cancel: &Cancel) -> Result<Scaling> {
         let matrix = data.matrix();
         matrix.check(0..matrix.rows())?;
         let inverse = |spread: f64| if spread > 0.0 && (1.0 / spread).is_finite() { 1.0 / spread } else { 0.0 };
         let (shift, factor) = match kind {
             Scale::None | Scale::UnitRows | Scale::MinMaxPerQuery => (None, None),
             Scale::Standard => {
-                let (mean, deviation) = moments(matrix, cancel)?;
+                let (mean, deviation) = moments(matrix, subset, cancel)?;
                 (Some(mean), Some(deviation.into_iter().map(inverse).collect()))
             }
             Scale::MinMax => {
-                let (low, high) = extremes(matrix, cancel)?;
+                let (low, high) = extremes(matrix, subset, cancel)?;
                 let factor = low.iter().zip(&high).map(|(low, high)| inverse(high - low)).collect();
                 (Some(low), Some(factor))
             }
             Scale::MaxAbs => {
-                let (low, high) = extremes(matrix, cancel)?;
+                let (low, high) = extremes(matrix, subset, cancel)?;
                 (None, Some(low.iter().zip(&high).map(|(low, high)| inverse(high.max(-low))).collect()))
             }
         };
@@ -93,6 +98,11 @@ impl Scaling {
             return Err(Error::new(Code::DamagedModel, "the scaling of the model does not fit its features"));
         }
         Ok(Scaling { kind, shift: shift.map(Vec::into), factor: factor.map(Vec::into) })
+    }
+
+    /// Whether the scaling depends on the rows it was learned from.
+    pub fn is_learned(&self) -> bool {
+        self.factor.is_some()
     }
 
     /// Which scaling this is.
@@ -226,6 +236,16 @@ impl Design {
         scores
     }
 
+    /// Scores of the listed rows, in parallel.
+    pub(crate) fn scores_of(&self, rows: &[usize], weights: &[f64]) -> Vec<f64> {
+        let folded = self.fold(weights);
+        let mut scores = vec![0.0; rows.len()];
+        scores.par_iter_mut().zip(rows).with_min_len(1024).for_each(|(score, &row)| {
+            self.scores(row..row + 1, &folded, std::slice::from_mut(score));
+        });
+        scores
+    }
+
     /// Says that a pass in row order needs these rows no longer: where memory is short, they are given back.
     #[inline]
     pub(crate) fn passed(&self, rows: Range<usize>) {
@@ -288,6 +308,16 @@ impl Design {
         }
     }
 
+    /// Adds the weighted squares of a scaled row's entries to `sum`; those of entries that are not stored are left out.
+    pub(crate) fn add_squares(&self, row: usize, weight: f64, sum: &mut [f64]) {
+        let row_factor = self.row_factor(row);
+        self.matrix.each_in_row(row, |column, value| {
+            let shifted = row_factor * value - self.shift.as_ref().map_or(0.0, |shift| shift[column]);
+            let scaled = shifted * self.factor.as_ref().map_or(1.0, |factor| factor[column]);
+            sum[column] += weight * scaled * scaled;
+        });
+    }
+
     /// Writes one row as the learner sees it into zeroed `values`.
     pub(crate) fn fill_scaled_row(&self, row: usize, values: &mut [f64]) {
         let row_factor = self.row_factor(row);
@@ -315,8 +345,8 @@ pub(crate) fn lanes(rows: usize, cols: usize) -> Vec<Range<usize>> {
 }
 
 /// Mean and standard deviation (dividing by n) of each column, implicit zeros included.
-fn moments(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
-    let (rows, cols) = (matrix.rows() as f64, matrix.cols());
+fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
+    let (rows, cols) = (subset.map_or(matrix.rows(), Subset::len) as f64, matrix.cols());
     let residency = matrix.residency();
     let sum_over = |term: &(dyn Fn(usize, f64, &mut [f64]) + Sync), width: usize| -> Vec<f64> {
         let parts: Vec<Vec<f64>> = lanes(matrix.rows(), matrix.cols())
@@ -327,7 +357,9 @@ fn moments(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
                     if row.is_multiple_of(POLL) && cancel.is_raised() {
                         break;
                     }
-                    matrix.each_in_row(row, |column, value| term(column, value, &mut sums));
+                    if counts(subset, row) {
+                        matrix.each_in_row(row, |column, value| term(column, value, &mut sums));
+                    }
                     residency.passed(row..row + 1);
                 }
                 sums
@@ -362,7 +394,7 @@ fn moments(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
 }
 
 /// Smallest and largest value of each column, implicit zeros included.
-fn extremes(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
+fn extremes(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
     let cols = matrix.cols();
     let residency = matrix.residency();
     let parts: Vec<(Vec<f64>, Vec<f64>, Vec<u64>)> = lanes(matrix.rows(), matrix.cols())
@@ -373,6 +405,9 @@ fn extremes(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
             for row in range {
                 if row.is_multiple_of(POLL) && cancel.is_raised() {
                     break;
+                }
+                if !counts(subset, row) {
+                    continue;
                 }
                 matrix.each_in_row(row, |column, value| {
                     low[column] = low[column].min(value);
@@ -393,8 +428,9 @@ fn extremes(matrix: &Matrix, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
             count[column] += part_count[column];
         }
     }
+    let rows = subset.map_or(matrix.rows(), Subset::len) as u64;
     for column in 0..cols {
-        if count[column] < matrix.rows() as u64 {
+        if count[column] < rows {
             low[column] = low[column].min(0.0);
             high[column] = high[column].max(0.0);
         }

@@ -19,10 +19,7 @@ const FOLDS: u64 = 0x666f_6c64;
 /// `fraction` is the share of rows to hold out, between 0 and 1. Groups stay whole, so that the share is then met as
 /// nearly as the drawn order of groups allows; without groups each class is held out in proportion, up to one row.
 pub fn holdout(data: &Dataset, fraction: f64, seed: u64) -> Result<(Vec<usize>, Vec<usize>)> {
-    if !(fraction > 0.0 && fraction < 1.0) {
-        return Err(Error::new(Code::BadSetting, format!("cannot hold out the fraction {fraction} of the rows"))
-            .help("give a fraction between 0 and 1, such as 0.2"));
-    }
+    check_fraction(fraction)?;
     let mut random = Random::new(seed, HOLDOUT, 0);
     let mut held_out = match data.groups() {
         Some(groups) => {
@@ -36,6 +33,35 @@ pub fn holdout(data: &Dataset, fraction: f64, seed: u64) -> Result<(Vec<usize>, 
     };
     held_out.sort_unstable();
     Ok((complement(&held_out, data.rows()), held_out))
+}
+
+/// The data to train on and the data held out. Where the data are pairs, pairs are held out (their groups whole) and
+/// both parts keep all rows; rows otherwise, as [`holdout`] does it.
+pub fn hold_out(data: &Dataset, fraction: f64, seed: u64) -> Result<(Dataset, Dataset)> {
+    let Some(pairs) = data.pairs() else {
+        let (kept, held_out) = holdout(data, fraction, seed)?;
+        return Ok((data.subset(&kept)?, data.subset(&held_out)?));
+    };
+    check_fraction(fraction)?;
+    let mut random = Random::new(seed, HOLDOUT, 0);
+    let mut held_out = match pairs.groups() {
+        Some((codes, names)) => {
+            enough(names.len(), 2, "group", "groups")?;
+            let (groups, order) = Groups::from_keys(codes, names.clone())?;
+            let held_out = hold_out_groups(&groups, fraction, &mut random);
+            match order {
+                Some(order) => held_out.into_iter().map(|at| order[at]).collect(),
+                None => held_out,
+            }
+        }
+        None => {
+            enough(pairs.len(), 2, "pair", "pairs")?;
+            hold_out_rows(vec![(0..pairs.len()).collect()], pairs.len(), fraction, &mut random)
+        }
+    };
+    held_out.sort_unstable();
+    let part = |listed: &[usize]| data.clone().with_pairs(pairs.select(listed));
+    Ok((part(&complement(&held_out, pairs.len()))?, part(&held_out)?))
 }
 
 /// Splits rows into `count` folds of nearly equal size: the rows of each fold's test part, ascending. Every row is in
@@ -75,6 +101,14 @@ pub fn complement(listed: &[usize], rows: usize) -> Vec<usize> {
         }
     }
     rest
+}
+
+fn check_fraction(fraction: f64) -> Result<()> {
+    if fraction > 0.0 && fraction < 1.0 {
+        return Ok(());
+    }
+    Err(Error::new(Code::BadSetting, format!("cannot hold out the fraction {fraction} of the rows"))
+        .help("give a fraction between 0 and 1, such as 0.2"))
 }
 
 fn enough(found: usize, needed: usize, one: &str, many: &str) -> Result<()> {

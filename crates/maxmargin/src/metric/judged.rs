@@ -1,7 +1,7 @@
 //! [`Judged`]: what a metric is given, and [`Evaluation`]: what it answers.
 
 use super::{Metric, Needs};
-use crate::data::Groups;
+use crate::data::{Groups, Pairs};
 use crate::error::{Code, Error, Result};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -19,6 +19,13 @@ pub enum Truth<'a> {
         count: usize,
         /// The positive class; with two classes and nothing said it is the one of code 1.
         positive: Option<u32>,
+    },
+    /// Which of two rows is better, for some of them.
+    Pairs {
+        /// The comparisons.
+        pairs: &'a Pairs,
+        /// How many rows there are.
+        rows: usize,
     },
 }
 
@@ -48,6 +55,12 @@ impl<'a> Judged<'a> {
         Judged { truth: Truth::Values(targets), scores: Some(scores), predictions: None, groups: None, weights: None }
     }
 
+    /// Rows of which some are said to be better than others.
+    pub fn pairs(scores: &'a [f64], pairs: &'a Pairs) -> Judged<'a> {
+        let truth = Truth::Pairs { pairs, rows: scores.len() };
+        Judged { truth, scores: Some(scores), predictions: None, groups: None, weights: None }
+    }
+
     /// Rows of `count` classes with a predicted class each; codes are below `count`.
     pub fn classes(codes: &'a [u32], count: usize, predictions: &'a [u32]) -> Judged<'a> {
         Judged {
@@ -67,7 +80,7 @@ impl<'a> Judged<'a> {
     /// Names the positive class; without effect on numeric targets.
     pub fn with_positive(self, code: u32) -> Judged<'a> {
         match self.truth {
-            Truth::Values(_) => self,
+            Truth::Values(_) | Truth::Pairs { .. } => self,
             Truth::Classes { codes, count, .. } => {
                 Judged { truth: Truth::Classes { codes, count, positive: Some(code) }, ..self }
             }
@@ -84,6 +97,7 @@ impl<'a> Judged<'a> {
         match self.truth {
             Truth::Values(values) => values.len(),
             Truth::Classes { codes, .. } => codes.len(),
+            Truth::Pairs { rows, .. } => rows,
         }
     }
 
@@ -122,6 +136,11 @@ impl<'a> Judged<'a> {
                 let positive = positive.as_slice();
                 if !known(codes) || !known(self.predictions.unwrap_or_default()) || !known(positive) {
                     return Err(Error::new(Code::Internal, format!("a class code is not below {count}")));
+                }
+            }
+            Truth::Pairs { pairs, rows } => {
+                if pairs.rows() > rows {
+                    return Err(Error::new(Code::Internal, format!("a pair names a row that is not below {rows}")));
                 }
             }
         }
@@ -168,6 +187,7 @@ impl<'a> Judged<'a> {
     pub(super) fn needed_classes(&self, metric: &Metric) -> Result<(&'a [u32], usize)> {
         match self.truth {
             Truth::Classes { codes, count, .. } => Ok((codes, count)),
+            Truth::Pairs { .. } => Err(pairs_only(metric)),
             Truth::Values(_) => Err(mismatch(format!("{metric} compares classes, and the targets are numbers"))
                 .help(alternatives(if self.groups.is_some() { Needs::Groups } else { Needs::Reals }))),
         }
@@ -176,6 +196,7 @@ impl<'a> Judged<'a> {
     pub(super) fn needed_reals(&self, metric: &Metric) -> Result<&'a [f64]> {
         match self.truth {
             Truth::Values(values) => Ok(values),
+            Truth::Pairs { .. } => Err(pairs_only(metric)),
             Truth::Classes { .. } => Err(mismatch(format!("{metric} needs numeric targets, and these are classes"))
                 .help(alternatives(Needs::Predictions))),
         }
@@ -185,6 +206,7 @@ impl<'a> Judged<'a> {
     pub(super) fn needed_grades(&self, metric: &Metric) -> Result<Cow<'a, [f64]>> {
         match self.truth {
             Truth::Values(values) => Ok(Cow::Borrowed(values)),
+            Truth::Pairs { .. } => Err(pairs_only(metric)),
             Truth::Classes { codes, .. } => {
                 let positive = self.needed_positive(metric)?;
                 Ok(codes.iter().map(|&code| f64::from(u8::from(code == positive))).collect())
@@ -211,6 +233,7 @@ impl<'a> Judged<'a> {
                 let positive = self.needed_positive(metric)?;
                 return Ok(codes.iter().map(|&code| code == positive).collect());
             }
+            Truth::Pairs { .. } => return Err(pairs_only(metric)),
             Truth::Values(values) => values,
         };
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -239,6 +262,12 @@ pub(super) fn single_class(metric: &Metric) -> Error {
         format!("{metric} compares positive rows with negative ones, and all rows are of one class"),
     )
     .help("evaluate on data that hold both classes, or choose accuracy")
+}
+
+/// The error for a metric over targets where there are only pairs.
+fn pairs_only(metric: &Metric) -> Error {
+    mismatch(format!("{metric} needs targets, and these are pairs of a better and a worse row"))
+        .help("pairs are measured by pair-accuracy")
 }
 
 fn alternatives(needs: Needs) -> String {

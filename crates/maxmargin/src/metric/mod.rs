@@ -36,7 +36,8 @@
 //! - `kendall-tau`: tau-b between scores and targets within a query; a query whose targets are all equal is
 //!   skipped, one whose scores are all equal counts as 0.
 //! - `pair-accuracy`: of the pairs in a query with different targets, the fraction that the scores order rightly,
-//!   equal scores counting half; queries without such a pair are skipped.
+//!   equal scores counting half; queries without such a pair are skipped. Where the truth is a list of pairs, it is the
+//!   share of their weight in the right order, over all of them; resampling draws pairs, or their groups.
 //!
 //! All list metrics are means over queries and ignore row weights.
 //!
@@ -214,13 +215,23 @@ impl Metric {
         ]
     }
 
+    /// What is reported for a ranker of explicit pairs unless asked otherwise.
+    pub fn pair_defaults() -> Vec<Metric> {
+        vec![Metric::PairAccuracy]
+    }
+
+    /// Whether the metric is taken over a list of pairs.
+    fn is_over_pairs(&self, judged: &Judged<'_>) -> bool {
+        *self == Metric::PairAccuracy && matches!(judged.truth, Truth::Pairs { .. })
+    }
+
     /// Computes the metric.
     ///
     /// Fails where the data lack what the metric [`needs`](Metric::needs), where a score or target is not a number,
     /// and where the metric is not defined: one class only for `auc`, no pair at all for `pair-accuracy`, no rows.
     pub fn evaluate(&self, judged: &Judged<'_>) -> Result<Evaluation> {
         judged.check(self)?;
-        if self.needs() == Needs::Groups {
+        if self.needs() == Needs::Groups && !self.is_over_pairs(judged) {
             return lists::evaluate(self, judged);
         }
         rows::evaluate(self, judged)
@@ -232,7 +243,7 @@ impl Metric {
     /// The same seed gives the same interval at any number of threads. One resample of a row metric costs one pass
     /// over the rows.
     pub fn bootstrap(&self, judged: &Judged<'_>, resamples: usize, seed: u64) -> Result<Option<Interval>> {
-        if self.needs() == Needs::Groups {
+        if self.needs() == Needs::Groups && !self.is_over_pairs(judged) {
             return Ok(self.evaluate(judged)?.bootstrap(resamples, seed));
         }
         judged.check(self)?;

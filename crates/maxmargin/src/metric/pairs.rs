@@ -1,9 +1,13 @@
-//! Metrics of one list over its pairs: Kendall's tau-b and the fraction of pairs in the right order.
+//! Metrics over pairs: Kendall's tau-b and the fraction of pairs in the right order, of one list or of listed pairs.
 //!
 //! Pairs are counted by merge sort (Knight 1966) in O(n log n): with the rows sorted by target and then by score,
 //! the discordant pairs are the strict inversions of the scores.
 
+use super::Metric;
 use super::lists::List;
+use super::rows::RowMetric;
+use crate::data;
+use crate::error::{Code, Error, Result};
 use std::cmp::Ordering;
 
 /// Numbers of pairs of a list. A list of fewer than 2^32 rows fits.
@@ -66,6 +70,55 @@ pub(super) fn pair_accuracy(list: List<'_>) -> Option<f64> {
     (all > 0).then(|| (pairs.concordant as f64 + 0.5 * pairs.tied_scores as f64) / all as f64)
 }
 
+/// Listed pairs, each in the right order, in the wrong one, or with equal scores.
+pub(super) struct ListedPairs<'a> {
+    pairs: &'a data::Pairs,
+    right: Vec<f64>,
+}
+
+impl<'a> ListedPairs<'a> {
+    pub(super) fn new(metric: &Metric, scores: &[f64], pairs: &'a data::Pairs) -> Result<ListedPairs<'a>> {
+        if (0..pairs.len()).all(|pair| pairs.weight(pair) == 0.0) {
+            return Err(Error::new(Code::NoPairs, format!("{metric} cannot be computed: no pair counts"))
+                .help("give at least one pair of a weight above zero"));
+        }
+        let right = (0..pairs.len())
+            .map(|pair| {
+                let (better, worse) = pairs.ordered(pair);
+                match compare(scores[better], scores[worse]) {
+                    Ordering::Greater => 1.0,
+                    Ordering::Equal => 0.5,
+                    Ordering::Less => 0.0,
+                }
+            })
+            .collect();
+        Ok(ListedPairs { pairs, right })
+    }
+}
+
+impl RowMetric for ListedPairs<'_> {
+    /// Groups are drawn whole: what one person says hangs together.
+    fn units(&self) -> Option<usize> {
+        Some(self.pairs.groups().map_or(self.pairs.len(), |(_, names)| names.len()))
+    }
+
+    fn counted(&self) -> Option<usize> {
+        Some(self.pairs.len())
+    }
+
+    fn value(&self, times: Option<&[u32]>) -> Option<f64> {
+        let groups = self.pairs.groups().map(|(codes, _)| codes);
+        let (mut right, mut total) = (0.0, 0.0);
+        for (pair, &share) in self.right.iter().enumerate() {
+            let unit = groups.map_or(pair, |codes| codes[pair] as usize);
+            let weight = self.pairs.weight(pair) * times.map_or(1.0, |times| f64::from(times[unit]));
+            right += weight * share;
+            total += weight;
+        }
+        (total > 0.0).then(|| right / total)
+    }
+}
+
 fn compare(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or(Ordering::Equal)
 }
@@ -105,4 +158,77 @@ fn sort_counting_inversions(values: &mut Vec<f64>) -> u64 {
         width *= 2;
     }
     inversions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Judged, Metric};
+    use crate::data::{Outcome, Pairs};
+    use crate::error::Code;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn listed_pairs_are_counted_by_definition(
+            scores in prop::collection::vec(-2..3i32, 6),
+            list in prop::collection::vec((0..6usize, 1..6usize, 0..4u8, any::<bool>()), 1..30),
+        ) {
+            let scores: Vec<f64> = scores.into_iter().map(f64::from).collect();
+            let (mut left, mut right, mut outcomes, mut weights) = (vec![], vec![], vec![], vec![]);
+            let (mut good, mut total) = (0.0, 0.0);
+            for (a, step, weight, left_is_better) in list {
+                let b = (a + step) % 6;
+                let weight = f64::from(weight);
+                left.push(a as u32);
+                right.push(b as u32);
+                outcomes.push(if left_is_better { Outcome::Left } else { Outcome::Right });
+                weights.push(weight);
+                let (better, worse) = if left_is_better { (scores[a], scores[b]) } else { (scores[b], scores[a]) };
+                total += weight;
+                if better > worse {
+                    good += weight;
+                } else if better == worse {
+                    good += weight / 2.0;
+                }
+            }
+            let count = left.len();
+            let pairs = Pairs::new(left, right).expect("valid").with_outcomes(outcomes).expect("valid");
+            let pairs = pairs.with_weights(weights).expect("valid");
+            let judged = Judged::pairs(&scores, &pairs);
+            match Metric::PairAccuracy.evaluate(&judged) {
+                Ok(evaluation) => {
+                    prop_assert!((evaluation.value - good / total).abs() < 1e-12);
+                    prop_assert_eq!(evaluation.counted, count);
+                }
+                Err(error) => prop_assert!(total == 0.0 && error.code() == Code::NoPairs, "{}", error),
+            }
+        }
+    }
+
+    #[test]
+    fn groups_of_pairs_are_drawn_whole() {
+        // Two judges, one always agreed with and one never: a resample holds none, half or all of the good ones.
+        let scores = [1.0, 0.0];
+        let better: Vec<u32> = (0..200).map(|pair| u32::from(pair >= 100)).collect();
+        let worse: Vec<u32> = better.iter().map(|row| 1 - row).collect();
+        let plain = Pairs::new(better, worse).expect("valid");
+        let judges: Vec<u32> = (0..200).map(|pair| u32::from(pair >= 100)).collect();
+        let grouped = plain.clone().with_groups(judges, ["ann", "ben"].into_iter().collect()).expect("valid");
+        let interval = |pairs: &Pairs| {
+            let drawn = Metric::PairAccuracy.bootstrap(&Judged::pairs(&scores, pairs), 400, 3);
+            drawn.expect("defined").expect("enough to draw from")
+        };
+        let (by_pair, by_judge) = (interval(&plain), interval(&grouped));
+        assert_eq!((by_judge.low, by_judge.high), (0.0, 1.0));
+        assert!((0.35..0.65).contains(&by_pair.low) && (0.35..0.65).contains(&by_pair.high), "{by_pair:?}");
+    }
+
+    #[test]
+    fn metrics_over_targets_do_not_take_pairs() {
+        let pairs = Pairs::new(vec![0], vec![1]).expect("valid");
+        for name in ["rmse", "auc", "accuracy"] {
+            let error = Metric::parse(name).expect("known").evaluate(&Judged::pairs(&[1.0, 0.0], &pairs));
+            assert_eq!(error.expect_err("no targets").code(), Code::MetricMismatch, "{name}");
+        }
+    }
 }

@@ -3,8 +3,9 @@
 use super::bootstrap::{Interval, interval};
 use super::classes::Classes;
 use super::deviation::Deviation;
+use super::pairs::ListedPairs;
 use super::roc::Roc;
-use super::{Evaluation, Judged, Metric, Needs};
+use super::{Evaluation, Judged, Metric, Needs, Truth};
 use crate::error::{Code, Error, Result};
 
 /// A row metric with everything prepared that does not depend on how often each row counts.
@@ -12,6 +13,16 @@ pub(super) trait RowMetric: Sync {
     /// The value with row `i` counted `times[i]` times, or once each; `None` where it is not defined. The rows may
     /// be numbered differently from the data: resampling draws them all alike.
     fn value(&self, times: Option<&[u32]>) -> Option<f64>;
+
+    /// What is drawn in resampling, where that is not the rows.
+    fn units(&self) -> Option<usize> {
+        None
+    }
+
+    /// How many the value is over, where that is not the rows.
+    fn counted(&self) -> Option<usize> {
+        None
+    }
 
     /// What a reader of the value should know.
     fn notes(&self) -> Vec<String> {
@@ -26,6 +37,11 @@ pub(super) fn weight_of(row: usize, weights: Option<&[f64]>, times: Option<&[u32
 }
 
 fn prepare<'a>(metric: &'a Metric, judged: &Judged<'a>) -> Result<Box<dyn RowMetric + 'a>> {
+    if let Truth::Pairs { pairs, .. } = judged.truth
+        && metric.is_over_pairs(judged)
+    {
+        return Ok(Box::new(ListedPairs::new(metric, judged.needed_scores(metric)?, pairs)?));
+    }
     Ok(match metric.needs() {
         Needs::Predictions | Needs::BinaryPredictions => Box::new(Classes::new(metric, judged)?),
         Needs::BinaryScores => Box::new(Roc::new(metric, judged)?),
@@ -40,13 +56,14 @@ pub(super) fn evaluate(metric: &Metric, judged: &Judged<'_>) -> Result<Evaluatio
     let value = prepared
         .value(None)
         .ok_or_else(|| Error::new(Code::Internal, format!("{metric} is not defined on data that passed the checks")))?;
-    Ok(Evaluation { value, per_query: None, counted: judged.rows(), skipped: 0, notes: prepared.notes() })
+    let counted = prepared.counted().unwrap_or(judged.rows());
+    Ok(Evaluation { value, per_query: None, counted, skipped: 0, notes: prepared.notes() })
 }
 
 /// The bootstrap interval of a row metric.
 pub(super) fn bootstrap(metric: &Metric, judged: &Judged<'_>, resamples: usize, seed: u64) -> Result<Option<Interval>> {
     let prepared = prepare(metric, judged)?;
-    let rows = judged.rows();
+    let rows = prepared.units().unwrap_or(judged.rows());
     if rows < 2 {
         return Ok(None);
     }

@@ -1,10 +1,12 @@
 //! [`Model`]: what was learned, enough to score new rows, and what proves how good it is.
 
+mod answers;
 mod decoder;
 mod persist;
 mod scorer;
 mod verify;
 
+pub use answers::Answers;
 pub use decoder::Decoder;
 pub use scorer::Scorer;
 pub use verify::Verification;
@@ -31,13 +33,16 @@ pub struct Certificate {
     pub data_hash: u64,
     /// Rows of the training data.
     pub rows: u64,
+    /// Explicit pairs of the training data, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<u64>,
     /// Whether the gap reached the tolerance.
     pub converged: bool,
     /// Passes made.
     pub passes: u64,
-    /// The weight of the sum of losses.
+    /// The weight of the sum of losses; 0 where the margin is hard, since there is no loss.
     pub c: f64,
-    /// The same in the mean form.
+    /// The same in the mean form; 0 where the margin is hard.
     pub lambda: f64,
 }
 
@@ -45,6 +50,11 @@ impl Certificate {
     /// `(objective − lower bound) / objective`.
     pub fn gap(&self) -> Option<f64> {
         self.lower_bound.map(|bound| relative_gap(self.objective, bound))
+    }
+
+    /// Blocks of the problem, each with a dual variable: pairs, or rows.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.pairs.unwrap_or(self.rows)
     }
 }
 
@@ -88,7 +98,8 @@ impl Model {
     /// Whether the weights alone prove the bound, as those of Newton's method do. A model that came by another way may
     /// claim more than its weights prove.
     pub fn proved_by_weights(&self) -> bool {
-        self.settings.loss.is_smooth() && matches!(choose_solver(&self.settings, self.features()), Ok(Solver::Newton))
+        let solver = choose_solver(&self.settings, self.features(), self.certificate.pairs.is_some());
+        self.settings.loss.is_smooth() && matches!(solver, Ok(Solver::Newton))
     }
 
     /// Scores of all rows in stored order.

@@ -217,7 +217,11 @@ impl Model {
         if numbers.any(|number| !number.is_finite()) {
             return Err("it holds a number that is not finite");
         }
-        if *c <= 0.0 || *lambda <= 0.0 || settings.validate().is_err() {
+        let regularised = match settings.solver.is_hard_margin() {
+            true => *c == 0.0 && *lambda == 0.0,
+            false => *c > 0.0 && *lambda > 0.0,
+        };
+        if !regularised || settings.validate().is_err() {
             return Err("its settings are out of range");
         }
         if intercept.is_some() != (settings.intercept != Intercept::None) {
@@ -230,7 +234,7 @@ impl Model {
             return Err("its scaling does not fit its settings");
         }
         let complete = match &self.witness {
-            Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.rows,
+            Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
             Some(Witness::Cuts(cuts)) => {
                 let dim = weights.len() + usize::from(intercept.is_some());
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());

@@ -1,15 +1,15 @@
 //! Recomputes a model's certificate from the model, the data and the stored witness.
 
 use super::{Model, Scorer};
-use crate::data::Dataset;
+use crate::data::{Dataset, Design};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::Cancel;
 use crate::solve::{
-    LinearRisk, Risk, Witness, bound_of_cuts, dual_value, imbalance, in_box, lower_bound, primal_value, relative_gap,
-    rounded_certificate, smooth_bound,
+    Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_value, hard_primal, imbalance, in_box, lower_bound,
+    primal_value, relative_gap, rounded_certificate, smooth_bound,
 };
-use crate::task::Intercept;
+use crate::task::{Independent, Intercept, Objective};
 use crate::train::{Problem, Tasks};
 
 /// What `verify` recomputed.
@@ -55,7 +55,12 @@ impl Model {
                     )
                 },
             )
-            .help("give `verify` the very file of the training run, read with the same settings"));
+            .help(match (certificate.pairs, data.pairs()) {
+                (Some(_), None) => {
+                    "it was trained on explicit pairs: give `verify` these, and their items with --items"
+                }
+                _ => "give `verify` the very file of the training run, read with the same settings",
+            }));
         }
         let Scorer::Linear { weights, .. } = &self.scorer;
         if data.cols() != weights.len() {
@@ -109,11 +114,12 @@ impl Model {
 
     fn recompute(&self, data: &Dataset, problem: &Problem) -> Result<Verification> {
         let Scorer::Linear { weights, intercept } = &self.scorer;
-        let rule = self.settings.intercept;
         let design = self.scaling.apply(data.matrix(), data.groups())?;
         let threshold = intercept.unwrap_or(0.0);
         let cancel = Cancel::new();
-        let by_weights = self.proved_by_weights();
+        // A model that claims no bound is checked for its objective alone.
+        let claims = self.certificate.lower_bound.is_some();
+        let by_weights = claims && self.proved_by_weights();
         let (objective, bound) = match &problem.task {
             Tasks::Ranking(task) => {
                 let mut risk = LinearRisk::new(task, &design, false, &cancel);
@@ -130,30 +136,71 @@ impl Model {
                 };
                 (objective, bound)
             }
-            Tasks::Binary(task, _) => {
-                let bound = match &self.witness {
-                    Some(Witness::Dual(alpha)) => {
-                        if alpha.len() != data.rows() || !in_box(task, alpha) {
-                            return Err(infeasible("a dual variable lies outside its box"));
-                        }
-                        if rule == Intercept::Free && imbalance(task, alpha) > BALANCED {
-                            return Err(infeasible("its two sides do not balance"));
-                        }
-                        Some(dual_value(task, &design, alpha, rule))
-                    }
-                    Some(Witness::Cuts(cuts)) => {
-                        let mut risk = LinearRisk::new(task, &design, rule == Intercept::Penalised, &cancel);
-                        Some(bound_of_cuts(&mut risk, cuts).map_err(infeasible)?)
-                    }
-                    Some(Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
-                    _ if by_weights => Some(smooth_bound(task, &design, weights, threshold, rule)),
-                    _ => None,
-                };
-                (primal_value(task, &design, weights, threshold, rule), bound)
-            }
+            Tasks::Binary(task, _) if problem.hard => self.recompute_hard(task, &design, weights, threshold)?,
+            Tasks::Pairs(task) if problem.hard => self.recompute_hard(task, &design, weights, threshold)?,
+            Tasks::Binary(task, _) => self.recompute_soft(task, &design, weights, threshold)?,
+            Tasks::Pairs(task) => self.recompute_soft(task, &design, weights, threshold)?,
         };
-        let unproved = bound.is_none().then_some("the model was saved without its witness");
+        let unproved = (claims && bound.is_none()).then_some("the model was saved without its witness");
         Ok(Verification { objective, lower_bound: bound, unproved })
+    }
+
+    fn recompute_soft<T: Independent + Objective>(
+        &self,
+        task: &T,
+        design: &Design,
+        weights: &[f64],
+        threshold: f64,
+    ) -> Result<(f64, Option<f64>)> {
+        let rule = self.settings.intercept;
+        let bound = match &self.witness {
+            Some(Witness::Dual(alpha)) => Some(self.dual_bound(task, design, alpha)?),
+            Some(Witness::Cuts(cuts)) => {
+                let cancel = Cancel::new();
+                let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, &cancel);
+                Some(bound_of_cuts(&mut risk, cuts).map_err(infeasible)?)
+            }
+            Some(Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
+            _ if self.proved_by_weights() => Some(smooth_bound(task, design, weights, threshold, rule)),
+            _ => None,
+        };
+        Ok((primal_value(task, design, weights, threshold, rule), bound))
+    }
+
+    /// Every margin must be reached: then the weights bound the optimum from above, as the witness does from below.
+    fn recompute_hard<T: Independent>(
+        &self,
+        task: &T,
+        design: &Design,
+        weights: &[f64],
+        threshold: f64,
+    ) -> Result<(f64, Option<f64>)> {
+        let (objective, shortfall) = hard_primal(task, design, weights, threshold, self.settings.intercept);
+        if shortfall.is_nan() || shortfall > ROUNDING {
+            return Err(Error::new(
+                Code::CertificateMismatch,
+                format!("a margin that should be reached is missed by {shortfall:e} of itself"),
+            )
+            .help(ALTERED));
+        }
+        let bound = match &self.witness {
+            Some(Witness::Dual(alpha)) => Some(self.dual_bound(&Hard(task), design, alpha)?),
+            Some(_) => return Err(infeasible("it is not of this task")),
+            None => None,
+        };
+        Ok((objective, bound))
+    }
+
+    /// The bound that a dual point proves, where it is feasible.
+    fn dual_bound<T: Independent>(&self, task: &T, design: &Design, alpha: &[f64]) -> Result<f64> {
+        let rule = self.settings.intercept;
+        if alpha.len() != task.blocks() || !in_box(task, alpha) {
+            return Err(infeasible("a dual variable lies outside its box"));
+        }
+        if rule == Intercept::Free && imbalance(task, alpha) > BALANCED {
+            return Err(infeasible("its two sides do not balance"));
+        }
+        Ok(dual_value(task, design, alpha, rule))
     }
 }
 

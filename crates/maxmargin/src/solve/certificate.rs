@@ -12,7 +12,7 @@
 use super::Cut;
 use crate::data::Design;
 use crate::loss::Loss;
-use crate::task::{Independent, Intercept};
+use crate::task::{Constraint, Independent, Intercept};
 use rayon::prelude::*;
 
 /// Blocks summed together; fixed, so that threads do not change a bit.
@@ -156,6 +156,52 @@ pub(crate) fn in_box<T: Independent>(task: &T, alpha: &[f64]) -> bool {
         let limit = loss.dual_limit(task.constraint(block).cost);
         alpha[block] >= 0.0 && alpha[block] <= limit * (1.0 + 1e-12)
     })
+}
+
+/// The constraints of a task without slack: missing a margin that counts costs without limit, so that its dual variable
+/// has none.
+pub(crate) struct Hard<'a, T>(pub(crate) &'a T);
+
+impl<T: Independent> Independent for Hard<'_, T> {
+    fn blocks(&self) -> usize {
+        self.0.blocks()
+    }
+
+    fn loss(&self) -> Loss {
+        Loss::Hinge
+    }
+
+    fn constraint(&self, block: usize) -> Constraint {
+        let c = self.0.constraint(block);
+        Constraint { cost: if c.cost > 0.0 { f64::INFINITY } else { 0.0 }, ..c }
+    }
+}
+
+/// The smallest share of its margin that a constraint reaches, of those that count.
+pub(crate) fn reached<T: Independent>(task: &T, scores: &[f64], threshold: f64) -> f64 {
+    let share = |block: usize| {
+        let c = task.constraint(block);
+        if c.cost > 0.0 { (c.margin - c.violation(scores, threshold)) / c.margin } else { f64::INFINITY }
+    };
+    (0..task.blocks()).into_par_iter().map(share).reduce(|| f64::INFINITY, f64::min)
+}
+
+/// The objective of a hard margin, and by which share of itself a margin is missed at most; not above zero where none is.
+pub(crate) fn hard_primal<T: Independent>(
+    task: &T,
+    design: &Design,
+    w: &[f64],
+    threshold: f64,
+    intercept: Intercept,
+) -> (f64, f64) {
+    let scores = design.all_scores(w);
+    let missed = |block: usize| {
+        let c = task.constraint(block);
+        if c.cost > 0.0 { c.violation(&scores, threshold) / c.margin } else { f64::NEG_INFINITY }
+    };
+    let shortfall = (0..task.blocks()).into_par_iter().map(missed).reduce(|| f64::NEG_INFINITY, f64::max);
+    let penalty = if intercept == Intercept::Penalised { 0.5 * threshold * threshold } else { 0.0 };
+    (half_square(w) + penalty, shortfall)
 }
 
 /// How far a point is from Σ α_i t_i = 0, relative to Σ |α_i t_i|.

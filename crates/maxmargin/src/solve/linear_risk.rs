@@ -5,11 +5,11 @@
 //! reduced in order, so that threads never change a bit. A part too long for a lane is handled on its own, its rows cut
 //! into chunks for the two products.
 
-use super::{CurvedRisk, Risk};
+use super::{CurvedRisk, Preconditioner, Risk};
 use crate::data::{Design, Folded, lanes};
 use crate::run::Cancel;
 use crate::task::{Curvature, Objective, Ranking};
-use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -305,6 +305,88 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
     }
 }
 
+/// Rows whose products are taken together: enough for the matrix product to be worth its while, few enough for the cache.
+const BATCH: usize = 256;
+
+/// Sums the lower triangle of Tᵀ·O over tiles T and O of several neighbouring parts.
+struct Product {
+    dim: usize,
+    features: usize,
+    rows: usize,
+    tile: Vec<f64>,
+    out: Vec<f64>,
+}
+
+impl Product {
+    fn new(dim: usize, features: usize) -> Product {
+        Product { dim, features, rows: 0, tile: Vec::new(), out: Vec::new() }
+    }
+
+    /// Zeroed tiles for so many more rows, to be filled.
+    fn next(&mut self, rows: usize, sum: &mut [f64]) -> (&mut [f64], &mut [f64]) {
+        if self.rows > 0 && self.rows + rows > BATCH {
+            self.flush(sum);
+        }
+        let before = self.rows * self.dim;
+        self.rows += rows;
+        self.tile.resize(self.rows * self.dim, 0.0);
+        self.out.resize(self.rows * self.dim, 0.0);
+        (&mut self.tile[before..], &mut self.out[before..])
+    }
+
+    /// Adds what has gathered to the first `features` rows of `sum`.
+    fn flush(&mut self, sum: &mut [f64]) {
+        let (rows, dim, features) = (self.rows, self.dim, self.features);
+        if rows > 0 {
+            triangular::matmul(
+                MatMut::from_row_major_slice_mut(&mut sum[..features * dim], features, dim).subcols_mut(0, features),
+                BlockStructure::TriangularLower,
+                Accum::Add,
+                MatRef::from_row_major_slice(&self.tile, rows, dim).subcols(0, features).transpose(),
+                BlockStructure::Rectangular,
+                MatRef::from_row_major_slice(&self.out, rows, dim).subcols(0, features),
+                BlockStructure::Rectangular,
+                1.0,
+                Par::Seq,
+            );
+        }
+        self.rows = 0;
+        self.tile.clear();
+        self.out.clear();
+    }
+}
+
+impl<T: Objective> LinearRisk<'_, T> {
+    /// Adds up symmetric matrices of all lanes, of which `work` fills the lower triangle of the features and the rows of
+    /// the thresholds, and the penalty.
+    fn sum_products(&self, work: impl Fn(&Lane<T::Memo>, &mut [f64], &mut [f64]) + Sync) -> Vec<f64> {
+        let (dim, features) = (self.dim(), self.features());
+        let parts: Vec<Vec<f64>> = self
+            .lanes
+            .par_iter()
+            .map(|lane| {
+                let mut sum = vec![0.0; dim * dim];
+                let (by_feature, by_threshold) = sum.split_at_mut(features * dim);
+                work(lane, by_feature, by_threshold);
+                sum
+            })
+            .collect();
+        let mut matrix = vec![0.0; dim * dim];
+        for part in parts {
+            matrix.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+        }
+        for row in 0..dim {
+            for column in 0..row {
+                matrix[column * dim + row] = matrix[row * dim + column];
+            }
+        }
+        for coordinate in 0..self.penalised() {
+            matrix[coordinate * dim + coordinate] += 1.0;
+        }
+        matrix
+    }
+}
+
 impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
     fn has_exact_hessian(&self) -> bool {
         let longest = (0..self.task.parts()).map(|part| self.task.rows(part).len()).max().unwrap_or(0);
@@ -313,55 +395,95 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
 
     fn hessian(&mut self) -> Vec<f64> {
         let (dim, features) = (self.dim(), self.features());
-        let lanes = std::mem::take(&mut self.lanes);
         let this = &*self;
         // The threshold columns of the tile: no score moves, one threshold does.
         let mut threshold_directions = vec![0.0; (dim - features) * dim];
         for threshold in 0..dim - features {
             threshold_directions[threshold * dim + features + threshold] = 1.0;
         }
-        let parts: Vec<Vec<f64>> = lanes
-            .par_iter()
-            .map(|lane| {
-                let mut hessian = vec![0.0; dim * dim];
-                let (mut tile, mut out) = (Vec::new(), Vec::new());
-                for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+        self.sum_products(|lane, sum, thresholds| {
+            let mut product = Product::new(dim, features);
+            for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+                if this.cancel.is_raised() {
+                    break;
+                }
+                let rows = this.task.rows(part);
+                let (tile, out) = product.next(rows.len(), sum);
+                for (row, values) in rows.clone().zip(tile.chunks_exact_mut(dim)) {
+                    this.design.fill_scaled_row(row, &mut values[..features]);
+                }
+                this.design.passed(rows);
+                this.task.curvature(part, memo, dim, tile, &threshold_directions, out, thresholds);
+            }
+            product.flush(sum);
+        })
+    }
+
+    fn preconditioner(&mut self) -> Preconditioner {
+        let (dim, features) = (self.dim(), self.features());
+        let this = &*self;
+        if dim > EXACT_HESSIAN_DIM {
+            let mut squares = vec![1.0; dim];
+            let parts: Vec<Vec<f64>> = self
+                .lanes
+                .par_iter()
+                .map(|lane| {
+                    let mut sum = vec![0.0; features];
+                    for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+                        if this.cancel.is_raised() {
+                            break;
+                        }
+                        let rows = this.task.rows(part);
+                        let mut weights = vec![0.0; rows.len()];
+                        this.task.diagonal(part, memo, &mut weights);
+                        for (row, weight) in rows.clone().zip(weights) {
+                            this.design.add_squares(row, weight, &mut sum);
+                        }
+                        this.design.passed(rows);
+                    }
+                    sum
+                })
+                .collect();
+            for part in parts {
+                squares.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+            }
+            return Preconditioner::Diagonal(squares);
+        }
+        // Σ_i h_i (x_i − x̄)(x_i − x̄)ᵀ, with x̄ the part's mean weighted by h where only differences of scores count.
+        let mut matrix = self.sum_products(|lane, sum, _| {
+            let mut product = Product::new(dim, features);
+            for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+                let rows = this.task.rows(part);
+                let mut weights = vec![0.0; rows.len()];
+                this.task.diagonal(part, memo, &mut weights);
+                let mut mean = vec![0.0; features];
+                if this.task.only_differences_count() {
+                    let total: f64 = weights.iter().sum();
+                    let mut shares: Vec<f64> =
+                        weights.iter().map(|h| if total > 0.0 { h / total } else { 0.0 }).collect();
+                    let count = this.accumulate(rows.clone(), &mut shares, &mut mean);
+                    this.design.unfold(&mut mean, count);
+                }
+                for (chunk, weights) in weights.chunks(BATCH).enumerate() {
                     if this.cancel.is_raised() {
                         break;
                     }
-                    let rows = this.task.rows(part);
-                    let length = rows.len();
-                    tile.clear();
-                    tile.resize(length * dim, 0.0);
-                    for (row, values) in rows.clone().zip(tile.chunks_exact_mut(dim)) {
+                    let start = rows.start + chunk * BATCH;
+                    let (tile, out) = product.next(weights.len(), sum);
+                    let slots = tile.chunks_exact_mut(dim).zip(out.chunks_exact_mut(dim));
+                    for ((row, &weight), (values, out)) in (start..).zip(weights).zip(slots) {
                         this.design.fill_scaled_row(row, &mut values[..features]);
+                        values.iter_mut().zip(&mean).for_each(|(value, mean)| *value -= mean);
+                        out.iter_mut().zip(&*values).for_each(|(out, value)| *out = weight * value);
                     }
-                    this.design.passed(rows);
-                    out.clear();
-                    out.resize(length * dim, 0.0);
-                    let (_, threshold_out) = hessian.split_at_mut(features * dim);
-                    this.task.curvature(part, memo, dim, &tile, &threshold_directions, &mut out, threshold_out);
-                    matmul(
-                        MatMut::from_row_major_slice_mut(&mut hessian[..features * dim], features, dim),
-                        Accum::Add,
-                        MatRef::from_row_major_slice(&tile, length, dim).subcols(0, features).transpose(),
-                        MatRef::from_row_major_slice(&out, length, dim),
-                        1.0,
-                        Par::Seq,
-                    );
+                    this.design.passed(start..start + weights.len());
                 }
-                hessian
-            })
-            .collect();
-        self.lanes = lanes;
-        let mut hessian = vec![0.0; dim * dim];
-        for part in parts {
-            hessian.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-        }
-        for coordinate in 0..self.penalised() {
-            hessian[coordinate * dim + coordinate] += 1.0;
-        }
-        hessian
+            }
+            product.flush(sum);
+        });
+        // Free thresholds keep what scale they have.
+        (self.penalised()..dim).for_each(|threshold| matrix[threshold * dim + threshold] = 1.0);
+        Preconditioner::Matrix(matrix)
     }
 
     fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]) {

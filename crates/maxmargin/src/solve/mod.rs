@@ -5,17 +5,25 @@ mod cutting_plane;
 mod dual_coordinate_descent;
 mod linear_risk;
 mod newton;
+mod quadratic_program;
 mod rounded_hinge;
+mod scaled_rows;
+mod sgd;
 
-pub(crate) use certificate::{dual_of_cuts, dual_value, imbalance, in_box, primal_value, smooth_bound};
+pub(crate) use certificate::{
+    Hard, dual_of_cuts, dual_value, hard_primal, imbalance, in_box, primal_value, smooth_bound,
+};
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
+pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub use rounded_hinge::RoundedHinge;
 pub(crate) use rounded_hinge::rounded_certificate;
+pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
+pub use sgd::{EarlyStopping, Sample, Schedule};
 
 use crate::error::{Code, Error};
 use std::time::Instant;
@@ -45,6 +53,17 @@ pub trait CurvedRisk: Risk {
     fn hessian(&mut self) -> Vec<f64>;
     /// The Hessian times a direction.
     fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]);
+    /// Something like the Hessian that is cheap to form and to solve with.
+    fn preconditioner(&mut self) -> Preconditioner;
+}
+
+/// Something like a Hessian, to speed up conjugate gradients.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Preconditioner {
+    /// A symmetric matrix, row by row.
+    Matrix(Vec<f64>),
+    /// A diagonal matrix.
+    Diagonal(Vec<f64>),
 }
 
 /// Why a solver stopped.
@@ -58,6 +77,10 @@ pub enum Stop {
     Stalled,
     /// The user or the observer asked.
     Cancelled,
+    /// The passes asked for are made, and the method has no bound to stop by.
+    Finished,
+    /// Held-out data were judged worse pass after pass.
+    EarlyStopped,
 }
 
 /// One row of a solver's history.
@@ -159,7 +182,15 @@ pub(crate) struct Progress<'a> {
 impl<'a> Progress<'a> {
     pub(crate) fn new(observer: &'a mut dyn crate::run::Observer, cancel: &'a crate::run::Cancel) -> Progress<'a> {
         // Every objective here is a sum of squares and losses, so zero is a bound before any other is known.
-        Progress { observer, cancel, start: Instant::now(), lower_bound: Some(0.0), trace: Vec::new() }
+        Progress { lower_bound: Some(0.0), ..Progress::unbounded(observer, cancel) }
+    }
+
+    /// For methods that prove no bound, not even zero: a relative gap of 1 would look like a failure, and say nothing.
+    pub(crate) fn unbounded(
+        observer: &'a mut dyn crate::run::Observer,
+        cancel: &'a crate::run::Cancel,
+    ) -> Progress<'a> {
+        Progress { observer, cancel, start: Instant::now(), lower_bound: None, trace: Vec::new() }
     }
 
     pub(crate) fn cancelled(&self) -> bool {
@@ -176,9 +207,21 @@ impl<'a> Progress<'a> {
 
     /// Records a pass; true where the observer wants an end.
     pub(crate) fn report(&mut self, pass: u64, objective: f64, weights: &[f64], thresholds: &[f64]) -> bool {
+        self.report_judged(pass, objective, weights, thresholds, None)
+    }
+
+    /// The same where the solver has looked at held-out data itself.
+    pub(crate) fn report_judged(
+        &mut self,
+        pass: u64,
+        objective: f64,
+        weights: &[f64],
+        thresholds: &[f64],
+        held_out: Option<f64>,
+    ) -> bool {
         let lower_bound = self.lower_bound;
         self.trace.push(TracePoint { pass, objective, lower_bound, seconds: self.start.elapsed().as_secs_f64() });
-        let event = crate::run::Event::Pass { pass, objective, lower_bound, weights, thresholds, held_out: None };
+        let event = crate::run::Event::Pass { pass, objective, lower_bound, weights, thresholds, held_out };
         self.observer.report(&event).is_break()
     }
 }

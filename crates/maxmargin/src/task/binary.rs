@@ -4,13 +4,13 @@
 //! min  ½‖w‖² + Σ_i C_i · loss(m − y_i (w·x_i + b)),   y_i ∈ {−1, +1}
 //! ```
 //! The margin m is 1; the logistic loss, which has no kink to keep away from, takes m = 0.
-//! C_i is C times the row's weight times its class weight. b is absent, free, or penalised like any other weight (then
+//! C_i is C times the row's weight times its class weight, and 0 for rows left out. b is absent, free, or penalised like any other weight (then
 //! it is a constant feature of value 1). One block a row; parts are runs of rows, since rows do not interact.
 //!
 //! Reference: Cortes & Vapnik, Support-vector networks, Machine Learning 20 (1995).
 
 use super::{Constraint, Curvature, Independent, Objective};
-use crate::data::{Dataset, Targets};
+use crate::data::{Dataset, Subset, Targets, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use serde::{Deserialize, Serialize};
@@ -169,11 +169,13 @@ fn same_number(a: &str, b: &str) -> bool {
     matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The task: a sign and a cost for each row.
+/// The task: a sign and a weight for each row.
 #[derive(Clone, Debug)]
 pub struct Binary {
     signs: Vec<i8>,
-    costs: Vec<f64>,
+    /// The row's weight times its class weight; 0 where the row does not count.
+    weights: Vec<f64>,
+    c: f64,
     loss: Loss,
     intercept: bool,
 }
@@ -188,10 +190,23 @@ impl Binary {
         c: f64,
         intercept: bool,
     ) -> Result<Binary> {
+        Binary::on(data, classes, class_weight, loss, intercept, None).map(|task| task.with_cost(c))
+    }
+
+    /// The same with C = 1 over some of the rows: the others cost nothing, and `balanced` does not count them.
+    pub fn on(
+        data: &Dataset,
+        classes: &Classes,
+        class_weight: &ClassWeight,
+        loss: Loss,
+        intercept: bool,
+        subset: Option<&Subset>,
+    ) -> Result<Binary> {
         let signs = classes.signs(data.targets())?;
-        let positives = signs.iter().filter(|&&sign| sign > 0).count();
-        let negatives = signs.len() - positives;
-        let share = |count: usize| signs.len() as f64 / (2.0 * count.max(1) as f64);
+        let rows = subset.map_or(signs.len(), Subset::len);
+        let positives = (0..signs.len()).filter(|&row| signs[row] > 0 && counts(subset, row)).count();
+        let negatives = rows - positives;
+        let share = |count: usize| rows as f64 / (2.0 * count.max(1) as f64);
         let (negative, positive) = match class_weight {
             ClassWeight::Equal => (1.0, 1.0),
             ClassWeight::Balanced => (share(negatives), share(positives)),
@@ -219,26 +234,43 @@ impl Binary {
                 (of(&classes.negative), of(&classes.positive))
             }
         };
-        let costs = (0..signs.len())
+        let weights = (0..signs.len())
             .map(|row| {
                 let class = if signs[row] > 0 { positive } else { negative };
-                c * class * data.weights().map_or(1.0, |weights| weights[row])
+                let own = data.weights().map_or(1.0, |weights| weights[row]);
+                if counts(subset, row) { class * own } else { 0.0 }
             })
             .collect();
-        Ok(Binary { signs, costs, loss, intercept })
+        Ok(Binary { signs, weights, c: 1.0, loss, intercept })
+    }
+
+    /// The same task with another weight of the loss.
+    pub fn with_cost(self, c: f64) -> Binary {
+        Binary { c, ..self }
+    }
+
+    /// Sets another weight of the loss.
+    pub(crate) fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
+    /// What the loss of a row is multiplied by.
+    #[inline]
+    fn cost(&self, row: usize) -> f64 {
+        self.c * self.weights[row]
     }
 
     /// The total weight of the loss.
     pub fn total_cost(&self) -> f64 {
-        self.costs.iter().sum()
+        (0..self.weights.len()).map(|row| self.cost(row)).sum()
     }
 
     /// The label of a class none of whose rows can cost anything, if there is one.
     pub(crate) fn class_without_weight<'c>(&self, classes: &'c Classes) -> Option<&'c str> {
-        let counts = |sign: i8| self.signs.iter().zip(&self.costs).any(|(s, cost)| *s == sign && *cost > 0.0);
-        if !counts(1) {
+        let has = |sign: i8| (0..self.signs.len()).any(|row| self.signs[row] == sign && self.cost(row) > 0.0);
+        if !has(1) {
             Some(&classes.positive)
-        } else if !counts(-1) {
+        } else if !has(-1) {
             Some(&classes.negative)
         } else {
             None
@@ -247,7 +279,7 @@ impl Binary {
 
     /// Number of rows that can cost anything.
     pub fn constraints(&self) -> u64 {
-        self.costs.iter().filter(|&&cost| cost > 0.0).count() as u64
+        (0..self.weights.len()).filter(|&row| self.cost(row) > 0.0).count() as u64
     }
 }
 
@@ -269,7 +301,7 @@ impl Independent for Binary {
             coefficient,
             threshold: if self.intercept { coefficient } else { 0.0 },
             margin: self.loss.margin(),
-            cost: self.costs[block],
+            cost: self.cost(block),
         }
     }
 }
@@ -305,9 +337,10 @@ impl Objective for Binary {
         for ((row, &score), slope) in self.rows(part).zip(scores).zip(slope.iter_mut()) {
             let sign = f64::from(self.signs[row]);
             let violation = self.loss.margin() - sign * (score + b);
-            value += self.costs[row] * self.loss.value(violation);
-            *slope = -sign * self.costs[row] * self.loss.derivative(violation);
-            memo.push(self.costs[row] * self.loss.curvature(violation));
+            let cost = self.cost(row);
+            value += cost * self.loss.value(violation);
+            *slope = -sign * cost * self.loss.derivative(violation);
+            memo.push(cost * self.loss.curvature(violation));
         }
         if let Some(total) = threshold_slope.first_mut() {
             *total += slope.iter().sum::<f64>();
@@ -317,6 +350,10 @@ impl Objective for Binary {
 }
 
 impl Curvature for Binary {
+    fn diagonal(&self, _part: usize, memo: &Vec<f64>, out: &mut [f64]) {
+        out.copy_from_slice(memo);
+    }
+
     fn curvature(
         &self,
         _part: usize,

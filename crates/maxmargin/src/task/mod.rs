@@ -3,9 +3,12 @@
 //! A task never sees features. It turns scores into constraints, a value and slopes; a solver turns those into weights.
 
 mod binary;
+mod pairs;
 mod ranking;
 
 pub use binary::{Binary, ClassWeight, Classes};
+pub use pairs::{PairRanking, PairWeightAs};
+pub(crate) use ranking::TargetOrder;
 pub use ranking::{PairWeight, Ranking};
 
 use crate::loss::Loss;
@@ -91,6 +94,14 @@ pub trait Objective: Sync {
 
 /// An objective with second derivatives.
 pub trait Curvature: Objective {
+    /// The diagonal of a part's Hessian by the scores, at the point of the last evaluation.
+    fn diagonal(&self, part: usize, memo: &Self::Memo, out: &mut [f64]);
+
+    /// Whether adding a constant to all scores of a part changes nothing.
+    fn only_differences_count(&self) -> bool {
+        false
+    }
+
     /// The Hessian of a part, at the point of the last evaluation, times `m` directions. `directions` and `out` hold
     /// `m` numbers a row; `threshold_directions` and `threshold_out` `m` numbers a threshold. Writes `out` and adds to
     /// `threshold_out`.

@@ -1,8 +1,11 @@
 //! The checks for tasks of one's own, on our tasks and on tasks with one thing wrong each.
 
 use crate::made::{Numbers, graded, two_classes};
+use crate::pairs::compared;
 use maxmargin::loss::Loss;
-use maxmargin::task::{Binary, ClassWeight, Classes, Curvature, Objective, PairWeight, Ranking};
+use maxmargin::task::{
+    Binary, ClassWeight, Classes, Curvature, Objective, PairRanking, PairWeight, PairWeightAs, Ranking,
+};
 use maxmargin::testing::{check_curvature, check_independent, check_objective};
 use std::ops::Range;
 
@@ -43,6 +46,23 @@ fn ranking_conforms_with_few_grades_many_and_weights() {
     }
 }
 
+#[test]
+fn explicit_pairs_conform_with_every_loss_and_weighting() {
+    let data = compared(40, 2, 90, 3);
+    for loss in Loss::ALL {
+        for way in PairWeightAs::ALL {
+            if loss == Loss::Logistic && way == PairWeightAs::Margin {
+                continue;
+            }
+            let task = PairRanking::new(&data, way, loss, 0.4).unwrap();
+            let scores = scores(data.rows(), 5);
+            check_objective(&task, &scores, &[]).unwrap();
+            check_curvature(&task, &scores, &[]).unwrap();
+            check_independent(&task, &scores, &[]).unwrap();
+        }
+    }
+}
+
 /// ½ Σ (s + b)², or the same with one thing wrong.
 #[derive(Clone, Copy, PartialEq)]
 enum Quadratic {
@@ -53,6 +73,8 @@ enum Quadratic {
     OverwritesThresholds,
     WrongCurvature,
     Asymmetric,
+    WrongDiagonal,
+    MindsConstants,
     Remembers,
 }
 
@@ -103,6 +125,14 @@ impl Objective for Quadratic {
 }
 
 impl Curvature for Quadratic {
+    fn diagonal(&self, _part: usize, _memo: &Vec<f64>, out: &mut [f64]) {
+        out.fill(if *self == Quadratic::WrongDiagonal { 1.001 } else { 1.0 });
+    }
+
+    fn only_differences_count(&self) -> bool {
+        *self == Quadratic::MindsConstants
+    }
+
     fn curvature(
         &self,
         _part: usize,
@@ -138,6 +168,8 @@ fn each_fault_is_named() {
         (objective(Quadratic::Remembers), "after an evaluation elsewhere"),
         (curvature(Quadratic::WrongCurvature), "differences of slopes"),
         (curvature(Quadratic::Asymmetric), "threshold 0"),
+        (curvature(Quadratic::WrongDiagonal), "the diagonal of row 0"),
+        (curvature(Quadratic::MindsConstants), "a constant added"),
         (check_objective(&Quadratic::Right, &point, &[]), "0 thresholds are given"),
         (check_objective(&Quadratic::Right, &point[..5], &[0.0]), "5 scores are given"),
     ] {

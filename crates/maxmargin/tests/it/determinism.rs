@@ -3,11 +3,41 @@
 use crate::made::{fit, graded, two_classes};
 use maxmargin::data::{Dataset, Scale};
 use maxmargin::loss::Loss;
+use maxmargin::run::{Cancel, Silent};
+use maxmargin::select::{CrossValidation, Grid};
 use maxmargin::settings::{Settings, Solver, Task};
 
 fn bytes(data: &Dataset, settings: &Settings, threads: usize) -> Vec<u8> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| fit(data, settings).model.to_bytes().unwrap())
+}
+
+#[test]
+fn threads_change_no_bit_of_a_tuning() {
+    let (classes, groups) = (two_classes(2000, 30, false, 1), graded(60, 15, 12, 4, 2));
+    for (data, settings) in [
+        (&classes, Settings { scale: Scale::Standard, ..Settings::new(Task::Classify) }),
+        (&classes, Settings { loss: Loss::SquaredHinge, ..Settings::new(Task::Classify) }),
+        (&groups, Settings::new(Task::Rank)),
+    ] {
+        let metric = if settings.task == Task::Rank { "ndcg@5" } else { "auc" };
+        let metrics = vec![metric.parse().unwrap()];
+        let grid: Grid = "1e-3:1:4".parse().unwrap();
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let validation = CrossValidation { folds: 4, seed: 9, metrics: metrics.clone() };
+                let candidates = grid.candidates(&settings);
+                let tuned = validation.run(data, &candidates, &mut Silent, &Cancel::new()).unwrap();
+                let model = tuned.refit(tuned.best, data, None, &mut Silent, &Cancel::new()).unwrap().model;
+                let rows: Vec<_> =
+                    tuned.rows.into_iter().map(|row| (row.c, row.metrics, row.gap, row.passes)).collect();
+                (rows, model.to_bytes().unwrap())
+            })
+        };
+        let one = run(1);
+        assert!(one == run(2) && one == run(8), "{settings:?}");
+    }
 }
 
 #[test]

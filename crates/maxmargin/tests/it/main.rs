@@ -3,6 +3,9 @@
 
 mod conformance;
 mod determinism;
+mod hard_margin;
 mod made;
 mod model_file;
 mod optimum;
+mod pairs;
+mod stochastic;

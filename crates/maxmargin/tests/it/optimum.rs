@@ -3,24 +3,28 @@
 use crate::made::{fit, graded, two_classes};
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, ExponentialConeT, IPSolver, NonnegativeConeT};
-use maxmargin::data::{Dataset, Dense, Groups, Matrix, Scale, Targets};
+use maxmargin::data::{Dataset, Dense, Groups, Matrix, Scale, Scaling, Targets};
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
-use maxmargin::task::{ClassWeight, Intercept, PairWeight};
+use maxmargin::solve::{CuttingPlane, LinearRisk, Stop};
+use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight};
 use maxmargin::train::train;
+use std::ops::Range;
 
-/// One constraint of the referee: Σ coefficients·w + threshold·b ≥ 1 − ξ at this cost.
-struct Row {
-    features: Vec<f64>,
-    threshold: f64,
-    cost: f64,
+/// One constraint of the referee: Σ coefficients·w + threshold·b ≥ margin − ξ at this cost. The logistic referee takes 0
+/// for the margin.
+pub(crate) struct Row {
+    pub(crate) features: Vec<f64>,
+    pub(crate) threshold: f64,
+    pub(crate) margin: f64,
+    pub(crate) cost: f64,
 }
 
 /// min ½‖w‖² [+ ½b²] + Σ cost·loss(ξ) by interior point.
-fn referee(rows: &[Row], loss: Loss, intercept: Intercept) -> f64 {
+pub(crate) fn referee(rows: &[Row], loss: Loss, intercept: Intercept) -> f64 {
     let (features, count) = (rows[0].features.len(), rows.len());
     let variables = features + 1 + count;
     let (mut i, mut j, mut v) = (vec![], vec![], vec![]);
@@ -36,7 +40,7 @@ fn referee(rows: &[Row], loss: Loss, intercept: Intercept) -> f64 {
         }
         push(at, features, -row.threshold);
         push(at, features + 1 + at, -1.0);
-        right.push(-1.0);
+        right.push(-row.margin);
     }
     for at in 0..count {
         push(count + at, features + 1 + at, -1.0);
@@ -76,7 +80,7 @@ fn referee(rows: &[Row], loss: Loss, intercept: Intercept) -> f64 {
 }
 
 /// min ½‖w‖² [+ ½b²] + Σ cost·ln(1 + exp(−score)): t ≥ ln(1 + e^v) where e^(v−t) + e^(−t) ≤ 1, two exponential cones.
-fn logistic_referee(rows: &[Row], intercept: Intercept) -> f64 {
+pub(crate) fn logistic_referee(rows: &[Row], intercept: Intercept) -> f64 {
     let (features, count) = (rows[0].features.len(), rows.len());
     let variables = features + 1 + 3 * count;
     let (mut i, mut j, mut v, mut right) = (vec![], vec![], vec![], vec![]);
@@ -126,7 +130,7 @@ fn dense_row(data: &Dataset, row: usize) -> Vec<f64> {
 }
 
 /// Scales by definition, independently of the library.
-fn scaled_rows(data: &Dataset, scale: Scale) -> Vec<Vec<f64>> {
+pub(crate) fn scaled_rows(data: &Dataset, scale: Scale) -> Vec<Vec<f64>> {
     let mut rows: Vec<Vec<f64>> = (0..data.rows()).map(|row| dense_row(data, row)).collect();
     let n = rows.len() as f64;
     for column in 0..data.cols() {
@@ -170,13 +174,14 @@ fn classification_rows(data: &Dataset, scale: Scale, c: f64, balanced: bool, int
             Row {
                 features: features.into_iter().map(|x| y * x).collect(),
                 threshold: if intercept { y } else { 0.0 },
+                margin: 1.0,
                 cost: c * class * weight,
             }
         })
         .collect()
 }
 
-fn assert_certified(data: &Dataset, settings: &Settings, optimum: f64) {
+pub(crate) fn assert_certified(data: &Dataset, settings: &Settings, optimum: f64) {
     let trained = fit(data, settings);
     let certificate = &trained.model.certificate;
     let bound = certificate.lower_bound.expect("a bound");
@@ -290,6 +295,7 @@ fn pair_rows(data: &Dataset, c: f64, pair_weight: PairWeight) -> Vec<Row> {
                     rows.push(Row {
                         features: better.iter().zip(&worse).map(|(a, b)| a - b).collect(),
                         threshold: 0.0,
+                        margin: 1.0,
                         cost: c * weight,
                     });
                 }
@@ -331,6 +337,73 @@ fn rankers_reach_the_optimum_over_listed_pairs() {
                 }
             }
         }
+    }
+}
+
+/// Hinge loss over listed pairs: a task of a user's own, with no second derivatives and no constraints of its own.
+struct ListedPairs {
+    groups: Vec<Range<usize>>,
+    targets: Vec<f64>,
+    cost: f64,
+}
+
+impl Objective for ListedPairs {
+    type Memo = ();
+
+    fn parts(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn rows(&self, part: usize) -> Range<usize> {
+        self.groups[part].clone()
+    }
+
+    fn thresholds(&self) -> usize {
+        0
+    }
+
+    fn evaluate(
+        &self,
+        part: usize,
+        scores: &[f64],
+        _thresholds: &[f64],
+        slope: &mut [f64],
+        _threshold_slope: &mut [f64],
+        _memo: &mut (),
+    ) -> f64 {
+        let targets = &self.targets[self.groups[part].clone()];
+        slope.fill(0.0);
+        let mut value = 0.0;
+        for better in 0..scores.len() {
+            for worse in 0..scores.len() {
+                let violation = 1.0 - (scores[better] - scores[worse]);
+                if targets[better] > targets[worse] && violation > 0.0 {
+                    value += self.cost * violation;
+                    slope[better] -= self.cost;
+                    slope[worse] += self.cost;
+                }
+            }
+        }
+        value
+    }
+}
+
+#[test]
+fn cutting_planes_serve_any_objective_with_a_subgradient() {
+    let data = graded(6, 9, 4, 3, 11);
+    for c in [0.01, 2.0] {
+        let optimum = referee(&pair_rows(&data, c, PairWeight::Equal), Loss::Hinge, Intercept::None);
+        let groups = data.groups().unwrap().ranges().collect();
+        let task = ListedPairs { groups, targets: data.targets().real().unwrap().to_vec(), cost: c };
+        let cancel = Cancel::new();
+        let scaling = Scaling::fit(Scale::None, &data, &cancel).unwrap();
+        let design = scaling.apply(data.matrix(), data.groups()).unwrap();
+        let mut risk = LinearRisk::new(&task, &design, false, &cancel);
+        let solver = CuttingPlane { tolerance: 1e-8, max_passes: 5000 };
+        let solution = solver.solve(&mut risk, data.cols(), None, &mut Silent, &cancel).unwrap();
+        assert_eq!(solution.stop, Stop::Converged, "{:?}", solution.trace);
+        assert!((solution.objective - optimum).abs() <= 1e-7 * optimum, "{} {optimum}", solution.objective);
+        assert!(solution.lower_bound.unwrap() <= optimum * (1.0 + 1e-7));
     }
 }
 

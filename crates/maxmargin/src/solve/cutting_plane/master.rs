@@ -37,6 +37,8 @@ const DEPENDENT: f64 = 1e-11;
 const NEARLY_DEPENDENT: f64 = 1e-7;
 /// A violation below this share of what it is a difference of is a matter of rounding.
 const ROUNDING: f64 = 1e-14;
+/// A pull below this share of the largest is a matter of rounding.
+const FAINT: f64 = 1e-10;
 /// A multiplier this far below zero is zero.
 const NOTHING: f64 = 1e-14;
 /// Rounds of iterative refinement.
@@ -150,7 +152,7 @@ struct Corral<'a> {
     master: &'a Master<'a>,
     /// ρ
     weight: f64,
-    /// The largest |c|, which all are divided by.
+    /// What all c are divided by: between the smallest and the largest, as ρ is.
     unit: f64,
     members: Vec<usize>,
     /// Row by row, each as long as its number.
@@ -159,7 +161,9 @@ struct Corral<'a> {
 
 impl<'a> Corral<'a> {
     fn new(master: &'a Master<'a>) -> Corral<'a> {
-        let unit = master.pulls.iter().fold(0.0f64, |most, pull| most.max(pull.abs()));
+        let most = master.pulls.iter().fold(0.0f64, |most, pull| most.max(pull.abs()));
+        let felt = master.pulls.iter().map(|pull| pull.abs()).filter(|&pull| pull > FAINT * most);
+        let unit = (felt.fold(most, f64::min) * most).sqrt();
         let squares = (0..master.offsets.len()).map(|cut| master.gram[cut][cut]).filter(|&square| square > 0.0);
         let (least, most) = squares.fold((f64::INFINITY, 0.0f64), |(low, high), s| (low.min(s), high.max(s)));
         // Between the smallest and the largest: neither shall swallow the equalities, nor they it.

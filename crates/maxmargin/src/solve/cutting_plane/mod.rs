@@ -8,7 +8,7 @@
 //!
 //! 1. minimises the model (see `master.rs`): a point w and the bound;
 //! 2. searches the line from the best point so far through w for the minimum of f, the new best point;
-//! 3. takes two new cuts, at the best point and a tenth of the way from there to w, where it cuts w off.
+//! 3. takes two new cuts, at the best point and ahead of it, at most a tenth of the way from there to w: it cuts w off.
 //!
 //! One cut stands for the losses of all rows at once, so that a few dozen active ones do for data of any length (1-slack:
 //! Joachims, Training linear SVMs in linear time, KDD 2006; Teo et al., Bundle methods for regularized risk minimization,
@@ -51,12 +51,15 @@ pub struct Cut {
     pub multiplier: f64,
 }
 
-/// How far from the best point towards the model's minimum a cut is taken.
+/// How far from the best point towards the model's minimum a cut is taken at most.
 const AHEAD: f64 = 0.1;
+/// What that share is multiplied by after a round without progress, and after one with.
+const NEARER: f64 = 1e-3;
+const FURTHER: f64 = 10.0;
 /// A cut without a multiplier for more rounds than this is dropped.
 const IDLE_ROUNDS: u32 = 50;
 /// Rounds without progress on either side after which there is none to be had.
-const STALLED_ROUNDS: u32 = 5;
+const STALLED_ROUNDS: u32 = 8;
 /// The search along a line ends within this share of the gap.
 const LINE_SHARE: f64 = 1e-2;
 /// The share of a step that is not made, see [`search`].
@@ -101,7 +104,7 @@ impl CuttingPlane {
         cancel.check()?;
         bundle.add(&best, value, &gradient)?;
         bundle.start();
-        let (mut passes, mut idle) = (0, 0);
+        let (mut passes, mut idle, mut share) = (0, 0, AHEAD);
         let stop = loop {
             let (lowest, risen) = bundle.minimise(best.get(penalised).copied().unwrap_or(0.0), cancel);
             let bound = progress.bound(Some(bundle.bound)).unwrap_or(0.0);
@@ -118,8 +121,9 @@ impl CuttingPlane {
             let direction: Vec<f64> = lowest.iter().zip(&best).map(|(to, from)| to - from).collect();
             risk.line(&direction);
             let step = search(risk, value, LINE_SHARE * (value - bound), cancel);
-            let moved: Vec<f64> = best.iter().zip(&direction).map(|(from, d)| from + step * d).collect();
-            let ahead: Vec<f64> = moved.iter().zip(&lowest).map(|(at, to)| at + AHEAD * (to - at)).collect();
+            let along = |step: f64| best.iter().zip(&direction).map(|(from, d)| from + step * d).collect::<Vec<f64>>();
+            let moved = along(step);
+            let ahead = along(step + share * (1.0 - step));
             let ahead_value = risk.evaluate(&ahead, &mut gradient);
             if progress.cancelled() {
                 break Stop::Cancelled;
@@ -138,7 +142,9 @@ impl CuttingPlane {
                 // At the limit of double precision the line search promises what the whole sum does not keep.
                 risk.evaluate(&best, &mut gradient);
             }
-            idle = if fallen || risen { 0 } else { idle + 1 };
+            // Early models may have their minimum so far away that a cut from a tenth of the way says nothing about here.
+            (idle, share) =
+                if fallen || risen { (0, (share * FURTHER).min(AHEAD)) } else { (idle + 1, share * NEARER) };
             if idle >= STALLED_ROUNDS {
                 break Stop::Stalled;
             }

@@ -4,6 +4,7 @@ use crate::data::{Design, Rows};
 use crate::error::Result;
 use crate::loss::Loss;
 use crate::solve::overflow;
+use crate::solve::scaled_rows::{ScaledRows, Sum};
 use crate::task::{Independent, Intercept};
 use rayon::prelude::*;
 
@@ -21,25 +22,16 @@ pub(super) struct Slot {
 /// What does not change while the loop runs, see the top of the file.
 pub(super) struct Fixed<'a, T, R> {
     pub(super) task: &'a T,
-    pub(super) design: &'a Design,
-    rows: &'a R,
+    pub(super) rows: ScaledRows<'a, R>,
     pub(super) loss: Loss,
-    squared_factor: Option<Vec<f64>>,
-    /// μ, where rows are dense and shifted one by one: differences of large numbers are taken before anything else.
-    pub(super) dense_shift: Option<&'a [f64]>,
-    /// x_i · F²μ for each row, where rows are sparse and shifted.
-    shift_products: Option<Vec<f64>>,
-    shift_norm: f64,
     pub(super) kappa: f64,
 }
 
 /// Sums over the dual variables that scores depend on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
-    /// Σ α a
-    pub(super) total: f64,
-    /// μ · v
-    pub(super) shift_dot: f64,
+    /// What scores need beside v.
+    pub(super) rows: Sum,
     /// Σ α t
     pub(super) pull: f64,
     /// Σ (α m − dual cost)
@@ -93,62 +85,15 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         design: &'a Design,
         rows: &'a R,
     ) -> Result<(Fixed<'a, T, R>, Vec<Slot>)> {
-        let squared_factor: Option<Vec<f64>> = design.factor().map(|f| f.iter().map(|f| f * f).collect());
-        let dense_shift = design.shift().filter(|_| design.matrix().is_dense());
-        let sparse_shift = design.shift().filter(|_| !design.matrix().is_dense());
-        let shift_weights: Option<Vec<f64>> = sparse_shift.map(|shift| match &squared_factor {
-            Some(square) => shift.iter().zip(square).map(|(m, f)| m * f).collect(),
-            None => shift.to_vec(),
-        });
-        let shift_products: Option<Vec<f64>> = shift_weights.as_ref().map(|weights| {
-            let product = |row| {
-                let product = rows.dot(row, weights);
-                design.passed(row..row + 1);
-                product
-            };
-            (0..design.rows()).into_par_iter().map(product).collect()
-        });
-        let shift_norm = match (sparse_shift, &shift_weights) {
-            (Some(shift), Some(weights)) => shift.iter().zip(weights).map(|(m, w)| m * w).sum(),
-            _ => 0.0,
-        };
-        let square_of = |row: usize| {
-            let square = match &squared_factor {
-                None => rows.squared_norm(row),
-                Some(factor) => {
-                    let mut sum = 0.0;
-                    rows.each(row, |column, value| {
-                        let value = value - dense_shift.map_or(0.0, |shift| shift[column]);
-                        sum += factor[column] * value * value;
-                    });
-                    sum
-                }
-            };
-            let shifted = shift_products.as_ref().map_or(square, |p| (square - 2.0 * p[row] + shift_norm).max(0.0));
-            shifted * design.row_factor(row).powi(2)
-        };
-        // Differences are taken entry by entry: nearly equal rows would vanish in ‖x‖² − 2x·z + ‖z‖². Shifts cancel.
-        let square_of_difference = |difference: &mut Vec<f64>, row: usize, against: usize| {
-            difference.resize(design.cols(), 0.0);
-            rows.each(row, |column, value| difference[column] += design.row_factor(row) * value);
-            rows.each(against, |column, value| difference[column] -= design.row_factor(against) * value);
-            let mut sum = 0.0;
-            let mut take = |column: usize| {
-                let value = std::mem::take(&mut difference[column]);
-                sum += squared_factor.as_ref().map_or(1.0, |factor| factor[column]) * value * value;
-            };
-            rows.each(row, |column, _| take(column));
-            rows.each(against, |column, _| take(column));
-            sum
-        };
+        let rows = ScaledRows::new(design, rows);
         let mut slots: Vec<Slot> = (0..task.blocks())
             .into_par_iter()
             .with_min_len(1024)
             .map_init(Vec::new, |difference, block| {
                 let c = task.constraint(block);
                 let square = match c.against {
-                    None => square_of(c.row),
-                    Some(against) => square_of_difference(difference, c.row, against),
+                    None => rows.square(c.row),
+                    Some(against) => rows.square_of_difference(difference, c.row, against),
                 };
                 design.passed(c.row..c.row + 1);
                 Slot { alpha: 0.0, curvature: square * c.coefficient * c.coefficient, cost: c.cost }
@@ -170,7 +115,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
             return Err(overflow());
         }
         let loss = task.loss();
-        let fixed = Fixed { task, design, rows, loss, squared_factor, dense_shift, shift_products, shift_norm, kappa };
+        let fixed = Fixed { task, rows, loss, kappa };
         Ok((fixed, slots))
     }
 
@@ -190,34 +135,6 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         }
     }
 
-    /// The score of a scaled row.
-    #[inline(always)]
-    fn score(&self, row: usize, v: &[f64], sums: &Sums) -> f64 {
-        let mut score = match self.dense_shift {
-            None => self.design.row_factor(row) * self.rows.dot(row, v),
-            Some(shift) => self.rows.dot_shifted(row, shift, v),
-        };
-        if let Some(products) = &self.shift_products {
-            score += sums.total * (self.shift_norm - products[row]) - sums.shift_dot;
-        }
-        score
-    }
-
-    /// Adds a multiple of a scaled row to the weights.
-    #[inline(always)]
-    pub(super) fn add(&self, row: usize, step: f64, v: &mut [f64], sums: &mut Sums) {
-        let step = step * self.design.row_factor(row);
-        match (&self.squared_factor, self.dense_shift) {
-            (None, _) => self.rows.axpy(row, step, v),
-            (Some(factor), None) => self.rows.axpy_scaled(row, step, factor, v),
-            (Some(factor), Some(shift)) => self.rows.axpy_shifted(row, step, factor, shift, v),
-        }
-        if let Some(products) = &self.shift_products {
-            sums.total += step;
-            sums.shift_dot += step * products[row];
-        }
-    }
-
     /// Minimises over one dual variable, and notes what it saw. Returns whether the block stays in the active set: one
     /// that is stuck at its bound may leave.
     #[inline(always)]
@@ -233,9 +150,9 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         let c = self.task.constraint(block);
         let Slot { alpha, curvature, cost } = *slot;
         let limit = self.loss.dual_limit(cost);
-        let mut score = self.score(c.row, v, sums);
+        let mut score = self.rows.score(c.row, v, &sums.rows);
         if let Some(row) = c.against {
-            score -= self.score(row, v, sums);
+            score -= self.rows.score(row, v, &sums.rows);
         }
         let threshold = view.centre + self.kappa * sums.pull;
         let gradient = c.coefficient * score + c.threshold * threshold - c.margin;
@@ -280,9 +197,9 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
             slot.alpha = new;
             let change = new - alpha;
             let step = view.sigma * change * c.coefficient;
-            self.add(c.row, step, v, sums);
+            self.rows.add(c.row, step, v, &mut sums.rows);
             if let Some(row) = c.against {
-                self.add(row, -step, v, sums);
+                self.rows.add(row, -step, v, &mut sums.rows);
             }
             sums.pull += view.sigma * change * c.threshold;
             sums.gain += change * c.margin - self.loss.dual_cost(new, cost) + dual_cost;

@@ -106,7 +106,7 @@ impl Half {
         cancelled: impl Fn() -> bool,
     ) -> Option<Visited> {
         let mut visited = Visited::NOTHING;
-        let residency = fixed.design.matrix().residency();
+        let residency = fixed.rows.design().matrix().residency();
         for at in 0..self.active.len() {
             if at.is_multiple_of(POLL) {
                 if cancelled() {

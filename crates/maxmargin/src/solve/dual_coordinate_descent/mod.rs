@@ -18,8 +18,7 @@
 //! each pass: the method of multipliers. What is reported does not depend on how far that has come: the primal takes the
 //! best b for the current w, the dual the balanced point of [`super::certificate`].
 //!
-//! **Scaling** is folded in: with x' = F(x − μ) the loop keeps v = F²·Σ α a (x − μ) for dense rows. Sparse rows stay
-//! sparse: there it keeps v = F²·Σ α a x and three scalars, from which the scores of the scaled rows follow.
+//! **Scaling** is folded in, and sparse rows stay sparse: see [`super::scaled_rows`].
 //!
 //! **Two cores.** Large data are cut into two halves, even and odd rows, at any number of threads. In a round each half
 //! takes steps on a small share of its rows against its own copy of the weights, in which its own changes count σ-fold
@@ -157,11 +156,11 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             }
             self.halves[block % halves].slots[block / halves].alpha = alpha;
             let step = alpha * c.coefficient;
-            fixed.add(c.row, step, &mut self.v, &mut self.sums);
+            fixed.rows.add(c.row, step, &mut self.v, &mut self.sums.rows);
             if let Some(row) = c.against {
-                fixed.add(row, -step, &mut self.v, &mut self.sums);
+                fixed.rows.add(row, -step, &mut self.v, &mut self.sums.rows);
             }
-            fixed.design.passed(c.row..c.row + 1);
+            fixed.rows.design().passed(c.row..c.row + 1);
             self.sums.pull += alpha * c.threshold;
             self.sums.gain += alpha * c.margin - fixed.loss.dual_cost(alpha, c.cost);
         }
@@ -188,24 +187,14 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         (0..self.fixed.task.blocks()).map(|block| self.halves[block % halves].slots[block / halves].alpha).collect()
     }
 
-    /// The weights of the scaled features: F⁻¹v, less (Σ α a)·Fμ where v leaves the shift out.
+    /// The weights of the scaled features.
     fn weights(&self) -> Vec<f64> {
-        let design = self.fixed.design;
-        let mut w: Vec<f64> = match design.factor() {
-            None => self.v.clone(),
-            Some(factor) => self.v.iter().zip(factor).map(|(v, f)| if *f == 0.0 { 0.0 } else { v / f }).collect(),
-        };
-        if let (Some(shift), None) = (design.shift(), self.fixed.dense_shift) {
-            for (column, w) in w.iter_mut().enumerate() {
-                *w -= self.sums.total * shift[column] * design.factor().map_or(1.0, |factor| factor[column]);
-            }
-        }
-        w
+        self.fixed.rows.weights(&self.v, &self.sums.rows)
     }
 
     /// One pass over the active blocks; says what it saw, or none where cancelled.
     fn pass(&mut self, cancelled: impl Fn() -> bool) -> Option<Visited> {
-        let residency = self.fixed.design.matrix().residency();
+        let residency = self.fixed.rows.design().matrix().residency();
         self.visits = Visits::new(&residency, &mut self.row_blocks);
         let visited = match self.round_length {
             None => {
@@ -226,7 +215,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
     }
 
     fn pass_in_rounds(&mut self, length: usize, cancelled: impl Fn() -> bool) -> Option<Visited> {
-        let residency = self.fixed.design.matrix().residency();
+        let residency = self.fixed.rows.design().matrix().residency();
         // Blocks of rows are given back between rounds.
         let least = if residency.is_limited() { 2 * residency.blocks() } else { 1 };
         let rounds = self.active().div_ceil(length).max(least);
@@ -282,7 +271,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
 
     /// ½‖w‖², from what the loop keeps.
     fn half_square(&self) -> f64 {
-        let w = if self.fixed.design.factor().is_none() && self.fixed.design.shift().is_none() {
+        let w = if self.fixed.rows.design().factor().is_none() && self.fixed.rows.design().shift().is_none() {
             return 0.5 * self.v.iter().map(|v| v * v).sum::<f64>();
         } else {
             self.weights()
@@ -327,7 +316,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                 last_guess = f64::INFINITY;
             }
             let last = pass >= settings.max_passes;
-            if !(pass >= next_check || promising || last || settled && whole) {
+            let due = pass >= next_check || promising || last || (settled && whole);
+            if !due {
                 continue;
             }
             next_check = (pass + 1 + pass / 4).max(FIRST_CHECK);
@@ -342,6 +332,13 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             }
             if last {
                 break Stop::PassLimit;
+            }
+            // The guess counts nothing for blocks outside the active set: where the truth is worse, some belong inside.
+            if relative_gap(best.objective, best.bound) > WRONG_GUESS * guess && self.active() < everything {
+                self.reactivate();
+                last_guess = f64::INFINITY;
+                // The pass over all of them sees the truth.
+                next_guess = pass + 1;
             }
             if settled && whole {
                 if spread == 0.0 && self.intercept != Intercept::Free {
@@ -370,7 +367,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
     /// would prove the tolerance or is wanted `exactly`: then it is recomputed from the dual variables.
     fn check(&self, best: &mut Best, tolerance: f64, exactly: bool) -> Result<()> {
         let w = self.weights();
-        let scores = self.fixed.design.all_scores(&w);
+        let scores = self.fixed.rows.design().all_scores(&w);
         let threshold = match self.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised => self.threshold(),
@@ -396,7 +393,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         if self.intercept == Intercept::Free {
             balance(self.fixed.task, &mut alpha);
         }
-        let bound = dual_value(self.fixed.task, self.fixed.design, &alpha, self.intercept);
+        let bound = dual_value(self.fixed.task, self.fixed.rows.design(), &alpha, self.intercept);
         if best.alpha.is_none() || bound > best.bound {
             (best.bound, best.alpha) = (bound, Some(alpha));
         }
@@ -412,6 +409,9 @@ const SAFE_SIGMA: f64 = 2.0;
 
 /// No check before this pass unless the guess calls for one: the first passes are far from any tolerance.
 const FIRST_CHECK: u64 = 8;
+
+/// A gap this many times the guess is not a matter of steps that are still to be taken.
+const WRONG_GUESS: f64 = 2.0;
 
 /// A check is worth its pass over the data once the guess, which lags behind, is within this factor of the tolerance.
 const PROMISING: f64 = 1.25;

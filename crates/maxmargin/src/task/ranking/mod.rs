@@ -17,14 +17,14 @@
 mod sweep;
 
 use super::{Curvature, Objective};
-use crate::data::Dataset;
+use crate::data::{Dataset, Subset, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
-use sweep::{Channel, FORK, Item, PartnerSums, Totals, Violations, recurse};
+use sweep::{Channel, FORK, Item, PartnerSums, Totals, Violations, by_score, sweep};
 
 /// How much a pair counts beside the weights of its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,13 +51,6 @@ impl PairWeight {
             PairWeight::GradeGap => "grade-gap",
         }
     }
-
-    fn channels(self) -> &'static [Channel] {
-        match self {
-            PairWeight::Equal | PairWeight::PerQuery => &[Channel::Product],
-            PairWeight::GradeGap => &[Channel::BetterTarget, Channel::WorseTarget],
-        }
-    }
 }
 
 /// The function of the violation that is summed.
@@ -73,8 +66,6 @@ enum Shape {
 #[derive(Clone, Debug)]
 pub struct Ranking {
     groups: Arc<Vec<GroupPlan>>,
-    weights: Option<Arc<Vec<f64>>>,
-    pair_weight: PairWeight,
     shape: Shape,
     c: f64,
     pairs: u64,
@@ -89,8 +80,10 @@ struct GroupPlan {
     by_target: Vec<u32>,
     /// Where each distinct target starts in `by_target`, and the number of rows at the end.
     levels: Vec<u32>,
-    /// The distinct targets, counted from the lowest.
-    targets: Vec<f64>,
+    /// The weight of each place, where rows have weights.
+    weights: Option<Vec<f64>>,
+    /// The target of each place, counted from the lowest, where pairs count by their difference.
+    targets: Option<Vec<f64>>,
     /// What the pair weights of this group are multiplied by.
     factor: f64,
 }
@@ -98,6 +91,11 @@ struct GroupPlan {
 impl Ranking {
     /// A task over all pairs of rows of one group whose targets differ.
     pub fn new(data: &Dataset, loss: Loss, pair_weight: PairWeight, c: f64) -> Result<Ranking> {
+        Ranking::on(data, loss, pair_weight, c, None)
+    }
+
+    /// The same over some of the groups: those whose rows are in the subset.
+    pub fn on(data: &Dataset, loss: Loss, pair_weight: PairWeight, c: f64, subset: Option<&Subset>) -> Result<Ranking> {
         let shape = match loss {
             Loss::Hinge => Shape::Hinge,
             Loss::SquaredHinge => Shape::SquaredHinge,
@@ -115,10 +113,11 @@ impl Ranking {
         if let Some(range) = groups.ranges().find(|range| range.len() > u32::MAX as usize) {
             return Err(Error::new(Code::BadSetting, format!("a query of {} rows is too long", range.len())));
         }
+        let seen: Vec<Range<usize>> = groups.ranges().filter(|range| counts(subset, range.start)).collect();
         let plans: Vec<Option<GroupPlan>> =
-            (0..groups.len()).into_par_iter().map(|group| plan(groups.range(group), targets)).collect();
+            seen.into_par_iter().map(|range| plan(range, data, targets, pair_weight)).collect();
         let single_grade = plans.iter().filter(|plan| plan.is_none()).count();
-        let mut groups: Vec<GroupPlan> = plans.into_iter().flatten().collect();
+        let groups: Vec<GroupPlan> = plans.into_iter().flatten().collect();
         let pairs = groups.iter().map(GroupPlan::pairs).sum();
         if pairs == 0 {
             return Err(Error::new(
@@ -127,19 +126,17 @@ impl Ranking {
             )
             .help("check that the targets are grades and that the query ids group several rows"));
         }
-        if pair_weight == PairWeight::PerQuery {
-            for plan in &mut groups {
-                let total = plan.total(data.weights(), Channel::Product);
-                plan.factor = if total > 0.0 { 1.0 / total } else { 0.0 };
-            }
-        }
-        let weights = data.weights().map(|weights| Arc::new(weights.to_vec()));
-        Ok(Ranking { groups: Arc::new(groups), weights, pair_weight, shape, c, pairs, single_grade })
+        Ok(Ranking { groups: Arc::new(groups), shape, c, pairs, single_grade })
     }
 
     /// The same task with another weight of the loss.
     pub fn with_cost(self, c: f64) -> Ranking {
         Ranking { c, ..self }
+    }
+
+    /// Sets another weight of the loss.
+    pub(crate) fn set_cost(&mut self, c: f64) {
+        self.c = c;
     }
 
     /// The same pairs with a hinge whose kink is rounded off over the width `delta`.
@@ -154,12 +151,7 @@ impl Ranking {
 
     /// The total weight of the loss: C times the sum over pairs of what each counts.
     pub fn total_cost(&self) -> f64 {
-        let weights = self.weights.as_ref().map(|weights| &weights[..]);
-        let group_total = |plan: &GroupPlan| -> f64 {
-            let channels = self.pair_weight.channels();
-            plan.factor * channels.iter().map(|&channel| plan.total(weights, channel)).sum::<f64>()
-        };
-        self.c * self.groups.iter().map(group_total).sum::<f64>()
+        self.c * self.groups.iter().map(|plan| plan.factor * plan.total()).sum::<f64>()
     }
 
     /// Number of groups without a pair, which are ignored.
@@ -167,30 +159,12 @@ impl Ranking {
         self.single_grade
     }
 
-    /// The items of a group in place order.
-    fn items(&self, plan: &GroupPlan, scores: &[f64], items: &mut Vec<Item>) {
-        items.clear();
-        for (level, &target) in plan.levels.windows(2).zip(&plan.targets) {
-            for place in level[0]..level[1] {
-                let row = plan.by_target[place as usize] as usize;
-                items.push(Item {
-                    score: scores[row],
-                    weight: self.weights.as_ref().map_or(1.0, |weights| weights[plan.rows.start + row]),
-                    target,
-                    place,
-                });
-            }
-        }
-    }
-
     /// Sums over violated pairs of one margin; two numbers a place in `out`.
-    fn violations(&self, plan: &GroupPlan, sorted: &[Item], margin: f64, signed: bool, out: &mut Vec<f64>) -> Totals {
-        let mut items = sorted.to_vec();
-        let mut scratch = vec![Item::default(); items.len()];
+    fn violations(plan: &GroupPlan, sorted: &[Item], margin: f64, signed: bool, out: &mut Vec<f64>) -> Totals {
         out.clear();
-        out.resize(2 * items.len(), 0.0);
-        let work = Violations { margin, signed, channels: self.pair_weight.channels() };
-        recurse(&work, &plan.levels, &mut items, &mut scratch, out)
+        out.resize(2 * sorted.len(), 0.0);
+        let work = Violations { margin, signed, channels: &plan.channels() };
+        sweep(&work, &plan.levels, &mut sorted.to_vec(), out)
     }
 
     /// The margins whose squared hinges, so weighted, add up to the loss, where it has a curvature.
@@ -208,23 +182,65 @@ impl Ranking {
         let weight = self.c * self.groups[part].factor;
         [weight * memo.hinge, weight * (memo.value - memo.saturated)]
     }
+
+    /// The groups, for those who draw pairs.
+    pub(crate) fn target_orders(&self) -> impl Iterator<Item = TargetOrder<'_>> {
+        self.groups.iter().map(|plan| TargetOrder {
+            first_row: plan.rows.start,
+            by_target: &plan.by_target,
+            levels: &plan.levels,
+            weight: plan.factor * plan.total(),
+        })
+    }
+
+    /// What a pair of a group counts, given the places of its rows in target order.
+    pub(crate) fn weight_of_pair(&self, group: usize, better: u32, worse: u32) -> f64 {
+        let plan = &self.groups[group];
+        let (better, worse) = (better as usize, worse as usize);
+        let weight = plan.weights.as_ref().map_or(1.0, |weights| weights[better] * weights[worse]);
+        let gap = plan.targets.as_ref().map_or(1.0, |targets| targets[better] - targets[worse]);
+        plan.factor * gap * weight
+    }
 }
 
-fn plan(rows: Range<usize>, targets: &[f64]) -> Option<GroupPlan> {
+/// The rows of a group in target order: what a sampler of pairs needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TargetOrder<'a> {
+    /// The group's first row.
+    pub(crate) first_row: usize,
+    /// Positions within the group, lowest target first.
+    pub(crate) by_target: &'a [u32],
+    /// Where each distinct target starts in `by_target`, and the number of rows at the end.
+    pub(crate) levels: &'a [u32],
+    /// The sum over pairs of what each counts.
+    pub(crate) weight: f64,
+}
+
+fn plan(rows: Range<usize>, data: &Dataset, targets: &[f64], pair_weight: PairWeight) -> Option<GroupPlan> {
     let targets = &targets[rows.clone()];
     let mut by_target: Vec<u32> = (0..targets.len() as u32).collect();
     by_target.sort_by(|&a, &b| targets[a as usize].total_cmp(&targets[b as usize]));
     let mut levels = vec![0];
-    let mut distinct = vec![0.0];
-    let lowest = by_target.first().map_or(0.0, |&row| targets[row as usize]);
     for at in 1..by_target.len() {
         if targets[by_target[at] as usize] != targets[by_target[at - 1] as usize] {
             levels.push(at as u32);
-            distinct.push(targets[by_target[at] as usize] - lowest);
         }
     }
     levels.push(by_target.len() as u32);
-    (levels.len() > 2).then_some(GroupPlan { rows, by_target, levels, targets: distinct, factor: 1.0 })
+    if levels.len() <= 2 {
+        return None;
+    }
+    let lowest = targets[by_target[0] as usize];
+    let place_targets = || by_target.iter().map(|&row| targets[row as usize] - lowest).collect();
+    let weights =
+        data.weights().map(|weights| by_target.iter().map(|&row| weights[rows.start + row as usize]).collect());
+    let targets = (pair_weight == PairWeight::GradeGap).then(place_targets);
+    let mut plan = GroupPlan { rows, by_target, levels, weights, targets, factor: 1.0 };
+    if pair_weight == PairWeight::PerQuery {
+        let total = plan.total();
+        plan.factor = if total > 0.0 { 1.0 / total } else { 0.0 };
+    }
+    Some(plan)
 }
 
 impl GroupPlan {
@@ -232,21 +248,26 @@ impl GroupPlan {
         self.levels.windows(2).map(|level| u64::from(level[0]) * u64::from(level[1] - level[0])).sum()
     }
 
-    /// Σ over pairs of what a channel gives them.
-    fn total(&self, weights: Option<&[f64]>, channel: Channel) -> f64 {
-        let (mut below, mut total) = (0.0, 0.0);
-        for (level, &target) in self.levels.windows(2).zip(&self.targets) {
-            let (mut better, mut worse) = (0.0, 0.0);
-            for &row in &self.by_target[level[0] as usize..level[1] as usize] {
-                let weight = weights.map_or(1.0, |weights| weights[self.rows.start + row as usize]);
-                let item = Item { score: 0.0, weight, target, place: 0 };
-                better += channel.better(&item);
-                worse += channel.worse(&item);
-            }
-            total += better * below;
-            below += worse;
+    fn channels(&self) -> Vec<Channel<'_>> {
+        let weights = self.weights.as_deref();
+        match &self.targets {
+            None => vec![Channel::product(weights)],
+            Some(targets) => Channel::target_gap(weights, targets).to_vec(),
         }
-        total
+    }
+
+    /// Σ over pairs of what each counts, but for the factor.
+    fn total(&self) -> f64 {
+        let total_of = |channel: &Channel<'_>| {
+            let (mut below, mut total) = (0.0, 0.0);
+            for level in self.levels.windows(2) {
+                let places = level[0]..level[1];
+                total += places.clone().map(|place| channel.better(place)).sum::<f64>() * below;
+                below += places.map(|place| channel.worse(place)).sum::<f64>();
+            }
+            total
+        };
+        self.channels().iter().map(total_of).sum()
     }
 }
 
@@ -288,11 +309,12 @@ impl Objective for Ranking {
         memo: &mut RankingMemo,
     ) -> f64 {
         let plan = &self.groups[part];
-        self.items(plan, scores, &mut memo.sorted);
+        memo.sorted.clear();
+        let items = plan.by_target.iter().enumerate();
+        memo.sorted.extend(items.map(|(place, &row)| Item { score: scores[row as usize], place: place as u32 }));
         for level in plan.levels.windows(2) {
             let level = &mut memo.sorted[level[0] as usize..level[1] as usize];
-            let order = |a: &Item, b: &Item| a.score.total_cmp(&b.score).then(a.place.cmp(&b.place));
-            if level.len() >= FORK { level.par_sort_unstable_by(order) } else { level.sort_unstable_by(order) }
+            if level.len() >= FORK { level.par_sort_unstable_by(by_score) } else { level.sort_unstable_by(by_score) }
         }
         let cost = self.c * plan.factor;
         memo.diagonal.clear();
@@ -301,14 +323,14 @@ impl Objective for Ranking {
         let mut out = Vec::new();
         memo.value = 0.0;
         if self.shape == Shape::Hinge {
-            memo.value = self.violations(plan, &memo.sorted, 1.0, true, &mut out).sum;
+            memo.value = Self::violations(plan, &memo.sorted, 1.0, true, &mut out).sum;
             for (&row, out) in plan.by_target.iter().zip(out.chunks_exact(2)) {
                 slope[row as usize] = cost * out[1];
             }
             return cost * memo.value;
         }
         for (number, (margin, share)) in self.squared_parts().into_iter().enumerate() {
-            let totals = self.violations(plan, &memo.sorted, margin, false, &mut out);
+            let totals = Self::violations(plan, &memo.sorted, margin, false, &mut out);
             memo.value += share * totals.squares;
             *if number == 0 { &mut memo.hinge } else { &mut memo.saturated } = totals.sum;
             for (place, (&row, out)) in plan.by_target.iter().zip(out.chunks_exact(2)).enumerate() {
@@ -321,6 +343,17 @@ impl Objective for Ranking {
 }
 
 impl Curvature for Ranking {
+    fn diagonal(&self, part: usize, memo: &RankingMemo, out: &mut [f64]) {
+        let plan = &self.groups[part];
+        for (&row, diagonal) in plan.by_target.iter().zip(&memo.diagonal) {
+            out[row as usize] = self.c * plan.factor * diagonal;
+        }
+    }
+
+    fn only_differences_count(&self) -> bool {
+        true
+    }
+
     fn curvature(
         &self,
         part: usize,
@@ -341,13 +374,12 @@ impl Curvature for Ranking {
             let weight = cost * diagonal;
             out[m * row as usize..][..m].iter_mut().zip(direction).for_each(|(out, d)| *out = weight * d);
         }
-        let mut scratch = vec![Item::default(); memo.sorted.len()];
+        let channels = plan.channels();
         let mut sums = vec![0.0; directions.len()];
         for (margin, share) in self.squared_parts() {
-            let mut items = memo.sorted.clone();
             sums.fill(0.0);
-            let work = PartnerSums { margin, channels: self.pair_weight.channels(), m, directions: &placed };
-            recurse(&work, &plan.levels, &mut items, &mut scratch, &mut sums);
+            let work = PartnerSums { margin, channels: &channels, m, directions: &placed };
+            sweep(&work, &plan.levels, &mut memo.sorted.clone(), &mut sums);
             let weight = 2.0 * share * cost;
             for (&row, sums) in plan.by_target.iter().zip(sums.chunks_exact(m)) {
                 out[m * row as usize..][..m].iter_mut().zip(sums).for_each(|(out, sum)| *out -= weight * sum);

@@ -11,56 +11,79 @@
 //! give, at each better row, Σ u, Σ u·v and Σ u·v² over the worse rows that violate its margin; walking up gives the
 //! worse rows theirs. All terms are positive: nothing cancels however large the scores are beside their differences.
 //! Cost: O(n log n) for any number of distinct targets, with a depth of log₂(grades) once the grades are sorted.
+//!
+//! Which row comes next is anybody's guess, so that a jump would be foretold wrong half of the time: the walks select
+//! instead, and walk up, walk down and merge in one loop, because each waits for its own last comparison.
+
+use crate::data::kernels::for_this_machine;
+use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 
 /// Halves smaller than this are not worth handing to another thread.
 pub(super) const FORK: usize = 16 * 1024;
 
-/// A row of a group: its score, its weight, its target above the lowest of the group, and its place in target order.
+/// A row of a group: its score, and its place in target order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Item {
     pub(super) score: f64,
-    pub(super) weight: f64,
-    pub(super) target: f64,
     pub(super) place: u32,
 }
 
-/// How much a pair counts: Σ over channels of `better(i) · worse(j)`.
+/// The order of scores, equal ones by place.
+pub(super) fn by_score(a: &Item, b: &Item) -> Ordering {
+    a.score.total_cmp(&b.score).then(a.place.cmp(&b.place))
+}
+
+/// What rows count in pairs: a pair of a better row i and a worse row j counts Σ over channels of `better(i) · worse(j)`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Channel<'a> {
+    /// u by place; 1 where there are none.
+    weights: Option<&'a [f64]>,
+    /// y by place, counted from the lowest target, and which side it belongs to.
+    targets: Option<(&'a [f64], Side)>,
+}
+
+/// The side of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Channel {
+enum Side {
+    Better,
+    Worse,
+}
+
+impl<'a> Channel<'a> {
     /// u_i · u_j
-    Product,
-    /// u_i y_i · u_j, the first part of (y_i − y_j) u_i u_j
-    BetterTarget,
-    /// −u_i · u_j y_j, the second part
-    WorseTarget,
-}
+    pub(super) fn product(weights: Option<&'a [f64]>) -> Channel<'a> {
+        Channel { weights, targets: None }
+    }
 
-impl Channel {
-    #[inline(always)]
-    pub(super) fn better(self, item: &Item) -> f64 {
-        match self {
-            Channel::Product => item.weight,
-            Channel::BetterTarget => item.weight * item.target,
-            Channel::WorseTarget => -item.weight,
-        }
+    /// (y_i − y_j) · u_i · u_j in two channels, u_i y_i · u_j and −u_i · u_j y_j.
+    pub(super) fn target_gap(weights: Option<&'a [f64]>, targets: &'a [f64]) -> [Channel<'a>; 2] {
+        [Side::Better, Side::Worse].map(|side| Channel { weights, targets: Some((targets, side)) })
     }
 
     #[inline(always)]
-    pub(super) fn worse(self, item: &Item) -> f64 {
-        match self {
-            Channel::Product | Channel::BetterTarget => item.weight,
-            Channel::WorseTarget => item.weight * item.target,
+    fn weight(&self, place: u32) -> f64 {
+        self.weights.map_or(1.0, |weights| weights[place as usize])
+    }
+
+    /// What a row counts as the better one.
+    #[inline(always)]
+    pub(super) fn better(&self, place: u32) -> f64 {
+        match self.targets {
+            None => self.weight(place),
+            Some((targets, Side::Better)) => self.weight(place) * targets[place as usize],
+            Some((_, Side::Worse)) => -self.weight(place),
         }
     }
-}
 
-/// What is done with each pair of halves.
-pub(super) trait Cross: Sync {
-    /// Numbers kept for each place.
-    fn width(&self) -> usize;
-    /// Adds what the violated pairs between `low` (lower targets) and `high` give to each of their places; both are
-    /// sorted by score. Places count from `base`, where `out` starts. Adds to `totals`.
-    fn cross(&self, base: u32, out: &mut [f64], low: &[Item], high: &[Item], totals: &mut Totals);
+    /// What a row counts as the worse one.
+    #[inline(always)]
+    pub(super) fn worse(&self, place: u32) -> f64 {
+        match self.targets {
+            Some((targets, Side::Worse)) => self.weight(place) * targets[place as usize],
+            _ => self.weight(place),
+        }
+    }
 }
 
 /// Sums over all violated pairs of one margin.
@@ -73,10 +96,48 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, other: Totals) {
+    fn add(&mut self, other: Totals) {
         self.sum += other.sum;
         self.squares += other.squares;
     }
+}
+
+/// What a row's violated pairs add up to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Window {
+    weight: f64,
+    sum: f64,
+}
+
+/// What is done with each pair of halves.
+pub(super) trait Cross: Sync {
+    /// Numbers kept for each place.
+    fn width(&self) -> usize;
+    /// Adds what the violated pairs between `low` (lower targets) and `high` give to each of their places; both are
+    /// sorted by score. Places count from `base`, where `out` starts. Leaves both, merged, in `merged`; `windows` is
+    /// scratch, one longer than both.
+    fn cross(
+        &self,
+        base: u32,
+        out: &mut [f64],
+        halves: Halves<'_>,
+        merged: &mut [Item],
+        windows: &mut [Window],
+    ) -> Totals;
+    /// The same for all pairs of a short run of at most [`LEAF`] rows at once, in any order within their levels; none
+    /// where that does not pay.
+    fn leaf(&self, levels: &[u32], items: &[Item], out: &mut [f64]) -> Option<Totals>;
+}
+
+/// Runs up to this length are handled pair by pair, eight at a time: that costs less than walking and merging them.
+const LEAF: usize = 64;
+const LANES: usize = 8;
+
+/// Two runs of rows, each sorted by score, with no target of the first above any of the second.
+#[derive(Clone, Copy)]
+pub(super) struct Halves<'a> {
+    low: &'a [Item],
+    high: &'a [Item],
 }
 
 /// The split of a run of levels that leaves halves as equal as can be.
@@ -87,113 +148,224 @@ fn middle(levels: &[u32]) -> usize {
     if at > 1 && half - levels[at - 1] < levels[at].saturating_sub(half) { at - 1 } else { at }
 }
 
-/// Merges two runs sorted by score, which lie one after the other in `items`, through `scratch`.
-fn merge(items: &mut [Item], middle: usize, scratch: &mut [Item]) {
-    let (low, high) = items.split_at(middle);
-    let (mut a, mut b) = (0, 0);
-    let (last_a, last_b) = (low.len() - 1, high.len() - 1);
-    for slot in scratch.iter_mut() {
-        // Clamped reads and a select instead of a jump: which run comes next is anybody's guess.
-        let (from_low, from_high) = (&low[a.min(last_a)], &high[b.min(last_b)]);
-        let take_low = b > last_b || (a <= last_a && from_low.score <= from_high.score);
-        *slot = *if take_low { from_low } else { from_high };
-        a += usize::from(take_low);
-        b += usize::from(!take_low);
-    }
-    items.copy_from_slice(scratch);
+/// Applies `work` to every pair of halves of `items`, whose levels are sorted by score: two numbers or more a place in
+/// `out`.
+pub(super) fn sweep<W: Cross>(work: &W, levels: &[u32], items: &mut [Item], out: &mut [f64]) -> Totals {
+    let mut scratch = vec![Item::default(); items.len()];
+    // Each run of n items has n windows of its own and one to spare; a run has at least one item, so twice is enough.
+    let mut windows = vec![Window::default(); 2 * items.len()];
+    recurse(work, levels, Buffers { items, scratch: &mut scratch, windows: &mut windows, out }, false)
 }
 
-/// Applies `work` to every pair of halves and leaves `items`, whose levels are sorted by score, sorted as a whole.
-pub(super) fn recurse<W: Cross>(
-    work: &W,
-    levels: &[u32],
-    items: &mut [Item],
-    scratch: &mut [Item],
-    out: &mut [f64],
-) -> Totals {
-    let mut totals = Totals::default();
+/// The parts of the buffers that belong to a run of places.
+struct Buffers<'b> {
+    items: &'b mut [Item],
+    scratch: &'b mut [Item],
+    windows: &'b mut [Window],
+    out: &'b mut [f64],
+}
+
+/// Leaves the run sorted by score in `scratch` or in `items`.
+fn recurse<W: Cross>(work: &W, levels: &[u32], buffers: Buffers<'_>, into_scratch: bool) -> Totals {
+    let Buffers { items, scratch, windows, out } = buffers;
     if levels.len() <= 2 {
+        if into_scratch {
+            scratch.copy_from_slice(items);
+        }
+        return Totals::default();
+    }
+    if items.len() <= LEAF
+        && let Some(totals) = work.leaf(levels, items, out)
+    {
+        let sorted = if into_scratch {
+            scratch.copy_from_slice(items);
+            scratch
+        } else {
+            items
+        };
+        sorted.sort_unstable_by(by_score);
         return totals;
     }
     let at = middle(levels);
     let cut = (levels[at] - levels[0]) as usize;
-    let (low_levels, high_levels) = (&levels[..=at], &levels[at..]);
-    let (low, high) = items.split_at_mut(cut);
+    let (low_items, high_items) = items.split_at_mut(cut);
     let (low_scratch, high_scratch) = scratch.split_at_mut(cut);
+    let (low_windows, high_windows) = windows.split_at_mut(2 * cut);
     let (low_out, high_out) = out.split_at_mut(cut * work.width());
-    let fork = low.len().min(high.len()) >= FORK;
-    let mut below = || recurse(work, low_levels, low, low_scratch, low_out);
-    let mut above = || recurse(work, high_levels, high, high_scratch, high_out);
+    let fork = cut.min(high_items.len()) >= FORK;
+    let low = Buffers { items: low_items, scratch: low_scratch, windows: low_windows, out: low_out };
+    let high = Buffers { items: high_items, scratch: high_scratch, windows: high_windows, out: high_out };
+    let below = || recurse(work, &levels[..=at], low, !into_scratch);
+    let above = || recurse(work, &levels[at..], high, !into_scratch);
     let (below, above) = if fork { rayon::join(below, above) } else { (below(), above()) };
+    let (sorted, merged) = if into_scratch { (items, scratch) } else { (scratch, items) };
+    let (low, high) = sorted.split_at(cut);
+    let mut totals = work.cross(levels[0], out, Halves { low, high }, merged, windows);
     totals.add(below);
     totals.add(above);
-    let (low, high) = items.split_at(cut);
-    work.cross(levels[0], out, low, high, &mut totals);
-    merge(items, cut, scratch);
     totals
 }
 
-/// Which of the next two rows, from below, has the smaller key; equal keys violate nothing, and the worse row goes first.
+/// Whether, of a worse and a better row, the worse has the smaller key or the same: then it violates nothing.
 #[inline(always)]
-fn worse_first(worse: &Item, better: &Item, margin: f64) -> bool {
-    worse.score <= better.score - margin
+fn worse_first(worse: f64, better: f64, margin: f64) -> bool {
+    worse <= better - margin
 }
 
-/// What a row's violated pairs add up to.
-#[derive(Clone, Copy, Debug, Default)]
-struct Window {
-    weight: f64,
-    sum: f64,
-}
-
-/// Walks both halves up the keys; `windows` receives, for each worse row, the sums over the better rows it comes too
-/// close to.
-fn walk_up(low: &[Item], high: &[Item], margin: f64, channel: Channel, windows: &mut [Window]) {
-    let (mut a, mut b) = (0, 0);
-    let (last_a, last_b) = (low.len() - 1, high.len() - 1);
-    let mut window = Window::default();
-    let mut key = f64::NEG_INFINITY;
-    while a <= last_a {
-        let (worse, better) = (&low[a], &high[b.min(last_b)]);
-        let take_worse = b > last_b || worse_first(worse, better, margin);
-        let here = if take_worse { worse.score } else { better.score - margin };
-        // Nothing is in the window before the first better row: the infinite first step must not count.
-        let step = if window.weight != 0.0 { here - key } else { 0.0 };
-        key = here;
-        window.sum += step * window.weight;
-        // Written at every step, and right when the worse row is passed.
-        windows[a] = window;
-        window.weight += if take_worse { 0.0 } else { channel.better(better) };
-        a += usize::from(take_worse);
-        b += usize::from(!take_worse);
-    }
-}
-
-/// Walks both halves down the keys; `windows` receives, for each better row, the sums over the worse rows that come too
-/// close to it. Returns the sums over all pairs.
-fn walk_down(low: &[Item], high: &[Item], margin: f64, channel: Channel, windows: &mut [Window]) -> Totals {
-    let (mut a, mut b) = (low.len(), high.len());
-    let mut window = Window::default();
+/// Walks both halves up and down the keys and merges them, see the top of the file. `better` and `worse` say what a place
+/// counts on its side. `up` receives the window of each worse row, `down` that of each better row; each has one to spare.
+#[inline(always)]
+fn walk_plainly<B: Fn(u32) -> f64, W: Fn(u32) -> f64>(
+    halves: Halves<'_>,
+    margin: f64,
+    better: B,
+    worse: W,
+    up: &mut [Window],
+    down: &mut [Window],
+    merged: &mut [Item],
+) -> Totals {
+    let Halves { low, high } = halves;
+    let (last_low, last_high) = (low.len() - 1, high.len() - 1);
+    let (up, down) = (&mut up[..low.len() + 1], &mut down[..high.len() + 1]);
+    // Keys are measured from the first one, so that the first step is none.
+    let (mut up_low, mut up_high, mut rising) = (0, 0, Window::default());
+    let mut up_key = low[0].score.min(high[0].score - margin);
+    let (mut down_low, mut down_high, mut falling) = (low.len(), high.len(), Window::default());
+    let mut down_key = low[last_low].score.max(high[last_high].score - margin);
     let mut squares = 0.0;
     let mut totals = Totals::default();
-    let mut key = f64::INFINITY;
-    while b > 0 {
-        let (worse, better) = (&low[a.saturating_sub(1)], &high[b - 1]);
-        let take_better = a == 0 || worse_first(worse, better, margin);
-        let here = if take_better { better.score - margin } else { worse.score };
-        let step = if window.weight != 0.0 { key - here } else { 0.0 };
-        key = here;
-        squares += step * (2.0 * window.sum + step * window.weight);
-        window.sum += step * window.weight;
-        windows[b - 1] = window;
-        let own = if take_better { channel.better(better) } else { 0.0 };
-        totals.sum += own * window.sum;
+    let (mut a, mut b) = (0, 0);
+    for slot in merged.iter_mut() {
+        // Up: a better row enters the window, a worse row takes note of it.
+        let (of_low, of_high) = (&low[up_low.min(last_low)], &high[up_high.min(last_high)]);
+        let takes_worse =
+            (up_high > last_high) | ((up_low <= last_low) & worse_first(of_low.score, of_high.score, margin));
+        let key = select_unpredictable(takes_worse, of_low.score, of_high.score - margin);
+        rising.sum += (key - up_key) * rising.weight;
+        up_key = key;
+        // Written at every step, and right when the row is passed.
+        up[up_low] = rising;
+        rising.weight += select_unpredictable(takes_worse, 0.0, better(of_high.place));
+        up_low += usize::from(takes_worse);
+        up_high += usize::from(!takes_worse);
+
+        // Down: a worse row enters the window, a better row takes note of it.
+        let (of_low, of_high) = (&low[down_low.max(1) - 1], &high[down_high.max(1) - 1]);
+        let takes_better = (down_low == 0) | ((down_high > 0) & worse_first(of_low.score, of_high.score, margin));
+        let key = select_unpredictable(takes_better, of_high.score - margin, of_low.score);
+        let step = down_key - key;
+        down_key = key;
+        squares += step * (2.0 * falling.sum + step * falling.weight);
+        falling.sum += step * falling.weight;
+        down[down_high] = falling;
+        let own = select_unpredictable(takes_better, better(of_high.place), 0.0);
+        totals.sum += own * falling.sum;
         totals.squares += own * squares;
-        window.weight += if take_better { 0.0 } else { channel.worse(worse) };
-        a -= usize::from(!take_better);
-        b -= usize::from(take_better);
+        falling.weight += select_unpredictable(takes_better, 0.0, worse(of_low.place));
+        down_low -= usize::from(!takes_better);
+        down_high -= usize::from(takes_better);
+
+        // Merge by score.
+        let (of_low, of_high) = (&low[a.min(last_low)], &high[b.min(last_high)]);
+        let takes_low = (b > last_high) | ((a <= last_low) & (of_low.score <= of_high.score));
+        *slot = *select_unpredictable(takes_low, of_low, of_high);
+        a += usize::from(takes_low);
+        b += usize::from(!takes_low);
     }
     totals
+}
+
+for_this_machine! {
+    /// See [`walk_plainly`].
+    fn walk[B: Fn(u32) -> f64, W: Fn(u32) -> f64](
+        halves: Halves<'_>,
+        margin: f64,
+        better: B,
+        worse: W,
+        up: &mut [Window],
+        down: &mut [Window],
+        merged: &mut [Item],
+    ) -> Totals = walk_plainly
+}
+
+/// A short run, pair by pair: scores and what each row counts on either side, and the windows that they get.
+struct Leaf {
+    scores: [f64; LEAF],
+    better: [f64; LEAF],
+    worse: [f64; LEAF],
+    /// Of each row as the worse one, and as the better one.
+    up_weight: [f64; LEAF],
+    up_sum: [f64; LEAF],
+    down_weight: [f64; LEAF],
+    down_sum: [f64; LEAF],
+}
+
+impl Leaf {
+    fn new(items: &[Item], better: impl Fn(u32) -> f64, worse: impl Fn(u32) -> f64) -> Leaf {
+        let none = [0.0; LEAF];
+        let mut leaf = Leaf {
+            scores: none,
+            better: none,
+            worse: none,
+            up_weight: none,
+            up_sum: none,
+            down_weight: none,
+            down_sum: none,
+        };
+        for (at, item) in items.iter().enumerate() {
+            leaf.scores[at] = item.score;
+            leaf.better[at] = better(item.place);
+            leaf.worse[at] = worse(item.place);
+        }
+        leaf
+    }
+}
+
+#[inline(always)]
+fn fill_plainly(leaf: &mut Leaf, levels: &[u32], margin: f64) -> Totals {
+    let Leaf { scores, better, worse, up_weight, up_sum, down_weight, down_sum } = leaf;
+    let first = levels[0];
+    let mut totals = Totals::default();
+    for level in levels.windows(2).skip(1) {
+        let worse_rows = (level[0] - first) as usize;
+        let runs = worse_rows / LANES;
+        for at in worse_rows..(level[1] - first) as usize {
+            let (key, own) = (scores[at] - margin, better[at]);
+            let (mut weight, mut sum, mut squares) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+            // One pair. What is no number counts, so that it shows.
+            let mut pair = |lane: usize, score: f64, partner: f64, up_weight: &mut f64, up_sum: &mut f64| {
+                let v = score - key;
+                let violated = if v <= 0.0 { 0.0 } else { 1.0 };
+                let violation = if v <= 0.0 { 0.0 } else { v };
+                let scaled = partner * violation;
+                weight[lane] += partner * violated;
+                sum[lane] += scaled;
+                squares[lane] += scaled * violation;
+                *up_weight += own * violated;
+                *up_sum += own * violation;
+            };
+            let lower = scores.as_chunks::<LANES>().0[..runs].iter().zip(worse.as_chunks::<LANES>().0);
+            let windows = up_weight.as_chunks_mut::<LANES>().0.iter_mut().zip(up_sum.as_chunks_mut::<LANES>().0);
+            for ((scores, partners), (up_weight, up_sum)) in lower.zip(windows) {
+                for lane in 0..LANES {
+                    pair(lane, scores[lane], partners[lane], &mut up_weight[lane], &mut up_sum[lane]);
+                }
+            }
+            for row in runs * LANES..worse_rows {
+                pair(0, scores[row], worse[row], &mut up_weight[row], &mut up_sum[row]);
+            }
+            down_weight[at] = weight.iter().sum();
+            down_sum[at] = sum.iter().sum();
+            totals.sum += own * down_sum[at];
+            totals.squares += own * squares.iter().sum::<f64>();
+        }
+    }
+    totals
+}
+
+for_this_machine! {
+    /// Fills the windows of a leaf.
+    fn fill[](leaf: &mut Leaf, levels: &[u32], margin: f64) -> Totals = fill_plainly
 }
 
 /// Sums of violations of one margin: for each place Σ weight·v, better rows counted negative, and Σ weight.
@@ -201,7 +373,7 @@ pub(super) struct Violations<'c> {
     pub(super) margin: f64,
     /// Whether better rows count negative in Σ weight too.
     pub(super) signed: bool,
-    pub(super) channels: &'c [Channel],
+    pub(super) channels: &'c [Channel<'c>],
 }
 
 impl Cross for Violations<'_> {
@@ -209,43 +381,118 @@ impl Cross for Violations<'_> {
         2
     }
 
-    fn cross(&self, base: u32, out: &mut [f64], low: &[Item], high: &[Item], totals: &mut Totals) {
-        let mut windows = vec![Window::default(); low.len() + high.len()];
-        let (of_low, of_high) = windows.split_at_mut(low.len());
-        for &channel in self.channels {
-            let mut up = || walk_up(low, high, self.margin, channel, of_low);
-            let mut down = || walk_down(low, high, self.margin, channel, of_high);
-            let found = if low.len() + high.len() >= 2 * FORK { rayon::join(up, down).1 } else { (up(), down()).1 };
-            totals.add(found);
+    fn cross(
+        &self,
+        base: u32,
+        out: &mut [f64],
+        halves: Halves<'_>,
+        merged: &mut [Item],
+        windows: &mut [Window],
+    ) -> Totals {
+        let Halves { low, high } = halves;
+        let (up, down) = windows.split_at_mut(low.len() + 1);
+        let mut totals = Totals::default();
+        for channel in self.channels {
+            let alike = channel.weights.is_none() && channel.targets.is_none();
+            totals.add(if alike {
+                walk(halves, self.margin, |_| 1.0, |_| 1.0, up, down, merged)
+            } else {
+                walk(halves, self.margin, |i| channel.better(i), |j| channel.worse(j), up, down, merged)
+            });
             let mut put = |item: &Item, own: f64, sign: f64, window: &Window| {
                 let slot = &mut out[2 * (item.place - base) as usize..][..2];
                 slot[0] += sign * own * window.sum;
                 slot[1] += (if self.signed { sign } else { 1.0 }) * own * window.weight;
             };
-            low.iter().zip(&*of_low).for_each(|(item, window)| put(item, channel.worse(item), 1.0, window));
-            high.iter().zip(&*of_high).for_each(|(item, window)| put(item, channel.better(item), -1.0, window));
+            low.iter().zip(&*up).for_each(|(item, window)| put(item, channel.worse(item.place), 1.0, window));
+            // The window of the better row at k was written while k + 1 rows were left.
+            high.iter().zip(&down[1..]).for_each(|(item, window)| put(item, channel.better(item.place), -1.0, window));
         }
+        totals
+    }
+
+    fn leaf(&self, levels: &[u32], items: &[Item], out: &mut [f64]) -> Option<Totals> {
+        let mut totals = Totals::default();
+        for channel in self.channels {
+            let mut leaf = Leaf::new(items, |i| channel.better(i), |j| channel.worse(j));
+            totals.add(fill(&mut leaf, levels, self.margin));
+            let sign = if self.signed { -1.0 } else { 1.0 };
+            for (at, item) in items.iter().enumerate() {
+                let slot = &mut out[2 * (item.place - levels[0]) as usize..][..2];
+                slot[0] += leaf.worse[at] * leaf.up_sum[at] - leaf.better[at] * leaf.down_sum[at];
+                slot[1] += leaf.worse[at] * leaf.up_weight[at] + sign * leaf.better[at] * leaf.down_weight[at];
+            }
+        }
+        Some(totals)
     }
 }
 
 /// The weighted sums of the violating partners' directions, times the own weight: `m` numbers a place.
 pub(super) struct PartnerSums<'a> {
     pub(super) margin: f64,
-    pub(super) channels: &'a [Channel],
+    pub(super) channels: &'a [Channel<'a>],
     pub(super) m: usize,
     /// In place order, `m` a row.
     pub(super) directions: &'a [f64],
 }
 
 impl PartnerSums<'_> {
-    fn add(&self, sum: &mut [f64], weight: f64, partner: &Item) {
-        let direction = &self.directions[self.m * partner.place as usize..][..self.m];
-        sum.iter_mut().zip(direction).for_each(|(sum, d)| *sum += weight * d);
+    /// One direction: the windows of the walk with weights times directions.
+    fn cross_one(
+        &self,
+        base: u32,
+        out: &mut [f64],
+        halves: Halves<'_>,
+        channel: &Channel<'_>,
+        merged: &mut [Item],
+        windows: &mut [Window],
+    ) {
+        let (up, down) = windows.split_at_mut(halves.low.len() + 1);
+        let d = |place: u32| self.directions[place as usize];
+        walk(halves, self.margin, |i| channel.better(i) * d(i), |j| channel.worse(j) * d(j), up, down, merged);
+        for (item, window) in halves.low.iter().zip(&*up) {
+            out[(item.place - base) as usize] += channel.worse(item.place) * window.weight;
+        }
+        for (item, window) in halves.high.iter().zip(&down[1..]) {
+            out[(item.place - base) as usize] += channel.better(item.place) * window.weight;
+        }
     }
 
-    fn put(&self, base: u32, out: &mut [f64], item: &Item, own: f64, sum: &[f64]) {
-        let slot = &mut out[self.m * (item.place - base) as usize..][..self.m];
-        slot.iter_mut().zip(sum).for_each(|(slot, sum)| *slot += own * sum);
+    /// Several directions: their sums are kept in a row that grows as partners come within the margin.
+    fn cross_many(&self, base: u32, out: &mut [f64], halves: Halves<'_>, channel: &Channel<'_>) {
+        let Halves { low, high } = halves;
+        let m = self.m;
+        let add = |sum: &mut [f64], weight: f64, partner: &Item| {
+            let direction = &self.directions[m * partner.place as usize..][..m];
+            sum.iter_mut().zip(direction).for_each(|(sum, d)| *sum += weight * d);
+        };
+        let mut put = |item: &Item, own: f64, sum: &[f64]| {
+            let slot = &mut out[m * (item.place - base) as usize..][..m];
+            slot.iter_mut().zip(sum).for_each(|(slot, sum)| *slot += own * sum);
+        };
+        let violated = |worse: &Item, better: &Item| !worse_first(worse.score, better.score, self.margin);
+        let mut sum = vec![0.0; m];
+        let mut b = 0;
+        for worse in low {
+            while b < high.len() && violated(worse, &high[b]) {
+                add(&mut sum, channel.better(high[b].place), &high[b]);
+                b += 1;
+            }
+            if b > 0 {
+                put(worse, channel.worse(worse.place), &sum);
+            }
+        }
+        sum.fill(0.0);
+        let mut a = low.len();
+        for better in high.iter().rev() {
+            while a > 0 && violated(&low[a - 1], better) {
+                a -= 1;
+                add(&mut sum, channel.worse(low[a].place), &low[a]);
+            }
+            if a < low.len() {
+                put(better, channel.better(better.place), &sum);
+            }
+        }
     }
 }
 
@@ -254,31 +501,53 @@ impl Cross for PartnerSums<'_> {
         self.m
     }
 
-    fn cross(&self, base: u32, out: &mut [f64], low: &[Item], high: &[Item], _: &mut Totals) {
-        let mut sum = vec![0.0; self.m];
-        for &channel in self.channels {
-            sum.fill(0.0);
-            let mut b = 0;
-            for worse in low {
-                while b < high.len() && !worse_first(worse, &high[b], self.margin) {
-                    self.add(&mut sum, channel.better(&high[b]), &high[b]);
-                    b += 1;
-                }
-                if b > 0 {
-                    self.put(base, out, worse, channel.worse(worse), &sum);
-                }
-            }
-            sum.fill(0.0);
-            let mut a = low.len();
-            for better in high.iter().rev() {
-                while a > 0 && !worse_first(&low[a - 1], better, self.margin) {
-                    a -= 1;
-                    self.add(&mut sum, channel.worse(&low[a]), &low[a]);
-                }
-                if a < low.len() {
-                    self.put(base, out, better, channel.better(better), &sum);
-                }
+    fn cross(
+        &self,
+        base: u32,
+        out: &mut [f64],
+        halves: Halves<'_>,
+        merged: &mut [Item],
+        windows: &mut [Window],
+    ) -> Totals {
+        for channel in self.channels {
+            if self.m == 1 {
+                self.cross_one(base, out, halves, channel, merged, windows);
+            } else {
+                self.cross_many(base, out, halves, channel);
             }
         }
+        if self.m > 1 {
+            merge(halves, merged);
+        }
+        Totals::default()
+    }
+
+    fn leaf(&self, levels: &[u32], items: &[Item], out: &mut [f64]) -> Option<Totals> {
+        if self.m > 1 {
+            return None;
+        }
+        let d = |place: u32| self.directions[place as usize];
+        for channel in self.channels {
+            let mut leaf = Leaf::new(items, |i| channel.better(i) * d(i), |j| channel.worse(j) * d(j));
+            fill(&mut leaf, levels, self.margin);
+            for (at, item) in items.iter().enumerate() {
+                let slot = &mut out[(item.place - levels[0]) as usize];
+                *slot +=
+                    channel.worse(item.place) * leaf.up_weight[at] + channel.better(item.place) * leaf.down_weight[at];
+            }
+        }
+        Some(Totals::default())
+    }
+}
+
+/// Merges two runs by score.
+fn merge(halves: Halves<'_>, merged: &mut [Item]) {
+    let Halves { low, high } = halves;
+    let (mut a, mut b) = (0, 0);
+    for slot in merged {
+        let takes_low = b == high.len() || (a < low.len() && low[a].score <= high[b].score);
+        *slot = if takes_low { low[a] } else { high[b] };
+        a += usize::from(takes_low);
+        b += usize::from(!takes_low);
     }
 }

@@ -1,0 +1,47 @@
+"""Measures maxmargin beside its peers: the same data, the same objective, one run."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+
+from . import classify, rank
+from .measure import BENCH, DATA
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench/run")
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    parser.add_argument("--only", help="workloads whose name holds this word: load, train, growth, predict, rank")
+    arguments = parser.parse_args()
+    scale = 10 if arguments.quick else 1
+    DATA.mkdir(exist_ok=True)
+    workloads = {
+        "load": lambda: [classify.loading(850_000 // scale)],
+        "train": lambda: classify.training(400_000 // scale),
+        "growth": lambda: [classify.growth([rows // scale for rows in (10_000, 100_000, 1_000_000)])],
+        "predict": lambda: [classify.predicting(850_000 // scale)],
+        "rank queries": lambda: rank.queries(10_000 // scale),
+        "rank one list": lambda: [rank.one_list(500_000 // scale)],
+        "rank real data": rank.real,
+    }
+    results = []
+    for name, workload in workloads.items():
+        if arguments.only and arguments.only not in name:
+            continue
+        for result in workload():
+            results.append(result)
+            print(f"\n{result['workload']}", flush=True)
+            for figure, value in result.items():
+                if figure != "workload":
+                    print(f"  {figure:<58} {value:,.9g}", flush=True)
+    if arguments.quick or arguments.only:
+        return
+    machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
+    (BENCH / "results.json").write_text(json.dumps({"machine": machine, "results": results}, indent=2) + "\n")
+    print(f"\nwrote {BENCH / 'results.json'}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""How things are measured: the command with --json, peers in processes of their own, the least of several timings."""
+
+import gzip
+import json
+import os
+import resource
+import subprocess
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent
+PROGRAM = BENCH.parent / "target" / "release" / "maxmargin"
+DATA = BENCH / "data"
+REAL = Path(os.environ.get("MAXMARGIN_DATA", BENCH.parent.parent / "shared" / "data"))
+
+
+def maxmargin(*arguments, peak=False):
+    """Runs the command with --json; returns its object, and the child's peak memory in bytes where asked."""
+    process = subprocess.Popen(
+        [str(PROGRAM), *map(str, arguments), "--json", "--quiet"], stdout=subprocess.PIPE, text=True
+    )
+    out = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        raise SystemExit(f"maxmargin {' '.join(map(str, arguments))} failed")
+    result = json.loads(out)
+    return (result, usage.ru_maxrss * 1024) if peak else result
+
+
+def best(times, run):
+    """The least of several timings: what the machine can do when nothing else disturbs it."""
+    results = [run() for _ in range(times)]
+    return min(results, key=lambda result: result[0])
+
+
+def train(*arguments, times=3):
+    """The fastest of several trainings, by the seconds spent training."""
+
+    def once():
+        result = maxmargin("train", *arguments)
+        return result["seconds"]["train"], result
+
+    return best(times, once)
+
+
+def in_child(function, *arguments):
+    """Runs a peer in a process of its own, so that its memory is its own; returns what it returns and its peak memory."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        answer = function(*arguments)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with os.fdopen(write, "w") as out:
+            json.dump([answer, (peak - base) * 1024], out)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as answers:
+        answer, peak = json.load(answers)
+    os.waitpid(child, 0)
+    return answer, peak
+
+
+def simulated(name, kind, *arguments):
+    """Simulated data, made once."""
+    path = DATA / name
+    if not path.exists():
+        maxmargin("simulate", kind, *arguments, "--seed", 1, "-o", path)
+    return path
+
+
+def unpacked(folder, name):
+    """Real data without its compression, or none where the data are not there."""
+    source = REAL / folder / f"{name}.gz"
+    if not source.exists():
+        return None
+    path = DATA / f"{folder}-{name}"
+    if not path.exists():
+        with gzip.open(source, "rb") as packed:
+            path.write_bytes(packed.read())
+    return path

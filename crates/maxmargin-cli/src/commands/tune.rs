@@ -1,0 +1,439 @@
+//! `maxmargin tune TASK FILE`
+
+use crate::args::TuneArguments;
+use crate::commands::evaluate;
+use crate::commands::train::{
+    advise_on_scales, ensure_results, ranking_parts, save, training_sections, verdict, write_report,
+};
+use crate::console::Console;
+use crate::format;
+use crate::loading::{Stamp, describe, load};
+use crate::progress::{ProgressTable, TuneProgress};
+use crate::report::{Axis, LinePlot, Report, Series, Table, Tile, Tone};
+use crate::settings::{Reading, SettingsFile};
+use maxmargin::data::Dataset;
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::metric::Metric;
+use maxmargin::run::Cancel;
+use maxmargin::select::{CrossValidation, Edge, Grid, Row, Tuned};
+use maxmargin::settings::Task;
+use maxmargin::solve::Stop;
+use maxmargin::train::{Trained, check_features, choose_solver};
+use maxmargin_io::Loaded;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::time::Instant;
+
+pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel) -> Result<()> {
+    let task = arguments.task.task();
+    refuse_fixed(arguments)?;
+    let (mut train_settings, read_settings) =
+        SettingsFile::under(&arguments.settings, &arguments.read, arguments.config.as_deref(), "tune", task)?;
+    if train_settings.holdout.take().is_some() {
+        return Err(holdout(&arguments.config));
+    }
+    (train_settings.c, train_settings.lambda) = (None, None);
+    let settings = train_settings.resolve(task)?;
+    choose_solver(&settings, 0, false)?;
+    let metrics = metrics(&arguments.metric, task)?;
+    let grid = arguments.grid.as_deref().map(str::parse::<Grid>).transpose()?;
+    let inputs = [Some(arguments.file.as_str()), arguments.config.as_deref()];
+    ensure_results(&[arguments.output.as_ref(), arguments.report.as_ref()], &inputs)?;
+
+    let options = read_settings.options(arguments.input_format, cancel)?;
+    let stamp = Stamp::of(&arguments.file);
+    let timed = load(&arguments.file, &options, read_settings.one_group)?;
+    let at_file = |error: Error| stamp.check(&arguments.file).err().unwrap_or_else(|| error.in_file(&arguments.file));
+    check_features(timed.loaded.data.cols()).map_err(at_file)?;
+    describe(console, &timed, &ranking_parts(&timed.loaded.data, task));
+    let load_seconds = timed.seconds;
+    let Loaded { data, facts } = timed.loaded;
+    let uneven = advise_on_scales(console, &data, &settings, cancel).map_err(at_file)?;
+
+    let grid = grid.map_or_else(|| Grid::usual(&data, &settings), Ok).map_err(at_file)?;
+    let validation = CrossValidation { folds: arguments.folds, seed: settings.seed, metrics };
+    let start = Instant::now();
+    let mut progress = TuneProgress::new(console);
+    let tuned = validation.run(&data, &grid.candidates(&settings), &mut progress, cancel);
+    progress.finish();
+    let tuned = tuned.map_err(at_file)?;
+    let tune_seconds = start.elapsed().as_secs_f64();
+    let chosen = if arguments.one_standard_error { tuned.one_standard_error() } else { tuned.best };
+    stamp.check(&arguments.file)?;
+
+    let start = Instant::now();
+    let trained = match &arguments.output {
+        None => None,
+        Some(output) => {
+            console.say(&format!("learning from all rows with C = {}", short(tuned.rows[chosen].c)));
+            let mut progress = ProgressTable::new(console, None, settings.tolerance);
+            let trained = tuned.refit(chosen, &data, None, &mut progress, cancel);
+            progress.finish();
+            let mut trained = trained.map_err(at_file)?;
+            if trained.stop == Stop::Cancelled {
+                return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
+                    .help("nothing was written; run the command again"));
+            }
+            let fill = facts.fill.clone();
+            let reading = Reading { read: read_settings.clone(), index_base: facts.index_base, fill, holdout: None };
+            trained.model.reading = Some(reading.to_text()?);
+            if arguments.no_witness {
+                trained.model.witness = None;
+            }
+            stamp.check(&arguments.file)?;
+            let size = save(&trained.model, output)?;
+            Some((trained, output, size))
+        }
+    };
+    let train_seconds = start.elapsed().as_secs_f64();
+
+    let warnings = warnings(&tuned, chosen);
+    let next = match &trained {
+        Some((_, output, _)) => format!("maxmargin evaluate {} test-data", format::shell_word(output)),
+        None => format!(
+            "maxmargin train {} {} -c {} -o model.mm{}{}",
+            task.name(),
+            format::shell_word(&arguments.file),
+            tuned.rows[chosen].c,
+            flags(&train_settings)?,
+            flags(&read_settings)?,
+        ),
+    };
+    if console.talks() {
+        show(console, &tuned, chosen, &warnings)?;
+        if let Some((trained, output, size)) = &trained {
+            let (_, sentence, remedy) = verdict(trained, uneven);
+            console.show(&format!("learned from all rows; {sentence}"))?;
+            if let Some(remedy) = remedy {
+                console.show(&format!("   {remedy}"))?;
+            }
+            console.show(&format!("saved {output} ({})          next: {next}", format::bytes(*size)))?;
+        } else {
+            console.show(&format!("next: {next}"))?;
+        }
+    }
+    if let Some(file) = &arguments.report {
+        let mut page = Report::new(format!("C for {}", arguments.file));
+        let version = env!("CARGO_PKG_VERSION");
+        page.subtitle(format!("maxmargin {version} · {} · {} folds", task.name(), tuned.fold_rows.len()));
+        sections(&mut page, &tuned, chosen, &data, &warnings, &next);
+        if let Some((trained, ..)) = &trained {
+            training_sections(&mut page, trained, uneven);
+        }
+        write_report(&page, file)?;
+        console.say(&format!("wrote {file}"));
+    }
+    console.object(|| {
+        let seconds = json!({ "load": load_seconds, "tune": tune_seconds, "train": train_seconds });
+        object(task, &tuned, chosen, trained.as_ref().map(|(trained, output, _)| (trained, output.as_str())), seconds)
+    })
+}
+
+/// Refuses flags of `train` that say what `tune` is to find out, or hold out what it holds out itself.
+fn refuse_fixed(arguments: &TuneArguments) -> Result<()> {
+    if arguments.settings.holdout.is_some() {
+        return Err(holdout(&None));
+    }
+    if arguments.settings.c.is_none() && arguments.settings.lambda.is_none() {
+        return Ok(());
+    }
+    Err(Error::new(Code::BadSetting, "`tune` finds C, and -c or --lambda fixes it")
+        .help("name the values to try with --grid, such as --grid 0.1,1,10"))
+}
+
+fn holdout(config: &Option<String>) -> Error {
+    let error = Error::new(Code::BadSetting, "`tune` holds out every fold in turn, and --holdout one part for good")
+        .help("leave the hold-out away, or split the data into two files before");
+    match config {
+        Some(file) => error.in_file(file.as_str()),
+        None => error,
+    }
+}
+
+/// The metrics asked for, or the first of those of the task.
+fn metrics(names: &[String], task: Task) -> Result<Vec<Metric>> {
+    let mut metrics = evaluate::metrics(names, task, false)?;
+    if names.is_empty() {
+        metrics.truncate(1);
+    }
+    Ok(metrics)
+}
+
+/// Settings as the flags that say them. Their names in settings files are those of the flags.
+fn flags(settings: &impl Serialize) -> Result<String> {
+    let value = serde_json::to_value(settings).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+    let word = |value: &Value| value.as_str().map_or(value.to_string(), str::to_string);
+    let mut flags = String::new();
+    for (name, value) in value.as_object().into_iter().flatten() {
+        let said = match value {
+            Value::Bool(true) => String::new(),
+            Value::Array(parts) => parts.iter().map(word).collect::<Vec<_>>().join(","),
+            value => word(value),
+        };
+        flags.push_str(&format!(" --{name}"));
+        if !said.is_empty() {
+            // Values such as -1=2,1=1 would be taken for flags behind a blank.
+            let separator = if said.starts_with('-') { '=' } else { ' ' };
+            let said = if said.starts_with('-') { said } else { format::shell_word(&said) };
+            flags.push_str(&format!("{separator}{said}"));
+        }
+    }
+    Ok(flags)
+}
+
+/// What a reader of the result should know before it is used.
+fn warnings(tuned: &Tuned, chosen: usize) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let c = |row: usize| format::significant(tuned.rows[row].c, 4);
+    match tuned.edge(tuned.best) {
+        Some(Edge::Highest) => warnings.push(format!(
+            "the best C is the largest that was tried: a larger one may be better, try --grid {}",
+            shifted(tuned, tuned.best, 0.1)
+        )),
+        Some(Edge::Lowest) => warnings.push(format!(
+            "the best C is the smallest that was tried: a smaller one may be better, try --grid {}",
+            shifted(tuned, tuned.best, 10.0)
+        )),
+        None => {}
+    }
+    if chosen != tuned.best && tuned.edge(chosen) == Some(Edge::Lowest) {
+        warnings.push(format!("C = {} is the smallest that was tried, and still as good as the best", c(chosen)));
+    }
+    let slow = tuned.rows.iter().filter(|row| !row.converged).count() as u64;
+    if slow > 0 {
+        warnings.push(format!(
+            "{} did not converge, so that their models are not optimal: try a larger --max-passes, \
+             --scale standard or smaller values",
+            format::counted(slow, "setting", "settings")
+        ));
+    }
+    warnings
+}
+
+/// A grid beyond an end of the values tried: from `within` times the value at the end, a thousandfold outwards.
+fn shifted(tuned: &Tuned, end: usize, within: f64) -> String {
+    let inside = tuned.rows[end].c * within;
+    let outside = if within < 1.0 { inside * 1e4 } else { inside * 1e-4 };
+    format!("{:.0e}:{:.0e}:20", inside.min(outside), inside.max(outside))
+}
+
+/// `0.8476 ± 0.0019`
+fn value(summary: &maxmargin::select::Summary) -> String {
+    format!("{} ± {}", format::fixed(summary.mean, 4), format::fixed(summary.standard_error, 4))
+}
+
+fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[String]) -> Result<()> {
+    let widths: Vec<usize> = tuned.metrics.iter().map(|metric| metric.to_string().len().max(15) + 3).collect();
+    let mut header = format!("  {:>10}{:>11}", "C", "lambda");
+    for (metric, width) in tuned.metrics.iter().zip(&widths) {
+        header.push_str(&format!("{:>width$}", metric.to_string()));
+    }
+    console.show(&format!("{header}{:>11}{:>8}{:>11}", "gap", "passes", "time"))?;
+    for (at, row) in tuned.rows.iter().enumerate() {
+        let mark = match at {
+            at if at == chosen => "→",
+            at if at == tuned.best => "*",
+            _ => " ",
+        };
+        let mut line = format!("{mark} {:>10}{:>11}", short(row.c), format::scientific(row.lambda, 2));
+        for (summary, width) in row.metrics.iter().zip(&widths) {
+            line.push_str(&format!("{:>width$}", value(summary)));
+        }
+        let gap = row.gap.map_or("–".to_string(), format::gap);
+        let gap = if row.converged { gap } else { format!("{gap}!") };
+        let seconds = format::seconds(row.seconds);
+        let line = format!("{line}{gap:>11}{:>8}{seconds:>11}  {}", format::count(row.passes), bar(tuned, at));
+        console.show(line.trim_end())?;
+    }
+    let best = &tuned.rows[tuned.best];
+    let held = |row: &Row| {
+        tuned.metrics.iter().zip(&row.metrics).map(|(m, s)| format!("{m} {}", value(s))).collect::<Vec<_>>().join(", ")
+    };
+    let folds = tuned.fold_rows.len();
+    let said = |name: &str, row: &Row| {
+        format!("{name}: C = {}, lambda = {}, {}", short(row.c), format::scientific(row.lambda, 2), held(row))
+    };
+    console.show(&format!("{} over {folds} folds", said("best", best)))?;
+    let simple = tuned.one_standard_error();
+    if simple != tuned.best {
+        console.show(&said("within one standard error", &tuned.rows[simple]))?;
+    }
+    for warning in warnings {
+        console.show(&format!("   {warning}"))?;
+    }
+    Ok(())
+}
+
+/// A value of C as it can be typed.
+fn short(c: f64) -> String {
+    if (1e-3..1e5).contains(&c) { c.to_string() } else { format!("{c:e}") }
+}
+
+/// A bar for how good a row is, from the worst of all to the best.
+fn bar(tuned: &Tuned, at: usize) -> String {
+    const WIDTH: f64 = 12.0;
+    let mean = |row: &Row| row.metrics.first().map_or(0.0, |summary| summary.mean);
+    let best = mean(&tuned.rows[tuned.best]);
+    let far = tuned.rows.iter().map(|row| (mean(row) - best).abs()).fold(0.0, f64::max);
+    let share = if far > 0.0 { 1.0 - (mean(&tuned.rows[at]) - best).abs() / far } else { 1.0 };
+    let eighths = (share * WIDTH * 8.0).round() as usize;
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    format!("{}{part}", "█".repeat(eighths / 8))
+}
+
+fn object(task: Task, tuned: &Tuned, chosen: usize, trained: Option<(&Trained, &str)>, seconds: Value) -> Value {
+    let setting = |at: usize| {
+        let (row, first) = (&tuned.rows[at], &tuned.rows[at].metrics[0]);
+        let edge = tuned.edge(at).map(|edge| if edge == Edge::Lowest { "lowest" } else { "highest" });
+        json!({ "row": at, "c": row.c, "lambda": row.lambda, "mean": first.mean,
+            "standard_error": first.standard_error, "edge": edge })
+    };
+    let rows: Vec<Value> = tuned
+        .rows
+        .iter()
+        .map(|row| {
+            let first = &row.metrics[0];
+            let metrics: serde_json::Map<String, Value> = tuned
+                .metrics
+                .iter()
+                .zip(&row.metrics)
+                .map(|(metric, summary)| {
+                    let (mean, standard_error) = (summary.mean, summary.standard_error);
+                    (
+                        metric.to_string(),
+                        json!({ "mean": mean, "standard_error": standard_error, "folds": summary.folds }),
+                    )
+                })
+                .collect();
+            json!({
+                "c": row.c,
+                "lambda": row.lambda,
+                "mean": first.mean,
+                "standard_error": first.standard_error,
+                "folds": first.folds,
+                "gap": row.gap,
+                "passes": row.passes,
+                "seconds": row.seconds,
+                "converged": row.converged,
+                "metrics": metrics,
+            })
+        })
+        .collect();
+    let mut object = json!({
+        "task": task.name(),
+        "metric": tuned.metrics[0].to_string(),
+        "higher_is_better": tuned.metrics[0].higher_is_better(),
+        "folds": tuned.fold_rows,
+        "best": setting(chosen),
+        "best_mean": setting(tuned.best),
+        "one_standard_error": setting(tuned.one_standard_error()),
+        "rows": rows,
+        "seconds": seconds,
+    });
+    if let Some((trained, output)) = trained {
+        let certificate = &trained.model.certificate;
+        object["model"] = json!({
+            "file": output,
+            "solver": trained.solver.name(),
+            "objective": certificate.objective,
+            "lower_bound": certificate.lower_bound,
+            "gap": certificate.gap(),
+            "constraints": certificate.constraints,
+            "converged": certificate.converged,
+            "passes": certificate.passes,
+        });
+    }
+    object
+}
+
+fn sections(page: &mut Report, tuned: &Tuned, chosen: usize, data: &Dataset, warnings: &[String], next: &str) {
+    let row = &tuned.rows[chosen];
+    let (metric, summary) = (tuned.metrics[0].to_string(), &row.metrics[0]);
+    let rule = if chosen == tuned.best { "best mean" } else { "within one standard error of the best" };
+    let seconds: f64 = tuned.rows.iter().map(|row| row.seconds).sum();
+    page.headline(vec![
+        Tile::new("C", short(row.c), rule),
+        Tile::new("lambda", format::scientific(row.lambda, 2), ""),
+        Tile::new(
+            metric.clone(),
+            format::fixed(summary.mean, 4),
+            format!("± {}", format::fixed(summary.standard_error, 4)),
+        ),
+        Tile::new("fits", format::count((tuned.rows.len() * tuned.fold_rows.len()) as u64), format::seconds(seconds)),
+    ]);
+    for warning in warnings {
+        page.callout(Tone::Warning, "", warning.clone());
+    }
+    if warnings.is_empty() && tuned.rows.len() > 2 {
+        page.callout(Tone::Good, "", "Every fit converged, and the best C lies inside the grid.");
+    }
+    let over =
+        |value: &dyn Fn(&Row) -> f64| -> Vec<(f64, f64)> { tuned.rows.iter().map(|row| (row.c, value(row))).collect() };
+    let simple = tuned.one_standard_error();
+    for (at, metric) in tuned.metrics.iter().enumerate() {
+        let band = tuned.rows.iter().map(|row| &row.metrics[at]).zip(&tuned.rows);
+        let band = band.map(|(s, row)| (row.c, s.mean - s.standard_error, s.mean + s.standard_error)).collect();
+        let mut plot = LinePlot::new(Axis::log("C"), Axis::linear(metric.to_string()))
+            .series(Series::new("mean", over(&|row| row.metrics[at].mean)).markers().band(band));
+        for fold in 0..tuned.fold_rows.len() {
+            let points = over(&|row| row.metrics[at].folds[fold]);
+            plot = plot.series(Series::new(format!("fold {}", fold + 1), points).faint());
+        }
+        plot = plot.mark(tuned.rows[tuned.best].c, "best");
+        if simple != tuned.best {
+            plot = plot.mark(tuned.rows[simple].c, "one standard error");
+        }
+        page.plot(
+            format!("{metric} against C"),
+            "The mean over the folds with a band of one standard error on either side; each fold in grey.",
+            plot,
+        );
+    }
+    page.plot(
+        "Passes",
+        "Over all folds. Every fit starts at the solution for the C before it.",
+        LinePlot::new(Axis::log("C"), Axis::log("passes"))
+            .series(Series::new("passes", over(&|row| row.passes.max(1) as f64)).markers()),
+    );
+    page.plot(
+        "Relative gap",
+        "The largest of the folds: how far from the optimum a model can be at most.",
+        LinePlot::new(Axis::log("C"), Axis::log("relative gap"))
+            .series(
+                Series::new(
+                    "gap",
+                    over(&|row| row.gap.unwrap_or(f64::NAN)).into_iter().filter(|p| p.1 > 0.0).collect(),
+                )
+                .markers(),
+            )
+            .rule(row.settings.tolerance, "tolerance"),
+    );
+    let mut header = vec!["C".to_string(), "lambda".into()];
+    header.extend(tuned.metrics.iter().map(ToString::to_string));
+    header.extend(["gap", "passes", "time", "converged"].map(String::from));
+    let cells = |row: &Row| {
+        let mut cells = vec![short(row.c), format::scientific(row.lambda, 2)];
+        cells.extend(row.metrics.iter().map(value));
+        cells.push(row.gap.map_or("–".to_string(), format::gap));
+        cells.push(format::count(row.passes));
+        cells.push(format::seconds(row.seconds));
+        cells.push(if row.converged { "yes" } else { "no" }.to_string());
+        cells
+    };
+    let rows = tuned.rows.iter().map(cells).collect();
+    page.table_with_choice("Settings", Table { header, rows, highlight: Some(chosen) });
+    let held: Vec<String> = tuned.fold_rows.iter().map(|&rows| format::count(rows as u64)).collect();
+    let mut facts = vec![
+        ("rows".to_string(), format::count(data.rows() as u64)),
+        ("features".to_string(), format::count(data.cols() as u64)),
+        ("rows held out by each fold".to_string(), held.join(", ")),
+        ("loss".to_string(), row.settings.loss.name().to_string()),
+        ("scaling".to_string(), row.settings.scale.name().to_string()),
+        ("seed".to_string(), row.settings.seed.to_string()),
+    ];
+    if let Some(groups) = data.groups() {
+        facts.insert(1, ("queries, kept whole".to_string(), format::count(groups.len() as u64)));
+    }
+    page.facts("How it was measured", facts);
+    page.code("Next", next);
+}

@@ -1,0 +1,94 @@
+//! What explicit pairs say about each other, for people and for machines.
+
+use crate::format::{count, counted, significant};
+use crate::report::{Report, Tone};
+use maxmargin::data::{Consistency, Dataset};
+use serde_json::{Value, json};
+
+/// Pairs and whether any scoring function can satisfy them all.
+pub(crate) struct Preferences {
+    pairs: u64,
+    weighted: bool,
+    found: Consistency,
+}
+
+impl Preferences {
+    /// What the pairs of a data set say, where it has any.
+    pub(crate) fn of(data: &Dataset) -> Option<Preferences> {
+        let pairs = data.pairs()?;
+        Some(Preferences { pairs: pairs.len() as u64, weighted: pairs.weights().is_some(), found: pairs.consistency() })
+    }
+
+    /// `12,034 pairs over 530 items · 31 contradicted · 4 preference cycles`
+    pub(crate) fn parts(&self) -> Vec<String> {
+        let Consistency { items, contradictions, cyclic_groups, .. } = &self.found;
+        let mut parts =
+            vec![format!("{} over {}", counted(self.pairs, "pair", "pairs"), counted(*items, "item", "items"))];
+        if *contradictions > 0 {
+            parts.push(format!("{} contradicted", count(*contradictions)));
+        }
+        if *cyclic_groups > 0 {
+            parts.push(counted(*cyclic_groups, "preference cycle", "preference cycles"));
+        }
+        parts
+    }
+
+    /// What that means, a sentence each; none where all pairs can be satisfied.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let found = &self.found;
+        let mut sentences = Vec::new();
+        let weight =
+            |value: f64| if self.weighted { format!(" of weight {}", significant(value, 4)) } else { String::new() };
+        if found.contradictions > 0 {
+            let lost = significant(found.contradicted_weight, 6);
+            sentences.push(format!(
+                "{} of items said both ways round ({}): no scoring function satisfies both, and {} at least goes against it",
+                counted(found.contradictions, "couple", "couples"),
+                counted(found.contradicted_pairs, "pair", "pairs"),
+                if self.weighted { format!("a weight of {lost}") } else { counted(found.contradicted_weight as u64, "pair", "pairs") },
+            ));
+        }
+        if found.cyclic_groups > 0 {
+            sentences.push(format!(
+                "{} better than each other in a circle ({}, {}{} among them): no scoring function satisfies all of these",
+                counted(found.cyclic_groups, "group of items", "groups of items"),
+                counted(found.cyclic_items, "item", "items"),
+                counted(found.cyclic_pairs, "pair", "pairs"),
+                weight(found.cyclic_weight),
+            ));
+        }
+        sentences
+    }
+
+    /// For `--json`.
+    pub(crate) fn as_json(&self) -> Value {
+        let found = &self.found;
+        json!({
+            "count": self.pairs,
+            "items": found.items,
+            "contradictions": found.contradictions,
+            "contradicted_pairs": found.contradicted_pairs,
+            "contradicted_weight": found.contradicted_weight,
+            "cyclic_groups": found.cyclic_groups,
+            "cyclic_items": found.cyclic_items,
+            "cyclic_pairs": found.cyclic_pairs,
+            "cyclic_weight": found.cyclic_weight,
+            "consistent": found.is_consistent(),
+        })
+    }
+
+    /// For a report.
+    pub(crate) fn report(&self, report: &mut Report) {
+        let sentences = self.sentences();
+        if sentences.is_empty() {
+            let text = format!("{}; some order of the items satisfies all of them.", self.parts().join(", "));
+            report.callout(Tone::Good, "Preferences", text);
+        } else {
+            report.callout(
+                Tone::Warning,
+                "Preferences",
+                format!("{}. {}.", self.parts().join(", "), sentences.join(". ")),
+            );
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Stochastic solvers from the command line: what they say, what they do not claim, and what they refuse.
+
+use crate::workbench::{Workbench, number};
+
+#[test]
+fn a_stochastic_classifier_goes_the_whole_way_and_claims_no_bound() {
+    let bench = Workbench::with_text();
+    for solver in ["sgd", "averaged-sgd", "pegasos"] {
+        let ran = bench.ok(&format!("train classify text.txt -o m.mm --solver {solver} --report report.html"));
+        ran.shows("finished 20 passes: objective").shows("no bound proven").shows("--solver dual-coordinate-descent");
+        assert!(bench.text("report.html").contains("no bound proven"));
+        let trained = bench.json(&format!("train classify text.txt -o m.mm --solver {solver}"));
+        assert!(trained["lower_bound"].is_null() && trained["gap"].is_null(), "{trained}");
+        assert_eq!((&trained["converged"], &trained["stopped"]), (&false.into(), &"finished".into()));
+        assert_eq!((&trained["passes"], &trained["solver"]), (&20.into(), &solver.into()));
+        let found = bench.json("verify m.mm text.txt");
+        assert_eq!(found["objective"], trained["objective"]);
+        assert!(found["lower_bound"].is_null() && found["unproved"].is_null(), "{found}");
+        bench.ok("verify m.mm text.txt").shows("the objective agrees; the model claims no bound");
+        bench.ok("inspect m.mm").shows("unknown, after 20 passes").shows("the solver proves no bound");
+        bench.ok("evaluate m.mm text-test.txt").shows("accuracy");
+    }
+}
+
+#[test]
+fn a_stochastic_ranker_takes_hinge_and_squared_hinge() {
+    let bench = Workbench::with_search();
+    let certified = number(&bench.json("train rank search.txt -o m.mm -c 0.01"), "objective");
+    for flags in ["", "--sample pairs --batch 4 --project", "--schedule inverse-square-root"] {
+        let trained = bench.json(&format!("train rank search.txt -o m.mm -c 0.01 --solver averaged-sgd {flags}"));
+        let reached = number(&trained, "objective");
+        assert!(reached >= 0.999 * certified && reached < 1.2 * certified, "{flags}: {reached} {certified}");
+        bench.ok("verify m.mm search.txt").shows("the objective agrees");
+    }
+    bench.ok("train rank search.txt -o m.mm --loss hinge --solver sgd --sample queries").shows("no bound proven");
+    bench.ok("verify m.mm search.txt").shows("the objective agrees");
+    bench.refused("train rank search.txt -o m.mm2 --loss logistic --solver sgd", "MM0401");
+}
+
+#[test]
+fn early_stopping_says_what_it_did() {
+    let bench = Workbench::with_text();
+    let line = "train classify text.txt -o m.mm --solver sgd -c 100 --max-passes 60";
+    let trained = bench.json(&format!("{line} --early-stopping validation --holdout 0.3"));
+    assert_eq!(trained["stopped"], "early stopping", "{trained}");
+    assert!(number(&trained, "passes") < 57.0);
+    bench.ok("verify m.mm text.txt").shows("the objective agrees");
+    bench
+        .ok(&format!("{line} --early-stopping validation --validation text-test.txt"))
+        .shows("stopped early, best on held-out data after");
+    bench.ok(&format!("{line} --early-stopping subsamples")).shows("as many as two samples");
+    bench
+        .refused("train classify text.txt -o n.mm --solver sgd --early-stopping validation", "MM0402")
+        .says("--holdout 0.2 or --validation FILE");
+}
+
+#[test]
+fn stochastic_settings_are_refused_where_they_do_not_apply() {
+    let bench = Workbench::with_text();
+    let refused = |flags: &str, words: &str| {
+        bench.refused(&format!("train classify text.txt -o m.mm {flags}"), "MM0402").says(words);
+    };
+    refused("--rate 1", "--rate is for the stochastic solvers, and the solver is `auto`");
+    refused("--solver newton --loss squared-hinge --batch 2", "--batch is for the stochastic solvers");
+    refused("--solver pegasos --rate 1", "Pegasos takes steps of 1/(λt)");
+    refused("--solver pegasos --schedule constant", "Pegasos takes steps of 1/(λt)");
+    refused("--solver sgd --rate 0", "--rate is 0");
+    refused("--solver sgd --rate -1", "--rate is -1");
+    refused("--solver sgd --batch 0", "--batch is 0");
+    refused("--solver sgd --sample pairs", "--sample is for rankers");
+    bench.refused("train classify text.txt -o m.mm --solver sgd --schedule slow", "MM0405").says("bottou");
+    // A rate that throws the weights out of all bounds ends in words, not in a model.
+    let ran = bench.run("train classify text.txt -o m.mm --solver sgd --loss squared-hinge --rate 1e300");
+    ran.failed(2, "MM0407").says("--rate");
+}
+
+#[test]
+fn stochastic_settings_repeat_a_run_from_a_file() {
+    let bench = Workbench::with_search();
+    let flags = "--solver averaged-sgd --schedule inverse --rate 0.25 --batch 3 --project --sample queries";
+    bench.ok(&format!("train rank search.txt -o first.mm -q --max-passes 4 {flags}"));
+    let settings = bench.ok("inspect first.mm --settings").stdout;
+    assert!(settings.contains("[train.stochastic]\nschedule = \"inverse\"\nrate = 0.25\nbatch = 3\n"), "{settings}");
+    bench.write("settings.toml", settings);
+    bench.ok("train rank search.txt --config settings.toml -o second.mm -q");
+    assert_eq!(bench.read("first.mm"), bench.read("second.mm"));
+    bench.ok("train rank search.txt --config settings.toml --batch 1 -o third.mm -q");
+    assert_ne!(bench.read("first.mm"), bench.read("third.mm"));
+    bench.write("settings.toml", "[train.stochastic]\nbach = 3\n");
+    bench.refused("train rank search.txt -o m.mm --config settings.toml", "MM0404").says("`batch`");
+}

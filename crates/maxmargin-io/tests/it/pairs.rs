@@ -1,0 +1,260 @@
+//! Pairs of items by id, and tables that hold a pair in each row.
+
+use crate::tables::cells;
+use maxmargin::data::Dataset;
+use maxmargin::error::{Code, Error, Result};
+use maxmargin_io::{
+    Columns, Items, Loaded, Missing, ModelFeatures, Pairing, ReadOptions, csv, read, read_pairs, svmlight,
+};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+fn item_options() -> ReadOptions {
+    ReadOptions { pairing: Pairing::ItemRows, ..ReadOptions::default() }
+}
+
+fn items() -> Arc<Items> {
+    let text = "id,size,weight\na,1,10\nb,2,20\nc,3,30\n";
+    Arc::new(Items::new(&csv::read("items.csv", text.as_bytes(), b',', &item_options()).unwrap()).unwrap())
+}
+
+fn write(folder: &Path, name: &str, bytes: &[u8]) -> String {
+    let path = folder.join(name);
+    std::fs::File::create(&path).unwrap().write_all(bytes).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+fn pairs(text: &str) -> Result<Loaded> {
+    let folder = tempfile::tempdir().unwrap();
+    read_pairs(&write(folder.path(), "pairs.csv", text.as_bytes()), items(), &ReadOptions::default())
+}
+
+fn ordered(data: &Dataset) -> Vec<(usize, usize)> {
+    let pairs = data.pairs().expect("pairs");
+    (0..pairs.len()).map(|pair| pairs.ordered(pair)).collect()
+}
+
+fn place(error: &Error) -> (Option<u64>, Option<u64>, String) {
+    let place = error.place().expect("a place");
+    let excerpt = place.excerpt.as_ref().expect("an excerpt");
+    let token = excerpt.text.chars().skip(excerpt.start).take(excerpt.length).collect();
+    (place.line, place.column, token)
+}
+
+#[test]
+fn pairs_name_items_by_id_in_any_column_order() {
+    let loaded = pairs("judge,worse,Weight,better,when\nx,b,2,a,1\ny,c, 0.5,b,2\nx, a ,1,\"c\",3\n").unwrap();
+    assert_eq!(ordered(&loaded.data), [(0, 1), (1, 2), (2, 0)]);
+    assert_eq!(loaded.data.pairs().unwrap().weights(), Some(&[2.0, 0.5, 1.0][..]));
+    assert_eq!(loaded.data.pairs().unwrap().groups().map(|_| ()), None);
+    assert!(loaded.facts.notes.iter().any(|note| note.contains("`judge`, `when`")), "{:?}", loaded.facts.notes);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "p.tsv", b"better\tworse\tjudge\na\tb\tx\nb\tc\ty\na\tc\tx\n");
+    let columns = Columns { group: Some("judge".into()), ..Columns::default() };
+    let loaded = read_pairs(&file, items(), &ReadOptions { columns, ..ReadOptions::default() }).unwrap();
+    let (codes, names) = loaded.data.pairs().unwrap().groups().unwrap();
+    assert_eq!((codes, names.len()), (&[0, 1, 0][..], 2));
+}
+
+#[test]
+fn what_is_called_weight_is_a_feature_of_an_item() {
+    let loaded = pairs("better,worse\na,b\n").unwrap();
+    assert_eq!(loaded.data.weights(), None);
+    assert_eq!(loaded.data.cols(), 2);
+    assert_eq!(cells(&loaded.data)[2], [3.0, 30.0]);
+}
+
+#[test]
+fn the_hash_depends_on_pairs_and_not_on_where_they_stood() {
+    let loaded = pairs("better,worse\na,b\nb,c\n").unwrap();
+    let again = pairs("worse,better\nb,a\nc,b\n").unwrap();
+    let other = pairs("better,worse\na,b\nc,b\n").unwrap();
+    assert_eq!(loaded.data.hash().unwrap(), again.data.hash().unwrap());
+    assert_ne!(loaded.data.hash().unwrap(), other.data.hash().unwrap());
+}
+
+#[test]
+fn wrong_pairs_are_refused_at_their_place() {
+    for (text, code, line, column, token) in [
+        ("better,worse\na,b\nb,zz\n", Code::UnknownItem, 3, 3, "zz"),
+        ("better,worse\n\"q\",b\n", Code::UnknownItem, 2, 1, "\"q\""),
+        ("better,worse\na,b\nc,c\n", Code::PairWithItself, 3, 3, "c"),
+        ("better,worse\na,\n", Code::MissingValue, 2, 3, ""),
+        ("better,worse,weight\na,b,-1\n", Code::BadWeight, 2, 5, "-1"),
+        ("better,worse,weight\na,b,heavy\n", Code::BadWeight, 2, 5, "heavy"),
+        ("better,worse,group\na,b,\n", Code::MixedGroups, 2, 5, ""),
+    ] {
+        let error = pairs(text).expect_err(text);
+        assert_eq!(error.code(), code, "{text} {error}");
+        let (found_line, found_column, found) = place(&error);
+        assert_eq!((found_line, found_column), (Some(line), Some(column)), "{text}");
+        assert_eq!(found.trim(), token, "{text}");
+        assert!(error.remedy().is_some(), "{text}");
+    }
+    assert_eq!(pairs("better,worse\n").expect_err("empty").code(), Code::NoRows);
+    let error = pairs("winner,loser\na,b\n").expect_err("other names");
+    assert_eq!(error.code(), Code::NoSuchColumn);
+    assert!(error.remedy().unwrap().contains("`winner`, `loser`"), "{error}");
+}
+
+#[test]
+fn an_unknown_id_is_answered_with_the_nearest_one() {
+    let text = "id,x\napple,1\npear,2\n";
+    let items = Items::new(&csv::read("fruit.csv", text.as_bytes(), b',', &item_options()).unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "p.csv", b"better,worse\npear,aple\n");
+    let error = read_pairs(&file, Arc::new(items), &ReadOptions::default()).expect_err("unknown");
+    assert!(error.remedy().unwrap().starts_with("did you mean `apple`?"), "{error}");
+}
+
+#[test]
+fn items_must_be_told_apart() {
+    let twice = csv::read("items.csv", "id,x\na,1\nb,2\na,3\n".as_bytes(), b',', &item_options()).unwrap();
+    let error = Items::new(&twice).expect_err("twice");
+    assert_eq!(error.code(), Code::DuplicateId);
+    assert!(error.message().contains("rows 1 and 3 both have the id `a`"), "{error}");
+    let nameless = csv::read("items.csv", "x,z\n1,2\n".as_bytes(), b',', &item_options()).unwrap();
+    assert_eq!(Items::new(&nameless).expect_err("no ids").code(), Code::NoSuchColumn);
+}
+
+#[test]
+fn svmlight_items_go_by_their_comment_or_their_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let by_number = write(folder.path(), "n.csv", b"better,worse\n3,1\n2,3\n");
+    let by_id = write(folder.path(), "i.csv", b"better,worse\nz,x\ny,z\n");
+    let plain = svmlight::read_text("i.txt", b"0 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n", &item_options()).unwrap();
+    let named = svmlight::read_text("i.txt", b"0 1:1 # x\n0 1:2 # y\n0 1:3 # z\n", &item_options()).unwrap();
+    // The rows of a query are moved together: row 3 of the file is stored second.
+    let numbered = Arc::new(Items::new(&plain).unwrap());
+    let loaded = read_pairs(&by_number, Arc::clone(&numbered), &ReadOptions::default()).unwrap();
+    assert_eq!(ordered(&loaded.data), [(1, 0), (2, 1)]);
+    assert!(loaded.facts.notes[0].contains("number of their row"), "{:?}", loaded.facts.notes);
+    let loaded = read_pairs(&by_id, Arc::new(Items::new(&named).unwrap()), &ReadOptions::default()).unwrap();
+    assert_eq!(ordered(&loaded.data), [(2, 0), (1, 2)]);
+    for wrong in ["0", "4", "-1", "1.0", "x"] {
+        let file = write(folder.path(), "w.csv", format!("better,worse\n1,{wrong}\n").as_bytes());
+        let error = read_pairs(&file, Arc::clone(&numbered), &ReadOptions::default()).expect_err(wrong);
+        assert_eq!(error.code(), Code::UnknownItem, "{wrong}");
+    }
+}
+
+#[test]
+fn every_kind_of_table_gives_the_same_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "better,worse,weight,group\n1,2,0.5,x\n3,1,2,y\n2,3,1,x\n";
+    let item_text = "id,x\n1,5\n2,6\n3,7\n";
+    let items = Items::new(&csv::read("items.csv", item_text.as_bytes(), b',', &item_options()).unwrap()).unwrap();
+    let items = Arc::new(items);
+    let expected = {
+        let file = write(folder.path(), "p.csv", text.as_bytes());
+        read_pairs(&file, Arc::clone(&items), &ReadOptions::default()).unwrap().data.hash().unwrap()
+    };
+    let compressed = zstd::stream::encode_all(text.as_bytes(), 3).unwrap();
+    let mut files = vec![
+        write(folder.path(), "p.tsv", text.replace(',', "\t").as_bytes()),
+        write(folder.path(), "p.csv.zst", &compressed),
+    ];
+    #[cfg(feature = "tables")]
+    files.extend(typed(folder.path()));
+    for file in files {
+        let loaded = read_pairs(&file, Arc::clone(&items), &ReadOptions::default()).unwrap();
+        assert_eq!(loaded.data.hash().unwrap(), expected, "{file}");
+    }
+    let svm = write(folder.path(), "p.svm", b"1 1:2\n");
+    assert_eq!(read_pairs(&svm, items, &ReadOptions::default()).expect_err("no table").code(), Code::UnknownFormat);
+}
+
+/// The same pairs with ids as integers and weights as floats.
+#[cfg(feature = "tables")]
+fn typed(folder: &Path) -> Vec<String> {
+    use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("better", Arc::new(Int64Array::from(vec![1, 3, 2]))),
+        ("worse", Arc::new(StringArray::from(vec!["2", "1", "3"]))),
+        ("weight", Arc::new(Float32Array::from(vec![0.5, 2.0, 1.0]))),
+        ("group", Arc::new(StringArray::from(vec!["x", "y", "x"]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let (mut parquet, mut arrow) = (Vec::new(), Vec::new());
+    let mut writer = ::parquet::arrow::ArrowWriter::try_new(&mut parquet, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(&mut arrow, &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    vec![write(folder, "p.parquet", &parquet), write(folder, "p.arrow", &arrow)]
+}
+
+fn sides() -> ReadOptions {
+    ReadOptions { pairing: Pairing::Sides, ..ReadOptions::default() }
+}
+
+fn wide(text: &str, options: &ReadOptions) -> Result<Loaded> {
+    let folder = tempfile::tempdir().unwrap();
+    read(&write(folder.path(), "wide.csv", text.as_bytes()), options)
+}
+
+#[test]
+fn a_table_with_both_sides_holds_two_rows_a_line() {
+    let text = "worse.b,better.a,note,weight,worse.a,better.b,judge\n1,2,hi,3,4,5,x\n6,7,yo,8,9,0,y\n";
+    let loaded = wide(text, &sides()).unwrap();
+    assert_eq!(cells(&loaded.data), [[2.0, 5.0], [4.0, 1.0], [7.0, 0.0], [9.0, 6.0]]);
+    assert_eq!(ordered(&loaded.data), [(0, 1), (2, 3)]);
+    assert_eq!(loaded.data.pairs().unwrap().weights(), Some(&[3.0, 8.0][..]));
+    assert_eq!(loaded.data.feature_names().unwrap().iter().collect::<Vec<_>>(), ["a", "b"]);
+    assert!(loaded.facts.notes.iter().any(|note| note.contains("2 features of a better and a worse item")));
+    assert!(loaded.facts.notes.iter().any(|note| note.contains("`note`, `judge`")), "{:?}", loaded.facts.notes);
+    // Nobody looks for sides where pairs are of no use.
+    assert!(wide("worse.a,better.a\n1,2\n", &ReadOptions::default()).unwrap().data.pairs().is_none());
+}
+
+#[test]
+fn sparse_sides_are_cut_like_dense_ones() {
+    let features = 50;
+    let names = |side: &str| (0..features).map(|f| format!("{side}.f{f}")).collect::<Vec<_>>().join(",");
+    let mut text = format!("{},{}\n", names("better"), names("worse"));
+    let cell =
+        |row: usize, column: usize| if (row * 31 + column * 7).is_multiple_of(13) { row + column + 1 } else { 0 };
+    for row in 0..40 {
+        let line: Vec<String> = (0..2 * features).map(|column| cell(row, column).to_string()).collect();
+        text.push_str(&line.join(","));
+        text.push('\n');
+    }
+    let loaded = wide(&text, &sides()).unwrap();
+    assert!(!loaded.data.matrix().is_dense());
+    let found = cells(&loaded.data);
+    assert_eq!(found.len(), 80);
+    for (at, row) in found.iter().enumerate() {
+        for (column, &value) in row.iter().enumerate() {
+            assert_eq!(value, cell(at / 2, column + features * (at % 2)) as f64);
+        }
+    }
+}
+
+#[test]
+fn sides_must_match_each_other_and_the_model() {
+    let error = wide("better.a,worse.b\n1,2\n", &sides()).expect_err("lone");
+    assert_eq!(error.code(), Code::BadTable);
+    assert!(error.message().contains("`better.a`"), "{error}");
+    let mean = ReadOptions { missing: Missing::Mean, ..sides() };
+    assert_eq!(wide("better.a,worse.a\n1,\n", &mean).expect_err("means").code(), Code::BadSetting);
+    let fill = ReadOptions { missing: Missing::Fill(vec![9.0]), ..sides() };
+    assert_eq!(cells(&wide("better.a,worse.a\n1,\n", &fill).unwrap().data), [[1.0], [9.0]]);
+    let model = |names: &[&str]| ReadOptions {
+        features: Some(ModelFeatures {
+            count: names.len(),
+            names: Some(names.iter().map(ToString::to_string).collect()),
+            index_base: None,
+        }),
+        ..sides()
+    };
+    let text = "better.a,worse.a,better.b,worse.b\n1,2,3,4\n";
+    assert_eq!(cells(&wide(text, &model(&["b", "a"])).unwrap().data), [[3.0, 1.0], [4.0, 2.0]]);
+    assert_eq!(cells(&wide(text, &model(&["b"])).unwrap().data), [[3.0], [4.0]]);
+    assert_eq!(wide(text, &model(&["z"])).expect_err("missing").code(), Code::FeatureNames);
+    // A feature called weight has a side; what has none is the weight of the pair.
+    let loaded = wide("better.weight,worse.weight,weight\n1,2,3\n", &model(&["weight"])).unwrap();
+    assert_eq!(loaded.data.pairs().unwrap().weights(), Some(&[3.0][..]));
+}

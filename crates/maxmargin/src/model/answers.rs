@@ -1,0 +1,55 @@
+//! [`Answers`]: what a model says about rows with known targets, in the form metrics take.
+
+use super::{Decoder, Model};
+use crate::data::Dataset;
+use crate::error::Result;
+use crate::metric::{Evaluation, Judged, Metric, Needs};
+
+/// Scores of the rows of a data set and, for classifiers, what is true and what is predicted.
+#[derive(Clone, Debug)]
+pub struct Answers<'a> {
+    data: &'a Dataset,
+    /// The score of each row.
+    pub scores: Vec<f64>,
+    /// The true class of each row as 0 or 1; empty for rankers.
+    pub codes: Vec<u32>,
+    predictions: Option<Vec<u32>>,
+}
+
+impl Answers<'_> {
+    /// What a model says about data.
+    pub fn new<'a>(model: &Model, data: &'a Dataset) -> Result<Answers<'a>> {
+        Answers::of_scores(model.scores(data)?, &model.decoder, data)
+    }
+
+    /// What scores mean, row by row in stored order.
+    pub fn of_scores<'a>(scores: Vec<f64>, decoder: &Decoder, data: &'a Dataset) -> Result<Answers<'a>> {
+        Ok(match decoder {
+            Decoder::Rank => Answers { data, scores, codes: Vec::new(), predictions: None },
+            Decoder::Sign(classes) => {
+                let codes = classes.signs(data.targets())?.into_iter().map(|sign| u32::from(sign > 0)).collect();
+                let predictions = scores.iter().map(|&score| u32::from(score >= 0.0)).collect();
+                Answers { data, scores, codes, predictions: Some(predictions) }
+            }
+        })
+    }
+
+    /// As a metric wants it. Metrics over lists judge grades, for which a classifier's classes become 0 and 1, and
+    /// ignore weights; explicit pairs are what pair-accuracy is over where there are any.
+    pub fn judged(&self, metric: &Metric) -> Result<Judged<'_>> {
+        if let (None, Some(pairs), Metric::PairAccuracy) = (&self.predictions, self.data.pairs(), metric) {
+            return Ok(Judged::pairs(&self.scores, pairs));
+        }
+        let judged = match &self.predictions {
+            Some(predictions) => Judged::classes(&self.codes, 2, predictions).with_scores(&self.scores),
+            None => Judged::reals(&self.scores, self.data.targets().real()?),
+        };
+        let weights = self.data.weights().filter(|_| metric.needs() != Needs::Groups);
+        Ok(Judged { groups: self.data.groups(), weights, ..judged })
+    }
+
+    /// The value of a metric.
+    pub fn evaluate(&self, metric: &Metric) -> Result<Evaluation> {
+        metric.evaluate(&self.judged(metric)?)
+    }
+}

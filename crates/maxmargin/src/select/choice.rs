@@ -1,0 +1,142 @@
+//! Which row to take: the best mean, or the most regularised one that is as good but for chance.
+
+use super::cross_validation::{Row, Tuned};
+use crate::settings::{Regularisation, Settings};
+
+/// An end of the values that were tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// The smallest C.
+    Lowest,
+    /// The largest C.
+    Highest,
+}
+
+/// A value of the deciding metric turned so that more is better.
+fn goodness(row: &Row, higher_is_better: bool) -> f64 {
+    row.metrics.first().map_or(0.0, |summary| if higher_is_better { summary.mean } else { -summary.mean })
+}
+
+/// Whether a row is to be preferred: by the mean of the first metric, and by the smaller C where that is equal.
+pub(super) fn is_better(row: &Row, than: &Row, higher_is_better: bool) -> bool {
+    let (one, other) = (goodness(row, higher_is_better), goodness(than, higher_is_better));
+    one > other || (one == other && row.c < than.c)
+}
+
+/// Whether two settings are the same but for C.
+pub(super) fn same_path(a: &Settings, b: &Settings) -> bool {
+    let bare = |settings: &Settings| Settings { regularisation: Regularisation::C(1.0), ..settings.clone() };
+    bare(a) == bare(b)
+}
+
+impl Tuned {
+    /// The smallest C on the path of the best row whose mean lies within one standard error of the best: the simplest
+    /// model that the folds cannot tell from the best one (Breiman et al., Classification and Regression Trees, 1984).
+    pub fn one_standard_error(&self) -> usize {
+        let best = &self.rows[self.best];
+        let higher = self.higher_is_better();
+        let least = goodness(best, higher) - best.metrics.first().map_or(0.0, |summary| summary.standard_error);
+        let good = |row: &Row| same_path(&row.settings, &best.settings) && goodness(row, higher) >= least;
+        let smaller = |&a: &usize, &b: &usize| self.rows[a].c.total_cmp(&self.rows[b].c);
+        (0..self.rows.len()).filter(|&at| good(&self.rows[at])).min_by(smaller).unwrap_or(self.best)
+    }
+
+    /// Whether a row has the smallest or the largest C of its path, so that a better one may lie beyond.
+    pub fn edge(&self, row: usize) -> Option<Edge> {
+        let row = &self.rows[row];
+        let path = || self.rows.iter().filter(|other| same_path(&other.settings, &row.settings));
+        let (smaller, larger) = (path().any(|other| other.c < row.c), path().any(|other| other.c > row.c));
+        match (smaller, larger) {
+            (false, true) => Some(Edge::Lowest),
+            (true, false) => Some(Edge::Highest),
+            _ => None,
+        }
+    }
+
+    pub(super) fn higher_is_better(&self) -> bool {
+        self.metrics.first().is_none_or(crate::metric::Metric::higher_is_better)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Row, Summary, Tuned};
+    use super::*;
+    use crate::loss::Loss;
+    use crate::metric::Metric;
+    use crate::settings::Task;
+    use crate::solve::Start;
+
+    /// A table of (C, value on three folds); the best row is found as cross-validation finds it.
+    fn table(metric: Metric, rows: &[(f64, [f64; 3])]) -> Tuned {
+        let rows = rows.iter().map(|&(c, folds)| Row {
+            settings: Settings { regularisation: Regularisation::C(c), ..Settings::new(Task::Classify) },
+            c,
+            lambda: 1.0 / c,
+            metrics: vec![Summary::new(folds.to_vec())],
+            gap: Some(0.0),
+            passes: 1,
+            seconds: 0.0,
+            converged: true,
+        });
+        tuned(metric, rows.collect())
+    }
+
+    fn tuned(metric: Metric, rows: Vec<Row>) -> Tuned {
+        let higher = metric.higher_is_better();
+        let best =
+            (1..rows.len()).fold(0, |best, at| if is_better(&rows[at], &rows[best], higher) { at } else { best });
+        Tuned { metrics: vec![metric], fold_rows: vec![1; 3], rows, best, start: Start::default() }
+    }
+
+    #[test]
+    fn the_best_mean_wins_and_the_smaller_c_where_means_are_equal() {
+        let rows = [(0.1, [0.5, 0.6, 0.7]), (1.0, [0.8, 0.8, 0.8]), (10.0, [0.8, 0.8, 0.8]), (100.0, [0.9, 0.7, 0.7])];
+        assert_eq!(table(Metric::Accuracy, &rows).best, 1);
+        let mut falling = rows;
+        falling.reverse();
+        assert_eq!(table(Metric::Accuracy, &falling).best, 2, "the order of the rows does not matter");
+        assert_eq!(table(Metric::Error, &rows).best, 0, "of an error the least is best");
+    }
+
+    #[test]
+    fn one_standard_error_takes_the_smallest_c_that_is_as_good_but_for_chance() {
+        // The best mean is 0.80 with a standard error of 0.1/√3 ≈ 0.0577.
+        let best = (10.0, [0.7, 0.8, 0.9]);
+        let rows = [(0.1, [0.74, 0.74, 0.74]), (1.0, [0.75, 0.75, 0.75]), best, (100.0, [0.79, 0.79, 0.79])];
+        let found = table(Metric::Accuracy, &rows);
+        assert_eq!((found.best, found.one_standard_error()), (2, 1));
+        // Turned round for an error: 0.20 is best, and 0.25 within its standard error, 0.26 not.
+        let turned = rows.map(|(c, folds)| (c, folds.map(|value| 1.0 - value)));
+        let found = table(Metric::Error, &turned);
+        assert_eq!((found.best, found.one_standard_error()), (2, 1));
+        // Folds that agree leave no room, but for equal means.
+        let sure = [(0.1, [0.7; 3]), (1.0, [0.8; 3]), (10.0, [0.8; 3])];
+        let found = table(Metric::Accuracy, &sure);
+        assert_eq!((found.best, found.one_standard_error()), (1, 1));
+    }
+
+    #[test]
+    fn another_loss_is_another_path() {
+        let mut rows =
+            table(Metric::Accuracy, &[(0.1, [0.7, 0.8, 0.9]), (1.0, [0.75, 0.85, 0.85]), (2.0, [0.8, 0.8, 0.9])]).rows;
+        rows[0].settings.loss = Loss::SquaredHinge;
+        let found = tuned(Metric::Accuracy, rows);
+        assert_eq!((found.best, found.one_standard_error()), (2, 1), "a smaller C of another path is no simpler model");
+        assert_eq!(found.edge(0), None, "a path of one setting has no ends");
+    }
+
+    #[test]
+    fn the_ends_of_a_path_are_known() {
+        let found = table(Metric::Accuracy, &[(0.1, [0.7; 3]), (1.0, [0.8; 3]), (10.0, [0.6; 3])]);
+        assert_eq!([0, 1, 2].map(|row| found.edge(row)), [Some(Edge::Lowest), None, Some(Edge::Highest)]);
+    }
+
+    #[test]
+    fn the_standard_error_is_that_of_a_mean() {
+        let summary = Summary::new(vec![1.0, 2.0, 3.0, 6.0]);
+        assert_eq!(summary.mean, 3.0);
+        // Deviations −2, −1, 0, 3: variance 14/3, over 4.
+        assert!((summary.standard_error - (14.0f64 / 12.0).sqrt()).abs() < 1e-15);
+    }
+}

@@ -1,0 +1,199 @@
+//! Cross-validation over a list of settings.
+//!
+//! ```text
+//! for each setting θ:   quality(θ) = mean over folds k of metric(model of θ learned without fold k, rows of fold k)
+//! ```
+//! Folds keep groups whole and the shares of classes. A fold is the shared matrix with the held-out rows costing nothing,
+//! so that no feature is copied; scaling, class weights and lambda are those of the rows learned from. Every fit stops at
+//! the relative gap of its settings, as any other does.
+//!
+//! **Paths.** A run of settings that differ in C alone is fitted in the order given, every fit from the solution before
+//! it (Chu et al., Warm start for parameter selection of linear classifiers, KDD 2015). The folds of one setting run in
+//! parallel on the current thread pool, and results are gathered in fold order: threads change no bit of them.
+//!
+//! Cost: settings × folds fits, each of a few passes where the next solution is near. It does not search: what is not
+//! in the list is not tried.
+
+use super::choice::{is_better, same_path};
+use super::fold::{Fit, Fold, Learner};
+use super::warm_start::{carried, pooled};
+use crate::data::{Dataset, Scaling, folds};
+use crate::error::{Code, Error, Result};
+use crate::metric::Metric;
+use crate::run::{Cancel, Event, Observer};
+use crate::settings::Settings;
+use crate::solve::Start;
+use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, train_from};
+use rayon::prelude::*;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How settings are compared.
+#[derive(Clone, Debug)]
+pub struct CrossValidation {
+    /// How many folds there are, 2 or more.
+    pub folds: usize,
+    /// Seeds the folds.
+    pub seed: u64,
+    /// What is measured on held-out rows; the first decides.
+    pub metrics: Vec<Metric>,
+}
+
+/// A metric over the folds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The mean.
+    pub mean: f64,
+    /// The standard error of the mean: the deviation between folds over the root of their number.
+    pub standard_error: f64,
+    /// The value on each fold.
+    pub folds: Vec<f64>,
+}
+
+impl Summary {
+    /// Mean and standard error of the values on two or more folds.
+    pub fn new(folds: Vec<f64>) -> Summary {
+        let count = folds.len() as f64;
+        let mean = folds.iter().sum::<f64>() / count;
+        let squares: f64 = folds.iter().map(|value| (value - mean).powi(2)).sum();
+        Summary { mean, standard_error: (squares / (count - 1.0) / count).sqrt(), folds }
+    }
+}
+
+/// One setting and how it did.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What was tried.
+    pub settings: Settings,
+    /// The weight of the sum of losses, for all rows.
+    pub c: f64,
+    /// The same in the mean form, for all rows.
+    pub lambda: f64,
+    /// The metrics, in the order asked for.
+    pub metrics: Vec<Summary>,
+    /// The largest relative gap of the folds, where all have one.
+    pub gap: Option<f64>,
+    /// Passes made, over all folds.
+    pub passes: u64,
+    /// Seconds taken, from the start of the first fold to the end of the last.
+    pub seconds: f64,
+    /// Whether every fold converged.
+    pub converged: bool,
+}
+
+/// What cross-validation found.
+#[derive(Clone, Debug)]
+pub struct Tuned {
+    /// What was measured; the first decided.
+    pub metrics: Vec<Metric>,
+    /// How many rows each fold held out.
+    pub fold_rows: Vec<usize>,
+    /// One row a setting, in the order given.
+    pub rows: Vec<Row>,
+    /// The row with the best mean; of equal ones that with the smallest C.
+    pub best: usize,
+    /// What the folds learned in the best row.
+    pub(super) start: Start,
+}
+
+impl CrossValidation {
+    /// Fits and judges every setting on every fold. Each row is reported as [`Event::Setting`] when it is done.
+    pub fn run(
+        &self,
+        data: &Dataset,
+        candidates: &[Settings],
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Tuned> {
+        if self.metrics.is_empty() || candidates.is_empty() {
+            return Err(Error::new(Code::BadSetting, "nothing to compare: there is no metric, or no setting")
+                .help("name at least one metric and one setting"));
+        }
+        candidates.iter().try_for_each(Settings::validate)?;
+        check_features(data.cols())?;
+        data.matrix().check(0..data.rows())?;
+        cancel.check()?;
+        // What is wrong with the data as a whole is said as training would say it.
+        let mut whole = Problem::new(data, &candidates[0])?;
+        let held_out = folds(data, self.folds, self.seed).map_err(fewer_folds)?;
+        let folds = Fold::all(data, held_out)?;
+        folds.iter().try_for_each(|fold| fold.check(&whole.decoder(), &self.metrics))?;
+
+        let mut rows: Vec<Row> = Vec::with_capacity(candidates.len());
+        let mut best: Option<(usize, Start)> = None;
+        for path in candidates.chunk_by(same_path) {
+            whole = Problem::new(data, &path[0])?;
+            let mut learners = learners(&folds, data, &path[0], cancel)?;
+            for settings in path {
+                let start = Instant::now();
+                let fits: Vec<Result<Fit>> =
+                    learners.par_iter_mut().map(|learner| learner.fit(settings, &self.metrics, cancel)).collect();
+                let fits = fits.into_iter().collect::<Result<Vec<Fit>>>()?;
+                whole.set_regularisation(settings.regularisation);
+                rows.push(row(settings, &whole, &fits, self.metrics.len(), start.elapsed().as_secs_f64()));
+                let row = &rows[rows.len() - 1];
+                let higher = self.metrics[0].higher_is_better();
+                if best.as_ref().is_none_or(|(best, _)| is_better(row, &rows[*best], higher)) {
+                    let starts: Vec<&Start> = learners.iter().filter_map(|learner| learner.start.as_ref()).collect();
+                    best = Some((rows.len() - 1, pooled(starts.into_iter())));
+                }
+                let event = Event::Setting { row, done: rows.len(), total: candidates.len() };
+                if observer.report(&event).is_break() {
+                    return Err(Error::new(Code::Interrupted, "interrupted; nothing was written"));
+                }
+            }
+        }
+        let (best, start) =
+            best.ok_or_else(|| Error::new(Code::Internal, "no setting was compared with the others"))?;
+        let fold_rows = folds.iter().map(|fold| fold.held_out.len()).collect();
+        Ok(Tuned { metrics: self.metrics.clone(), fold_rows, rows, best, start })
+    }
+}
+
+/// The folds at the start of a path.
+pub(super) fn learners<'a>(
+    folds: &'a [Fold],
+    data: &Dataset,
+    settings: &Settings,
+    cancel: &Cancel,
+) -> Result<Vec<Learner<'a>>> {
+    let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
+    let scaling = Scaling::fit(settings.scale, data, cancel)?;
+    let shared = if scaling.is_learned() { None } else { Some(Arc::new(scaling.apply(data.matrix(), data.groups())?)) };
+    let made: Vec<Result<Learner<'_>>> =
+        folds.par_iter().map(|fold| Learner::new(fold, data, settings, solver, shared.as_ref(), cancel)).collect();
+    made.into_iter().collect()
+}
+
+fn row(settings: &Settings, whole: &Problem, fits: &[Fit], metrics: usize, seconds: f64) -> Row {
+    let summary = |metric: usize| Summary::new(fits.iter().map(|fit| fit.values[metric]).collect());
+    Row {
+        settings: settings.clone(),
+        c: whole.c,
+        lambda: whole.lambda,
+        metrics: (0..metrics).map(summary).collect(),
+        gap: fits.iter().map(Fit::gap).try_fold(0.0, |worst: f64, gap| Some(worst.max(gap?))),
+        passes: fits.iter().map(|fit| fit.passes).sum(),
+        seconds,
+        converged: fits.iter().all(|fit| fit.converged),
+    }
+}
+
+fn fewer_folds(error: Error) -> Error {
+    if error.code() == Code::TooFewToSplit { error.help("ask for fewer folds with --folds") } else { error }
+}
+
+impl Tuned {
+    /// Learns from all rows with the settings of a row, starting from what the folds have learned.
+    pub fn refit(
+        &self,
+        row: usize,
+        data: &Dataset,
+        held_out: Option<HeldOut<'_>>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Trained> {
+        let start = carried(self.start.clone(), self.rows[row].c / self.rows[self.best].c);
+        train_from(data, &self.rows[row].settings, Some(&start), held_out, observer, cancel)
+    }
+}

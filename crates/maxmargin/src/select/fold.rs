@@ -1,0 +1,142 @@
+//! One fold: a part to learn from over the shared features, and a part to judge on.
+
+use super::warm_start::{carried, start_of};
+use crate::data::{Dataset, Dense, Design, Matrix, Scaling, Subset};
+use crate::error::{Code, Error, Result};
+use crate::metric::Metric;
+use crate::model::{Answers, Decoder};
+use crate::run::{Cancel, Silent};
+use crate::settings::{Settings, Solver};
+use crate::solve::{Start, Stop, relative_gap};
+use crate::train::{Problem, solve};
+use std::sync::Arc;
+
+/// The rows of a fold.
+pub(super) struct Fold {
+    /// From 1.
+    number: usize,
+    /// The rows to judge on, ascending.
+    pub(super) held_out: Vec<usize>,
+    /// Their targets, groups and weights.
+    truth: Dataset,
+    /// The rows to learn from.
+    subset: Subset,
+}
+
+impl Fold {
+    /// The folds that hold out the listed rows, each list in turn.
+    pub(super) fn all(data: &Dataset, held_out: Vec<Vec<usize>>) -> Result<Vec<Fold>> {
+        let no_features = Matrix::DenseF32(Dense::new(Vec::<f32>::new(), data.rows(), 0)?);
+        let bare = data.clone().with_matrix(no_features)?;
+        let fold = |(at, held_out): (usize, Vec<usize>)| {
+            let (truth, subset) = (bare.subset(&held_out)?, Subset::without(&held_out, data.rows()));
+            Ok(Fold { number: at + 1, held_out, truth, subset })
+        };
+        held_out.into_iter().enumerate().map(fold).collect()
+    }
+
+    /// Refuses, before anything is learned, metrics that the held-out rows cannot be measured by.
+    pub(super) fn check(&self, decoder: &Decoder, metrics: &[Metric]) -> Result<()> {
+        let answers = Answers::of_scores(vec![0.0; self.held_out.len()], decoder, &self.truth)?;
+        metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop)).map_err(|error| self.named(error))
+    }
+
+    /// The error with the number of the fold.
+    fn named(&self, error: Error) -> Error {
+        if error.code() == Code::Interrupted {
+            return error;
+        }
+        let named = Error::new(error.code(), format!("fold {}: {}", self.number, error.message()));
+        match (error.code(), error.remedy()) {
+            (Code::SingleClass | Code::NoPairs, _) => named.help("ask for fewer folds, or try another --seed"),
+            (_, Some(help)) => named.help(help),
+            (_, None) => named,
+        }
+    }
+}
+
+/// A fold on its way along a path.
+pub(super) struct Learner<'a> {
+    fold: &'a Fold,
+    solver: Solver,
+    design: Arc<Design>,
+    pub(super) problem: Problem,
+    /// The last solution.
+    pub(super) start: Option<Start>,
+}
+
+/// What came of one setting on one fold.
+#[derive(Clone, Debug)]
+pub(super) struct Fit {
+    /// The value of each metric on the held-out rows.
+    pub(super) values: Vec<f64>,
+    /// The objective over the rows learned from.
+    pub(super) objective: f64,
+    /// What it is proven to be near.
+    pub(super) lower_bound: Option<f64>,
+    pub(super) passes: u64,
+    pub(super) converged: bool,
+}
+
+impl Fit {
+    /// The relative gap.
+    pub(super) fn gap(&self) -> Option<f64> {
+        self.lower_bound.map(|bound| relative_gap(self.objective, bound))
+    }
+}
+
+impl<'a> Learner<'a> {
+    /// Gets ready: scaling, classes and weights are those of the rows to learn from. `shared` is the view of the
+    /// features where it is the same for all folds.
+    pub(super) fn new(
+        fold: &'a Fold,
+        data: &Dataset,
+        settings: &Settings,
+        solver: Solver,
+        shared: Option<&Arc<Design>>,
+        cancel: &Cancel,
+    ) -> Result<Learner<'a>> {
+        let make = || {
+            let design = match shared {
+                Some(design) => Arc::clone(design),
+                None => {
+                    let scaling = Scaling::fit_on(settings.scale, data, Some(&fold.subset), cancel)?;
+                    Arc::new(scaling.apply(data.matrix(), data.groups())?)
+                }
+            };
+            Ok(Learner { fold, solver, design, problem: Problem::on(data, settings, Some(&fold.subset))?, start: None })
+        };
+        make().map_err(|error| fold.named(error))
+    }
+
+    /// Learns with the next setting of the path, and judges it.
+    pub(super) fn fit(&mut self, settings: &Settings, metrics: &[Metric], cancel: &Cancel) -> Result<Fit> {
+        self.try_fit(settings, metrics, cancel).map_err(|error| self.fold.named(error))
+    }
+
+    fn try_fit(&mut self, settings: &Settings, metrics: &[Metric], cancel: &Cancel) -> Result<Fit> {
+        let before = self.problem.c;
+        self.problem.set_regularisation(settings.regularisation);
+        let problem = &self.problem;
+        problem.check_range()?;
+        let start = self.start.take().map(|start| carried(start, problem.c / before));
+        let solution = solve(problem, &self.design, settings, self.solver, start.as_ref(), &mut Silent, cancel)?;
+        // A fit cut short would be judged as if it were whole.
+        cancel.check()?;
+        let mut scores = self.design.scores_of(&self.fold.held_out, &solution.weights);
+        if let Some(intercept) = solution.thresholds.first() {
+            scores.iter_mut().for_each(|score| *score += intercept);
+        }
+        let answers = Answers::of_scores(scores, &problem.decoder(), &self.fold.truth)?;
+        let values = metrics.iter().map(|metric| Ok(answers.evaluate(metric)?.value)).collect::<Result<_>>()?;
+        let fit = Fit {
+            values,
+            objective: solution.objective,
+            lower_bound: solution.lower_bound,
+            passes: solution.passes,
+            converged: solution.stop == Stop::Converged,
+        };
+        self.start = Some(start_of(solution));
+        Ok(fit)
+    }
+}

@@ -1,0 +1,42 @@
+//! Model selection: which settings to learn with, found by cross-validation.
+//!
+//! [`CrossValidation`] fits every candidate on every fold and judges it on the rows held out; [`Tuned`] holds one [`Row`]
+//! a candidate, names the best one, and learns the final model from all rows. Candidates are whole
+//! [`Settings`](crate::settings::Settings): a [`Grid`] makes them differ in C, and nothing here minds where they differ
+//! in more than that. A run of candidates that differ in C alone is a *path*, along which each fit starts at the solution
+//! of the one before.
+//!
+//! ```
+//! # use maxmargin::data::{Dataset, Dense, Matrix, Targets};
+//! use maxmargin::metric::Metric;
+//! use maxmargin::run::{Cancel, Silent};
+//! use maxmargin::select::{CrossValidation, Grid};
+//! use maxmargin::settings::{Settings, Task};
+//!
+//! # fn main() -> maxmargin::Result<()> {
+//! # let features: Vec<f64> = (0..80).map(|i| f64::from(i * 37 % 101) / 50.0 - 1.0).collect();
+//! # let labels: Vec<f64> = features.chunks(2).map(|x| if x[0] + 0.2 * x[1] > 0.0 { 1.0 } else { -1.0 }).collect();
+//! # let data = Dataset::new(Matrix::DenseF64(Dense::new(features, 40, 2)?), Targets::Real(labels.into()))?;
+//! let settings = Settings::new(Task::Classify);
+//! let grid: Grid = "0.01:100:9".parse()?;
+//! let validation = CrossValidation { folds: 5, seed: 0, metrics: vec![Metric::Accuracy] };
+//! let tuned = validation.run(&data, &grid.candidates(&settings), &mut Silent, &Cancel::new())?;
+//! assert!(tuned.rows[tuned.best].metrics[0].mean > 0.9);
+//! // From all rows, with the most regularised setting that is as good as the best one but for chance.
+//! let model = tuned.refit(tuned.one_standard_error(), &data, None, &mut Silent, &Cancel::new())?.model;
+//! assert!(model.certificate.converged);
+//! # Ok(())
+//! # }
+//! ```
+
+mod choice;
+mod cross_validation;
+mod fold;
+mod grid;
+#[cfg(test)]
+mod tests;
+mod warm_start;
+
+pub use choice::Edge;
+pub use cross_validation::{CrossValidation, Row, Summary, Tuned};
+pub use grid::Grid;

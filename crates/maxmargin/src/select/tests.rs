@@ -1,0 +1,270 @@
+//! A fold over the shared matrix is the same problem as one over copied rows, and a path the same as cold fits.
+
+use super::cross_validation::learners;
+use super::fold::{Fit, Fold};
+use super::*;
+use crate::data::{Csr, Dataset, Dense, Groups, Matrix, Scale, Targets, complement, folds};
+use crate::error::Code;
+use crate::loss::Loss;
+use crate::metric::Metric;
+use crate::model::Answers;
+use crate::random::Random;
+use crate::run::{Cancel, Silent};
+use crate::settings::{Regularisation, Settings, Solver, Task};
+use crate::task::{ClassWeight, Intercept, PairWeight};
+use crate::train::{Problem, train};
+
+/// Rows of two overlapping classes, a third of them positive, or of graded queries of six.
+fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
+    const ROWS: usize = 72;
+    const COLS: usize = 5;
+    let mut random = Random::new(7, 0x7465_7374, 0);
+    let (mut starts, mut indices, mut sparse) = (vec![0u64], Vec::new(), Vec::new());
+    let (mut values, mut scores) = (Vec::new(), Vec::new());
+    for _ in 0..ROWS {
+        let mut score = 0.0;
+        for column in 0..COLS {
+            let present = dense || random.uniform() < 0.7;
+            let value =
+                if present { (column + 1) as f64 * (random.uniform() + 0.4 * (column % 2) as f64) } else { 0.0 };
+            score += [1.0, -1.0, 0.5, 0.2, -0.3][column] * value / (column + 1) as f64 + 0.3 * random.normal() / 2.0;
+            values.push(value);
+            if value != 0.0 {
+                indices.push(column as u16);
+                sparse.push(value);
+            }
+        }
+        starts.push(indices.len() as u64);
+        scores.push(score);
+    }
+    let mut sorted = scores.clone();
+    sorted.sort_by(f64::total_cmp);
+    let target = |score: &f64| match task {
+        Task::Classify => {
+            if *score > sorted[2 * ROWS / 3] {
+                1.0
+            } else {
+                -1.0
+            }
+        }
+        Task::Rank => (2.0 * score).round().clamp(-1.0, 2.0),
+    };
+    let targets: Vec<f64> = scores.iter().map(target).collect();
+    let matrix = if dense {
+        Matrix::DenseF64(Dense::new(values, ROWS, COLS).expect("valid"))
+    } else {
+        Matrix::Csr16F64(Csr::new(starts, indices, sparse, COLS).expect("valid"))
+    };
+    let mut data = Dataset::new(matrix, Targets::Real(targets.into())).expect("valid");
+    if weighted {
+        data = data.with_weights((0..ROWS).map(|_| random.below(4) as f64 / 2.0).collect::<Vec<_>>()).expect("valid");
+    }
+    if task == Task::Rank {
+        let starts: Vec<u64> = (0..=ROWS / 6).map(|group| 6 * group as u64).collect();
+        let names = (0..ROWS / 6).map(|group| format!("q{group}")).collect();
+        data = data.with_groups(Groups::new(starts, names).expect("valid")).expect("valid");
+    }
+    data
+}
+
+fn metrics(task: Task) -> Vec<Metric> {
+    match task {
+        Task::Classify => vec![Metric::Accuracy, Metric::Auc, Metric::F1],
+        Task::Rank => vec![Metric::PairAccuracy, Metric::parse("ndcg@3").expect("known")],
+    }
+}
+
+/// Everything a classifier can be told, and every scaling of a ranker.
+fn all_settings() -> Vec<Settings> {
+    let mut all = Vec::new();
+    for loss in Loss::ALL {
+        for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+            for scale in [Scale::None, Scale::Standard, Scale::MinMax, Scale::MaxAbs, Scale::UnitRows] {
+                for class_weight in [ClassWeight::Equal, ClassWeight::Balanced] {
+                    for solver in [Solver::DualCoordinateDescent, Solver::Newton] {
+                        if solver == Solver::DualCoordinateDescent || loss.is_smooth() {
+                            let class_weight = class_weight.clone();
+                            let settings = Settings::new(Task::Classify);
+                            all.push(Settings { loss, intercept, scale, class_weight, solver, ..settings });
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for scale in Scale::ALL {
+        for pair_weight in PairWeight::ALL {
+            let regularisation = Regularisation::C(0.05);
+            all.push(Settings { scale, pair_weight, regularisation, ..Settings::new(Task::Rank) });
+        }
+    }
+    all
+}
+
+/// Fits one setting on every fold, from scratch.
+fn cold(data: &Dataset, parts: &[Fold], settings: &Settings) -> Vec<(Fit, u64, f64)> {
+    let cancel = Cancel::new();
+    learners(parts, data, settings, &cancel)
+        .expect("ready")
+        .iter_mut()
+        .map(|learner| {
+            let fit = learner.fit(settings, &metrics(settings.task), &cancel).expect("fits");
+            (fit, learner.problem.constraints(), learner.problem.lambda)
+        })
+        .collect()
+}
+
+fn close(one: f64, other: f64, tolerance: f64) -> bool {
+    (one - other).abs() <= tolerance * one.abs().max(other.abs())
+}
+
+#[test]
+fn a_fold_reaches_the_optimum_of_a_copy_of_its_rows() {
+    for (number, settings) in all_settings().into_iter().enumerate() {
+        // Both layouts with and without weights, in turn; both forms of the regularisation too.
+        let data = data(settings.task, number % 2 == 0, number / 2 % 2 == 0);
+        let regularisation = if number % 3 == 0 { Regularisation::Lambda(0.02) } else { settings.regularisation };
+        let settings = Settings { regularisation, tolerance: 1e-10, max_passes: 200_000, ..settings };
+        let held_out = folds(&data, 3, 5).expect("enough rows");
+        let parts = Fold::all(&data, held_out.clone()).expect("folds");
+        for ((fit, constraints, lambda), held_out) in cold(&data, &parts, &settings).iter().zip(&held_out) {
+            let copy = data.subset(&complement(held_out, data.rows())).expect("rows");
+            let model = train(&copy, &settings, None, &mut Silent, &Cancel::new()).expect("trains").model;
+            let certificate = &model.certificate;
+            let what = format!("{settings:?}: {fit:?} against {certificate:?}");
+            assert!(fit.converged && certificate.converged, "{what}");
+            assert!(close(fit.objective, certificate.objective, 1e-9), "{what}");
+            assert!(
+                close(fit.lower_bound.expect("a bound"), certificate.lower_bound.expect("a bound"), 1e-9),
+                "{what}"
+            );
+            assert_eq!(*constraints, certificate.constraints, "{what}");
+            assert!(close(*lambda, certificate.lambda, 1e-12), "{what}");
+            let judged = data.subset(held_out).expect("rows");
+            let answers = Answers::new(&model, &judged).expect("scores");
+            for (value, metric) in fit.values.iter().zip(metrics(settings.task)) {
+                assert!(close(*value, answers.evaluate(&metric).expect("a value").value, 1e-12), "{metric} of {what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_ends_where_cold_fits_end_within_the_gap() {
+    let mut all: Vec<Settings> = all_settings().into_iter().step_by(3).collect();
+    // Solvers that would take long to the last digits.
+    all.push(Settings { loss: Loss::Hinge, ..Settings::new(Task::Rank) });
+    all.push(Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Rank) });
+    all.push(Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Classify) });
+    for (number, settings) in all.into_iter().enumerate() {
+        let data = data(settings.task, number % 2 == 1, number / 2 % 2 == 1);
+        let settings = Settings { tolerance: 1e-4, max_passes: 100_000, ..settings };
+        let parts = Fold::all(&data, folds(&data, 3, 1).expect("enough rows")).expect("folds");
+        let cancel = Cancel::new();
+        let mut path = learners(&parts, &data, &settings, &cancel).expect("ready");
+        // Up, and down again: a path may go either way.
+        for c in [0.01, 0.1, 1.0, 10.0, 0.5] {
+            let settings = Settings { regularisation: Regularisation::C(c), ..settings.clone() };
+            for (learner, (cold, ..)) in path.iter_mut().zip(cold(&data, &parts, &settings)) {
+                let warm = learner.fit(&settings, &metrics(settings.task), &cancel).expect("fits");
+                let what = format!("{settings:?}: {warm:?} against {cold:?}");
+                assert!(warm.converged && warm.gap().expect("a gap") <= 1e-4, "{what}");
+                // Each bound holds for the optimum both are near.
+                assert!(warm.lower_bound.expect("a bound") <= cold.objective * (1.0 + 1e-12), "{what}");
+                assert!(cold.lower_bound.expect("a bound") <= warm.objective * (1.0 + 1e-12), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_takes_fewer_passes_than_cold_fits() {
+    for settings in [
+        Settings { scale: Scale::Standard, ..Settings::new(Task::Classify) },
+        Settings { loss: Loss::Logistic, solver: Solver::Newton, ..Settings::new(Task::Classify) },
+        Settings::new(Task::Rank),
+    ] {
+        let data = data(settings.task, true, false);
+        let grid: Grid = "1e-3:1e2:16".parse().expect("a grid");
+        let candidates = grid.candidates(&settings);
+        let run = |candidates: &[Settings]| -> u64 {
+            let validation = CrossValidation { folds: 3, seed: 0, metrics: metrics(settings.task) };
+            let tuned = validation.run(&data, candidates, &mut Silent, &Cancel::new()).expect("tunes");
+            tuned.rows.iter().map(|row| row.passes).sum()
+        };
+        let warm = run(&candidates);
+        let cold: u64 = candidates.iter().map(|settings| run(std::slice::from_ref(settings))).sum();
+        assert!(4 * warm < 3 * cold, "{warm} against {cold}: {settings:?}");
+    }
+}
+
+#[test]
+fn pooled_dual_variables_balance_and_keep_their_bounds() {
+    let data = data(Task::Classify, true, true);
+    let settings = Settings { tolerance: 1e-6, ..Settings::new(Task::Classify) };
+    let validation = CrossValidation { folds: 4, seed: 3, metrics: metrics(Task::Classify) };
+    let tuned = validation.run(&data, std::slice::from_ref(&settings), &mut Silent, &Cancel::new()).expect("tunes");
+    let dual = tuned.start.dual.as_ref().expect("dual variables");
+    let Ok(Problem { task: crate::train::Tasks::Binary(task, _), .. }) = Problem::new(&data, &settings) else {
+        panic!("a classifier")
+    };
+    assert!(crate::solve::in_box(&task, dual));
+    assert!(crate::solve::imbalance(&task, dual) < 1e-12);
+    assert!(dual.iter().any(|&alpha| alpha > 0.0));
+    // So near that few passes are left to make.
+    let cold = train(&data, &settings, None, &mut Silent, &Cancel::new()).expect("trains").model.certificate;
+    let warm = tuned.refit(0, &data, None, &mut Silent, &Cancel::new()).expect("trains").model;
+    assert!(warm.certificate.passes < cold.passes, "{} against {}", warm.certificate.passes, cold.passes);
+    assert!(warm.verify(&data).is_ok());
+}
+
+#[test]
+fn settings_may_differ_in_more_than_c() {
+    let data = data(Task::Classify, false, false);
+    let grid: Grid = "0.1,1".parse().expect("a grid");
+    let mut candidates = grid.candidates(&Settings::new(Task::Classify));
+    candidates.extend(grid.candidates(&Settings { scale: Scale::Standard, ..Settings::new(Task::Classify) }));
+    let validation = CrossValidation { folds: 3, seed: 0, metrics: metrics(Task::Classify) };
+    let run =
+        |candidates: &[Settings]| validation.run(&data, candidates, &mut Silent, &Cancel::new()).expect("tunes").rows;
+    let together = run(&candidates);
+    let apart: Vec<Row> = candidates.chunks(2).flat_map(run).collect();
+    assert_eq!(together.len(), 4);
+    for (a, b) in together.iter().zip(&apart) {
+        assert_eq!((a.c, &a.metrics, a.passes), (b.c, &b.metrics, b.passes));
+    }
+    assert_ne!(together[1].metrics, together[3].metrics);
+}
+
+#[test]
+fn folds_that_cannot_be_are_refused_by_number() {
+    let run = |data: &Dataset, folds: usize, metrics: Vec<Metric>, settings: &Settings| {
+        let validation = CrossValidation { folds, seed: 0, metrics };
+        validation.run(data, std::slice::from_ref(settings), &mut Silent, &Cancel::new()).map(drop)
+    };
+    let classify = Settings::new(Task::Classify);
+    let rank = Settings::new(Task::Rank);
+    let rows = data(Task::Classify, true, false);
+    let queries = data(Task::Rank, true, false);
+    for (data, settings, folds) in [(&rows, &classify, 73), (&queries, &rank, 13)] {
+        let error = run(data, folds, metrics(settings.task), settings).expect_err("too many folds");
+        assert_eq!(error.code(), Code::TooFewToSplit);
+        assert!(error.remedy().is_some_and(|help| help.contains("--folds")));
+        assert_eq!(run(data, 1, metrics(settings.task), settings).expect_err("one").code(), Code::BadSetting);
+    }
+    // One positive row: the fold that holds it out has nothing to learn from; AUC has nothing to judge in the others.
+    let mut targets = vec![-1.0; 72];
+    targets[40] = 1.0;
+    let lonely = Dataset::new(rows.matrix().clone(), Targets::Real(targets.into())).expect("valid");
+    for metric in [Metric::Accuracy, Metric::Auc] {
+        let error = run(&lonely, 3, vec![metric], &classify).expect_err("one class");
+        assert_eq!(error.code(), Code::SingleClass);
+        assert!(error.message().starts_with("fold "), "{error}");
+    }
+    assert_eq!(run(&rows, 3, vec![], &classify).expect_err("no metric").code(), Code::BadSetting);
+    let cancel = Cancel::new();
+    cancel.raise();
+    let validation = CrossValidation { folds: 3, seed: 0, metrics: metrics(Task::Classify) };
+    let error = validation.run(&rows, &[classify], &mut Silent, &cancel).expect_err("cancelled");
+    assert_eq!(error.code(), Code::Interrupted);
+}

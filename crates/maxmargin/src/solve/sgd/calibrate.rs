@@ -1,0 +1,111 @@
+//! Rates found on a sample of the constraints.
+//!
+//! **The first rate η₀**: of the candidates …, ¼, ½, 1, 2, 4, … the one after which the mean loss of the
+//! sample, penalty included, is least.
+//!
+//! Every candidate starts from zero and takes one pass over the same constraints in the same order, with the loss and
+//! the batches of the run itself; it is judged by the last iterate. The search goes from 1 in the direction that helps
+//! and ends where it helps no longer.
+//!
+//! **The longest stable rate** of a loss whose slope grows without end, for schedules that start at 1/λ.
+
+use super::draw::{Listed, Sampled};
+use super::iterate::Iterate;
+use super::schedule::Averaging;
+use super::{Loop, StochasticDescent};
+use crate::data::Rows;
+use crate::loss::Loss;
+use crate::solve::scaled_rows::ScaledRows;
+use crate::task::Intercept;
+
+/// Constraints of the sample. Few would be noise; many would cost more than they tell.
+const SAMPLE: usize = 10_000;
+
+/// Doublings or halvings at most: beyond lies what no data ask for.
+const MOST_STEPS: usize = 80;
+
+/// The stream of the sample; the run itself draws from stream 0.
+const STREAM: u64 = 1;
+
+/// See the top of the file.
+pub(super) fn calibrated_rate<R: Rows>(
+    settings: &StochasticDescent,
+    problem: &dyn Sampled,
+    rows: &ScaledRows<'_, R>,
+    cancelled: &dyn Fn() -> bool,
+) -> f64 {
+    let mut sample = Listed::first(&mut *problem.draws(settings.seed, STREAM), SAMPLE);
+    let mut cost = |rate: f64| {
+        let mut iterate = Iterate::new(rows, settings.intercept, settings.project);
+        let mut looped = Loop::new(settings, problem, rate, Averaging::Last);
+        if !looped.pass(&mut iterate, &mut sample, cancelled) {
+            return 0.0;
+        }
+        let loss = problem.loss();
+        let total: f64 = sample.list().iter().map(|c| c.cost * loss.value(iterate.violation(c))).sum();
+        let (weights, b) = iterate.point();
+        let b = if settings.intercept == Intercept::Penalised { b } else { 0.0 };
+        let square = weights.iter().map(|w| w * w).sum::<f64>() + b * b;
+        let cost = 0.5 * square / problem.total_cost() + total / sample.list().len().max(1) as f64;
+        if cost.is_finite() { cost } else { f64::INFINITY }
+    };
+    least(&mut cost)
+}
+
+/// 1 / (2 · the largest cost · ‖direction‖²): on squared hinge loss, whose curvature is 2, a longer step can throw the
+/// weights farther from a row's margin than they were. No limit for losses of bounded slope.
+pub(super) fn longest_stable_rate<R: Rows>(
+    settings: &StochasticDescent,
+    problem: &dyn Sampled,
+    rows: &ScaledRows<'_, R>,
+) -> f64 {
+    if problem.loss() != Loss::SquaredHinge {
+        return f64::INFINITY;
+    }
+    let sample = Listed::first(&mut *problem.draws(settings.seed, STREAM), SAMPLE);
+    let mut scratch = Vec::new();
+    let largest = sample.list().iter().fold(0.0f64, |largest, c| {
+        let square = match c.against {
+            None => rows.square(c.row),
+            Some(against) => rows.square_of_difference(&mut scratch, c.row, against),
+        };
+        let constant = if settings.intercept == Intercept::None { 0.0 } else { c.threshold * c.threshold };
+        largest.max(c.cost * (c.coefficient * c.coefficient * square + constant))
+    });
+    0.5 / largest
+}
+
+/// Where a function of a positive number is least, to a factor of two, downhill from 1.
+fn least(cost: &mut dyn FnMut(f64) -> f64) -> f64 {
+    let (mut best, mut best_cost) = (1.0, cost(1.0));
+    for factor in [0.5, 2.0] {
+        let mut rate = 1.0;
+        for _ in 0..MOST_STEPS {
+            rate *= factor;
+            let here = cost(rate);
+            if here < best_cost {
+                (best, best_cost) = (rate, here);
+            } else if best_cost.is_finite() {
+                break;
+            }
+        }
+        if best != 1.0 {
+            break;
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_goes_downhill_on_either_side_and_out_of_where_nothing_is_finite() {
+        for target in [-9.0, -3.0, 0.0, 1.0, 12.0] {
+            assert_eq!(least(&mut |rate| (rate.log2() - target).powi(2)), target.exp2());
+        }
+        let cliff = &mut |rate: f64| if rate > 1e-3 { f64::INFINITY } else { -rate };
+        assert_eq!(least(cliff), (-10f64).exp2());
+    }
+}

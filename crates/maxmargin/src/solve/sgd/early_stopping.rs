@@ -1,0 +1,99 @@
+//! When to stop before the passes are used up: once data that were not learned from are judged worse.
+
+use serde::{Deserialize, Serialize};
+
+/// How the number of passes is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EarlyStopping {
+    /// All passes asked for are made.
+    #[default]
+    None,
+    /// Held-out data are judged after every pass; the best model is kept, and training ends once it is a few passes old.
+    Validation,
+    /// Two disjoint samples are taken: one is learned from until the loss on the other rises; then all data get as many
+    /// passes.
+    Subsamples,
+}
+
+impl EarlyStopping {
+    /// Every way there is.
+    pub const ALL: [EarlyStopping; 3] = [EarlyStopping::None, EarlyStopping::Validation, EarlyStopping::Subsamples];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            EarlyStopping::None => "none",
+            EarlyStopping::Validation => "validation",
+            EarlyStopping::Subsamples => "subsamples",
+        }
+    }
+}
+
+/// A measure of weights and thresholds, or none where it cannot be taken.
+pub(crate) type Measure<'a> = &'a dyn Fn(&[f64], &[f64]) -> Option<f64>;
+
+/// Judges weights and thresholds on data that were not learned from.
+pub(crate) struct Referee<'a> {
+    /// The measure.
+    pub(crate) measure: Measure<'a>,
+    /// Whether more is better.
+    pub(crate) higher_is_better: bool,
+}
+
+/// Passes without a better judgement before training ends.
+const PATIENCE: u64 = 3;
+
+/// Remembers the best pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    best: f64,
+    best_pass: u64,
+}
+
+impl Patience {
+    pub(crate) fn new() -> Patience {
+        Patience { best: f64::INFINITY, best_pass: 0 }
+    }
+
+    /// Takes the loss after a pass; true where none was better before. What is no number is no improvement.
+    pub(crate) fn improves(&mut self, pass: u64, loss: f64) -> bool {
+        let better = loss < self.best || self.best_pass == 0;
+        if better {
+            (self.best, self.best_pass) = (if loss.is_nan() { f64::INFINITY } else { loss }, pass);
+        }
+        better
+    }
+
+    /// The best pass so far; 0 before the first.
+    pub(crate) fn best_pass(&self) -> u64 {
+        self.best_pass
+    }
+
+    /// Whether the best pass is too long ago.
+    pub(crate) fn is_over(&self, pass: u64) -> bool {
+        pass >= self.best_pass + PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends_three_passes_after_the_best_one() {
+        let mut patience = Patience::new();
+        let losses = [3.0, 2.0, 2.5, f64::NAN, 1.0, 1.0, 1.5, 2.0, 0.1];
+        let mut improved = Vec::new();
+        for (pass, loss) in (1..).zip(losses) {
+            if patience.improves(pass, loss) {
+                improved.push(pass);
+            }
+            if patience.is_over(pass) {
+                assert_eq!(pass, 8);
+                break;
+            }
+        }
+        assert_eq!(improved, [1, 2, 5]);
+    }
+}

@@ -1,0 +1,365 @@
+//! Stochastic gradient descent: draw a constraint, take a step, repeat.
+//!
+//! ```text
+//! min  λ/2·‖w‖² [+ λ/2·b²] + Σ_i p_i · loss(m_i − a_i s_i − t_i b),   s = Xw,  p_i = cost_i / Σ cost,  λ = 1 / Σ cost
+//! ```
+//! which is λ times the objective of the project; the bracketed term is there where the intercept is penalised. Notation
+//! of [`crate::task::Constraint`]. A step draws a batch of constraints, each with relative cost c (mean 1), and moves
+//!
+//! ```text
+//! w ← (1 − ηλ)·w + η · mean of c · loss'(violation) · a · x,     b ← b + 0.01·η · mean of c · loss'(violation) · t
+//! ```
+//! with all violations taken before the step; a penalised b moves as the weight of a constant feature does, and a free one
+//! takes no step past η = 1, since no penalty would bring it back. 1 − ηλ is never taken below zero. What is drawn ([`draw`], [`pairs`]), how long the steps are ([`schedule`]), and how weights and
+//! averages are kept ([`iterate`]) stand in files of their own.
+//!
+//! - **sgd**: the last iterate (Bottou, Stochastic gradient descent tricks, 2012).
+//! - **averaged-sgd**: the mean of the iterates after the first pass (Polyak & Juditsky 1992; Xu, Towards optimal one pass
+//!   large scale learning with averaged stochastic gradient descent, 2011).
+//! - **pegasos**: η = 1/(λt), and the mean of all iterates with weights that rise like t (Shalev-Shwartz, Singer & Srebro,
+//!   Pegasos: primal estimated sub-gradient solver for SVM, ICML 2007). On squared hinge loss, whose slope has no bound,
+//!   no step is longer than what is stable on a sample.
+//!
+//! **Projection** onto ‖w‖ ≤ 1/√λ is an option of all three: at the optimum primal and dual agree, so that λ‖w‖² is at most
+//! the mean of what the dual variables gain, which is at most 1 for every loss here.
+//!
+//! **Stops** after the passes asked for, or by held-out data. It proves no bound: what is reported is the primal value over
+//! all constraints, recomputed from scratch, and the best of the values seen is kept. A free intercept is then the best one
+//! for the weights. Cost of a pass: O(entries), twice that with averages; one thread, so that threads change nothing; the
+//! value in parallel over fixed chunks. It starts from zero, whatever is known of a neighbouring problem.
+
+mod alias;
+mod calibrate;
+mod draw;
+mod early_stopping;
+mod iterate;
+mod pairs;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use draw::{ByRow, Sampled};
+pub use early_stopping::EarlyStopping;
+pub(crate) use early_stopping::{Measure, Referee};
+pub(crate) use pairs::ByPair;
+pub use pairs::Sample;
+pub use schedule::Schedule;
+
+use super::scaled_rows::ScaledRows;
+use super::{Progress, Solution, Stop, Witness};
+use crate::data::{Design, Rows, with_rows};
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use crate::run::{Cancel, Observer};
+use crate::task::{Constraint, Intercept, Ranking};
+use draw::Draw;
+use early_stopping::Patience;
+use iterate::Iterate;
+use schedule::{Averaging, Rates};
+use std::collections::VecDeque;
+
+/// Which of the methods at the top of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    Sgd,
+    AveragedSgd,
+    Pegasos,
+}
+
+/// Settings of the solver.
+#[derive(Clone, Debug)]
+pub(crate) struct StochasticDescent {
+    pub(crate) method: Method,
+    /// How steps fall; Pegasos has its own.
+    pub(crate) schedule: Schedule,
+    /// η₀; found on a sample unless given.
+    pub(crate) rate: Option<f64>,
+    /// Constraints a step.
+    pub(crate) batch: usize,
+    /// Whether weights are kept within the ball that holds the optimum.
+    pub(crate) project: bool,
+    /// Passes to make.
+    pub(crate) passes: u64,
+    /// Seeds the draws.
+    pub(crate) seed: u64,
+    /// What is done about the threshold.
+    pub(crate) intercept: Intercept,
+    /// Return the last point, not the best one seen.
+    pub(crate) keep_last: bool,
+}
+
+/// Constraints are drawn at least this far ahead of their step, so that their rows are in the cache by then,
+const AHEAD: usize = 8;
+/// and so many at a time: what each waits for in memory then overlaps.
+const AT_A_TIME: usize = 32;
+
+/// How often the cancel flag is looked at, in constraints.
+const POLL: usize = 512;
+
+impl StochasticDescent {
+    /// Learns from the constraints of the problem over the rows of `design`; a referee may end it early, and then decides
+    /// what is kept.
+    pub(crate) fn solve(
+        &self,
+        problem: &dyn Sampled,
+        design: &Design,
+        referee: Option<&Referee<'_>>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        let progress = Progress::unbounded(observer, cancel);
+        with_rows!(design.matrix(), rows => self.run(&ScaledRows::new(design, rows), problem, referee, progress))
+    }
+
+    /// The loop over passes of `draws`, with its first rate and what it averages.
+    fn start<R: Rows>(
+        &self,
+        rows: &ScaledRows<'_, R>,
+        problem: &dyn Sampled,
+        draws: &dyn Draw,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Loop {
+        let rate = match (self.method, self.rate) {
+            (Method::Pegasos, _) => problem.total_cost(),
+            (_, Some(rate)) => rate,
+            (_, None) => calibrate::calibrated_rate(self, problem, rows, cancelled),
+        };
+        let averaging = match self.method {
+            Method::Sgd => Averaging::Last,
+            Method::Pegasos => Averaging::Rising,
+            Method::AveragedSgd => {
+                // The first pass leads to where averages make sense; where there is no other, its first half does.
+                let steps = draws.count().div_ceil(self.batch.max(1)) as u64;
+                Averaging::From(if self.passes > 1 { steps } else { steps / 2 })
+            }
+        };
+        let mut looped = Loop::new(self, problem, rate, averaging);
+        if self.method == Method::Pegasos {
+            looped.rates.longest = calibrate::longest_stable_rate(self, problem, rows);
+        }
+        looped
+    }
+
+    fn run<R: Rows>(
+        &self,
+        rows: &ScaledRows<'_, R>,
+        problem: &dyn Sampled,
+        referee: Option<&Referee<'_>>,
+        mut progress: Progress<'_>,
+    ) -> Result<Solution> {
+        let design = rows.design();
+        let mut draws = problem.draws(self.seed, 0);
+        let mut looped = self.start(rows, problem, &*draws, &|| progress.cancelled());
+        let mut iterate = Iterate::new(rows, self.intercept, self.project);
+        let mut patience = Patience::new();
+        let mut best: Option<Point> = None;
+        let (mut pass, mut next_check) = (0, 1);
+        let stop = loop {
+            if pass < self.passes && !looped.pass(&mut iterate, &mut *draws, &|| progress.cancelled()) {
+                break Stop::Cancelled;
+            }
+            pass = (pass + 1).min(self.passes);
+            iterate.refresh();
+            let last = pass >= self.passes;
+            // A look at all data costs about half a pass: less often as time goes by, unless somebody is judging.
+            if pass < next_check && !last && referee.is_none() {
+                continue;
+            }
+            next_check = pass + 1 + pass / 4;
+            let point = Point::of(&iterate, problem, design, self.intercept)?;
+            let held_out = referee.and_then(|referee| (referee.measure)(&point.weights, &point.thresholds));
+            let criterion = match (referee, held_out) {
+                (None, _) => point.objective,
+                (Some(referee), Some(value)) => {
+                    if referee.higher_is_better {
+                        -value
+                    } else {
+                        value
+                    }
+                }
+                (Some(_), None) => f64::NAN,
+            };
+            let improves = patience.improves(pass, criterion) || (self.keep_last && referee.is_none());
+            // Where somebody judges, the point that was judged is shown; else the best one.
+            let shown = best.as_ref().filter(|_| !improves && referee.is_none()).unwrap_or(&point);
+            let ended = progress.report_judged(pass, shown.objective, &shown.weights, &shown.thresholds, held_out);
+            if improves {
+                best = Some(point);
+            }
+            if ended {
+                break Stop::Cancelled;
+            }
+            if referee.is_some() && patience.is_over(pass) && !last {
+                break Stop::EarlyStopped;
+            }
+            if last {
+                break Stop::Finished;
+            }
+        };
+        let Point { weights, thresholds, objective } = match best {
+            Some(best) => best,
+            // Cancelled within the first pass: what there is, with its honest value.
+            None => Point::of(&iterate, problem, design, self.intercept)?,
+        };
+        Ok(Solution {
+            weights,
+            thresholds,
+            objective,
+            lower_bound: None,
+            witness: Witness::Weights,
+            // Where somebody judges, the passes that led to the model; else those made.
+            passes: if referee.is_some() { patience.best_pass() } else { pass },
+            stop,
+            trace: progress.trace,
+        })
+    }
+}
+
+/// The error for weights that grew too large.
+fn thrown() -> Error {
+    Error::new(Code::Overflow, "the steps threw the weights out of all bounds")
+        .help("leave --rate out or give a smaller one, scale the features (--scale standard), or try a smaller -c")
+}
+
+/// Weights with their value.
+struct Point {
+    weights: Vec<f64>,
+    thresholds: Vec<f64>,
+    objective: f64,
+}
+
+impl Point {
+    fn of<R: Rows>(
+        iterate: &Iterate<'_, R>,
+        problem: &dyn Sampled,
+        design: &Design,
+        intercept: Intercept,
+    ) -> Result<Point> {
+        let (weights, mut b) = iterate.point();
+        if !weights.iter().all(|w| w.is_finite()) || !b.is_finite() {
+            return Err(thrown());
+        }
+        if intercept == Intercept::Free {
+            b = problem.best_threshold(design, &weights, b);
+        }
+        let objective = problem.objective(design, &weights, b, intercept);
+        if !objective.is_finite() || !b.is_finite() {
+            return Err(thrown());
+        }
+        let thresholds = if intercept == Intercept::None { Vec::new() } else { vec![b] };
+        Ok(Point { weights, thresholds, objective })
+    }
+}
+
+/// The loop itself, without what it moves.
+struct Loop {
+    loss: Loss,
+    rates: Rates,
+    averaging: Averaging,
+    batch: usize,
+    radius: Option<f64>,
+    /// Steps made.
+    t: u64,
+}
+
+impl Loop {
+    fn new(settings: &StochasticDescent, problem: &dyn Sampled, rate: f64, averaging: Averaging) -> Loop {
+        let lambda = 1.0 / problem.total_cost();
+        let (schedule, averaged) = match settings.method {
+            Method::Pegasos => (Schedule::Inverse, true),
+            method => (settings.schedule, method == Method::AveragedSgd),
+        };
+        Loop {
+            loss: problem.loss(),
+            rates: Rates { schedule, rate, lambda, averaged, longest: f64::INFINITY },
+            averaging,
+            batch: settings.batch.max(1),
+            radius: settings.project.then(|| lambda.sqrt().recip()),
+            t: 0,
+        }
+    }
+
+    /// One pass over what is drawn; false where it was cancelled.
+    fn pass<R: Rows>(
+        &mut self,
+        iterate: &mut Iterate<'_, R>,
+        draws: &mut dyn Draw,
+        cancelled: &dyn Fn() -> bool,
+    ) -> bool {
+        draws.start();
+        let count = draws.count();
+        let (mut left, mut poll_at) = (count, count);
+        let mut queue: VecDeque<Constraint> = VecDeque::with_capacity(self.batch.min(count) + AHEAD + AT_A_TIME);
+        let mut steps: Vec<(Constraint, f64)> = Vec::with_capacity(self.batch.min(count));
+        loop {
+            if queue.len() < self.batch + AHEAD {
+                let drawn = (self.batch + AHEAD + AT_A_TIME - queue.len()).min(left);
+                let before = queue.len();
+                queue.extend((0..drawn).map(|_| draws.next()));
+                queue.range(before..).for_each(|c| iterate.prefetch(c));
+                left -= drawn;
+            }
+            if left <= poll_at {
+                if cancelled() {
+                    return false;
+                }
+                poll_at = left.saturating_sub(POLL);
+            }
+            let batch = self.batch.min(queue.len());
+            if batch == 0 {
+                return true;
+            }
+            let rate = self.rates.at(self.t);
+            let share = 1.0 / batch as f64;
+            steps.clear();
+            steps.extend(queue.drain(..batch).map(|c| {
+                let pull = share * c.cost * self.loss.derivative(iterate.violation(&c));
+                (c, pull)
+            }));
+            let weight = self.averaging.weight(self.t).filter(|weight| *weight < 1.0);
+            if weight.is_some() {
+                iterate.begin_average();
+            }
+            iterate.shrink((1.0 - rate * self.rates.lambda).max(0.0));
+            for (c, pull) in &steps {
+                if *pull != 0.0 {
+                    iterate.add(c, rate, *pull);
+                }
+            }
+            if let Some(radius) = self.radius {
+                iterate.project(radius);
+            }
+            if let Some(weight) = weight {
+                iterate.include(weight);
+            }
+            self.t += 1;
+        }
+    }
+}
+
+/// Weights that order most pairs already, for other solvers to start from: averaged steps on so many random pairs, with
+/// squared hinge loss.
+#[allow(dead_code)] // for solvers that warm-start; the tests hold it to its promise
+pub(crate) fn quick_start(task: &Ranking, design: &Design, seed: u64, pairs: usize) -> Vec<f64> {
+    let settings = StochasticDescent {
+        method: Method::AveragedSgd,
+        schedule: Schedule::Bottou,
+        rate: None,
+        batch: 1,
+        project: false,
+        passes: 1,
+        seed,
+        intercept: Intercept::None,
+        keep_last: true,
+    };
+    let problem = ByPair::new(task, Loss::SquaredHinge, Sample::Pairs, Some(pairs.max(1)));
+    let mut draws = problem.draws(seed, 0);
+    let weights = with_rows!(design.matrix(), rows => {
+        let rows = ScaledRows::new(design, rows);
+        let mut iterate = Iterate::new(&rows, settings.intercept, settings.project);
+        settings.start(&rows, &problem, &*draws, &|| false).pass(&mut iterate, &mut *draws, &|| false);
+        iterate.point().0
+    });
+    // Where numbers overflow zero is as good a start as any.
+    if weights.iter().all(|w| w.is_finite()) { weights } else { vec![0.0; design.cols()] }
+}

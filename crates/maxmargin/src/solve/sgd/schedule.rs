@@ -1,0 +1,89 @@
+//! How long steps are, and how much each iterate counts in the average.
+
+use serde::{Deserialize, Serialize};
+
+/// How the length of a step falls with the number of steps t made before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// η₀ / (1 + λη₀t), or its power ¾ where iterates are averaged: long steps first, 1/(λt) in the end.
+    #[default]
+    Bottou,
+    /// η₀ / √(t + 1): no regret on any convex loss.
+    InverseSquareRoot,
+    /// η₀ / (t + 1): for strongly convex problems, such as these.
+    Inverse,
+    /// η₀ for ever.
+    Constant,
+}
+
+impl Schedule {
+    /// Every schedule there is.
+    pub const ALL: [Schedule; 4] =
+        [Schedule::Bottou, Schedule::InverseSquareRoot, Schedule::Inverse, Schedule::Constant];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Schedule::Bottou => "bottou",
+            Schedule::InverseSquareRoot => "inverse-square-root",
+            Schedule::Inverse => "inverse",
+            Schedule::Constant => "constant",
+        }
+    }
+}
+
+/// Which of the iterates make the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Averaging {
+    /// The last one.
+    Last,
+    /// The mean of all from this step on.
+    From(u64),
+    /// The mean of all with weights that rise like t: for strongly convex problems this loses the logarithm that the plain
+    /// mean has (Lacoste-Julien, Schmidt & Bach, A simpler approach to obtaining an O(1/t) convergence rate for the
+    /// projected stochastic subgradient method, 2012).
+    Rising,
+}
+
+impl Averaging {
+    /// What the iterate after step t weighs in the average with the ones before it; none where there is no average.
+    pub(super) fn weight(self, t: u64) -> Option<f64> {
+        match self {
+            Averaging::Last => None,
+            Averaging::From(start) => Some(1.0 / (1 + t.saturating_sub(start)) as f64),
+            Averaging::Rising => Some(2.0 / (t + 2) as f64),
+        }
+    }
+}
+
+/// A schedule with its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    pub(super) schedule: Schedule,
+    pub(super) rate: f64,
+    pub(super) lambda: f64,
+    /// Whether the iterates are averaged, which allows longer steps.
+    pub(super) averaged: bool,
+    /// No step is longer.
+    pub(super) longest: f64,
+}
+
+impl Rates {
+    /// The length of step t, counted from 0.
+    #[inline]
+    pub(super) fn at(&self, t: u64) -> f64 {
+        let t = t as f64;
+        let rate = match self.schedule {
+            Schedule::Bottou => {
+                let fall = 1.0 + self.lambda * self.rate * t;
+                // The power ¾ by two roots, which cost a tenth of a general power.
+                self.rate / if self.averaged { fall.sqrt() * fall.sqrt().sqrt() } else { fall }
+            }
+            Schedule::InverseSquareRoot => self.rate / (t + 1.0).sqrt(),
+            Schedule::Inverse => self.rate / (t + 1.0),
+            Schedule::Constant => self.rate,
+        };
+        rate.min(self.longest)
+    }
+}
