@@ -130,9 +130,25 @@ pub(super) fn step(risk: &mut dyn CurvedRisk, from: &Point, start_norm: f64, can
     if cancel.is_raised() || slope >= 0.0 {
         return None;
     }
-    risk.line(&direction);
-    let step = search(risk, from.value, slope, cancel);
-    let next = Point::at(risk, from.w.iter().zip(&direction).map(|(w, d)| w + step * d).collect());
+    let moved = |step: f64| from.w.iter().zip(&direction).map(|(w, d)| w + step * d).collect();
+    let next = if risk.penalised() == risk.dim() {
+        // The full step is evaluated at once: where it does, nothing else is needed. Where not, the line starts there.
+        let full = Point::at(risk, moved(1.0));
+        let slope_there = dot(&full.gradient, &direction);
+        if does(from.value, slope, full.value, slope_there) {
+            full
+        } else {
+            risk.line(&direction);
+            let step = search(risk, 1.0, slope, slope_there, cancel);
+            Point::at(risk, moved(step))
+        }
+    } else {
+        risk.line(&direction);
+        let (value_there, slope_there) = risk.along(1.0);
+        let full = does(from.value, slope, value_there, slope_there);
+        let step = if full { 1.0 } else { search(risk, 0.0, slope, slope_there, cancel) };
+        Point::at(risk, moved(step))
+    };
     // At the limit of double precision values no longer fall; a smaller gradient still proves more.
     let stuck = next.value > from.value || (next.value == from.value && next.gradient_norm() >= from.gradient_norm());
     (!stuck && !cancel.is_raised()).then_some(next)
@@ -305,12 +321,14 @@ impl Inverse {
     }
 }
 
-/// The full step where it lowers the value well, else the minimiser along the line.
-fn search(risk: &mut dyn CurvedRisk, value: f64, slope: f64, cancel: &Cancel) -> f64 {
-    let (at_one, slope_at_one) = risk.along(1.0);
-    if at_one <= value + 1e-4 * slope && slope_at_one.abs() <= 0.5 * slope.abs() {
-        return 1.0;
-    }
+/// Whether a full step is good enough: the value falls, and so does the slope along the line.
+fn does(value: f64, slope: f64, value_there: f64, slope_there: f64) -> bool {
+    value_there <= value + 1e-4 * slope && slope_there.abs() <= 0.5 * slope.abs()
+}
+
+/// The minimiser along the prepared line, which starts at the step `origin`. `slope_at_one` is the slope at a full step.
+fn search(risk: &mut dyn CurvedRisk, origin: f64, slope: f64, slope_at_one: f64, cancel: &Cancel) -> f64 {
+    let mut slope_at = |step: f64| risk.along(step - origin).1;
     // The slope rises along the line: bracket its zero, then close in by the secant, halving where that is slow.
     let (mut low, mut low_slope) = (0.0, slope);
     let (mut high, mut high_slope) = (1.0, slope_at_one);
@@ -318,7 +336,7 @@ fn search(risk: &mut dyn CurvedRisk, value: f64, slope: f64, cancel: &Cancel) ->
     while high_slope < 0.0 && doublings < 60 {
         (low, low_slope) = (high, high_slope);
         high *= 2.0;
-        high_slope = risk.along(high).1;
+        high_slope = slope_at(high);
         doublings += 1;
     }
     for iteration in 0..60 {
@@ -327,7 +345,7 @@ fn search(risk: &mut dyn CurvedRisk, value: f64, slope: f64, cancel: &Cancel) ->
         }
         let secant = low - low_slope * (high - low) / (high_slope - low_slope);
         let step = if iteration % 3 == 2 || !(secant > low && secant < high) { 0.5 * (low + high) } else { secant };
-        let here = risk.along(step).1;
+        let here = slope_at(step);
         if here.abs() <= 1e-3 * slope.abs() {
             return step;
         }

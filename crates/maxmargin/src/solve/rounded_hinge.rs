@@ -31,8 +31,8 @@ pub struct RoundedHinge {
     pub max_passes: u64,
 }
 
-/// The first width: half a margin.
-const FIRST_WIDTH: f64 = 0.5;
+/// The first width: two margins, so that all pairs curve at weights of zero, where each misses its margin by one.
+const FIRST_WIDTH: f64 = 2.0;
 
 /// The width falls at least and at most by these factors: slowly enough for the last solution to be a good start.
 const LEAST_FALL: f64 = 2.0;
@@ -41,15 +41,28 @@ const MOST_FALL: f64 = 8.0;
 /// Widths below this are lost in the rounding of scores.
 const LEAST_WIDTH: f64 = 1e-9;
 
-/// Once the gradient is responsible for less than this share of the gap, the rest is rounding.
-const SOLVED: f64 = 0.2;
+/// Once the gradient costs less than this share of what rounding costs, the width is solved.
+const SOLVED: f64 = 0.25;
 
-/// Primal value and lower bound of the hinge problem at the point of the last evaluation of a rounded risk.
-fn hinge_values(risk: &LinearRisk<'_, Ranking>, point: &Point) -> (f64, f64) {
-    let [hinge, excess] = risk.rounding();
-    let primal = 0.5 * point.w.iter().map(|w| w * w).sum::<f64>() + hinge;
-    let slack = 0.5 * point.gradient.iter().map(|g| g * g).sum::<f64>();
-    (primal, (point.value - slack + excess).max(0.0))
+/// And a wide one is solved well enough once a step gains less than this share.
+const SMALL_GAIN: f64 = 0.1;
+
+/// What the point of the last evaluation of a rounded risk says about the hinge problem.
+struct HingeValues {
+    primal: f64,
+    bound: f64,
+    /// The part of their difference that no further step takes away.
+    rounding: f64,
+}
+
+impl HingeValues {
+    fn at(risk: &LinearRisk<'_, Ranking>, point: &Point) -> HingeValues {
+        let [hinge, excess] = risk.rounding();
+        let primal = 0.5 * point.w.iter().map(|w| w * w).sum::<f64>() + hinge;
+        let reachable = point.value + excess;
+        let slack = 0.5 * point.gradient.iter().map(|g| g * g).sum::<f64>();
+        HingeValues { primal, bound: (reachable - slack).max(0.0), rounding: (primal - reachable).max(0.0) }
+    }
 }
 
 /// Primal value and lower bound of a ranking task with hinge loss that weights and a width stand for: what `verify`
@@ -59,7 +72,8 @@ pub(crate) fn rounded_certificate(task: &Ranking, design: &Design, weights: &[f6
     let rounded = task.rounded(width);
     let mut risk = LinearRisk::new(&rounded, design, false, &cancel);
     let point = Point::at(&mut risk, weights.to_vec());
-    hinge_values(&risk, &point)
+    let HingeValues { primal, bound, .. } = HingeValues::at(&risk, &point);
+    (primal, bound)
 }
 
 impl RoundedHinge {
@@ -82,6 +96,7 @@ impl RoundedHinge {
             let mut risk = LinearRisk::new(&rounded, design, false, cancel);
             let mut point = Point::at(&mut risk, w);
             let start_norm = point.gradient_norm();
+            let mut value_before = f64::INFINITY;
             let rounding = loop {
                 // A value cut short by a cancelled pass is none.
                 if progress.cancelled() {
@@ -90,7 +105,7 @@ impl RoundedHinge {
                 if !point.is_finite() {
                     return Err(overflow());
                 }
-                let (primal, bound) = hinge_values(&risk, &point);
+                let HingeValues { primal, bound, rounding } = HingeValues::at(&risk, &point);
                 if best.as_ref().is_none_or(|best| primal - bound < best.primal - best.bound) {
                     best = Some(Found { weights: point.w.clone(), primal, bound, width });
                 }
@@ -105,15 +120,18 @@ impl RoundedHinge {
                 if passes >= self.max_passes {
                     break 'widths Stop::PassLimit;
                 }
-                let gap = primal - bound;
                 let unsolved = 0.5 * point.gradient_norm().powi(2);
-                if unsolved <= SOLVED * gap {
-                    break gap - unsolved;
+                let wanted = 0.5 * self.tolerance * primal;
+                // A wide hinge need not be solved for long: once its steps gain less than what rounding costs, the next
+                // width is due. The last one is solved to the end, for its gradient must vanish.
+                let gained = std::mem::replace(&mut value_before, point.value) - point.value;
+                if unsolved <= SOLVED * rounding || (rounding > wanted && gained <= SMALL_GAIN * rounding) {
+                    break rounding;
                 }
                 passes += 1;
                 match step(&mut risk, &point, start_norm, cancel) {
                     Some(next) => point = next,
-                    None => break gap,
+                    None => break rounding,
                 }
             };
             if width <= LEAST_WIDTH {

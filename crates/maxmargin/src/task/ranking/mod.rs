@@ -17,6 +17,7 @@
 mod sweep;
 
 use super::{Curvature, Objective};
+use crate::data::kernels::for_this_machine;
 use crate::data::{Dataset, Subset, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -342,6 +343,16 @@ impl Objective for Ranking {
     }
 }
 
+#[inline(always)]
+fn add_scaled_plainly(out: &mut [f64], weight: f64, values: &[f64]) {
+    out.iter_mut().zip(values).for_each(|(out, value)| *out += weight * value);
+}
+
+for_this_machine! {
+    /// out += weight · values
+    fn add_scaled[](out: &mut [f64], weight: f64, values: &[f64]) -> () = add_scaled_plainly
+}
+
 impl Curvature for Ranking {
     fn diagonal(&self, part: usize, memo: &RankingMemo, out: &mut [f64]) {
         let plan = &self.groups[part];
@@ -366,13 +377,13 @@ impl Curvature for Ranking {
     ) {
         let plan = &self.groups[part];
         let cost = self.c * plan.factor;
+        out.fill(0.0);
         let mut placed = vec![0.0; directions.len()];
         for (placed, &row) in placed.chunks_exact_mut(m).zip(&plan.by_target) {
             placed.copy_from_slice(&directions[m * row as usize..][..m]);
         }
         for ((&row, direction), diagonal) in plan.by_target.iter().zip(placed.chunks_exact(m)).zip(&memo.diagonal) {
-            let weight = cost * diagonal;
-            out[m * row as usize..][..m].iter_mut().zip(direction).for_each(|(out, d)| *out = weight * d);
+            add_scaled(&mut out[m * row as usize..][..m], cost * diagonal, direction);
         }
         let channels = plan.channels();
         let mut sums = vec![0.0; directions.len()];
@@ -382,7 +393,7 @@ impl Curvature for Ranking {
             sweep(&work, &plan.levels, &mut memo.sorted.clone(), &mut sums);
             let weight = 2.0 * share * cost;
             for (&row, sums) in plan.by_target.iter().zip(sums.chunks_exact(m)) {
-                out[m * row as usize..][..m].iter_mut().zip(sums).for_each(|(out, sum)| *out -= weight * sum);
+                add_scaled(&mut out[m * row as usize..][..m], -weight, sums);
             }
         }
     }

@@ -130,7 +130,7 @@ pub(super) trait Cross: Sync {
 }
 
 /// Runs up to this length are handled pair by pair, eight at a time: that costs less than walking and merging them.
-const LEAF: usize = 64;
+const LEAF: usize = 32;
 const LANES: usize = 8;
 
 /// Two runs of rows, each sorted by score, with no target of the first above any of the second.
@@ -457,43 +457,63 @@ impl PartnerSums<'_> {
             out[(item.place - base) as usize] += channel.better(item.place) * window.weight;
         }
     }
+}
 
-    /// Several directions: their sums are kept in a row that grows as partners come within the margin.
-    fn cross_many(&self, base: u32, out: &mut [f64], halves: Halves<'_>, channel: &Channel<'_>) {
-        let Halves { low, high } = halves;
-        let m = self.m;
-        let add = |sum: &mut [f64], weight: f64, partner: &Item| {
-            let direction = &self.directions[m * partner.place as usize..][..m];
-            sum.iter_mut().zip(direction).for_each(|(sum, d)| *sum += weight * d);
-        };
-        let mut put = |item: &Item, own: f64, sum: &[f64]| {
-            let slot = &mut out[m * (item.place - base) as usize..][..m];
-            slot.iter_mut().zip(sum).for_each(|(slot, sum)| *slot += own * sum);
-        };
-        let violated = |worse: &Item, better: &Item| !worse_first(worse.score, better.score, self.margin);
-        let mut sum = vec![0.0; m];
-        let mut b = 0;
-        for worse in low {
-            while b < high.len() && violated(worse, &high[b]) {
-                add(&mut sum, channel.better(high[b].place), &high[b]);
-                b += 1;
-            }
-            if b > 0 {
-                put(worse, channel.worse(worse.place), &sum);
-            }
+/// Several directions: their sums are kept in a row that grows as partners come within the margin.
+#[inline(always)]
+fn cross_many_plainly(
+    work: &PartnerSums<'_>,
+    base: u32,
+    out: &mut [f64],
+    halves: Halves<'_>,
+    channel: &Channel<'_>,
+    sum: &mut [f64],
+) {
+    let Halves { low, high } = halves;
+    let m = work.m;
+    let add = |sum: &mut [f64], weight: f64, partner: &Item| {
+        let direction = &work.directions[m * partner.place as usize..][..m];
+        sum.iter_mut().zip(direction).for_each(|(sum, d)| *sum += weight * d);
+    };
+    let mut put = |item: &Item, own: f64, sum: &[f64]| {
+        let slot = &mut out[m * (item.place - base) as usize..][..m];
+        slot.iter_mut().zip(sum).for_each(|(slot, sum)| *slot += own * sum);
+    };
+    let violated = |worse: &Item, better: &Item| !worse_first(worse.score, better.score, work.margin);
+    sum.fill(0.0);
+    let mut b = 0;
+    for worse in low {
+        while b < high.len() && violated(worse, &high[b]) {
+            add(sum, channel.better(high[b].place), &high[b]);
+            b += 1;
         }
-        sum.fill(0.0);
-        let mut a = low.len();
-        for better in high.iter().rev() {
-            while a > 0 && violated(&low[a - 1], better) {
-                a -= 1;
-                add(&mut sum, channel.worse(low[a].place), &low[a]);
-            }
-            if a < low.len() {
-                put(better, channel.better(better.place), &sum);
-            }
+        if b > 0 {
+            put(worse, channel.worse(worse.place), sum);
         }
     }
+    sum.fill(0.0);
+    let mut a = low.len();
+    for better in high.iter().rev() {
+        while a > 0 && violated(&low[a - 1], better) {
+            a -= 1;
+            add(sum, channel.worse(low[a].place), &low[a]);
+        }
+        if a < low.len() {
+            put(better, channel.better(better.place), sum);
+        }
+    }
+}
+
+for_this_machine! {
+    /// See [`cross_many_plainly`].
+    fn cross_many[](
+        work: &PartnerSums<'_>,
+        base: u32,
+        out: &mut [f64],
+        halves: Halves<'_>,
+        channel: &Channel<'_>,
+        sum: &mut [f64],
+    ) -> () = cross_many_plainly
 }
 
 impl Cross for PartnerSums<'_> {
@@ -509,11 +529,12 @@ impl Cross for PartnerSums<'_> {
         merged: &mut [Item],
         windows: &mut [Window],
     ) -> Totals {
+        let mut sum = vec![0.0; if self.m == 1 { 0 } else { self.m }];
         for channel in self.channels {
             if self.m == 1 {
                 self.cross_one(base, out, halves, channel, merged, windows);
             } else {
-                self.cross_many(base, out, halves, channel);
+                cross_many(self, base, out, halves, channel, &mut sum);
             }
         }
         if self.m > 1 {
