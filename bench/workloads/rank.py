@@ -91,7 +91,7 @@ def lbfgs_optimum(path, cost):
         np.zeros(x.shape[1]),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-12, "maxcor": 100},
+        options={"maxiter": 5_000, "maxfun": 10_000, "ftol": 1e-15, "gtol": 1e-12, "maxcor": 100},
     )
     return float(found.fun)
 
@@ -101,7 +101,7 @@ def real():
     for folder, name, cost in (
         ("mq2008", "S1.txt", 1.0),
         ("ohsumed", "S1.txt", 1.0),
-        ("mslr_sample", "msn1.fold1.train.5k.txt", 1e-4),
+        ("mslr_sample", "msn1.fold1.train.5k.txt", 1e-6),
     ):
         path = unpacked(folder, name)
         if path is None:

@@ -9,9 +9,9 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
-    Contradiction, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton, QuadraticProgram,
-    Referee, RoundedHinge, Solution, Start, Stop, TracePoint, Verdict, Witness, dual_of_cuts, dual_value, primal_value,
-    relative_gap, smooth_bound,
+    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton,
+    QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TracePoint, Verdict, Witness, dual_of_cuts,
+    dual_value, primal_value, quick_start, relative_gap, smooth_bound,
 };
 use crate::task::{
     Binary, Classes, Curvature, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking,
@@ -145,6 +145,11 @@ pub fn train_from(
     Ok(Trained { model: template(weights, &thresholds, certificate, witness), solver, stop, trace })
 }
 
+/// Rankers of so many rows begin where a quick look at so many random pairs ends, unless the Hessian is exact: its few
+/// steps are as few from zero.
+const QUICK_START_ROWS: usize = 100_000;
+const QUICK_START_PAIRS: usize = 100_000;
+
 /// Runs the solver on the task: the one (task × solver) match.
 pub(crate) fn solve(
     problem: &Problem,
@@ -169,6 +174,17 @@ pub(crate) fn solve(
         intercept: settings.intercept,
     };
     let planes = CuttingPlane { tolerance: settings.tolerance, max_passes: settings.max_passes };
+    let quick = match (&problem.task, solver, start) {
+        (Tasks::Ranking(task), Solver::Newton, None)
+            if design.rows() >= QUICK_START_ROWS
+                && !LinearRisk::new(task, design, false, cancel).has_exact_hessian() =>
+        {
+            let weights = quick_start(task, design, settings.seed, QUICK_START_PAIRS, cancel);
+            Some(Start { weights, ..Start::default() })
+        }
+        _ => None,
+    };
+    let start = start.or(quick.as_ref());
     match (&problem.task, solver) {
         (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
         (Tasks::Pairs(task), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),

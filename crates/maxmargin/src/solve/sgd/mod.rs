@@ -339,8 +339,12 @@ impl Loop {
 
 /// Weights that order most pairs already, for other solvers to start from: averaged steps on so many random pairs, with
 /// squared hinge loss.
-#[allow(dead_code)] // for solvers that warm-start; the tests hold it to its promise
-pub(crate) fn quick_start(task: &Ranking, design: &Design, seed: u64, pairs: usize) -> Vec<f64> {
+pub(crate) fn quick_start(task: &Ranking, design: &Design, seed: u64, pairs: usize, cancel: &Cancel) -> Vec<f64> {
+    // Where memory is short, the rows that were touched are given back now and then.
+    let polled = || {
+        design.passed(0..design.rows());
+        cancel.is_raised()
+    };
     let settings = StochasticDescent {
         method: Method::AveragedSgd,
         schedule: Schedule::Bottou,
@@ -357,7 +361,8 @@ pub(crate) fn quick_start(task: &Ranking, design: &Design, seed: u64, pairs: usi
     let weights = with_rows!(design.matrix(), rows => {
         let rows = ScaledRows::new(design, rows);
         let mut iterate = Iterate::new(&rows, settings.intercept, settings.project);
-        settings.start(&rows, &problem, &*draws, &|| false).pass(&mut iterate, &mut *draws, &|| false);
+        settings.start(&rows, &problem, &*draws, &polled).pass(&mut iterate, &mut *draws, &polled);
+        design.passed(0..design.rows());
         iterate.point().0
     });
     // Where numbers overflow zero is as good a start as any.

@@ -314,13 +314,13 @@ fn a_quick_start_comes_near_the_optimum_and_repeats_itself() {
     let mut risk = LinearRisk::new(&task, &design, false, &cancel);
     let newton = Newton { tolerance: 1e-8, max_passes: 100 };
     let optimum = newton.solve(&mut risk, 7, None, &mut Silent, &cancel).expect("solved").objective;
-    let quick = quick_start(&task, &design, 4, 100_000);
+    let quick = quick_start(&task, &design, 4, 100_000, &Cancel::new());
     let problem = ByPair::new(&task, Loss::SquaredHinge, Sample::Pairs, None);
     let value = |weights: &[f64]| problem.objective(&design, weights, 0.0, Intercept::None);
     assert!(value(&quick) <= 1.02 * optimum, "{} {optimum}", value(&quick));
     assert!(value(&[0.0; 7]) > 1.5 * optimum);
-    assert_eq!(quick, quick_start(&task, &design, 4, 100_000));
-    assert_ne!(quick, quick_start(&task, &design, 5, 100_000));
+    assert_eq!(quick, quick_start(&task, &design, 4, 100_000, &Cancel::new()));
+    assert_ne!(quick, quick_start(&task, &design, 5, 100_000, &Cancel::new()));
 }
 
 #[test]
