@@ -81,8 +81,9 @@ impl MappedFile {
     /// does not do, it need not: then nothing is given back.
     pub(crate) fn release(&self, bytes: Range<u64>) {
         if let Some((map, bytes)) = self.part(bytes) {
-            // SAFETY: the map is read-only and backed by a file, so that a page dropped is read again with the same
-            // content: nothing that a reference into the map shows ever changes.
+            // SAFETY: the map is read-only and backed by a file, so that a page dropped is read again from the file. If
+            // somebody rewrote the file meanwhile, numbers change, as they may under any map: the loops over mapped rows
+            // stay in bounds whatever they read, and the command refuses to save what came of a changed file.
             #[cfg(unix)]
             let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, bytes.start, bytes.len()) };
             let _ = (map, bytes);

@@ -127,6 +127,13 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
             CONVERT,
         ));
     }
+    let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
+    if solver.is_stochastic() || solver.is_hard_margin() || data.pairs().is_some() {
+        return Err(over_budget(
+            format!("`{}` on these data needs all features in memory, which is more than the budget", solver.name()),
+            "give --memory more, or learn from graded rows with another solver",
+        ));
+    }
     // A block is worked on, another may be left by one half of the threads only, the next is coming; the other half of
     // what is free is for the rows at hand.
     let block = budget.saturating_sub(beside) / 8;
@@ -135,7 +142,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         return Err(over_budget(
             format!(
                 "training on these data takes {} beside the features, and the budget is {}",
-                mebibytes(beside + 4 * least),
+                mebibytes(beside + 8 * least),
                 mebibytes(budget)
             ),
             &format!("give --memory {} or more", mebibytes(beside + 8 * least).replace(' ', "")),

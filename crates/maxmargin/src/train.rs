@@ -96,6 +96,10 @@ pub fn train_from(
 
     let problem = Problem::new(data, settings)?;
     problem.check_range()?;
+    if start.is_some_and(|start| !problem.takes(start, data.cols())) {
+        return Err(Error::new(Code::BadSetting, "the start is not a point of this problem")
+            .help("start from a solution over the same rows and features"));
+    }
     let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Witness>| Model {
         settings: settings.clone(),
         scorer: Scorer::Linear { weights, intercept: thresholds.first().copied() },
@@ -442,6 +446,22 @@ impl Problem {
                 (c, lambda)
             }
         };
+    }
+
+    /// Whether a start has as many numbers as this problem, and only such as are finite.
+    fn takes(&self, start: &Start, features: usize) -> bool {
+        let (blocks, thresholds) = match &self.task {
+            Tasks::Binary(task, _) => (task.blocks(), Objective::thresholds(task)),
+            Tasks::Pairs(task) => (task.blocks(), 0),
+            Tasks::Ranking(_) => (0, 0),
+        };
+        let Start { weights, thresholds: free, dual } = start;
+        let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
+        weights.len() == features
+            && free.len() == thresholds
+            && dual.as_ref().is_none_or(|dual| dual.len() == blocks && finite(dual))
+            && finite(weights)
+            && finite(free)
     }
 
     /// Refuses what double precision does not hold.

@@ -130,6 +130,8 @@ fn proof(model: &Model) -> &'static str {
         "the solver proves no bound; `maxmargin verify` recomputes the objective"
     } else if let Some(Witness::Cuts(_)) = &model.witness {
         "cuts stored; `maxmargin verify` recomputes the bound"
+    } else if let Some(Witness::Rounded(_)) = &model.witness {
+        "the weights and a width suffice; `maxmargin verify` recomputes the bound"
     } else if model.witness.is_some() {
         "dual variables stored; `maxmargin verify` recomputes the bound"
     } else if model.proved_by_weights() {

@@ -17,7 +17,7 @@ use maxmargin::metric::Metric;
 use maxmargin::run::Cancel;
 use maxmargin::select::{CrossValidation, Edge, Grid, Row, Tuned};
 use maxmargin::settings::Task;
-use maxmargin::solve::Stop;
+use maxmargin::solve::{EarlyStopping, Stop};
 use maxmargin::train::{Trained, check_features, choose_solver};
 use maxmargin_io::Loaded;
 use serde::Serialize;
@@ -35,6 +35,18 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     (train_settings.c, train_settings.lambda) = (None, None);
     let settings = train_settings.resolve(task)?;
     choose_solver(&settings, 0, false)?;
+    let refused = if settings.solver.is_hard_margin() {
+        Some("a hard margin has no C to choose")
+    } else if settings.stochastic.early_stopping != EarlyStopping::None {
+        Some("--early-stopping is for `train`: folds make all their passes")
+    } else if train_settings.memory.is_some() {
+        Some("--memory is for `train`: tuning keeps the features in memory")
+    } else {
+        None
+    };
+    if let Some(reason) = refused {
+        return Err(Error::new(Code::BadSetting, reason).help("leave it out, or use `train`"));
+    }
     let metrics = metrics(&arguments.metric, task)?;
     let grid = arguments.grid.as_deref().map(str::parse::<Grid>).transpose()?;
     let inputs = [Some(arguments.file.as_str()), arguments.config.as_deref()];
@@ -164,7 +176,13 @@ fn flags(settings: &impl Serialize) -> Result<String> {
     let value = serde_json::to_value(settings).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
     let word = |value: &Value| value.as_str().map_or(value.to_string(), str::to_string);
     let mut flags = String::new();
-    for (name, value) in value.as_object().into_iter().flatten() {
+    let parts = value.as_object().into_iter().flatten();
+    // Settings that stand together in a file are flags of their own.
+    let parts = parts.flat_map(|(name, value)| match value {
+        Value::Object(parts) => parts.iter().collect(),
+        value => vec![(name, value)],
+    });
+    for (name, value) in parts {
         let said = match value {
             Value::Bool(true) => String::new(),
             Value::Array(parts) => parts.iter().map(word).collect::<Vec<_>>().join(","),
@@ -199,7 +217,7 @@ fn warnings(tuned: &Tuned, chosen: usize) -> Vec<String> {
     if chosen != tuned.best && tuned.edge(chosen) == Some(Edge::Lowest) {
         warnings.push(format!("C = {} is the smallest that was tried, and still as good as the best", c(chosen)));
     }
-    let slow = tuned.rows.iter().filter(|row| !row.converged).count() as u64;
+    let slow = tuned.rows.iter().filter(|row| row.gap.is_some() && !row.converged).count() as u64;
     if slow > 0 {
         warnings.push(format!(
             "{} did not converge, so that their models are not optimal: try a larger --max-passes, \

@@ -183,7 +183,10 @@ pub(crate) fn reached<T: Independent>(task: &T, scores: &[f64], threshold: f64) 
         let c = task.constraint(block);
         if c.cost > 0.0 { (c.margin - c.violation(scores, threshold)) / c.margin } else { f64::INFINITY }
     };
-    (0..task.blocks()).into_par_iter().map(share).reduce(|| f64::INFINITY, f64::min)
+    (0..task.blocks())
+        .into_par_iter()
+        .map(share)
+        .reduce(|| f64::INFINITY, |a, b| if a.is_nan() || a < b { a } else { b })
 }
 
 /// The objective of a hard margin, and by which share of itself a margin is missed at most; not above zero where none is.
@@ -199,7 +202,9 @@ pub(crate) fn hard_primal<T: Independent>(
         let c = task.constraint(block);
         if c.cost > 0.0 { c.violation(&scores, threshold) / c.margin } else { f64::NEG_INFINITY }
     };
-    let shortfall = (0..task.blocks()).into_par_iter().map(missed).reduce(|| f64::NEG_INFINITY, f64::max);
+    let shortfall = (0..task.blocks()).into_par_iter().map(missed);
+    // What is no number is no margin that is reached.
+    let shortfall = shortfall.reduce(|| f64::NEG_INFINITY, |a, b| if a.is_nan() || a > b { a } else { b });
     let penalty = if intercept == Intercept::Penalised { 0.5 * threshold * threshold } else { 0.0 };
     (half_square(w) + penalty, shortfall)
 }

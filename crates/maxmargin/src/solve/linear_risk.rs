@@ -181,8 +181,8 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
 
 impl LinearRisk<'_, Ranking> {
     /// Sums [`Ranking::rounding`] over all groups.
-    pub(super) fn rounding(&self) -> [f64; 2] {
-        let mut sums = [0.0; 2];
+    pub(super) fn rounding(&self) -> [f64; 3] {
+        let mut sums = [0.0; 3];
         for lane in &self.lanes {
             for (part, memo) in lane.parts.clone().zip(&lane.memos) {
                 let terms = self.task.rounding(part, memo);

@@ -21,7 +21,7 @@ pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub use rounded_hinge::RoundedHinge;
-pub(crate) use rounded_hinge::rounded_certificate;
+pub(crate) use rounded_hinge::{LEAST_WIDTH, rounded_certificate};
 pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
 pub use sgd::{EarlyStopping, Sample, Schedule};

@@ -52,11 +52,13 @@ impl Newton {
         let mut point = Point::at(risk, w);
         // A value cut short by a cancelled pass is none.
         cancel.check()?;
-        let mut bound = None;
+        let mut bound;
         let start_norm = point.gradient_norm();
         let mut passes = 0;
         let stop = loop {
             if progress.cancelled() {
+                // The bound at hand is that of the point before.
+                bound = None;
                 break Stop::Cancelled;
             }
             if !point.is_finite() {

@@ -38,8 +38,8 @@ const FIRST_WIDTH: f64 = 2.0;
 const LEAST_FALL: f64 = 2.0;
 const MOST_FALL: f64 = 8.0;
 
-/// Widths below this are lost in the rounding of scores.
-const LEAST_WIDTH: f64 = 1e-9;
+/// Widths below this are lost in the rounding of scores, and prove nothing.
+pub(crate) const LEAST_WIDTH: f64 = 1e-9;
 
 /// Once the gradient costs less than this share of what rounding costs, the width is solved.
 const SOLVED: f64 = 0.25;
@@ -57,9 +57,9 @@ struct HingeValues {
 
 impl HingeValues {
     fn at(risk: &LinearRisk<'_, Ranking>, point: &Point) -> HingeValues {
-        let [hinge, excess] = risk.rounding();
+        let [hinge, excess, error] = risk.rounding();
         let primal = 0.5 * point.w.iter().map(|w| w * w).sum::<f64>() + hinge;
-        let reachable = point.value + excess;
+        let reachable = point.value + excess - error;
         let slack = 0.5 * point.gradient.iter().map(|g| g * g).sum::<f64>();
         HingeValues { primal, bound: (reachable - slack).max(0.0), rounding: (primal - reachable).max(0.0) }
     }
@@ -110,8 +110,9 @@ impl RoundedHinge {
                     best = Some(Found { weights: point.w.clone(), primal, bound, width });
                 }
                 let (best_primal, best_bound) = best.as_ref().map_or((primal, bound), |b| (b.primal, b.bound));
-                progress.bound(Some(bound));
-                if progress.report(passes, best_primal, &point.w, &[]) {
+                progress.bound(Some(best_bound));
+                let weights = best.as_ref().map_or(&point.w, |best| &best.weights);
+                if progress.report(passes, best_primal, weights, &[]) {
                     break 'widths Stop::Cancelled;
                 }
                 if relative_gap(best_primal, best_bound) <= self.tolerance {

@@ -212,6 +212,10 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
 /// with slope at least 1, so that Newton's method within a bracket always ends.
 fn logistic_minimiser(alpha: f64, gradient: f64, curvature: f64, cost: f64) -> f64 {
     let (mut low, mut high) = (-gradient - curvature * (cost - alpha), -gradient + curvature * alpha);
+    if !(low.is_finite() && high.is_finite()) {
+        // Scores that grew past all numbers: the next check says so.
+        return alpha;
+    }
     let mut t = if alpha > 0.0 && alpha < cost { (alpha / (cost - alpha)).ln() } else { 0.5 * (low + high) };
     t = t.clamp(low, high);
     let mut z = alpha;
