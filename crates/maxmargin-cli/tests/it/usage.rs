@@ -96,3 +96,20 @@ fn an_output_that_cannot_be_written() {
     bench.refused("convert search.txt -o out.unknown", "MM0104").says("--to FORMAT");
     bench.refused("convert search.txt -o out.mmd.gz", "MM0104").says("leave the .gz or .zst off");
 }
+
+#[test]
+fn slopes_of_very_different_size_stall_cutting_planes_and_are_said_to() {
+    let bench = Workbench::new();
+    bench.write("far.txt", "-1 1:0.7 2:412622975972\n-1 1:0.14 2:548502080605\n1 1:2.38 2:311389244568\n");
+    bench.ok("train classify far.txt -o m.mm --loss squared-hinge --solver cutting-plane");
+    bench.ok("verify m.mm far.txt");
+}
+
+#[test]
+fn small_features_that_separate_are_no_proof_of_a_contradiction() {
+    let bench = Workbench::new();
+    bench.write("small.txt", "1 1:1e-12\n1 1:2e-12\n-1 1:-1e-12\n-1 1:-2e-12\n");
+    bench.refused("train classify small.txt -o m.mm --solver quadratic-program", "MM0321");
+    bench.write("mixed.txt", "1 1:1\n1 1:2\n-1 1:1.5\n-1 1:-2\n");
+    bench.refused("train classify mixed.txt -o m.mm --solver quadratic-program", "MM0320");
+}

@@ -326,6 +326,21 @@ fn stretched<T: Independent>(
     None
 }
 
+/// What is left of a column that adds up to nothing, beside the sum of its absolute values.
+const COLUMN_NOTHING: f64 = 1e-5;
+
+/// Σ_i |c_i · x_ij| for each column of the scaled rows.
+fn column_sizes(design: &Design, coefficients: &[f64]) -> Vec<f64> {
+    let mut sizes = vec![0.0; design.cols()];
+    let mut values = vec![0.0; design.cols()];
+    for (row, &coefficient) in coefficients.iter().enumerate().filter(|(_, c)| **c != 0.0) {
+        values.fill(0.0);
+        design.fill_scaled_row(row, &mut values);
+        sizes.iter_mut().zip(&values).for_each(|(size, value)| *size += (coefficient * value).abs());
+    }
+    sizes
+}
+
 /// The combination of constraints as a proof, where it is one.
 fn contradiction<T: Independent>(
     task: &T,
@@ -335,18 +350,27 @@ fn contradiction<T: Independent>(
     intercept: Intercept,
 ) -> Option<Contradiction> {
     let mut coefficients = vec![0.0; design.rows()];
+    let mut absolute = vec![0.0; design.rows()];
     let (mut promised, mut total, mut pull) = (0.0, 0.0, 0.0);
     for (block, &z) in alpha.iter().enumerate().filter(|(_, z)| **z > 0.0) {
         let c = task.constraint(block);
         coefficients[c.row] += z * c.coefficient;
+        absolute[c.row] += (z * c.coefficient).abs();
         if let Some(row) = c.against {
             coefficients[row] -= z * c.coefficient;
+            absolute[row] += (z * c.coefficient).abs();
         }
         promised += z * c.margin;
         total += z;
         pull += z * c.threshold;
     }
+    // What is left in a column counts beside what was added up there: a column of small numbers may be the one that
+    // separates.
+    let sizes = column_sizes(design, &absolute);
     let sum = design.weighted_sum(&mut coefficients);
+    if sum.iter().zip(&sizes).any(|(sum, size)| sum.abs() > COLUMN_NOTHING * size) {
+        return None;
+    }
     let penalised = if intercept == Intercept::Penalised { pull * pull } else { 0.0 };
     let length = (sum.iter().map(|v| v * v).sum::<f64>() + penalised).sqrt();
     let residual = length / (total * mean_length);

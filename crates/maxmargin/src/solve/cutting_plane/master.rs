@@ -400,7 +400,8 @@ mod tests {
         let weight: f64 = multipliers.iter().zip(&cuts.pulls).map(|(m, c)| (m * c).abs()).sum();
         prop_assert!(dot(&multipliers, &cuts.pulls).abs() <= 1e-13 * weight);
         let (value, optimum) = (cuts.value(&multipliers), cuts.referee());
-        prop_assert!((value - optimum).abs() <= 1e-7 * (1.0 + optimum.abs()), "{} {}", value, optimum);
+        // The referee stops at a tolerance of its own, which large slopes multiply; what proves the value is below.
+        prop_assert!((value - optimum).abs() <= 2e-6 * (1.0 + optimum.abs()), "{} {}", value, optimum);
         // The model at the point behind the multipliers is as high as the bound: there is no better one.
         let dim = cuts.slopes[0].len();
         let w: Vec<f64> =

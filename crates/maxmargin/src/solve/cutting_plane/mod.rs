@@ -117,6 +117,10 @@ impl CuttingPlane {
             if passes >= self.max_passes {
                 break Stop::PassLimit;
             }
+            if lowest.len() != best.len() {
+                // Slopes so different in size that no model of them can be minimised in double precision.
+                break Stop::Stalled;
+            }
             // The risk stands at the best point: every round ends with its evaluation.
             let direction: Vec<f64> = lowest.iter().zip(&best).map(|(to, from)| to - from).collect();
             risk.line(&direction);
@@ -149,9 +153,10 @@ impl CuttingPlane {
                 break Stop::Stalled;
             }
         };
-        let witness = Witness::Cuts(bundle.proof());
-        // The objective is never negative, so a worse bound than zero says nothing.
-        let bound = bundle.bound.max(0.0);
+        // The objective is never negative, so a worse bound than zero says nothing; nor do cuts that prove none.
+        let (cuts, bound) = (bundle.proof(), bundle.bound.max(0.0));
+        let sound = !cuts.is_empty() && bound.is_finite() && cuts.iter().all(|cut| cut.multiplier.is_finite());
+        let (witness, bound) = if sound { (Witness::Cuts(cuts), bound) } else { (Witness::Weights, 0.0) };
         debug_assert!(bound <= value * (1.0 + 1e-9));
         let thresholds = best.split_off(features);
         Ok(Solution {
