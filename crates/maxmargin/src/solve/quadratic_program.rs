@@ -349,10 +349,12 @@ fn contradiction<T: Independent>(
     mean_length: f64,
     intercept: Intercept,
 ) -> Option<Contradiction> {
+    // The interior point leaves a little of every constraint behind, which is no part of the proof.
+    let largest = alpha.iter().copied().fold(0.0, f64::max);
     let mut coefficients = vec![0.0; design.rows()];
     let mut absolute = vec![0.0; design.rows()];
     let (mut promised, mut total, mut pull) = (0.0, 0.0, 0.0);
-    for (block, &z) in alpha.iter().enumerate().filter(|(_, z)| **z > 0.0) {
+    for (block, &z) in alpha.iter().enumerate().filter(|(_, z)| **z > TAKES_PART * largest) {
         let c = task.constraint(block);
         coefficients[c.row] += z * c.coefficient;
         absolute[c.row] += (z * c.coefficient).abs();
@@ -377,7 +379,6 @@ fn contradiction<T: Independent>(
     if !(promised > 0.0 && residual <= NOTHING) {
         return None;
     }
-    let largest = alpha.iter().copied().fold(0.0, f64::max);
     let mut blocks: Vec<(usize, f64)> =
         alpha.iter().copied().enumerate().filter(|&(_, z)| z > TAKES_PART * largest).collect();
     blocks.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
