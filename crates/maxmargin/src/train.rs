@@ -348,6 +348,8 @@ pub(crate) struct Problem {
     /// 0 where the margin is hard, like lambda.
     pub(crate) c: f64,
     pub(crate) lambda: f64,
+    /// The total weight of all blocks where C is 1.
+    total: f64,
     pub(crate) hard: bool,
     /// What the rows are called.
     data: Dataset,
@@ -374,7 +376,7 @@ impl Problem {
         let hard = settings.solver.is_hard_margin();
         let problem = |task: Tasks, c: f64, total: f64| {
             let (c, lambda) = if hard { (0.0, 0.0) } else { (c, settings.regularisation.lambda(total)) };
-            Problem { task, c, lambda, hard, data: data.clone() }
+            Problem { task, c, lambda, total, hard, data: data.clone() }
         };
         // A constraint of a hard margin counts or does not; what it costs plays no part.
         let cost = |total: f64| if hard { 1.0 } else { settings.regularisation.c(total) };
@@ -425,27 +427,12 @@ impl Problem {
 
     /// Sets another weight of the loss: a step along a path.
     pub(crate) fn set_regularisation(&mut self, regularisation: Regularisation) {
-        let set = |total: f64| (regularisation.c(total), regularisation.lambda(total));
-        (self.c, self.lambda) = match &mut self.task {
-            Tasks::Binary(task, _) => {
-                task.set_cost(1.0);
-                let (c, lambda) = set(task.total_cost());
-                task.set_cost(c);
-                (c, lambda)
-            }
-            Tasks::Ranking(task) => {
-                task.set_cost(1.0);
-                let (c, lambda) = set(task.total_cost());
-                task.set_cost(c);
-                (c, lambda)
-            }
-            Tasks::Pairs(task) => {
-                task.set_cost(1.0);
-                let (c, lambda) = set(task.total_cost());
-                task.set_cost(c);
-                (c, lambda)
-            }
-        };
+        (self.c, self.lambda) = (regularisation.c(self.total), regularisation.lambda(self.total));
+        match &mut self.task {
+            Tasks::Binary(task, _) => task.set_cost(self.c),
+            Tasks::Ranking(task) => task.set_cost(self.c),
+            Tasks::Pairs(task) => task.set_cost(self.c),
+        }
     }
 
     /// Whether a start has as many numbers as this problem, and only such as are finite.
