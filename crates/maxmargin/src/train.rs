@@ -2,7 +2,7 @@
 
 mod stochastic;
 
-use crate::data::{Dataset, Design, Scale, Scaling, Subset};
+use crate::data::{Dataset, Design, Scaling, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::model::{Certificate, Decoder, Model, Scorer};
@@ -579,11 +579,18 @@ impl Observer for Watching<'_> {
 }
 
 /// How unevenly the columns are scaled: the ratio of the largest to the smallest among the columns' largest absolute
-/// values. Advice for a user whose training is slow; 1 where there is nothing to compare.
+/// values in a sample of the rows. Advice for a user whose training is slow; 1 where there is nothing to compare.
 pub fn scale_spread(data: &Dataset, cancel: &Cancel) -> Result<f64> {
-    data.matrix().check(0..data.rows())?;
-    let scaling = Scaling::fit(Scale::MaxAbs, data, cancel)?;
-    let sizes = scaling.factor().unwrap_or_default().iter().filter(|&&factor| factor > 0.0);
-    let (low, high) = sizes.fold((f64::INFINITY, 0.0f64), |(low, high), &factor| (low.min(factor), high.max(factor)));
+    const SAMPLE: usize = 20_000;
+    let (matrix, rows) = (data.matrix(), data.rows());
+    matrix.check(0..rows)?;
+    let mut sizes = vec![0.0f64; data.cols()];
+    for row in (0..rows).step_by(rows.div_ceil(SAMPLE).max(1)) {
+        cancel.check()?;
+        matrix.each_in_row(row, |column, value| sizes[column] = sizes[column].max(value.abs()));
+        matrix.residency().passed(row..row + 1);
+    }
+    let sizes = sizes.iter().filter(|&&size| size > 0.0);
+    let (low, high) = sizes.fold((f64::INFINITY, 0.0f64), |(low, high), &size| (low.min(size), high.max(size)));
     Ok(if high > 0.0 { high / low } else { 1.0 })
 }
