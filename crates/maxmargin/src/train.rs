@@ -2,7 +2,7 @@
 
 mod stochastic;
 
-use crate::data::{Dataset, Design, Scale, Scaling, Subset};
+use crate::data::{Dataset, Design, Scaling, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::model::{Certificate, Decoder, Model, Scorer};
@@ -11,10 +11,11 @@ use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
     Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton,
     QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TracePoint, Verdict, Witness, dual_of_cuts,
-    dual_value, primal_value, quick_start, relative_gap, smooth_bound,
+    dual_value, primal_value, quick_start, relative_gap, rounded_bound, smooth_bound,
 };
 use crate::task::{
     Binary, Classes, Curvature, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking,
+    Roundable,
 };
 use std::ops::ControlFlow;
 
@@ -60,6 +61,9 @@ pub fn check_features(features: usize) -> Result<()> {
 /// Newton's method takes over from dual coordinate descent on smooth losses up to this many features, where one exact
 /// step costs little and badly scaled columns do not slow it down.
 const FEW_FEATURES: usize = 500;
+
+/// Below this tolerance the hinge is not rounded off: what is left of its kink is lost in the rounding of scores.
+const ROUNDED_LIMIT: f64 = 1e-8;
 
 /// Learns a model. The solvers run on the current thread pool; the number of threads changes no bit of the result.
 pub fn train(
@@ -194,6 +198,12 @@ pub(crate) fn solve(
     match (&problem.task, solver) {
         (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
         (Tasks::Pairs(task), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
+        (Tasks::Binary(task, _), Solver::Newton) if settings.loss == Loss::Hinge => {
+            round_off(task, design, settings, start, observer, cancel)
+        }
+        (Tasks::Pairs(task), Solver::Newton) if settings.loss == Loss::Hinge => {
+            round_off(task, design, settings, start, observer, cancel)
+        }
         (Tasks::Binary(task, _), Solver::Newton) => {
             smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
         }
@@ -201,8 +211,7 @@ pub(crate) fn solve(
             smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) if settings.loss == Loss::Hinge => {
-            let rounded = RoundedHinge { tolerance: settings.tolerance, max_passes: settings.max_passes };
-            rounded.solve(task, design, start, observer, cancel)
+            rounded_hinge(settings).solve(task, design, None, start, observer, cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
@@ -250,6 +259,36 @@ fn smooth<'a, T: Independent + Curvature>(
     // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
     solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
     Ok(restated(solution, settings.tolerance))
+}
+
+fn rounded_hinge(settings: &Settings) -> RoundedHinge {
+    RoundedHinge {
+        tolerance: settings.tolerance,
+        max_passes: settings.max_passes,
+        penalise_thresholds: settings.intercept == Intercept::Penalised,
+    }
+}
+
+/// Solves a hinge task with one constraint a block, its kink rounded off.
+fn round_off<T: Independent + Roundable>(
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+    start: Option<&Start>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Solution> {
+    let prove = |weights: &[f64], thresholds: &[f64], width: f64| {
+        let threshold = thresholds.first().copied().unwrap_or(0.0);
+        rounded_bound(task, design, weights, threshold, width, settings.intercept)
+    };
+    let mut solution = rounded_hinge(settings).solve(task, design, Some(&prove), start, observer, cancel)?;
+    if let (Witness::Rounded(width), false) = (&solution.witness, solution.stop == Stop::Converged) {
+        // Stopped before any proof: what there is, with its honest values.
+        let (primal, bound) = prove(&solution.weights, &solution.thresholds, *width);
+        (solution.objective, solution.lower_bound) = (primal, Some(bound));
+    }
+    Ok(solution)
 }
 
 /// Solves a task with one constraint a block by cutting planes.
@@ -451,7 +490,7 @@ impl Problem {
             Tasks::Pairs(task) => (task.blocks(), 0),
             Tasks::Ranking(_) => (0, 0),
         };
-        let Start { weights, thresholds: free, dual } = start;
+        let Start { weights, thresholds: free, dual, width: _ } = start;
         let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
         weights.len() == features
             && free.len() == thresholds
@@ -495,15 +534,18 @@ pub fn choose_solver(settings: &Settings, features: usize, pairs: bool) -> Resul
     let independent = settings.task == Task::Classify || pairs;
     let solver = match settings.solver {
         Solver::Auto if !independent => Solver::Newton,
-        Solver::Auto if settings.loss.is_smooth() && features <= FEW_FEATURES => Solver::Newton,
+        Solver::Auto
+            if features <= FEW_FEATURES && (settings.loss.is_smooth() || settings.tolerance >= ROUNDED_LIMIT) =>
+        {
+            Solver::Newton
+        }
         Solver::Auto => Solver::DualCoordinateDescent,
         solver => solver,
     };
     let supported = match solver {
         Solver::Auto => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
-        Solver::Newton if independent => settings.loss.is_smooth(),
-        Solver::CuttingPlane if independent => true,
+        Solver::Newton | Solver::CuttingPlane if independent => true,
         Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => independent || settings.loss != Loss::Logistic,
     };
@@ -546,11 +588,18 @@ impl Observer for Watching<'_> {
 }
 
 /// How unevenly the columns are scaled: the ratio of the largest to the smallest among the columns' largest absolute
-/// values. Advice for a user whose training is slow; 1 where there is nothing to compare.
+/// values in a sample of the rows. Advice for a user whose training is slow; 1 where there is nothing to compare.
 pub fn scale_spread(data: &Dataset, cancel: &Cancel) -> Result<f64> {
-    data.matrix().check(0..data.rows())?;
-    let scaling = Scaling::fit(Scale::MaxAbs, data, cancel)?;
-    let sizes = scaling.factor().unwrap_or_default().iter().filter(|&&factor| factor > 0.0);
-    let (low, high) = sizes.fold((f64::INFINITY, 0.0f64), |(low, high), &factor| (low.min(factor), high.max(factor)));
+    const SAMPLE: usize = 20_000;
+    let (matrix, rows) = (data.matrix(), data.rows());
+    matrix.check(0..rows)?;
+    let mut sizes = vec![0.0f64; data.cols()];
+    for row in (0..rows).step_by(rows.div_ceil(SAMPLE).max(1)) {
+        cancel.check()?;
+        matrix.each_in_row(row, |column, value| sizes[column] = sizes[column].max(value.abs()));
+        matrix.residency().passed(row..row + 1);
+    }
+    let sizes = sizes.iter().filter(|&&size| size > 0.0);
+    let (low, high) = sizes.fold((f64::INFINITY, 0.0f64), |(low, high), &size| (low.min(size), high.max(size)));
     Ok(if high > 0.0 { high / low } else { 1.0 })
 }

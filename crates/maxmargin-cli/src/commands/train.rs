@@ -321,7 +321,7 @@ pub(crate) fn advise_on_scales(
         let spread = scale_spread(data, cancel)?;
         if spread > UNEVEN {
             console.say(&format!(
-                "   feature scales differ by a factor of {}: --scale standard or min-max may help",
+                "   feature scales differ by a factor of about {}: --scale standard or min-max may help",
                 format::significant(spread, 2)
             ));
             return Ok(true);
