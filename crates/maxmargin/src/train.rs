@@ -13,9 +13,7 @@ use crate::solve::{
     QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TracePoint, Verdict, Witness, dual_of_cuts,
     dual_value, primal_value, quick_start, relative_gap, smooth_bound,
 };
-use crate::task::{
-    Binary, Classes, Curvature, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking,
-};
+use crate::task::{Binary, Classes, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking};
 use std::ops::ControlFlow;
 
 /// A model, and how it came about.
@@ -192,12 +190,22 @@ pub(crate) fn solve(
     match (&problem.task, solver) {
         (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
         (Tasks::Pairs(task), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
-        (Tasks::Binary(task, _), Solver::Newton) => {
-            smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
-        }
-        (Tasks::Pairs(task), Solver::Newton) => {
-            smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
-        }
+        (Tasks::Binary(task, _), Solver::Newton) => as_one_risk(
+            task,
+            design,
+            settings,
+            solver,
+            |risk| newton.solve(risk, features, start, observer, cancel),
+            cancel,
+        ),
+        (Tasks::Pairs(task), Solver::Newton) => as_one_risk(
+            task,
+            design,
+            settings,
+            solver,
+            |risk| newton.solve(risk, features, start, observer, cancel),
+            cancel,
+        ),
         (Tasks::Ranking(task), Solver::Newton) if settings.loss == Loss::Hinge => {
             let rounded = RoundedHinge { tolerance: settings.tolerance, max_passes: settings.max_passes };
             rounded.solve(task, design, start, observer, cancel)
@@ -212,12 +220,22 @@ pub(crate) fn solve(
         (Tasks::Pairs(task), Solver::QuadraticProgram) => {
             separated(problem, task, program.solve(task, design, observer, cancel)?)
         }
-        (Tasks::Binary(task, _), Solver::CuttingPlane) => {
-            cut(task, design, settings, |risk| planes.solve(risk, features, start, observer, cancel), cancel)
-        }
-        (Tasks::Pairs(task), Solver::CuttingPlane) => {
-            cut(task, design, settings, |risk| planes.solve(risk, features, start, observer, cancel), cancel)
-        }
+        (Tasks::Binary(task, _), Solver::CuttingPlane) => as_one_risk(
+            task,
+            design,
+            settings,
+            solver,
+            |risk| planes.solve(risk, features, start, observer, cancel),
+            cancel,
+        ),
+        (Tasks::Pairs(task), Solver::CuttingPlane) => as_one_risk(
+            task,
+            design,
+            settings,
+            solver,
+            |risk| planes.solve(risk, features, start, observer, cancel),
+            cancel,
+        ),
         (Tasks::Ranking(task), Solver::CuttingPlane) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
             planes.solve(&mut risk, features, start, observer, cancel)
@@ -230,41 +248,25 @@ pub(crate) fn solve(
     }
 }
 
-/// Solves a smooth task with one constraint a block, and proves it by the dual point behind the weights.
-fn smooth<'a, T: Independent + Curvature>(
+/// Solves a task with one constraint a block as a sum over all of them. What is stated is taken by the same sums as `verify`
+/// takes it: at extreme costs the order of a sum shows.
+fn as_one_risk<'a, T: Independent + Objective>(
     task: &'a T,
     design: &'a Design,
     settings: &Settings,
-    newton: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
+    solver: Solver,
+    solve: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
     cancel: &'a Cancel,
 ) -> Result<Solution> {
-    let penalise = settings.intercept == Intercept::Penalised;
-    let mut risk = LinearRisk::new(task, design, penalise, cancel);
-    let mut solution = newton(&mut risk)?;
-    // The dual point behind the weights proves the bound whatever the intercept.
-    let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-    let bound = smooth_bound(task, design, &solution.weights, threshold, settings.intercept);
-    solution.lower_bound = Some(bound);
-    // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
-    solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
-    Ok(restated(solution, settings.tolerance))
-}
-
-/// Solves a task with one constraint a block by cutting planes.
-fn cut<'a, T: Independent + Objective>(
-    task: &'a T,
-    design: &'a Design,
-    settings: &Settings,
-    planes: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
-    cancel: &'a Cancel,
-) -> Result<Solution> {
-    let penalise = settings.intercept == Intercept::Penalised;
-    let mut risk = LinearRisk::new(task, design, penalise, cancel);
-    let mut solution = planes(&mut risk)?;
-    let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-    solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
-    let solution = restated(solution, settings.tolerance);
-    Ok(with_smaller_witness(solution, task, design, settings))
+    let mut risk = LinearRisk::new(task, design, settings.intercept == Intercept::Penalised, cancel);
+    let mut solution = solve(&mut risk)?;
+    let (weights, threshold) = (&solution.weights, solution.thresholds.first().copied().unwrap_or(0.0));
+    solution.objective = primal_value(task, design, weights, threshold, settings.intercept);
+    if solver == Solver::Newton {
+        // The dual point behind the weights proves the bound whatever the intercept.
+        solution.lower_bound = Some(smooth_bound(task, design, weights, threshold, settings.intercept));
+    }
+    Ok(with_smaller_witness(restated(solution, settings.tolerance), task, design, settings))
 }
 
 /// The solution of a hard margin, or the error that names what contradicts itself.

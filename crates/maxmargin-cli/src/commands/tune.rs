@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     let task = arguments.task.task();
     refuse_fixed(arguments)?;
     let (mut train_settings, read_settings) =
-        SettingsFile::under(&arguments.settings, &arguments.read, arguments.config.as_deref(), "tune", task)?;
+        SettingsFile::under(&arguments.settings, &arguments.data.read, arguments.config.as_deref(), "tune", task)?;
     if train_settings.holdout.take().is_some() {
         return Err(holdout(&arguments.config));
     }
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     let inputs = [Some(arguments.file.as_str()), arguments.config.as_deref()];
     ensure_results(&[arguments.output.as_ref(), arguments.report.as_ref()], &inputs)?;
 
-    let options = read_settings.options(arguments.input_format, cancel)?;
+    let options = read_settings.options(arguments.data.input_format, cancel)?;
     let stamp = Stamp::of(&arguments.file);
     let timed = load(&arguments.file, &options, read_settings.one_group)?;
     let at_file = |error: Error| stamp.check(&arguments.file).err().unwrap_or_else(|| error.in_file(&arguments.file));

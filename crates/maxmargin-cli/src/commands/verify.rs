@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cance
     if let Some(fraction) = Reading::of(&model)?.holdout {
         data = hold_out(&data, fraction, model.settings.seed).map_err(at_file)?.0;
     }
-    let found = model.verify(&data).map_err(at_file)?;
+    let found = model.verify_until(&data, cancel).map_err(at_file)?;
     let claimed = &model.certificate;
     console.object(|| {
         json!({
