@@ -60,7 +60,7 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
                     trained_count += 1;
                     let trained = match outcome {
                         Err(error) if chosen.is_hard_margin() => {
-                            assert_eq!(error.code(), Code::NotSeparable, "{context}: {error}");
+                            assert!(matches!(error.code(), Code::NotSeparable | Code::Undecided), "{context}: {error}");
                             continue;
                         }
                         outcome => outcome.unwrap_or_else(|error| panic!("{context}: {error}")),
@@ -80,6 +80,6 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
         }
     }
     // Classifiers take all but Newton's method on hinge loss; explicit pairs the same without intercepts; graded rows are
-    // taken by four certified choices and three stochastic ones, each with two losses.
+    // taken by three certified choices and three stochastic ones, each with two losses.
     assert_eq!((trained_count, refused_count), (3 * (8 * 3 - 1) + (8 * 3 - 1) + 2 * 6, 3 + 1 + 48 + 12 + 48));
 }

@@ -54,7 +54,6 @@ fn assert_honest(name: &str, data: &Dataset, settings: &Settings) {
             Ok(trained) => trained,
             Err(error) => {
                 assert_eq!(error.code(), Code::Overflow, "{context}: {error}");
-                println!("{context}: {error}");
                 continue;
             }
         };
@@ -70,9 +69,6 @@ fn assert_honest(name: &str, data: &Dataset, settings: &Settings) {
             assert!(certificate.gap().unwrap() <= settings.tolerance, "{context}");
         } else {
             assert!(matches!(trained.stop, Stop::PassLimit | Stop::Stalled), "{context}");
-        }
-        if !certificate.converged || certificate.passes > 100 {
-            println!("LOOK {} gap {:e}", context, certificate.gap().unwrap());
         }
         trained.model.verify(data).unwrap_or_else(|error| panic!("{context}: {error}"));
         (least, most_proven) = (least.min(objective), most_proven.max(bound));
