@@ -106,6 +106,51 @@ impl Loss {
     }
 }
 
+/// A loss as batch solvers see it: as it is, or the hinge with its kink rounded off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Curve {
+    /// The loss itself.
+    Sharp(Loss),
+    /// (max(0, v)² − max(0, v − δ)²) / 2δ for the width δ.
+    Rounded(f64),
+}
+
+/// A curve at one violation, see [`Curve::at`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CurvePoint {
+    pub(crate) value: f64,
+    pub(crate) derivative: f64,
+    pub(crate) curvature: f64,
+    /// What [`crate::task::Roundable::rounding`] sums over constraints: the hinge itself, and δ·h'(v)²/2.
+    pub(crate) rounding: [f64; 2],
+}
+
+impl Curve {
+    /// Everything at once; without branches for the rounded hinge.
+    #[inline(always)]
+    pub(crate) fn at(self, violation: f64) -> CurvePoint {
+        match self {
+            Curve::Sharp(loss) => CurvePoint {
+                value: loss.value(violation),
+                derivative: loss.derivative(violation),
+                curvature: loss.curvature(violation),
+                rounding: [0.0; 2],
+            },
+            Curve::Rounded(width) => {
+                let derivative = (violation / width).clamp(0.0, 1.0);
+                let conjugate = 0.5 * width * derivative * derivative;
+                let inside = violation > 0.0 && violation < width;
+                CurvePoint {
+                    value: derivative * violation - conjugate,
+                    derivative,
+                    curvature: if inside { 1.0 / width } else { 0.0 },
+                    rounding: [positive(violation), conjugate],
+                }
+            }
+        }
+    }
+}
+
 /// max(0, v), but not a number where v is none: `f64::max` would call that zero, and an overflow a perfect fit.
 #[inline]
 fn positive(violation: f64) -> f64 {
@@ -127,6 +172,25 @@ mod tests {
     fn what_is_no_number_costs_no_zero() {
         assert!(Loss::ALL.iter().all(|loss| loss.value(f64::NAN).is_nan()));
         assert!(Loss::SquaredHinge.derivative(f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn a_rounded_hinge_lies_below_the_hinge_by_half_its_width_at_most() {
+        for width in [0.25, 2.0] {
+            let at = |violation: f64| Curve::Rounded(width).at(violation);
+            for violation in [-1.5, -0.2, 0.1, 0.3, 1.7, 4.0] {
+                let CurvePoint { value, derivative, curvature, rounding: [hinge, conjugate] } = at(violation);
+                let (above, below) = (at(violation + 1e-6), at(violation - 1e-6));
+                assert!(((above.value - below.value) / 2e-6 - derivative).abs() < 1e-6);
+                assert!(((above.derivative - below.derivative) / 2e-6 - curvature).abs() < 1e-6);
+                assert_eq!(hinge, Loss::Hinge.value(violation));
+                assert!(value <= hinge && hinge <= value + 0.5 * width);
+                // The slope of a feasible dual point lies in [0, 1], and its conjugate is that of the parabola.
+                assert!((0.0..=1.0).contains(&derivative));
+                assert!((conjugate - 0.5 * width * derivative * derivative).abs() < 1e-15);
+            }
+            assert!(at(f64::NAN).value.is_nan());
+        }
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Needs {
         let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
         let (rows, cols) = (data.rows() as u64, data.cols() as u64);
         let bytes = data.matrix().bytes();
-        let accumulators = lanes(data.rows(), data.cols()).len() as u64;
+        let accumulators = lanes(data.rows(), data.matrix()).len() as u64;
         let longest =
             data.groups().map_or(0, |groups| groups.ranges().map(|range| range.len()).max().unwrap_or(0)) as u64;
         let mut beside = BASE + sides(data);

@@ -72,6 +72,7 @@ impl Random {
 }
 
 /// A bijective scramble of 64 bits (one step of SplitMix64).
+#[inline(always)]
 pub(crate) fn scramble(value: u64) -> u64 {
     let mut value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

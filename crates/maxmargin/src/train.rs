@@ -11,9 +11,11 @@ use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
     Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton,
     QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TracePoint, Verdict, Witness, dual_of_cuts,
-    dual_value, primal_value, quick_start, relative_gap, smooth_bound,
+    dual_value, primal_value, quick_start, relative_gap, rounded_bound, smooth_bound,
 };
-use crate::task::{Binary, Classes, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking};
+use crate::task::{
+    Binary, Classes, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking, Roundable,
+};
 use std::ops::ControlFlow;
 
 /// A model, and how it came about.
@@ -56,6 +58,9 @@ pub fn check_features(features: usize) -> Result<()> {
 /// Newton's method takes over from dual coordinate descent on smooth losses up to this many features, where one exact
 /// step costs little and badly scaled columns do not slow it down.
 const FEW_FEATURES: usize = 500;
+
+/// Below this tolerance the hinge is not rounded off: what is left of its kink is lost in the rounding of scores.
+const ROUNDED_LIMIT: f64 = 1e-8;
 
 /// Learns a model. The solvers run on the current thread pool; the number of threads changes no bit of the result.
 pub fn train(
@@ -190,6 +195,12 @@ pub(crate) fn solve(
     match (&problem.task, solver) {
         (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
         (Tasks::Pairs(task), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
+        (Tasks::Binary(task, _), Solver::Newton) if settings.loss == Loss::Hinge => {
+            round_off(task, design, settings, start, observer, cancel)
+        }
+        (Tasks::Pairs(task), Solver::Newton) if settings.loss == Loss::Hinge => {
+            round_off(task, design, settings, start, observer, cancel)
+        }
         (Tasks::Binary(task, _), Solver::Newton) => as_one_risk(
             task,
             design,
@@ -207,8 +218,7 @@ pub(crate) fn solve(
             cancel,
         ),
         (Tasks::Ranking(task), Solver::Newton) if settings.loss == Loss::Hinge => {
-            let rounded = RoundedHinge { tolerance: settings.tolerance, max_passes: settings.max_passes };
-            rounded.solve(task, design, start, observer, cancel)
+            rounded_hinge(settings).solve(task, design, None, start, observer, cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
@@ -267,6 +277,36 @@ fn as_one_risk<'a, T: Independent + Objective>(
         solution.lower_bound = Some(smooth_bound(task, design, weights, threshold, settings.intercept));
     }
     Ok(with_smaller_witness(restated(solution, settings.tolerance), task, design, settings))
+}
+
+fn rounded_hinge(settings: &Settings) -> RoundedHinge {
+    RoundedHinge {
+        tolerance: settings.tolerance,
+        max_passes: settings.max_passes,
+        penalise_thresholds: settings.intercept == Intercept::Penalised,
+    }
+}
+
+/// Solves a hinge task with one constraint a block, its kink rounded off.
+fn round_off<T: Independent + Roundable>(
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+    start: Option<&Start>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Solution> {
+    let prove = |weights: &[f64], thresholds: &[f64], width: f64| {
+        let threshold = thresholds.first().copied().unwrap_or(0.0);
+        rounded_bound(task, design, weights, threshold, width, settings.intercept)
+    };
+    let mut solution = rounded_hinge(settings).solve(task, design, Some(&prove), start, observer, cancel)?;
+    if let (Witness::Rounded(width), false) = (&solution.witness, solution.stop == Stop::Converged) {
+        // Stopped before any proof: what there is, with its honest values.
+        let (primal, bound) = prove(&solution.weights, &solution.thresholds, *width);
+        (solution.objective, solution.lower_bound) = (primal, Some(bound));
+    }
+    Ok(solution)
 }
 
 /// The solution of a hard margin, or the error that names what contradicts itself.
@@ -444,7 +484,7 @@ impl Problem {
             Tasks::Pairs(task) => (task.blocks(), 0),
             Tasks::Ranking(_) => (0, 0),
         };
-        let Start { weights, thresholds: free, dual } = start;
+        let Start { weights, thresholds: free, dual, width: _ } = start;
         let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
         weights.len() == features
             && free.len() == thresholds
@@ -488,15 +528,18 @@ pub fn choose_solver(settings: &Settings, features: usize, pairs: bool) -> Resul
     let independent = settings.task == Task::Classify || pairs;
     let solver = match settings.solver {
         Solver::Auto if !independent => Solver::Newton,
-        Solver::Auto if settings.loss.is_smooth() && features <= FEW_FEATURES => Solver::Newton,
+        Solver::Auto
+            if features <= FEW_FEATURES && (settings.loss.is_smooth() || settings.tolerance >= ROUNDED_LIMIT) =>
+        {
+            Solver::Newton
+        }
         Solver::Auto => Solver::DualCoordinateDescent,
         solver => solver,
     };
     let supported = match solver {
         Solver::Auto => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
-        Solver::Newton if independent => settings.loss.is_smooth(),
-        Solver::CuttingPlane if independent => true,
+        Solver::Newton | Solver::CuttingPlane if independent => true,
         Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => independent || settings.loss != Loss::Logistic,
     };

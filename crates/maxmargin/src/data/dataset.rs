@@ -1,6 +1,7 @@
 //! [`Dataset`]: everything a learner needs, in one place.
 
-use super::{Buffer, Groups, Matrix, Names, Pairs, Targets};
+use super::kernels::for_this_machine;
+use super::{Buffer, Groups, Matrix, Names, Pairs, Rows, Targets, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::random::scramble;
 use rayon::prelude::*;
@@ -320,13 +321,7 @@ impl Dataset {
     }
 
     fn hash_row(&self, row: usize) -> u64 {
-        let mut sum = 0u64;
-        self.matrix.each_in_row(row, |column, value| {
-            if value != 0.0 {
-                // A sum does not depend on the order, so the loop can run in several lanes.
-                sum = sum.wrapping_add(scramble(value.to_bits() ^ (column as u64 + 1).wrapping_mul(PRIME)));
-            }
-        });
+        let sum = with_rows!(&self.matrix, rows => hash_entries(rows, row));
         let target = match &self.targets {
             Targets::Absent => 0,
             Targets::Real(values) => scramble((values[row] + 0.0).to_bits()),
@@ -338,6 +333,22 @@ impl Dataset {
         let weight = self.weights.as_ref().map_or(1.0, |weights| weights[row] + 0.0);
         scramble(scramble(sum ^ target.rotate_left(17)) ^ weight.to_bits())
     }
+}
+
+for_this_machine! {
+    /// The hash of a row's features. A sum does not depend on the order, so the loop can run in several lanes.
+    fn hash_entries[R: Rows](rows: &R, row: usize) -> u64 = hash_entries_plainly
+}
+
+#[inline(always)]
+fn hash_entries_plainly<R: Rows>(rows: &R, row: usize) -> u64 {
+    let mut sum = 0u64;
+    rows.each(row, |column, value| {
+        let hash = scramble(value.to_bits() ^ (column as u64 + 1).wrapping_mul(PRIME));
+        // Zeros count the same whether they are stored or not.
+        sum = sum.wrapping_add(if value != 0.0 { hash } else { 0 });
+    });
+    sum
 }
 
 /// The hash before any row.

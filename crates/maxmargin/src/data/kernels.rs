@@ -2,7 +2,10 @@
 //!
 //! Everything accumulates in f64. The same machine always takes the same path, so results do not depend on threads.
 //!
-//! Indices are checked as they are used, also in vector registers: a mapped file can change under the program at any
+//! Weights of sparse rows are loaded one by one: sixteen at a time by the gathers of AVX-512 took a tenth longer, for a
+//! gather waits until the stores before it have reached the cache, and a load does not.
+//!
+//! Indices are checked as they are used: a mapped file can change under the program at any
 //! time, and must never make it touch memory that is not its own. An index past the end counts as a zero weight.
 
 use std::sync::OnceLock;
@@ -21,8 +24,6 @@ pub trait Value: sealed::Sealed + Copy + Send + Sync + PartialEq + std::fmt::Deb
     fn wide(self) -> f64;
     /// Rounded to the stored type.
     fn narrow(value: f64) -> Self;
-    /// The values themselves where they are f32.
-    fn as_f32(values: &[Self]) -> Option<&[f32]>;
 }
 
 /// A stored feature index: u16 or u32.
@@ -42,10 +43,6 @@ impl Value for f32 {
     fn narrow(value: f64) -> f32 {
         value as f32
     }
-    #[inline(always)]
-    fn as_f32(values: &[f32]) -> Option<&[f32]> {
-        Some(values)
-    }
 }
 impl Value for f64 {
     #[inline(always)]
@@ -55,10 +52,6 @@ impl Value for f64 {
     #[inline(always)]
     fn narrow(value: f64) -> f64 {
         value
-    }
-    #[inline(always)]
-    fn as_f32(_: &[f64]) -> Option<&[f32]> {
-        None
     }
 }
 impl Index for u16 {
@@ -102,6 +95,7 @@ fn level() -> Level {
             if is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("fma")
                 && is_x86_feature_detected!("bmi1")
                 && is_x86_feature_detected!("bmi2")
@@ -124,7 +118,7 @@ macro_rules! for_this_machine {
         $visibility fn $name<$($generics)*>($($argument: $type),*) -> $result {
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx2,fma,bmi1,bmi2")]
+                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,bmi1,bmi2")]
                 fn wide<$($generics)*>($($argument: $type),*) -> $result {
                     $body($($argument),*)
                 }
@@ -145,10 +139,6 @@ pub(crate) use for_this_machine;
 pub(crate) fn has_avx512() -> bool {
     level() == Level::Avx512
 }
-
-/// The largest number of columns for which the signed 32-bit gathers are valid.
-#[cfg(target_arch = "x86_64")]
-const GATHER_LIMIT: usize = i32::MAX as usize;
 
 const LANES: usize = 16;
 
@@ -230,21 +220,25 @@ macro_rules! fused {
     ($feature:literal, $dot:ident, $axpy:ident, $sparse_dot:ident, $sparse_axpy:ident) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $feature)]
+        #[inline]
         fn $dot<V: Value>(x: &[V], w: &[f64]) -> f64 {
             dense_dot_lanes::<V, true>(x, w)
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $feature)]
+        #[inline]
         fn $axpy<V: Value>(scale: f64, x: &[V], w: &mut [f64]) {
             dense_axpy_lanes::<V, true>(scale, x, w);
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $feature)]
+        #[inline]
         fn $sparse_dot<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
             sparse_dot_lanes::<I, V, true>(indices, values, w)
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $feature)]
+        #[inline]
         fn $sparse_axpy<I: Index, V: Value>(scale: f64, indices: &[I], values: &[V], w: &mut [f64]) {
             sparse_axpy_lanes::<I, V, true>(scale, indices, values, w);
         }
@@ -258,47 +252,6 @@ fused!(
     sparse_dot_avx512,
     sparse_axpy_avx512
 );
-
-/// Gathers sixteen weights an iteration. The tail is masked, so that no value past the row is read, and so are indices
-/// past the weights.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx2,fma")]
-fn gather_dot_avx512<I: Index>(indices: &[I], values: &[f32], w: &[f64]) -> f64 {
-    use std::arch::x86_64::*;
-    let base = w.as_ptr();
-    // Unsigned comparison: what a signed 32-bit gather would take for negative is past the end too.
-    let end = _mm512_set1_epi32(w.len().min(GATHER_LIMIT) as i32);
-    let mut low = _mm512_setzero_pd();
-    let mut high = _mm512_setzero_pd();
-    let mut at = 0;
-    let count = indices.len().min(values.len());
-    while at < count {
-        let left = count - at;
-        let mask: u16 = if left >= 16 { u16::MAX } else { (1u16 << left) - 1 };
-        // SAFETY: masked loads touch only the `left` values that exist. The gathers read only lanes whose index, held in a
-        // register from check to use, is below `w.len()`.
-        unsafe {
-            let wide = if size_of::<I>() == 2 {
-                _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, indices.as_ptr().add(at).cast()))
-            } else {
-                _mm512_maskz_loadu_epi32(mask, indices.as_ptr().add(at).cast())
-            };
-            let valid = _mm512_mask_cmplt_epu32_mask(mask, wide, end);
-            let x = _mm512_maskz_loadu_ps(mask, values.as_ptr().add(at));
-            let x_low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
-            let x_high = _mm512_cvtps_pd(_mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(x))));
-            let i_low = _mm512_castsi512_si256(wide);
-            let i_high = _mm512_extracti64x4_epi64::<1>(wide);
-            let zero = _mm512_setzero_pd();
-            let w_low = _mm512_mask_i32gather_pd::<8>(zero, valid as u8, i_low, base);
-            let w_high = _mm512_mask_i32gather_pd::<8>(zero, (valid >> 8) as u8, i_high, base);
-            low = _mm512_fmadd_pd(x_low, w_low, low);
-            high = _mm512_fmadd_pd(x_high, w_high, high);
-        }
-        at += 16;
-    }
-    _mm512_reduce_add_pd(_mm512_add_pd(low, high))
-}
 
 /// Asks the memory for the cache line of one item.
 #[inline(always)]
@@ -329,7 +282,7 @@ pub(crate) fn prefetch_all<T>(items: &[T]) {
 }
 
 /// x · w over a dense row.
-#[inline]
+#[inline(always)]
 pub(crate) fn dense_dot<V: Value>(x: &[V], w: &[f64]) -> f64 {
     assert!(w.len() >= x.len());
     match level() {
@@ -344,7 +297,7 @@ pub(crate) fn dense_dot<V: Value>(x: &[V], w: &[f64]) -> f64 {
 }
 
 /// w += scale · x over a dense row.
-#[inline]
+#[inline(always)]
 pub(crate) fn dense_axpy<V: Value>(scale: f64, x: &[V], w: &mut [f64]) {
     assert!(w.len() >= x.len());
     match level() {
@@ -359,25 +312,21 @@ pub(crate) fn dense_axpy<V: Value>(scale: f64, x: &[V], w: &mut [f64]) {
 }
 
 /// x · w over a sparse row.
-#[inline]
+#[inline(always)]
 pub(crate) fn sparse_dot<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
     match level() {
         Level::Portable => sparse_dot_lanes::<I, V, false>(indices, values, w),
         // SAFETY: the level says that the features are there.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { sparse_dot_avx2(indices, values, w) },
+        // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => match V::as_f32(values) {
-            // SAFETY: as above.
-            Some(values) if w.len() <= GATHER_LIMIT => unsafe { gather_dot_avx512(indices, values, w) },
-            // SAFETY: as above.
-            _ => unsafe { sparse_dot_avx512(indices, values, w) },
-        },
+        Level::Avx512 => unsafe { sparse_dot_avx512(indices, values, w) },
     }
 }
 
 /// w += scale · x over a sparse row.
-#[inline]
+#[inline(always)]
 pub(crate) fn sparse_axpy<I: Index, V: Value>(scale: f64, indices: &[I], values: &[V], w: &mut [f64]) {
     match level() {
         Level::Portable => sparse_axpy_lanes::<I, V, false>(scale, indices, values, w),

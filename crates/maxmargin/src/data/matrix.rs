@@ -188,15 +188,15 @@ pub(crate) trait Rows: Sync {
 }
 
 impl<V: Value> Rows for Dense<V> {
-    #[inline]
+    #[inline(always)]
     fn dot(&self, row: usize, w: &[f64]) -> f64 {
         kernels::dense_dot(self.row(row), w)
     }
-    #[inline]
+    #[inline(always)]
     fn axpy(&self, row: usize, scale: f64, w: &mut [f64]) {
         kernels::dense_axpy(scale, self.row(row), w);
     }
-    #[inline]
+    #[inline(always)]
     fn each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
         for (column, value) in self.row(row).iter().enumerate() {
             visit(column, value.wide());
@@ -209,17 +209,17 @@ impl<V: Value> Rows for Dense<V> {
 }
 
 impl<I: Index, V: Value> Rows for Csr<I, V> {
-    #[inline]
+    #[inline(always)]
     fn dot(&self, row: usize, w: &[f64]) -> f64 {
         let (indices, values) = self.row(row);
         kernels::sparse_dot(indices, values, w)
     }
-    #[inline]
+    #[inline(always)]
     fn axpy(&self, row: usize, scale: f64, w: &mut [f64]) {
         let (indices, values) = self.row(row);
         kernels::sparse_axpy(scale, indices, values, w);
     }
-    #[inline]
+    #[inline(always)]
     fn each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
         let (indices, values) = self.row(row);
         for (&index, &value) in indices.iter().zip(values) {

@@ -284,7 +284,7 @@ impl Design {
 
     /// Σ coefficient_i · scaled row_i over all rows, in parallel over lanes that depend on the data alone.
     pub(crate) fn weighted_sum(&self, coefficients: &mut [f64]) -> Vec<f64> {
-        let ranges = lanes(self.rows(), self.cols());
+        let ranges = lanes(self.rows(), &self.matrix);
         let mut parts = Vec::with_capacity(ranges.len());
         let mut rest = coefficients;
         for range in ranges {
@@ -330,6 +330,16 @@ impl Design {
         });
     }
 
+    /// The entries of one row as the learner sees it, where nothing is shifted.
+    pub(crate) fn scaled_entries(&self, row: usize, entries: &mut Vec<(usize, f64)>) {
+        debug_assert!(self.shift.is_none());
+        let row_factor = self.row_factor(row);
+        entries.clear();
+        self.matrix.each_in_row(row, |column, value| {
+            entries.push((column, row_factor * value * self.factor.as_ref().map_or(1.0, |factor| factor[column])));
+        });
+    }
+
     /// Writes one row as the learner sees it into zeroed `values`.
     pub(crate) fn fill_scaled_row(&self, row: usize, values: &mut [f64]) {
         let row_factor = self.row_factor(row);
@@ -346,13 +356,18 @@ impl Design {
 /// How often the cancel flag is looked at, in rows.
 const POLL: usize = 4096;
 
-/// Cuts `rows` into lanes that each keep an accumulator of `cols` numbers: as many as serve a good number of cores,
-/// fewer where the accumulators would grow large. Depends on the data alone, so that threads change no bit.
-pub(crate) fn lanes(rows: usize, cols: usize) -> Vec<Range<usize>> {
+/// Cuts so many rows of a matrix into lanes that each keep an accumulator of one number a column: as many as serve a good
+/// number of cores, fewer where the accumulators would grow large, or cost as much as the rows to go through. Depends on
+/// the data alone, so that threads change no bit.
+pub(crate) fn lanes(rows: usize, matrix: &Matrix) -> Vec<Range<usize>> {
     const MOST: usize = 16;
     const LEAST_ROWS: usize = 256;
     const ACCUMULATORS: usize = 32 << 20;
-    let count = (ACCUMULATORS / cols.max(1)).clamp(2, MOST).min(rows.div_ceil(LEAST_ROWS)).max(1);
+    const ENTRIES_A_COLUMN: u64 = 8;
+    let cols = matrix.cols().max(1);
+    let entries = matrix.entries() / matrix.rows().max(1) as u64 * rows as u64;
+    let worthwhile = (entries / (ENTRIES_A_COLUMN * cols as u64)).max(2) as usize;
+    let count = (ACCUMULATORS / cols).clamp(2, MOST).min(worthwhile).min(rows.div_ceil(LEAST_ROWS)).max(1);
     (0..count).map(|lane| lane * rows / count..(lane + 1) * rows / count).collect()
 }
 
@@ -361,7 +376,7 @@ fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<
     let (rows, cols) = (subset.map_or(matrix.rows(), Subset::len) as f64, matrix.cols());
     let residency = matrix.residency();
     let sum_over = |term: &(dyn Fn(usize, f64, &mut [f64]) + Sync), width: usize| -> Vec<f64> {
-        let parts: Vec<Vec<f64>> = lanes(matrix.rows(), matrix.cols())
+        let parts: Vec<Vec<f64>> = lanes(matrix.rows(), matrix)
             .into_par_iter()
             .map(|range| {
                 let mut sums = vec![0.0; width];
@@ -409,7 +424,7 @@ fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<
 fn extremes(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
     let cols = matrix.cols();
     let residency = matrix.residency();
-    let parts: Vec<(Vec<f64>, Vec<f64>, Vec<u64>)> = lanes(matrix.rows(), matrix.cols())
+    let parts: Vec<(Vec<f64>, Vec<f64>, Vec<u64>)> = lanes(matrix.rows(), matrix)
         .into_par_iter()
         .map(|range| {
             let (mut low, mut high) = (vec![f64::INFINITY; cols], vec![f64::NEG_INFINITY; cols]);

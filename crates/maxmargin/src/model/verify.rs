@@ -7,7 +7,7 @@ use crate::loss::Loss;
 use crate::run::Cancel;
 use crate::solve::{
     Cut, Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_value, hard_primal, imbalance, in_box, lower_bound,
-    primal_of_scores, relative_gap, rounded_certificate, smooth_bound,
+    primal_of_scores, relative_gap, rounded_bound, rounded_certificate, smooth_bound,
 };
 use crate::task::{Independent, Intercept, Objective};
 use crate::train::{Problem, Tasks};
@@ -170,6 +170,9 @@ impl Model {
             Some(Witness::Cuts(cuts)) => {
                 let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
                 Some(proven_by_cuts(&mut risk, cuts, cancel)?)
+            }
+            Some(Witness::Rounded(width)) if self.settings.loss == Loss::Hinge => {
+                Some(rounded_bound(task, design, weights, threshold, *width, rule).1)
             }
             Some(Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
             _ if self.proved_by_weights() => Some(smooth_bound(task, design, weights, threshold, rule)),

@@ -82,11 +82,9 @@ fn all_settings() -> Vec<Settings> {
             for scale in [Scale::None, Scale::Standard, Scale::MinMax, Scale::MaxAbs, Scale::UnitRows] {
                 for class_weight in [ClassWeight::Equal, ClassWeight::Balanced] {
                     for solver in [Solver::DualCoordinateDescent, Solver::Newton] {
-                        if solver == Solver::DualCoordinateDescent || loss.is_smooth() {
-                            let class_weight = class_weight.clone();
-                            let settings = Settings::new(Task::Classify);
-                            all.push(Settings { loss, intercept, scale, class_weight, solver, ..settings });
-                        }
+                        let class_weight = class_weight.clone();
+                        let settings = Settings::new(Task::Classify);
+                        all.push(Settings { loss, intercept, scale, class_weight, solver, ..settings });
                     }
                 }
             }
@@ -124,7 +122,11 @@ fn a_fold_reaches_the_optimum_of_a_copy_of_its_rows() {
         // Both layouts with and without weights, in turn; both forms of the regularisation too.
         let data = data(settings.task, number % 2 == 0, number / 2 % 2 == 0);
         let regularisation = if number % 3 == 0 { Regularisation::Lambda(0.02) } else { settings.regularisation };
-        let settings = Settings { regularisation, tolerance: 1e-10, max_passes: 200_000, ..settings };
+        // Where the hinge is rounded off, scores end the search earlier.
+        let rounded =
+            settings.task == Task::Classify && settings.loss == Loss::Hinge && settings.solver == Solver::Newton;
+        let tolerance = if rounded { 1e-8 } else { 1e-10 };
+        let settings = Settings { regularisation, tolerance, max_passes: 200_000, ..settings };
         let held_out = folds(&data, 3, 5).expect("enough rows");
         let parts = Fold::all(&data, held_out.clone()).expect("folds");
         for ((fit, constraints, lambda), held_out) in cold(&data, &parts, &settings).iter().zip(&held_out) {
@@ -181,6 +183,7 @@ fn a_path_ends_where_cold_fits_end_within_the_gap() {
 fn a_path_takes_fewer_passes_than_cold_fits() {
     for settings in [
         Settings { scale: Scale::Standard, ..Settings::new(Task::Classify) },
+        Settings { scale: Scale::Standard, solver: Solver::DualCoordinateDescent, ..Settings::new(Task::Classify) },
         Settings { loss: Loss::Logistic, solver: Solver::Newton, ..Settings::new(Task::Classify) },
         Settings::new(Task::Rank),
     ] {
@@ -201,7 +204,8 @@ fn a_path_takes_fewer_passes_than_cold_fits() {
 #[test]
 fn pooled_dual_variables_balance_and_keep_their_bounds() {
     let data = data(Task::Classify, true, true);
-    let settings = Settings { tolerance: 1e-6, max_passes: 100_000, ..Settings::new(Task::Classify) };
+    let solver = Solver::DualCoordinateDescent;
+    let settings = Settings { tolerance: 1e-6, max_passes: 100_000, solver, ..Settings::new(Task::Classify) };
     let validation = CrossValidation { folds: 4, seed: 3, metrics: metrics(Task::Classify) };
     let tuned = validation.run(&data, std::slice::from_ref(&settings), &mut Silent, &Cancel::new()).expect("tunes");
     let dual = tuned.start.dual.as_ref().expect("dual variables");

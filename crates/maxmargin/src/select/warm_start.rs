@@ -9,12 +9,13 @@ use crate::solve::{Solution, Start, Witness};
 
 /// The solution as a start.
 pub(super) fn start_of(solution: Solution) -> Start {
-    let dual = match solution.witness {
-        Witness::Dual(alpha) => Some(alpha),
+    let (dual, width) = match solution.witness {
+        Witness::Dual(alpha) => (Some(alpha), None),
+        Witness::Rounded(width) => (None, Some(width)),
         // What else proves a bound holds at its own C alone.
-        Witness::Weights | Witness::Rounded(_) | Witness::Cuts(_) => None,
+        Witness::Weights | Witness::Cuts(_) => (None, None),
     };
-    Start { weights: solution.weights, thresholds: solution.thresholds, dual }
+    Start { weights: solution.weights, thresholds: solution.thresholds, dual, width }
 }
 
 /// A start for the same problem with C larger by `ratio`.
@@ -31,6 +32,7 @@ pub(super) fn pooled<'a>(starts: impl ExactSizeIterator<Item = &'a Start>) -> St
     for start in starts {
         add(&mut pooled.weights, &start.weights, 1.0 / folds);
         add(&mut pooled.thresholds, &start.thresholds, 1.0 / folds);
+        pooled.width = pooled.width.into_iter().chain(start.width).reduce(f64::max);
         if let Some(dual) = &start.dual {
             add(pooled.dual.get_or_insert_default(), dual, 1.0 / (folds - 1.0));
         }

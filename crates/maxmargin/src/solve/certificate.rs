@@ -11,7 +11,7 @@
 
 use super::Cut;
 use crate::data::Design;
-use crate::loss::Loss;
+use crate::loss::{Curve, Loss};
 use crate::task::{Constraint, Independent, Intercept};
 use rayon::prelude::*;
 
@@ -127,6 +127,30 @@ pub(crate) fn smooth_bound<T: Independent>(
     debug_assert!(task.loss().is_smooth());
     let point = [w, &[threshold]].concat();
     dual_value(task, design, &dual_of_cuts(task, design, &[Cut { point, multiplier: 1.0 }], intercept), intercept)
+}
+
+/// The dual value that a primal point of a hinge, rounded off over a width, stands for: α_i = cost_i · h'(violation_i),
+/// balanced where the threshold is free. A bound for the hinge itself, whatever the point.
+pub(crate) fn rounded_bound<T: Independent>(
+    task: &T,
+    design: &Design,
+    w: &[f64],
+    threshold: f64,
+    width: f64,
+    intercept: Intercept,
+) -> (f64, f64) {
+    let scores = design.all_scores(w);
+    let curve = Curve::Rounded(width);
+    let dual_of = |block: usize| {
+        let c = task.constraint(block);
+        c.cost * curve.at(c.violation(&scores, threshold)).derivative
+    };
+    let mut alpha: Vec<f64> = (0..task.blocks()).into_par_iter().with_min_len(CHUNK).map(dual_of).collect();
+    if intercept == Intercept::Free {
+        balance(task, &mut alpha);
+    }
+    let primal = primal_of_scores(task, w, &scores, threshold, intercept);
+    (primal, dual_value(task, design, &alpha, intercept))
 }
 
 /// The dual point that cuts stand for, balanced where the threshold is free: α_i = Σ_k μ_k · cost_i · loss'(violation_i at

@@ -8,7 +8,7 @@
 use super::{CurvedRisk, Preconditioner, Risk};
 use crate::data::{Design, Folded, lanes};
 use crate::run::Cancel;
-use crate::task::{Curvature, Objective, Ranking};
+use crate::task::{Curvature, Objective, Roundable};
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
@@ -59,7 +59,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
     pub fn new(task: &'a T, design: &'a Design, penalise_thresholds: bool, cancel: &'a Cancel) -> LinearRisk<'a, T> {
         let dim = design.cols() + task.thresholds();
         let rows: usize = (0..task.parts()).map(|part| task.rows(part).len()).sum();
-        let lane_rows = rows.div_ceil(lanes(rows, dim).len()).max(1);
+        let lane_rows = rows.div_ceil(lanes(rows, design.matrix()).len()).max(1);
         let mut made: Vec<Lane<T::Memo>> = Vec::new();
         let (mut first, mut slot, mut start_slot) = (0, 0, 0);
         let close = |made: &mut Vec<Lane<T::Memo>>, parts: Range<usize>, slots: Range<usize>| {
@@ -128,7 +128,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         if rows.len() <= LONG_PART {
             return self.design.accumulate(rows, slope, &mut sum[..features]);
         }
-        let cuts = lanes(rows.len(), features);
+        let cuts = lanes(rows.len(), self.design.matrix());
         let mut jobs = Vec::with_capacity(cuts.len());
         let mut rest = slope;
         for cut in cuts {
@@ -179,8 +179,8 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
     }
 }
 
-impl LinearRisk<'_, Ranking> {
-    /// Sums [`Ranking::rounding`] over all groups.
+impl<T: Roundable> LinearRisk<'_, T> {
+    /// Sums [`Roundable::rounding`] over all parts.
     pub(super) fn rounding(&self) -> [f64; 3] {
         let mut sums = [0.0; 3];
         for lane in &self.lanes {
@@ -387,13 +387,67 @@ impl<T: Objective> LinearRisk<'_, T> {
     }
 }
 
+/// Short rows are multiplied entry by entry, up to this share of the columns; longer ones as dense tiles, where an entry
+/// costs that much less.
+const SHORT_ROW: u64 = 4;
+
+impl<T: Curvature> LinearRisk<'_, T> {
+    /// The Hessian where rows are separate: Σ h x xᵀ over the rows that curve.
+    fn hessian_of_separate_rows(&self) -> Vec<f64> {
+        let (dim, features) = (self.dim(), self.features());
+        let matrix = self.design.matrix();
+        let short = self.design.shift().is_none() && matrix.entries() * SHORT_ROW < matrix.rows() as u64 * dim as u64;
+        self.sum_products(|lane, sum, thresholds| {
+            let mut product = Product::new(dim, features);
+            let (mut weights, mut entries) = (Vec::new(), Vec::new());
+            for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+                if self.cancel.is_raised() {
+                    break;
+                }
+                let rows = self.task.rows(part);
+                weights.clear();
+                weights.resize(rows.len(), 0.0);
+                self.task.diagonal(part, memo, &mut weights);
+                for (row, &weight) in rows.clone().zip(&weights).filter(|&(_, &weight)| weight != 0.0) {
+                    if short {
+                        self.design.scaled_entries(row, &mut entries);
+                        for (at, &(column, value)) in entries.iter().enumerate() {
+                            let line = &mut sum[column * dim..][..=column];
+                            let weighted = weight * value;
+                            // Columns rise within a row, so that this is the lower triangle.
+                            entries[..=at].iter().for_each(|&(other, value)| line[other] += weighted * value);
+                        }
+                        for (at, line) in thresholds.chunks_exact_mut(dim).enumerate() {
+                            entries.iter().for_each(|&(column, value)| line[column] += weight * value);
+                            line[features + at] += weight;
+                        }
+                    } else {
+                        let (values, out) = product.next(1, sum);
+                        self.design.fill_scaled_row(row, &mut values[..features]);
+                        out.iter_mut().zip(&*values).for_each(|(out, value)| *out = weight * value);
+                        for (at, line) in thresholds.chunks_exact_mut(dim).enumerate() {
+                            line.iter_mut().zip(&*out).for_each(|(line, out)| *line += out);
+                            line[features + at] += weight;
+                        }
+                    }
+                }
+                self.design.passed(rows);
+            }
+            product.flush(sum);
+        })
+    }
+}
+
 impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
     fn has_exact_hessian(&self) -> bool {
         let longest = (0..self.task.parts()).map(|part| self.task.rows(part).len()).max().unwrap_or(0);
-        self.dim() <= EXACT_HESSIAN_DIM && longest * self.dim() <= TILE
+        self.dim() <= EXACT_HESSIAN_DIM && (longest * self.dim() <= TILE || self.task.rows_are_separate())
     }
 
     fn hessian(&mut self) -> Vec<f64> {
+        if self.task.rows_are_separate() {
+            return self.hessian_of_separate_rows();
+        }
         let (dim, features) = (self.dim(), self.features());
         let this = &*self;
         // The threshold columns of the tile: no score moves, one threshold does.

@@ -11,7 +11,8 @@ mod scaled_rows;
 mod sgd;
 
 pub(crate) use certificate::{
-    Hard, dual_of_cuts, dual_value, hard_primal, imbalance, in_box, primal_of_scores, primal_value, smooth_bound,
+    Hard, dual_of_cuts, dual_value, hard_primal, imbalance, in_box, primal_of_scores, primal_value, rounded_bound,
+    smooth_bound,
 };
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
@@ -121,6 +122,8 @@ pub struct Start {
     pub thresholds: Vec<f64>,
     /// The dual variables, where the neighbour had any, already within the bounds of this problem.
     pub dual: Option<Vec<f64>>,
+    /// The width over which the neighbour's hinge was rounded off, where it was.
+    pub width: Option<f64>,
 }
 
 /// What a solver returns.

@@ -65,7 +65,7 @@ impl Newton {
                 return Err(overflow());
             }
             // The weights are the witness, so only the bound of these very weights counts.
-            let Point { w, value, gradient } = &point;
+            let Point { w, value, gradient, .. } = &point;
             bound = lower_bound(risk, w, *value, gradient);
             progress.bound(bound);
             if progress.report(passes, *value, &w[..features], &w[features..]) {
@@ -78,7 +78,7 @@ impl Newton {
             if passes >= self.max_passes {
                 break Stop::PassLimit;
             }
-            let Some(next) = step(risk, &point, start_norm, cancel) else {
+            let Some(next) = step(risk, &point, start_norm, true, cancel) else {
                 break if progress.cancelled() { Stop::Cancelled } else { Stop::Stalled };
             };
             passes += 1;
@@ -105,6 +105,8 @@ pub(super) struct Point {
     pub(super) w: Vec<f64>,
     pub(super) value: f64,
     pub(super) gradient: Vec<f64>,
+    /// Whether the step that led here was a full one, or none.
+    full: bool,
 }
 
 impl Point {
@@ -112,7 +114,14 @@ impl Point {
     pub(super) fn at(risk: &mut dyn CurvedRisk, mut w: Vec<f64>) -> Point {
         let mut gradient = vec![0.0; w.len()];
         let value = settle(risk, &mut w, &mut gradient);
-        Point { w, value, gradient }
+        Point { w, value, gradient, full: true }
+    }
+
+    /// Evaluates at `w` itself, wherever its free coordinates stand.
+    pub(super) fn unsettled(risk: &mut dyn CurvedRisk, w: Vec<f64>) -> Point {
+        let mut gradient = vec![0.0; w.len()];
+        let value = risk.evaluate(&w, &mut gradient);
+        Point { w, value, gradient, full: true }
     }
 
     pub(super) fn gradient_norm(&self) -> f64 {
@@ -124,32 +133,44 @@ impl Point {
     }
 }
 
+/// How a point is evaluated: [`Point::at`] or [`Point::unsettled`].
+type Evaluate = fn(&mut dyn CurvedRisk, Vec<f64>) -> Point;
+
 /// One Newton step from the point of the last evaluation, or none where nothing improves any more or somebody asked for an
-/// end. `start_norm` is the length of the gradient where the search began.
-pub(super) fn step(risk: &mut dyn CurvedRisk, from: &Point, start_norm: f64, cancel: &Cancel) -> Option<Point> {
+/// end. `start_norm` is the length of the gradient where the search began; `settled` says whether free coordinates are
+/// brought to their minimum after it, which takes a search of its own.
+pub(super) fn step(
+    risk: &mut dyn CurvedRisk,
+    from: &Point,
+    start_norm: f64,
+    settled: bool,
+    cancel: &Cancel,
+) -> Option<Point> {
+    let evaluate: Evaluate = if settled { Point::at } else { Point::unsettled };
     let direction = direction(risk, &from.gradient, start_norm, cancel);
     let slope = dot(&from.gradient, &direction);
     if cancel.is_raised() || slope >= 0.0 {
         return None;
     }
     let moved = |step: f64| from.w.iter().zip(&direction).map(|(w, d)| w + step * d).collect();
-    let next = if risk.penalised() == risk.dim() {
-        // The full step is evaluated at once: where it does, nothing else is needed. Where not, the line starts there.
-        let full = Point::at(risk, moved(1.0));
+    let next = if from.full && (risk.penalised() == risk.dim() || !settled) {
+        // Where the last full step did, the next is evaluated at once: where it does too, nothing else is needed. Where
+        // not, the line starts there.
+        let full = evaluate(risk, moved(1.0));
         let slope_there = dot(&full.gradient, &direction);
         if does(from.value, slope, full.value, slope_there) {
             full
         } else {
             risk.line(&direction);
             let step = search(risk, 1.0, slope, slope_there, cancel);
-            Point::at(risk, moved(step))
+            Point { full: false, ..evaluate(risk, moved(step)) }
         }
     } else {
         risk.line(&direction);
         let (value_there, slope_there) = risk.along(1.0);
         let full = does(from.value, slope, value_there, slope_there);
         let step = if full { 1.0 } else { search(risk, 0.0, slope, slope_there, cancel) };
-        Point::at(risk, moved(step))
+        Point { full, ..evaluate(risk, moved(step)) }
     };
     // At the limit of double precision values no longer fall; a smaller gradient still proves more.
     let stuck = next.value > from.value || (next.value == from.value && next.gradient_norm() >= from.gradient_norm());
@@ -256,6 +277,9 @@ fn direction(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: f64, cance
     conjugate_gradients(risk, gradient, start_norm, cancel)
 }
 
+/// A direction that curves less than this, relative to its square, is flat: penalised ones curve by 1.
+const FLAT: f64 = 1e-12;
+
 /// Solves H·d = −g approximately.
 fn conjugate_gradients(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: f64, cancel: &Cancel) -> Vec<f64> {
     let dim = gradient.len();
@@ -274,7 +298,8 @@ fn conjugate_gradients(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: 
         }
         risk.hessian_times(&search, &mut product);
         let curvature = dot(&search, &product);
-        if curvature <= 0.0 {
+        // Where only a free coordinate without curvature is left, nothing can be solved for.
+        if curvature <= FLAT * dot(&search, &search) {
             break;
         }
         let step = square / curvature;

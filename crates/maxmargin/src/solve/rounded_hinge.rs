@@ -13,14 +13,18 @@
 //! ```
 //! Where most of P − D comes from the gradient another Newton step is taken; where it comes from the rounding, which falls
 //! like δ², δ is lowered to what the tolerance is expected to need. The weights and δ are the witness. Cost: as
-//! [`super::newton`], about twice the sweeps. It does not take free coordinates.
+//! [`super::newton`], about twice the sweeps.
+//!
+//! **Free threshold.** α is feasible only where Σ α t = 0, which is where the derivative by the threshold vanishes. Short
+//! of that the bound is a guess, less what that derivative says is out of balance, and counts once [`Prove`] has balanced
+//! the dual point and found its value.
 
 use super::newton::{Point, step};
-use super::{LinearRisk, Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
+use super::{LinearRisk, Progress, Risk, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::Design;
 use crate::error::Result;
 use crate::run::{Cancel, Observer};
-use crate::task::Ranking;
+use crate::task::{Ranking, Roundable};
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
@@ -29,10 +33,18 @@ pub struct RoundedHinge {
     pub tolerance: f64,
     /// The most Newton steps to make.
     pub max_passes: u64,
+    /// Whether thresholds are penalised like weights.
+    pub penalise_thresholds: bool,
 }
+
+/// Primal value and lower bound that weights, thresholds and a width stand for, recomputed from scratch.
+pub(crate) type Prove<'a> = &'a dyn Fn(&[f64], &[f64], f64) -> (f64, f64);
 
 /// The first width: two margins, so that all pairs curve at weights of zero, where each misses its margin by one.
 const FIRST_WIDTH: f64 = 2.0;
+
+/// From a neighbouring solution the first width is so many times that at which it was found.
+const WARM_WIDTH: f64 = 4.0;
 
 /// The width falls at least and at most by these factors: slowly enough for the last solution to be a good start.
 const LEAST_FALL: f64 = 2.0;
@@ -51,17 +63,21 @@ const SMALL_GAIN: f64 = 0.1;
 struct HingeValues {
     primal: f64,
     bound: f64,
-    /// The part of their difference that no further step takes away.
+    /// The part of their difference that further steps take away,
+    unsolved: f64,
+    /// and the part that they do not.
     rounding: f64,
 }
 
 impl HingeValues {
-    fn at(risk: &LinearRisk<'_, Ranking>, point: &Point) -> HingeValues {
+    fn at<T: Roundable>(risk: &LinearRisk<'_, T>, point: &Point) -> HingeValues {
         let [hinge, excess, error] = risk.rounding();
-        let primal = 0.5 * point.w.iter().map(|w| w * w).sum::<f64>() + hinge;
+        let (fixed, free) = point.gradient.split_at(risk.penalised());
+        let primal = 0.5 * point.w[..fixed.len()].iter().map(|w| w * w).sum::<f64>() + hinge;
         let reachable = point.value + excess - error;
-        let slack = 0.5 * point.gradient.iter().map(|g| g * g).sum::<f64>();
-        HingeValues { primal, bound: (reachable - slack).max(0.0), rounding: (primal - reachable).max(0.0) }
+        let unsolved = 0.5 * fixed.iter().map(|g| g * g).sum::<f64>() + free.iter().map(|g| g.abs()).sum::<f64>();
+        let bound = (reachable - unsolved).max(0.0);
+        HingeValues { primal, bound, unsolved, rounding: (primal - reachable).max(0.0) }
     }
 }
 
@@ -76,30 +92,38 @@ pub(crate) fn rounded_certificate(
 ) -> (f64, f64) {
     let rounded = task.rounded(width);
     let mut risk = LinearRisk::new(&rounded, design, false, cancel);
-    let point = Point::at(&mut risk, weights.to_vec());
+    let point = Point::unsettled(&mut risk, weights.to_vec());
     let HingeValues { primal, bound, .. } = HingeValues::at(&risk, &point);
     (primal, bound)
 }
 
 impl RoundedHinge {
-    /// Solves a ranking task with hinge loss from `start`, or from zero.
-    pub fn solve(
+    /// Solves a task with hinge loss from `start`, or from zero. A bound that is only a guess, as where thresholds are
+    /// free, counts once `prove` confirms it.
+    pub(crate) fn solve<T: Roundable>(
         &self,
-        task: &Ranking,
+        task: &T,
         design: &Design,
+        prove: Option<Prove<'_>>,
         start: Option<&Start>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Solution> {
         let mut progress = Progress::new(observer, cancel);
-        let mut w = start.map_or_else(|| vec![0.0; design.cols()], |start| start.weights.clone());
+        let features = design.cols();
+        let mut w = match start {
+            Some(start) => [&start.weights[..], &start.thresholds[..]].concat(),
+            None => vec![0.0; features + task.thresholds()],
+        };
         let mut best: Option<Found> = None;
         let mut passes = 0;
-        let mut width = FIRST_WIDTH;
+        // Near a solution the wide hinge would only lead away from it.
+        let narrow = start.and_then(|start| start.width).filter(|width| *width > 0.0);
+        let mut width = narrow.map_or(FIRST_WIDTH, |width| (WARM_WIDTH * width).min(FIRST_WIDTH));
         let stop = 'widths: loop {
             let rounded = task.rounded(width);
-            let mut risk = LinearRisk::new(&rounded, design, false, cancel);
-            let mut point = Point::at(&mut risk, w);
+            let mut risk = LinearRisk::new(&rounded, design, self.penalise_thresholds, cancel);
+            let mut point = Point::unsettled(&mut risk, w);
             let start_norm = point.gradient_norm();
             let mut value_before = f64::INFINITY;
             let rounding = loop {
@@ -110,14 +134,22 @@ impl RoundedHinge {
                 if !point.is_finite() {
                     return Err(overflow());
                 }
-                let HingeValues { primal, bound, rounding } = HingeValues::at(&risk, &point);
+                let HingeValues { mut primal, mut bound, unsolved, rounding } = HingeValues::at(&risk, &point);
+                if let Some(prove) = prove {
+                    // Until it is worth a proof, the guess counts for nothing that is claimed.
+                    let promising = relative_gap(primal, bound) <= self.tolerance || passes >= self.max_passes;
+                    (primal, bound) = match promising {
+                        true => prove(&point.w[..features], &point.w[features..], width),
+                        false => (primal, 0.0),
+                    };
+                }
                 if best.as_ref().is_none_or(|best| primal - bound < best.primal - best.bound) {
                     best = Some(Found { weights: point.w.clone(), primal, bound, width });
                 }
                 let (best_primal, best_bound) = best.as_ref().map_or((primal, bound), |b| (b.primal, b.bound));
                 progress.bound(Some(best_bound));
-                let weights = best.as_ref().map_or(&point.w, |best| &best.weights);
-                if progress.report(passes, best_primal, weights, &[]) {
+                let (weights, thresholds) = best.as_ref().map_or(&point.w, |best| &best.weights).split_at(features);
+                if progress.report(passes, best_primal, weights, thresholds) {
                     break 'widths Stop::Cancelled;
                 }
                 if relative_gap(best_primal, best_bound) <= self.tolerance {
@@ -126,7 +158,6 @@ impl RoundedHinge {
                 if passes >= self.max_passes {
                     break 'widths Stop::PassLimit;
                 }
-                let unsolved = 0.5 * point.gradient_norm().powi(2);
                 let wanted = 0.5 * self.tolerance * primal;
                 // A wide hinge need not be solved for long: once its steps gain less than what rounding costs, the next
                 // width is due. The last one is solved to the end, for its gradient must vanish.
@@ -135,7 +166,7 @@ impl RoundedHinge {
                     break rounding;
                 }
                 passes += 1;
-                match step(&mut risk, &point, start_norm, cancel) {
+                match step(&mut risk, &point, start_norm, false, cancel) {
                     Some(next) => point = next,
                     None => break rounding,
                 }
@@ -151,12 +182,13 @@ impl RoundedHinge {
         };
         // Cancelled within the very first pass: nothing is known of any point.
         cancel_without_a_point(&best, cancel)?;
-        let Some(Found { weights, primal, bound, width }) = best else {
+        let Some(Found { mut weights, primal, bound, width }) = best else {
             return Err(overflow());
         };
+        let thresholds = weights.split_off(features);
         Ok(Solution {
             weights,
-            thresholds: Vec::new(),
+            thresholds,
             objective: primal,
             lower_bound: Some(bound),
             witness: Witness::Rounded(width),
@@ -167,7 +199,7 @@ impl RoundedHinge {
     }
 }
 
-/// A point with the values it was found to have.
+/// A point, its thresholds behind the weights, with the values it was found to have.
 struct Found {
     weights: Vec<f64>,
     primal: f64,

@@ -9,13 +9,15 @@
 //!
 //! Reference: Cortes & Vapnik, Support-vector networks, Machine Learning 20 (1995).
 
-use super::{Constraint, Curvature, Independent, Objective};
+use super::{BlockMemo, Constraint, Curvature, Independent, Objective, Roundable};
+use crate::data::kernels::for_this_machine;
 use crate::data::{Dataset, Subset, Targets, counts};
 use crate::error::{Code, Error, Result};
-use crate::loss::Loss;
+use crate::loss::{Curve, CurvePoint, Loss};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Rows in one part.
 const PART: usize = 1024;
@@ -172,11 +174,12 @@ fn same_number(a: &str, b: &str) -> bool {
 /// The task: a sign and a weight for each row.
 #[derive(Clone, Debug)]
 pub struct Binary {
-    signs: Vec<i8>,
+    signs: Arc<[i8]>,
     /// The row's weight times its class weight; 0 where the row does not count.
-    weights: Vec<f64>,
+    weights: Arc<[f64]>,
     c: f64,
     loss: Loss,
+    curve: Curve,
     intercept: bool,
 }
 
@@ -241,7 +244,7 @@ impl Binary {
                 if counts(subset, row) { class * own } else { 0.0 }
             })
             .collect();
-        Ok(Binary { signs, weights, c: 1.0, loss, intercept })
+        Ok(Binary { signs: signs.into(), weights, c: 1.0, loss, curve: Curve::Sharp(loss), intercept })
     }
 
     /// The same task with another weight of the loss.
@@ -307,8 +310,7 @@ impl Independent for Binary {
 }
 
 impl Objective for Binary {
-    /// The curvature by the score of each row.
-    type Memo = Vec<f64>;
+    type Memo = BlockMemo;
 
     fn parts(&self) -> usize {
         self.signs.len().div_ceil(PART)
@@ -329,42 +331,125 @@ impl Objective for Binary {
         thresholds: &[f64],
         slope: &mut [f64],
         threshold_slope: &mut [f64],
-        memo: &mut Vec<f64>,
+        memo: &mut BlockMemo,
     ) -> f64 {
-        let b = thresholds.first().copied().unwrap_or(0.0);
-        memo.clear();
-        let mut value = 0.0;
-        for ((row, &score), slope) in self.rows(part).zip(scores).zip(slope.iter_mut()) {
-            let sign = f64::from(self.signs[row]);
-            let violation = self.loss.margin() - sign * (score + b);
-            let cost = self.cost(row);
-            value += cost * self.loss.value(violation);
-            *slope = -sign * cost * self.loss.derivative(violation);
-            memo.push(cost * self.loss.curvature(violation));
-        }
+        let rows = self.rows(part);
+        let rows = Rows {
+            signs: &self.signs[rows.clone()],
+            weights: &self.weights[rows],
+            scores,
+            c: self.c,
+            margin: self.loss.margin(),
+            threshold: thresholds.first().copied().unwrap_or(0.0),
+        };
+        memo.curvature.resize(scores.len(), 0.0);
+        let sums = evaluate_rows(&rows, self.curve, slope, &mut memo.curvature);
+        memo.rounding = sums.rounding;
         if let Some(total) = threshold_slope.first_mut() {
-            *total += slope.iter().sum::<f64>();
+            *total += sums.slope;
         }
-        value
+        sums.value
     }
 }
 
+/// What the value of a run of rows depends on.
+struct Rows<'a> {
+    signs: &'a [i8],
+    weights: &'a [f64],
+    scores: &'a [f64],
+    c: f64,
+    margin: f64,
+    threshold: f64,
+}
+
+/// Sums over a run of rows.
+#[derive(Default)]
+struct RowSums {
+    value: f64,
+    slope: f64,
+    rounding: [f64; 2],
+}
+
+for_this_machine! {
+    /// Writes slope and curvature by the score of each row, and sums.
+    fn evaluate_rows[](rows: &Rows<'_>, curve: Curve, slope: &mut [f64], curvature: &mut [f64]) -> RowSums = evaluate_rows_plainly
+}
+
+#[inline(always)]
+fn evaluate_rows_plainly(rows: &Rows<'_>, curve: Curve, slope: &mut [f64], curvature: &mut [f64]) -> RowSums {
+    // One loop for each curve, so that the compiler sees which.
+    match curve {
+        Curve::Rounded(width) => evaluate_each(rows, |v| Curve::Rounded(width).at(v), slope, curvature),
+        Curve::Sharp(Loss::Hinge) => evaluate_each(rows, |v| Curve::Sharp(Loss::Hinge).at(v), slope, curvature),
+        Curve::Sharp(Loss::SquaredHinge) => {
+            evaluate_each(rows, |v| Curve::Sharp(Loss::SquaredHinge).at(v), slope, curvature)
+        }
+        Curve::Sharp(Loss::Logistic) => evaluate_each(rows, |v| Curve::Sharp(Loss::Logistic).at(v), slope, curvature),
+    }
+}
+
+#[inline(always)]
+fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f64], curvature: &mut [f64]) -> RowSums {
+    const LANES: usize = 8;
+    let Rows { c, margin, threshold, .. } = *rows;
+    let mut lanes = [[0.0; LANES]; 4];
+    let mut run = |signs: &[i8; LANES], weights: &[f64; LANES], scores: &[f64; LANES]| {
+        let (mut slope, mut curvature) = ([0.0; LANES], [0.0; LANES]);
+        for lane in 0..LANES {
+            let (sign, cost) = (f64::from(signs[lane]), c * weights[lane]);
+            let point = at(margin - sign * (scores[lane] + threshold));
+            slope[lane] = -sign * cost * point.derivative;
+            curvature[lane] = cost * point.curvature;
+            lanes[0][lane] += cost * point.value;
+            lanes[1][lane] += slope[lane];
+            lanes[2][lane] += cost * point.rounding[0];
+            lanes[3][lane] += cost * point.rounding[1];
+        }
+        (slope, curvature)
+    };
+    let (signs, last_signs) = rows.signs.as_chunks::<LANES>();
+    let (weights, last_weights) = rows.weights.as_chunks::<LANES>();
+    let (scores, last_scores) = rows.scores.as_chunks::<LANES>();
+    let (slopes, last_slopes) = slope.as_chunks_mut::<LANES>();
+    let (curvatures, last_curvatures) = curvature.as_chunks_mut::<LANES>();
+    let given = signs.iter().zip(weights).zip(scores);
+    for (((signs, weights), scores), (slope, curvature)) in given.zip(slopes.iter_mut().zip(curvatures)) {
+        (*slope, *curvature) = run(signs, weights, scores);
+    }
+    // The rest is filled up with rows that cost nothing.
+    let count = last_scores.len();
+    let (mut signs, mut weights, mut scores) = ([1; LANES], [0.0; LANES], [0.0; LANES]);
+    signs[..count].copy_from_slice(last_signs);
+    weights[..count].copy_from_slice(last_weights);
+    scores[..count].copy_from_slice(last_scores);
+    let (slope, curvature) = run(&signs, &weights, &scores);
+    last_slopes.copy_from_slice(&slope[..count]);
+    last_curvatures.copy_from_slice(&curvature[..count]);
+    let [value, slope, hinge, excess] = lanes.map(|lanes| lanes.iter().sum());
+    RowSums { value, slope, rounding: [hinge, excess] }
+}
+
 impl Curvature for Binary {
-    fn diagonal(&self, _part: usize, memo: &Vec<f64>, out: &mut [f64]) {
-        out.copy_from_slice(memo);
+    fn diagonal(&self, _part: usize, memo: &BlockMemo, out: &mut [f64]) {
+        out.copy_from_slice(&memo.curvature);
+    }
+
+    fn rows_are_separate(&self) -> bool {
+        true
     }
 
     fn curvature(
         &self,
         _part: usize,
-        memo: &Vec<f64>,
+        memo: &BlockMemo,
         m: usize,
         directions: &[f64],
         threshold_directions: &[f64],
         out: &mut [f64],
         threshold_out: &mut [f64],
     ) {
-        for ((&curvature, directions), out) in memo.iter().zip(directions.chunks_exact(m)).zip(out.chunks_exact_mut(m))
+        for ((&curvature, directions), out) in
+            memo.curvature.iter().zip(directions.chunks_exact(m)).zip(out.chunks_exact_mut(m))
         {
             for (column, (out, &direction)) in out.iter_mut().zip(directions).enumerate() {
                 *out = curvature * (direction + threshold_directions.get(column).copied().unwrap_or(0.0));
@@ -373,6 +458,16 @@ impl Curvature for Binary {
                 threshold_out.iter_mut().zip(out.iter()).for_each(|(total, out)| *total += out);
             }
         }
+    }
+}
+
+impl Roundable for Binary {
+    fn rounded(&self, width: f64) -> Binary {
+        Binary { curve: Curve::Rounded(width), ..self.clone() }
+    }
+
+    fn rounding(&self, _part: usize, memo: &BlockMemo) -> [f64; 3] {
+        memo.rounding()
     }
 }
 

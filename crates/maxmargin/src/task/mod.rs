@@ -102,6 +102,12 @@ pub trait Curvature: Objective {
         false
     }
 
+    /// Whether each row is a matter of its own score plus the threshold, if there is one. Then the Hessian is
+    /// Σ_i h_i x_i x_iᵀ with h the diagonal, each x followed by a 1 where there is a threshold.
+    fn rows_are_separate(&self) -> bool {
+        false
+    }
+
     /// The Hessian of a part, at the point of the last evaluation, times `m` directions. `directions` and `out` hold
     /// `m` numbers a row; `threshold_directions` and `threshold_out` `m` numbers a threshold. Writes `out` and adds to
     /// `threshold_out`.
@@ -116,4 +122,31 @@ pub trait Curvature: Objective {
         out: &mut [f64],
         threshold_out: &mut [f64],
     );
+}
+
+/// A hinge task that Newton's method can take once its kink is rounded off, see [`crate::solve::RoundedHinge`].
+pub trait Roundable: Curvature + Sized {
+    /// The same task with the kink rounded off over a width.
+    fn rounded(&self, width: f64) -> Self;
+
+    /// Of a part of a rounded task, at the point of the last evaluation: the value of the hinge itself; by how much the
+    /// dual value of the hinge exceeds that of the rounded hinge at the same dual point, Σ δ·α²/(2·cost); and what the two
+    /// may be wrong by.
+    fn rounding(&self, part: usize, memo: &Self::Memo) -> [f64; 3];
+}
+
+/// What tasks with one constraint a block remember of a part.
+#[derive(Clone, Debug, Default)]
+pub struct BlockMemo {
+    /// The curvature by the violation of each block.
+    curvature: Vec<f64>,
+    /// What [`Roundable::rounding`] asks for.
+    rounding: [f64; 2],
+}
+
+impl BlockMemo {
+    fn rounding(&self) -> [f64; 3] {
+        let [hinge, excess] = self.rounding;
+        [hinge, excess, 0.0]
+    }
 }

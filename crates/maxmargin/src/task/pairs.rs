@@ -20,12 +20,13 @@
 //! Reference: Herbrich, Graepel & Obermayer, Large margin rank boundaries for ordinal regression, Advances in Large
 //! Margin Classifiers (2000).
 
-use super::{Constraint, Curvature, Independent, Objective};
+use super::{BlockMemo, Constraint, Curvature, Independent, Objective, Roundable};
 use crate::data::{Dataset, Pairs};
 use crate::error::{Code, Error, Result};
-use crate::loss::Loss;
+use crate::loss::{Curve, Loss};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What the weight of a pair does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,11 +61,12 @@ pub struct PairRanking {
     pairs: Pairs,
     weight_as: PairWeightAs,
     loss: Loss,
+    curve: Curve,
     c: f64,
     constraints: u64,
-    parts: Vec<Part>,
+    parts: Arc<[Part]>,
     /// Pairs in the order of their parts.
-    order: Vec<u32>,
+    order: Arc<[u32]>,
 }
 
 /// A run of rows that no pair leaves, and where its pairs stand in the order.
@@ -94,7 +96,9 @@ impl PairRanking {
             PairWeightAs::Replicate => copies(data, pairs)?,
         };
         let (parts, order) = parts(pairs, data.rows());
-        Ok(PairRanking { pairs: pairs.clone(), weight_as, loss, c, constraints, parts, order })
+        let curve = Curve::Sharp(loss);
+        let (parts, order) = (parts.into(), order.into());
+        Ok(PairRanking { pairs: pairs.clone(), weight_as, loss, curve, c, constraints, parts, order })
     }
 
     /// The same task with another weight of the loss.
@@ -222,8 +226,7 @@ impl Independent for PairRanking {
 }
 
 impl Objective for PairRanking {
-    /// The curvature by the score difference of each pair of the part.
-    type Memo = Vec<f64>;
+    type Memo = BlockMemo;
 
     fn parts(&self) -> usize {
         self.parts.len()
@@ -244,10 +247,10 @@ impl Objective for PairRanking {
         _thresholds: &[f64],
         slope: &mut [f64],
         _threshold_slope: &mut [f64],
-        memo: &mut Vec<f64>,
+        memo: &mut BlockMemo,
     ) -> f64 {
         let Part { rows, pairs } = &self.parts[part];
-        memo.clear();
+        *memo = BlockMemo::default();
         slope.fill(0.0);
         let mut value = 0.0;
         for &pair in &self.order[pairs.clone()] {
@@ -255,11 +258,12 @@ impl Objective for PairRanking {
             let (better, worse) = self.pairs.ordered(pair as usize);
             let (better, worse) = (better - rows.start, worse - rows.start);
             let violation = c.margin - (scores[better] - scores[worse]);
-            value += c.cost * self.loss.value(violation);
-            let pull = c.cost * self.loss.derivative(violation);
-            slope[better] -= pull;
-            slope[worse] += pull;
-            memo.push(c.cost * self.loss.curvature(violation));
+            let at = self.curve.at(violation);
+            value += c.cost * at.value;
+            slope[better] -= c.cost * at.derivative;
+            slope[worse] += c.cost * at.derivative;
+            memo.curvature.push(c.cost * at.curvature);
+            memo.rounding.iter_mut().zip(at.rounding).for_each(|(sum, term)| *sum += c.cost * term);
         }
         value
     }
@@ -269,7 +273,7 @@ impl Curvature for PairRanking {
     fn curvature(
         &self,
         part: usize,
-        memo: &Vec<f64>,
+        memo: &BlockMemo,
         m: usize,
         directions: &[f64],
         _threshold_directions: &[f64],
@@ -278,7 +282,7 @@ impl Curvature for PairRanking {
     ) {
         let Part { rows, pairs } = &self.parts[part];
         out.fill(0.0);
-        for (&pair, &curvature) in self.order[pairs.clone()].iter().zip(memo) {
+        for (&pair, &curvature) in self.order[pairs.clone()].iter().zip(&memo.curvature) {
             if curvature == 0.0 {
                 continue;
             }
@@ -296,14 +300,24 @@ impl Curvature for PairRanking {
         true
     }
 
-    fn diagonal(&self, part: usize, memo: &Vec<f64>, out: &mut [f64]) {
+    fn diagonal(&self, part: usize, memo: &BlockMemo, out: &mut [f64]) {
         let Part { rows, pairs } = &self.parts[part];
         out.fill(0.0);
-        for (&pair, &curvature) in self.order[pairs.clone()].iter().zip(memo) {
+        for (&pair, &curvature) in self.order[pairs.clone()].iter().zip(&memo.curvature) {
             let (better, worse) = self.pairs.ordered(pair as usize);
             out[better - rows.start] += curvature;
             out[worse - rows.start] += curvature;
         }
+    }
+}
+
+impl Roundable for PairRanking {
+    fn rounded(&self, width: f64) -> PairRanking {
+        PairRanking { curve: Curve::Rounded(width), ..self.clone() }
+    }
+
+    fn rounding(&self, _part: usize, memo: &BlockMemo) -> [f64; 3] {
+        memo.rounding()
     }
 }
 
@@ -400,7 +414,7 @@ mod tests {
             let (mut found, mut found_slope, mut found_curved) = (0.0, vec![0.0; rows], vec![0.0; 2 * rows]);
             for part in 0..task.parts() {
                 let range = task.rows(part);
-                let mut memo = Vec::new();
+                let mut memo = BlockMemo::default();
                 found += task.evaluate(
                     part, &scores[range.clone()], &[], &mut found_slope[range.clone()], &mut [], &mut memo,
                 );

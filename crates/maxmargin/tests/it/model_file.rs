@@ -77,7 +77,8 @@ fn an_altered_claim_fails_verification() {
 #[test]
 fn a_witness_that_is_not_feasible_proves_nothing() {
     let data = two_classes(60, 5, true, 4);
-    let model = fit(&data, &Settings::new(Task::Classify)).model;
+    let settings = Settings { solver: Solver::DualCoordinateDescent, ..Settings::new(Task::Classify) };
+    let model = fit(&data, &settings).model;
     model.verify(&data).unwrap();
     let Some(Witness::Dual(alpha)) = model.witness.clone() else { panic!("dual variables") };
     let forged = |change: &dyn Fn(&mut Vec<f64>)| {

@@ -208,9 +208,6 @@ fn classifiers_reach_the_referees_optimum_with_every_loss_intercept_and_solver()
                         _ => referee(&rows, loss, intercept),
                     };
                     for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane] {
-                        if solver == Solver::Newton && loss == Loss::Hinge {
-                            continue;
-                        }
                         let settings = Settings {
                             loss,
                             solver,

@@ -526,7 +526,7 @@ mod tests {
     fn a_start_at_the_solution_saves_rounds() {
         let mut risk = Distances::new(&[3.0, -0.4, 0.1, -7.0, 5.0], &[1.0, 2.0, 0.5, 3.0, 0.7], 1);
         let cold = solve(&mut risk, None).expect("solved");
-        let start = Start { weights: cold.weights, thresholds: cold.thresholds, dual: None };
+        let start = Start { weights: cold.weights, thresholds: cold.thresholds, ..Start::default() };
         let warm = solve(&mut risk, Some(&start)).expect("solved");
         assert!(warm.stop == Stop::Converged && warm.passes < cold.passes, "{} {}", warm.passes, cold.passes);
     }

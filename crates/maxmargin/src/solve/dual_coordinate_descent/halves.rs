@@ -1,9 +1,11 @@
 //! The rows that one core works on, and how two of them work side by side.
 
 use super::coordinate::{Fixed, Slot, Sums, View, Visited};
+use crate::data::kernels::for_this_machine;
 use crate::data::{Design, Residency, Rows, Visits, prefetch};
 use crate::random::Random;
 use crate::task::Independent;
+use std::ops::Range;
 
 /// All blocks, or every second one.
 pub(super) struct Half {
@@ -60,6 +62,12 @@ impl Half {
         }
     }
 
+    /// Where the slot of a block stands: there are one or two halves, and a division would be most of the work.
+    #[inline(always)]
+    fn place(&self, block: u32) -> usize {
+        (block >> (self.halves - 1)) as usize
+    }
+
     /// All blocks that can cost anything back into the active set.
     pub(super) fn reactivate(&mut self) {
         let (number, halves) = (self.number, self.halves);
@@ -107,19 +115,13 @@ impl Half {
     ) -> Option<Visited> {
         let mut visited = Visited::NOTHING;
         let residency = fixed.rows.design().matrix().residency();
-        for at in 0..self.active.len() {
-            if at.is_multiple_of(POLL) {
-                if cancelled() {
-                    return None;
-                }
-                visits.moved(&residency, std::iter::once(self.next_row(fixed.task, at)));
+        let count = self.active.len();
+        for start in (0..count).step_by(POLL) {
+            if cancelled() {
+                return None;
             }
-            self.look_ahead(fixed, at);
-            let block = self.active[at];
-            let slot = &mut self.slots[block as usize];
-            if fixed.step(block as usize, slot, v, sums, view, &mut visited) {
-                self.kept.push(block);
-            }
+            visits.moved(&residency, std::iter::once(self.next_row(fixed.task, start)));
+            visit_run(self, start..(start + POLL).min(count), fixed, v, sums, view, &mut visited);
         }
         visits.moved(&residency, std::iter::once(None));
         Some(visited)
@@ -128,7 +130,7 @@ impl Half {
     #[inline(always)]
     fn look_ahead<T: Independent, R: Rows>(&self, fixed: &Fixed<'_, T, R>, at: usize) {
         if let Some(&block) = self.active.get(at + SLOTS_AHEAD) {
-            prefetch(&self.slots, block as usize / self.halves);
+            prefetch(&self.slots, self.place(block));
             fixed.prefetch_start(block as usize);
         }
         if let Some(&block) = self.active.get(at + ROWS_AHEAD) {
@@ -149,16 +151,8 @@ impl Half {
         let (mut sums, mut visited) = (sums, Visited::NOTHING);
         let mut v = std::mem::take(&mut self.v);
         let count = self.active.len();
-        for at in count * round / rounds..count * (round + 1) / rounds {
-            self.look_ahead(fixed, at);
-            let block = self.active[at];
-            let slot = &mut self.slots[block as usize / 2];
-            let before = slot.alpha;
-            if fixed.step(block as usize, slot, &mut v, &mut sums, view, &mut visited) {
-                self.kept.push(block);
-                self.undo.push((block as usize / 2, before));
-            }
-        }
+        let visits = count * round / rounds..count * (round + 1) / rounds;
+        visit_run(self, visits, fixed, &mut v, &mut sums, view, &mut visited);
         self.v = v;
         (sums, visited)
     }
@@ -170,6 +164,45 @@ impl Half {
             self.slots[at].alpha = before;
         }
         self.v.copy_from_slice(v);
+    }
+}
+
+for_this_machine! {
+    /// Steps on a run of the active blocks, and notes what a half may have to take back.
+    #[allow(clippy::too_many_arguments)] // what a step reads and what it writes, handed through
+    fn visit_run[T: Independent, R: Rows](
+        half: &mut Half,
+        visits: Range<usize>,
+        fixed: &Fixed<'_, T, R>,
+        v: &mut [f64],
+        sums: &mut Sums,
+        view: &View,
+        visited: &mut Visited,
+    ) -> () = visit_run_here
+}
+
+#[inline(always)]
+fn visit_run_here<T: Independent, R: Rows>(
+    half: &mut Half,
+    visits: Range<usize>,
+    fixed: &Fixed<'_, T, R>,
+    v: &mut [f64],
+    sums: &mut Sums,
+    view: &View,
+    visited: &mut Visited,
+) {
+    for at in visits {
+        half.look_ahead(fixed, at);
+        let block = half.active[at];
+        let place = half.place(block);
+        let slot = &mut half.slots[place];
+        let before = slot.alpha;
+        if fixed.step(block as usize, slot, v, sums, view, visited) {
+            half.kept.push(block);
+            if half.halves == 2 {
+                half.undo.push((place, before));
+            }
+        }
     }
 }
 

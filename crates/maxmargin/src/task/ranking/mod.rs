@@ -16,16 +16,17 @@
 
 mod sweep;
 
-use super::{Curvature, Objective};
+use super::{Curvature, Objective, Roundable};
 use crate::data::kernels::for_this_machine;
 use crate::data::{Dataset, Subset, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
-use sweep::{Channel, FORK, Item, PartnerSums, Totals, Violations, by_score, sweep};
+use sweep::{Channel, FORK, Item, PartnerSums, SweepScratch, Totals, Violations, by_score, sweep};
 
 /// How much a pair counts beside the weights of its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,13 +141,6 @@ impl Ranking {
         self.c = c;
     }
 
-    /// The same pairs with a hinge whose kink is rounded off over the width `delta`.
-    pub fn rounded(&self, delta: f64) -> Ranking {
-        // The width that the lowered margin really has: the dual point must stay in its box to the last digit.
-        let delta = 1.0 - (1.0 - delta);
-        Ranking { shape: Shape::Rounded(delta), ..self.clone() }
-    }
-
     /// Number of ordered pairs.
     pub fn pairs(&self) -> u64 {
         self.pairs
@@ -162,12 +156,13 @@ impl Ranking {
         self.single_grade
     }
 
-    /// Sums over violated pairs of one margin; two numbers a place in `out`.
-    fn violations(plan: &GroupPlan, sorted: &[Item], margin: f64, signed: bool, out: &mut Vec<f64>) -> Totals {
-        out.clear();
-        out.resize(2 * sorted.len(), 0.0);
+    /// Sums over violated pairs of one margin; two numbers a place in the scratch's sums.
+    fn violations(plan: &GroupPlan, sorted: &[Item], margin: f64, signed: bool, scratch: &mut Scratch) -> Totals {
+        let Scratch { sweep: buffers, sums, .. } = scratch;
+        sums.clear();
+        sums.resize(2 * sorted.len(), 0.0);
         let work = Violations { margin, signed, channels: &plan.channels() };
-        sweep(&work, &plan.levels, &mut sorted.to_vec(), out)
+        sweep(&work, &plan.levels, sorted, buffers, sums)
     }
 
     /// The margins whose squared hinges, so weighted, add up to the loss, where it has a curvature.
@@ -177,15 +172,6 @@ impl Ranking {
             Shape::SquaredHinge => vec![(1.0, 1.0)],
             Shape::Rounded(delta) => vec![(1.0, 0.5 / delta), (1.0 - delta, -0.5 / delta)],
         }
-    }
-
-    /// At the point of the last evaluation of a rounded task: the value of the hinge itself, and by how much the dual
-    /// value of the hinge exceeds that of the rounded hinge at the same dual point, which is Σ δ·α²/(2·c_ij·C); and what
-    /// the two may be wrong by, since values of the rounded hinge are differences of larger sums.
-    pub(crate) fn rounding(&self, part: usize, memo: &RankingMemo) -> [f64; 3] {
-        let weight = self.c * self.groups[part].factor;
-        let error = 16.0 * f64::EPSILON * (memo.summed + memo.hinge);
-        [weight * memo.hinge, weight * (memo.value - memo.saturated), weight * error]
     }
 
     /// The groups, for those who draw pairs.
@@ -276,6 +262,32 @@ impl GroupPlan {
     }
 }
 
+/// What the sums of a group are taken in. A thread keeps its buffers from one group to the next: to ask the system for
+/// them each time, and to touch every page of them anew, cost as much again as the sums of a short group.
+#[derive(Default)]
+struct Scratch {
+    sweep: SweepScratch,
+    sums: Vec<f64>,
+    placed: Vec<f64>,
+}
+
+/// Larger buffers are given back: they belong to long lists, of which there are few.
+const KEPT_BYTES: usize = 64 << 20;
+
+thread_local! {
+    static SCRATCH: Cell<Scratch> = Cell::default();
+}
+
+fn with_scratch<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
+    // Taken out while in use: a thread that waits for another may be given a group meanwhile, and then makes its own.
+    let mut scratch = SCRATCH.take();
+    let result = work(&mut scratch);
+    if scratch.sweep.bytes() + size_of::<f64>() * (scratch.sums.capacity() + scratch.placed.capacity()) <= KEPT_BYTES {
+        SCRATCH.set(scratch);
+    }
+    result
+}
+
 /// What a group keeps from its last evaluation.
 #[derive(Debug, Default)]
 pub struct RankingMemo {
@@ -327,25 +339,26 @@ impl Objective for Ranking {
         memo.diagonal.clear();
         memo.diagonal.resize(scores.len(), 0.0);
         slope.fill(0.0);
-        let mut out = Vec::new();
         (memo.value, memo.summed) = (0.0, 0.0);
-        if self.shape == Shape::Hinge {
-            memo.value = Self::violations(plan, &memo.sorted, 1.0, true, &mut out).sum;
-            for (&row, out) in plan.by_target.iter().zip(out.chunks_exact(2)) {
-                slope[row as usize] = cost * out[1];
+        with_scratch(|scratch| {
+            if self.shape == Shape::Hinge {
+                memo.value = Self::violations(plan, &memo.sorted, 1.0, true, scratch).sum;
+                for (&row, out) in plan.by_target.iter().zip(scratch.sums.chunks_exact(2)) {
+                    slope[row as usize] = cost * out[1];
+                }
+                return;
             }
-            return cost * memo.value;
-        }
-        for (number, (margin, share)) in self.squared_parts().into_iter().enumerate() {
-            let totals = Self::violations(plan, &memo.sorted, margin, false, &mut out);
-            memo.value += share * totals.squares;
-            memo.summed += share.abs() * totals.squares;
-            *if number == 0 { &mut memo.hinge } else { &mut memo.saturated } = totals.sum;
-            for (place, (&row, out)) in plan.by_target.iter().zip(out.chunks_exact(2)).enumerate() {
-                slope[row as usize] += 2.0 * cost * share * out[0];
-                memo.diagonal[place] += 2.0 * share * out[1];
+            for (number, (margin, share)) in self.squared_parts().into_iter().enumerate() {
+                let totals = Self::violations(plan, &memo.sorted, margin, false, scratch);
+                memo.value += share * totals.squares;
+                memo.summed += share.abs() * totals.squares;
+                *if number == 0 { &mut memo.hinge } else { &mut memo.saturated } = totals.sum;
+                for (place, (&row, out)) in plan.by_target.iter().zip(scratch.sums.chunks_exact(2)).enumerate() {
+                    slope[row as usize] += 2.0 * cost * share * out[0];
+                    memo.diagonal[place] += 2.0 * share * out[1];
+                }
             }
-        }
+        });
         cost * memo.value
     }
 }
@@ -385,24 +398,41 @@ impl Curvature for Ranking {
         let plan = &self.groups[part];
         let cost = self.c * plan.factor;
         out.fill(0.0);
-        let mut placed = vec![0.0; directions.len()];
-        for (placed, &row) in placed.chunks_exact_mut(m).zip(&plan.by_target) {
-            placed.copy_from_slice(&directions[m * row as usize..][..m]);
-        }
-        for ((&row, direction), diagonal) in plan.by_target.iter().zip(placed.chunks_exact(m)).zip(&memo.diagonal) {
-            add_scaled(&mut out[m * row as usize..][..m], cost * diagonal, direction);
-        }
-        let channels = plan.channels();
-        let mut sums = vec![0.0; directions.len()];
-        for (margin, share) in self.squared_parts() {
-            sums.fill(0.0);
-            let work = PartnerSums { margin, channels: &channels, m, directions: &placed };
-            sweep(&work, &plan.levels, &mut memo.sorted.clone(), &mut sums);
-            let weight = 2.0 * share * cost;
-            for (&row, sums) in plan.by_target.iter().zip(sums.chunks_exact(m)) {
-                add_scaled(&mut out[m * row as usize..][..m], -weight, sums);
+        with_scratch(|Scratch { sweep: buffers, sums, placed }| {
+            placed.resize(directions.len(), 0.0);
+            for (placed, &row) in placed.chunks_exact_mut(m).zip(&plan.by_target) {
+                placed.copy_from_slice(&directions[m * row as usize..][..m]);
             }
-        }
+            for ((&row, direction), diagonal) in plan.by_target.iter().zip(placed.chunks_exact(m)).zip(&memo.diagonal) {
+                add_scaled(&mut out[m * row as usize..][..m], cost * diagonal, direction);
+            }
+            let channels = plan.channels();
+            for (margin, share) in self.squared_parts() {
+                sums.clear();
+                sums.resize(directions.len(), 0.0);
+                let work = PartnerSums { margin, channels: &channels, m, directions: placed };
+                sweep(&work, &plan.levels, &memo.sorted, buffers, sums);
+                let weight = 2.0 * share * cost;
+                for (&row, sums) in plan.by_target.iter().zip(sums.chunks_exact(m)) {
+                    add_scaled(&mut out[m * row as usize..][..m], -weight, sums);
+                }
+            }
+        });
+    }
+}
+
+impl Roundable for Ranking {
+    fn rounded(&self, width: f64) -> Ranking {
+        // The width that the lowered margin really has: the dual point must stay in its box to the last digit.
+        let width = 1.0 - (1.0 - width);
+        Ranking { shape: Shape::Rounded(width), ..self.clone() }
+    }
+
+    /// Values of the rounded hinge are differences of larger sums: hence the error.
+    fn rounding(&self, part: usize, memo: &RankingMemo) -> [f64; 3] {
+        let weight = self.c * self.groups[part].factor;
+        let error = 16.0 * f64::EPSILON * (memo.summed + memo.hinge);
+        [weight * memo.hinge, weight * (memo.value - memo.saturated), weight * error]
     }
 }
 

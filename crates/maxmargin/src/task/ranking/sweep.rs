@@ -148,13 +148,37 @@ fn middle(levels: &[u32]) -> usize {
     if at > 1 && half - levels[at - 1] < levels[at].saturating_sub(half) { at - 1 } else { at }
 }
 
-/// Applies `work` to every pair of halves of `items`, whose levels are sorted by score: two numbers or more a place in
+/// Applies `work` to every pair of halves of `sorted`, whose levels are sorted by score: two numbers or more a place in
 /// `out`.
-pub(super) fn sweep<W: Cross>(work: &W, levels: &[u32], items: &mut [Item], out: &mut [f64]) -> Totals {
-    let mut scratch = vec![Item::default(); items.len()];
+pub(super) fn sweep<W: Cross>(
+    work: &W,
+    levels: &[u32],
+    sorted: &[Item],
+    scratch: &mut SweepScratch,
+    out: &mut [f64],
+) -> Totals {
+    let SweepScratch { items, merged, windows } = scratch;
+    items.clear();
+    items.extend_from_slice(sorted);
+    merged.resize(items.len(), Item::default());
     // Each run of n items has n windows of its own and one to spare; a run has at least one item, so twice is enough.
-    let mut windows = vec![Window::default(); 2 * items.len()];
-    recurse(work, levels, Buffers { items, scratch: &mut scratch, windows: &mut windows, out }, false)
+    windows.resize(2 * items.len(), Window::default());
+    recurse(work, levels, Buffers { items, scratch: merged, windows, out }, false)
+}
+
+/// What a sweep works in; what it held before plays no part.
+#[derive(Debug, Default)]
+pub(super) struct SweepScratch {
+    items: Vec<Item>,
+    merged: Vec<Item>,
+    windows: Vec<Window>,
+}
+
+impl SweepScratch {
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Item>() * (self.items.capacity() + self.merged.capacity())
+            + size_of::<Window>() * self.windows.capacity()
+    }
 }
 
 /// The parts of the buffers that belong to a run of places.
