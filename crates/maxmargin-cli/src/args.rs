@@ -107,10 +107,7 @@ pub(crate) struct TrainArguments {
     pub(crate) settings: TrainSettings,
     /// How to read.
     #[command(flatten)]
-    pub(crate) read: ReadSettings,
-    /// The format of the data where it is not recognised
-    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT", help_heading = "Reading data")]
-    pub(crate) input_format: Option<Format>,
+    pub(crate) data: DataArguments,
 }
 
 impl TaskName {
@@ -165,10 +162,7 @@ pub(crate) struct TuneArguments {
     pub(crate) settings: TrainSettings,
     /// How to read.
     #[command(flatten)]
-    pub(crate) read: ReadSettings,
-    /// The format of the data where it is not recognised
-    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT", help_heading = "Reading data")]
-    pub(crate) input_format: Option<Format>,
+    pub(crate) data: DataArguments,
 }
 
 const GRID: &str = "\
@@ -186,15 +180,15 @@ pub(crate) enum TaskName {
     Rank,
 }
 
-/// Options of commands that read data for a model.
+/// Options of commands that read data.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct ScoringData {
-    /// The format of the data where it is not recognised
-    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT", help_heading = "Reading data")]
-    pub(crate) input_format: Option<Format>,
+pub(crate) struct DataArguments {
     /// How to read.
     #[command(flatten)]
     pub(crate) read: ReadSettings,
+    /// The format of the data where it is not recognised
+    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT", help_heading = "Reading data")]
+    pub(crate) input_format: Option<Format>,
 }
 
 /// `predict`
@@ -212,7 +206,7 @@ pub(crate) struct PredictArguments {
     pub(crate) format: PredictFormat,
     /// How to read.
     #[command(flatten)]
-    pub(crate) data: ScoringData,
+    pub(crate) data: DataArguments,
 }
 
 /// What `predict` writes.
@@ -254,7 +248,7 @@ pub(crate) struct EvaluateArguments {
     pub(crate) report: Option<String>,
     /// How to read.
     #[command(flatten)]
-    pub(crate) data: ScoringData,
+    pub(crate) data: DataArguments,
 }
 
 /// `inspect`
@@ -282,7 +276,7 @@ pub(crate) struct VerifyArguments {
     pub(crate) items: Option<String>,
     /// How to read.
     #[command(flatten)]
-    pub(crate) data: ScoringData,
+    pub(crate) data: DataArguments,
 }
 
 /// `convert`
@@ -305,7 +299,7 @@ pub(crate) struct ConvertArguments {
     pub(crate) check: bool,
     /// How to read.
     #[command(flatten)]
-    pub(crate) data: ScoringData,
+    pub(crate) data: DataArguments,
 }
 
 /// `simulate`

@@ -1,6 +1,6 @@
 //! Reading data and models for a command, and saying what was found.
 
-use crate::args::ScoringData;
+use crate::args::DataArguments;
 use crate::console::Console;
 use crate::format;
 use crate::preferences::Preferences;
@@ -128,7 +128,7 @@ pub(crate) fn gather_for(
     model: &Model,
     file: &str,
     items: Option<&str>,
-    data: &ScoringData,
+    data: &DataArguments,
     cancel: &Cancel,
 ) -> Result<Gathered> {
     let (options, one_group) = scoring_options(model, &data.read, data.input_format, cancel)?;

@@ -1,12 +1,12 @@
 //! Arrow IPC files and streams, in and out.
 
 use crate::blocks::Source;
-use crate::record_batch::{self, Batch, Use};
+use crate::record_batch::{self, Batch, Opened};
 use crate::{Format, Loaded, ReadOptions};
 use arrow_array::RecordBatchReader;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::ArrowError;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use std::fs::File;
@@ -15,15 +15,7 @@ use std::path::Path;
 
 /// Reads an Arrow IPC file or stream.
 pub fn read(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loaded> {
-    read_file(file_name, path, options).map_err(|error| error.in_file(file_name))
-}
-
-fn read_file(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loaded> {
-    let bytes = open(path)?.get_ref().metadata().ok().map(|metadata| metadata.len());
-    let (schema, roles, batches) = batches(path, options)?;
-    let mut loaded = record_batch::read(file_name, Format::Arrow, &schema, roles, batches, options)?;
-    loaded.facts.bytes = bytes;
-    Ok(loaded)
+    record_batch::read(file_name, path, Format::Arrow, batches(path, options), options)
 }
 
 /// The file as blocks of about so many bytes of values.
@@ -33,18 +25,11 @@ pub(crate) fn blocks<'a>(
     bytes: usize,
     options: &'a ReadOptions,
 ) -> Result<Box<dyn Source + 'a>> {
-    batches(path, options)
-        .and_then(|(schema, roles, batches)| {
-            record_batch::blocks(file, Format::Arrow, &schema, roles, batches, bytes, options)
-        })
-        .map_err(|error| error.in_file(file))
+    record_batch::blocks(file, Format::Arrow, batches(path, options), bytes, options)
 }
 
 /// The schema of a file or stream, what its columns serve as, and its batches.
-fn batches(
-    path: &Path,
-    options: &ReadOptions,
-) -> Result<(SchemaRef, Use, impl Iterator<Item = Result<Batch>> + Send + 'static)> {
+fn batches(path: &Path, options: &ReadOptions) -> Result<Opened<impl Iterator<Item = Result<Batch>> + Send + 'static>> {
     let mut magic = Vec::new();
     open(path)?.take(6).read_to_end(&mut magic).map_err(unreadable)?;
     if magic.starts_with(b"FEA1") {
@@ -53,8 +38,8 @@ fn batches(
     }
     let is_file = magic == b"ARROW1";
     let schema = open_batches(path, is_file, None)?.schema();
-    let (roles, needed) = record_batch::roles(&schema, options)?;
-    let columns = schema.fields().len();
+    let (columns, needed) = record_batch::roles(&schema, options)?;
+    let width = schema.fields().len();
     let mut reader = open_batches(path, is_file, Some(needed.clone()))?;
     let batches = std::iter::from_fn(move || {
         let found = match guarded(|| reader.next().transpose()) {
@@ -64,13 +49,13 @@ fn batches(
         if found.num_columns() != needed.len() {
             return Some(Err(bad_file("a batch has another number of columns than the schema")));
         }
-        let mut batch = Batch { rows: found.num_rows(), columns: vec![None; columns] };
+        let mut batch = Batch { rows: found.num_rows(), columns: vec![None; width] };
         for (&column, array) in needed.iter().zip(found.columns()) {
             batch.columns[column] = Some(array.clone());
         }
         Some(Ok(batch))
     });
-    Ok((schema, roles, batches))
+    Ok(Opened { schema, columns, batches })
 }
 
 /// The batches of a file or a stream, of all columns or of some.

@@ -4,9 +4,8 @@
 //! group are read in parallel too and no more than a block of rows is held beside the result.
 
 use crate::blocks::Source;
-use crate::record_batch::{self, Batch, Use};
+use crate::record_batch::{self, Batch, Opened};
 use crate::{Format, Loaded, ReadOptions};
-use arrow_schema::SchemaRef;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use parquet::arrow::ProjectionMask;
@@ -27,15 +26,7 @@ const BLOCKS_A_GROUP: usize = 16;
 
 /// Reads a Parquet file.
 pub fn read(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loaded> {
-    read_file(file_name, path, options).map_err(|error| error.in_file(file_name))
-}
-
-fn read_file(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loaded> {
-    let bytes = open(path)?.metadata().ok().map(|metadata| metadata.len());
-    let (schema, roles, batches) = batches(path, options)?;
-    let mut loaded = record_batch::read(file_name, Format::Parquet, &schema, roles, batches, options)?;
-    loaded.facts.bytes = bytes;
-    Ok(loaded)
+    record_batch::read(file_name, path, Format::Parquet, batches(path, options), options)
 }
 
 /// The file as blocks of about so many bytes of values.
@@ -45,21 +36,17 @@ pub(crate) fn blocks<'a>(
     bytes: usize,
     options: &'a ReadOptions,
 ) -> Result<Box<dyn Source + 'a>> {
-    batches(path, options)
-        .and_then(|(schema, roles, batches)| {
-            record_batch::blocks(file, Format::Parquet, &schema, roles, batches, bytes, options)
-        })
-        .map_err(|error| error.in_file(file))
+    record_batch::blocks(file, Format::Parquet, batches(path, options), bytes, options)
 }
 
 /// The schema of a file, what its columns serve as, and its batches.
-fn batches(path: &Path, options: &ReadOptions) -> Result<(SchemaRef, Use, Lockstep)> {
+fn batches(path: &Path, options: &ReadOptions) -> Result<Opened<Lockstep>> {
     let file = open(path)?;
     let bytes = file.metadata().ok().map(|metadata| metadata.len());
     let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?.map_err(damaged)?;
     check_bounds(&metadata, bytes.unwrap_or(u64::MAX))?;
     let schema = metadata.schema().clone();
-    let (roles, needed) = record_batch::roles(&schema, options)?;
+    let (columns, needed) = record_batch::roles(&schema, options)?;
     let threads = rayon::current_num_threads().clamp(1, needed.len().max(1));
     let rows = record_batch::block_rows(needed.len());
     let mut readers = Vec::with_capacity(threads);
@@ -73,8 +60,8 @@ fn batches(path: &Path, options: &ReadOptions) -> Result<(SchemaRef, Use, Lockst
         let reader = guarded(|| builder.build())?.map_err(damaged)?;
         readers.push((part.to_vec(), reader));
     }
-    let columns = schema.fields().len();
-    Ok((schema, roles, Lockstep { readers, columns }))
+    let batches = Lockstep { readers, columns: schema.fields().len() };
+    Ok(Opened { schema, columns, batches })
 }
 
 fn open(path: &Path) -> Result<File> {

@@ -17,8 +17,8 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use maxmargin::data::{Dataset, Targets};
 use maxmargin::error::{Code, Error, Result};
 use rayon::prelude::*;
-use std::marker::PhantomData;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Cells handled at once, in and out; keeps the memory for a block near ten megabytes.
@@ -96,23 +96,29 @@ fn unfit(field: &Field, use_of: &str, remedy: &str) -> Error {
     Error::new(Code::BadColumnType, message).help(remedy.replace("NAME", field.name()))
 }
 
-/// Reads all batches into a dataset.
-pub(crate) fn read(
+/// A file that was opened: its schema, what its columns serve as, and its batches.
+pub(crate) struct Opened<B> {
+    pub(crate) schema: SchemaRef,
+    pub(crate) columns: Use,
+    pub(crate) batches: B,
+}
+
+/// Reads all batches of a file into a dataset.
+pub(crate) fn read<B: Iterator<Item = Result<Batch>>>(
     file: &str,
+    path: &Path,
     format: Format,
-    schema: &Schema,
-    columns: Use,
-    batches: impl Iterator<Item = Result<Batch>>,
+    opened: Result<Opened<B>>,
     options: &ReadOptions,
 ) -> Result<Loaded> {
-    let roles = match columns {
-        Use::Rows(roles) => roles,
-        Use::Pairs(table) => return read_pairs(file, format, *table, batches, options),
+    let read = |Opened { schema, columns, batches }: Opened<B>| match (columns, options.precision) {
+        (Use::Pairs(table), _) => read_pairs(file, format, *table, batches, options),
+        (Use::Rows(roles), Precision::F32) => read_as::<f32>(file, format, &schema, roles, batches, options),
+        (Use::Rows(roles), Precision::F64) => read_as::<f64>(file, format, &schema, roles, batches, options),
     };
-    match options.precision {
-        Precision::F32 => read_as::<f32>(file, format, schema, roles, batches, options),
-        Precision::F64 => read_as::<f64>(file, format, schema, roles, batches, options),
-    }
+    let mut loaded = opened.and_then(read).map_err(|error| error.in_file(file))?;
+    loaded.facts.bytes = path.metadata().ok().map(|metadata| metadata.len());
+    Ok(loaded)
 }
 
 /// Reads all batches into pairs of items.
@@ -201,13 +207,21 @@ fn first_rows(batches: &mut impl Iterator<Item = Result<Batch>>) -> Result<Batch
     }
 }
 
-/// Batches on their way to blocks of about so many bytes of values.
-pub(crate) fn blocks<'a>(
+/// The file as blocks of about so many bytes of values.
+pub(crate) fn blocks<'a, B: Iterator<Item = Result<Batch>> + Send + 'a>(
     file: &'a str,
     format: Format,
-    schema: &Schema,
-    columns: Use,
-    mut batches: impl Iterator<Item = Result<Batch>> + Send + 'a,
+    opened: Result<Opened<B>>,
+    bytes: usize,
+    options: &'a ReadOptions,
+) -> Result<Box<dyn Source + 'a>> {
+    opened.and_then(|opened| table_blocks(file, format, opened, bytes, options)).map_err(|error| error.in_file(file))
+}
+
+fn table_blocks<'a, B: Iterator<Item = Result<Batch>> + Send + 'a>(
+    file: &'a str,
+    format: Format,
+    Opened { schema, columns, mut batches }: Opened<B>,
     bytes: usize,
     options: &'a ReadOptions,
 ) -> Result<Box<dyn Source + 'a>> {
@@ -215,42 +229,16 @@ pub(crate) fn blocks<'a>(
         return Err(Error::new(Code::Internal, "pairs of items are read as a whole"));
     };
     let first = first_rows(&mut batches)?;
-    let widths = list_widths(schema, &first)?;
+    let widths = list_widths(&schema, &first)?;
     let plan = roles.plan(&widths, options)?;
     let value = if options.precision == Precision::F32 { 4 } else { 8 };
     let rows_a_block = (bytes / (value * plan.features.len())).clamp(1, block_rows(plan.features.len()));
+    let batch = Some(first);
     let (before, next_row) = (Before::default(), 0);
-    Ok(match options.precision {
-        Precision::F32 => Box::new(TableBlocks::<f32, _> {
-            file,
-            format,
-            widths,
-            plan,
-            batches,
-            batch: Some(first),
-            next_row,
-            rows_a_block,
-            options,
-            before,
-            stored: PhantomData,
-        }),
-        Precision::F64 => Box::new(TableBlocks::<f64, _> {
-            file,
-            format,
-            widths,
-            plan,
-            batches,
-            batch: Some(first),
-            next_row,
-            rows_a_block,
-            options,
-            before,
-            stored: PhantomData,
-        }),
-    })
+    Ok(Box::new(TableBlocks { file, format, widths, plan, batches, batch, next_row, rows_a_block, options, before }))
 }
 
-struct TableBlocks<'a, V, B> {
+struct TableBlocks<'a, B> {
     file: &'a str,
     format: Format,
     widths: Vec<Option<usize>>,
@@ -262,11 +250,10 @@ struct TableBlocks<'a, V, B> {
     rows_a_block: usize,
     options: &'a ReadOptions,
     before: Before,
-    stored: PhantomData<V>,
 }
 
-impl<V: Cell, B: Iterator<Item = Result<Batch>> + Send> TableBlocks<'_, V, B> {
-    fn step(&mut self) -> Result<Option<Dataset>> {
+impl<B: Iterator<Item = Result<Batch>> + Send> TableBlocks<'_, B> {
+    fn step<V: Cell>(&mut self) -> Result<Option<Dataset>> {
         while let Some(batch) = &self.batch {
             if self.next_row < batch.rows {
                 let rows = self.next_row..(self.next_row + self.rows_a_block).min(batch.rows);
@@ -283,9 +270,13 @@ impl<V: Cell, B: Iterator<Item = Result<Batch>> + Send> TableBlocks<'_, V, B> {
     }
 }
 
-impl<V: Cell, B: Iterator<Item = Result<Batch>> + Send> Source for TableBlocks<'_, V, B> {
+impl<B: Iterator<Item = Result<Batch>> + Send> Source for TableBlocks<'_, B> {
     fn next(&mut self) -> crate::blocks::Batch {
-        match self.step() {
+        let block = match self.options.precision {
+            Precision::F32 => self.step::<f32>(),
+            Precision::F64 => self.step::<f64>(),
+        };
+        match block {
             Ok(block) => {
                 crate::blocks::Batch { ended: block.is_none(), blocks: block.into_iter().collect(), failure: None }
             }

@@ -7,7 +7,8 @@
 
 use crate::data::{Dataset, Scale, Targets, lanes};
 use crate::error::{Code, Error, Result};
-use crate::settings::{Settings, Solver};
+use crate::settings::{Settings, Solver, Task};
+use crate::solve::EarlyStopping;
 use crate::train::choose_solver;
 use crate::wording::{memory_given, memory_needed};
 
@@ -84,6 +85,10 @@ impl Needs {
             // These features are scaled in a copy.
             beside += 2 * bytes;
         }
+        if solver.is_stochastic() && settings.stochastic.early_stopping == EarlyStopping::Subsamples {
+            // The two samples are copies, of all rows at the most.
+            beside += bytes;
+        }
         let rows_at_hand = ROWS_AT_HAND.max(longest.min(1 << 15)).min(rows);
         let at_hand = (u128::from(bytes) * u128::from(rows_at_hand) / u128::from(rows.max(1))) as u64;
         Ok(Needs { features: bytes, beside, at_hand, mapped: data.matrix().is_mapped() })
@@ -134,11 +139,20 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         ));
     }
     let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
-    if solver.is_stochastic() || solver.is_hard_margin() || data.pairs().is_some() {
-        return Err(over_budget(
-            format!("`{}` on these data needs all features in memory, which is more than the budget", solver.name()),
-            "give --memory more, or learn from graded rows with another solver",
-        ));
+    let all = |why: &str, instead: &str| {
+        let needed = memory_needed(beside.saturating_add(features));
+        let message = format!("{why}, so that all features must be in memory; the budget is {}", memory_given(budget));
+        over_budget(message, &format!("give --memory {} or more, or {instead}", needed.replace(' ', "")))
+    };
+    if data.pairs().is_some() {
+        return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));
+    }
+    if solver.is_hard_margin() {
+        return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave --solver out"));
+    }
+    if solver.is_stochastic() && settings.task == Task::Rank {
+        let why = format!("`{}` draws pairs from all queries at random", solver.name());
+        return Err(all(&why, "leave --solver out: the default reads a block at a time"));
     }
     // A block is worked on, another may be left by one half of the threads only, the next is coming; the other half of
     // what is free is for the rows at hand.
@@ -177,8 +191,7 @@ pub fn over_budget(message: String, help: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Dense, Guard, Matrix};
-    use crate::settings::Task;
+    use crate::data::{Dense, Groups, Guard, Matrix};
     use std::ops::Range;
     use std::sync::Arc;
 
@@ -223,6 +236,27 @@ mod tests {
         assert!(limited(true, needs.beside + 8 * LEAST_BLOCK, 0).expect("just enough"));
         let error = limited(true, needs.beside + 8 * LEAST_BLOCK - 8, 0).expect_err("too little");
         assert!(error.remedy().expect("advised").contains("--memory"), "{error}");
+    }
+
+    #[test]
+    fn what_needs_all_rows_says_why_and_how_much() {
+        let groups = Groups::one(1 << 20);
+        let graded = data(true).with_groups(groups).expect("valid");
+        for (data, settings, why) in [
+            (graded, Settings::new(Task::Rank).with_solver(Solver::Sgd), "draws pairs from all queries"),
+            (data(true), Settings::new(Task::Classify).with_solver(Solver::QuadraticProgram), "all rows at once"),
+        ] {
+            let needs = Needs::of(&data, &settings).expect("valid");
+            let error = within(data, &settings, needs.beside + needs.features - 1, 0).expect_err("refused");
+            assert!(error.to_string().contains(why), "{error}");
+            assert!(error.remedy().expect("advised").contains("leave --solver out"), "{error}");
+        }
+        for solver in [Solver::Sgd, Solver::AveragedSgd, Solver::Pegasos] {
+            let settings = Settings::new(Task::Classify).with_solver(solver);
+            let needs = Needs::of(&data(true), &settings).expect("valid");
+            let limited = within(data(true), &settings, needs.beside + needs.features - 1, 0).expect("by blocks");
+            assert!(limited.matrix().residency().is_limited());
+        }
     }
 
     #[test]

@@ -14,8 +14,7 @@ use crate::solve::{
     dual_value, primal_value, quick_start, relative_gap, rounded_bound, smooth_bound,
 };
 use crate::task::{
-    Binary, Classes, Curvature, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking,
-    Roundable,
+    Binary, Classes, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking, Roundable,
 };
 use std::ops::ControlFlow;
 
@@ -63,7 +62,7 @@ pub fn check_features(features: usize) -> Result<()> {
 const FEW_FEATURES: usize = 500;
 
 /// Below this tolerance the hinge is not rounded off: what is left of its kink is lost in the rounding of scores.
-const ROUNDED_LIMIT: f64 = 1e-8;
+const ROUNDED_LIMIT: f64 = 1e-6;
 
 /// Learns a model. The solvers run on the current thread pool; the number of threads changes no bit of the result.
 pub fn train(
@@ -204,12 +203,22 @@ pub(crate) fn solve(
         (Tasks::Pairs(task), Solver::Newton) if settings.loss == Loss::Hinge => {
             round_off(task, design, settings, start, observer, cancel)
         }
-        (Tasks::Binary(task, _), Solver::Newton) => {
-            smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
-        }
-        (Tasks::Pairs(task), Solver::Newton) => {
-            smooth(task, design, settings, |risk| newton.solve(risk, features, start, observer, cancel), cancel)
-        }
+        (Tasks::Binary(task, _), Solver::Newton) => as_one_risk(
+            task,
+            design,
+            settings,
+            solver,
+            |risk| newton.solve(risk, features, start, observer, cancel),
+            cancel,
+        ),
+        (Tasks::Pairs(task), Solver::Newton) => as_one_risk(
+            task,
+            design,
+            settings,
+            solver,
+            |risk| newton.solve(risk, features, start, observer, cancel),
+            cancel,
+        ),
         (Tasks::Ranking(task), Solver::Newton) if settings.loss == Loss::Hinge => {
             rounded_hinge(settings).solve(task, design, None, start, observer, cancel)
         }
@@ -223,12 +232,22 @@ pub(crate) fn solve(
         (Tasks::Pairs(task), Solver::QuadraticProgram) => {
             separated(problem, task, program.solve(task, design, observer, cancel)?)
         }
-        (Tasks::Binary(task, _), Solver::CuttingPlane) => {
-            cut(task, design, settings, |risk| planes.solve(risk, features, start, observer, cancel), cancel)
-        }
-        (Tasks::Pairs(task), Solver::CuttingPlane) => {
-            cut(task, design, settings, |risk| planes.solve(risk, features, start, observer, cancel), cancel)
-        }
+        (Tasks::Binary(task, _), Solver::CuttingPlane) => as_one_risk(
+            task,
+            design,
+            settings,
+            solver,
+            |risk| planes.solve(risk, features, start, observer, cancel),
+            cancel,
+        ),
+        (Tasks::Pairs(task), Solver::CuttingPlane) => as_one_risk(
+            task,
+            design,
+            settings,
+            solver,
+            |risk| planes.solve(risk, features, start, observer, cancel),
+            cancel,
+        ),
         (Tasks::Ranking(task), Solver::CuttingPlane) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
             planes.solve(&mut risk, features, start, observer, cancel)
@@ -241,24 +260,25 @@ pub(crate) fn solve(
     }
 }
 
-/// Solves a smooth task with one constraint a block, and proves it by the dual point behind the weights.
-fn smooth<'a, T: Independent + Curvature>(
+/// Solves a task with one constraint a block as a sum over all of them. What is stated is taken by the same sums as `verify`
+/// takes it: at extreme costs the order of a sum shows.
+fn as_one_risk<'a, T: Independent + Objective>(
     task: &'a T,
     design: &'a Design,
     settings: &Settings,
-    newton: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
+    solver: Solver,
+    solve: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
     cancel: &'a Cancel,
 ) -> Result<Solution> {
-    let penalise = settings.intercept == Intercept::Penalised;
-    let mut risk = LinearRisk::new(task, design, penalise, cancel);
-    let mut solution = newton(&mut risk)?;
-    // The dual point behind the weights proves the bound whatever the intercept.
-    let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-    let bound = smooth_bound(task, design, &solution.weights, threshold, settings.intercept);
-    solution.lower_bound = Some(bound);
-    // By the same sum as `verify` takes it: at extreme costs the order of a sum shows.
-    solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
-    Ok(restated(solution, settings.tolerance))
+    let mut risk = LinearRisk::new(task, design, settings.intercept == Intercept::Penalised, cancel);
+    let mut solution = solve(&mut risk)?;
+    let (weights, threshold) = (&solution.weights, solution.thresholds.first().copied().unwrap_or(0.0));
+    solution.objective = primal_value(task, design, weights, threshold, settings.intercept);
+    if solver == Solver::Newton {
+        // The dual point behind the weights proves the bound whatever the intercept.
+        solution.lower_bound = Some(smooth_bound(task, design, weights, threshold, settings.intercept));
+    }
+    Ok(with_smaller_witness(restated(solution, settings.tolerance), task, design, settings))
 }
 
 fn rounded_hinge(settings: &Settings) -> RoundedHinge {
@@ -289,23 +309,6 @@ fn round_off<T: Independent + Roundable>(
         (solution.objective, solution.lower_bound) = (primal, Some(bound));
     }
     Ok(solution)
-}
-
-/// Solves a task with one constraint a block by cutting planes.
-fn cut<'a, T: Independent + Objective>(
-    task: &'a T,
-    design: &'a Design,
-    settings: &Settings,
-    planes: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
-    cancel: &'a Cancel,
-) -> Result<Solution> {
-    let penalise = settings.intercept == Intercept::Penalised;
-    let mut risk = LinearRisk::new(task, design, penalise, cancel);
-    let mut solution = planes(&mut risk)?;
-    let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-    solution.objective = primal_value(task, design, &solution.weights, threshold, settings.intercept);
-    let solution = restated(solution, settings.tolerance);
-    Ok(with_smaller_witness(solution, task, design, settings))
 }
 
 /// The solution of a hard margin, or the error that names what contradicts itself.

@@ -32,7 +32,7 @@ use std::time::Instant;
 pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let task = arguments.task.task();
     let (train_settings, read_settings) =
-        SettingsFile::under(&arguments.settings, &arguments.read, arguments.config.as_deref(), "train", task)?;
+        SettingsFile::under(&arguments.settings, &arguments.data.read, arguments.config.as_deref(), "train", task)?;
     let settings = train_settings.resolve(task)?;
     choose_before_reading(&settings, arguments.items.is_some())?;
     evaluate::metrics(&arguments.metric, task, false)?;
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         console.say("   --metric is for held-out data: give --validation FILE or --holdout FRACTION too");
     }
 
-    let options = read_settings.options(arguments.input_format, cancel)?;
+    let options = read_settings.options(arguments.data.input_format, cancel)?;
     let budget = train_settings.memory.map(|size| size.0);
     if let Some(budget) = budget {
         let inputs = [Some(&arguments.file), arguments.items.as_ref()];
@@ -351,6 +351,7 @@ fn stop_name(stop: Stop) -> &'static str {
         Stop::Cancelled => "interrupted",
         Stop::Finished => "finished",
         Stop::EarlyStopped => "early stopping",
+        Stop::NoGain => "no gain",
     }
 }
 
@@ -380,6 +381,18 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
         return (true, format!("converged: objective {objective}, {}", proven(certificate.gap().unwrap_or(1.0))), None);
     }
     let settings = &trained.model.settings;
+    if trained.stop == Stop::NoGain {
+        let passes = format::counted(certificate.passes, "pass", "passes");
+        let remedy = match trained.solver {
+            Solver::Pegasos => {
+                "the steps are too long for these features: try --scale standard, a smaller -c or --project"
+            }
+            _ => "the steps are too long for these features: try --scale standard, a smaller -c or a smaller --rate",
+        };
+        let kept =
+            format!("NO GAIN in {passes}: weights of zero are kept, none was better than their objective {objective}");
+        return (false, kept, Some(remedy.to_string()));
+    }
     if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) {
         let passes = format::counted(certificate.passes, "pass", "passes");
         let how = match (trained.stop, settings.stochastic.early_stopping) {

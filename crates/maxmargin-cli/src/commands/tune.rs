@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     let task = arguments.task.task();
     refuse_fixed(arguments)?;
     let (mut train_settings, read_settings) =
-        SettingsFile::under(&arguments.settings, &arguments.read, arguments.config.as_deref(), "tune", task)?;
+        SettingsFile::under(&arguments.settings, &arguments.data.read, arguments.config.as_deref(), "tune", task)?;
     if train_settings.holdout.take().is_some() {
         return Err(holdout(&arguments.config));
     }
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     let inputs = [Some(arguments.file.as_str()), arguments.items.as_deref(), arguments.config.as_deref()];
     ensure_results(&[arguments.output.as_ref(), arguments.report.as_ref()], &inputs)?;
 
-    let options = read_settings.options(arguments.input_format, cancel)?;
+    let options = read_settings.options(arguments.data.input_format, cancel)?;
     let unchanged = Stamps::of([Some(&arguments.file), arguments.items.as_ref()]);
     let gathered = gather(&arguments.file, arguments.items.as_deref(), &options, read_settings.one_group, task)?;
     let at_file = |error: Error| unchanged.check().err().unwrap_or_else(|| error.in_file(&arguments.file));

@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cance
             .map_err(|error| at_file(without_held_out(error, Some(fraction))))?
             .0;
     }
-    let found = model.verify(&data).map_err(|error| at_file(without_held_out(error, fraction)))?;
+    let found = model.verify_until(&data, cancel).map_err(|error| at_file(without_held_out(error, fraction)))?;
     let claimed = &model.certificate;
     console.object(|| {
         json!({

@@ -48,6 +48,27 @@ fn a_classifier_of_data_larger_than_the_budget_has_the_same_optimum_and_a_certif
 }
 
 #[test]
+fn stochastic_classifiers_read_blocks_and_stochastic_rankers_are_refused_with_a_reason() {
+    let bench = Workbench::new();
+    bench.ok("simulate text --rows 45000 --features 3000 --nonzeros 40 --seed 3 -o text.mmd -q");
+    for solver in ["sgd", "averaged-sgd --scale max-abs", "pegasos --loss squared-hinge"] {
+        let line = format!("train classify text.mmd --solver {solver} --max-passes 5");
+        let whole = bench.json(&format!("{line} -o whole.mm"));
+        let budget = least_budget(&bench, &format!("{line} -o m.mm"));
+        let limited = bench.json(&format!("{line} -o m.mm --memory {budget}"));
+        assert!(close(number(&whole, "objective"), number(&limited, "objective"), 0.05), "{whole} {limited}");
+        bench.ok("verify m.mm text.mmd");
+        bench.ok(&format!("{line} -o again.mm --memory {budget} --threads 1 -q"));
+        assert!(bench.read("again.mm") == bench.read("m.mm"), "threads change nothing");
+        std::fs::remove_file(bench.path("m.mm")).expect("it is there");
+        std::fs::remove_file(bench.path("again.mm")).expect("it is there");
+    }
+    bench.ok("simulate search --queries 600 --docs 60 --features 60 --seed 3 -o search.mmd -q");
+    let refused = bench.refused("train rank search.mmd -o m.mm --solver sgd --memory 1MiB", "MM0408");
+    refused.says("`sgd` draws pairs from all queries at random").says("leave --solver out");
+}
+
+#[test]
 fn text_larger_than_the_budget_is_to_be_converted_first() {
     let bench = Workbench::with_search();
     let advised = bench.refused("train rank search.txt -o m.mm --memory 4KiB", "MM0408").says("convert");

@@ -38,6 +38,23 @@ fn a_stochastic_ranker_takes_hinge_and_squared_hinge() {
 }
 
 #[test]
+fn steps_that_lead_nowhere_keep_zero_and_say_so() {
+    let bench = Workbench::new();
+    let rows: String = (0..200)
+        .map(|row| format!("{} 1:{} 2:{}e9\n", if row % 2 == 0 { 1 } else { -1 }, row % 7, (row * row) % 11))
+        .collect();
+    bench.write("uneven.txt", rows);
+    let line = "train classify uneven.txt -o m.mm --solver pegasos --loss hinge";
+    let warned = bench.ok(line);
+    warned.shows("NO GAIN in 20 passes: weights of zero are kept").shows("--scale standard");
+    let trained = bench.json(line);
+    assert_eq!((&trained["stopped"], &trained["converged"]), (&"no gain".into(), &false.into()), "{trained}");
+    assert!(number(&trained, "objective") <= 200.0, "{trained}");
+    bench.ok("verify m.mm uneven.txt").shows("the objective agrees");
+    bench.ok(&format!("{line} --scale standard")).shows("finished 20 passes");
+}
+
+#[test]
 fn early_stopping_says_what_it_did() {
     let bench = Workbench::with_text();
     let line = "train classify text.txt -o m.mm --solver sgd -c 100 --max-passes 60";

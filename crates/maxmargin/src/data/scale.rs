@@ -226,9 +226,21 @@ impl Design {
 
     /// The same, where the weights are folded already.
     pub(crate) fn all_scores_folded(&self, folded: &Folded) -> Vec<f64> {
+        self.fill_scores(folded, || false)
+    }
+
+    /// Scores of all rows, or an error once somebody asks for an end.
+    pub(crate) fn scores_until(&self, weights: &[f64], cancel: &Cancel) -> Result<Vec<f64>> {
+        let scores = self.fill_scores(&self.fold(weights), || cancel.is_raised());
+        cancel.check()?;
+        Ok(scores)
+    }
+
+    /// Scores in chunks of rows, in parallel; those after the end was asked for stay zero.
+    fn fill_scores(&self, folded: &Folded, ended: impl Fn() -> bool + Sync) -> Vec<f64> {
         const CHUNK: usize = 1024;
         let mut scores = vec![0.0; self.rows()];
-        scores.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
+        scores.par_chunks_mut(CHUNK).enumerate().filter(|_| !ended()).for_each(|(chunk, out)| {
             let start = chunk * CHUNK;
             self.scores(start..start + out.len(), folded, out);
             self.passed(start..start + out.len());

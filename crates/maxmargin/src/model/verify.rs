@@ -6,8 +6,8 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::Cancel;
 use crate::solve::{
-    Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_value, hard_primal, imbalance, in_box, lower_bound,
-    primal_value, relative_gap, rounded_bound, rounded_certificate, smooth_bound,
+    Cut, Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_value, hard_primal, imbalance, in_box, lower_bound,
+    primal_of_scores, relative_gap, rounded_bound, rounded_certificate, smooth_bound,
 };
 use crate::task::{Independent, Intercept, Objective};
 use crate::train::{Problem, Tasks};
@@ -41,6 +41,11 @@ impl Model {
     /// Recomputes everything the certificate claims from the training data: an error where the data are others, or
     /// where a claim does not hold.
     pub fn verify(&self, data: &Dataset) -> Result<Verification> {
+        self.verify_until(data, &Cancel::new())
+    }
+
+    /// The same, until somebody asks for an end.
+    pub fn verify_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Verification> {
         let certificate = &self.certificate;
         // A hash kept with the data proves nothing about them.
         if data.rows() as u64 != certificate.rows || data.computed_hash()? != certificate.data_hash {
@@ -59,7 +64,9 @@ impl Model {
             .help(SAME_FILE));
         }
         let close = |a: f64, b: f64| (a - b).abs() <= ROUNDING * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
+        cancel.check()?;
         let problem = Problem::new(data, &self.settings)?;
+        cancel.check()?;
         if problem.decoder() != self.decoder {
             return Err(Error::new(
                 Code::CertificateMismatch,
@@ -76,7 +83,7 @@ impl Model {
                 return Err(mismatch(what, found, claimed));
             }
         }
-        let found = self.recompute(data, &problem)?;
+        let found = self.recompute(data, &problem, cancel)?;
         if !close(found.objective, certificate.objective) {
             return Err(mismatch("objective", found.objective, certificate.objective));
         }
@@ -123,23 +130,25 @@ impl Model {
         Error::new(Code::OtherData, format!("these are not the data the model was trained on: {differs}")).help(help)
     }
 
-    fn recompute(&self, data: &Dataset, problem: &Problem) -> Result<Verification> {
+    fn recompute(&self, data: &Dataset, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
         let Scorer::Linear { weights, intercept } = &self.scorer;
         let design = self.scaling.apply(data.matrix(), data.groups())?;
         let threshold = intercept.unwrap_or(0.0);
-        let cancel = Cancel::new();
+        cancel.check()?;
         // A model that claims no bound is checked for its objective alone.
         let claims = self.certificate.lower_bound.is_some();
         let by_weights = claims && self.proved_by_weights();
         let (objective, bound) = match &problem.task {
             Tasks::Ranking(task) => {
-                let mut risk = LinearRisk::new(task, &design, false, &cancel);
+                let mut risk = LinearRisk::new(task, &design, false, cancel);
                 let mut gradient = vec![0.0; weights.len()];
                 let objective = risk.evaluate(weights, &mut gradient);
+                // A value cut short is none.
+                cancel.check()?;
                 let bound = match &self.witness {
-                    Some(Witness::Cuts(cuts)) => Some(bound_of_cuts(&mut risk, cuts).map_err(infeasible)?),
+                    Some(Witness::Cuts(cuts)) => Some(proven_by_cuts(&mut risk, cuts, cancel)?),
                     Some(Witness::Rounded(width)) if self.settings.loss == Loss::Hinge => {
-                        Some(rounded_certificate(task, &design, weights, *width).1)
+                        Some(rounded_certificate(task, &design, weights, *width, cancel).1)
                     }
                     Some(Witness::Dual(_) | Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
                     _ if by_weights => lower_bound(&mut risk, weights, objective, &gradient),
@@ -147,11 +156,12 @@ impl Model {
                 };
                 (objective, bound)
             }
-            Tasks::Binary(task, _) if problem.hard => self.recompute_hard(task, &design, weights, threshold)?,
-            Tasks::Pairs(task) if problem.hard => self.recompute_hard(task, &design, weights, threshold)?,
-            Tasks::Binary(task, _) => self.recompute_soft(task, &design, weights, threshold)?,
-            Tasks::Pairs(task) => self.recompute_soft(task, &design, weights, threshold)?,
+            Tasks::Binary(task, _) if problem.hard => self.recompute_hard(task, &design, weights, threshold, cancel)?,
+            Tasks::Pairs(task) if problem.hard => self.recompute_hard(task, &design, weights, threshold, cancel)?,
+            Tasks::Binary(task, _) => self.recompute_soft(task, &design, weights, threshold, cancel)?,
+            Tasks::Pairs(task) => self.recompute_soft(task, &design, weights, threshold, cancel)?,
         };
+        cancel.check()?;
         let unproved = (claims && bound.is_none()).then_some("the model was saved without its witness");
         Ok(Verification { objective, lower_bound: bound, unproved })
     }
@@ -162,14 +172,15 @@ impl Model {
         design: &Design,
         weights: &[f64],
         threshold: f64,
+        cancel: &Cancel,
     ) -> Result<(f64, Option<f64>)> {
         let rule = self.settings.intercept;
+        let objective = primal_of_scores(task, weights, &design.scores_until(weights, cancel)?, threshold, rule);
         let bound = match &self.witness {
             Some(Witness::Dual(alpha)) => Some(self.dual_bound(task, design, alpha)?),
             Some(Witness::Cuts(cuts)) => {
-                let cancel = Cancel::new();
-                let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, &cancel);
-                Some(bound_of_cuts(&mut risk, cuts).map_err(infeasible)?)
+                let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
+                Some(proven_by_cuts(&mut risk, cuts, cancel)?)
             }
             Some(Witness::Rounded(width)) if self.settings.loss == Loss::Hinge => {
                 Some(rounded_bound(task, design, weights, threshold, *width, rule).1)
@@ -178,7 +189,7 @@ impl Model {
             _ if self.proved_by_weights() => Some(smooth_bound(task, design, weights, threshold, rule)),
             _ => None,
         };
-        Ok((primal_value(task, design, weights, threshold, rule), bound))
+        Ok((objective, bound))
     }
 
     /// Every margin must be reached: then the weights bound the optimum from above, as the witness does from below.
@@ -188,6 +199,7 @@ impl Model {
         design: &Design,
         weights: &[f64],
         threshold: f64,
+        cancel: &Cancel,
     ) -> Result<(f64, Option<f64>)> {
         let (objective, shortfall) = hard_primal(task, design, weights, threshold, self.settings.intercept);
         if shortfall.is_nan() || shortfall > ROUNDING {
@@ -197,6 +209,7 @@ impl Model {
             )
             .help(ALTERED));
         }
+        cancel.check()?;
         let bound = match &self.witness {
             Some(Witness::Dual(alpha)) => Some(self.dual_bound(&Hard(task), design, alpha)?),
             Some(_) => return Err(infeasible("it is not of this task")),
@@ -219,6 +232,14 @@ impl Model {
 }
 
 const SAME_FILE: &str = "give `verify` the very file of the training run, read with the same settings";
+
+/// The bound of cuts taken anew, a pass each.
+fn proven_by_cuts(risk: &mut dyn Risk, cuts: &[Cut], cancel: &Cancel) -> Result<f64> {
+    let bound = bound_of_cuts(risk, cuts, cancel);
+    // What was cut short proves nothing either way.
+    cancel.check()?;
+    bound.map_err(infeasible)
+}
 
 const ALTERED: &str = "the model file was altered, or was made by a defective program; train it again";
 

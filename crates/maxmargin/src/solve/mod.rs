@@ -11,7 +11,8 @@ mod scaled_rows;
 mod sgd;
 
 pub(crate) use certificate::{
-    Hard, dual_of_cuts, dual_value, hard_primal, imbalance, in_box, primal_value, rounded_bound, smooth_bound,
+    Hard, dual_of_cuts, dual_value, hard_primal, imbalance, in_box, primal_of_scores, primal_value, rounded_bound,
+    smooth_bound,
 };
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
@@ -82,6 +83,8 @@ pub enum Stop {
     Finished,
     /// Held-out data were judged worse pass after pass.
     EarlyStopped,
+    /// The passes asked for are made, and none ended below the objective of zero weights, which are what is returned.
+    NoGain,
 }
 
 /// One row of a solver's history.

@@ -82,11 +82,16 @@ impl HingeValues {
 }
 
 /// Primal value and lower bound of a ranking task with hinge loss that weights and a width stand for: what `verify`
-/// checks again.
-pub(crate) fn rounded_certificate(task: &Ranking, design: &Design, weights: &[f64], width: f64) -> (f64, f64) {
-    let cancel = Cancel::new();
+/// checks again. Worth nothing once somebody has asked for an end.
+pub(crate) fn rounded_certificate(
+    task: &Ranking,
+    design: &Design,
+    weights: &[f64],
+    width: f64,
+    cancel: &Cancel,
+) -> (f64, f64) {
     let rounded = task.rounded(width);
-    let mut risk = LinearRisk::new(&rounded, design, false, &cancel);
+    let mut risk = LinearRisk::new(&rounded, design, false, cancel);
     let point = Point::unsettled(&mut risk, weights.to_vec());
     let HingeValues { primal, bound, .. } = HingeValues::at(&risk, &point);
     (primal, bound)

@@ -124,9 +124,10 @@ fn passes_by_subsamples(
     let judged = sampled(&judged, &settings)?;
     let measure = |weights: &[f64], thresholds: &[f64]| {
         let b = thresholds.first().copied().unwrap_or(0.0);
-        let penalised = if settings.intercept == Intercept::Penalised { b * b } else { 0.0 };
-        let penalty = 0.5 * (weights.iter().map(|w| w * w).sum::<f64>() + penalised);
-        Some((judged.objective(&judged_design, weights, b, settings.intercept) - penalty) / judged.total_cost())
+        let penalty = 0.5 * weights.iter().map(|w| w * w).sum::<f64>();
+        // The intercept that was learned, not the one that would be best here.
+        let settled = judged.settled(&judged_design, weights, b, Intercept::None, cancel).ok()?;
+        Some((settled.objective - penalty) / judged.total_cost())
     };
     let referee = Referee { measure: &measure, higher_is_better: false };
     let solution = solve(&learned, &learned_design, &settings, solver, Some(&referee), &mut Silent, cancel)?;

@@ -1,8 +1,10 @@
 //! Behaviour of the library as its users meet it.
 #![allow(clippy::unwrap_used, missing_docs)] // tests
 
+mod combinations;
 mod conformance;
 mod determinism;
+mod hard_cases;
 mod hard_margin;
 mod made;
 mod model_file;

@@ -2,8 +2,10 @@
 
 use crate::made::{fit, graded, two_classes};
 use maxmargin::data::{Names, Scale};
+use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
+use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Solver, Task};
 use maxmargin::solve::{Cut, Witness};
 use maxmargin::task::Intercept;
@@ -175,3 +177,20 @@ fn the_golden_file_of_version_1_still_loads() {
 }
 
 const GOLDEN_FIRST_SCORE: f64 = -1.6813978497448945;
+
+#[test]
+fn verification_ends_when_somebody_asks() {
+    let (rows, queries) = (two_classes(300, 6, true, 5), graded(10, 10, 5, 3, 3));
+    let cancel = Cancel::new();
+    cancel.raise();
+    for (data, task, losses) in [(&rows, Task::Classify, &Loss::ALL[..]), (&queries, Task::Rank, &Loss::ALL[..2])] {
+        for &loss in losses {
+            for solver in [Solver::Auto, Solver::CuttingPlane, Solver::Sgd] {
+                let model = fit(data, &Settings { loss, ..Settings::new(task) }.with_solver(solver)).model;
+                let error = model.verify_until(data, &cancel).expect_err("asked for an end");
+                assert_eq!(error.code(), Code::Interrupted, "{loss:?} {solver:?}");
+                model.verify(data).expect("verifies");
+            }
+        }
+    }
+}

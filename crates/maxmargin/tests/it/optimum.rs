@@ -123,7 +123,7 @@ pub(crate) fn logistic_referee(rows: &[Row], intercept: Intercept) -> f64 {
     solver.solution.obj_val
 }
 
-fn dense_row(data: &Dataset, row: usize) -> Vec<f64> {
+pub(crate) fn dense_row(data: &Dataset, row: usize) -> Vec<f64> {
     let mut values = vec![0.0; data.cols()];
     data.matrix().each_in_row(row, |column, value| values[column] = value);
     values

@@ -1,16 +1,17 @@
 //! Stochastic solvers through `train`: how near they come, when they stop, and what they claim.
 
 use crate::made::{fit, graded, two_classes};
-use maxmargin::data::{Dataset, Scale};
+use maxmargin::data::{Dataset, Dense, Matrix, Scale};
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::model::{Model, Scorer};
-use maxmargin::run::{Cancel, Silent};
+use maxmargin::run::{Cancel, Event, Observer, Silent};
 use maxmargin::settings::{Regularisation, Settings, Solver, Stochastic, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Schedule, Stop};
 use maxmargin::task::Intercept;
 use maxmargin::train::{HeldOut, Trained, train};
 use std::cell::Cell;
+use std::ops::ControlFlow;
 
 const SOLVERS: [Solver; 3] = [Solver::Sgd, Solver::AveragedSgd, Solver::Pegasos];
 
@@ -95,6 +96,81 @@ fn hinge_loss_on_pairs_is_learned_by_its_own_measure() {
     }
 }
 
+/// Features of very different sizes: any step that the large ones survive is nothing to the small ones.
+fn uneven(data: &Dataset) -> Dataset {
+    let (rows, cols) = (data.rows(), data.cols());
+    let mut values = vec![0.0; rows * cols];
+    for (row, values) in values.chunks_mut(cols).enumerate() {
+        data.matrix().each_in_row(row, |column, value| values[column] = value * 10f64.powi(column as i32 - 2));
+    }
+    let matrix = Matrix::DenseF64(Dense::new(values, rows, cols).unwrap());
+    let made = Dataset::new(matrix, data.targets().clone()).unwrap();
+    data.groups().map_or(made.clone(), |groups| made.with_groups(groups.clone()).unwrap())
+}
+
+#[test]
+fn no_model_is_worse_than_weights_of_zero_and_zero_is_said_to_be_kept() {
+    let mut kept = 0;
+    let classes = uneven(&two_classes(400, 12, true, 5));
+    let queries = uneven(&graded(30, 20, 12, 4, 5));
+    for solver in SOLVERS {
+        for loss in [Loss::Hinge, Loss::SquaredHinge] {
+            for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+                for (task, data) in [(Task::Classify, &classes), (Task::Rank, &queries)] {
+                    if task == Task::Rank && intercept != Intercept::None {
+                        continue;
+                    }
+                    let settings = Settings { loss, intercept, ..Settings::new(task) }.with_solver(solver);
+                    let trained = match train_with(data, &settings, None) {
+                        Ok(trained) => trained,
+                        Err(error) => {
+                            assert_eq!(error.code(), Code::Overflow);
+                            continue;
+                        }
+                    };
+                    let certificate = &trained.model.certificate;
+                    let at_zero = match (task, intercept) {
+                        (Task::Classify, Intercept::Free) => f64::INFINITY,
+                        _ => certificate.constraints as f64,
+                    };
+                    assert!(certificate.objective <= at_zero * (1.0 + 1e-12), "{settings:?}: {certificate:?}");
+                    let Scorer::Linear { weights, .. } = &trained.model.scorer;
+                    let zero = weights.iter().all(|&w| w == 0.0);
+                    assert_eq!(zero, trained.stop == Stop::NoGain, "{settings:?}");
+                    kept += usize::from(zero);
+                    let found = trained.model.verify(data).expect("verifies");
+                    assert!((found.objective - certificate.objective).abs() <= 1e-12 * found.objective);
+                }
+            }
+        }
+    }
+    assert!(kept > 0, "hard enough to show");
+}
+
+/// Asks for an end once a pass is reported.
+struct Impatient(Cancel);
+
+impl Observer for Impatient {
+    fn report(&mut self, _: &Event<'_>) -> ControlFlow<()> {
+        self.0.raise();
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn an_end_that_is_asked_for_keeps_the_last_point_with_a_value() {
+    for (data, settings) in
+        [(two_classes(3000, 12, true, 5), classifier(Loss::Hinge, 0.01)), (graded(60, 30, 10, 5, 3), ranker(1e-3))]
+    {
+        let settings = settings.with_solver(Solver::AveragedSgd);
+        let cancel = Cancel::new();
+        let trained = train(&data, &settings, None, &mut Impatient(cancel.clone()), &cancel).unwrap();
+        assert_eq!((trained.stop, trained.trace.len()), (Stop::Cancelled, 1));
+        assert_eq!(trained.model.certificate.objective, trained.trace[0].objective);
+        trained.model.verify(&data).expect("verifies");
+    }
+}
+
 #[test]
 fn row_weights_count_like_copies() {
     let data = two_classes(1500, 8, true, 6);
@@ -150,7 +226,7 @@ fn subsamples_find_few_passes_where_more_would_only_learn_noise() {
     let trained = train_with(&noise, &settings, None).unwrap();
     let passes = trained.model.certificate.passes;
     assert!((1..20).contains(&passes), "{passes}");
-    assert_eq!(trained.stop, Stop::Finished);
+    assert_eq!(trained.stop, Stop::NoGain, "noise is best told by weights of zero");
     trained.model.verify(&noise).expect("verifies");
     assert_eq!(trained.model.certificate.rows, 600);
     // The passes are those of all data: the same run with so many passes is the same model.

@@ -34,7 +34,7 @@ pub(super) fn calibrated_rate<R: Rows>(
     rows: &ScaledRows<'_, R>,
     cancelled: &dyn Fn() -> bool,
 ) -> f64 {
-    let mut sample = Listed::first(&mut *problem.draws(settings.seed, STREAM), SAMPLE);
+    let mut sample = Listed::first(&mut *problem.draws(rows.design(), settings.seed, STREAM), SAMPLE);
     let mut cost = |rate: f64| {
         let mut iterate = Iterate::new(rows, settings.intercept, settings.project);
         let mut looped = Loop::new(settings, problem, rate, Averaging::Last);
@@ -62,7 +62,7 @@ pub(super) fn longest_stable_rate<R: Rows>(
     if problem.loss() != Loss::SquaredHinge {
         return f64::INFINITY;
     }
-    let sample = Listed::first(&mut *problem.draws(settings.seed, STREAM), SAMPLE);
+    let sample = Listed::first(&mut *problem.draws(rows.design(), settings.seed, STREAM), SAMPLE);
     let mut scratch = Vec::new();
     let largest = sample.list().iter().fold(0.0f64, |largest, c| {
         let square = match c.against {

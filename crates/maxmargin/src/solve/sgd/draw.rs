@@ -1,10 +1,11 @@
 //! Which constraint comes next: all of a task in random order. How pairs are drawn stands in [`super::pairs`].
 
-use super::super::certificate::{best_threshold, primal_value};
-use crate::data::Design;
+use super::super::certificate::{best_threshold, primal_of_scores};
+use crate::data::{Design, Visits};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::random::Random;
+use crate::run::Cancel;
 use crate::task::{Constraint, Independent, Intercept};
 
 /// A stream of constraints. Their costs are relative: 1 on average, so that steps do not depend on how many there are.
@@ -15,6 +16,15 @@ pub(crate) trait Draw {
     fn start(&mut self);
     /// The next constraint of the pass.
     fn next(&mut self) -> Constraint;
+    /// Says now and then that the constraints before the next one are done with: where memory is short, rows go back.
+    fn moved(&mut self) {}
+}
+
+/// A threshold, and the primal value with it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settled {
+    pub(crate) threshold: f64,
+    pub(crate) objective: f64,
 }
 
 /// A task whose constraints can be drawn one by one, with what the loop must know about all of them.
@@ -23,12 +33,20 @@ pub(crate) trait Sampled: Sync {
     fn loss(&self) -> Loss;
     /// Σ cost over all constraints, which is 1/λ.
     fn total_cost(&self) -> f64;
-    /// A stream of them; streams of other numbers are independent.
-    fn draws(&self, seed: u64, stream: u64) -> Box<dyn Draw + '_>;
-    /// The primal value, from scratch.
-    fn objective(&self, design: &Design, weights: &[f64], threshold: f64, intercept: Intercept) -> f64;
-    /// The threshold that minimises the loss for these weights.
-    fn best_threshold(&self, design: &Design, weights: &[f64], near: f64) -> f64;
+    /// A stream of them over the rows of `design`; streams of other numbers are independent.
+    fn draws<'s>(&'s self, design: &'s Design, seed: u64, stream: u64) -> Box<dyn Draw + 's>;
+    /// The primal value, from scratch, with the threshold that minimises it where it is free, and `near` where it is not; an
+    /// error once somebody asks for an end.
+    fn settled(
+        &self,
+        design: &Design,
+        weights: &[f64],
+        near: f64,
+        intercept: Intercept,
+        cancel: &Cancel,
+    ) -> Result<Settled>;
+    /// The same for weights of zero, which takes no features.
+    fn at_zero(&self, intercept: Intercept) -> Settled;
 }
 
 /// A task with one constraint a block, drawn without replacement: each block that costs anything once a pass.
@@ -48,6 +66,11 @@ impl<'a, T: Independent> ByRow<'a, T> {
         let total_cost = (0..task.blocks()).map(|block| task.constraint(block).cost).sum();
         Ok(ByRow { task, blocks, total_cost })
     }
+
+    fn settled_scores(&self, weights: &[f64], scores: &[f64], near: f64, intercept: Intercept) -> Settled {
+        let threshold = if intercept == Intercept::Free { best_threshold(self.task, scores, near) } else { near };
+        Settled { threshold, objective: primal_of_scores(self.task, weights, scores, threshold, intercept) }
+    }
 }
 
 impl<T: Independent> Sampled for ByRow<'_, T> {
@@ -59,9 +82,11 @@ impl<T: Independent> Sampled for ByRow<'_, T> {
         self.total_cost
     }
 
-    fn draws(&self, seed: u64, stream: u64) -> Box<dyn Draw + '_> {
+    fn draws<'s>(&'s self, design: &'s Design, seed: u64, stream: u64) -> Box<dyn Draw + 's> {
         Box::new(RandomOrder {
             task: self.task,
+            design,
+            visits: Visits::default(),
             order: self.blocks.clone(),
             next: 0,
             share: self.blocks.len() as f64 / self.total_cost,
@@ -69,12 +94,22 @@ impl<T: Independent> Sampled for ByRow<'_, T> {
         })
     }
 
-    fn objective(&self, design: &Design, weights: &[f64], threshold: f64, intercept: Intercept) -> f64 {
-        primal_value(self.task, design, weights, threshold, intercept)
+    fn settled(
+        &self,
+        design: &Design,
+        weights: &[f64],
+        near: f64,
+        intercept: Intercept,
+        cancel: &Cancel,
+    ) -> Result<Settled> {
+        let scores = design.scores_until(weights, cancel)?;
+        Ok(self.settled_scores(weights, &scores, near, intercept))
     }
 
-    fn best_threshold(&self, design: &Design, weights: &[f64], near: f64) -> f64 {
-        best_threshold(self.task, &design.all_scores(weights), near)
+    fn at_zero(&self, intercept: Intercept) -> Settled {
+        let constraints = (0..self.task.blocks()).map(|block| self.task.constraint(block));
+        let rows = constraints.map(|c| c.row.max(c.against.unwrap_or(0)) + 1).max().unwrap_or(0);
+        self.settled_scores(&[], &vec![0.0; rows], 0.0, intercept)
     }
 }
 
@@ -83,6 +118,9 @@ const ORDER: u64 = 0x7367_6400;
 
 struct RandomOrder<'a, T> {
     task: &'a T,
+    design: &'a Design,
+    /// The order of blocks of rows where memory is short.
+    visits: Visits,
     order: Vec<u32>,
     next: usize,
     /// What turns a cost into a relative one.
@@ -98,6 +136,10 @@ impl<T: Independent> Draw for RandomOrder<'_, T> {
     fn start(&mut self) {
         self.random.shuffle(&mut self.order);
         self.next = 0;
+        let residency = self.design.matrix().residency();
+        self.visits = Visits::new(&residency, &mut self.random);
+        let task = self.task;
+        self.visits.arrange(&residency, &mut self.order, |block| task.constraint(block as usize).row);
     }
 
     #[inline]
@@ -105,6 +147,11 @@ impl<T: Independent> Draw for RandomOrder<'_, T> {
         let c = self.task.constraint(self.order[self.next] as usize);
         self.next += 1;
         Constraint { cost: c.cost * self.share, ..c }
+    }
+
+    fn moved(&mut self) {
+        let next = self.order.get(self.next).map(|&block| self.task.constraint(block as usize).row);
+        self.visits.moved(&self.design.matrix().residency(), std::iter::once(next));
     }
 }
 

@@ -24,8 +24,15 @@
 //! the mean of what the dual variables gain, which is at most 1 for every loss here.
 //!
 //! **Stops** after the passes asked for, or by held-out data. It proves no bound: what is reported is the primal value over
-//! all constraints, recomputed from scratch, and the best of the values seen is kept. A free intercept is then the best one
-//! for the weights. Cost of a pass: O(entries), twice that with averages; one thread, so that threads change nothing; the
+//! all constraints, recomputed from scratch, and the best of the values seen is kept, that of zero weights among them:
+//! where no pass ends below it, as on features of very different sizes, zero is returned and said to be so. A free
+//! intercept is then the best one for the weights.
+//!
+//! **Data larger than memory.** Where the matrix is limited, a pass over rows goes through blocks of rows in a random order
+//! and through the rows of each in a random order (`data/residency.rs`). Pairs are drawn from all queries, and need all of
+//! the matrix.
+//!
+//! Cost of a pass: O(entries), twice that with averages; one thread, so that threads change nothing; the
 //! value in parallel over fixed chunks. It starts from zero, whatever is known of a neighbouring problem.
 
 mod alias;
@@ -52,7 +59,7 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::{Cancel, Observer};
 use crate::task::{Constraint, Intercept, Ranking};
-use draw::Draw;
+use draw::{Draw, Settled};
 use early_stopping::Patience;
 use iterate::Iterate;
 use schedule::{Averaging, Rates};
@@ -148,10 +155,17 @@ impl StochasticDescent {
         mut progress: Progress<'_>,
     ) -> Result<Solution> {
         let design = rows.design();
-        let mut draws = problem.draws(self.seed, 0);
-        let mut looped = self.start(rows, problem, &*draws, &|| progress.cancelled());
+        // Samples touch rows here and there: where memory is short, these are given back now and then.
+        let polled = || {
+            design.passed(0..design.rows());
+            progress.cancelled()
+        };
+        let mut draws = problem.draws(design, self.seed, 0);
+        let mut looped = self.start(rows, problem, &*draws, &polled);
+        design.passed(0..design.rows());
         let mut iterate = Iterate::new(rows, self.intercept, self.project);
         let mut patience = Patience::new();
+        let zero = Point::zero(problem, design, self.intercept);
         let mut best: Option<Point> = None;
         let (mut pass, mut next_check) = (0, 1);
         let stop = loop {
@@ -166,7 +180,11 @@ impl StochasticDescent {
                 continue;
             }
             next_check = pass + 1 + pass / 4;
-            let point = Point::of(&iterate, problem, design, self.intercept)?;
+            let point = Point::of(&iterate, problem, design, self.intercept, progress.cancel);
+            if progress.cancelled() {
+                break Stop::Cancelled;
+            }
+            let point = point?;
             let held_out = referee.and_then(|referee| (referee.measure)(&point.weights, &point.thresholds));
             let criterion = match (referee, held_out) {
                 (None, _) => point.objective,
@@ -196,10 +214,15 @@ impl StochasticDescent {
                 break Stop::Finished;
             }
         };
-        let Point { weights, thresholds, objective } = match best {
-            Some(best) => best,
-            // Cancelled within the first pass: what there is, with its honest value.
-            None => Point::of(&iterate, problem, design, self.intercept)?,
+        // Cancelled within the first pass: nothing is known of any point but zero.
+        if best.is_none() {
+            progress.cancel.check()?;
+        }
+        // Who judges by other data may prefer a point of a larger objective.
+        let gained = |point: &Point| referee.is_some() || point.objective < zero.objective;
+        let (Point { weights, thresholds, objective }, stop) = match best.filter(gained) {
+            Some(best) => (best, stop),
+            None => (zero, if stop == Stop::Finished { Stop::NoGain } else { stop }),
         };
         Ok(Solution {
             weights,
@@ -235,20 +258,26 @@ impl Point {
         problem: &dyn Sampled,
         design: &Design,
         intercept: Intercept,
+        cancel: &Cancel,
     ) -> Result<Point> {
-        let (weights, mut b) = iterate.point();
+        let (weights, b) = iterate.point();
         if !weights.iter().all(|w| w.is_finite()) || !b.is_finite() {
             return Err(thrown());
         }
-        if intercept == Intercept::Free {
-            b = problem.best_threshold(design, &weights, b);
-        }
-        let objective = problem.objective(design, &weights, b, intercept);
-        if !objective.is_finite() || !b.is_finite() {
+        let settled = problem.settled(design, &weights, b, intercept, cancel)?;
+        if !settled.objective.is_finite() || !settled.threshold.is_finite() {
             return Err(thrown());
         }
-        let thresholds = if intercept == Intercept::None { Vec::new() } else { vec![b] };
-        Ok(Point { weights, thresholds, objective })
+        Ok(Point::new(weights, settled, intercept))
+    }
+
+    fn zero(problem: &dyn Sampled, design: &Design, intercept: Intercept) -> Point {
+        Point::new(vec![0.0; design.cols()], problem.at_zero(intercept), intercept)
+    }
+
+    fn new(weights: Vec<f64>, Settled { threshold, objective }: Settled, intercept: Intercept) -> Point {
+        let thresholds = if intercept == Intercept::None { Vec::new() } else { vec![threshold] };
+        Point { weights, thresholds, objective }
     }
 }
 
@@ -304,6 +333,7 @@ impl Loop {
                 if cancelled() {
                     return false;
                 }
+                draws.moved();
                 poll_at = left.saturating_sub(POLL);
             }
             let batch = self.batch.min(queue.len());
@@ -358,7 +388,7 @@ pub(crate) fn quick_start(task: &Ranking, design: &Design, seed: u64, pairs: usi
         keep_last: true,
     };
     let problem = ByPair::new(task, Loss::SquaredHinge, Sample::Pairs, Some(pairs.max(1)));
-    let mut draws = problem.draws(seed, 0);
+    let mut draws = problem.draws(design, seed, 0);
     let weights = with_rows!(design.matrix(), rows => {
         let rows = ScaledRows::new(design, rows);
         let mut iterate = Iterate::new(&rows, settings.intercept, settings.project);

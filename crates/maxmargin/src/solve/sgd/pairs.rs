@@ -10,8 +10,9 @@
 
 use super::super::{LinearRisk, Risk};
 use super::alias::Alias;
-use super::draw::{Draw, Sampled};
+use super::draw::{Draw, Sampled, Settled};
 use crate::data::Design;
+use crate::error::Result;
 use crate::loss::Loss;
 use crate::random::Random;
 use crate::run::Cancel;
@@ -145,17 +146,27 @@ impl Sampled for ByPair<'_> {
         self.task.total_cost()
     }
 
-    fn draws(&self, seed: u64, stream: u64) -> Box<dyn Draw + '_> {
+    fn draws<'s>(&'s self, _design: &'s Design, seed: u64, stream: u64) -> Box<dyn Draw + 's> {
         Box::new(RandomPairs { pairs: self, random: Random::new(seed, PAIRS, stream) })
     }
 
-    fn objective(&self, design: &Design, weights: &[f64], _threshold: f64, _intercept: Intercept) -> f64 {
-        let cancel = Cancel::new();
-        LinearRisk::new(self.task, design, false, &cancel).evaluate(weights, &mut vec![0.0; weights.len()])
+    fn settled(
+        &self,
+        design: &Design,
+        weights: &[f64],
+        near: f64,
+        _intercept: Intercept,
+        cancel: &Cancel,
+    ) -> Result<Settled> {
+        let mut gradient = vec![0.0; weights.len()];
+        let objective = LinearRisk::new(self.task, design, false, cancel).evaluate(weights, &mut gradient);
+        // A value cut short by a cancelled pass is none.
+        cancel.check()?;
+        Ok(Settled { threshold: near, objective })
     }
 
-    fn best_threshold(&self, _design: &Design, _weights: &[f64], near: f64) -> f64 {
-        near
+    fn at_zero(&self, _intercept: Intercept) -> Settled {
+        Settled { threshold: 0.0, objective: self.total_cost() * self.loss.value(self.loss.margin()) }
     }
 }
 

@@ -58,7 +58,7 @@ fn descent(method: Method) -> StochasticDescent {
 
 /// What the loop makes of the passes.
 fn fast(settings: &StochasticDescent, problem: &dyn Sampled, design: &Design) -> (Vec<f64>, f64) {
-    let mut draws = problem.draws(settings.seed, 0);
+    let mut draws = problem.draws(design, settings.seed, 0);
     with_rows!(design.matrix(), rows => {
         let rows = ScaledRows::new(design, rows);
         let mut iterate = Iterate::new(&rows, settings.intercept, settings.project);
@@ -88,7 +88,7 @@ fn twin(settings: &StochasticDescent, problem: &dyn Sampled, design: &Design) ->
             values
         })
         .collect();
-    let mut draws = problem.draws(settings.seed, 0);
+    let mut draws = problem.draws(design, settings.seed, 0);
     let steps = draws.count().div_ceil(settings.batch);
     let (mut w, mut b) = (vec![0.0; design.cols()], 0.0);
     let mut mean = (w.clone(), 0.0);
@@ -227,7 +227,7 @@ fn steps_of_pegasos_stay_stable_on_squared_hinge_loss() {
     let design = design(&data, Scale::None);
     let task = binary(&data, Loss::SquaredHinge, 1.0, Intercept::None);
     let problem = ByRow::new(&task).expect("few rows");
-    let zero = problem.objective(&design, &[0.0; 7], 0.0, Intercept::None);
+    let zero = problem.at_zero(Intercept::None).objective;
     let solution = descent(Method::Pegasos).solve(&problem, &design, None, &mut Silent, &Cancel::new());
     assert!(solution.expect("finite").objective < 0.5 * zero);
 }
@@ -246,6 +246,7 @@ fn pairs_are_drawn_uniformly_over_pairs_or_over_queries_at_the_cost_they_have() 
     let data = made(90, false, true);
     let (targets, weights) = (data.targets().real().expect("real"), data.weights().expect("weights"));
     let groups = data.groups().expect("groups");
+    let plain = design(&data, Scale::None);
     for (pair_weight, sample) in
         PairWeight::ALL.into_iter().flat_map(|weight| Sample::ALL.map(|sample| (weight, sample)))
     {
@@ -275,7 +276,7 @@ fn pairs_are_drawn_uniformly_over_pairs_or_over_queries_at_the_cost_they_have() 
         let task = Ranking::new(&data, Loss::Hinge, pair_weight, 0.7).expect("pairs");
         assert!((task.total_cost() - 0.7 * total).abs() <= 1e-12 * total);
         let problem = ByPair::new(&task, Loss::Hinge, sample, None);
-        let mut draws = problem.draws(3, 0);
+        let mut draws = problem.draws(&plain, 3, 0);
         let mut counts: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         const DRAWS: usize = 100_000;
         for _ in 0..DRAWS {
@@ -316,7 +317,9 @@ fn a_quick_start_comes_near_the_optimum_and_repeats_itself() {
     let optimum = newton.solve(&mut risk, 7, None, &mut Silent, &cancel).expect("solved").objective;
     let quick = quick_start(&task, &design, 4, 100_000, &Cancel::new());
     let problem = ByPair::new(&task, Loss::SquaredHinge, Sample::Pairs, None);
-    let value = |weights: &[f64]| problem.objective(&design, weights, 0.0, Intercept::None);
+    let value = |weights: &[f64]| {
+        problem.settled(&design, weights, 0.0, Intercept::None, &cancel).expect("nobody asks for an end").objective
+    };
     assert!(value(&quick) <= 1.02 * optimum, "{} {optimum}", value(&quick));
     assert!(value(&[0.0; 7]) > 1.5 * optimum);
     assert_eq!(quick, quick_start(&task, &design, 4, 100_000, &Cancel::new()));
@@ -338,7 +341,7 @@ fn calibration_beats_rates_far_from_it() {
 }
 
 #[test]
-fn a_cancelled_run_keeps_what_it_has_and_proves_nothing() {
+fn a_run_that_is_cancelled_in_its_first_pass_has_nothing_to_keep() {
     let data = made(2000, false, false);
     let design = design(&data, Scale::None);
     let task = binary(&data, Loss::Hinge, 0.1, Intercept::Free);
@@ -346,7 +349,6 @@ fn a_cancelled_run_keeps_what_it_has_and_proves_nothing() {
     cancel.raise();
     let settings = StochasticDescent { intercept: Intercept::Free, ..descent(Method::AveragedSgd) };
     let problem = ByRow::new(&task).expect("few rows");
-    let solution = settings.solve(&problem, &design, None, &mut Silent, &cancel).expect("finite");
-    assert_eq!((solution.stop, solution.lower_bound, solution.passes), (Stop::Cancelled, None, 0));
-    assert!(solution.objective.is_finite());
+    let error = settings.solve(&problem, &design, None, &mut Silent, &cancel).expect_err("cancelled");
+    assert_eq!(error.code(), Code::Interrupted);
 }

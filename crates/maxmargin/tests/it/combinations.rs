@@ -1,0 +1,85 @@
+//! Every task with every loss, solver and intercept: it trains to what it states, or is refused before any work.
+
+use crate::made::{graded, two_classes};
+use crate::pairs::compared;
+use maxmargin::error::Code;
+use maxmargin::loss::Loss;
+use maxmargin::run::{Cancel, Event, Observer};
+use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::solve::Stop;
+use maxmargin::task::Intercept;
+use maxmargin::train::{choose_solver, train};
+use std::ops::ControlFlow;
+
+/// Counts what it is told.
+struct Counting(usize);
+
+impl Observer for Counting {
+    fn report(&mut self, _: &Event<'_>) -> ControlFlow<()> {
+        self.0 += 1;
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
+    let sets = [
+        (Task::Classify, two_classes(60, 5, true, 3)),
+        (Task::Rank, graded(6, 8, 5, 3, 3)),
+        (Task::Rank, compared(20, 5, 60, 3)),
+    ];
+    let (mut trained_count, mut refused_count) = (0, 0);
+    for (task, data) in &sets {
+        let paired = data.pairs().is_some();
+        for loss in Loss::ALL {
+            for solver in Solver::ALL {
+                for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+                    let settings = Settings {
+                        loss,
+                        intercept,
+                        regularisation: Regularisation::C(0.1),
+                        ..Settings::new(*task).with_solver(solver)
+                    };
+                    let context = format!("{task:?}, pairs: {paired}, {loss:?}, {solver:?}, {intercept:?}");
+                    let mut seen = Counting(0);
+                    let outcome = train(data, &settings, None, &mut seen, &Cancel::new());
+                    let chosen = settings.validate().and_then(|()| choose_solver(&settings, data.cols(), paired));
+                    let chosen = match chosen {
+                        Ok(chosen) => chosen,
+                        Err(refusal) => {
+                            let error = outcome.expect_err(&context);
+                            assert_eq!(error.to_string(), refusal.to_string(), "{context}");
+                            assert!(matches!(error.code(), Code::BadSetting | Code::Unsupported), "{context}: {error}");
+                            assert!(error.remedy().is_some(), "{context}");
+                            assert_eq!(seen.0, 0, "{context}: work before a refusal");
+                            refused_count += 1;
+                            continue;
+                        }
+                    };
+                    assert!(chosen != Solver::Auto && (solver == Solver::Auto || chosen == solver), "{context}");
+                    trained_count += 1;
+                    let trained = match outcome {
+                        Err(error) if chosen.is_hard_margin() => {
+                            assert!(matches!(error.code(), Code::NotSeparable | Code::Undecided), "{context}: {error}");
+                            continue;
+                        }
+                        outcome => outcome.unwrap_or_else(|error| panic!("{context}: {error}")),
+                    };
+                    assert_eq!(trained.solver, chosen, "{context}");
+                    let certificate = &trained.model.certificate;
+                    if chosen.is_stochastic() {
+                        assert!(matches!(trained.stop, Stop::Finished | Stop::NoGain), "{context}: {:?}", trained.stop);
+                        assert_eq!((certificate.lower_bound, certificate.converged), (None, false), "{context}");
+                    } else {
+                        assert!(certificate.converged && trained.stop == Stop::Converged, "{context}: {certificate:?}");
+                        assert!(certificate.gap().unwrap() <= settings.tolerance, "{context}: {certificate:?}");
+                    }
+                    trained.model.verify(data).unwrap_or_else(|error| panic!("{context}: {error}"));
+                }
+            }
+        }
+    }
+    // Classifiers take everything, explicit pairs the same without intercepts; graded rows are taken by three certified
+    // choices and three stochastic ones, each with two losses.
+    assert_eq!((trained_count, refused_count), (3 * 8 * 3 + 8 * 3 + 2 * 6, 48 + 12 + 48));
+}
