@@ -36,6 +36,10 @@ pub struct LinearRisk<'a, T: Objective> {
     scores: Vec<f64>,
     direction: Vec<f64>,
     direction_scores: Vec<f64>,
+    /// Numbers a row, of no meaning between calls.
+    scratch: Vec<f64>,
+    /// What the lanes sum their part of a Hessian in, kept from one to the next.
+    products: Vec<Vec<f64>>,
 }
 
 /// Neighbouring parts that one thread handles, or one long part.
@@ -92,6 +96,8 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             scores: vec![0.0; slot],
             direction: Vec::new(),
             direction_scores: Vec::new(),
+            scratch: Vec::new(),
+            products: Vec::new(),
         }
     }
 
@@ -266,11 +272,14 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         let thresholds: Vec<f64> =
             self.point[features..].iter().zip(&self.direction[features..]).map(|(t, d)| t + step * d).collect();
         let mut lanes = std::mem::take(&mut self.lanes);
-        let mut slopes = vec![0.0; self.scores.len()];
+        let mut slopes = std::mem::take(&mut self.scratch);
+        slopes.resize(self.scores.len(), 0.0);
         let this = &*self;
         let sums = Self::each_lane(&mut lanes, &mut slopes, |lane, slopes| {
             let mut by_threshold = vec![0.0; thresholds.len()];
             let (mut value, mut slope, mut at) = (0.0, 0.0, 0);
+            // The memos of the point itself must survive the line.
+            let (mut scores, mut memo) = (Vec::new(), T::Memo::default());
             for part in lane.parts.clone() {
                 if this.cancel.is_raised() {
                     break;
@@ -278,12 +287,10 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
                 let length = this.task.rows(part).len();
                 let here = lane.slots.start + at..lane.slots.start + at + length;
                 let directions = &this.direction_scores[here.clone()];
-                let scores: Vec<f64> =
-                    this.scores[here].iter().zip(directions).map(|(score, d)| score + step * d).collect();
+                scores.clear();
+                scores.extend(this.scores[here].iter().zip(directions).map(|(score, d)| score + step * d));
                 let slopes = &mut slopes[at..at + length];
                 at += length;
-                // The memo of the point itself must survive the line.
-                let mut memo = T::Memo::default();
                 value += this.task.evaluate(part, &scores, &thresholds, slopes, &mut by_threshold, &mut memo);
                 slope += slopes.iter().zip(directions).map(|(s, d)| s * d).sum::<f64>();
             }
@@ -291,6 +298,7 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
             (value, slope)
         });
         self.lanes = lanes;
+        self.scratch = slopes;
         let (mut value, mut slope) = (0.0, 0.0);
         for (lane_value, lane_slope) in sums {
             value += lane_value;
@@ -359,22 +367,22 @@ impl Product {
 impl<T: Objective> LinearRisk<'_, T> {
     /// Adds up symmetric matrices of all lanes, of which `work` fills the lower triangle of the features and the rows of
     /// the thresholds, and the penalty.
-    fn sum_products(&self, work: impl Fn(&Lane<T::Memo>, &mut [f64], &mut [f64]) + Sync) -> Vec<f64> {
+    fn sum_products(&mut self, work: impl Fn(&Self, &Lane<T::Memo>, &mut [f64], &mut [f64]) + Sync) -> Vec<f64> {
         let (dim, features) = (self.dim(), self.features());
-        let parts: Vec<Vec<f64>> = self
-            .lanes
-            .par_iter()
-            .map(|lane| {
-                let mut sum = vec![0.0; dim * dim];
-                let (by_feature, by_threshold) = sum.split_at_mut(features * dim);
-                work(lane, by_feature, by_threshold);
-                sum
-            })
-            .collect();
+        let mut products = std::mem::take(&mut self.products);
+        products.resize_with(self.lanes.len(), Vec::new);
+        let this = &*self;
+        this.lanes.par_iter().zip(&mut products).for_each(|(lane, sum)| {
+            sum.clear();
+            sum.resize(dim * dim, 0.0);
+            let (by_feature, by_threshold) = sum.split_at_mut(features * dim);
+            work(this, lane, by_feature, by_threshold);
+        });
         let mut matrix = vec![0.0; dim * dim];
-        for part in parts {
+        for part in &products {
             matrix.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
         }
+        self.products = products;
         for row in 0..dim {
             for column in 0..row {
                 matrix[column * dim + row] = matrix[row * dim + column];
@@ -393,24 +401,24 @@ const SHORT_ROW: u64 = 4;
 
 impl<T: Curvature> LinearRisk<'_, T> {
     /// The Hessian where rows are separate: Σ h x xᵀ over the rows that curve.
-    fn hessian_of_separate_rows(&self) -> Vec<f64> {
+    fn hessian_of_separate_rows(&mut self) -> Vec<f64> {
         let (dim, features) = (self.dim(), self.features());
         let matrix = self.design.matrix();
         let short = self.design.shift().is_none() && matrix.entries() * SHORT_ROW < matrix.rows() as u64 * dim as u64;
-        self.sum_products(|lane, sum, thresholds| {
+        self.sum_products(|this, lane, sum, thresholds| {
             let mut product = Product::new(dim, features);
             let (mut weights, mut entries) = (Vec::new(), Vec::new());
             for (part, memo) in lane.parts.clone().zip(&lane.memos) {
-                if self.cancel.is_raised() {
+                if this.cancel.is_raised() {
                     break;
                 }
-                let rows = self.task.rows(part);
+                let rows = this.task.rows(part);
                 weights.clear();
                 weights.resize(rows.len(), 0.0);
-                self.task.diagonal(part, memo, &mut weights);
+                this.task.diagonal(part, memo, &mut weights);
                 for (row, &weight) in rows.clone().zip(&weights).filter(|&(_, &weight)| weight != 0.0) {
                     if short {
-                        self.design.scaled_entries(row, &mut entries);
+                        this.design.scaled_entries(row, &mut entries);
                         for (at, &(column, value)) in entries.iter().enumerate() {
                             let line = &mut sum[column * dim..][..=column];
                             let weighted = weight * value;
@@ -423,7 +431,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
                         }
                     } else {
                         let (values, out) = product.next(1, sum);
-                        self.design.fill_scaled_row(row, &mut values[..features]);
+                        this.design.fill_scaled_row(row, &mut values[..features]);
                         out.iter_mut().zip(&*values).for_each(|(out, value)| *out = weight * value);
                         for (at, line) in thresholds.chunks_exact_mut(dim).enumerate() {
                             line.iter_mut().zip(&*out).for_each(|(line, out)| *line += out);
@@ -431,7 +439,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
                         }
                     }
                 }
-                self.design.passed(rows);
+                this.design.passed(rows);
             }
             product.flush(sum);
         })
@@ -449,13 +457,12 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
             return self.hessian_of_separate_rows();
         }
         let (dim, features) = (self.dim(), self.features());
-        let this = &*self;
         // The threshold columns of the tile: no score moves, one threshold does.
         let mut threshold_directions = vec![0.0; (dim - features) * dim];
         for threshold in 0..dim - features {
             threshold_directions[threshold * dim + features + threshold] = 1.0;
         }
-        self.sum_products(|lane, sum, thresholds| {
+        self.sum_products(|this, lane, sum, thresholds| {
             let mut product = Product::new(dim, features);
             for (part, memo) in lane.parts.clone().zip(&lane.memos) {
                 if this.cancel.is_raised() {
@@ -504,7 +511,7 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
             return Preconditioner::Diagonal(squares);
         }
         // Σ_i h_i (x_i − x̄)(x_i − x̄)ᵀ, with x̄ the part's mean weighted by h where only differences of scores count.
-        let mut matrix = self.sum_products(|lane, sum, _| {
+        let mut matrix = self.sum_products(|this, lane, sum, _| {
             let mut product = Product::new(dim, features);
             for (part, memo) in lane.parts.clone().zip(&lane.memos) {
                 let rows = this.task.rows(part);
@@ -544,7 +551,8 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
         let features = self.features();
         let folded = self.design.fold(&direction[..features]);
         let mut lanes = std::mem::take(&mut self.lanes);
-        let mut slots = vec![0.0; self.scores.len()];
+        let mut slots = std::mem::take(&mut self.scratch);
+        slots.resize(self.scores.len(), 0.0);
         let this = &*self;
         let sums = Self::each_lane(&mut lanes, &mut slots, |lane, slots| {
             let mut sums = Sums { value: 0.0, gradient: vec![0.0; direction.len()], total: 0.0 };
@@ -568,6 +576,7 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
         });
         self.reduce(sums, out);
         self.lanes = lanes;
+        self.scratch = slots;
         let penalised = self.penalised();
         out[..penalised].iter_mut().zip(direction).for_each(|(out, d)| *out += d);
     }
