@@ -130,13 +130,16 @@ pub(crate) struct TuneArguments {
     pub(crate) task: TaskName,
     /// The data; `-` is standard input
     pub(crate) file: String,
-    /// Parts to hold out in turn; queries stay whole, classes keep their shares
+    /// Learn from pairs: FILE is a table with columns better,worse[,weight][,group] that name rows of ITEMS
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
+    /// Parts to hold out in turn, 2 or more; queries and groups of pairs stay whole, classes keep their shares
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) folds: usize,
     /// The values of C: LOW:HIGH:COUNT, evenly spaced on a log scale, or a list such as 0.1,1,10 [default: 20 values]
     #[arg(long, value_name = "VALUES", allow_hyphen_values = true)]
     pub(crate) grid: Option<String>,
-    /// Metrics, separated by commas; the first decides [default: accuracy, or ndcg@10 for rank]
+    /// Metrics, separated by commas; the first decides [default: accuracy; ndcg@10 for rank, pair-accuracy for pairs]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) metric: Vec<String>,
     /// Take the smallest C within one standard error of the best instead of the best

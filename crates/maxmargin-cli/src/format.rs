@@ -1,15 +1,9 @@
 //! How numbers and names look to people: one place for the terminal and the reports, so that a figure reads the same in both.
 //! Everything here is for eyes; machines get full precision from `--json`.
 
-/// A whole number with a comma between thousands: `9,630`.
-pub fn count(value: u64) -> String {
-    separated(&value.to_string())
-}
+pub use maxmargin::wording::{count, counted};
 
-/// A number and its noun, `1 query` or `471 queries`.
-pub fn counted(value: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(value), if value == 1 { one } else { many })
-}
+use maxmargin::wording::separated;
 
 /// A real number to five significant digits, without trailing zeros: `4,218.7`, `0.71634`, `1.2346e9`, `3e-7`.
 /// Whole numbers below a million million are given in full.
@@ -161,17 +155,6 @@ fn not_finite(value: f64) -> Option<String> {
     }
 }
 
-fn separated(digits: &str) -> String {
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 fn trimmed(text: &str) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text.into() }
 }
@@ -198,17 +181,6 @@ pub fn one_field(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_have_commas_between_thousands() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(9630), "9,630");
-        assert_eq!(count(1_000_000), "1,000,000");
-        assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
-        assert_eq!(counted(1, "query", "queries"), "1 query");
-        assert_eq!(counted(0, "query", "queries"), "0 queries");
-    }
 
     #[test]
     fn reals_keep_five_significant_digits() {

@@ -143,9 +143,12 @@ pub(crate) fn expect_features(timed: &Timed, known: usize, file: &str) -> Result
     if found <= known {
         return Ok(());
     }
-    Err(Error::new(Code::TooManyFeatures, format!("the data have {found} features, and the model knows {known}"))
-        .in_file(file)
-        .help("score data made like the training data; `maxmargin inspect MODEL` shows what the model knows"))
+    Err(Error::new(
+        Code::TooManyFeatures,
+        format!("the data have {}, and the model knows {known}", format::counted(found as u64, "feature", "features")),
+    )
+    .in_file(file)
+    .help("score data made like the training data; `maxmargin inspect MODEL` shows what the model knows"))
 }
 
 /// Reads a model file.
@@ -196,6 +199,20 @@ pub(crate) fn ensure_different(outputs: &[Option<&String>]) -> Result<()> {
             .in_file(output.as_str())
             .help("name a file for each")),
         None => Ok(()),
+    }
+}
+
+/// The files that a command reads, to notice that somebody changed one meanwhile.
+pub(crate) struct Stamps<'a>(Vec<(&'a String, Stamp)>);
+
+impl<'a> Stamps<'a> {
+    pub(crate) fn of(files: [Option<&'a String>; 2]) -> Stamps<'a> {
+        Stamps(files.into_iter().flatten().map(|file| (file, Stamp::of(file))).collect())
+    }
+
+    /// An error where one of them is another one now.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.0.iter().try_for_each(|(file, stamp)| stamp.check(file))
     }
 }
 

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 pub(crate) struct Preferences {
     pairs: u64,
     weighted: bool,
+    /// Pairs of weight 0.
+    silent: u64,
     found: Consistency,
 }
 
@@ -16,7 +18,13 @@ impl Preferences {
     /// What the pairs of a data set say, where it has any.
     pub(crate) fn of(data: &Dataset) -> Option<Preferences> {
         let pairs = data.pairs()?;
-        Some(Preferences { pairs: pairs.len() as u64, weighted: pairs.weights().is_some(), found: pairs.consistency() })
+        let silent = pairs.weights().map_or(0, |weights| weights.iter().filter(|weight| **weight == 0.0).count());
+        Some(Preferences {
+            pairs: pairs.len() as u64,
+            weighted: pairs.weights().is_some(),
+            silent: silent as u64,
+            found: pairs.consistency(),
+        })
     }
 
     /// `12,034 pairs over 530 items · 31 contradicted · 4 preference cycles`
@@ -24,6 +32,9 @@ impl Preferences {
         let Consistency { items, contradictions, cyclic_groups, .. } = &self.found;
         let mut parts =
             vec![format!("{} over {}", counted(self.pairs, "pair", "pairs"), counted(*items, "item", "items"))];
+        if self.silent > 0 {
+            parts.push(format!("{} of weight 0", count(self.silent)));
+        }
         if *contradictions > 0 {
             parts.push(format!("{} contradicted", count(*contradictions)));
         }
@@ -40,12 +51,15 @@ impl Preferences {
         let weight =
             |value: f64| if self.weighted { format!(" of weight {}", significant(value, 4)) } else { String::new() };
         if found.contradictions > 0 {
-            let lost = significant(found.contradicted_weight, 6);
+            let lost = if self.weighted {
+                format!("a weight of {} at least goes", significant(found.contradicted_weight, 6))
+            } else {
+                counted(found.contradicted_weight as u64, "pair at least goes", "pairs at least go")
+            };
             sentences.push(format!(
-                "{} of items said both ways round ({}): no scoring function satisfies both, and {} at least goes against it",
+                "{} of items said both ways round ({}): no scoring function satisfies both, and {lost} against it",
                 counted(found.contradictions, "couple", "couples"),
                 counted(found.contradicted_pairs, "pair", "pairs"),
-                if self.weighted { format!("a weight of {lost}") } else { counted(found.contradicted_weight as u64, "pair", "pairs") },
             ));
         }
         if found.cyclic_groups > 0 {

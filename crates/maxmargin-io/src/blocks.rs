@@ -3,18 +3,19 @@
 //! A [`Source`] parses batches of blocks on all threads. While one batch is parsed, the one before is worked on, also on
 //! all threads, and the results of the one before that are handed out in order. So at most three batches are in memory.
 //!
-//! Three things cannot be had that way and are read as a whole, as one block: svmlight text whose index base has to be
-//! detected, tables whose missing cells take the mean of all others, and a cache whose rows stand in another order than in
-//! the input. Where the caller needs whole groups, groups that turn out to be scattered are read as a whole too.
+//! Two things cannot be had that way and are read as a whole, as one block: tables whose missing cells take the mean of all
+//! others, and a cache whose rows stand in another order than in the input. Where the caller needs whole groups, groups that
+//! turn out to be scattered are read as a whole too. svmlight text whose index base has to be detected is read twice, in
+//! constant memory both times; what comes compressed or from a pipe waits in a temporary file for that.
 
 use crate::options::{Facts, Format, Loaded, Missing, Precision, ReadOptions};
 use crate::read::{Content, Input, read_input, unread};
 use crate::sides::SideFiles;
 use crate::source::{Compression, open};
-use crate::svmlight::SvmlightBlocks;
+use crate::svmlight::{Outline, Stored, SvmlightBlocks, known_base};
 use crate::{cache, csv};
 use maxmargin::data::{Dataset, Groups, Matrix, Names, Targets};
-use maxmargin::error::{Error, Result};
+use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -120,15 +121,26 @@ fn read_any<T: Send>(
         input = input.spooled()?;
     }
     let needs_all = match input.format {
-        Format::Svmlight => {
-            options.index_base.is_none() && options.features.as_ref().is_none_or(|f| f.index_base.is_none())
-        }
-        Format::Mmd => false,
+        Format::Svmlight | Format::Mmd => false,
         _ => options.missing == Missing::Mean,
     };
     if needs_all || (blocks.whole_groups && blocks.one_group) {
         return all_at_once(read_input(input, options)?, blocks, work, put);
     }
+    let mut outline = None;
+    if input.format == Format::Svmlight && known_base(options).is_none() {
+        input = input.spooled()?;
+        if let Content::File(spot) = &input.content {
+            let text = open(&input.file, spot.path())?;
+            outline = Some(match options.precision {
+                Precision::F32 => Outline::take::<f32>(&input.file, text, blocks.bytes, options)?,
+                Precision::F64 => Outline::take::<f64>(&input.file, text, blocks.bytes, options)?,
+            });
+        }
+    }
+    let based =
+        ReadOptions { index_base: outline.map(|outline| outline.base).or(options.index_base), ..options.clone() };
+    let options = &based;
     let mut delivery = Delivery::new(
         blocks,
         match &input.path {
@@ -153,10 +165,10 @@ fn read_any<T: Send>(
     };
     let mut source: Box<dyn Source + '_> = match (format, path, options.precision) {
         (Format::Svmlight, None, Precision::F32) => {
-            boxed(SvmlightBlocks::<f32, _>::new(name, stream, blocks.bytes, options))?
+            boxed(SvmlightBlocks::<f32, _>::new(name, stream, blocks.bytes, options), outline)?
         }
         (Format::Svmlight, None, Precision::F64) => {
-            boxed(SvmlightBlocks::<f64, _>::new(name, stream, blocks.bytes, options))?
+            boxed(SvmlightBlocks::<f64, _>::new(name, stream, blocks.bytes, options), outline)?
         }
         (Format::Csv, None, _) => csv::blocks(name, stream, b',', blocks.bytes, options)?,
         (Format::Tsv, None, _) => csv::blocks(name, stream, b'\t', blocks.bytes, options)?,
@@ -185,9 +197,15 @@ fn read_any<T: Send>(
     delivery.finish(facts)
 }
 
-fn boxed<'a>(source: Option<impl Source + 'a>) -> Result<Box<dyn Source + 'a>> {
-    let known = || Error::new(maxmargin::error::Code::Internal, "the index base is known here");
-    source.map(|source| Box::new(source) as Box<dyn Source + 'a>).ok_or_else(known)
+fn boxed<'a, V: Stored + 'a, R: Read + Send + 'a>(
+    source: Option<SvmlightBlocks<'a, V, R>>,
+    outline: Option<Outline>,
+) -> Result<Box<dyn Source + 'a>> {
+    let source = source.ok_or_else(|| Error::new(Code::Internal, "the index base is known here"))?;
+    Ok(match outline {
+        Some(outline) => Box::new(source.in_layout(outline.dense)),
+        None => Box::new(source),
+    })
 }
 
 /// Hands out everything as one block.

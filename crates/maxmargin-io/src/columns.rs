@@ -10,6 +10,7 @@
 use crate::{Columns, Pairing, ReadOptions};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::suggest::nearest;
+use maxmargin::wording::counted;
 use std::collections::{HashMap, HashSet};
 
 /// Names that mean the target, the usual one first.
@@ -184,6 +185,9 @@ impl Roles {
                 notes.push(format!("column {} has no name: ignored", column + 1));
             }
         }
+        if !sides {
+            refuse_lone_pairs(&names, &roles, model_names.as_ref(), options)?;
+        }
         Ok(Roles { names, roles, notes, sides, model_names })
     }
 
@@ -253,6 +257,43 @@ impl Roles {
     }
 }
 
+/// Refuses a table that names a better and a worse item in each row where rows with features are needed: somebody forgot
+/// to say where the items are. Without such a word the first id would be a cell that is no number.
+fn refuse_lone_pairs(
+    names: &[String],
+    roles: &[Role],
+    model_names: Option<&HashSet<String>>,
+    options: &ReadOptions,
+) -> Result<()> {
+    let takes_pairs = match options.pairing {
+        Pairing::Sides => true,
+        Pairing::None if options.features.is_some() => false,
+        _ => return Ok(()),
+    };
+    let is_side = |wanted: &str| {
+        (0..names.len()).any(|column| {
+            roles[column] == Role::Feature
+                && names[column].eq_ignore_ascii_case(wanted)
+                && !model_names.is_some_and(|known| known.contains(&names[column]))
+        })
+    };
+    if roles.contains(&Role::Target) || !(is_side("better") && is_side("worse")) {
+        return Ok(());
+    }
+    let (message, help) = if takes_pairs {
+        (
+            "the columns `better` and `worse` name items, and nothing says where these are",
+            "name the file that holds the items with --items FILE, or leave the two columns out with --ignore better,worse",
+        )
+    } else {
+        (
+            "the columns `better` and `worse` name items, and rows with features are needed",
+            "give the file that holds the items: it is items that are scored, not pairs",
+        )
+    };
+    Err(Error::new(Code::NoItems, message).help(help))
+}
+
 /// The features of the better and of the worse row, without their sides; columns of neither are left out with a note.
 fn split_sides(features: Vec<Feature>, notes: &mut Vec<String>) -> Result<(Vec<Feature>, Vec<Feature>)> {
     let (mut better, mut worse, mut neither) = (Vec::new(), Vec::new(), Vec::new());
@@ -265,7 +306,10 @@ fn split_sides(features: Vec<Feature>, notes: &mut Vec<String>) -> Result<(Vec<F
             neither.push(format!("`{}`", feature.name));
         }
     }
-    notes.push(format!("a pair in each row: {} features of a better and a worse item", better.len()));
+    notes.push(format!(
+        "a pair in each row: {} of a better and a worse item",
+        counted(better.len() as u64, "feature", "features")
+    ));
     if !neither.is_empty() {
         neither.truncate(5);
         notes.push(format!("columns of neither item ignored: {}", neither.join(", ")));
@@ -356,7 +400,8 @@ fn match_names(features: Vec<Feature>, wanted: &[String], notes: &mut Vec<String
 }
 
 fn match_count(found: usize, expected: usize) -> Result<()> {
-    let message = format!("the file has {found} feature columns, and the model was trained with {expected}");
+    let columns = counted(found as u64, "feature column", "feature columns");
+    let message = format!("the file has {columns}, and the model was trained with {expected}");
     let help = "the model knows its features by position only: give the same columns in the same order, \
                 and leave out others with --ignore NAME";
     match found.cmp(&expected) {

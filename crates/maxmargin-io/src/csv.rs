@@ -16,6 +16,7 @@ use crate::{Facts, Format, Loaded, Pairing, Precision, ReadOptions};
 use ::csv::ByteRecord;
 use maxmargin::data::{Dataset, Targets};
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
+use maxmargin::wording::counted;
 use rayon::prelude::*;
 use std::io::{Read, Write};
 use std::marker::PhantomData;
@@ -370,13 +371,11 @@ impl<'a, R: Read> Records<'a, R> {
                 if open_quote {
                     return self.open_quote(byte);
                 }
-                let noun = if fields == 1 { "field" } else { "fields" };
-                Error::new(
-                    Code::BadTable,
-                    format!("this row has {fields} {noun}, and the table has {} columns", self.columns),
-                )
-                .at(place)
-                .help("correct the row; a field that contains the delimiter must stand in quotes")
+                let (fields, columns) =
+                    (counted(fields as u64, "field", "fields"), counted(self.columns as u64, "column", "columns"));
+                Error::new(Code::BadTable, format!("this row has {fields}, and the table has {columns}"))
+                    .at(place)
+                    .help("correct the row; a field that contains the delimiter must stand in quotes")
             }
             ReadFailure::OpenQuote { byte } => self.open_quote(byte),
             ReadFailure::Csv(error) => match error.into_kind() {

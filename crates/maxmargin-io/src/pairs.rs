@@ -13,6 +13,7 @@ use crate::{Facts, Format, Loaded, Pairing, ReadOptions};
 use maxmargin::data::{Dataset, Pairs};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::suggest::nearest;
+use maxmargin::wording::counted;
 use std::collections::HashMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -116,8 +117,8 @@ impl Items {
             _ => (
                 format!("no item is row `{shown}`{at}: column `{column}`"),
                 format!(
-                    "{file} has no ids, so that its {rows} rows go by their numbers, from 1; an id stands behind a # at the \
-                     end of a line"
+                    "{file} has no ids, so that its {} by number, from 1; an id stands behind a # at the end of a line",
+                    counted(rows as u64, "row goes", "rows go")
                 ),
                 format!("a row number from 1 to {rows}"),
             ),

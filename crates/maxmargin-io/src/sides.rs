@@ -3,6 +3,7 @@
 use crate::options::Loaded;
 use maxmargin::data::{Dataset, Groups, Names};
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
+use maxmargin::wording::counted;
 use std::path::{Path, PathBuf};
 
 /// Group sizes from `FILE.query` and weights from `FILE.weight`, where such files stand beside the data and the rows do
@@ -115,7 +116,10 @@ impl SideFiles {
             } else if total != self.rows as u64 {
                 return Err(Error::new(
                     Code::SideFileMismatch,
-                    format!("the group sizes add up to {total}, and the data have {} rows", self.rows),
+                    format!(
+                        "the group sizes add up to {total}, and the data have {}",
+                        counted(self.rows as u64, "row", "rows")
+                    ),
                 )
                 .in_file(&name)
                 .help(
@@ -131,7 +135,11 @@ impl SideFiles {
             } else if numbers.len() != self.rows {
                 return Err(Error::new(
                     Code::SideFileMismatch,
-                    format!("{} weights for {} rows", numbers.len(), self.rows),
+                    format!(
+                        "{} for {}",
+                        counted(numbers.len() as u64, "weight", "weights"),
+                        counted(self.rows as u64, "row", "rows")
+                    ),
                 )
                 .in_file(&name)
                 .help("one weight a line, as many as rows; remove the file if it belongs to other data"));

@@ -8,6 +8,7 @@ use crate::columns::Plan;
 use crate::{Facts, Format, Loaded, Missing, ReadOptions};
 use maxmargin::data::{Dataset, Matrix, Names, Pairs, Targets};
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::wording::counted;
 use std::collections::HashMap;
 
 /// What a table needs, as advice where there is none.
@@ -132,8 +133,8 @@ fn facts(file: &str, format: Format, plan: &Plan, missing: u64, options: &ReadOp
             Missing::Zero => "zero",
             Missing::Fill(_) | Missing::Error => "the model's values",
         };
-        let noun = if missing == 1 { "cell" } else { "cells" };
-        facts.notes.push(format!("{missing} missing {noun} filled with {filling}"));
+        let cells = counted(missing, "missing cell", "missing cells");
+        facts.notes.push(format!("{cells} filled with {filling}"));
     }
     facts
 }

@@ -92,6 +92,8 @@ codes! {
     PairWithItself = 232, 2, "item compared with itself";
     /// Two items of one id.
     DuplicateId = 233, 2, "id used twice";
+    /// Pairs without the items that they name.
+    NoItems = 234, 2, "no items for the pairs";
     /// Only one class.
     SingleClass = 301, 2, "only one class";
     /// More classes than the task takes.

@@ -50,6 +50,7 @@
 //! | [`run`] | progress and cancelling of long jobs |
 //! | [`error`] | the one error type: code, place, remedy |
 //! | [`suggest`] | the known name nearest to a mistyped one |
+//! | [`wording`] | counts and sizes as people read them |
 //!
 //! Files are read and written by the crate `maxmargin-io`; this one does no input or output of its own.
 
@@ -69,5 +70,6 @@ pub mod suggest;
 pub mod task;
 pub mod testing;
 pub mod train;
+pub mod wording;
 
 pub use error::{Code, Error, Result};

@@ -10,6 +10,7 @@ use crate::error::{Code, Error, Result};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::EarlyStopping;
 use crate::train::choose_solver;
+use crate::wording::{memory_given, memory_needed};
 
 /// The program itself, its threads and small change.
 const BASE: u64 = 48 << 20;
@@ -122,21 +123,27 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         return Ok(data);
     }
     if !mapped {
+        // A cache helps with the features alone.
+        let help = match beside.saturating_add(8 * LEAST_BLOCK) {
+            least if least > budget => format!("give --memory {} or more", typed(beside.saturating_add(features))),
+            _ => CONVERT.to_string(),
+        };
         return Err(over_budget(
             format!(
                 "the data take {} in memory and training on them {} more, and the budget is {}",
-                mebibytes(features),
-                mebibytes(beside),
-                mebibytes(budget)
+                memory_needed(features),
+                memory_needed(beside),
+                memory_given(budget)
             ),
-            CONVERT,
+            &help,
         ));
     }
     let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
     let all = |why: &str, instead: &str| {
-        let needed = mebibytes(beside.saturating_add(features));
-        let message = format!("{why}, so that all features must be in memory; the budget is {}", mebibytes(budget));
-        over_budget(message, &format!("give --memory {} or more, or {instead}", needed.replace(' ', "")))
+        let given = memory_given(budget);
+        let message = format!("{why}, so that all features must be in memory; the budget is {given}");
+        let needed = typed(beside.saturating_add(features));
+        over_budget(message, &format!("give --memory {needed} or more, or {instead}"))
     };
     if data.pairs().is_some() {
         return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));
@@ -156,13 +163,18 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         return Err(over_budget(
             format!(
                 "training on these data takes {} beside the features, and the budget is {}",
-                mebibytes(beside + 8 * least),
-                mebibytes(budget)
+                memory_needed(beside + 8 * least),
+                memory_given(budget)
             ),
-            &format!("give --memory {} or more", mebibytes(beside + 8 * least).replace(' ', "")),
+            &format!("give --memory {} or more", typed(beside + 8 * least)),
         ));
     }
     Ok(data.limited(block))
+}
+
+/// A size as --memory takes it.
+fn typed(bytes: u64) -> String {
+    memory_needed(bytes).replace([' ', ','], "")
 }
 
 /// Blocks smaller than this would be all overhead.
@@ -175,11 +187,6 @@ pub const CONVERT: &str =
 /// The error for a budget that is too small.
 pub fn over_budget(message: String, help: &str) -> Error {
     Error::new(Code::MemoryBudget, message).help(help)
-}
-
-/// As people say it, rounded up.
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 
 #[cfg(test)]

@@ -165,8 +165,8 @@ impl Stochastic {
                 .help("a first rate such as 0.1; left out, one is found on a sample"));
         }
         if self.batch == 0 {
-            return Err(Error::new(Code::BadSetting, "--batch is 0, and a step needs a constraint")
-                .help("give --batch a number such as 1 or 32"));
+            return Err(Error::new(Code::BadSetting, "--batch is 0, and must be a whole number from 1 on")
+                .help("the rows or pairs that a step learns from, such as 1 or 32"));
         }
         if task != Task::Rank && self.sample.is_some() {
             return Err(Error::new(Code::BadSetting, "--sample is for rankers: it says how pairs are drawn")
@@ -304,6 +304,10 @@ impl Settings {
             .help("the relative gap to stop at, such as 1e-3"));
         }
         self.stochastic.validate(self.task, self.solver)?;
+        if self.solver.is_stochastic() && self.max_passes == 0 {
+            return Err(Error::new(Code::BadSetting, "--max-passes is 0, and nothing would be learned")
+                .help(format!("`{}` makes as many passes as it is told: give 1 or more", self.solver.name())));
+        }
         if let ClassWeight::ByLabel(weights) = &self.class_weight {
             for (label, &weight) in weights {
                 if !(weight.is_finite() && weight >= 0.0) {
@@ -325,6 +329,13 @@ impl Settings {
         if self.task != Task::Rank && self.pair_weight != PairWeight::Equal {
             return Err(Error::new(Code::BadSetting, "pair weights belong to rankers")
                 .help("leave --pair-weight out, or use `train rank`"));
+        }
+        if self.stochastic.sample == Some(Sample::Queries) && self.pair_weight == PairWeight::GradeGap {
+            return Err(Error::new(
+                Code::BadSetting,
+                "--sample queries lets every query count the same, which --pair-weight grade-gap does not",
+            )
+            .help("leave --sample out, or use --pair-weight per-query"));
         }
         if self.task == Task::Rank {
             if self.intercept != Intercept::None {

@@ -2,7 +2,7 @@
 
 mod stochastic;
 
-use crate::data::{Dataset, Design, Scale, Scaling, Subset};
+use crate::data::{Dataset, Design, Scaling, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::model::{Certificate, Decoder, Model, Scorer};
@@ -27,6 +27,8 @@ pub struct Trained {
     pub solver: Solver,
     /// Why training stopped.
     pub stop: Stop,
+    /// The first rate of a stochastic solver that has one: the one asked for, or found on a sample.
+    pub first_rate: Option<f64>,
     /// How it went.
     pub trace: Vec<TracePoint>,
 }
@@ -146,10 +148,10 @@ pub fn train_from(
             Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as Measure<'_>) };
         solve(&problem, &design, settings, solver, start, &mut watching, cancel)?
     };
-    let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, trace } = solution;
+    let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, first_rate, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
     let witness = (witness != Witness::Weights).then_some(witness);
-    Ok(Trained { model: template(weights, &thresholds, certificate, witness), solver, stop, trace })
+    Ok(Trained { model: template(weights, &thresholds, certificate, witness), solver, stop, first_rate, trace })
 }
 
 /// Rankers of so many rows begin where a quick look at so many random pairs ends, unless the Hessian is exact: its few
@@ -398,13 +400,21 @@ pub(crate) struct Problem {
 }
 
 /// The total weight of all blocks, or an error where nothing counts.
-fn positive_total(total: f64) -> Result<f64> {
+/// The total weight of what is called `what`.
+fn positive_total(total: f64, what: &str) -> Result<f64> {
     // Its inverse, which lambda is made of, must be a number too.
     if total > 0.0 && total.is_finite() && total.recip().is_finite() {
         return Ok(total);
     }
-    Err(Error::new(Code::BadWeight, "no row counts: the weights add up to zero, or to more than a number holds")
-        .help("give rows weights above zero, and classes too"))
+    if total == 0.0 {
+        return Err(Error::new(Code::BadWeight, format!("no {what} counts: all weights are zero"))
+            .help(format!("give at least one {what} a weight above zero")));
+    }
+    Err(Error::new(
+        Code::BadWeight,
+        format!("the weights add up to {total:e}, which is beyond what can be reckoned with"),
+    )
+    .help("give weights around 1: only their ratios matter, once C is chosen to fit"))
 }
 
 impl Problem {
@@ -427,7 +437,7 @@ impl Problem {
                 let classes = Classes::find(data.targets(), settings.positive.as_deref())?;
                 let has_threshold = settings.intercept != Intercept::None;
                 let unit = Binary::on(data, &classes, &settings.class_weight, settings.loss, has_threshold, subset)?;
-                let total = positive_total(unit.total_cost())?;
+                let total = positive_total(unit.total_cost(), "row")?;
                 if let Some(label) = unit.class_without_weight(&classes) {
                     let message = match subset {
                         None => format!("no row of class `{label}` counts: their weights are zero"),
@@ -445,12 +455,11 @@ impl Problem {
                     .help("leave --pair-weight out; --pair-weight-as says what the weights of the pairs do"))
             }
             Task::Rank if data.pairs().is_some() && subset.is_some() => {
-                Err(Error::new(Code::Unsupported, "explicit pairs are not cut into folds in this version")
-                    .help("choose C with --holdout, one training a value"))
+                Err(Error::new(Code::Internal, "explicit pairs are learned from in part by a data set of their own"))
             }
             Task::Rank if data.pairs().is_some() => {
                 let task = PairRanking::new(data, settings.pair_weight_as, settings.loss, 1.0)?;
-                let total = positive_total(task.total_cost())?;
+                let total = positive_total(task.total_cost(), "pair")?;
                 let c = cost(total);
                 Ok(problem(Tasks::Pairs(task.with_cost(c)), c, total))
             }
@@ -460,7 +469,7 @@ impl Problem {
             }
             Task::Rank => {
                 let ranking = Ranking::on(data, settings.loss, settings.pair_weight, 1.0, subset)?;
-                let total = positive_total(ranking.total_cost())?;
+                let total = positive_total(ranking.total_cost(), "pair")?;
                 let c = cost(total);
                 Ok(problem(Tasks::Ranking(ranking.with_cost(c)), c, total))
             }
@@ -582,11 +591,18 @@ impl Observer for Watching<'_> {
 }
 
 /// How unevenly the columns are scaled: the ratio of the largest to the smallest among the columns' largest absolute
-/// values. Advice for a user whose training is slow; 1 where there is nothing to compare.
+/// values in a sample of the rows. Advice for a user whose training is slow; 1 where there is nothing to compare.
 pub fn scale_spread(data: &Dataset, cancel: &Cancel) -> Result<f64> {
-    data.matrix().check(0..data.rows())?;
-    let scaling = Scaling::fit(Scale::MaxAbs, data, cancel)?;
-    let sizes = scaling.factor().unwrap_or_default().iter().filter(|&&factor| factor > 0.0);
-    let (low, high) = sizes.fold((f64::INFINITY, 0.0f64), |(low, high), &factor| (low.min(factor), high.max(factor)));
+    const SAMPLE: usize = 20_000;
+    let (matrix, rows) = (data.matrix(), data.rows());
+    matrix.check(0..rows)?;
+    let mut sizes = vec![0.0f64; data.cols()];
+    for row in (0..rows).step_by(rows.div_ceil(SAMPLE).max(1)) {
+        cancel.check()?;
+        matrix.each_in_row(row, |column, value| sizes[column] = sizes[column].max(value.abs()));
+        matrix.residency().passed(row..row + 1);
+    }
+    let sizes = sizes.iter().filter(|&&size| size > 0.0);
+    let (low, high) = sizes.fold((f64::INFINITY, 0.0f64), |(low, high), &size| (low.min(size), high.max(size)));
     Ok(if high > 0.0 { high / low } else { 1.0 })
 }

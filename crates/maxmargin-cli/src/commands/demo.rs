@@ -137,10 +137,10 @@ fn visit(
         console.say(&format!("  {}", row.sentence()));
     }
     let shape = format!(
-        "{} of {} features to learn from, {} rows to measure on.",
+        "{} of {} to learn from, {} to measure on.",
         format::counted(data.rows() as u64, "row", "rows"),
-        format::count(data.cols() as u64),
-        format::count(test.rows() as u64)
+        format::counted(data.cols() as u64, "feature", "features"),
+        format::counted(test.rows() as u64, "row", "rows")
     );
     report.text(stop.title, format!("{}\n\n{shape}", stop.story));
     train::training_sections(report, &trained, false);

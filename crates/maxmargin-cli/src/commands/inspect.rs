@@ -90,15 +90,16 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         },
     ));
     rows.push(("proof", proof(&model).to_string()));
-    rows.push((
-        "training data",
-        format!(
-            "{}, {}, hash {:016x}",
-            format::counted(certificate.rows, "row", "rows"),
-            format::counted(certificate.constraints, "constraint", "constraints"),
-            certificate.data_hash
+    let data = match certificate.pairs {
+        None => format::counted(certificate.rows, "row", "rows"),
+        Some(pairs) => format!(
+            "{} of {}",
+            format::counted(pairs, "pair", "pairs"),
+            format::counted(certificate.rows, "item", "items")
         ),
-    ));
+    };
+    let constraints = format::counted(certificate.constraints, "constraint", "constraints");
+    rows.push(("training data", format!("{data}, {constraints}, hash {:016x}", certificate.data_hash)));
     for (name, value) in rows {
         console.print(&format!("{name:<14}  {value}"))?;
     }

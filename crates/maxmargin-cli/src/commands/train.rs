@@ -5,7 +5,7 @@ use crate::commands::evaluate::{self, Measured};
 use crate::console::Console;
 use crate::format;
 use crate::loading::{
-    Gathered, Stamp, describe, ensure_apart, ensure_different, expect_features, gather, load, load_pairs,
+    Gathered, Stamps, describe, ensure_apart, ensure_different, expect_features, gather, load, load_pairs,
 };
 use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
@@ -18,9 +18,10 @@ use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Solver, Task};
-use maxmargin::solve::{EarlyStopping, Stop, relative_gap};
+use maxmargin::solve::{EarlyStopping, Sample, Stop, relative_gap};
 use maxmargin::task::{PairWeight, Ranking};
 use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, scale_spread, train};
+use maxmargin::wording::{memory_given, memory_needed};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
 use maxmargin_io::{ModelFeatures, Pairing, ReadOptions};
 use serde_json::json;
@@ -33,10 +34,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let (train_settings, read_settings) =
         SettingsFile::under(&arguments.settings, &arguments.data.read, arguments.config.as_deref(), "train", task)?;
     let settings = train_settings.resolve(task)?;
-    // A table without --items may still turn out to hold pairs.
-    if let Err(error) = choose_solver(&settings, 0, arguments.items.is_some()) {
-        choose_solver(&settings, 0, task == Task::Rank).map_err(|_| error)?;
-    }
+    choose_before_reading(&settings, arguments.items.is_some())?;
     evaluate::metrics(&arguments.metric, task, false)?;
     let others = [&arguments.items, &arguments.validation, &arguments.config].map(|file| file.as_deref());
     let inputs = [&[Some(arguments.file.as_str())], &others[..]].concat();
@@ -51,9 +49,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         let inputs = [Some(&arguments.file), arguments.items.as_ref()];
         inputs.into_iter().flatten().try_for_each(|file| refuse_large_text(file, &options, budget))?;
     }
-    let stamps: Vec<(&String, Stamp)> =
-        [Some(&arguments.file), arguments.items.as_ref()].into_iter().flatten().map(|f| (f, Stamp::of(f))).collect();
-    let unchanged = || stamps.iter().try_for_each(|(file, stamp)| stamp.check(file));
+    let unchanged = Stamps::of([Some(&arguments.file), arguments.items.as_ref()]);
     let gathered = gather(&arguments.file, arguments.items.as_deref(), &options, read_settings.one_group, task)?;
     let data = gathered.timed.loaded.data.clone();
     let features_file = arguments.items.as_ref().unwrap_or(&arguments.file);
@@ -132,6 +128,13 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         evaluate::check_metrics(&settings, &data, held_out, &metrics).map_err(|error| error.in_file(name))?;
     }
     let uneven = advise_on_scales(console, &data, &settings, cancel)?;
+    let by_query = settings.stochastic.sample == Some(Sample::Queries) && data.pairs().is_none();
+    if by_query && settings.pair_weight != PairWeight::PerQuery {
+        console.say(
+            "   --sample queries learns as if every query counted the same, and the objective shown lets every pair count \
+             the same: --pair-weight per-query makes both one",
+        );
+    }
 
     let metric = metrics.first();
     let judge = |model: &Model| {
@@ -149,7 +152,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     progress.finish();
     let train_seconds = start.elapsed().as_secs_f64();
     // Numbers that went wrong may be the file's, if somebody changed it meanwhile.
-    let mut trained = trained.map_err(|error| unchanged().err().unwrap_or_else(|| at_file(error)))?;
+    let mut trained = trained.map_err(|error| unchanged.check().err().unwrap_or_else(|| at_file(error)))?;
     if trained.stop == Stop::Cancelled && !arguments.keep_partial {
         return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
             .help("with --keep-partial the best model so far is saved"));
@@ -172,7 +175,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         }
         None => None,
     };
-    unchanged()?;
+    unchanged.check()?;
     let size = save(&trained.model, &arguments.output)?;
     summarise(
         console,
@@ -217,6 +220,9 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             "features": trained.model.features(),
             "seconds": { "load": load_seconds, "train": train_seconds },
         });
+        if let Some(rate) = trained.first_rate {
+            object["rate"] = json!(rate);
+        }
         if let Some(preferences) = &preferences {
             object["pairs"] = preferences.as_json();
         }
@@ -225,6 +231,15 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         }
         object
     })
+}
+
+/// Refuses, before anything is read, what no solver does. `items` says whether pairs are told to come.
+pub(crate) fn choose_before_reading(settings: &Settings, items: bool) -> Result<()> {
+    // A table without --items may still turn out to hold pairs.
+    if let Err(error) = choose_solver(settings, 0, items) {
+        choose_solver(settings, 0, settings.task == Task::Rank).map_err(|_| error)?;
+    }
+    Ok(())
 }
 
 /// Tests, before anything is read, that model and report can be written, to places of their own.
@@ -252,7 +267,7 @@ const HELD_OUT_BLOCK: u64 = 4 << 20;
 fn refuse_large_text(file: &str, options: &ReadOptions, budget: u64) -> Result<()> {
     match maxmargin_io::stored_size(file, options)? {
         Some(bytes) if bytes > budget => Err(over_budget(
-            format!("the file has {} MiB, and the budget is {} MiB", bytes.div_ceil(1 << 20), budget >> 20),
+            format!("the file has {}, and the budget is {}", memory_needed(bytes), memory_given(budget)),
             CONVERT,
         )
         .in_file(file)),
@@ -267,7 +282,7 @@ const INTERVAL_RESAMPLES: usize = 200;
 const UNEVEN: f64 = 1e3;
 
 /// What there is to rank, in the words of the user's data.
-pub(crate) fn ranking_parts(data: &Dataset, task: Task) -> Vec<String> {
+fn ranking_parts(data: &Dataset, task: Task) -> Vec<String> {
     let mut extra = Vec::new();
     // What is wrong with the data is said by training itself.
     if task == Task::Rank
@@ -287,7 +302,8 @@ pub(crate) fn ranking_parts(data: &Dataset, task: Task) -> Vec<String> {
     extra
 }
 
-fn describe_training(console: &Console, gathered: &Gathered, preferences: Option<&Preferences>, task: Task) {
+/// Says what was found, and what of the pairs no scoring function can satisfy.
+pub(crate) fn describe_training(console: &Console, gathered: &Gathered, preferences: Option<&Preferences>, task: Task) {
     gathered.describe(console, preferences, &ranking_parts(&gathered.timed.loaded.data, task));
     for sentence in preferences.iter().flat_map(|preferences| preferences.sentences()) {
         console.say(&format!("   {sentence}"));
@@ -305,7 +321,7 @@ pub(crate) fn advise_on_scales(
         let spread = scale_spread(data, cancel)?;
         if spread > UNEVEN {
             console.say(&format!(
-                "   feature scales differ by a factor of {}: --scale standard or min-max may help",
+                "   feature scales differ by a factor of about {}: --scale standard or min-max may help",
                 format::significant(spread, 2)
             ));
             return Ok(true);
@@ -438,6 +454,17 @@ pub(crate) fn regularisation(model: &Model) -> String {
     format!("C = {}, lambda = {}", format::significant(certificate.c, 4), format::scientific(certificate.lambda, 3))
 }
 
+/// `solver newton, chosen`, or `solver sgd, first rate 0.5 found on a sample`.
+pub(crate) fn how_solved(trained: &Trained) -> String {
+    let settings = &trained.model.settings;
+    let chosen = if settings.solver == Solver::Auto { ", chosen" } else { "" };
+    let found = if settings.stochastic.rate.is_none() { " found on a sample" } else { "" };
+    let rate = trained
+        .first_rate
+        .map_or(String::new(), |rate| format!(", first rate {}{found}", format::significant(rate, 6)));
+    format!("solver {}{chosen}{rate}", trained.solver.name())
+}
+
 fn summarise(
     console: &Console,
     trained: &Trained,
@@ -456,12 +483,11 @@ fn summarise(
         console.show(&format!("   {remedy}"))?;
     }
     let certificate = &trained.model.certificate;
-    let automatic = if settings.solver == Solver::Auto { ", chosen" } else { "" };
     console.show(&format!(
-        "{}, {}, solver {}{automatic}",
+        "{}, {}, {}",
         regularisation(&trained.model),
         format::counted(certificate.constraints, "constraint", "constraints"),
-        trained.solver.name(),
+        how_solved(trained),
     ))?;
     if let Some((measured, name, data)) = measured {
         let over = match data.groups() {
@@ -493,7 +519,7 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
             None => Tile::new("relative gap", "–".to_string(), "no bound proven"),
         },
         Tile::new("constraints", format::count(certificate.constraints), ""),
-        Tile::new("passes", format::count(certificate.passes), trained.solver.name()),
+        Tile::new("passes", format::count(certificate.passes), how_solved(trained)),
     ]);
     let tone = if converged { Tone::Good } else { Tone::Warning };
     report.callout(tone, "Certificate", remedy.map_or(sentence.clone(), |remedy| format!("{sentence}; {remedy}")));

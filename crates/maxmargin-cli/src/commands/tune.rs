@@ -3,11 +3,13 @@
 use crate::args::TuneArguments;
 use crate::commands::evaluate;
 use crate::commands::train::{
-    advise_on_scales, ensure_results, ranking_parts, save, training_sections, verdict, write_report,
+    advise_on_scales, choose_before_reading, describe_training, ensure_results, save, training_sections, verdict,
+    write_report,
 };
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Stamp, describe, load};
+use crate::loading::{Stamps, gather};
+use crate::preferences::Preferences;
 use crate::progress::{ProgressTable, TuneProgress};
 use crate::report::{Axis, LinePlot, Report, Series, Table, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
@@ -19,7 +21,6 @@ use maxmargin::select::{CrossValidation, Edge, Grid, Row, Tuned};
 use maxmargin::settings::Task;
 use maxmargin::solve::{EarlyStopping, Stop};
 use maxmargin::train::{Trained, check_features, choose_solver};
-use maxmargin_io::Loaded;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     }
     (train_settings.c, train_settings.lambda) = (None, None);
     let settings = train_settings.resolve(task)?;
-    choose_solver(&settings, 0, false)?;
+    choose_before_reading(&settings, arguments.items.is_some())?;
     let refused = if settings.solver.is_hard_margin() {
         Some("a hard margin has no C to choose")
     } else if settings.stochastic.early_stopping != EarlyStopping::None {
@@ -47,19 +48,25 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     if let Some(reason) = refused {
         return Err(Error::new(Code::BadSetting, reason).help("leave it out, or use `train`"));
     }
-    let metrics = metrics(&arguments.metric, task)?;
+    metrics(&arguments.metric, task, false)?;
     let grid = arguments.grid.as_deref().map(str::parse::<Grid>).transpose()?;
-    let inputs = [Some(arguments.file.as_str()), arguments.config.as_deref()];
+    let inputs = [Some(arguments.file.as_str()), arguments.items.as_deref(), arguments.config.as_deref()];
     ensure_results(&[arguments.output.as_ref(), arguments.report.as_ref()], &inputs)?;
 
     let options = read_settings.options(arguments.data.input_format, cancel)?;
-    let stamp = Stamp::of(&arguments.file);
-    let timed = load(&arguments.file, &options, read_settings.one_group)?;
-    let at_file = |error: Error| stamp.check(&arguments.file).err().unwrap_or_else(|| error.in_file(&arguments.file));
-    check_features(timed.loaded.data.cols()).map_err(at_file)?;
-    describe(console, &timed, &ranking_parts(&timed.loaded.data, task));
-    let load_seconds = timed.seconds;
-    let Loaded { data, facts } = timed.loaded;
+    let unchanged = Stamps::of([Some(&arguments.file), arguments.items.as_ref()]);
+    let gathered = gather(&arguments.file, arguments.items.as_deref(), &options, read_settings.one_group, task)?;
+    let at_file = |error: Error| unchanged.check().err().unwrap_or_else(|| error.in_file(&arguments.file));
+    let data = gathered.timed.loaded.data.clone();
+    let features_file = arguments.items.as_ref().unwrap_or(&arguments.file);
+    check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
+    let preferences = Preferences::of(&data);
+    describe_training(console, &gathered, preferences.as_ref(), task);
+    choose_solver(&settings, data.cols(), data.pairs().is_some())?;
+    let load_seconds = gathered.seconds();
+    let facts = gathered.features().loaded.facts.clone();
+    let metrics = metrics(&arguments.metric, task, data.pairs().is_some())?;
+    let learned_from = if data.pairs().is_some() { "pairs" } else { "rows" };
     let uneven = advise_on_scales(console, &data, &settings, cancel).map_err(at_file)?;
 
     let grid = grid.map_or_else(|| Grid::usual(&data, &settings), Ok).map_err(at_file)?;
@@ -71,20 +78,24 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     let tuned = tuned.map_err(at_file)?;
     let tune_seconds = start.elapsed().as_secs_f64();
     let chosen = if arguments.one_standard_error { tuned.one_standard_error() } else { tuned.best };
-    stamp.check(&arguments.file)?;
+    unchanged.check()?;
+    let warnings = warnings(&tuned, chosen);
+    if console.talks() {
+        show(console, &tuned, chosen, &warnings)?;
+    }
 
     let start = Instant::now();
     let trained = match &arguments.output {
         None => None,
         Some(output) => {
-            console.say(&format!("learning from all rows with C = {}", short(tuned.rows[chosen].c)));
+            console.say(&format!("learning from all {learned_from} with C = {}", short(tuned.rows[chosen].c)));
             let mut progress = ProgressTable::new(console, None, settings.tolerance);
             let trained = tuned.refit(chosen, &data, None, &mut progress, cancel);
             progress.finish();
             let mut trained = trained.map_err(at_file)?;
             if trained.stop == Stop::Cancelled {
                 return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
-                    .help("nothing was written; run the command again"));
+                    .help("what was compared stands; `train` with -c learns one model from it"));
             }
             let fill = facts.fill.clone();
             let reading = Reading { read: read_settings.clone(), index_base: facts.index_base, fill, holdout: None };
@@ -92,18 +103,19 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
             if arguments.no_witness {
                 trained.model.witness = None;
             }
-            stamp.check(&arguments.file)?;
+            unchanged.check()?;
             let size = save(&trained.model, output)?;
             Some((trained, output, size))
         }
     };
     let train_seconds = start.elapsed().as_secs_f64();
 
-    let warnings = warnings(&tuned, chosen);
+    let items =
+        arguments.items.as_ref().map_or(String::new(), |items| format!(" --items {}", format::shell_word(items)));
     let next = match &trained {
-        Some((_, output, _)) => format!("maxmargin evaluate {} test-data", format::shell_word(output)),
+        Some((_, output, _)) => format!("maxmargin evaluate {} test-data{items}", format::shell_word(output)),
         None => format!(
-            "maxmargin train {} {} -c {} -o model.mm{}{}",
+            "maxmargin train {} {}{items} -c {} -o model.mm{}{}",
             task.name(),
             format::shell_word(&arguments.file),
             tuned.rows[chosen].c,
@@ -112,10 +124,9 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
         ),
     };
     if console.talks() {
-        show(console, &tuned, chosen, &warnings)?;
         if let Some((trained, output, size)) = &trained {
             let (_, sentence, remedy) = verdict(trained, uneven);
-            console.show(&format!("learned from all rows; {sentence}"))?;
+            console.show(&format!("learned from all {learned_from}; {sentence}"))?;
             if let Some(remedy) = remedy {
                 console.show(&format!("   {remedy}"))?;
             }
@@ -129,6 +140,9 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
         let version = env!("CARGO_PKG_VERSION");
         page.subtitle(format!("maxmargin {version} · {} · {} folds", task.name(), tuned.fold_rows.len()));
         sections(&mut page, &tuned, chosen, &data, &warnings, &next);
+        if let Some(preferences) = &preferences {
+            preferences.report(&mut page);
+        }
         if let Some((trained, ..)) = &trained {
             training_sections(&mut page, trained, uneven);
         }
@@ -137,7 +151,12 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     }
     console.object(|| {
         let seconds = json!({ "load": load_seconds, "tune": tune_seconds, "train": train_seconds });
-        object(task, &tuned, chosen, trained.as_ref().map(|(trained, output, _)| (trained, output.as_str())), seconds)
+        let trained = trained.as_ref().map(|(trained, output, _)| (trained, output.as_str()));
+        let mut object = object(task, &tuned, chosen, trained, seconds);
+        if let Some(preferences) = &preferences {
+            object["pairs"] = preferences.as_json();
+        }
+        object
     })
 }
 
@@ -163,8 +182,8 @@ fn holdout(config: &Option<String>) -> Error {
 }
 
 /// The metrics asked for, or the first of those of the task.
-fn metrics(names: &[String], task: Task) -> Result<Vec<Metric>> {
-    let mut metrics = evaluate::metrics(names, task, false)?;
+fn metrics(names: &[String], task: Task, pairs: bool) -> Result<Vec<Metric>> {
+    let mut metrics = evaluate::metrics(names, task, pairs)?;
     if names.is_empty() {
         metrics.truncate(1);
     }
@@ -360,6 +379,9 @@ fn object(task: Task, tuned: &Tuned, chosen: usize, trained: Option<(&Trained, &
             "converged": certificate.converged,
             "passes": certificate.passes,
         });
+        if let Some(rate) = trained.first_rate {
+            object["model"]["rate"] = json!(rate);
+        }
     }
     object
 }
@@ -444,12 +466,17 @@ fn sections(page: &mut Report, tuned: &Tuned, chosen: usize, data: &Dataset, war
     let mut facts = vec![
         ("rows".to_string(), format::count(data.rows() as u64)),
         ("features".to_string(), format::count(data.cols() as u64)),
-        ("rows held out by each fold".to_string(), held.join(", ")),
+        (format!("{} held out by each fold", if data.pairs().is_some() { "pairs" } else { "rows" }), held.join(", ")),
         ("loss".to_string(), row.settings.loss.name().to_string()),
         ("scaling".to_string(), row.settings.scale.name().to_string()),
         ("seed".to_string(), row.settings.seed.to_string()),
     ];
-    if let Some(groups) = data.groups() {
+    if let Some(pairs) = data.pairs() {
+        facts.insert(1, ("pairs".to_string(), format::count(pairs.len() as u64)));
+        if let Some((_, names)) = pairs.groups() {
+            facts.insert(2, ("groups of pairs, kept whole".to_string(), format::count(names.len() as u64)));
+        }
+    } else if let Some(groups) = data.groups() {
         facts.insert(1, ("queries, kept whole".to_string(), format::count(groups.len() as u64)));
     }
     page.facts("How it was measured", facts);

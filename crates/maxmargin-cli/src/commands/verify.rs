@@ -8,9 +8,24 @@ use crate::loading::{gather_for, load_model};
 use crate::preferences::Preferences;
 use crate::settings::Reading;
 use maxmargin::data::hold_out;
-use maxmargin::error::Result;
+use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use serde_json::json;
+
+/// Where a part was held out: data too few to be split again are other data, and counts are those of the rest.
+fn without_held_out(error: Error, fraction: Option<f64>) -> Error {
+    let Some(fraction) = fraction else { return error };
+    let message = match error.code() {
+        Code::TooFewToSplit => format!("these are not the data the model was trained on: {}", error.message()),
+        Code::OtherData => error.message().to_string(),
+        _ => return error,
+    };
+    let share = format::significant(100.0 * fraction, 3);
+    Error::new(Code::OtherData, message).help(format!(
+        "give `verify` the very file of the training run, read with the same settings; {share} % of it were held out, and \
+         are left out here too"
+    ))
+}
 
 pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
@@ -19,10 +34,15 @@ pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cance
     let at_file = |error: maxmargin::Error| error.in_file(&arguments.file);
     let mut data = gathered.timed.loaded.data;
     // What was held out of the training file is held out again: the split depends on the data and the seed alone.
-    if let Some(fraction) = Reading::of(&model)?.holdout {
-        data = hold_out(&data, fraction, model.settings.seed).map_err(at_file)?.0;
+    // Rows are not split as pairs were, nor pairs as rows: that they are the wrong kind is said below.
+    let same_kind = model.certificate.pairs.is_some() == data.pairs().is_some();
+    let fraction = Reading::of(&model)?.holdout.filter(|_| same_kind);
+    if let Some(fraction) = fraction {
+        data = hold_out(&data, fraction, model.settings.seed)
+            .map_err(|error| at_file(without_held_out(error, Some(fraction))))?
+            .0;
     }
-    let found = model.verify_until(&data, cancel).map_err(at_file)?;
+    let found = model.verify_until(&data, cancel).map_err(|error| at_file(without_held_out(error, fraction)))?;
     let claimed = &model.certificate;
     console.object(|| {
         json!({
@@ -49,6 +69,9 @@ pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cance
         console.show(&format!("{:<13}{:>22}{:>22}", "gap", gap(found.gap()), gap(claimed.gap())))?;
         match (found.unproved, found.gap()) {
             (Some(why), _) => console.show(&format!("the objective agrees; the bound is not proved: {why}"))?,
+            (None, Some(gap)) if gap >= 1.0 => {
+                console.show("the certificate holds, and proves nothing beyond a bound of 0: train for more passes")?;
+            }
             (None, Some(gap)) => console.show(&format!("the certificate holds: {}", proven(gap)))?,
             (None, None) => console.show("the objective agrees; the model claims no bound")?,
         }

@@ -136,7 +136,7 @@ fn wrong_pairs_and_items_are_refused_at_their_place() {
     bench.refused("train classify pairs.csv -o m.mm --pair-weight-as margin", "MM0402");
     bench.refused("train rank pairs.csv --items nowhere.csv -o m.mm", "MM0101");
     bench.write("items.txt", "0 1:1\n0 1:2\n").write("pairs.csv", "better,worse\n1,3\n");
-    bench.refused("train rank pairs.csv --items items.txt -o m.mm", "MM0231").says("its 2 rows go by their numbers");
+    bench.refused("train rank pairs.csv --items items.txt -o m.mm", "MM0231").says("its 2 rows go by number");
     bench.refused("train rank items.txt --items items.txt -o m.mm", "MM0104").says("pairs are a table");
 }
 
@@ -148,7 +148,7 @@ fn a_hard_margin_is_found_or_refused_with_its_proof() {
     assert_eq!((object["converged"].as_bool(), object["c"].is_null()), (Some(true), true));
     bench.ok(&hard).shows("separable: objective").shows("hard margin, 4 constraints");
     bench.ok("verify m.mm pairs.csv --items items.csv").shows("the certificate holds");
-    bench.ok("inspect m.mm").shows("none, hard margin");
+    bench.ok("inspect m.mm").shows("none, hard margin").shows("4 pairs of 4 items, 4 constraints");
     // What was trained can be trained again from its own settings.
     let settings = bench.ok("inspect m.mm --settings").stdout;
     bench.write("again.toml", settings);
@@ -174,4 +174,89 @@ fn graded_rows_still_take_their_one_loss() {
     let bench = Workbench::with_search();
     bench.refused("train rank search.txt -o m.mm --loss logistic", "MM0401").says("explicit pairs");
     bench.refused("train rank search.txt -o m.mm --pair-weight-as margin", "MM0402").says("these rows are graded");
+}
+
+#[test]
+fn items_that_were_forgotten_are_asked_for() {
+    let bench = bench();
+    bench.ok(TRAIN);
+    for line in
+        ["train rank pairs.csv -o x.mm", "tune rank pairs.csv", "verify m.mm pairs.csv", "evaluate m.mm pairs.csv"]
+    {
+        bench.refused(line, "MM0234").says("pairs.csv").says("with --items FILE");
+    }
+    bench.refused("predict m.mm pairs.csv", "MM0234").says("give the file that holds the items");
+    // A model of features that happen to be called so still reads them, and a graded table does too.
+    bench.write("odd.csv", "better,worse,target,qid\n1,2,0,a\n2,1,1,a\n0.5,3,0,a\n");
+    bench.ok("train rank odd.csv -o odd.mm");
+    bench.write("bare.csv", "better,worse\n1,2\n");
+    bench.ok("predict odd.mm bare.csv");
+    bench.refused("train rank bare.csv -o bare.mm --ignore better", "MM0305");
+}
+
+#[test]
+fn c_is_tuned_on_pairs_that_are_held_out_with_their_groups() {
+    let bench = bench();
+    let lines = |count: usize| -> String {
+        (0..count)
+            .map(|at| format!("{},{},{}\n", ["c", "c", "a", "b"][at % 4], ["a", "b", "d", "d"][at % 4], at % 5))
+            .collect()
+    };
+    bench.write("many.csv", format!("better,worse,judge\n{}", lines(40)));
+    for loss in ["squared-hinge", "hinge"] {
+        let line = format!("tune rank many.csv --items items.csv --group judge --folds 5 -o t.mm --loss {loss}");
+        let tuned = bench.json(&line);
+        assert_eq!(tuned["folds"], serde_json::json!([8, 8, 8, 8, 8]), "a judge a fold");
+        assert_eq!(tuned["metric"], "pair-accuracy");
+        assert_eq!((number(&tuned["best"], "mean"), number(&tuned["pairs"], "count")), (1.0, 40.0));
+        assert_eq!(number(&tuned["model"], "constraints"), 40.0);
+        bench.ok("verify t.mm many.csv --items items.csv --group judge").shows("the certificate holds");
+    }
+    let ran = bench.ok("tune rank many.csv --items items.csv --grid 0.1,1 --scale standard --report t.html");
+    ran.shows("over 5 folds").shows("next: maxmargin train rank many.csv --items items.csv -c 0.1 -o model.mm");
+    assert!(bench.text("t.html").contains("pairs held out by each fold"));
+    bench.refused("tune rank many.csv --items items.csv --group judge --folds 6", "MM0311").says("5 groups");
+    bench.refused("tune rank many.csv --items items.csv --metric ndcg@10", "MM0305");
+    bench.refused("tune classify many.csv --items items.csv", "MM0402");
+}
+
+#[test]
+fn verify_says_what_differs_between_pairs() {
+    let bench = bench();
+    bench.ok(&format!("{TRAIN} --holdout 0.25"));
+    bench.ok("verify m.mm pairs.csv --items items.csv");
+    let verify = |pairs: &str| {
+        bench.write("other.csv", pairs);
+        bench.refused("verify m.mm other.csv --items items.csv", "MM0309")
+    };
+    verify("better,worse\nc,a\n").says("1 pair cannot be split").says("25 % of it were held out");
+    verify("better,worse\nc,a\nc,b\n").says("1 pair here, 3 there");
+    verify(&PAIRS.replace("b,d,3", "b,d,4").replace("c,a,2", "c,a,3"))
+        .says("as many items and pairs, but other values");
+    bench.write("items2.csv", format!("{ITEMS}e,1,1\n"));
+    bench.refused("verify m.mm pairs.csv --items items2.csv", "MM0309").says("5 items here, 4 there");
+    bench.refused("verify m.mm items.csv", "MM0309").says("trained on explicit pairs").says("their items with --items");
+    bench.write("graded.csv", "target,qid,height,weight\n1,q,1,2\n0,q,2,1\n");
+    bench.ok("train rank graded.csv -o g.mm");
+    bench.refused("verify g.mm pairs.csv --items items.csv", "MM0309").says("these are explicit pairs");
+}
+
+#[test]
+fn weights_that_cannot_be_reckoned_with_are_said_to_be_so() {
+    let bench = bench();
+    bench.write("pairs.csv", "better,worse,weight\nc,a,1e300\nc,b,1\n");
+    bench
+        .refused(&format!("{TRAIN} --pair-weight-as replicate"), "MM0219")
+        .says("the weight of pair 1 (`c` over `a`) is 1e300")
+        .says("4,294,967,295 times");
+    bench.refused(&format!("{TRAIN} --pair-weight-as margin"), "MM0407").says("weights");
+    bench.write("pairs.csv", "better,worse,weight\nc,a,1e308\nc,b,1e308\n");
+    bench.refused(TRAIN, "MM0219").says("the weights add up to inf");
+    bench.write("pairs.csv", "better,worse,weight\nc,a,0\nc,b,0\n");
+    bench.refused(TRAIN, "MM0219").says("no pair counts: all weights are zero").says("2 of weight 0");
+    // One pair goes, two go.
+    bench.write("pairs.csv", "better,worse\nc,a\na,c\n");
+    bench.ok(TRAIN).says("and 1 pair at least goes against it");
+    bench.write("pairs.csv", "better,worse\nc,a\na,c\nb,d\nd,b\n");
+    bench.ok(TRAIN).says("and 2 pairs at least go against it");
 }

@@ -166,3 +166,31 @@ fn an_error_in_the_third_block_names_its_line_and_leaves_no_file() {
     let whole = bench.ok("predict m.mm search.txt").stdout;
     assert!(!ran.stdout.is_empty() && whole.starts_with(&ran.stdout), "the scores of the blocks before stand there");
 }
+
+#[test]
+fn text_is_scored_alike_whether_the_model_knows_its_index_base_or_not() {
+    let bench = Workbench::new();
+    bench.ok("simulate search --queries 5 --features 12 -o plain.mmd -q");
+    bench.ok("train rank plain.mmd -o plain.mm -q");
+    bench.ok("simulate search --queries 5 --features 12 --stream 1 -o plain.txt -q");
+    let known = bench.ok("predict plain.mm plain.txt --index-base 1 -q").stdout;
+    assert_eq!(bench.ok("predict plain.mm plain.txt -q").stdout, known);
+    bench.run_with_input("predict plain.mm - -q", bench.read("plain.txt")).succeeded().shows(&known);
+    // Counted from 0 it is found to be so, in a file and in a pipe.
+    let shifted: String = String::from_utf8(bench.read("plain.txt"))
+        .expect("text")
+        .lines()
+        .map(|line| {
+            let words = line.split(' ').map(|word| match word.split_once(':') {
+                Some((index, value)) if index != "qid" => {
+                    format!("{}:{value}", index.parse::<u32>().expect("an index") - 1)
+                }
+                _ => word.to_string(),
+            });
+            words.collect::<Vec<_>>().join(" ") + "\n"
+        })
+        .collect();
+    bench.write("shifted.txt", &shifted);
+    assert_eq!(bench.ok("predict plain.mm shifted.txt").says("0-based").stdout, known);
+    bench.run_with_input("predict plain.mm - -q", shifted).succeeded().shows(&known);
+}

@@ -106,3 +106,36 @@ fn stochastic_settings_repeat_a_run_from_a_file() {
     bench.write("settings.toml", "[train.stochastic]\nbach = 3\n");
     bench.refused("train rank search.txt -o m.mm --config settings.toml", "MM0404").says("`batch`");
 }
+
+#[test]
+fn the_first_rate_is_shown_and_given_to_machines() {
+    let bench = Workbench::with_text();
+    let line = "train classify text.txt -o m.mm --solver sgd --max-passes 2";
+    let found = bench.json(line)["rate"].as_f64().expect("a rate");
+    assert!(found > 0.0 && found.log2().fract() == 0.0, "a power of two: {found}");
+    bench.ok(line).shows(&format!("solver sgd, first rate {found} found on a sample"));
+    let given = format!("{line} --rate 0.3");
+    assert_eq!(bench.json(&given)["rate"], 0.3);
+    let ran = bench.ok(&given);
+    ran.shows("solver sgd, first rate 0.3");
+    assert!(bench.json(&line.replace("sgd", "pegasos"))["rate"].is_null(), "pegasos has none");
+    assert!(bench.json("train classify text.txt -o m.mm")["rate"].is_null(), "nor has any other solver");
+}
+
+#[test]
+fn settings_that_would_learn_nothing_or_something_else_are_refused() {
+    let bench = Workbench::with_search();
+    bench
+        .refused("train rank search.txt -o m.mm --solver sgd --max-passes 0", "MM0402")
+        .says("nothing would be learned");
+    bench.refused("train rank search.txt -o m.mm --solver sgd --batch 0", "MM0402").says("from 1 on");
+    let queries = "train rank search.txt -o m.mm --solver sgd --max-passes 1 --sample queries";
+    bench.refused(&format!("{queries} --pair-weight grade-gap"), "MM0402").says("every query count the same");
+    bench.ok(queries).says("--pair-weight per-query makes both one");
+    let agreed = bench.ok(&format!("{queries} --pair-weight per-query"));
+    assert!(!agreed.stderr.contains("makes both one"), "{}", agreed.stderr);
+    bench.write("items.csv", "id,x\na,1\nb,2\n").write("pairs.csv", "better,worse\nb,a\n");
+    bench
+        .refused("train rank pairs.csv --items items.csv -o m.mm --solver sgd --sample queries", "MM0402")
+        .says("explicit pairs have none");
+}

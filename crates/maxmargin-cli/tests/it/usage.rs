@@ -113,3 +113,19 @@ fn small_features_that_separate_are_no_proof_of_a_contradiction() {
     bench.write("mixed.txt", "1 1:1\n1 1:2\n-1 1:1.5\n-1 1:-2\n");
     bench.refused("train classify mixed.txt -o m.mm --solver quadratic-program", "MM0320");
 }
+
+#[test]
+fn one_of_a_thing_is_said_in_the_singular() {
+    let bench = Workbench::new();
+    bench.write("one.txt", "1 1:1\n0 1:2\n1 1:3\n0 1:0.5\n").write("none.txt", "1 3:1\n");
+    bench.ok("train classify one.txt -o m.mm").says("4 rows × 1 feature ");
+    bench.refused("tune classify one.txt --folds 1", "MM0402").says("1 fold cannot");
+    bench.refused("tune classify one.txt --grid 1:2:1", "MM0402").says("1 value from");
+    bench.write("wide.csv", "better.x,worse.x\n1,0\n2,1\n");
+    bench.ok("train rank wide.csv -o w.mm").says("1 feature of a better and a worse item");
+    bench.write("ragged.csv", "x\n1,2\n");
+    bench.refused("convert ragged.csv -o r.svm", "MM0215").says("this row has 2 fields, and the table has 1 column");
+    bench.write("q.txt", "1 qid:1 1:1\n0 qid:1 1:0\n0 qid:2 1:1\n0 qid:2 1:0\n");
+    bench.ok("train rank q.txt -o q.mm -q");
+    bench.ok("evaluate q.mm q.txt --metric map").says("1 of 2 queries has no relevant row and counts as 0");
+}

@@ -13,7 +13,7 @@ mod write;
 
 pub(crate) use assemble::Stored;
 pub(crate) use blocks::SvmlightBlocks;
-pub(crate) use survey::Survey;
+pub(crate) use survey::{Outline, Survey};
 pub use write::{SvmlightWriteOptions, write_blocks, write_dataset};
 
 use crate::options::{Facts, Format, Loaded, Precision, ReadOptions};
@@ -258,7 +258,7 @@ fn decide_base(file: &str, wanted: Option<u8>, zero: Option<(u64, &Seen)>, from_
 }
 
 /// The index base that is known before the file is read.
-fn known_base(options: &ReadOptions) -> Option<u8> {
+pub(crate) fn known_base(options: &ReadOptions) -> Option<u8> {
     options.index_base.or(options.features.as_ref().and_then(|features| features.index_base))
 }
 

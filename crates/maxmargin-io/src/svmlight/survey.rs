@@ -1,15 +1,38 @@
-//! [`Survey`]: what has to be known of a whole file before its rows can be stored one after the other.
+//! What has to be known of a whole file before its rows can be stored one after the other ([`Survey`]), or used one after
+//! the other ([`Outline`]).
 
 use super::assemble::{Stored, is_dense};
 use super::piece::{Piece, Seen, parse_block};
 use super::{check_groups, columns, decide_base, fill, guess_entries, known_base, no_rows, strip_mark};
 use crate::options::ReadOptions;
 use maxmargin::data::Names;
-use maxmargin::error::Result;
+use maxmargin::error::{Error, Result};
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::io::Read;
 use xxhash_rust::xxh3::xxh3_64;
+
+/// What a pass over the text tells of its features, in constant memory: how indices count, and how rows are best stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outline {
+    pub(crate) base: u8,
+    pub(crate) dense: bool,
+}
+
+impl Outline {
+    /// Reads the text once.
+    pub(crate) fn take<V: Stored>(
+        file: &str,
+        stream: impl Read + Send,
+        bytes: usize,
+        options: &ReadOptions,
+    ) -> Result<Outline> {
+        let mut seen = Evidence::default();
+        each_piece::<V>(file, stream, bytes, options, |lines, piece| seen.add(lines, &piece))?;
+        let base = seen.base(file, options)?;
+        Ok(Outline { base, dense: is_dense(seen.rows, seen.entries, columns(seen.largest, base, options)) })
+    }
+}
 
 /// What a pass over the text tells.
 #[derive(Debug)]
@@ -26,17 +49,129 @@ pub(crate) struct Survey {
     pub(crate) groups: Option<(Vec<u64>, Names)>,
 }
 
+impl Survey {
+    /// Reads the text once. None where its rows cannot be stored as they come: groups are scattered, or rows have several
+    /// labels or none.
+    pub(crate) fn take<V: Stored>(
+        file: &str,
+        stream: impl Read + Send,
+        bytes: usize,
+        options: &ReadOptions,
+    ) -> Result<Option<Survey>> {
+        let (mut seen, mut all) = (Evidence::default(), Gathered::default());
+        each_piece::<V>(file, stream, bytes, options, |lines, piece| {
+            all.add(seen.rows, &piece);
+            seen.add(lines, &piece);
+        })?;
+        let base = seen.base(file, options)?;
+        if all.unfit {
+            return Ok(None);
+        }
+        let cols = columns(seen.largest, base, options);
+        let groups = (!all.starts.is_empty()).then(|| {
+            all.starts.push(seen.rows as u64);
+            (all.starts, Names::from_parts(all.names.into(), all.ends.into()))
+        });
+        Ok(Some(Survey {
+            base,
+            rows: seen.rows,
+            cols,
+            entries: seen.entries,
+            dense: is_dense(seen.rows, seen.entries, cols),
+            with_weights: all.with_weights,
+            id_bytes: (!all.without_ids).then_some(all.id_bytes),
+            groups,
+        }))
+    }
+}
+
+/// Parses text piece by piece, in order; `take` gets each with the number of lines before it.
+fn each_piece<V: Stored>(
+    file: &str,
+    mut stream: impl Read + Send,
+    bytes: usize,
+    options: &ReadOptions,
+    mut take: impl FnMut(u64, Piece<V>),
+) -> Result<()> {
+    let count = 2 * rayon::current_num_threads();
+    let mut carry = Vec::new();
+    let (mut lines, mut rows) = (0, 0);
+    let at_file = |error: Error| error.in_file(file);
+    let mut text = fill(&mut stream, &mut carry, count, bytes, options).map_err(at_file)?;
+    strip_mark(&mut text);
+    while !text.is_empty() {
+        let (parsed, next) = rayon::join(
+            || {
+                text.par_iter()
+                    .with_max_len(1)
+                    .map(|block| parse_block::<V>(block, guess_entries(block)))
+                    .collect::<Vec<_>>()
+            },
+            || fill(&mut stream, &mut carry, count, bytes, options),
+        );
+        for piece in parsed {
+            let piece = piece.map_err(|failure| failure.into_error(file, lines))?;
+            let before = lines;
+            lines += piece.lines;
+            rows += piece.rows();
+            take(before, piece);
+        }
+        text = next.map_err(at_file)?;
+        options.cancel.check()?;
+    }
+    if rows == 0 { Err(no_rows(file, lines)) } else { Ok(()) }
+}
+
+/// The first of something, and the lines before its piece.
+type First = Option<(u64, Seen)>;
+
+fn note(first: &mut First, lines: u64, seen: &Option<Seen>) {
+    if first.is_none() {
+        *first = seen.as_ref().map(|seen| (lines, seen.clone()));
+    }
+}
+
+fn borrowed(first: &First) -> Option<(u64, &Seen)> {
+    first.as_ref().map(|(lines, seen)| (*lines, seen))
+}
+
+/// What tells the index base, and what is said of rows that contradict each other.
 #[derive(Default)]
-struct Gathered {
-    lines: u64,
+struct Evidence {
     rows: usize,
     entries: usize,
     largest: Option<u32>,
-    zero: Option<(u64, Seen)>,
+    zero: First,
     rows_before_zero: u64,
     others_start_later: bool,
-    with_qid: Option<(u64, Seen)>,
-    without_qid: Option<(u64, Seen)>,
+    with_qid: First,
+    without_qid: First,
+}
+
+impl Evidence {
+    fn add<V>(&mut self, lines: u64, piece: &Piece<V>) {
+        if self.zero.is_none() {
+            self.rows_before_zero += piece.zero_index.rows_before;
+            self.others_start_later |= piece.zero_index.others_start_later;
+        }
+        note(&mut self.zero, lines, &piece.zero_index.first);
+        note(&mut self.with_qid, lines, &piece.with_qid);
+        note(&mut self.without_qid, lines, &piece.without_qid);
+        self.rows += piece.rows();
+        self.entries += piece.values.len();
+        self.largest = self.largest.max(piece.largest);
+    }
+
+    /// The index base, or the error of the file as a whole.
+    fn base(&self, file: &str, options: &ReadOptions) -> Result<u8> {
+        check_groups(file, borrowed(&self.with_qid), borrowed(&self.without_qid))?;
+        let from_zero = self.rows_before_zero == 0 || self.others_start_later;
+        decide_base(file, known_base(options), borrowed(&self.zero), from_zero)
+    }
+}
+
+#[derive(Default)]
+struct Gathered {
     with_weights: bool,
     without_ids: bool,
     id_bytes: u64,
@@ -49,87 +184,8 @@ struct Gathered {
     unfit: bool,
 }
 
-impl Survey {
-    /// Reads the text once. None where its rows cannot be stored as they come: groups are scattered, or rows have several
-    /// labels or none.
-    pub(crate) fn take<V: Stored>(
-        file: &str,
-        mut stream: impl Read + Send,
-        bytes: usize,
-        options: &ReadOptions,
-    ) -> Result<Option<Survey>> {
-        let count = 2 * rayon::current_num_threads();
-        let mut carry = Vec::new();
-        let mut all = Gathered::default();
-        let at_file = |error: maxmargin::error::Error| error.in_file(file);
-        let mut text = fill(&mut stream, &mut carry, count, bytes, options).map_err(at_file)?;
-        strip_mark(&mut text);
-        while !text.is_empty() {
-            let (parsed, next) = rayon::join(
-                || {
-                    text.par_iter()
-                        .with_max_len(1)
-                        .map(|block| parse_block::<V>(block, guess_entries(block)))
-                        .collect::<Vec<_>>()
-                },
-                || fill(&mut stream, &mut carry, count, bytes, options),
-            );
-            for piece in parsed {
-                all.add(piece.map_err(|failure| failure.into_error(file, all.lines))?);
-            }
-            text = next.map_err(at_file)?;
-            options.cancel.check()?;
-        }
-        if all.rows == 0 {
-            return Err(no_rows(file, all.lines));
-        }
-        let seen = |first: &'_ Option<(u64, Seen)>| first.as_ref().map(|(lines, seen)| (*lines, seen.clone()));
-        let (with, without, zero) = (seen(&all.with_qid), seen(&all.without_qid), seen(&all.zero));
-        fn borrowed(first: &Option<(u64, Seen)>) -> Option<(u64, &Seen)> {
-            first.as_ref().map(|(lines, seen)| (*lines, seen))
-        }
-        check_groups(file, borrowed(&with), borrowed(&without))?;
-        let from_zero = all.rows_before_zero == 0 || all.others_start_later;
-        let base = decide_base(file, known_base(options), borrowed(&zero), from_zero)?;
-        if all.unfit {
-            return Ok(None);
-        }
-        let cols = columns(all.largest, base, options);
-        let groups = (!all.starts.is_empty()).then(|| {
-            all.starts.push(all.rows as u64);
-            (all.starts, Names::from_parts(all.names.into(), all.ends.into()))
-        });
-        Ok(Some(Survey {
-            base,
-            rows: all.rows,
-            cols,
-            entries: all.entries,
-            dense: is_dense(all.rows, all.entries, cols),
-            with_weights: all.with_weights,
-            id_bytes: (!all.without_ids).then_some(all.id_bytes),
-            groups,
-        }))
-    }
-}
-
 impl Gathered {
-    fn add<V>(&mut self, piece: Piece<V>) {
-        let lines = self.lines;
-        let note = |first: &mut Option<(u64, Seen)>, seen: &Option<Seen>| {
-            if first.is_none() {
-                *first = seen.as_ref().map(|seen| (lines, seen.clone()));
-            }
-        };
-        if self.zero.is_none() {
-            self.rows_before_zero += piece.zero_index.rows_before;
-            self.others_start_later |= piece.zero_index.others_start_later;
-        }
-        note(&mut self.zero, &piece.zero_index.first);
-        note(&mut self.with_qid, &piece.with_qid);
-        note(&mut self.without_qid, &piece.without_qid);
-        self.lines += piece.lines;
-        self.entries += piece.values.len();
-        self.largest = self.largest.max(piece.largest);
+    fn add<V>(&mut self, rows_before: usize, piece: &Piece<V>) {
         self.with_weights |= !piece.weights.is_empty();
         self.without_ids |= piece.ids.incomplete || piece.ids.ends.len() != piece.rows();
         self.id_bytes += piece.ids.bytes.len() as u64;
@@ -140,12 +196,11 @@ impl Gathered {
                 continue;
             }
             self.unfit |= !self.seen.insert(xxh3_64(name));
-            self.starts.push((self.rows + row) as u64);
+            self.starts.push((rows_before + row) as u64);
             self.names.extend_from_slice(name);
             self.ends.push(self.names.len() as u64);
             self.last.clear();
             self.last.extend_from_slice(name);
         }
-        self.rows += piece.rows();
     }
 }

@@ -222,13 +222,36 @@ fn files_without_rows_are_refused_as_before() {
 }
 
 #[test]
+fn an_index_base_that_nobody_knows_is_found_in_a_pass_of_its_own() {
+    let folder = Folder::new();
+    let tiny = BlockOptions { bytes: 1, ..BlockOptions::default() };
+    let unknown = ReadOptions::default();
+    for (text, base) in [("1 0:1 1:2\n0 1:1\n1 0:3\n", 0), ("1 1:1 2:2\n0 2:1\n1 1:3\n", 1)] {
+        let plain = folder.write("t.txt", text);
+        let whole = read(&plain, &unknown).expect("reads");
+        let compressed = folder.name("t.txt.gz");
+        write(&whole, &compressed, Format::Svmlight, &Cancel::new()).expect("writes");
+        for path in [plain, compressed] {
+            let taken = take(&path, &unknown, &tiny);
+            assert!(taken.blocks.len() > 1, "{path}: read by blocks all the same");
+            assert_eq!(taken.blocks.concat(), rows(&whole.data, 0));
+            assert_eq!(taken.found.expect("reads").facts.index_base, Some(base));
+        }
+    }
+    // Features from 1 on until the last row starts at 0, a row without a query, no rows: the errors of the whole file.
+    for text in ["1 1:1\n0 1:1\n1 0:3\n", "1 qid:1 1:1\n1 1:1\n", "# nothing\n", "1 1:1\n1 1:x\n"] {
+        let path = folder.write("bad.txt", text);
+        let whole = read(&path, &unknown).expect_err("wrong");
+        let taken = take(&path, &unknown, &tiny);
+        assert_eq!(format!("{:?}", taken.found.expect_err("wrong")), format!("{whole:?}"));
+        assert!(taken.blocks.is_empty(), "nothing is handed out before the first pass is over");
+    }
+}
+
+#[test]
 fn what_takes_all_rows_to_know_is_read_as_one_block() {
     let folder = Folder::new();
-    let text = folder.write("t.txt", "1 0:1 1:2\n0 1:1\n1 0:3\n");
     let tiny = BlockOptions { bytes: 1, ..BlockOptions::default() };
-    let taken = take(&text, &ReadOptions::default(), &tiny);
-    assert_eq!(taken.blocks.len(), 1, "the index base must be detected");
-    assert_eq!(taken.found.expect("reads").facts.index_base, Some(0));
     let table = folder.write("t.csv", "x,z\n1,2\n,3\n5,4\n");
     let mean = ReadOptions { missing: Missing::Mean, ..ReadOptions::default() };
     let taken = take(&table, &mean, &tiny);

@@ -6,6 +6,7 @@
 use super::{Dataset, Groups, Targets};
 use crate::error::{Code, Error, Result};
 use crate::random::Random;
+use crate::wording::counted;
 
 /// Numeric targets with at most this many distinct values count as classes.
 const MOST_CLASSES: usize = 32;
@@ -48,11 +49,7 @@ pub fn hold_out(data: &Dataset, fraction: f64, seed: u64) -> Result<(Dataset, Da
         Some((codes, names)) => {
             enough(names.len(), 2, "group", "groups")?;
             let (groups, order) = Groups::from_keys(codes, names.clone())?;
-            let held_out = hold_out_groups(&groups, fraction, &mut random);
-            match order {
-                Some(order) => held_out.into_iter().map(|at| order[at]).collect(),
-                None => held_out,
-            }
+            in_order(hold_out_groups(&groups, fraction, &mut random), order.as_deref())
         }
         None => {
             enough(pairs.len(), 2, "pair", "pairs")?;
@@ -68,19 +65,33 @@ pub fn hold_out(data: &Dataset, fraction: f64, seed: u64) -> Result<(Dataset, Da
 /// exactly one fold.
 ///
 /// Groups stay whole and go, the largest first, to the fold that has the fewest rows; the seed decides between groups
-/// of one size. Without groups the rows of each class are dealt out in random order.
+/// of one size. Without groups the rows of each class are dealt out in random order. Where the data are pairs, it is pairs
+/// that are split, and the lists hold numbers of pairs.
 pub fn folds(data: &Dataset, count: usize, seed: u64) -> Result<Vec<Vec<usize>>> {
     if count < 2 {
-        return Err(Error::new(Code::BadSetting, format!("{count} folds cannot be tested against each other"))
+        let folds = counted(count as u64, "fold", "folds");
+        return Err(Error::new(Code::BadSetting, format!("{folds} cannot be held out in turn"))
             .help("ask for at least 2 folds"));
     }
     let mut random = Random::new(seed, FOLDS, count as u64);
-    let mut folds = match data.groups() {
-        Some(groups) => {
+    let mut folds = match (data.pairs(), data.groups()) {
+        (Some(pairs), _) => match pairs.groups() {
+            Some((codes, names)) => {
+                enough(names.len(), count, "group", "groups")?;
+                let (groups, order) = Groups::from_keys(codes, names.clone())?;
+                let dealt = deal_groups(&groups, count, &mut random);
+                dealt.into_iter().map(|fold| in_order(fold, order.as_deref())).collect()
+            }
+            None => {
+                enough(pairs.len(), count, "pair", "pairs")?;
+                deal_rows(vec![(0..pairs.len()).collect()], count, &mut random)
+            }
+        },
+        (None, Some(groups)) => {
             enough(groups.len(), count, "query", "queries")?;
             deal_groups(groups, count, &mut random)
         }
-        None => {
+        (None, None) => {
             enough(data.rows(), count, "row", "rows")?;
             deal_rows(strata(data), count, &mut random)
         }
@@ -89,6 +100,14 @@ pub fn folds(data: &Dataset, count: usize, seed: u64) -> Result<Vec<Vec<usize>>>
         fold.sort_unstable();
     }
     Ok(folds)
+}
+
+/// Places in groups as the numbers that stand there, where these were moved together.
+fn in_order(places: Vec<usize>, order: Option<&[usize]>) -> Vec<usize> {
+    match order {
+        Some(order) => places.into_iter().map(|at| order[at]).collect(),
+        None => places,
+    }
 }
 
 /// The rows below `rows` that an ascending list leaves out, ascending: what to train on when the list is a fold.
@@ -115,8 +134,8 @@ fn enough(found: usize, needed: usize, one: &str, many: &str) -> Result<()> {
     if found >= needed {
         return Ok(());
     }
-    let what = if found == 1 { one } else { many };
-    Err(Error::new(Code::TooFewToSplit, format!("{found} {what} cannot be split into {needed} parts"))
+    let found = counted(found as u64, one, many);
+    Err(Error::new(Code::TooFewToSplit, format!("{found} cannot be split into {needed} parts"))
         .help(format!("at least {needed} {many} are needed; give held-out data as a file of their own instead")))
 }
 

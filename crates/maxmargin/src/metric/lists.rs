@@ -4,6 +4,7 @@ use super::order::by_decreasing_score;
 use super::variant::{Ties, Variant};
 use super::{Evaluation, Judged, Metric, ndcg, pairs, reciprocal, relevance};
 use crate::error::{Code, Error, Result};
+use crate::wording::{count, counted};
 use rayon::prelude::*;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -63,7 +64,14 @@ pub(super) fn evaluate(metric: &Metric, judged: &Judged<'_>) -> Result<Evaluatio
             if let Some(cutoff) = cutoff.filter(|_| variant.short_lists_add_nothing()) {
                 let short = groups.ranges().filter(|range| range.len() < cutoff.get()).count();
                 if short > 0 {
-                    notes.push(format!("{short} of {} have fewer than {cutoff} rows and add 0", queries(groups.len())));
+                    notes.push(format!(
+                        "{} of {} {} fewer than {} and {} 0",
+                        count(short as u64),
+                        queries(groups.len()),
+                        if short == 1 { "has" } else { "have" },
+                        counted(cutoff.get() as u64, "row", "rows"),
+                        if short == 1 { "adds" } else { "add" },
+                    ));
                 }
             }
             each(&|list| Some(ndcg::ndcg(list, *cutoff, *variant, &discounts)))
@@ -89,14 +97,16 @@ pub(super) fn evaluate(metric: &Metric, judged: &Judged<'_>) -> Result<Evaluatio
     if let Some(counts) = what_counts(metric) {
         let none = groups.ranges().filter(|range| grades[range.clone()].iter().all(|&grade| !counts(grade))).count();
         if none > 0 {
-            notes.push(format!("{none} of {} have no relevant row and count as 0", queries(groups.len())));
+            let verbs = if none == 1 { ("has", "counts") } else { ("have", "count") };
+            let all = queries(groups.len());
+            notes.push(format!("{} of {all} {} no relevant row and {} as 0", count(none as u64), verbs.0, verbs.1));
         }
     }
     summarise(metric, per_query, notes)
 }
 
-fn queries(count: usize) -> String {
-    if count == 1 { "1 query".to_owned() } else { format!("{count} queries") }
+fn queries(number: usize) -> String {
+    counted(number as u64, "query", "queries")
 }
 
 /// Which grades keep a query from being 0 by definition.
@@ -123,7 +133,14 @@ fn summarise(metric: &Metric, per_query: Vec<Option<f64>>, mut notes: Vec<String
         return Err(Error::new(Code::NoPairs, message).help("evaluate on queries whose rows have different targets"));
     }
     if skipped > 0 {
-        notes.push(format!("{skipped} of {} have equal targets throughout and are skipped", queries(per_query.len())));
+        let verbs = if skipped == 1 { ("has", "is") } else { ("have", "are") };
+        notes.push(format!(
+            "{} of {} {} equal targets throughout and {} skipped",
+            count(skipped as u64),
+            queries(per_query.len()),
+            verbs.0,
+            verbs.1
+        ));
     }
     let value = per_query.iter().flatten().sum::<f64>() / counted as f64;
     Ok(Evaluation { value, per_query: Some(per_query), counted, skipped, notes })

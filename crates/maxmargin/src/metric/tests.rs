@@ -447,7 +447,7 @@ fn a_query_without_a_relevant_row_counts_as_zero_and_is_noted() {
         let evaluation = metric(name).evaluate(&Judged::ranking(&scores, &grades, &groups)).expect("defined");
         assert_eq!(evaluation.per_query.expect("a list metric")[1], Some(0.0), "{name}");
         assert_eq!((evaluation.counted, evaluation.skipped), (2, 0));
-        assert!(evaluation.notes.iter().any(|note| note == "1 of 2 queries have no relevant row and count as 0"));
+        assert!(evaluation.notes.iter().any(|note| note == "1 of 2 queries has no relevant row and counts as 0"));
     }
     let evaluation = metric("pair-accuracy").evaluate(&Judged::ranking(&scores, &grades, &groups)).expect("defined");
     assert_eq!((evaluation.value, evaluation.counted, evaluation.skipped), (1.0, 1, 1));

@@ -16,6 +16,7 @@ use crate::error::{Code, Error, Result};
 use crate::settings::{Settings, Solver};
 use crate::solve::{Witness, relative_gap};
 use crate::train::choose_solver;
+use crate::wording::counted;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
@@ -127,9 +128,13 @@ impl<'m> BlockScorer<'m> {
         if data.cols() > model.features() {
             return Err(Error::new(
                 Code::TooManyFeatures,
-                format!("the data have {} features, and the model knows {}", data.cols(), model.features()),
+                format!(
+                    "the data have {}, and the model knows {}",
+                    counted(data.cols() as u64, "feature", "features"),
+                    model.features()
+                ),
             )
-            .help("score data made like the training data; `maxmargin inspect MODEL` lists the features"));
+            .help("score data made like the training data; `maxmargin inspect MODEL` shows what the model knows"));
         }
         let design = model.scaling.apply(data.matrix(), data.groups())?;
         let folded = self.folded.get_or_init(|| model.scorer.fold(&design));

@@ -11,6 +11,7 @@ use crate::solve::{
 };
 use crate::task::{Independent, Intercept, Objective};
 use crate::train::{Problem, Tasks};
+use crate::wording::{count, counted};
 
 /// What `verify` recomputed.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,32 +49,19 @@ impl Model {
         let certificate = &self.certificate;
         // A hash kept with the data proves nothing about them.
         if data.rows() as u64 != certificate.rows || data.computed_hash()? != certificate.data_hash {
-            return Err(Error::new(
-                Code::OtherData,
-                if data.rows() as u64 == certificate.rows {
-                    "these are not the data the model was trained on: as many rows, but other values".to_string()
-                } else {
-                    format!(
-                        "these are not the data the model was trained on: {} rows here, {} there",
-                        data.rows(),
-                        certificate.rows
-                    )
-                },
-            )
-            .help(match (certificate.pairs, data.pairs()) {
-                (Some(_), None) => {
-                    "it was trained on explicit pairs: give `verify` these, and their items with --items"
-                }
-                _ => "give `verify` the very file of the training run, read with the same settings",
-            }));
+            return Err(self.other_data(data));
         }
         let Scorer::Linear { weights, .. } = &self.scorer;
         if data.cols() != weights.len() {
             return Err(Error::new(
                 Code::OtherData,
-                format!("the data have {} features, and the model {}", data.cols(), weights.len()),
+                format!(
+                    "the data have {}, and the model {}",
+                    counted(data.cols() as u64, "feature", "features"),
+                    weights.len()
+                ),
             )
-            .help("give `verify` the very file of the training run, read with the same settings"));
+            .help(SAME_FILE));
         }
         let close = |a: f64, b: f64| (a - b).abs() <= ROUNDING * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
         cancel.check()?;
@@ -117,6 +105,29 @@ impl Model {
             .help(ALTERED));
         }
         Ok(found)
+    }
+
+    /// The error for data that are not those of the training run: what differs.
+    fn other_data(&self, data: &Dataset) -> Error {
+        let certificate = &self.certificate;
+        let (rows, pairs) = (data.rows() as u64, data.pairs().map(|pairs| pairs.len() as u64));
+        let (one, many) = if certificate.pairs.is_some() { ("item", "items") } else { ("row", "rows") };
+        let (differs, help) = match (certificate.pairs, pairs) {
+            (Some(_), None) => (
+                "these are rows, and the model was trained on explicit pairs".to_string(),
+                "give `verify` the pairs, and their items with --items",
+            ),
+            (None, Some(_)) => ("these are explicit pairs, and the model was trained on rows".to_string(), SAME_FILE),
+            _ if rows != certificate.rows => {
+                (format!("{} here, {} there", counted(rows, one, many), count(certificate.rows)), SAME_FILE)
+            }
+            (Some(there), Some(here)) if here != there => {
+                (format!("{} here, {} there", counted(here, "pair", "pairs"), count(there)), SAME_FILE)
+            }
+            (Some(_), _) => ("as many items and pairs, but other values".to_string(), SAME_FILE),
+            (None, _) => ("as many rows, but other values".to_string(), SAME_FILE),
+        };
+        Error::new(Code::OtherData, format!("these are not the data the model was trained on: {differs}")).help(help)
     }
 
     fn recompute(&self, data: &Dataset, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
@@ -227,6 +238,8 @@ fn proven_by_cuts(risk: &mut dyn Risk, cuts: &[Cut], cancel: &Cancel) -> Result<
     cancel.check()?;
     bound.map_err(infeasible)
 }
+
+const SAME_FILE: &str = "give `verify` the very file of the training run, read with the same settings";
 
 const ALTERED: &str = "the model file was altered, or was made by a defective program; train it again";
 

@@ -4,7 +4,8 @@
 //! for each setting θ:   quality(θ) = mean over folds k of metric(model of θ learned without fold k, rows of fold k)
 //! ```
 //! Folds keep groups whole and the shares of classes. A fold is the shared matrix with the held-out rows costing nothing,
-//! so that no feature is copied; scaling, class weights and lambda are those of the rows learned from. Every fit stops at
+//! so that no feature is copied; scaling, class weights and lambda are those of the rows learned from. Explicit pairs are
+//! held out instead of rows, over all items: scaling is then that of all items, lambda that of the pairs learned from. Every fit stops at
 //! the relative gap of its settings, as any other does.
 //!
 //! **Paths.** A run of settings that differ in C alone is fitted in the order given, every fit from the solution before
@@ -86,7 +87,7 @@ pub struct Row {
 pub struct Tuned {
     /// What was measured; the first decided.
     pub metrics: Vec<Metric>,
-    /// How many rows each fold held out.
+    /// How many rows each fold held out, or pairs where the data are pairs.
     pub fold_rows: Vec<usize>,
     /// One row a setting, in the order given.
     pub rows: Vec<Row>,
@@ -134,8 +135,8 @@ impl CrossValidation {
                 let row = &rows[rows.len() - 1];
                 let higher = self.metrics[0].higher_is_better();
                 if best.as_ref().is_none_or(|(best, _)| is_better(row, &rows[*best], higher)) {
-                    let starts: Vec<&Start> = learners.iter().filter_map(|learner| learner.start.as_ref()).collect();
-                    best = Some((rows.len() - 1, pooled(starts.into_iter())));
+                    let starts: Vec<Start> = learners.iter().filter_map(Learner::spread_start).collect();
+                    best = Some((rows.len() - 1, pooled(starts.iter())));
                 }
                 let event = Event::Setting { row, done: rows.len(), total: candidates.len() };
                 if observer.report(&event).is_break() {
@@ -145,7 +146,7 @@ impl CrossValidation {
         }
         let (best, start) =
             best.ok_or_else(|| Error::new(Code::Internal, "no setting was compared with the others"))?;
-        let fold_rows = folds.iter().map(|fold| fold.held_out.len()).collect();
+        let fold_rows = folds.iter().map(|fold| fold.size).collect();
         Ok(Tuned { metrics: self.metrics.clone(), fold_rows, rows, best, start })
     }
 }
@@ -159,7 +160,13 @@ pub(super) fn learners<'a>(
 ) -> Result<Vec<Learner<'a>>> {
     let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
-    let shared = if scaling.is_learned() { None } else { Some(Arc::new(scaling.apply(data.matrix(), data.groups())?)) };
+    // Where pairs are held out, all folds learn from the same rows.
+    let by_rows = data.pairs().is_none();
+    let shared = if scaling.is_learned() && by_rows {
+        None
+    } else {
+        Some(Arc::new(scaling.apply(data.matrix(), data.groups())?))
+    };
     let made: Vec<Result<Learner<'_>>> =
         folds.par_iter().map(|fold| Learner::new(fold, data, settings, solver, shared.as_ref(), cancel)).collect();
     made.into_iter().collect()

@@ -1,7 +1,7 @@
 //! One fold: a part to learn from over the shared features, and a part to judge on.
 
 use super::warm_start::{carried, start_of};
-use crate::data::{Dataset, Dense, Design, Matrix, Scaling, Subset};
+use crate::data::{Dataset, Dense, Design, Matrix, Scaling, Subset, complement};
 use crate::error::{Code, Error, Result};
 use crate::metric::Metric;
 use crate::model::{Answers, Decoder};
@@ -11,33 +11,61 @@ use crate::solve::{Start, Stop, relative_gap};
 use crate::train::{Problem, solve};
 use std::sync::Arc;
 
-/// The rows of a fold.
+/// The rows, or the pairs, of a fold.
 pub(super) struct Fold {
     /// From 1.
     number: usize,
+    /// How many rows or pairs are held out.
+    pub(super) size: usize,
     /// The rows to judge on, ascending.
-    pub(super) held_out: Vec<usize>,
-    /// Their targets, groups and weights.
+    judged: Vec<usize>,
+    /// Their targets, groups and weights; or all rows, with the pairs held out.
     truth: Dataset,
-    /// The rows to learn from.
-    subset: Subset,
+    /// What to learn from.
+    learned: Learned,
+}
+
+enum Learned {
+    /// Some of the rows.
+    Rows(Subset),
+    /// Some of the pairs, by their numbers, over all rows.
+    Pairs(Vec<usize>, Box<Dataset>),
 }
 
 impl Fold {
-    /// The folds that hold out the listed rows, each list in turn.
+    /// The folds that hold out the listed rows, or pairs where the data are pairs, each list in turn.
     pub(super) fn all(data: &Dataset, held_out: Vec<Vec<usize>>) -> Result<Vec<Fold>> {
         let no_features = Matrix::DenseF32(Dense::new(Vec::<f32>::new(), data.rows(), 0)?);
         let bare = data.clone().with_matrix(no_features)?;
         let fold = |(at, held_out): (usize, Vec<usize>)| {
-            let (truth, subset) = (bare.subset(&held_out)?, Subset::without(&held_out, data.rows()));
-            Ok(Fold { number: at + 1, held_out, truth, subset })
+            let (number, size) = (at + 1, held_out.len());
+            let Some(pairs) = data.pairs() else {
+                let (truth, subset) = (bare.subset(&held_out)?, Subset::without(&held_out, data.rows()));
+                return Ok(Fold { number, size, judged: held_out, truth, learned: Learned::Rows(subset) });
+            };
+            let truth = bare.clone().with_pairs(pairs.select(&held_out))?;
+            let kept = complement(&held_out, pairs.len());
+            let learned = Box::new(data.clone().with_pairs(pairs.select(&kept))?);
+            let judged = (0..data.rows()).collect();
+            Ok(Fold { number, size, judged, truth, learned: Learned::Pairs(kept, learned) })
         };
         held_out.into_iter().enumerate().map(fold).collect()
     }
 
+    /// A solution of the fold as a point of the problem over all rows or pairs: what was held out has no part in it.
+    pub(super) fn spread(&self, start: &Start) -> Start {
+        let mut start = start.clone();
+        if let (Learned::Pairs(kept, _), Some(dual)) = (&self.learned, &mut start.dual) {
+            let mut all = vec![0.0; kept.len() + self.size];
+            kept.iter().zip(&*dual).for_each(|(&pair, &alpha)| all[pair] = alpha);
+            *dual = all;
+        }
+        start
+    }
+
     /// Refuses, before anything is learned, metrics that the held-out rows cannot be measured by.
     pub(super) fn check(&self, decoder: &Decoder, metrics: &[Metric]) -> Result<()> {
-        let answers = Answers::of_scores(vec![0.0; self.held_out.len()], decoder, &self.truth)?;
+        let answers = Answers::of_scores(vec![0.0; self.judged.len()], decoder, &self.truth)?;
         metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop)).map_err(|error| self.named(error))
     }
 
@@ -97,16 +125,25 @@ impl<'a> Learner<'a> {
         cancel: &Cancel,
     ) -> Result<Learner<'a>> {
         let make = || {
+            let (problem, subset) = match &fold.learned {
+                Learned::Rows(subset) => (Problem::on(data, settings, Some(subset))?, Some(subset)),
+                Learned::Pairs(_, data) => (Problem::new(data, settings)?, None),
+            };
             let design = match shared {
                 Some(design) => Arc::clone(design),
                 None => {
-                    let scaling = Scaling::fit_on(settings.scale, data, Some(&fold.subset), cancel)?;
+                    let scaling = Scaling::fit_on(settings.scale, data, subset, cancel)?;
                     Arc::new(scaling.apply(data.matrix(), data.groups())?)
                 }
             };
-            Ok(Learner { fold, solver, design, problem: Problem::on(data, settings, Some(&fold.subset))?, start: None })
+            Ok(Learner { fold, solver, design, problem, start: None })
         };
         make().map_err(|error| fold.named(error))
+    }
+
+    /// The last solution as a point of the problem over all rows or pairs.
+    pub(super) fn spread_start(&self) -> Option<Start> {
+        self.start.as_ref().map(|start| self.fold.spread(start))
     }
 
     /// Learns with the next setting of the path, and judges it.
@@ -123,7 +160,7 @@ impl<'a> Learner<'a> {
         let solution = solve(problem, &self.design, settings, self.solver, start.as_ref(), &mut Silent, cancel)?;
         // A fit cut short would be judged as if it were whole.
         cancel.check()?;
-        let mut scores = self.design.scores_of(&self.fold.held_out, &solution.weights);
+        let mut scores = self.design.scores_of(&self.fold.judged, &solution.weights);
         if let Some(intercept) = solution.thresholds.first() {
             scores.iter_mut().for_each(|score| *score += intercept);
         }

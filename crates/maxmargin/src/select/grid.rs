@@ -7,6 +7,7 @@ use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
 use crate::settings::{Regularisation, Settings, Task};
 use crate::train::Problem;
+use crate::wording::counted;
 use std::str::FromStr;
 
 /// Rising values of C.
@@ -28,8 +29,11 @@ impl Grid {
         check(low)?;
         check(high)?;
         if !(2..=MOST).contains(&count) || low >= high {
-            return Err(refuse(format!("{count} values from {low} to {high} make no grid"))
-                .help("a grid rises, such as 1e-4:1e2:20, and has 2 to 10,000 values"));
+            return Err(refuse(format!(
+                "{} from {low} to {high} make no grid",
+                counted(count as u64, "value", "values")
+            ))
+            .help("a grid rises, such as 1e-4:1e2:20, and has 2 to 10,000 values"));
         }
         let step = (high / low).ln() / (count - 1) as f64;
         // Rounding must move a value by far less than the distance to its neighbours.

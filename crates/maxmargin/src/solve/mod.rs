@@ -143,6 +143,8 @@ pub struct Solution {
     pub passes: u64,
     /// Why it stopped.
     pub stop: Stop,
+    /// The first rate η₀ of a stochastic solver that has one: the one asked for, or found on a sample.
+    pub first_rate: Option<f64>,
     /// How it went.
     pub trace: Vec<TracePoint>,
 }
@@ -168,8 +170,9 @@ pub fn relative_gap(primal: f64, lower_bound: f64) -> f64 {
 
 /// The error for numbers that grew too large.
 pub(crate) fn overflow() -> Error {
-    Error::new(Code::Overflow, "the objective is not a finite number any more")
-        .help("the features or the cost are too large: scale the features down, or try a smaller -c")
+    Error::new(Code::Overflow, "the objective is not a finite number any more").help(
+        "features, weights or the cost are too large: scale the features or the weights down, or try a smaller -c",
+    )
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

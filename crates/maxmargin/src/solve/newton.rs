@@ -95,6 +95,7 @@ impl Newton {
             witness: Witness::Weights,
             passes,
             stop,
+            first_rate: None,
             trace: progress.trace,
         })
     }

@@ -171,6 +171,7 @@ impl QuadraticProgram {
                         witness: Witness::Dual(alpha),
                         passes: pass,
                         stop: Stop::Converged,
+                        first_rate: None,
                         trace: Vec::new(),
                     });
                 }

@@ -148,21 +148,28 @@ impl RoundedHinge {
                 }
                 let (best_primal, best_bound) = best.as_ref().map_or((primal, bound), |b| (b.primal, b.bound));
                 progress.bound(Some(best_bound));
-                let (weights, thresholds) = best.as_ref().map_or(&point.w, |best| &best.weights).split_at(features);
-                if progress.report(passes, best_primal, weights, thresholds) {
-                    break 'widths Stop::Cancelled;
-                }
-                if relative_gap(best_primal, best_bound) <= self.tolerance {
-                    break 'widths Stop::Converged;
-                }
-                if passes >= self.max_passes {
-                    break 'widths Stop::PassLimit;
-                }
+                let within = relative_gap(best_primal, best_bound) <= self.tolerance;
+                let ended = within || passes >= self.max_passes;
                 let wanted = 0.5 * self.tolerance * primal;
                 // A wide hinge need not be solved for long: once its steps gain less than what rounding costs, the next
                 // width is due. The last one is solved to the end, for its gradient must vanish.
                 let gained = std::mem::replace(&mut value_before, point.value) - point.value;
-                if unsolved <= SOLVED * rounding || (rounding > wanted && gained <= SMALL_GAIN * rounding) {
+                let solved = unsolved <= SOLVED * rounding || (rounding > wanted && gained <= SMALL_GAIN * rounding);
+                // The next width looks at the same point again, with a better bound: a pass is reported once.
+                if solved && !ended && width > LEAST_WIDTH {
+                    break rounding;
+                }
+                let (weights, thresholds) = best.as_ref().map_or(&point.w, |best| &best.weights).split_at(features);
+                if progress.report(passes, best_primal, weights, thresholds) {
+                    break 'widths Stop::Cancelled;
+                }
+                if within {
+                    break 'widths Stop::Converged;
+                }
+                if ended {
+                    break 'widths Stop::PassLimit;
+                }
+                if solved {
                     break rounding;
                 }
                 passes += 1;
@@ -194,6 +201,7 @@ impl RoundedHinge {
             witness: Witness::Rounded(width),
             passes,
             stop,
+            first_rate: None,
             trace: progress.trace,
         })
     }

@@ -24,6 +24,7 @@ use super::{BlockMemo, Constraint, Curvature, Independent, Objective, Roundable}
 use crate::data::{Dataset, Pairs};
 use crate::error::{Code, Error, Result};
 use crate::loss::{Curve, Loss};
+use crate::wording::count;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -140,23 +141,32 @@ impl PairRanking {
     }
 }
 
+/// Beyond this a weight is a slip, and copies could no longer be counted one by one.
+const MOST_COPIES: f64 = u32::MAX as f64;
+
 /// How many pairs there are, each as often as its weight says.
 fn copies(data: &Dataset, pairs: &Pairs) -> Result<u64> {
     let mut total = 0u64;
     for pair in 0..pairs.len() {
         let weight = pairs.weight(pair);
-        if weight.fract() != 0.0 || weight > f64::from(u32::MAX) {
+        if weight.fract() != 0.0 || weight > MOST_COPIES {
             let (better, worse) = pairs.ordered(pair);
-            return Err(Error::new(
-                Code::BadWeight,
-                format!(
-                    "the weight {weight} of pair {} ({} over {}) is no number of copies",
-                    pair + 1,
-                    data.row_name(better),
-                    data.row_name(worse)
-                ),
-            )
-            .help("copies are whole numbers; fractions go with --pair-weight-as slack, which counts the same"));
+            let of_pair = format!("pair {} ({} over {})", pair + 1, data.row_name(better), data.row_name(worse));
+            let (message, help) = if weight > MOST_COPIES {
+                let most = count(MOST_COPIES as u64);
+                (
+                    format!(
+                        "the weight of {of_pair} is {weight:e}, and no pair is copied more often than {most} times"
+                    ),
+                    "give smaller weights; --pair-weight-as slack takes them as costs, which count the same",
+                )
+            } else {
+                (
+                    format!("the weight {weight} of {of_pair} is no number of copies"),
+                    "copies are whole numbers; fractions go with --pair-weight-as slack, which counts the same",
+                )
+            };
+            return Err(Error::new(Code::BadWeight, message).help(help));
         }
         total += weight as u64;
     }

@@ -5,7 +5,7 @@ use crate::data::{Dataset, Design, Scaling, folds};
 use crate::error::{Code, Error, Result};
 use crate::run::{Cancel, Observer, Silent};
 use crate::settings::{Regularisation, Settings, Solver};
-use crate::solve::{ByPair, ByRow, EarlyStopping, Method, Referee, Sampled, Solution, StochasticDescent};
+use crate::solve::{ByPair, ByRow, EarlyStopping, Method, Referee, Sample, Sampled, Solution, StochasticDescent};
 use crate::task::Intercept;
 
 /// Runs a stochastic solver on the task; a referee may end it early.
@@ -44,6 +44,10 @@ fn descent(settings: &Settings, solver: Solver) -> StochasticDescent {
 fn sampled<'a>(problem: &'a Problem, settings: &Settings) -> Result<Box<dyn Sampled + 'a>> {
     Ok(match &problem.task {
         Tasks::Binary(task, _) => Box::new(ByRow::new(task)?),
+        Tasks::Pairs(_) if settings.stochastic.sample == Some(Sample::Queries) => {
+            return Err(Error::new(Code::BadSetting, "--sample queries draws queries, and explicit pairs have none")
+                .help("leave --sample out: every pair is drawn once a pass"));
+        }
         Tasks::Pairs(task) => Box::new(ByRow::new(task)?),
         Tasks::Ranking(task) => {
             Box::new(ByPair::new(task, settings.loss, settings.stochastic.sample.unwrap_or_default(), None))

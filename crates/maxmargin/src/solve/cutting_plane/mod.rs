@@ -173,6 +173,7 @@ impl CuttingPlane {
             witness,
             passes,
             stop,
+            first_rate: None,
             trace: progress.trace,
         })
     }

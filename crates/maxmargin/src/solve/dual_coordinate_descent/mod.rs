@@ -359,6 +359,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             witness: Witness::Dual(best.alpha.unwrap_or_default()),
             passes: pass,
             stop,
+            first_rate: None,
             trace: progress.trace,
         })
     }

@@ -233,6 +233,7 @@ impl StochasticDescent {
             // Where somebody judges, the passes that led to the model; else those made.
             passes: if referee.is_some() { patience.best_pass() } else { pass },
             stop,
+            first_rate: (self.method != Method::Pegasos).then_some(looped.rates.rate),
             trace: progress.trace,
         })
     }

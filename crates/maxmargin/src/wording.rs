@@ -1,0 +1,91 @@
+//! Counts as people read them: `9,630`, `1 query`, `471 queries`, `3.5 MiB`. One place, so that library, formats and
+//! command say them alike.
+
+/// A whole number with a comma between thousands: `9,630`.
+pub fn count(value: u64) -> String {
+    separated(&value.to_string())
+}
+
+/// A number and its noun, `1 query` or `471 queries`.
+pub fn counted(value: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(value), if value == 1 { one } else { many })
+}
+
+/// Puts a comma between thousands.
+pub fn separated(digits: &str) -> String {
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A size of memory that is needed, in the unit that suits it and rounded up, so that what is said is enough:
+/// `640 bytes`, `9.8 KiB`, `50 MiB`, `1.5 GiB`.
+pub fn memory_needed(bytes: u64) -> String {
+    memory(bytes, u128::div_ceil)
+}
+
+/// A size of memory that is there, rounded down, so that it never reads as enough where it is not.
+pub fn memory_given(bytes: u64) -> String {
+    memory(bytes, |bytes, unit| bytes / unit)
+}
+
+fn memory(bytes: u64, rounded: impl Fn(u128, u128) -> u128) -> String {
+    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let Some((unit, shift)) = UNITS.into_iter().find(|(_, shift)| bytes >> shift > 0) else {
+        return counted(bytes, "byte", "bytes");
+    };
+    let tenths = rounded(u128::from(bytes) * 10, 1 << shift);
+    // Tenths tell little from ten on.
+    if tenths >= 100 {
+        format!("{} {unit}", count(rounded(u128::from(bytes), 1 << shift) as u64))
+    } else if tenths.is_multiple_of(10) {
+        format!("{} {unit}", tenths / 10)
+    } else {
+        format!("{}.{} {unit}", tenths / 10, tenths % 10)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_commas_between_thousands() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(9630), "9,630");
+        assert_eq!(count(1_000_000), "1,000,000");
+        assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!(counted(1, "query", "queries"), "1 query");
+        assert_eq!(counted(0, "query", "queries"), "0 queries");
+    }
+
+    #[test]
+    fn what_is_needed_is_rounded_up_and_what_is_there_down_and_neither_to_nothing() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1023, "1,023 bytes"),
+            (1024, "1 KiB"),
+            (10_000, "9.8 KiB"),
+            (1 << 20, "1 MiB"),
+            ((1 << 20) + 1, "1.1 MiB"),
+            (49 << 20, "49 MiB"),
+            ((49 << 20) + 1, "50 MiB"),
+            (1 << 30, "1 GiB"),
+            (3 << 29, "1.5 GiB"),
+            (5 << 40, "5 TiB"),
+            (u64::MAX, "16,777,216 TiB"),
+        ] {
+            assert_eq!(memory_needed(bytes), text, "{bytes}");
+        }
+        assert_eq!(memory_given((50 << 20) - 1), "49 MiB");
+        assert_eq!(memory_given((1 << 20) - 1), "1,023 KiB");
+        assert_eq!(memory_given(10_000), "9.7 KiB");
+    }
+}
