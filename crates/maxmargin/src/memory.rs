@@ -140,9 +140,10 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     }
     let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
     let all = |why: &str, instead: &str| {
-        let needed = memory_needed(beside.saturating_add(features));
-        let message = format!("{why}, so that all features must be in memory; the budget is {}", memory_given(budget));
-        over_budget(message, &format!("give --memory {} or more, or {instead}", needed.replace(' ', "")))
+        let given = memory_given(budget);
+        let message = format!("{why}, so that all features must be in memory; the budget is {given}");
+        let needed = typed(beside.saturating_add(features));
+        over_budget(message, &format!("give --memory {needed} or more, or {instead}"))
     };
     if data.pairs().is_some() {
         return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));

@@ -231,8 +231,6 @@ impl Model {
     }
 }
 
-const SAME_FILE: &str = "give `verify` the very file of the training run, read with the same settings";
-
 /// The bound of cuts taken anew, a pass each.
 fn proven_by_cuts(risk: &mut dyn Risk, cuts: &[Cut], cancel: &Cancel) -> Result<f64> {
     let bound = bound_of_cuts(risk, cuts, cancel);
@@ -240,6 +238,8 @@ fn proven_by_cuts(risk: &mut dyn Risk, cuts: &[Cut], cancel: &Cancel) -> Result<
     cancel.check()?;
     bound.map_err(infeasible)
 }
+
+const SAME_FILE: &str = "give `verify` the very file of the training run, read with the same settings";
 
 const ALTERED: &str = "the model file was altered, or was made by a defective program; train it again";
 
