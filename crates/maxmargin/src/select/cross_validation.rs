@@ -158,7 +158,7 @@ pub(super) fn learners<'a>(
     settings: &Settings,
     cancel: &Cancel,
 ) -> Result<Vec<Learner<'a>>> {
-    let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
+    let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     // Where pairs are held out, all folds learn from the same rows.
     let by_rows = data.pairs().is_none();
