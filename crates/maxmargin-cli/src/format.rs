@@ -3,7 +3,23 @@
 
 pub use maxmargin::wording::{count, counted};
 
+use maxmargin::kernel::Kernel;
 use maxmargin::wording::separated;
+
+/// A kernel with its numbers: `gaussian, gamma 0.05`.
+pub fn kernel(kernel: &Kernel) -> String {
+    let number = |value: f64| significant(value, 4);
+    match *kernel {
+        Kernel::Linear => "linear".to_string(),
+        Kernel::Intersection => "intersection".to_string(),
+        Kernel::Gaussian { gamma } => format!("gaussian, gamma {}", number(gamma)),
+        Kernel::ChiSquared { gamma } => format!("chi-squared, gamma {}", number(gamma)),
+        Kernel::Sigmoid { gamma, coef0 } => format!("sigmoid, gamma {}, coef0 {}", number(gamma), number(coef0)),
+        Kernel::Polynomial { gamma, coef0, degree } => {
+            format!("polynomial of degree {degree}, gamma {}, coef0 {}", number(gamma), number(coef0))
+        }
+    }
+}
 
 /// A real number to five significant digits, without trailing zeros: `4,218.7`, `0.71634`, `1.2346e9`, `3e-7`.
 /// Whole numbers below a million million are given in full.

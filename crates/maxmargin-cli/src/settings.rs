@@ -4,6 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use maxmargin::data::Scale;
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
+use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
@@ -56,6 +57,26 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_parser = named::<Intercept>(["none", "free", "penalised"]), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) intercept: Option<Intercept>,
+    /// How two rows are compared: `linear` learns weights, the others a sum over support vectors [default: linear]
+    #[arg(long, value_parser = named::<KernelKind>(KernelKind::ALL.map(KernelKind::name)), help_heading = KERNEL)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kernel: Option<KernelKind>,
+    /// γ of the kernel, as in exp(−γ‖x − z‖²); found on a sample of the rows unless given
+    #[arg(long, value_name = "G", allow_negative_numbers = true, help_heading = KERNEL)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) gamma: Option<f64>,
+    /// The power of the polynomial kernel, (γ x·z + r)^d [default: 3]
+    #[arg(long, value_name = "D", help_heading = KERNEL)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) degree: Option<u32>,
+    /// r of the polynomial and the sigmoid kernel [default: 0]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, help_heading = KERNEL)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) coef0: Option<f64>,
+    /// Memory for kernel rows, such as 2GiB; it changes the time alone [default: 4GiB]
+    #[arg(long, value_name = "SIZE", help_heading = KERNEL)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kernel_cache: Option<Size>,
     /// Weights of the classes: `balanced`, or LABEL=W,LABEL=W
     #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,6 +153,8 @@ pub(crate) struct StochasticSettings {
     pub(crate) sample: Option<Sample>,
 }
 
+const KERNEL: &str = "Kernels";
+
 const STOCHASTIC: &str = "Stochastic solvers (sgd, averaged-sgd, pegasos)";
 
 impl StochasticSettings {
@@ -181,7 +204,7 @@ impl StochasticSettings {
 pub(crate) struct Size(pub(crate) u64);
 
 /// The units of a [`Size`].
-const UNITS: [(&str, u64); 10] = [
+const UNITS: [(&str, u64); 14] = [
     ("kib", 1 << 10),
     ("mib", 1 << 20),
     ("gib", 1 << 30),
@@ -191,6 +214,10 @@ const UNITS: [(&str, u64); 10] = [
     ("gb", 1_000_000_000),
     ("tb", 1_000_000_000_000),
     ("b", 1),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
+    ("t", 1 << 40),
     ("", 1),
 ];
 
@@ -407,8 +434,13 @@ impl SettingsFile {
                 seed: Some(settings.seed),
                 holdout: reading.holdout,
                 stochastic: StochasticSettings::of(&settings.stochastic),
+                kernel: Some(settings.kernel.kind).filter(|kind| *kind != KernelKind::Linear),
+                gamma: settings.kernel.gamma,
+                degree: settings.kernel.degree,
+                coef0: settings.kernel.coef0,
                 // How much memory there was is nothing about the model.
                 memory: None,
+                kernel_cache: None,
             },
             read: reading.read,
         })
@@ -440,6 +472,11 @@ impl TrainSettings {
             seed: self.seed.or(other.seed),
             holdout: self.holdout.or(other.holdout),
             stochastic: self.stochastic.or(other.stochastic),
+            kernel: self.kernel.or(other.kernel),
+            gamma: self.gamma.or(other.gamma),
+            degree: self.degree.or(other.degree),
+            coef0: self.coef0.or(other.coef0),
+            kernel_cache: self.kernel_cache.or(other.kernel_cache),
             memory: self.memory.or(other.memory),
         }
     }
@@ -472,6 +509,15 @@ impl TrainSettings {
                 .help("a share of the rows such as 0.2"));
         }
         let solver = self.solver.unwrap_or(defaults.solver);
+        let kernel = KernelSettings {
+            kind: self.kernel.unwrap_or_default(),
+            gamma: self.gamma,
+            degree: self.degree,
+            coef0: self.coef0,
+            cache: self.kernel_cache.map(|size| size.0),
+        };
+        // Rounds over kernel values are many and short.
+        let passes = if kernel.kind == KernelKind::Linear { solver } else { Solver::Smo }.default_passes();
         let settings = Settings {
             task,
             loss: self.loss.unwrap_or(if hard { Loss::Hinge } else { defaults.loss }),
@@ -481,12 +527,13 @@ impl TrainSettings {
             pair_weight: self.pair_weight.unwrap_or_default(),
             positive: self.positive.clone(),
             tolerance: self.tolerance.unwrap_or(defaults.tolerance),
-            max_passes: self.max_passes.unwrap_or(solver.default_passes()),
+            max_passes: self.max_passes.unwrap_or(passes),
             seed: self.seed.unwrap_or(defaults.seed),
             regularisation,
             class_weight: self.class_weight.as_deref().map_or(Ok(ClassWeight::Equal), parse_class_weight)?,
             stochastic: self.stochastic.resolve(),
             pair_weight_as: self.pair_weight_as.unwrap_or_default(),
+            kernel,
         };
         settings.validate()?;
         Ok(settings)

@@ -56,6 +56,7 @@
 
 pub mod data;
 pub mod error;
+pub mod kernel;
 pub mod loss;
 pub mod memory;
 pub mod metric;

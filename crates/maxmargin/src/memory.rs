@@ -164,6 +164,9 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     if data.pairs().is_some() {
         return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));
     }
+    if solver == Solver::Smo {
+        return Err(all("a kernel compares every row with every other", "leave --kernel out"));
+    }
     if solver.is_hard_margin() {
         return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave --solver out"));
     }

@@ -2,6 +2,7 @@
 
 use crate::data::Scale;
 use crate::error::{Code, Error, Result};
+use crate::kernel::{KernelKind, KernelSettings};
 use crate::loss::Loss;
 use crate::solve::{EarlyStopping, Sample, Schedule};
 use crate::task::{ClassWeight, Intercept, PairWeight, PairWeightAs};
@@ -49,11 +50,13 @@ pub enum Solver {
     AveragedSgd,
     /// Pegasos: stochastic steps of length 1/(λt).
     Pegasos,
+    /// Sequential minimal optimisation over kernel values.
+    Smo,
 }
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 8] = [
+    pub const ALL: [Solver; 9] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
         Solver::Newton,
@@ -62,6 +65,7 @@ impl Solver {
         Solver::Sgd,
         Solver::AveragedSgd,
         Solver::Pegasos,
+        Solver::Smo,
     ];
 
     /// The name used in flags and files.
@@ -75,6 +79,7 @@ impl Solver {
             Solver::Sgd => "sgd",
             Solver::AveragedSgd => "averaged-sgd",
             Solver::Pegasos => "pegasos",
+            Solver::Smo => "smo",
         }
     }
 
@@ -91,7 +96,11 @@ impl Solver {
 
     /// The passes a run gets unless told: plenty for a solver that stops by itself, a few for one that does not.
     pub fn default_passes(self) -> u64 {
-        if self.is_stochastic() { 20 } else { 1000 }
+        match self {
+            Solver::Smo => 100_000,
+            _ if self.is_stochastic() => 20,
+            _ => 1000,
+        }
     }
 }
 
@@ -244,6 +253,9 @@ pub struct Settings {
     /// What only the stochastic solvers take.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stochastic: Stochastic,
+    /// The kernel.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kernel: KernelSettings,
 }
 
 /// For settings that are written only where they were chosen: files of earlier versions have none of them.
@@ -275,6 +287,7 @@ impl Settings {
             pair_weight_as: PairWeightAs::Slack,
             pair_weight: PairWeight::Equal,
             stochastic: Stochastic::default(),
+            kernel: KernelSettings::default(),
         }
     }
 
@@ -304,6 +317,14 @@ impl Settings {
             .help("the relative gap to stop at, such as 1e-3"));
         }
         self.stochastic.validate(self.task, self.solver)?;
+        self.kernel.validate()?;
+        if self.kernel.kind != KernelKind::Linear && !matches!(self.solver, Solver::Auto | Solver::Smo) {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("`{}` learns weights, and the {} kernel has none", self.solver.name(), self.kernel.kind.name()),
+            )
+            .help("leave --solver out, or --kernel"));
+        }
         if self.solver.is_stochastic() && self.max_passes == 0 {
             return Err(Error::new(Code::BadSetting, "--max-passes is 0, and nothing would be learned")
                 .help(format!("`{}` makes as many passes as it is told: give 1 or more", self.solver.name())));

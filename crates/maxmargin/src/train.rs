@@ -1,9 +1,13 @@
 //! The one place where tasks meet solvers.
 
+mod kernels;
 mod stochastic;
+
+pub(crate) use kernels::by_row;
 
 use crate::data::{Dataset, Design, Scaling, Subset};
 use crate::error::{Code, Error, Result};
+use crate::kernel::KernelKind;
 use crate::loss::Loss;
 use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
@@ -29,6 +33,8 @@ pub struct Trained {
     pub stop: Stop,
     /// The first rate of a stochastic solver that has one: the one asked for, or found on a sample.
     pub first_rate: Option<f64>,
+    /// Kernel rows asked for, and of these computed, where there is a kernel.
+    pub kernel_rows: Option<(u64, u64)>,
     /// How it went.
     pub trace: Vec<TracePoint>,
 }
@@ -105,9 +111,9 @@ pub fn train_from(
         return Err(Error::new(Code::BadSetting, "the start is not a point of this problem")
             .help("start from a solution over the same rows and features"));
     }
-    let template = |weights: Vec<f64>, thresholds: &[f64], certificate: Certificate, witness: Option<Witness>| Model {
+    let template = |scorer: Scorer, certificate: Certificate, witness: Option<Witness>| Model {
         settings: settings.clone(),
-        scorer: Scorer::Linear { weights, intercept: thresholds.first().copied() },
+        scorer,
         decoder: problem.decoder(),
         scaling: scaling.clone(),
         feature_names: data.feature_names().cloned(),
@@ -130,10 +136,28 @@ pub fn train_from(
             c,
             lambda,
         };
+    if solver == Solver::Smo {
+        let kernels::Solved { expansion, solution } = kernels::solve(&problem, &design, settings, observer, cancel)?;
+        let converged = solution.stop == Stop::Converged;
+        let bound = Some(solution.lower_bound);
+        let certificate = certificate(solution.objective, bound, converged, solution.passes, data.hash()?);
+        let witness = Some(Witness::Dual(solution.alpha));
+        return Ok(Trained {
+            model: template(Scorer::Expansion(expansion), certificate, witness),
+            solver,
+            stop: solution.stop,
+            first_rate: None,
+            kernel_rows: Some(solution.rows),
+            trace: solution.trace,
+        });
+    }
+    let linear =
+        |weights: Vec<f64>, thresholds: &[f64]| Scorer::Linear { weights, intercept: thresholds.first().copied() };
     let judge = held_out.map(|held_out| {
         let (template, certificate) = (&template, &certificate);
         let measure = move |weights: &[f64], thresholds: &[f64]| {
-            (held_out.measure)(&template(weights.to_vec(), thresholds, certificate(0.0, None, false, 0, 0), None))
+            let scorer = linear(weights.to_vec(), thresholds);
+            (held_out.measure)(&template(scorer, certificate(0.0, None, false, 0, 0), None))
         };
         (measure, held_out.higher_is_better)
     });
@@ -151,7 +175,8 @@ pub fn train_from(
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, first_rate, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
     let witness = (witness != Witness::Weights).then_some(witness);
-    Ok(Trained { model: template(weights, &thresholds, certificate, witness), solver, stop, first_rate, trace })
+    let model = template(linear(weights, &thresholds), certificate, witness);
+    Ok(Trained { model, solver, stop, first_rate, kernel_rows: None, trace })
 }
 
 /// Rankers of so many rows begin where a quick look at so many random pairs ends, unless the Hessian is exact: its few
@@ -181,6 +206,7 @@ pub(crate) fn solve(
     };
     let start = start.or(quick.as_ref());
     match (&problem.task, solver) {
+        (_, Solver::Smo) => Err(Error::new(Code::Internal, "kernels are not solved for weights")),
         (_, solver) if solver.is_stochastic() => {
             stochastic::solve(problem, design, settings, solver, None, observer, cancel)
         }
@@ -201,7 +227,7 @@ pub(crate) fn solve(
             let mut risk = LinearRisk::new(task, design, false, cancel);
             cutting_plane(settings).solve(&mut risk, design.cols(), start, observer, cancel)
         }
-        (Tasks::Ranking(_), solver) => Err(unsupported(settings, solver)),
+        (Tasks::Ranking(_), solver) => Err(unsupported(settings, solver, false)),
     }
 }
 
@@ -236,7 +262,7 @@ fn solve_independent<T: Independent + Roundable>(
             let program = QuadraticProgram { tolerance, max_passes, intercept };
             separated(problem, task, program.solve(task, design, observer, cancel)?)
         }
-        _ => Err(unsupported(settings, solver)),
+        _ => Err(unsupported(settings, solver, true)),
     }
 }
 
@@ -533,6 +559,7 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
     // every width of a rounded hinge would be solved by conjugate gradients, on one thread; a visit to a pair costs two rows.
     let too_long = settings.loss == Loss::Hinge && compared.is_some_and(|rows| rows.saturating_mul(features) > TILE);
     let solver = match settings.solver {
+        Solver::Auto if settings.kernel.kind != KernelKind::Linear => Solver::Smo,
         Solver::Auto if !independent => Solver::Newton,
         Solver::Auto if too_long => Solver::DualCoordinateDescent,
         Solver::Auto
@@ -548,25 +575,34 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
         Solver::Newton | Solver::CuttingPlane if independent => true,
         Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
+        Solver::Smo => independent && settings.loss != Loss::Logistic,
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => independent || settings.loss != Loss::Logistic,
     };
-    if supported { Ok(solver) } else { Err(unsupported(settings, solver)) }
+    if supported { Ok(solver) } else { Err(unsupported(settings, solver, independent)) }
 }
 
-/// The error for a solver that does not take graded rows. Where each constraint stands for itself, rows to classify or
-/// explicit pairs, every solver does.
-fn unsupported(settings: &Settings, solver: Solver) -> Error {
+/// `independent` says whether each constraint stands for itself: rows to classify, or explicit pairs.
+fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
-    if solver.is_hard_margin() {
-        return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
-            .help("list the pairs in a file and name the rows with --items, or leave --solver out");
-    }
-    if settings.loss == Loss::Logistic {
-        return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
-            .help("use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss");
-    }
+    let remedy = match (independent, settings.loss) {
+        (false, _) if solver == Solver::Smo => {
+            return Error::new(Code::Unsupported, "kernels rank explicit pairs, and these rows are graded")
+                .help("list the pairs in a file and name the rows with --items, or leave --kernel out");
+        }
+        (false, _) if solver.is_hard_margin() => {
+            return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
+                .help("list the pairs in a file and name the rows with --items, or leave --solver out");
+        }
+        (false, Loss::Logistic) => {
+            return Error::new(Code::Unsupported, format!("ranking with {loss} loss is not part of this version"))
+                .help("use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss");
+        }
+        (false, _) => "use --solver newton or cutting-plane, or leave --solver out",
+        // Of the solvers of single constraints only that of kernels lacks a loss.
+        (true, _) => "use --loss hinge or --loss squared-hinge, or leave --kernel out",
+    };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))
-        .help("use --solver newton or cutting-plane, or leave --solver out")
+        .help(remedy)
 }
 
 /// Adds the held-out metric to what the solver reports.

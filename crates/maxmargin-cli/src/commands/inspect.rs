@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     }
     let certificate = &model.certificate;
     let soft = !model.settings.solver.is_hard_margin();
-    let Scorer::Linear { intercept, .. } = &model.scorer;
+    let intercept = model.scorer.intercept();
     let mut weights = named_weights(&model);
     let non_zero = weights.len();
     weights.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
@@ -48,6 +48,10 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
             "rows": certificate.rows,
             "data_hash": format!("{:016x}", certificate.data_hash),
             "settings": serde_json::to_value(&model.settings).unwrap_or_default(),
+            "kernel": match &model.scorer {
+                Scorer::Linear { .. } => serde_json::Value::Null,
+                Scorer::Expansion(expansion) => json!({ "kernel": expansion.kernel, "vectors": expansion.coefficients.len() }),
+            },
             "weights": weights.iter().map(|(name, weight)| json!({ "feature": name, "weight": weight })).collect::<Vec<_>>(),
         })
     })?;
@@ -59,14 +63,25 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         ("trained by", format!("maxmargin {}", model.version)),
         (
             "features",
-            format!("{}, {} with a weight", format::count(model.features() as u64), format::count(non_zero as u64)),
+            match &model.scorer {
+                Scorer::Linear { .. } => format!(
+                    "{}, {} with a weight",
+                    format::count(model.features() as u64),
+                    format::count(non_zero as u64)
+                ),
+                Scorer::Expansion(_) => format::count(model.features() as u64),
+            },
         ),
     ];
     if let Some([negative, positive]) = classes(&model) {
         rows.push(("classes", format!("`{positive}` where the score is positive, else `{negative}`")));
     }
     if let Some(intercept) = intercept {
-        rows.push(("intercept", format::significant(*intercept, 6)));
+        rows.push(("intercept", format::significant(intercept, 6)));
+    }
+    if let Scorer::Expansion(expansion) = &model.scorer {
+        rows.push(("kernel", format::kernel(&expansion.kernel)));
+        rows.push(("vectors", format::count(expansion.coefficients.len() as u64)));
     }
     let settings = &model.settings;
     let cost = regularisation(&model);
@@ -102,6 +117,9 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     rows.push(("training data", format!("{data}, {constraints}, hash {:016x}", certificate.data_hash)));
     for (name, value) in rows {
         console.print(&format!("{name:<14}  {value}"))?;
+    }
+    if matches!(model.scorer, Scorer::Expansion(_)) {
+        return Ok(());
     }
     if weights.is_empty() {
         return console.print("\nall weights are zero");

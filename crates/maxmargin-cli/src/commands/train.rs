@@ -13,6 +13,7 @@ use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
 use maxmargin::data::{Dataset, Scale, hold_out};
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::kernel::Kernel;
 use maxmargin::loss::Loss;
 use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::model::{Model, Scorer};
@@ -222,6 +223,13 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         });
         if let Some(rate) = trained.first_rate {
             object["rate"] = json!(rate);
+        }
+        if let (Scorer::Expansion(expansion), Some((asked, computed))) = (&trained.model.scorer, trained.kernel_rows) {
+            object["kernel"] = json!({
+                "kernel": expansion.kernel,
+                "vectors": expansion.coefficients.len(),
+                "rows": { "asked": asked, "computed": computed },
+            });
         }
         if let Some(preferences) = &preferences {
             object["pairs"] = preferences.as_json();
@@ -466,6 +474,22 @@ pub(crate) fn how_solved(trained: &Trained) -> String {
     format!("solver {}{chosen}{rate}", trained.solver.name())
 }
 
+/// `kernel gaussian, gamma 0.05 found on a sample, 11,578 support vectors, 75 % of kernel rows from the cache`.
+fn about_kernel(trained: &Trained) -> Option<String> {
+    let Scorer::Expansion(expansion) = &trained.model.scorer else { return None };
+    let settings = &trained.model.settings.kernel;
+    let has_gamma = !matches!(expansion.kernel, Kernel::Linear | Kernel::Intersection);
+    let found = if has_gamma && settings.gamma.is_none() { " found on a sample" } else { "" };
+    let vectors = format::counted(expansion.coefficients.len() as u64, "support vector", "support vectors");
+    let cache = match trained.kernel_rows {
+        Some((asked, computed)) if asked > 0 => {
+            format!(", {:.0} % of kernel rows from the cache", 100.0 * (asked - computed) as f64 / asked as f64)
+        }
+        _ => String::new(),
+    };
+    Some(format!("kernel {}{found}, {vectors}{cache}", format::kernel(&expansion.kernel)))
+}
+
 fn summarise(
     console: &Console,
     trained: &Trained,
@@ -490,6 +514,9 @@ fn summarise(
         format::counted(certificate.constraints, "constraint", "constraints"),
         how_solved(trained),
     ))?;
+    if let Some(sentence) = about_kernel(trained) {
+        console.show(&sentence)?;
+    }
     if let Some((measured, name, data)) = measured {
         let over = match data.groups() {
             _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
@@ -551,16 +578,18 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
                 .rule(trained.model.settings.tolerance, "tolerance"),
         );
     }
-    report.plot(
-        "Largest weights",
-        "Of the features as scaled.",
-        Bars::largest("weight", "features", named_weights(&trained.model), 25),
-    );
+    if trained.model.scorer.weights().is_some() {
+        report.plot(
+            "Largest weights",
+            "Of the features as scaled.",
+            Bars::largest("weight", "features", named_weights(&trained.model), 25),
+        );
+    }
 }
 
 /// Every non-zero weight with its name.
 pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
-    let Scorer::Linear { weights, .. } = &model.scorer;
+    let weights = model.scorer.weights().unwrap_or_default();
     // Numbered features are named as the user's file numbers them.
     let base = Reading::of(model).ok().and_then(|reading| reading.index_base).unwrap_or(1);
     weights

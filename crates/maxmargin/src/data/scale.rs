@@ -345,6 +345,38 @@ impl Design {
         });
     }
 
+    /// Some rows as the learner sees them, copied, in the precision of the stored ones.
+    pub(crate) fn copied(&self, rows: &[usize]) -> Result<Matrix> {
+        let cols = self.cols();
+        if self.shift.is_some() || self.matrix.is_dense() {
+            let mut values = vec![0.0; rows.len() * cols];
+            for (&row, values) in rows.iter().zip(values.chunks_exact_mut(cols.max(1))) {
+                self.fill_scaled_row(row, values);
+            }
+            return Ok(match self.matrix.is_double() {
+                true => Matrix::DenseF64(Dense::new(values, rows.len(), cols)?),
+                false => {
+                    let values: Vec<f32> = values.into_iter().map(f32::narrow).collect();
+                    Matrix::DenseF32(Dense::new(values, rows.len(), cols)?)
+                }
+            });
+        }
+        let (mut starts, mut indices, mut values, mut entries) = (vec![0u64], Vec::new(), Vec::new(), Vec::new());
+        for &row in rows {
+            self.scaled_entries(row, &mut entries);
+            indices.extend(entries.iter().map(|entry| entry.0 as u32));
+            values.extend(entries.iter().map(|entry| entry.1));
+            starts.push(indices.len() as u64);
+        }
+        Ok(match self.matrix.is_double() {
+            true => Matrix::Csr32F64(Csr::new(starts, indices, values, cols)?),
+            false => {
+                let values: Vec<f32> = values.into_iter().map(f32::narrow).collect();
+                Matrix::Csr32F32(Csr::new(starts, indices, values, cols)?)
+            }
+        })
+    }
+
     /// Writes one row as the learner sees it into zeroed `values`.
     pub(crate) fn fill_scaled_row(&self, row: usize, values: &mut [f64]) {
         let row_factor = self.row_factor(row);

@@ -8,11 +8,13 @@ mod verify;
 
 pub use answers::Answers;
 pub use decoder::Decoder;
-pub use scorer::Scorer;
+use scorer::Ready;
+pub use scorer::{Expansion, Scorer};
 pub use verify::Verification;
 
-use crate::data::{Dataset, Folded, Names, Scaling};
+use crate::data::{Dataset, Names, Scaling};
 use crate::error::{Code, Error, Result};
+use crate::run::Cancel;
 use crate::settings::{Settings, Solver};
 use crate::solve::{Witness, relative_gap};
 use crate::train::choose_solver;
@@ -114,13 +116,13 @@ impl Model {
 #[derive(Debug)]
 pub struct BlockScorer<'m> {
     model: &'m Model,
-    folded: OnceLock<Folded>,
+    ready: OnceLock<Ready>,
 }
 
 impl<'m> BlockScorer<'m> {
     /// A scorer for a model.
     pub fn new(model: &'m Model) -> BlockScorer<'m> {
-        BlockScorer { model, folded: OnceLock::new() }
+        BlockScorer { model, ready: OnceLock::new() }
     }
 
     /// Scores of the rows of a block in stored order.
@@ -138,7 +140,12 @@ impl<'m> BlockScorer<'m> {
             .help("score data made like the training data; `maxmargin inspect MODEL` shows what the model knows"));
         }
         let design = model.scaling.apply(data.matrix(), data.groups())?;
-        let folded = self.folded.get_or_init(|| model.scorer.fold(&design));
-        Ok(model.scorer.scores(&design, folded))
+        if self.ready.get().is_none() {
+            let ready = model.scorer.ready(&design)?;
+            // Another thread may have been quicker, with the same.
+            let _ = self.ready.set(ready);
+        }
+        let cancel = Cancel::new();
+        Ok(self.ready.get().map_or_else(Vec::new, |ready| model.scorer.scores(&design, ready, &cancel)))
     }
 }

@@ -1,15 +1,17 @@
 //! The model file: safetensors with one JSON header, versioned, checksummed over every byte.
 //!
-//! Any safetensors reader opens it. Tensors: `weights`, `intercept`, `scale.shift`, `scale.factor`, `names.bytes`,
+//! Any safetensors reader opens it. Tensors: `weights`, or for a kernel `coefficients` and the support vectors
+//! (`vectors.values`, with `vectors.starts` and `vectors.indices` where they are sparse), `intercept`, `scale.shift`, `scale.factor`, `names.bytes`,
 //! `names.ends`, `witness.state` (0 at zero, 1 at the most common value, 2 a stored value, one a row), `witness.values`,
 //! `witness.limits` (that most common value), or instead `witness.points` (the points of the cuts, weights and thresholds
 //! of one after the other) and `witness.multipliers` (one a cut), or `witness.width` (over which a hinge is rounded off), and
 //! `checksum`: the XXH3 of the whole file with these eight bytes zero. The header stands in the metadata under
 //! `maxmargin`.
 
-use super::{Certificate, Decoder, Model, Scorer};
-use crate::data::{Names, Scale, Scaling};
+use super::{Certificate, Decoder, Expansion, Model, Scorer};
+use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling};
 use crate::error::{Code, Error, Result};
+use crate::kernel::Kernel;
 use crate::settings::{Settings, Task};
 use crate::solve::{Cut, Witness};
 use crate::task::Intercept;
@@ -36,6 +38,9 @@ struct Header {
     certificate: Certificate,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reading: Option<String>,
+    /// Where the model is a sum of kernels: the kernel with all its numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kernel: Option<Kernel>,
 }
 
 /// A dual variable is stored as a state, and as a value only where it is strictly between its bounds.
@@ -48,11 +53,14 @@ impl Model {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let internal = |error: &dyn std::fmt::Display| Error::new(Code::Internal, format!("model file: {error}"));
         self.check().map_err(|error| internal(&error))?;
-        let Scorer::Linear { weights, intercept } = &self.scorer;
         let header = Header {
             format_version: FORMAT_VERSION,
             program_version: self.version.clone(),
-            features: weights.len() as u64,
+            features: self.features() as u64,
+            kernel: match &self.scorer {
+                Scorer::Linear { .. } => None,
+                Scorer::Expansion(expansion) => Some(expansion.kernel),
+            },
             decoder: self.decoder.clone(),
             scale: self.scaling.kind(),
             settings: self.settings.clone(),
@@ -62,9 +70,20 @@ impl Model {
         let header = serde_json::to_string(&header).map_err(|error| internal(&error))?;
         let mut tensors: Vec<(&str, Dtype, usize, Vec<u8>)> = Vec::new();
         let reals = |values: &[f64]| -> Vec<u8> { values.iter().flat_map(|value| value.to_le_bytes()).collect() };
-        tensors.push(("weights", Dtype::F64, weights.len(), reals(weights)));
-        if let Some(intercept) = intercept {
-            tensors.push(("intercept", Dtype::F64, 1, reals(&[*intercept])));
+        match &self.scorer {
+            Scorer::Linear { weights, .. } => tensors.push(("weights", Dtype::F64, weights.len(), reals(weights))),
+            Scorer::Expansion(expansion) => {
+                tensors.push((
+                    "coefficients",
+                    Dtype::F64,
+                    expansion.coefficients.len(),
+                    reals(&expansion.coefficients),
+                ));
+                tensors.extend(vector_tensors(&expansion.vectors));
+            }
+        }
+        if let Some(intercept) = self.scorer.intercept() {
+            tensors.push(("intercept", Dtype::F64, 1, reals(&[intercept])));
         }
         for (name, values) in [("scale.shift", self.scaling.shift()), ("scale.factor", self.scaling.factor())] {
             if let Some(values) = values {
@@ -152,14 +171,25 @@ impl Model {
             }
             Ok(Some(values))
         };
-        let weights = reals("weights")?.ok_or_else(|| damaged("it has no weights"))?;
-        if weights.len() != features {
-            return Err(damaged(format!("{} weights for {features} features", weights.len())));
-        }
         let intercept = match reals("intercept")? {
             None => None,
             Some(values) if values.len() == 1 => Some(values[0]),
             Some(_) => return Err(damaged("its intercept is not one number")),
+        };
+        let scorer = match header.kernel {
+            None => {
+                let weights = reals("weights")?.ok_or_else(|| damaged("it has no weights"))?;
+                if weights.len() != features {
+                    return Err(damaged(format!("{} weights for {features} features", weights.len())));
+                }
+                Scorer::Linear { weights, intercept }
+            }
+            Some(kernel) => {
+                let coefficients = reals("coefficients")?.ok_or_else(|| damaged("it has no coefficients"))?;
+                let vectors = read_vectors(&tensors, coefficients.len(), features)
+                    .ok_or_else(|| damaged("its support vectors do not fit together"))?;
+                Scorer::Expansion(Expansion { kernel, vectors, coefficients, intercept })
+            }
         };
         let scaling = Scaling::from_parts(header.scale, reals("scale.shift")?, reals("scale.factor")?, features)?;
         let feature_names = match (tensors.tensor("names.bytes"), tensors.tensor("names.ends")) {
@@ -195,7 +225,7 @@ impl Model {
         };
         let model = Model {
             settings: header.settings,
-            scorer: Scorer::Linear { weights, intercept },
+            scorer,
             decoder: header.decoder,
             scaling,
             feature_names,
@@ -211,11 +241,21 @@ impl Model {
     /// What must hold between the parts of a model, before it is written and after it is read.
     fn check(&self) -> std::result::Result<(), &'static str> {
         let Certificate { objective, lower_bound, c, lambda, .. } = &self.certificate;
-        let Scorer::Linear { weights, intercept } = &self.scorer;
-        let settings = &self.settings;
-        let mut numbers = [objective, c, lambda].into_iter().chain(lower_bound).chain(weights).chain(intercept);
+        let (settings, intercept) = (&self.settings, self.scorer.intercept());
+        let own = match &self.scorer {
+            Scorer::Linear { weights, .. } => weights,
+            Scorer::Expansion(expansion) => &expansion.coefficients,
+        };
+        let mut numbers = [objective, c, lambda].into_iter().chain(lower_bound).chain(own).chain(&intercept);
         if numbers.any(|number| !number.is_finite()) {
             return Err("it holds a number that is not finite");
+        }
+        if let Scorer::Expansion(expansion) = &self.scorer {
+            let fits = expansion.vectors.rows() == expansion.coefficients.len()
+                && matches!(self.witness, None | Some(Witness::Dual(_)));
+            if !fits || !expansion.kernel.is_finite() {
+                return Err("its support vectors do not fit together");
+            }
         }
         let regularised = match settings.solver.is_hard_margin() {
             true => *c == 0.0 && *lambda == 0.0,
@@ -236,7 +276,7 @@ impl Model {
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
             Some(Witness::Cuts(cuts)) => {
-                let dim = weights.len() + usize::from(intercept.is_some());
+                let dim = self.features() + usize::from(intercept.is_some());
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
                 !cuts.is_empty() && cuts.iter().all(|cut| cut.point.len() == dim && finite(cut))
             }
@@ -244,6 +284,74 @@ impl Model {
             Some(Witness::Weights) | None => true,
         };
         if complete { Ok(()) } else { Err(INCOMPLETE) }
+    }
+}
+
+/// The support vectors as tensors: values, and for sparse ones where they stand.
+fn vector_tensors(vectors: &Matrix) -> Vec<(&'static str, Dtype, usize, Vec<u8>)> {
+    fn bytes<T: Copy, const N: usize>(values: &[T], to: impl Fn(T) -> [u8; N]) -> Vec<u8> {
+        values.iter().flat_map(|&value| to(value)).collect()
+    }
+    let narrow = |values: &[f32]| ("vectors.values", Dtype::F32, values.len(), bytes(values, f32::to_le_bytes));
+    let wide = |values: &[f64]| ("vectors.values", Dtype::F64, values.len(), bytes(values, f64::to_le_bytes));
+    let places = |starts: &[u64], indices: Vec<u32>| {
+        [
+            ("vectors.starts", Dtype::U64, starts.len(), bytes(starts, u64::to_le_bytes)),
+            ("vectors.indices", Dtype::U32, indices.len(), bytes(&indices, u32::to_le_bytes)),
+        ]
+    };
+    let widened = |indices: &[u16]| indices.iter().map(|&index| u32::from(index)).collect();
+    match vectors {
+        Matrix::DenseF32(m) => vec![narrow(m.values())],
+        Matrix::DenseF64(m) => vec![wide(m.values())],
+        Matrix::Csr16F32(m) => {
+            places(m.starts(), widened(m.indices())).into_iter().chain([narrow(m.values())]).collect()
+        }
+        Matrix::Csr32F32(m) => {
+            places(m.starts(), m.indices().to_vec()).into_iter().chain([narrow(m.values())]).collect()
+        }
+        Matrix::Csr16F64(m) => places(m.starts(), widened(m.indices())).into_iter().chain([wide(m.values())]).collect(),
+        Matrix::Csr32F64(m) => places(m.starts(), m.indices().to_vec()).into_iter().chain([wide(m.values())]).collect(),
+    }
+}
+
+/// And back, or none where they do not fit together or hold a number that is not finite.
+fn read_vectors(tensors: &SafeTensors<'_>, rows: usize, cols: usize) -> Option<Matrix> {
+    let values = tensors.tensor("vectors.values").ok()?;
+    let narrow: Vec<f32> = match values.dtype() {
+        Dtype::F32 => values.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect(),
+        _ => Vec::new(),
+    };
+    let wide: Vec<f64> = match values.dtype() {
+        Dtype::F64 => words(values.data()).map(f64::from_le_bytes).collect(),
+        _ => Vec::new(),
+    };
+    if narrow.iter().any(|value| !value.is_finite()) || wide.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    let is_narrow = match values.dtype() {
+        Dtype::F32 => true,
+        Dtype::F64 => false,
+        _ => return None,
+    };
+    let Ok(starts) = tensors.tensor("vectors.starts") else {
+        return match is_narrow {
+            true => Some(Matrix::DenseF32(Dense::new(narrow, rows, cols).ok()?)),
+            false => Some(Matrix::DenseF64(Dense::new(wide, rows, cols).ok()?)),
+        };
+    };
+    let starts: Vec<u64> = words(starts.data()).map(u64::from_le_bytes).collect();
+    let indices = tensors.tensor("vectors.indices").ok()?;
+    let indices: Vec<u32> = match indices.dtype() {
+        Dtype::U32 => indices.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
+        _ => return None,
+    };
+    if starts.len() != rows + 1 {
+        return None;
+    }
+    match is_narrow {
+        true => Some(Matrix::Csr32F32(Csr::new(starts, indices, narrow, cols).ok()?)),
+        false => Some(Matrix::Csr32F64(Csr::new(starts, indices, wide, cols).ok()?)),
     }
 }
 

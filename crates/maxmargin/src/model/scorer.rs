@@ -1,9 +1,12 @@
 //! [`Scorer`]: from features to scores.
 
-use crate::data::{Design, Folded};
+use crate::data::{Design, Folded, Matrix, Scale, Scaling};
+use crate::error::Result;
+use crate::kernel::{Kernel, Points, expansion_scores};
+use crate::run::Cancel;
 
 /// How a row is scored.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Scorer {
     /// w · x + b
     Linear {
@@ -12,6 +15,28 @@ pub enum Scorer {
         /// The constant term.
         intercept: Option<f64>,
     },
+    /// Σ_i coefficient_i · k(vector_i, x) + b
+    Expansion(Expansion),
+}
+
+/// A sum of kernels around stored rows.
+#[derive(Clone, Debug)]
+pub struct Expansion {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The support vectors, as the learner saw them: scaled.
+    pub vectors: Matrix,
+    /// One number a vector.
+    pub coefficients: Vec<f64>,
+    /// The constant term.
+    pub intercept: Option<f64>,
+}
+
+/// What a scorer makes of itself once for many blocks of rows.
+#[derive(Debug)]
+pub(crate) enum Ready {
+    Linear(Folded),
+    Expansion(Points),
 }
 
 impl Scorer {
@@ -19,26 +44,65 @@ impl Scorer {
     pub fn features(&self) -> usize {
         match self {
             Scorer::Linear { weights, .. } => weights.len(),
+            Scorer::Expansion(expansion) => expansion.vectors.cols(),
         }
     }
 
-    /// The weights with a scaling folded in, as [`Scorer::scores`] takes them: once for many blocks of rows.
-    pub(crate) fn fold(&self, design: &Design) -> Folded {
+    /// The constant term.
+    pub fn intercept(&self) -> Option<f64> {
         match self {
-            Scorer::Linear { weights, .. } => design.fold(weights),
+            Scorer::Linear { intercept, .. } => *intercept,
+            Scorer::Expansion(expansion) => expansion.intercept,
+        }
+    }
+
+    /// The weights, where there are any.
+    pub fn weights(&self) -> Option<&[f64]> {
+        match self {
+            Scorer::Linear { weights, .. } => Some(weights),
+            Scorer::Expansion(_) => None,
+        }
+    }
+
+    /// What [`Scorer::scores`] needs, for rows scaled as this design is.
+    pub(crate) fn ready(&self, design: &Design) -> Result<Ready> {
+        match self {
+            Scorer::Linear { weights, .. } => Ok(Ready::Linear(design.fold(weights))),
+            Scorer::Expansion(expansion) => Ok(Ready::Expansion(expansion.points()?)),
         }
     }
 
     /// Scores of all rows.
-    pub(crate) fn scores(&self, design: &Design, folded: &Folded) -> Vec<f64> {
-        match self {
-            Scorer::Linear { intercept, .. } => {
-                let mut scores = design.all_scores_folded(folded);
-                if let Some(intercept) = intercept {
-                    scores.iter_mut().for_each(|score| *score += intercept);
-                }
-                scores
-            }
+    pub(crate) fn scores(&self, design: &Design, ready: &Ready, cancel: &Cancel) -> Vec<f64> {
+        let mut scores = match (self, ready) {
+            (Scorer::Expansion(expansion), Ready::Expansion(points)) => expansion.scores(points, design, cancel),
+            (_, Ready::Linear(folded)) => design.all_scores_folded(folded),
+            (Scorer::Linear { .. }, Ready::Expansion(_)) => Vec::new(),
+        };
+        if let Some(intercept) = self.intercept() {
+            scores.iter_mut().for_each(|score| *score += intercept);
         }
+        scores
+    }
+}
+
+impl Expansion {
+    /// The vectors, ready to meet other rows.
+    pub(crate) fn points(&self) -> Result<Points> {
+        let design = Scaling::from_parts(Scale::None, None, None, self.vectors.cols())?.apply(&self.vectors, None)?;
+        Ok(Points::new(&design, &self.kernel))
+    }
+
+    /// Scores without the constant term.
+    pub(crate) fn scores(&self, points: &Points, design: &Design, cancel: &Cancel) -> Vec<f64> {
+        let all: Vec<usize> = (0..points.rows()).collect();
+        expansion_scores(&self.kernel, points, &all, &self.coefficients, &points.like(design), cancel)
+    }
+
+    /// ‖Σ_i coefficient_i φ(vector_i)‖²
+    pub(crate) fn squared_norm(&self, points: &Points, cancel: &Cancel) -> f64 {
+        let all: Vec<usize> = (0..points.rows()).collect();
+        let scores = expansion_scores(&self.kernel, points, &all, &self.coefficients, points, cancel);
+        scores.iter().zip(&self.coefficients).map(|(score, coefficient)| score * coefficient).sum()
     }
 }

@@ -1,16 +1,17 @@
 //! Recomputes a model's certificate from the model, the data and the stored witness.
 
-use super::{Model, Scorer};
+use super::{Expansion, Model, Scorer};
 use crate::data::{Dataset, Design};
 use crate::error::{Code, Error, Result};
+use crate::kernel::{Points, expansion_scores};
 use crate::loss::Loss;
 use crate::run::Cancel;
 use crate::solve::{
-    Cut, Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_value, hard_primal, imbalance, in_box, lower_bound,
-    primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound,
+    Cut, Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box,
+    lower_bound, primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound,
 };
 use crate::task::{Independent, Intercept, Objective};
-use crate::train::{Problem, Tasks};
+use crate::train::{Problem, Tasks, by_row};
 use crate::wording::{count, counted};
 
 /// What `verify` recomputed.
@@ -26,6 +27,9 @@ pub struct Verification {
 
 /// Recomputed values may differ in the last digits on another kind of processor.
 const ROUNDING: f64 = 1e-9;
+
+/// Kernel values are f32: their sums have fewer digits to compare.
+const KERNEL_ROUNDING: f64 = 1e-6;
 
 /// A dual point counts as balanced where rounding alone keeps it from being so.
 const BALANCED: f64 = 1e-12;
@@ -51,19 +55,22 @@ impl Model {
         if data.rows() as u64 != certificate.rows || data.computed_hash()? != certificate.data_hash {
             return Err(self.other_data(data));
         }
-        let Scorer::Linear { weights, .. } = &self.scorer;
-        if data.cols() != weights.len() {
+        if data.cols() != self.features() {
             return Err(Error::new(
                 Code::OtherData,
                 format!(
                     "the data have {}, and the model {}",
                     counted(data.cols() as u64, "feature", "features"),
-                    weights.len()
+                    self.features()
                 ),
             )
             .help(SAME_FILE));
         }
-        let close = |a: f64, b: f64| (a - b).abs() <= ROUNDING * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
+        let rounding = match self.scorer {
+            Scorer::Linear { .. } => ROUNDING,
+            Scorer::Expansion(_) => KERNEL_ROUNDING,
+        };
+        let close = |a: f64, b: f64| (a - b).abs() <= rounding * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
         cancel.check()?;
         let problem = Problem::new(data, &self.settings)?;
         cancel.check()?;
@@ -88,7 +95,7 @@ impl Model {
             return Err(mismatch("objective", found.objective, certificate.objective));
         }
         if let Some(claimed) = certificate.lower_bound {
-            let slack = ROUNDING * certificate.objective.abs();
+            let slack = rounding * certificate.objective.abs();
             if claimed > certificate.objective + slack {
                 return Err(mismatch("lower bound", certificate.objective, claimed));
             }
@@ -131,10 +138,13 @@ impl Model {
     }
 
     fn recompute(&self, data: &Dataset, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
-        let Scorer::Linear { weights, intercept } = &self.scorer;
         let design = self.scaling.apply(data.matrix(), data.groups())?;
-        let threshold = intercept.unwrap_or(0.0);
+        let threshold = self.scorer.intercept().unwrap_or(0.0);
         cancel.check()?;
+        let weights = match &self.scorer {
+            Scorer::Linear { weights, .. } => weights,
+            Scorer::Expansion(expansion) => return self.recompute_expansion(expansion, &design, problem, cancel),
+        };
         // A model that claims no bound is checked for its objective alone.
         let claims = self.certificate.lower_bound.is_some();
         let by_weights = claims && self.proved_by_weights();
@@ -164,6 +174,52 @@ impl Model {
         cancel.check()?;
         let unproved = (claims && bound.is_none()).then_some("the model was saved without its witness");
         Ok(Verification { objective, lower_bound: bound, unproved })
+    }
+
+    /// A kernel's objective and bound: the model's own expansion gives the first, the dual point the second.
+    fn recompute_expansion(
+        &self,
+        expansion: &Expansion,
+        design: &Design,
+        problem: &Problem,
+        cancel: &Cancel,
+    ) -> Result<Verification> {
+        match &problem.task {
+            Tasks::Binary(task, _) => self.recompute_kernel(task, expansion, design, cancel),
+            Tasks::Pairs(task) => self.recompute_kernel(task, expansion, design, cancel),
+            Tasks::Ranking(_) => Err(infeasible("it is not of this task")),
+        }
+    }
+
+    fn recompute_kernel<T: Independent>(
+        &self,
+        task: &T,
+        expansion: &Expansion,
+        design: &Design,
+        cancel: &Cancel,
+    ) -> Result<Verification> {
+        let (rule, threshold) = (self.settings.intercept, expansion.intercept.unwrap_or(0.0));
+        let points = expansion.points()?;
+        let scores = expansion.scores(&points, design, cancel);
+        let square = expansion.squared_norm(&points, cancel);
+        cancel.check()?;
+        let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, rule);
+        let lower_bound = match &self.witness {
+            None => None,
+            Some(Witness::Dual(alpha)) => {
+                self.check_dual(task, alpha)?;
+                let rows = Points::new(design, &expansion.kernel);
+                let (ids, coefficients): (Vec<usize>, Vec<f64>) = by_row(task, alpha).into_iter().unzip();
+                let scores = expansion_scores(&expansion.kernel, &rows, &ids, &coefficients, &rows, cancel);
+                cancel.check()?;
+                let square: f64 = ids.iter().zip(&coefficients).map(|(&row, c)| c * scores[row]).sum();
+                Some(dual_of_square(task, alpha, square, rule))
+            }
+            Some(_) => return Err(infeasible("it is not of this task")),
+        };
+        let claims = self.certificate.lower_bound.is_some();
+        let unproved = (claims && lower_bound.is_none()).then_some("the model was saved without its witness");
+        Ok(Verification { objective, lower_bound, unproved })
     }
 
     fn recompute_soft<T: Independent + Objective>(
@@ -221,14 +277,19 @@ impl Model {
 
     /// The bound that a dual point proves, where it is feasible.
     fn dual_bound<T: Independent>(&self, task: &T, design: &Design, alpha: &[f64]) -> Result<f64> {
-        let rule = self.settings.intercept;
+        self.check_dual(task, alpha)?;
+        Ok(dual_value(task, design, alpha, self.settings.intercept))
+    }
+
+    /// Refuses a dual point that is not feasible.
+    fn check_dual<T: Independent>(&self, task: &T, alpha: &[f64]) -> Result<()> {
         if alpha.len() != task.blocks() || !in_box(task, alpha) {
             return Err(infeasible("a dual variable lies outside its box"));
         }
-        if rule == Intercept::Free && imbalance(task, alpha) > BALANCED {
+        if self.settings.intercept == Intercept::Free && imbalance(task, alpha) > BALANCED {
             return Err(infeasible("its two sides do not balance"));
         }
-        Ok(dual_value(task, design, alpha, rule))
+        Ok(())
     }
 }
 

@@ -96,6 +96,13 @@ pub(crate) fn dual_value<T: Independent>(task: &T, design: &Design, alpha: &[f64
         }
     }
     let w = design.weighted_sum(&mut coefficients);
+    dual_of_square(task, alpha, 2.0 * half_square(&w), intercept)
+}
+
+/// The dual value of a point, given ‖Σ α a x‖².
+pub(crate) fn dual_of_square<T: Independent>(task: &T, alpha: &[f64], square: f64, intercept: Intercept) -> f64 {
+    let loss = task.loss();
+    let boxed = |block: usize, cost: f64| alpha[block].clamp(0.0, loss.dual_limit(cost));
     let [gain, pull] = sum_blocks(task.blocks(), |block| {
         let c = task.constraint(block);
         let alpha = boxed(block, c.cost);
@@ -103,7 +110,7 @@ pub(crate) fn dual_value<T: Independent>(task: &T, design: &Design, alpha: &[f64
     });
     let penalty = if intercept == Intercept::Penalised { 0.5 * pull * pull } else { 0.0 };
     // The objective is never negative, so a worse bound than zero says nothing.
-    (gain - half_square(&w) - penalty).max(0.0)
+    (gain - 0.5 * square - penalty).max(0.0)
 }
 
 /// The dual value that a primal point of a smooth loss, known by its scores, stands for: α_i = cost_i ·

@@ -9,11 +9,13 @@ mod quadratic_program;
 mod rounded_hinge;
 mod scaled_rows;
 mod sgd;
+mod smo;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use certificate::{
-    Hard, dual_of_cuts, dual_value, hard_primal, imbalance, in_box, primal_of_scores, rounded_values, smooth_bound,
+    Hard, dual_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box, primal_of_scores, rounded_values,
+    smooth_bound,
 };
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
@@ -27,6 +29,7 @@ pub(crate) use rounded_hinge::{RoundedHinge, rounded_certificate};
 pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
 pub use sgd::{EarlyStopping, Sample, Schedule};
+pub(crate) use smo::{Gram, KernelSolution, Smo};
 
 use crate::error::{Code, Error};
 use std::time::Instant;

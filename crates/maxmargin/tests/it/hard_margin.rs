@@ -28,7 +28,7 @@ fn refused(data: &Dataset, settings: &Settings) -> Error {
 }
 
 fn parts(model: &Model) -> (&[f64], Option<f64>) {
-    let Scorer::Linear { weights, intercept } = &model.scorer;
+    let (weights, intercept) = (model.scorer.weights().expect("weights"), &model.scorer.intercept());
     (weights, *intercept)
 }
 
@@ -168,7 +168,7 @@ fn what_is_not_separable_is_proved_by_few_and_named() {
 fn weights_that_miss_a_margin_are_not_believed() {
     let data = apart(60, 3, 3);
     let mut model = fit(&data, &hard(Task::Classify)).model;
-    let Scorer::Linear { weights, .. } = &mut model.scorer;
+    let Scorer::Linear { weights, .. } = &mut model.scorer else { panic!("weights") };
     weights.iter_mut().for_each(|w| *w *= 0.999);
     let error = model.verify(&data).expect_err("short of the margin");
     assert_eq!(error.code(), Code::CertificateMismatch);

@@ -6,6 +6,7 @@ mod conformance;
 mod determinism;
 mod hard_cases;
 mod hard_margin;
+mod kernels;
 mod made;
 mod model_file;
 mod optimum;

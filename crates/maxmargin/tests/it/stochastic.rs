@@ -4,7 +4,7 @@ use crate::made::{fit, graded, two_classes};
 use maxmargin::data::{Dataset, Dense, Matrix, Scale};
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
-use maxmargin::model::{Model, Scorer};
+use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Event, Observer, Silent};
 use maxmargin::settings::{Regularisation, Settings, Solver, Stochastic, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Schedule, Stop};
@@ -73,7 +73,7 @@ fn hinge_loss_on_pairs_is_learned_by_its_own_measure() {
     let data = graded(60, 30, 10, 5, 3);
     let (targets, groups) = (data.targets().real().unwrap(), data.groups().unwrap());
     let by_listed_pairs = |model: &Model| {
-        let Scorer::Linear { weights, .. } = &model.scorer;
+        let weights = model.scorer.weights().expect("weights");
         let scores = model.scores(&data).unwrap();
         let mut sum = 0.5 * weights.iter().map(|w| w * w).sum::<f64>();
         for range in groups.ranges() {
@@ -140,7 +140,7 @@ fn no_model_is_worse_than_weights_of_zero_and_zero_is_said_to_be_kept() {
                     };
                     assert_eq!(certificate.c, 1.0);
                     assert!(certificate.objective <= at_zero * (1.0 + 1e-12), "{settings:?}: {certificate:?}");
-                    let Scorer::Linear { weights, .. } = &trained.model.scorer;
+                    let weights = trained.model.scorer.weights().expect("weights");
                     let zero = weights.iter().all(|&w| w == 0.0);
                     assert_eq!(zero, trained.stop == Stop::NoGain, "{settings:?}");
                     kept += usize::from(zero);

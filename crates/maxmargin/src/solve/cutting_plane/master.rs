@@ -128,12 +128,29 @@ impl Master<'_> {
         best
     }
 
-    /// Takes away what rounding left of the equalities: the heavier side is shrunk, then all is divided by the sum.
+    /// Takes away what rounding left of the equalities: the heavier side is shrunk, then all is divided by the sum. Where
+    /// that would take more than a touch of the cut that pulls the most the other way adds, as where classes balance but
+    /// for rounding and nothing pulls against it, it is that cut that makes up for it.
     fn make_feasible(&self, multipliers: &mut [f64]) {
-        let (mut above, mut below) = (0.0, 0.0);
-        for (multiplier, pull) in multipliers.iter().zip(self.pulls) {
+        let (mut above, mut below, mut shrunk) = (0.0, 0.0, [0.0; 2]);
+        for (&multiplier, pull) in multipliers.iter().zip(self.pulls) {
             let pull = multiplier * pull;
-            if pull > 0.0 { above += pull } else { below -= pull }
+            if pull > 0.0 {
+                above += pull
+            } else {
+                below -= pull
+            }
+            shrunk[usize::from(pull < 0.0)] += if pull == 0.0 { 0.0 } else { multiplier };
+        }
+        let (side, heavy, light) = if above > below { (1.0, above, below) } else { (-1.0, below, above) };
+        let strongest =
+            (0..self.pulls.len()).max_by(|&a, &b| (-side * self.pulls[a]).total_cmp(&(-side * self.pulls[b])));
+        if let Some(cut) = strongest.filter(|&cut| side * self.pulls[cut] < 0.0) {
+            let added = (heavy - light) / self.pulls[cut].abs();
+            if added < shrunk[usize::from(side < 0.0)] * (1.0 - light / heavy) {
+                multipliers[cut] += added;
+                (above, below) = (heavy, heavy);
+            }
         }
         for (multiplier, &pull) in multipliers.iter_mut().zip(self.pulls) {
             if pull > 0.0 && above > below {

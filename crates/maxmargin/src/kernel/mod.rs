@@ -1,0 +1,204 @@
+//! Kernels: inner products of rows in feature spaces that are never written out.
+//!
+//! | kernel | k(x, z) |
+//! |---|---|
+//! | linear | x·z |
+//! | polynomial | (γ x·z + r)^d |
+//! | gaussian | exp(−γ ‖x − z‖²) |
+//! | sigmoid | tanh(γ x·z + r), not positive definite for all γ and r |
+//! | chi-squared | exp(−γ Σ_j (x_j − z_j)² / (x_j + z_j)), for x, z ≥ 0 |
+//! | intersection | Σ_j min(x_j, z_j), for x, z ≥ 0 |
+//!
+//! A kernel is only another way to make scores: [`Points`] are rows ready to be multiplied, and give whole blocks of kernel
+//! values at once, in f32, or in f64 where rows are few. Sums over them are taken in f64.
+
+mod exponential;
+mod points;
+mod row_cache;
+mod width;
+
+pub(crate) use points::{Element, Points, add_row, expansion_scores};
+pub(crate) use row_cache::RowCache;
+
+use crate::error::{Code, Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// A kernel with all its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kernel {
+    /// x·z
+    Linear,
+    /// (γ x·z + r)^d
+    Polynomial {
+        /// γ
+        gamma: f64,
+        /// r
+        coef0: f64,
+        /// d
+        degree: u32,
+    },
+    /// exp(−γ ‖x − z‖²)
+    Gaussian {
+        /// γ
+        gamma: f64,
+    },
+    /// tanh(γ x·z + r)
+    Sigmoid {
+        /// γ
+        gamma: f64,
+        /// r
+        coef0: f64,
+    },
+    /// exp(−γ Σ_j (x_j − z_j)² / (x_j + z_j))
+    ChiSquared {
+        /// γ
+        gamma: f64,
+    },
+    /// Σ_j min(x_j, z_j)
+    Intersection,
+}
+
+impl Kernel {
+    /// Whether it is a function of inner products and squares.
+    pub(crate) fn is_of_products(&self) -> bool {
+        !matches!(self, Kernel::ChiSquared { .. } | Kernel::Intersection)
+    }
+
+    /// Whether all its numbers are numbers.
+    pub(crate) fn is_finite(&self) -> bool {
+        match *self {
+            Kernel::Linear | Kernel::Intersection => true,
+            Kernel::Gaussian { gamma } | Kernel::ChiSquared { gamma } => gamma.is_finite(),
+            Kernel::Polynomial { gamma, coef0, .. } | Kernel::Sigmoid { gamma, coef0 } => {
+                gamma.is_finite() && coef0.is_finite()
+            }
+        }
+    }
+
+    /// Whether it takes rows without negative values alone.
+    pub fn needs_positive_rows(&self) -> bool {
+        !self.is_of_products()
+    }
+
+    /// By how much an exponent moves with a squared length.
+    fn steepness(&self) -> f64 {
+        match self {
+            Kernel::Gaussian { gamma } | Kernel::ChiSquared { gamma } => *gamma,
+            _ => 0.0,
+        }
+    }
+
+    /// k(x, x), given ‖x‖² and Σ_j x_j.
+    fn of_itself(&self, square: f64, sum: impl Fn() -> f64) -> f64 {
+        match *self {
+            Kernel::Linear => square,
+            Kernel::Polynomial { gamma, coef0, degree } => (gamma * square + coef0).powi(degree as i32),
+            Kernel::Gaussian { .. } | Kernel::ChiSquared { .. } => 1.0,
+            Kernel::Sigmoid { gamma, coef0 } => (gamma * square + coef0).tanh(),
+            Kernel::Intersection => sum(),
+        }
+    }
+}
+
+/// The kernels by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelKind {
+    /// x·z: weights, and all solvers.
+    #[default]
+    Linear,
+    /// (γ x·z + r)^d
+    Polynomial,
+    /// exp(−γ ‖x − z‖²)
+    Gaussian,
+    /// tanh(γ x·z + r)
+    Sigmoid,
+    /// exp(−γ Σ_j (x_j − z_j)² / (x_j + z_j))
+    ChiSquared,
+    /// Σ_j min(x_j, z_j)
+    Intersection,
+}
+
+impl KernelKind {
+    /// Every kernel there is.
+    pub const ALL: [KernelKind; 6] = [
+        KernelKind::Linear,
+        KernelKind::Polynomial,
+        KernelKind::Gaussian,
+        KernelKind::Sigmoid,
+        KernelKind::ChiSquared,
+        KernelKind::Intersection,
+    ];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            KernelKind::Linear => "linear",
+            KernelKind::Polynomial => "polynomial",
+            KernelKind::Gaussian => "gaussian",
+            KernelKind::Sigmoid => "sigmoid",
+            KernelKind::ChiSquared => "chi-squared",
+            KernelKind::Intersection => "intersection",
+        }
+    }
+}
+
+/// Which kernel, and what was set of its numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct KernelSettings {
+    /// Which kernel.
+    pub kind: KernelKind,
+    /// γ; found on a sample of the rows unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gamma: Option<f64>,
+    /// d; 3 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub degree: Option<u32>,
+    /// r; 0 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coef0: Option<f64>,
+    /// Bytes that kernel rows may take in memory while a model is trained. It changes no bit of the model, and is not kept
+    /// with it.
+    #[serde(skip)]
+    pub cache: Option<u64>,
+}
+
+impl KernelSettings {
+    /// Refuses numbers outside their range, and those that the kernel does not have.
+    pub(crate) fn validate(&self) -> Result<()> {
+        let kind = self.kind;
+        let has_gamma = !matches!(kind, KernelKind::Linear | KernelKind::Intersection);
+        let has_coef0 = matches!(kind, KernelKind::Polynomial | KernelKind::Sigmoid);
+        let alien = [
+            (self.gamma.is_some() && !has_gamma, "--gamma"),
+            (self.degree.is_some() && kind != KernelKind::Polynomial, "--degree"),
+            (self.coef0.is_some() && !has_coef0, "--coef0"),
+        ];
+        if let Some((_, flag)) = alien.into_iter().find(|(alien, _)| *alien) {
+            return Err(Error::new(Code::BadSetting, format!("the {} kernel has no {flag}", kind.name()))
+                .help(format!("leave {flag} out, or name another --kernel")));
+        }
+        if let Some(gamma) = self.gamma
+            && !(gamma.is_finite() && gamma > 0.0)
+        {
+            return Err(Error::new(Code::BadSetting, format!("--gamma is {gamma}, and must be a positive number"))
+                .help("left out, it is found on a sample of the rows"));
+        }
+        if self.coef0.is_some_and(|coef0| !coef0.is_finite()) {
+            return Err(Error::new(Code::BadSetting, "--coef0 is no finite number").help("a number such as 0 or 1"));
+        }
+        if self.degree.is_some_and(|degree| degree == 0 || degree > MOST_DEGREE) {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("--degree is {}, and must be from 1 to {MOST_DEGREE}", self.degree.unwrap_or_default()),
+            )
+            .help("2 or 3 serve most data"));
+        }
+        Ok(())
+    }
+}
+
+/// Powers beyond this overflow on nearly all data.
+const MOST_DEGREE: u32 = 100;

@@ -1,0 +1,622 @@
+//! [`Points`]: rows ready to be multiplied with each other, block by block.
+//!
+//! Dense rows meet in blocked matrix products; of sparse rows sixteen at a time are spread out, column by column, and every
+//! other row walks its entries once for all sixteen. A block of inner products becomes kernel values while it is in cache.
+//! Numbers are f32, and f64 where rows are few or distances would drown in the rounding of large squares.
+
+use super::Kernel;
+use super::exponential::exp;
+use crate::data::Design;
+use crate::data::kernels::for_this_machine;
+use crate::run::Cancel;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Rows in the feature space, as a learner or scorer sees them.
+#[derive(Debug)]
+pub(crate) struct Points {
+    rows: usize,
+    cols: usize,
+    layout: Layout,
+    /// Taken off every row, which changes no distance and keeps squares small.
+    centre: Option<Vec<f64>>,
+}
+
+#[derive(Debug)]
+enum Layout {
+    Narrow(Entries<f32>),
+    Wide(Entries<f64>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Entries<T> {
+    form: Form<T>,
+    /// ‖x‖² of each row.
+    squares: Vec<T>,
+}
+
+#[derive(Debug)]
+enum Form<T> {
+    /// Row by row.
+    Dense(Vec<T>),
+    Sparse {
+        starts: Vec<usize>,
+        indices: Vec<u32>,
+        values: Vec<T>,
+    },
+}
+
+/// What blocks are computed in: f32 or f64.
+pub(crate) trait Element: faer::traits::ComplexField + Copy + Send + Sync + 'static {
+    const ZERO: Self;
+    fn narrow(value: f64) -> Self;
+    fn wide(self) -> f64;
+    fn times_plus(self, factor: Self, sum: Self) -> Self;
+    /// The exponential of a number that is not positive.
+    fn exp(self) -> Self;
+    /// The entries of points of this kind.
+    fn entries(points: &Points) -> Option<&Entries<Self>>;
+}
+
+impl Element for f32 {
+    const ZERO: f32 = 0.0;
+    #[inline(always)]
+    fn narrow(value: f64) -> f32 {
+        value as f32
+    }
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+    #[inline(always)]
+    fn times_plus(self, factor: f32, sum: f32) -> f32 {
+        self * factor + sum
+    }
+    #[inline(always)]
+    fn exp(self) -> f32 {
+        exp(self.min(0.0))
+    }
+    fn entries(points: &Points) -> Option<&Entries<f32>> {
+        match &points.layout {
+            Layout::Narrow(entries) => Some(entries),
+            Layout::Wide(_) => None,
+        }
+    }
+}
+
+impl Element for f64 {
+    const ZERO: f64 = 0.0;
+    #[inline(always)]
+    fn narrow(value: f64) -> f64 {
+        value
+    }
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn times_plus(self, factor: f64, sum: f64) -> f64 {
+        self * factor + sum
+    }
+    #[inline(always)]
+    fn exp(self) -> f64 {
+        f64::exp(self.min(0.0))
+    }
+    fn entries(points: &Points) -> Option<&Entries<f64>> {
+        match &points.layout {
+            Layout::Wide(entries) => Some(entries),
+            Layout::Narrow(_) => None,
+        }
+    }
+}
+
+/// Rows of which at most one entry in so many columns is stored are multiplied as sparse ones.
+const SPARSE: u64 = 3;
+
+/// So few rows are multiplied, and their kernel values kept, in f64: it costs nothing that anybody would notice.
+const FEW_ROWS: usize = 4096;
+
+/// Exponents are wrong by about this share of the largest squares they come from; more than a hundred thousandth shows.
+const NARROW_ROUNDING: f64 = 1.2e-7;
+const ROUNDING_ALLOWED: f64 = 1e-5;
+
+impl Points {
+    /// The rows of a design, stored as suits the kernel.
+    pub(crate) fn new(design: &Design, kernel: &Kernel) -> Points {
+        let (rows, cols) = (design.rows(), design.cols());
+        let sparse = design.shift().is_none()
+            && !design.matrix().is_dense()
+            && design.matrix().entries() * SPARSE <= rows as u64 * cols as u64;
+        let shifts = matches!(kernel, Kernel::Gaussian { .. }) && !sparse;
+        let centre = shifts.then(|| mean(design));
+        Points::with_layout(design, sparse, centre, |largest| {
+            rows <= FEW_ROWS || kernel.steepness() * largest * NARROW_ROUNDING > ROUNDING_ALLOWED
+        })
+    }
+
+    /// Other rows, stored like these, so that both can meet.
+    pub(crate) fn like(&self, design: &Design) -> Points {
+        let sparse = match &self.layout {
+            Layout::Narrow(entries) => matches!(entries.form, Form::Sparse { .. }),
+            Layout::Wide(entries) => matches!(entries.form, Form::Sparse { .. }),
+        };
+        let wide = self.is_wide();
+        Points::with_layout(design, sparse, self.centre.clone(), |_| wide)
+    }
+
+    fn with_layout(design: &Design, sparse: bool, centre: Option<Vec<f64>>, wide: impl Fn(f64) -> bool) -> Points {
+        let (rows, cols) = (design.rows(), design.cols());
+        let lists: Vec<Vec<(usize, f64)>> = if sparse {
+            let entries = |row| {
+                let mut entries = Vec::new();
+                design.scaled_entries(row, &mut entries);
+                entries
+            };
+            (0..rows).into_par_iter().map(entries).collect()
+        } else {
+            Vec::new()
+        };
+        let dense_row = |row: usize, values: &mut [f64]| {
+            values.fill(0.0);
+            design.fill_scaled_row(row, values);
+            if let Some(centre) = &centre {
+                values.iter_mut().zip(centre).for_each(|(value, centre)| *value -= centre);
+            }
+        };
+        let square = |row: usize| -> f64 {
+            if sparse {
+                return lists[row].iter().map(|(_, value)| value * value).sum();
+            }
+            let mut values = vec![0.0; cols];
+            dense_row(row, &mut values);
+            values.iter().map(|value| value * value).sum()
+        };
+        let squares: Vec<f64> = (0..rows).into_par_iter().with_min_len(64).map(square).collect();
+        let largest = squares.iter().copied().fold(0.0, f64::max);
+        let layout = if wide(largest) {
+            Layout::Wide(entries(rows, cols, sparse, &lists, &squares, &dense_row))
+        } else {
+            Layout::Narrow(entries(rows, cols, sparse, &lists, &squares, &dense_row))
+        };
+        Points { rows, cols, layout, centre }
+    }
+
+    /// Whether values are f64.
+    pub(crate) fn is_wide(&self) -> bool {
+        matches!(self.layout, Layout::Wide(_))
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// k(x, x) of every row.
+    pub(crate) fn diagonal(&self, kernel: &Kernel) -> Vec<f64> {
+        let squares: Vec<f64> = match &self.layout {
+            Layout::Narrow(entries) => entries.squares.iter().map(|square| f64::from(*square)).collect(),
+            Layout::Wide(entries) => entries.squares.clone(),
+        };
+        (0..self.rows).map(|row| kernel.of_itself(squares[row], || self.sum(row))).collect()
+    }
+
+    /// Σ_j x_j of a row.
+    fn sum(&self, row: usize) -> f64 {
+        fn of<T: Element>(entries: &Entries<T>, row: usize, cols: usize) -> f64 {
+            let values = match &entries.form {
+                Form::Dense(values) => &values[row * cols..(row + 1) * cols],
+                Form::Sparse { starts, values, .. } => &values[starts[row]..starts[row + 1]],
+            };
+            values.iter().map(|value| value.wide()).sum()
+        }
+        match &self.layout {
+            Layout::Narrow(entries) => of(entries, row, self.cols),
+            Layout::Wide(entries) => of(entries, row, self.cols),
+        }
+    }
+
+    /// Kernel values of the named rows of `left` with all rows of this one: one output a name, in parallel.
+    pub(crate) fn fill<T: Element>(&self, kernel: &Kernel, left: &Points, ids: &[usize], outs: Vec<&mut [T]>) {
+        /// Columns that one thread fills: with the rows they meet they stay in the second-level cache.
+        const CHUNK: usize = 1024;
+        let mut chunks: Vec<Vec<&mut [T]>> = Vec::new();
+        for out in outs {
+            for (at, part) in out.chunks_mut(CHUNK).enumerate() {
+                if at == chunks.len() {
+                    chunks.push(Vec::with_capacity(ids.len()));
+                }
+                chunks[at].push(part);
+            }
+        }
+        chunks.into_par_iter().enumerate().for_each(|(at, mut outs)| {
+            let columns = at * CHUNK..(at * CHUNK + CHUNK).min(self.rows);
+            self.fill_columns(kernel, left, ids, columns, &mut outs);
+        });
+    }
+
+    /// The same for a run of rows, on this thread.
+    pub(crate) fn fill_columns<T: Element>(
+        &self,
+        kernel: &Kernel,
+        left: &Points,
+        ids: &[usize],
+        columns: Range<usize>,
+        outs: &mut [&mut [T]],
+    ) {
+        // Both have the same layout, and `is_wide` says which: `like` sees to it.
+        let (Some(right), Some(left)) = (T::entries(self), T::entries(left)) else {
+            return debug_assert!(false, "points of two layouts meet");
+        };
+        block(kernel, left, ids, right, self.cols, columns, outs);
+    }
+}
+
+/// Σ_i coefficient_i · k(row ids_i of `left`, ·) for every row of `right`, in parallel over runs of rows.
+pub(crate) fn expansion_scores(
+    kernel: &Kernel,
+    left: &Points,
+    ids: &[usize],
+    coefficients: &[f64],
+    right: &Points,
+    cancel: &Cancel,
+) -> Vec<f64> {
+    match right.is_wide() {
+        true => expansion_scores_in::<f64>(kernel, left, ids, coefficients, right, cancel),
+        false => expansion_scores_in::<f32>(kernel, left, ids, coefficients, right, cancel),
+    }
+}
+
+fn expansion_scores_in<T: Element>(
+    kernel: &Kernel,
+    left: &Points,
+    ids: &[usize],
+    coefficients: &[f64],
+    right: &Points,
+    cancel: &Cancel,
+) -> Vec<f64> {
+    /// Scores a thread works on at a time, and rows they meet at once: their kernel values stay in cache.
+    const RUN: usize = 1024;
+    const MEET: usize = 128;
+    let mut scores = vec![0.0; right.rows];
+    scores.par_chunks_mut(RUN).enumerate().for_each(|(run, scores)| {
+        let columns = run * RUN..run * RUN + scores.len();
+        let mut values = vec![T::ZERO; MEET * scores.len()];
+        for (ids, coefficients) in ids.chunks(MEET).zip(coefficients.chunks(MEET)) {
+            if cancel.is_raised() {
+                break;
+            }
+            let mut outs: Vec<&mut [T]> = values.chunks_exact_mut(scores.len()).take(ids.len()).collect();
+            right.fill_columns(kernel, left, ids, columns.clone(), &mut outs);
+            for (&coefficient, values) in coefficients.iter().zip(&outs) {
+                add_row(scores, coefficient, values);
+            }
+        }
+    });
+    scores
+}
+
+for_this_machine! {
+    /// sums += step · row
+    pub(crate) fn add_row[T: Element](sums: &mut [f64], step: f64, row: &[T]) -> () = add_row_plainly
+}
+
+#[inline(always)]
+fn add_row_plainly<T: Element>(sums: &mut [f64], step: f64, row: &[T]) {
+    for (sum, value) in sums.iter_mut().zip(row) {
+        *sum += step * value.wide();
+    }
+}
+
+fn mean(design: &Design) -> Vec<f64> {
+    let mut coefficients = vec![1.0 / design.rows().max(1) as f64; design.rows()];
+    design.weighted_sum(&mut coefficients)
+}
+
+fn entries<T: Element>(
+    rows: usize,
+    cols: usize,
+    sparse: bool,
+    lists: &[Vec<(usize, f64)>],
+    squares: &[f64],
+    dense_row: &(dyn Fn(usize, &mut [f64]) + Sync),
+) -> Entries<T> {
+    let squares = squares.iter().map(|&square| T::narrow(square)).collect();
+    let form = if sparse {
+        let mut starts = Vec::with_capacity(rows + 1);
+        starts.push(0);
+        let total = lists.iter().map(Vec::len).sum();
+        let (mut indices, mut values) = (Vec::with_capacity(total), Vec::with_capacity(total));
+        for list in lists {
+            indices.extend(list.iter().map(|entry| entry.0 as u32));
+            values.extend(list.iter().map(|entry| T::narrow(entry.1)));
+            starts.push(indices.len());
+        }
+        Form::Sparse { starts, indices, values }
+    } else {
+        let mut values = vec![T::ZERO; rows * cols];
+        if cols > 0 {
+            values.par_chunks_mut(cols).enumerate().with_min_len(64).for_each_init(
+                || vec![0.0; cols],
+                |wide, (row, out)| {
+                    dense_row(row, wide);
+                    out.iter_mut().zip(wide).for_each(|(out, value)| *out = T::narrow(*value));
+                },
+            );
+        }
+        Form::Dense(values)
+    };
+    Entries { form, squares }
+}
+
+/// Kernel values of rows `ids` of `left` with rows `columns` of `right`.
+fn block<T: Element>(
+    kernel: &Kernel,
+    left: &Entries<T>,
+    ids: &[usize],
+    right: &Entries<T>,
+    cols: usize,
+    columns: Range<usize>,
+    outs: &mut [&mut [T]],
+) {
+    let squares = &right.squares[columns.clone()];
+    if !kernel.is_of_products() {
+        return kernel_by_columns(kernel, left, ids, right, cols, columns, outs);
+    }
+    match (&left.form, &right.form) {
+        (Form::Dense(a), Form::Dense(b)) => {
+            let count = columns.len();
+            let mut picked = Vec::with_capacity(ids.len() * cols);
+            ids.iter().for_each(|&id| picked.extend_from_slice(&a[id * cols..(id + 1) * cols]));
+            let mut products = vec![T::ZERO; ids.len() * count];
+            matmul(
+                MatMut::from_row_major_slice_mut(&mut products, ids.len(), count),
+                Accum::Replace,
+                MatRef::from_row_major_slice(&picked, ids.len(), cols),
+                MatRef::from_row_major_slice(&b[columns.start * cols..columns.end * cols], count, cols).transpose(),
+                T::narrow(1.0),
+                Par::Seq,
+            );
+            for ((&id, products), out) in ids.iter().zip(products.chunks_exact(count)).zip(outs) {
+                finish_products(kernel, products, left.squares[id], squares, out);
+            }
+        }
+        (
+            Form::Sparse { starts: a_starts, indices: a_indices, values: a_values },
+            Form::Sparse { starts, indices, values },
+        ) => {
+            let mut panel = vec![[T::ZERO; LANES]; cols];
+            let mut products = vec![T::ZERO; LANES * columns.len()];
+            for (ids, outs) in ids.chunks(LANES).zip(outs.chunks_mut(LANES)) {
+                for (lane, &id) in ids.iter().enumerate() {
+                    let entries = a_starts[id]..a_starts[id + 1];
+                    for (&index, &value) in a_indices[entries.clone()].iter().zip(&a_values[entries]) {
+                        panel[index as usize][lane] = value;
+                    }
+                }
+                let right = SparseRows { starts: &starts[columns.start..=columns.end], indices, values };
+                sparse_products(&panel, right, &mut products);
+                for (lane, (&id, out)) in ids.iter().zip(outs).enumerate() {
+                    let products = &products[lane * columns.len()..(lane + 1) * columns.len()];
+                    finish_products(kernel, products, left.squares[id], squares, out);
+                    a_indices[a_starts[id]..a_starts[id + 1]]
+                        .iter()
+                        .for_each(|&index| panel[index as usize][lane] = T::ZERO);
+                }
+            }
+        }
+        // `like` gives both the same form.
+        _ => debug_assert!(false, "dense and sparse points meet"),
+    }
+}
+
+/// Rows that are spread out at a time: one vector register of f32.
+const LANES: usize = 16;
+
+/// A run of sparse rows.
+#[derive(Clone, Copy)]
+struct SparseRows<'a, T> {
+    starts: &'a [usize],
+    indices: &'a [u32],
+    values: &'a [T],
+}
+
+for_this_machine! {
+    /// Products of the rows spread out in `panel` with a run of rows, lane by lane.
+    fn sparse_products[T: Element](panel: &[[T; LANES]], rows: SparseRows<'_, T>, products: &mut [T]) -> () =
+        sparse_products_plainly
+}
+
+#[inline(always)]
+fn sparse_products_plainly<T: Element>(panel: &[[T; LANES]], rows: SparseRows<'_, T>, products: &mut [T]) {
+    let count = rows.starts.len() - 1;
+    // Sixteen rows at a time, turned around in cache.
+    for start in (0..count).step_by(LANES) {
+        let end = (start + LANES).min(count);
+        let mut tile = [[T::ZERO; LANES]; LANES];
+        for (row, sums) in (start..end).zip(&mut tile) {
+            let entries = rows.starts[row]..rows.starts[row + 1];
+            let mut sum = [T::ZERO; LANES];
+            for (&index, &value) in rows.indices[entries.clone()].iter().zip(&rows.values[entries]) {
+                let spread = &panel[index as usize];
+                for lane in 0..LANES {
+                    sum[lane] = value.times_plus(spread[lane], sum[lane]);
+                }
+            }
+            *sums = sum;
+        }
+        for lane in 0..LANES {
+            let out = &mut products[lane * count + start..lane * count + end];
+            out.iter_mut().zip(&tile).for_each(|(out, sums)| *out = sums[lane]);
+        }
+    }
+}
+
+for_this_machine! {
+    /// Turns inner products into kernel values.
+    fn finish_products[T: Element](kernel: &Kernel, products: &[T], square: T, squares: &[T], out: &mut [T]) -> () =
+        finish_products_plainly
+}
+
+#[inline(always)]
+fn finish_products_plainly<T: Element>(kernel: &Kernel, products: &[T], square: T, squares: &[T], out: &mut [T]) {
+    match *kernel {
+        Kernel::Gaussian { gamma } => {
+            let (minus_gamma, two) = (T::narrow(-gamma), T::narrow(-2.0));
+            for ((out, &product), &other) in out.iter_mut().zip(products).zip(squares) {
+                let distance = two.times_plus(product, square.times_plus(T::narrow(1.0), other));
+                *out = minus_gamma.times_plus(distance, T::ZERO).exp();
+            }
+        }
+        Kernel::Polynomial { gamma, coef0, degree } => {
+            for (out, product) in out.iter_mut().zip(products) {
+                *out = T::narrow((gamma * product.wide() + coef0).powi(degree as i32));
+            }
+        }
+        Kernel::Sigmoid { gamma, coef0 } => {
+            for (out, product) in out.iter_mut().zip(products) {
+                *out = T::narrow((gamma * product.wide() + coef0).tanh());
+            }
+        }
+        Kernel::Linear | Kernel::ChiSquared { .. } | Kernel::Intersection => {
+            out.copy_from_slice(products);
+        }
+    }
+}
+
+/// Kernels that are no functions of inner products: sums over columns, row by row.
+fn kernel_by_columns<T: Element>(
+    kernel: &Kernel,
+    left: &Entries<T>,
+    ids: &[usize],
+    right: &Entries<T>,
+    cols: usize,
+    columns: Range<usize>,
+    outs: &mut [&mut [T]],
+) {
+    let mut spread = vec![0.0; cols];
+    for (&id, out) in ids.iter().zip(outs) {
+        let mut total = 0.0;
+        each_entry(left, id, cols, |column, value| {
+            spread[column] = value;
+            total += value;
+        });
+        for (row, out) in columns.clone().zip(out.iter_mut()) {
+            // A column where one of the two is zero adds the other, or nothing: the totals know.
+            let (mut other, mut sum) = (0.0, 0.0);
+            each_entry(right, row, cols, |column, value| {
+                other += value;
+                let mine = spread[column];
+                if mine > 0.0 && value > 0.0 {
+                    sum += match kernel {
+                        Kernel::ChiSquared { .. } => mine * value / (mine + value),
+                        _ => mine.min(value),
+                    };
+                }
+            });
+            *out = match *kernel {
+                // (x − z)²/(x + z) = x + z − 4xz/(x + z)
+                Kernel::ChiSquared { gamma } => T::narrow(f64::exp(-gamma * (total + other - 4.0 * sum).max(0.0))),
+                _ => T::narrow(sum),
+            };
+        }
+        each_entry(left, id, cols, |column, _| spread[column] = 0.0);
+    }
+}
+
+#[inline(always)]
+fn each_entry<T: Element>(entries: &Entries<T>, row: usize, cols: usize, mut visit: impl FnMut(usize, f64)) {
+    match &entries.form {
+        Form::Dense(values) => {
+            values[row * cols..(row + 1) * cols]
+                .iter()
+                .enumerate()
+                .for_each(|(column, value)| visit(column, value.wide()));
+        }
+        Form::Sparse { starts, indices, values } => {
+            let run = starts[row]..starts[row + 1];
+            for (&index, value) in indices[run.clone()].iter().zip(&values[run]) {
+                visit(index as usize, value.wide());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dataset, Matrix, Scale, Scaling, Targets};
+    use crate::random::Random;
+
+    fn definition(kernel: &Kernel, x: &[f64], z: &[f64]) -> f64 {
+        let sum = |part: &dyn Fn(f64, f64) -> f64| x.iter().zip(z).map(|(&x, &z)| part(x, z)).sum::<f64>();
+        let product = sum(&|x, z| x * z);
+        match *kernel {
+            Kernel::Linear => product,
+            Kernel::Polynomial { gamma, coef0, degree } => (gamma * product + coef0).powi(degree as i32),
+            Kernel::Gaussian { gamma } => (-gamma * sum(&|x, z| (x - z) * (x - z))).exp(),
+            Kernel::Sigmoid { gamma, coef0 } => (gamma * product + coef0).tanh(),
+            Kernel::ChiSquared { gamma } => {
+                (-gamma * sum(&|x, z| if x + z > 0.0 { (x - z) * (x - z) / (x + z) } else { 0.0 })).exp()
+            }
+            Kernel::Intersection => sum(&f64::min),
+        }
+    }
+
+    #[test]
+    fn blocks_of_every_layout_equal_the_definition() {
+        let kernels = [
+            Kernel::Linear,
+            Kernel::Polynomial { gamma: 0.3, coef0: 1.0, degree: 3 },
+            Kernel::Gaussian { gamma: 0.7 },
+            Kernel::Sigmoid { gamma: 0.2, coef0: -0.1 },
+            Kernel::ChiSquared { gamma: 0.5 },
+            Kernel::Intersection,
+        ];
+        let mut random = Random::new(7, 1, 0);
+        // More rows than a chunk, and names that fill no lane evenly.
+        let (count, cols) = (1100, 9);
+        let rows: Vec<Vec<(usize, f64)>> = (0..count)
+            .map(|_| (0..cols).filter_map(|c| random.chance(0.4).then_some((c, 2.0 * random.uniform()))).collect())
+            .collect();
+        let matrix = Matrix::from_rows(&rows, cols).expect("valid");
+        let data = Dataset::new(matrix, Targets::Absent).expect("valid");
+        let dense_row = |at: usize| {
+            let mut values = vec![0.0; cols];
+            rows[at].iter().for_each(|&(column, value)| values[column] = value);
+            values
+        };
+        let scaling = Scaling::fit(Scale::None, &data, &Cancel::new()).expect("valid");
+        let design = scaling.apply(data.matrix(), None).expect("valid");
+        let ids: Vec<usize> = (0..19).map(|at| at * 37).collect();
+        fn check<T: Element>(kernel: &Kernel, points: &Points, ids: &[usize], expected: impl Fn(usize, usize) -> f64) {
+            let mut values = vec![vec![T::ZERO; points.rows()]; ids.len()];
+            points.fill(kernel, points, ids, values.iter_mut().map(Vec::as_mut_slice).collect());
+            let own = points.diagonal(kernel);
+            for (&id, values) in ids.iter().zip(&values) {
+                for (column, value) in values.iter().enumerate() {
+                    let expected = expected(id, column);
+                    assert!((value.wide() - expected).abs() < 2e-5, "{kernel:?} {} {expected}", value.wide());
+                }
+                assert!((own[id] - expected(id, id)).abs() < 2e-5);
+            }
+        }
+        for kernel in kernels {
+            let expected = |a: usize, b: usize| definition(&kernel, &dense_row(a), &dense_row(b));
+            for sparse in [true, false] {
+                let centre = (!sparse && matches!(kernel, Kernel::Gaussian { .. })).then(|| mean(&design));
+                let wide = Points::with_layout(&design, sparse, centre.clone(), |_| true);
+                check::<f64>(&kernel, &wide, &ids, expected);
+                let narrow = Points::with_layout(&design, sparse, centre, |_| false);
+                check::<f32>(&kernel, &narrow, &ids, expected);
+                let coefficients: Vec<f64> = (0..ids.len()).map(|at| at as f64 - 4.0).collect();
+                let scores =
+                    expansion_scores(&kernel, &narrow, &ids, &coefficients, &narrow.like(&design), &Cancel::new());
+                for (row, score) in scores.iter().enumerate() {
+                    let sum: f64 = ids.iter().zip(&coefficients).map(|(&id, c)| c * expected(id, row)).sum();
+                    assert!((score - sum).abs() < 1e-3, "{kernel:?} {score} {sum}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! [`RowCache`]: the kernel rows used last, within a budget of bytes.
+
+use super::Element;
+
+/// Kernel rows by number. A row is computed when it is asked for and not there, and the row that was not asked for the
+/// longest makes room.
+#[derive(Debug)]
+pub(crate) struct RowCache<T> {
+    length: usize,
+    most: usize,
+    slots: Vec<Slot<T>>,
+    /// The slot of each row, or none.
+    slot_of: Vec<Option<u32>>,
+    now: u64,
+    asked: u64,
+    computed: u64,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    owner: usize,
+    last_used: u64,
+    values: Box<[T]>,
+}
+
+impl<T: Element> RowCache<T> {
+    /// A cache for `rows` rows of `length` values in so many bytes, but for at least `least` rows: what is needed at once.
+    pub(crate) fn new(rows: usize, length: usize, bytes: u64, least: usize) -> RowCache<T> {
+        let row_bytes = (length.max(1) * size_of::<T>()) as u64;
+        let most = usize::try_from(bytes / row_bytes).unwrap_or(usize::MAX).max(least).min(rows.max(1));
+        RowCache { length, most, slots: Vec::new(), slot_of: vec![None; rows], now: 0, asked: 0, computed: 0 }
+    }
+
+    /// Has all the named rows ready; `fill` computes those that are not. There must be no more names than the cache holds.
+    pub(crate) fn prepare(&mut self, rows: &[usize], fill: impl FnOnce(&[usize], Vec<&mut [T]>)) {
+        self.now += 1;
+        self.asked += rows.len() as u64;
+        let mut missing = Vec::new();
+        for &row in rows {
+            match self.slot_of[row] {
+                Some(slot) => self.slots[slot as usize].last_used = self.now,
+                None => missing.push(row),
+            }
+        }
+        if missing.is_empty() {
+            return;
+        }
+        self.computed += missing.len() as u64;
+        let fresh = missing.len().min(self.most.saturating_sub(self.slots.len()));
+        let mut free: Vec<u32> = (self.slots.len()..self.slots.len() + fresh).map(|slot| slot as u32).collect();
+        if free.len() < missing.len() {
+            let mut old: Vec<(u64, u32)> = (0u32..)
+                .zip(&self.slots)
+                .filter(|(_, slot)| slot.last_used < self.now)
+                .map(|(at, slot)| (slot.last_used, at))
+                .collect();
+            let wanted = (missing.len() - free.len()).min(old.len());
+            if wanted > 0 && wanted < old.len() {
+                old.select_nth_unstable(wanted - 1);
+            }
+            let mut old: Vec<u32> = old[..wanted].iter().map(|&(_, at)| at).collect();
+            old.sort_unstable();
+            free.extend(old);
+        }
+        let length = self.length;
+        self.slots.extend((0..fresh).map(|_| Slot {
+            owner: usize::MAX,
+            last_used: 0,
+            values: vec![T::ZERO; length].into_boxed_slice(),
+        }));
+        for (&row, &slot) in missing.iter().zip(&free) {
+            let place = &mut self.slots[slot as usize];
+            if let Some(before) = self.slot_of.get_mut(place.owner) {
+                *before = None;
+            }
+            (place.owner, place.last_used) = (row, self.now);
+            self.slot_of[row] = Some(slot);
+        }
+        // The rows to be filled, in the order of their names.
+        let mut targets: Vec<Option<&mut [T]>> = missing.iter().map(|_| None).collect();
+        let mut place: Vec<(u32, usize)> = free.iter().copied().zip(0..).collect();
+        place.sort_unstable();
+        let mut wanted = place.into_iter().peekable();
+        for (at, slot) in (0u32..).zip(&mut self.slots) {
+            if let Some((_, target)) = wanted.next_if(|next| next.0 == at) {
+                targets[target] = Some(&mut slot.values);
+            }
+        }
+        fill(&missing, targets.into_iter().flatten().collect());
+    }
+
+    /// A row that was prepared.
+    pub(crate) fn row(&self, row: usize) -> &[T] {
+        self.slot_of[row].map_or(&[], |slot| &self.slots[slot as usize].values)
+    }
+
+    /// Rows asked for, and of these the ones that had to be computed.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.asked, self.computed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stay_until_others_need_their_room() {
+        let mut cache = RowCache::new(10, 2, 3 * 8, 1);
+        assert_eq!(cache.most, 3);
+        let ask = |cache: &mut RowCache<f32>, rows: &[usize]| {
+            let mut filled = Vec::new();
+            cache.prepare(rows, |missing, outs| {
+                filled.extend_from_slice(missing);
+                assert_eq!(outs.len(), missing.len());
+                for (&row, out) in missing.iter().zip(outs) {
+                    out.fill(row as f32);
+                }
+            });
+            for &row in rows {
+                assert_eq!(cache.row(row), [row as f32; 2]);
+            }
+            filled
+        };
+        assert_eq!(ask(&mut cache, &[4, 1]), [4, 1]);
+        assert_eq!(ask(&mut cache, &[1, 7]), [7]);
+        assert_eq!(ask(&mut cache, &[7, 1]), [0usize; 0]);
+        // Row 4 was not asked for the longest.
+        assert_eq!(ask(&mut cache, &[9, 7]), [9]);
+        assert_eq!(ask(&mut cache, &[1]), [0usize; 0]);
+        assert_eq!(ask(&mut cache, &[4, 2, 9]), [4, 2]);
+        assert_eq!(cache.counts(), (12, 6));
+        // A budget of one byte still holds what is needed at once.
+        assert_eq!(RowCache::<f32>::new(10, 100, 1, 2).most, 2);
+    }
+}

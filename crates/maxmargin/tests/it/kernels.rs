@@ -1,0 +1,336 @@
+//! Kernels: the optimum over kernel values that an independent solver finds, the linear one the same as weights, files and
+//! hostile data.
+
+use crate::made::{fit, two_classes};
+use crate::pairs::compared;
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT, ZeroConeT};
+use maxmargin::data::{Dataset, Dense, Matrix, Scale, Targets};
+use maxmargin::error::Code;
+use maxmargin::kernel::{KernelKind, KernelSettings};
+use maxmargin::loss::Loss;
+use maxmargin::model::{Model, Scorer};
+use maxmargin::run::{Cancel, Silent};
+use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::task::Intercept;
+use maxmargin::train::train;
+
+fn row(data: &Dataset, row: usize) -> Vec<f64> {
+    let mut values = vec![0.0; data.cols()];
+    data.matrix().each_in_row(row, |column, value| values[column] = value);
+    values
+}
+
+/// The kernels by their definitions.
+fn value(settings: &KernelSettings, x: &[f64], z: &[f64]) -> f64 {
+    let product: f64 = x.iter().zip(z).map(|(x, z)| x * z).sum();
+    let (gamma, coef0) = (settings.gamma.unwrap_or(0.0), settings.coef0.unwrap_or(0.0));
+    let distance = |part: fn(f64, f64) -> f64| x.iter().zip(z).map(|(&x, &z)| part(x, z)).sum::<f64>();
+    match settings.kind {
+        KernelKind::Linear => product,
+        KernelKind::Polynomial => (gamma * product + coef0).powi(settings.degree.unwrap_or(3) as i32),
+        KernelKind::Gaussian => (-gamma * distance(|x, z| (x - z) * (x - z))).exp(),
+        KernelKind::Sigmoid => (gamma * product + coef0).tanh(),
+        KernelKind::ChiSquared => {
+            (-gamma * distance(|x, z| if x + z > 0.0 { (x - z) * (x - z) / (x + z) } else { 0.0 })).exp()
+        }
+        KernelKind::Intersection => distance(f64::min),
+    }
+}
+
+/// The optimum of the dual over written-out kernel values between blocks: constraints (coefficients by row, threshold,
+/// cost), all with margin 1.
+fn referee(
+    blocks: &[(Vec<(usize, f64)>, f64, f64)],
+    kernel: &dyn Fn(usize, usize) -> f64,
+    loss: Loss,
+    intercept: Intercept,
+) -> f64 {
+    let count = blocks.len();
+    let between = |i: usize, j: usize| -> f64 {
+        let mut sum = if intercept == Intercept::Penalised { blocks[i].1 * blocks[j].1 } else { 0.0 };
+        for &(a, x) in &blocks[i].0 {
+            for &(b, z) in &blocks[j].0 {
+                sum += x * z * kernel(a, b);
+            }
+        }
+        sum + if i == j && loss == Loss::SquaredHinge { 0.5 / blocks[i].2 } else { 0.0 }
+    };
+    let (mut i, mut j, mut v) = (vec![], vec![], vec![]);
+    for row in 0..count {
+        for column in row..count {
+            i.push(row);
+            j.push(column);
+            v.push(between(row, column) + if row == column { 1e-13 } else { 0.0 });
+        }
+    }
+    let quadratic = CscMatrix::new_from_triplets(count, count, i, j, v);
+    let (mut i, mut j, mut v, mut right) = (vec![], vec![], vec![], vec![]);
+    let equalities = usize::from(intercept == Intercept::Free);
+    if equalities == 1 {
+        for (at, block) in blocks.iter().enumerate() {
+            i.push(0);
+            j.push(at);
+            v.push(block.1);
+        }
+        right.push(0.0);
+    }
+    let upper = if loss == Loss::Hinge { count } else { 0 };
+    for at in 0..count {
+        i.push(equalities + at);
+        j.push(at);
+        v.push(-1.0);
+        right.push(0.0);
+    }
+    for (at, block) in blocks.iter().enumerate().take(upper) {
+        i.push(equalities + count + at);
+        j.push(at);
+        v.push(1.0);
+        right.push(block.2);
+    }
+    let constraints = CscMatrix::new_from_triplets(equalities + count + upper, count, i, j, v);
+    let cones = [ZeroConeT(equalities), NonnegativeConeT(count + upper)];
+    let settings = DefaultSettingsBuilder::default()
+        .verbose(false)
+        .tol_gap_abs(1e-10)
+        .tol_gap_rel(1e-10)
+        .tol_feas(1e-10)
+        .build()
+        .unwrap();
+    let linear = vec![-1.0; count];
+    let mut solver = DefaultSolver::new(&quadratic, &linear, &constraints, &right, &cones, settings).unwrap();
+    solver.solve();
+    -solver.solution.obj_val
+}
+
+/// Kernel values are f32, so that seven digits are as many as can be asked for.
+fn assert_solved(data: &Dataset, settings: &Settings, optimum: f64) {
+    const ROUNDING: f64 = 1e-6;
+    let trained = fit(data, settings);
+    let certificate = &trained.model.certificate;
+    let bound = certificate.lower_bound.expect("a bound");
+    let context = format!("{settings:?}: {certificate:?}, optimum {optimum}");
+    assert!(certificate.converged, "{context}");
+    assert!(bound <= optimum * (1.0 + ROUNDING), "a bound above the optimum: {context}");
+    assert!((certificate.objective - optimum).abs() <= (settings.tolerance + ROUNDING) * optimum, "{context}");
+    let found = trained.model.verify(data).expect("verifies");
+    assert!((found.objective - certificate.objective).abs() <= ROUNDING * certificate.objective, "{context}");
+    assert!(found.lower_bound.expect("a bound") >= bound * (1.0 - ROUNDING), "{context}");
+}
+
+fn kernels() -> Vec<KernelSettings> {
+    let with = |kind, gamma, degree, coef0| KernelSettings { kind, gamma, degree, coef0, cache: None };
+    vec![
+        with(KernelKind::Gaussian, Some(0.3), None, None),
+        with(KernelKind::Polynomial, Some(0.1), Some(2), Some(1.0)),
+        with(KernelKind::Linear, None, None, None),
+        with(KernelKind::ChiSquared, Some(0.4), None, None),
+        with(KernelKind::Intersection, None, None, None),
+    ]
+}
+
+/// Rows without negative values, for histogram kernels.
+fn positive(data: &Dataset) -> Dataset {
+    let values: Vec<f64> = (0..data.rows()).flat_map(|at| row(data, at)).map(f64::abs).collect();
+    let matrix = Matrix::DenseF64(Dense::new(values, data.rows(), data.cols()).unwrap());
+    Dataset::new(matrix, Targets::Real(data.targets().real().unwrap().to_vec().into())).unwrap()
+}
+
+#[test]
+fn classifiers_reach_the_optimum_over_written_out_kernel_values() {
+    for dense in [true, false] {
+        let mixed = two_classes(60, 4, dense, 3);
+        for kernel in kernels() {
+            let histogram = matches!(kernel.kind, KernelKind::ChiSquared | KernelKind::Intersection);
+            let data = if histogram { positive(&mixed) } else { mixed.clone() };
+            let rows: Vec<Vec<f64>> = (0..data.rows()).map(|at| row(&data, at)).collect();
+            let signs = data.targets().real().unwrap();
+            for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+                for loss in [Loss::Hinge, Loss::SquaredHinge] {
+                    let c = 2.0;
+                    let blocks: Vec<_> = signs
+                        .iter()
+                        .enumerate()
+                        .map(|(at, &sign)| (vec![(at, sign)], if intercept == Intercept::None { 0.0 } else { sign }, c))
+                        .collect();
+                    let optimum = referee(&blocks, &|a, b| value(&kernel, &rows[a], &rows[b]), loss, intercept);
+                    let settings = Settings {
+                        loss,
+                        intercept,
+                        solver: Solver::Smo,
+                        kernel: kernel.clone(),
+                        regularisation: Regularisation::C(c),
+                        tolerance: 1e-6,
+                        max_passes: 100_000,
+                        ..Settings::new(Task::Classify)
+                    };
+                    assert_solved(&data, &settings, optimum);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn explicit_pairs_reach_the_optimum_over_differences() {
+    let data = compared(20, 3, 60, 4);
+    let rows: Vec<Vec<f64>> = (0..data.rows()).map(|at| row(&data, at)).collect();
+    let pairs = data.pairs().unwrap();
+    for kernel in kernels().into_iter().take(3) {
+        for loss in [Loss::Hinge, Loss::SquaredHinge] {
+            let c = 0.7;
+            let blocks: Vec<_> = (0..pairs.len())
+                .filter(|&pair| pairs.weight(pair) > 0.0)
+                .map(|pair| {
+                    let (better, worse) = pairs.ordered(pair);
+                    (vec![(better, 1.0), (worse, -1.0)], 0.0, c * pairs.weight(pair))
+                })
+                .collect();
+            let optimum = referee(&blocks, &|a, b| value(&kernel, &rows[a], &rows[b]), loss, Intercept::None);
+            let settings = Settings {
+                loss,
+                solver: Solver::Smo,
+                kernel: kernel.clone(),
+                regularisation: Regularisation::C(c),
+                tolerance: 1e-6,
+                max_passes: 100_000,
+                ..Settings::new(Task::Rank)
+            };
+            assert_solved(&data, &settings, optimum);
+        }
+    }
+}
+
+#[test]
+fn the_linear_kernel_scores_like_weights() {
+    let data = two_classes(200, 6, true, 5);
+    let by_weights = fit(&data, &Settings { tolerance: 1e-6, ..Settings::new(Task::Classify) }).model;
+    let settings =
+        Settings { tolerance: 1e-6, solver: Solver::Smo, max_passes: 100_000, ..Settings::new(Task::Classify) };
+    let by_kernel = fit(&data, &settings).model;
+    let (one, other) = (by_weights.certificate.objective, by_kernel.certificate.objective);
+    assert!((one - other).abs() <= 2e-6 * one, "{one} {other}");
+    for (one, other) in by_weights.scores(&data).unwrap().iter().zip(by_kernel.scores(&data).unwrap()) {
+        assert!((one - other).abs() < 2e-2, "{one} {other}");
+    }
+}
+
+#[test]
+fn a_kernel_model_survives_its_file_and_a_changed_one_is_refused() {
+    for dense in [true, false] {
+        let data = two_classes(150, 5, dense, 8);
+        for scale in [Scale::None, Scale::Standard, Scale::UnitRows] {
+            let kernel = KernelSettings { kind: KernelKind::Gaussian, ..KernelSettings::default() };
+            let settings = Settings { scale, kernel, ..Settings::new(Task::Classify) };
+            let model = fit(&data, &settings).model;
+            let bytes = model.to_bytes().unwrap();
+            let again = Model::from_bytes(&bytes).unwrap();
+            assert_eq!(again.to_bytes().unwrap(), bytes);
+            assert_eq!(model.scores(&data).unwrap(), again.scores(&data).unwrap());
+            again.verify(&data).expect("verifies");
+            let mut changed = again.clone();
+            let Scorer::Expansion(expansion) = &mut changed.scorer else { panic!("support vectors") };
+            expansion.coefficients[0] *= 1.5;
+            assert_eq!(changed.verify(&data).expect_err("another model").code(), Code::CertificateMismatch);
+        }
+    }
+}
+
+#[test]
+fn threads_and_the_cache_change_no_bit() {
+    let data = two_classes(900, 6, false, 2);
+    let run = |threads: usize, cache: Option<u64>| {
+        let kernel =
+            KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.5), cache, ..KernelSettings::default() };
+        let settings = Settings { kernel, ..Settings::new(Task::Classify) };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| fit(&data, &settings).model.to_bytes().unwrap())
+    };
+    let alone = run(1, None);
+    assert!(alone == run(2, None) && alone == run(8, None));
+    // A cache of one byte holds what a round needs, and no more.
+    assert!(alone == run(2, Some(1)));
+}
+
+#[test]
+fn hostile_kernels_and_rows_end_with_a_stated_outcome() {
+    let clean = two_classes(80, 3, true, 6);
+    // Every row twice, with opposite labels.
+    let twice: Vec<f64> = (0..160).flat_map(|at| row(&clean, at / 2)).collect();
+    let labels: Vec<f64> = (0..160).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
+    let matrix = Matrix::DenseF64(Dense::new(twice, 160, 3).unwrap());
+    let contradictory = Dataset::new(matrix, Targets::Real(labels.into())).unwrap();
+    let with = |kind, gamma, coef0| KernelSettings { kind, gamma, coef0, ..KernelSettings::default() };
+    for kernel in [
+        with(KernelKind::Sigmoid, Some(5.0), Some(-3.0)),
+        with(KernelKind::Gaussian, Some(1e9), None),
+        with(KernelKind::Gaussian, Some(1e-9), None),
+        with(KernelKind::Polynomial, Some(10.0), Some(1.0)),
+        with(KernelKind::Gaussian, None, None),
+    ] {
+        for data in [&clean, &contradictory] {
+            for c in [1e-6, 1.0, 1e6] {
+                for loss in [Loss::Hinge, Loss::SquaredHinge] {
+                    let settings = Settings {
+                        kernel: kernel.clone(),
+                        loss,
+                        regularisation: Regularisation::C(c),
+                        max_passes: 2000,
+                        ..Settings::new(Task::Classify)
+                    };
+                    match train(data, &settings, None, &mut Silent, &Cancel::new()) {
+                        Ok(trained) => {
+                            let certificate = &trained.model.certificate;
+                            let what = format!("{kernel:?} C {c} {loss:?}: {certificate:?}");
+                            assert!(certificate.objective.is_finite(), "{what}");
+                            assert!(
+                                trained.model.scores(data).unwrap().iter().all(|score| score.is_finite()),
+                                "{what}"
+                            );
+                            let definite = kernel.kind != KernelKind::Sigmoid;
+                            let bound = certificate.lower_bound.unwrap();
+                            assert!(!definite || bound <= certificate.objective * (1.0 + 1e-6), "{what}");
+                        }
+                        Err(error) => assert_eq!(error.code(), Code::Overflow, "{kernel:?} C {c} {loss:?}: {error:?}"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_kernel_cannot_do_is_refused_before_any_work() {
+    let data = two_classes(20, 3, true, 1);
+    let with = |kind, gamma, degree| KernelSettings { kind, gamma, degree, ..KernelSettings::default() };
+    let refused =
+        |settings: Settings| train(&data, &settings, None, &mut Silent, &Cancel::new()).expect_err("refused").code();
+    let base = Settings::new(Task::Classify);
+    let gaussian = with(KernelKind::Gaussian, None, None);
+    assert_eq!(refused(Settings { kernel: gaussian.clone(), loss: Loss::Logistic, ..base.clone() }), Code::Unsupported);
+    assert_eq!(
+        refused(Settings { kernel: gaussian.clone(), solver: Solver::Newton, ..base.clone() }),
+        Code::BadSetting
+    );
+    assert_eq!(
+        refused(Settings { kernel: with(KernelKind::Gaussian, Some(-1.0), None), ..base.clone() }),
+        Code::BadSetting
+    );
+    assert_eq!(
+        refused(Settings { kernel: with(KernelKind::Linear, Some(1.0), None), ..base.clone() }),
+        Code::BadSetting
+    );
+    assert_eq!(
+        refused(Settings { kernel: with(KernelKind::Polynomial, None, Some(0)), ..base.clone() }),
+        Code::BadSetting
+    );
+    let negative = Matrix::DenseF64(Dense::new(vec![1.0, -1.0], 2, 1).unwrap());
+    let negative = Dataset::new(negative, Targets::Real(vec![1.0, -1.0].into())).unwrap();
+    let settings = Settings { kernel: with(KernelKind::ChiSquared, None, None), ..base.clone() };
+    let error = train(&negative, &settings, None, &mut Silent, &Cancel::new()).expect_err("no histogram");
+    assert_eq!(error.code(), Code::BadSetting);
+    let ranking = crate::made::graded(4, 5, 3, 3, 1);
+    let settings = Settings { kernel: gaussian, ..Settings::new(Task::Rank) };
+    let error = train(&ranking, &settings, None, &mut Silent, &Cancel::new()).expect_err("graded");
+    assert_eq!(error.code(), Code::Unsupported);
+}
