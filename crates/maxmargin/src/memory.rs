@@ -8,7 +8,7 @@
 use crate::data::{Dataset, Scale, Targets, lanes};
 use crate::error::{Code, Error, Result};
 use crate::settings::{Settings, Solver, Task};
-use crate::solve::EarlyStopping;
+use crate::solve::{EarlyStopping, LONG_PART, TILE, most_lanes};
 use crate::train::choose_solver;
 use crate::wording::{memory_given, memory_needed};
 
@@ -39,8 +39,15 @@ const CUTS: u64 = 200;
 /// Bookkeeping of a query.
 const QUERY: u64 = 192;
 
-/// Columns up to which Newton's method keeps matrices over pairs of columns, and how many at a time.
+/// Columns up to which Newton's method keeps matrices over pairs of columns.
 const PAIRED_COLUMNS: u64 = 601;
+
+/// Numbers for each row and column of a part whose Hessian is formed: its features and their curvature. Rankers have both
+/// once more in the order of the targets, which a thread keeps from one query to the next.
+const TILES: u64 = 2;
+
+/// Rows that tiles are filled with at the least, gathered from short parts.
+const TILE_ROWS: u64 = 1024;
 
 /// What training needs in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,12 +66,12 @@ pub struct Needs {
 impl Needs {
     /// What training on these data needs.
     pub fn of(data: &Dataset, settings: &Settings) -> Result<Needs> {
-        let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
+        let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
         let (rows, cols) = (data.rows() as u64, data.cols() as u64);
         let bytes = data.matrix().bytes();
         let accumulators = lanes(data.rows(), data.matrix()).len() as u64;
-        let longest =
-            data.groups().map_or(0, |groups| groups.ranges().map(|range| range.len()).max().unwrap_or(0)) as u64;
+        let lengths = || data.groups().into_iter().flat_map(|groups| groups.ranges().map(|range| range.len()));
+        let longest = lengths().max().unwrap_or(0) as u64;
         let mut beside = BASE + sides(data);
         let by_rows = matches!(solver, Solver::DualCoordinateDescent);
         let rows_and_pairs = rows + data.pairs().map_or(0, |pairs| pairs.len() as u64);
@@ -79,7 +86,16 @@ impl Needs {
         // Sums over rows, three numbers a column where ranges are found; and a dozen vectors of weights.
         beside += (3 * accumulators + 12) * cols * 8;
         if solver == Solver::Newton && cols < PAIRED_COLUMNS {
-            beside += (accumulators + 4) * (cols + 1).pow(2) * 8 + 2 * THREADS * longest.max(1024) * (cols + 1) * 8;
+            // Pairs may tie all rows together.
+            let (tiles, longest, long) = match (settings.task, data.pairs()) {
+                (Task::Classify, _) => (TILES, 0, 0),
+                (Task::Rank, Some(_)) => (TILES, rows, data.rows() / LONG_PART),
+                (Task::Rank, None) => (2 * TILES, longest, lengths().filter(|&length| length > LONG_PART).count()),
+            };
+            let lanes = most_lanes(data.rows(), long, data.matrix()) as u64;
+            // Longer parts have no exact Hessian.
+            let tile = (longest * (cols + 1)).min(TILE as u64).max(TILE_ROWS * (cols + 1));
+            beside += (lanes + 4) * (cols + 1).pow(2) * 8 + tiles * THREADS * tile * 8;
         }
         if settings.scale == Scale::MinMaxPerQuery {
             // These features are scaled in a copy.
@@ -138,7 +154,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
             &help,
         ));
     }
-    let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
+    let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
     let all = |why: &str, instead: &str| {
         let given = memory_given(budget);
         let message = format!("{why}, so that all features must be in memory; the budget is {given}");
@@ -268,5 +284,20 @@ mod tests {
         let plain = Needs::of(&data(true), &Settings::new(Task::Classify)).expect("valid");
         let settings = Settings { scale: Scale::MinMaxPerQuery, ..Settings::new(Task::Classify) };
         assert!(Needs::of(&data(true), &settings).expect("valid").beside >= plain.beside + 2 * plain.features);
+    }
+
+    #[test]
+    fn the_tiles_of_the_longest_query_count() {
+        let needs = |size: usize| {
+            let rows = 1 << 20;
+            let starts: Vec<u64> = (0..=rows / size).map(|group| (group * size) as u64).collect();
+            let names = (0..rows / size).map(|group| group.to_string()).collect();
+            let data = data(true).with_groups(Groups::new(starts, names).expect("valid")).expect("valid");
+            Needs::of(&data, &Settings::new(Task::Rank)).expect("valid").beside
+        };
+        // Features and curvature, in the order of the rows and of the targets, by each thread.
+        let tiles = |rows: u64| 4 * THREADS * rows * 65 * 8;
+        let bookkeeping = (1 << 20) / 4096 * (QUERY + 32);
+        assert!(needs(32 << 10) + bookkeeping >= needs(4096) + tiles(32 << 10) - tiles(4096));
     }
 }

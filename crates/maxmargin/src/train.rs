@@ -14,8 +14,8 @@ use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
     Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton,
-    QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TracePoint, Verdict, Witness, dual_of_cuts,
-    dual_value, primal_value, quick_start, relative_gap, rounded_bound, smooth_bound,
+    QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict, Witness, dual_of_cuts,
+    dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
 };
 use crate::task::{
     Binary, Classes, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking, Roundable,
@@ -63,12 +63,12 @@ pub fn check_features(features: usize) -> Result<()> {
     .help("renumber the features without gaps"))
 }
 
-/// Newton's method takes over from dual coordinate descent on smooth losses up to this many features, where one exact
-/// step costs little and badly scaled columns do not slow it down.
+/// Newton's method takes over from dual coordinate descent up to this many features, on smooth losses and on the hinge
+/// rounded off: there one exact step costs little, and badly scaled columns do not slow it down.
 const FEW_FEATURES: usize = 500;
 
 /// Below this tolerance the hinge is not rounded off: what is left of its kink is lost in the rounding of scores.
-const ROUNDED_LIMIT: f64 = 1e-6;
+const ROUNDED_LIMIT: f64 = 1e-8;
 
 /// Learns a model. The solvers run on the current thread pool; the number of threads changes no bit of the result.
 pub fn train(
@@ -100,7 +100,7 @@ pub fn train_from(
     check_features(data.cols())?;
     data.matrix().check(0..data.rows())?;
     cancel.check()?;
-    let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
+    let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
@@ -194,20 +194,6 @@ pub(crate) fn solve(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Solution> {
-    let features = design.cols();
-    let descent = DualCoordinateDescent {
-        tolerance: settings.tolerance,
-        max_passes: settings.max_passes,
-        seed: settings.seed,
-        intercept: settings.intercept,
-    };
-    let newton = Newton { tolerance: settings.tolerance, max_passes: settings.max_passes };
-    let program = QuadraticProgram {
-        tolerance: settings.tolerance,
-        max_passes: settings.max_passes,
-        intercept: settings.intercept,
-    };
-    let planes = CuttingPlane { tolerance: settings.tolerance, max_passes: settings.max_passes };
     let quick = match (&problem.task, solver, start) {
         (Tasks::Ranking(task), Solver::Newton, None)
             if design.rows() >= QUICK_START_ROWS
@@ -220,70 +206,72 @@ pub(crate) fn solve(
     };
     let start = start.or(quick.as_ref());
     match (&problem.task, solver) {
-        (Tasks::Binary(task, _), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
-        (Tasks::Pairs(task), Solver::DualCoordinateDescent) => descent.solve(task, design, start, observer, cancel),
-        (Tasks::Binary(task, _), Solver::Newton) if settings.loss == Loss::Hinge => {
-            round_off(task, design, settings, start, observer, cancel)
+        (_, Solver::Smo) => Err(Error::new(Code::Internal, "kernels are not solved for weights")),
+        (_, solver) if solver.is_stochastic() => {
+            stochastic::solve(problem, design, settings, solver, None, observer, cancel)
         }
-        (Tasks::Pairs(task), Solver::Newton) if settings.loss == Loss::Hinge => {
-            round_off(task, design, settings, start, observer, cancel)
+        (Tasks::Binary(task, _), solver) => {
+            solve_independent(problem, task, design, settings, solver, start, observer, cancel)
         }
-        (Tasks::Binary(task, _), Solver::Newton) => as_one_risk(
-            task,
-            design,
-            settings,
-            solver,
-            |risk| newton.solve(risk, features, start, observer, cancel),
-            cancel,
-        ),
-        (Tasks::Pairs(task), Solver::Newton) => as_one_risk(
-            task,
-            design,
-            settings,
-            solver,
-            |risk| newton.solve(risk, features, start, observer, cancel),
-            cancel,
-        ),
+        (Tasks::Pairs(task), solver) => {
+            solve_independent(problem, task, design, settings, solver, start, observer, cancel)
+        }
         (Tasks::Ranking(task), Solver::Newton) if settings.loss == Loss::Hinge => {
             rounded_hinge(settings).solve(task, design, None, start, observer, cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
-            newton.solve(&mut risk, features, start, observer, cancel)
+            newton(settings).solve(&mut risk, design.cols(), start, observer, cancel)
         }
-        (Tasks::Binary(task, _), Solver::QuadraticProgram) => {
-            separated(problem, task, program.solve(task, design, observer, cancel)?)
-        }
-        (Tasks::Pairs(task), Solver::QuadraticProgram) => {
-            separated(problem, task, program.solve(task, design, observer, cancel)?)
-        }
-        (Tasks::Binary(task, _), Solver::CuttingPlane) => as_one_risk(
-            task,
-            design,
-            settings,
-            solver,
-            |risk| planes.solve(risk, features, start, observer, cancel),
-            cancel,
-        ),
-        (Tasks::Pairs(task), Solver::CuttingPlane) => as_one_risk(
-            task,
-            design,
-            settings,
-            solver,
-            |risk| planes.solve(risk, features, start, observer, cancel),
-            cancel,
-        ),
         (Tasks::Ranking(task), Solver::CuttingPlane) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
-            planes.solve(&mut risk, features, start, observer, cancel)
+            cutting_plane(settings).solve(&mut risk, design.cols(), start, observer, cancel)
         }
-        (_, solver) if solver.is_stochastic() => {
-            stochastic::solve(problem, design, settings, solver, None, observer, cancel)
-        }
-        (_, Solver::Smo) => Err(Error::new(Code::Internal, "kernels are not solved for weights")),
         (Tasks::Ranking(_), solver) => Err(unsupported(settings, solver, false)),
-        (_, solver) => Err(unsupported(settings, solver, true)),
     }
+}
+
+/// Runs the solver on a task with one constraint a block.
+#[allow(clippy::too_many_arguments)] // those of `solve`, and the task
+fn solve_independent<T: Independent + Roundable>(
+    problem: &Problem,
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+    solver: Solver,
+    start: Option<&Start>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Solution> {
+    let &Settings { tolerance, max_passes, seed, intercept, .. } = settings;
+    let features = design.cols();
+    match solver {
+        Solver::DualCoordinateDescent => DualCoordinateDescent { tolerance, max_passes, seed, intercept }
+            .solve(task, design, start, observer, cancel),
+        Solver::Newton if settings.loss == Loss::Hinge => round_off(task, design, settings, start, observer, cancel),
+        Solver::Newton => {
+            let solve = |risk: &mut LinearRisk<'_, T>| newton(settings).solve(risk, features, start, observer, cancel);
+            as_one_risk(task, design, settings, solver, solve, cancel)
+        }
+        Solver::CuttingPlane => {
+            let planes = cutting_plane(settings);
+            let solve = |risk: &mut LinearRisk<'_, T>| planes.solve(risk, features, start, observer, cancel);
+            as_one_risk(task, design, settings, solver, solve, cancel)
+        }
+        Solver::QuadraticProgram => {
+            let program = QuadraticProgram { tolerance, max_passes, intercept };
+            separated(problem, task, program.solve(task, design, observer, cancel)?)
+        }
+        _ => Err(unsupported(settings, solver, true)),
+    }
+}
+
+fn newton(settings: &Settings) -> Newton {
+    Newton { tolerance: settings.tolerance, max_passes: settings.max_passes }
+}
+
+fn cutting_plane(settings: &Settings) -> CuttingPlane {
+    CuttingPlane { tolerance: settings.tolerance, max_passes: settings.max_passes }
 }
 
 /// Solves a task with one constraint a block as a sum over all of them. What is stated is taken by the same sums as `verify`
@@ -299,10 +287,12 @@ fn as_one_risk<'a, T: Independent + Objective>(
     let mut risk = LinearRisk::new(task, design, settings.intercept == Intercept::Penalised, cancel);
     let mut solution = solve(&mut risk)?;
     let (weights, threshold) = (&solution.weights, solution.thresholds.first().copied().unwrap_or(0.0));
-    solution.objective = primal_value(task, design, weights, threshold, settings.intercept);
+    let scores = design.all_scores(weights);
+    solution.objective = primal_of_scores(task, weights, &scores, threshold, settings.intercept);
     if solver == Solver::Newton {
-        // The dual point behind the weights proves the bound whatever the intercept.
-        solution.lower_bound = Some(smooth_bound(task, design, weights, threshold, settings.intercept));
+        // The dual point behind the weights proves the bound whatever the intercept. Who asked for an end waits for it.
+        let bound = smooth_bound(task, design, &scores, threshold, settings.intercept, &Cancel::new())?;
+        solution.lower_bound = Some(bound);
     }
     Ok(with_smaller_witness(restated(solution, settings.tolerance), task, design, settings))
 }
@@ -324,15 +314,20 @@ fn round_off<T: Independent + Roundable>(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Solution> {
-    let prove = |weights: &[f64], thresholds: &[f64], width: f64| {
+    let values = |weights: &[f64], thresholds: &[f64], width: f64, cancel: &Cancel| {
         let threshold = thresholds.first().copied().unwrap_or(0.0);
-        rounded_bound(task, design, weights, threshold, width, settings.intercept)
+        let scores = design.scores_until(weights, cancel)?;
+        rounded_values(task, design, weights, &scores, threshold, width, settings.intercept, cancel)
     };
+    let prove = |weights: &[f64], thresholds: &[f64], width: f64| values(weights, thresholds, width, cancel);
     let mut solution = rounded_hinge(settings).solve(task, design, Some(&prove), start, observer, cancel)?;
     if let (Witness::Rounded(width), false) = (&solution.witness, solution.stop == Stop::Converged) {
-        // Stopped before any proof: what there is, with its honest values.
-        let (primal, bound) = prove(&solution.weights, &solution.thresholds, *width);
+        // Stopped without a proof: what there is, with its honest values, which may be good enough after all.
+        let (primal, bound) = values(&solution.weights, &solution.thresholds, *width, &Cancel::new())?;
         (solution.objective, solution.lower_bound) = (primal, Some(bound));
+        if solution.stop != Stop::Cancelled && relative_gap(primal, bound) <= settings.tolerance {
+            solution.stop = Stop::Converged;
+        }
     }
     Ok(solution)
 }
@@ -425,8 +420,7 @@ pub(crate) struct Problem {
     data: Dataset,
 }
 
-/// The total weight of all blocks, or an error where nothing counts.
-/// The total weight of what is called `what`.
+/// The total weight of what is called `what`, or an error where nothing counts or the sum is no use.
 fn positive_total(total: f64, what: &str) -> Result<f64> {
     // Its inverse, which lambda is made of, must be a number too.
     if total > 0.0 && total.is_finite() && total.recip().is_finite() {
@@ -558,12 +552,16 @@ impl Problem {
 }
 
 /// The solver for data of so many features, or an error where the combination of task, loss and solver does not exist:
-/// to be asked before any data are read. `pairs` says whether the data are explicit pairs.
-pub fn choose_solver(settings: &Settings, features: usize, pairs: bool) -> Result<Solver> {
-    let independent = settings.task == Task::Classify || pairs;
+/// to be asked before any data are read. `compared` says how many rows explicit pairs compare, where the data are such.
+pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usize>) -> Result<Solver> {
+    let independent = settings.task == Task::Classify || compared.is_some();
+    // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
+    // every width of a rounded hinge would be solved by conjugate gradients, on one thread; a visit to a pair costs two rows.
+    let too_long = settings.loss == Loss::Hinge && compared.is_some_and(|rows| rows.saturating_mul(features) > TILE);
     let solver = match settings.solver {
         Solver::Auto if settings.kernel.kind != KernelKind::Linear => Solver::Smo,
         Solver::Auto if !independent => Solver::Newton,
+        Solver::Auto if too_long => Solver::DualCoordinateDescent,
         Solver::Auto
             if features <= FEW_FEATURES && (settings.loss.is_smooth() || settings.tolerance >= ROUNDED_LIMIT) =>
         {
@@ -591,7 +589,6 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
             return Error::new(Code::Unsupported, "kernels rank explicit pairs, and these rows are graded")
                 .help("list the pairs in a file and name the rows with --items, or leave --kernel out");
         }
-        (true, _) if solver == Solver::Smo => "use --loss hinge or --loss squared-hinge, or leave --kernel out",
         (false, _) if solver.is_hard_margin() => {
             return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
                 .help("list the pairs in a file and name the rows with --items, or leave --solver out");
@@ -601,7 +598,8 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
                 .help("use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss");
         }
         (false, _) => "use --solver newton or cutting-plane, or leave --solver out",
-        (true, _) => "use --solver dual-coordinate-descent or cutting-plane, or leave --solver out",
+        // Of the solvers of single constraints only that of kernels lacks a loss.
+        (true, _) => "use --loss hinge or --loss squared-hinge, or leave --kernel out",
     };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))
         .help(remedy)

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
     let preferences = Preferences::of(&data);
     describe_training(console, &gathered, preferences.as_ref(), task);
-    choose_solver(&settings, data.cols(), data.pairs().is_some())?;
+    choose_solver(&settings, data.cols(), data.compared_rows())?;
     let load_seconds = gathered.seconds();
     let facts = gathered.features().loaded.facts.clone();
     let at_file = |error: Error| error.in_file(&arguments.file);
@@ -244,8 +244,9 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
 /// Refuses, before anything is read, what no solver does. `items` says whether pairs are told to come.
 pub(crate) fn choose_before_reading(settings: &Settings, items: bool) -> Result<()> {
     // A table without --items may still turn out to hold pairs.
-    if let Err(error) = choose_solver(settings, 0, items) {
-        choose_solver(settings, 0, settings.task == Task::Rank).map_err(|_| error)?;
+    let chosen = |pairs: bool| choose_solver(settings, 0, pairs.then_some(0));
+    if let Err(error) = chosen(items) {
+        chosen(settings.task == Task::Rank).map_err(|_| error)?;
     }
     Ok(())
 }

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
     let preferences = Preferences::of(&data);
     describe_training(console, &gathered, preferences.as_ref(), task);
-    choose_solver(&settings, data.cols(), data.pairs().is_some())?;
+    choose_solver(&settings, data.cols(), data.compared_rows())?;
     let load_seconds = gathered.seconds();
     let facts = gathered.features().loaded.facts.clone();
     let metrics = metrics(&arguments.metric, task, data.pairs().is_some())?;

@@ -191,6 +191,11 @@ impl Dataset {
         self.pairs.as_ref()
     }
 
+    /// How many rows there are to compare, where comparisons are given.
+    pub fn compared_rows(&self) -> Option<usize> {
+        self.pairs.as_ref().map(|_| self.rows())
+    }
+
     /// Where the stored rows stood in the input, where that differs.
     pub fn input_order(&self) -> Option<&[u64]> {
         self.input_order.as_deref()

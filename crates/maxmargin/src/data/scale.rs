@@ -324,19 +324,24 @@ impl Design {
     pub(crate) fn add_squares(&self, row: usize, weight: f64, sum: &mut [f64]) {
         let row_factor = self.row_factor(row);
         self.matrix.each_in_row(row, |column, value| {
+            // A mapped file that changes meanwhile may hold any index.
+            let Some(sum) = sum.get_mut(column) else { return };
             let shifted = row_factor * value - self.shift.as_ref().map_or(0.0, |shift| shift[column]);
             let scaled = shifted * self.factor.as_ref().map_or(1.0, |factor| factor[column]);
-            sum[column] += weight * scaled * scaled;
+            *sum += weight * scaled * scaled;
         });
     }
 
     /// The entries of one row as the learner sees it, where nothing is shifted.
     pub(crate) fn scaled_entries(&self, row: usize, entries: &mut Vec<(usize, f64)>) {
         debug_assert!(self.shift.is_none());
-        let row_factor = self.row_factor(row);
+        let (row_factor, cols) = (self.row_factor(row), self.cols());
         entries.clear();
         self.matrix.each_in_row(row, |column, value| {
-            entries.push((column, row_factor * value * self.factor.as_ref().map_or(1.0, |factor| factor[column])));
+            // A mapped file that changes meanwhile may hold any index.
+            if column < cols {
+                entries.push((column, row_factor * value * self.factor.as_ref().map_or(1.0, |factor| factor[column])));
+            }
         });
     }
 
@@ -375,7 +380,12 @@ impl Design {
     /// Writes one row as the learner sees it into zeroed `values`.
     pub(crate) fn fill_scaled_row(&self, row: usize, values: &mut [f64]) {
         let row_factor = self.row_factor(row);
-        self.matrix.each_in_row(row, |column, value| values[column] = row_factor * value);
+        self.matrix.each_in_row(row, |column, value| {
+            // A mapped file that changes meanwhile may hold any index.
+            if let Some(slot) = values.get_mut(column) {
+                *slot = row_factor * value;
+            }
+        });
         if let Some(shift) = &self.shift {
             values.iter_mut().zip(&**shift).for_each(|(value, shift)| *value -= shift);
         }
@@ -397,8 +407,9 @@ pub(crate) fn lanes(rows: usize, matrix: &Matrix) -> Vec<Range<usize>> {
     const ACCUMULATORS: usize = 32 << 20;
     const ENTRIES_A_COLUMN: u64 = 8;
     let cols = matrix.cols().max(1);
-    let entries = matrix.entries() / matrix.rows().max(1) as u64 * rows as u64;
-    let worthwhile = (entries / (ENTRIES_A_COLUMN * cols as u64)).max(2) as usize;
+    // Multiplied before it is divided: rows of less than one entry on average count too.
+    let entries = u128::from(matrix.entries()) * rows as u128 / matrix.rows().max(1) as u128;
+    let worthwhile = (entries / (u128::from(ENTRIES_A_COLUMN) * cols as u128)).clamp(2, MOST as u128) as usize;
     let count = (ACCUMULATORS / cols).clamp(2, MOST).min(worthwhile).min(rows.div_ceil(LEAST_ROWS)).max(1);
     (0..count).map(|lane| lane * rows / count..(lane + 1) * rows / count).collect()
 }
@@ -673,5 +684,13 @@ mod tests {
                 assert!((a - b).abs() < 1e-12, "{kind:?}");
             }
         }
+    }
+
+    #[test]
+    fn rows_of_less_than_one_entry_are_still_worth_several_lanes() {
+        let rows: Vec<Vec<(usize, f64)>> =
+            (0..20_000).map(|row| if row % 2 == 0 { vec![(row % 3, 1.0)] } else { vec![] }).collect();
+        let matrix = Matrix::from_rows(&rows, 3).expect("valid");
+        assert_eq!(lanes(20_000, &matrix).len(), 16);
     }
 }

@@ -101,7 +101,8 @@ impl Model {
     /// Whether the weights alone prove the bound, as those of Newton's method do. A model that came by another way may
     /// claim more than its weights prove.
     pub fn proved_by_weights(&self) -> bool {
-        let solver = choose_solver(&self.settings, self.features(), self.certificate.pairs.is_some());
+        let compared = self.certificate.pairs.map(|_| self.certificate.rows as usize);
+        let solver = choose_solver(&self.settings, self.features(), compared);
         self.settings.loss.is_smooth() && matches!(solver, Ok(Solver::Newton))
     }
 

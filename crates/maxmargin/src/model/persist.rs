@@ -13,7 +13,7 @@ use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::Kernel;
 use crate::settings::{Settings, Task};
-use crate::solve::{Cut, LEAST_WIDTH, Witness};
+use crate::solve::{Cut, Witness};
 use crate::task::Intercept;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -280,7 +280,7 @@ impl Model {
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
                 !cuts.is_empty() && cuts.iter().all(|cut| cut.point.len() == dim && finite(cut))
             }
-            Some(Witness::Rounded(width)) => width.is_finite() && *width >= LEAST_WIDTH,
+            Some(Witness::Rounded(width)) => width.is_finite() && *width > 0.0,
             Some(Witness::Weights) | None => true,
         };
         if complete { Ok(()) } else { Err(INCOMPLETE) }

@@ -8,7 +8,7 @@ use crate::loss::Loss;
 use crate::run::Cancel;
 use crate::solve::{
     Cut, Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box,
-    lower_bound, primal_of_scores, relative_gap, rounded_bound, rounded_certificate, smooth_bound,
+    lower_bound, primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound,
 };
 use crate::task::{Independent, Intercept, Objective};
 use crate::train::{Problem, Tasks, by_row};
@@ -231,7 +231,8 @@ impl Model {
         cancel: &Cancel,
     ) -> Result<(f64, Option<f64>)> {
         let rule = self.settings.intercept;
-        let objective = primal_of_scores(task, weights, &design.scores_until(weights, cancel)?, threshold, rule);
+        let scores = design.scores_until(weights, cancel)?;
+        let objective = primal_of_scores(task, weights, &scores, threshold, rule);
         let bound = match &self.witness {
             Some(Witness::Dual(alpha)) => Some(self.dual_bound(task, design, alpha)?),
             Some(Witness::Cuts(cuts)) => {
@@ -239,10 +240,10 @@ impl Model {
                 Some(proven_by_cuts(&mut risk, cuts, cancel)?)
             }
             Some(Witness::Rounded(width)) if self.settings.loss == Loss::Hinge => {
-                Some(rounded_bound(task, design, weights, threshold, *width, rule).1)
+                Some(rounded_values(task, design, weights, &scores, threshold, *width, rule, cancel)?.1)
             }
             Some(Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
-            _ if self.proved_by_weights() => Some(smooth_bound(task, design, weights, threshold, rule)),
+            _ if self.proved_by_weights() => Some(smooth_bound(task, design, &scores, threshold, rule, cancel)?),
             _ => None,
         };
         Ok((objective, bound))

@@ -158,7 +158,7 @@ pub(super) fn learners<'a>(
     settings: &Settings,
     cancel: &Cancel,
 ) -> Result<Vec<Learner<'a>>> {
-    let solver = choose_solver(settings, data.cols(), data.pairs().is_some())?;
+    let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
     if solver == Solver::Smo {
         return Err(Error::new(Code::Unsupported, "a path over C is not taken through kernels in this version")
             .help("train once for each value, with --holdout to measure it"));

@@ -11,7 +11,9 @@
 
 use super::Cut;
 use crate::data::Design;
+use crate::error::Result;
 use crate::loss::{Curve, Loss};
+use crate::run::Cancel;
 use crate::task::{Constraint, Independent, Intercept};
 use rayon::prelude::*;
 
@@ -57,17 +59,6 @@ pub(crate) fn primal_of_scores<T: Independent>(
     });
     let penalty = if intercept == Intercept::Penalised { 0.5 * threshold * threshold } else { 0.0 };
     half_square(w) + penalty + sum
-}
-
-/// The primal value.
-pub(crate) fn primal_value<T: Independent>(
-    task: &T,
-    design: &Design,
-    w: &[f64],
-    threshold: f64,
-    intercept: Intercept,
-) -> f64 {
-    primal_of_scores(task, w, &design.all_scores(w), threshold, intercept)
 }
 
 /// Makes Σ α_i t_i = 0 by shrinking the dual variables of the heavier side.
@@ -122,42 +113,62 @@ pub(crate) fn dual_of_square<T: Independent>(task: &T, alpha: &[f64], square: f6
     (gain - 0.5 * square - penalty).max(0.0)
 }
 
-/// The dual value that a primal point of a smooth loss stands for: α_i = cost_i · loss'(violation_i), balanced where the
-/// threshold is free. A bound whatever the point, and the optimum at the optimum.
+/// The dual value that a primal point of a smooth loss, known by its scores, stands for: α_i = cost_i ·
+/// loss'(violation_i), balanced where the threshold is free. A bound whatever the point, and the optimum at the optimum.
 pub(crate) fn smooth_bound<T: Independent>(
     task: &T,
     design: &Design,
-    w: &[f64],
+    scores: &[f64],
     threshold: f64,
     intercept: Intercept,
-) -> f64 {
+    cancel: &Cancel,
+) -> Result<f64> {
     debug_assert!(task.loss().is_smooth());
-    let point = [w, &[threshold]].concat();
-    dual_value(task, design, &dual_of_cuts(task, design, &[Cut { point, multiplier: 1.0 }], intercept), intercept)
+    value_behind(task, design, Curve::Sharp(task.loss()), scores, threshold, intercept, cancel)
 }
 
-/// The dual value that a primal point of a hinge, rounded off over a width, stands for: α_i = cost_i · h'(violation_i),
-/// balanced where the threshold is free. A bound for the hinge itself, whatever the point.
-pub(crate) fn rounded_bound<T: Independent>(
+/// Primal value and lower bound of a hinge task at a point whose scores are known. The bound is the dual value that the
+/// point stands for once the hinge is rounded off over a width: α_i = cost_i · h'(violation_i), balanced where the threshold
+/// is free. It holds for the hinge itself, whatever point and width.
+#[allow(clippy::too_many_arguments)] // a problem, a point of it, and a flag
+pub(crate) fn rounded_values<T: Independent>(
     task: &T,
     design: &Design,
     w: &[f64],
+    scores: &[f64],
     threshold: f64,
     width: f64,
     intercept: Intercept,
-) -> (f64, f64) {
-    let scores = design.all_scores(w);
-    let curve = Curve::Rounded(width);
+    cancel: &Cancel,
+) -> Result<(f64, f64)> {
+    debug_assert!(task.loss() == Loss::Hinge);
+    let primal = primal_of_scores(task, w, scores, threshold, intercept);
+    let bound = value_behind(task, design, Curve::Rounded(width), scores, threshold, intercept, cancel)?;
+    Ok((primal, bound))
+}
+
+/// The value of the dual point α_i = cost_i · curve'(violation_i), or an error once somebody asks for an end.
+fn value_behind<T: Independent>(
+    task: &T,
+    design: &Design,
+    curve: Curve,
+    scores: &[f64],
+    threshold: f64,
+    intercept: Intercept,
+    cancel: &Cancel,
+) -> Result<f64> {
     let dual_of = |block: usize| {
         let c = task.constraint(block);
-        c.cost * curve.at(c.violation(&scores, threshold)).derivative
+        c.cost * curve.at(c.violation(scores, threshold)).derivative
     };
     let mut alpha: Vec<f64> = (0..task.blocks()).into_par_iter().with_min_len(CHUNK).map(dual_of).collect();
     if intercept == Intercept::Free {
         balance(task, &mut alpha);
     }
-    let primal = primal_of_scores(task, w, &scores, threshold, intercept);
-    (primal, dual_value(task, design, &alpha, intercept))
+    cancel.check()?;
+    let bound = dual_value(task, design, &alpha, intercept);
+    cancel.check()?;
+    Ok(bound)
 }
 
 /// The dual point that cuts stand for, balanced where the threshold is free: α_i = Σ_k μ_k · cost_i · loss'(violation_i at

@@ -6,7 +6,7 @@
 //! into chunks for the two products.
 
 use super::{CurvedRisk, Preconditioner, Risk};
-use crate::data::{Design, Folded, lanes};
+use crate::data::{Design, Folded, Matrix, lanes};
 use crate::run::Cancel;
 use crate::task::{Curvature, Objective, Roundable};
 use faer::linalg::matmul::triangular::{self, BlockStructure};
@@ -15,14 +15,14 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// A part with more rows than this is worth several threads of its own.
-const LONG_PART: usize = 32 * 1024;
+pub(crate) const LONG_PART: usize = 32 * 1024;
 
 /// The exact Hessian is formed up to this many coordinates: its n·d² product then costs less than the many products
 /// of conjugate gradients on the nearly collinear features that few-feature data have.
 const EXACT_HESSIAN_DIM: usize = 600;
 
 /// And only while a part's dense tile stays below this many numbers.
-const TILE: usize = 4 << 20;
+pub(crate) const TILE: usize = 4 << 20;
 
 /// See the top of the file.
 pub struct LinearRisk<'a, T: Objective> {
@@ -50,6 +50,13 @@ struct Lane<M> {
     memos: Vec<M>,
 }
 
+/// The most lanes that so many rows are gathered into, `long` of their parts being longer than [`LONG_PART`]. A lane ends
+/// before the part that would overfill it, so that two neighbours always hold more than one lane should; a long part is a
+/// lane and cuts off the one before.
+pub(crate) fn most_lanes(rows: usize, long: usize, matrix: &Matrix) -> usize {
+    2 * (lanes(rows, matrix).len() + long) + 1
+}
+
 /// What a lane's work gives.
 struct Sums {
     value: f64,
@@ -65,7 +72,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         let rows: usize = (0..task.parts()).map(|part| task.rows(part).len()).sum();
         let lane_rows = rows.div_ceil(lanes(rows, design.matrix()).len()).max(1);
         let mut made: Vec<Lane<T::Memo>> = Vec::new();
-        let (mut first, mut slot, mut start_slot) = (0, 0, 0);
+        let (mut first, mut slot, mut start_slot, mut long_parts) = (0, 0, 0, 0);
         let close = |made: &mut Vec<Lane<T::Memo>>, parts: Range<usize>, slots: Range<usize>| {
             if !parts.is_empty() {
                 let memos = parts.clone().map(|_| T::Memo::default()).collect();
@@ -81,11 +88,13 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             }
             slot += length;
             if long {
+                long_parts += 1;
                 close(&mut made, part..part + 1, start_slot..slot);
                 (first, start_slot) = (part + 1, slot);
             }
         }
         close(&mut made, first..task.parts(), start_slot..slot);
+        debug_assert!(made.len() <= most_lanes(rows, long_parts, design.matrix()));
         LinearRisk {
             task,
             design,
@@ -185,18 +194,16 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
     }
 }
 
-impl<T: Roundable> LinearRisk<'_, T> {
-    /// Sums [`Roundable::rounding`] over all parts.
-    pub(super) fn rounding(&self) -> [f64; 3] {
-        let mut sums = [0.0; 3];
-        for lane in &self.lanes {
-            for (part, memo) in lane.parts.clone().zip(&lane.memos) {
-                let terms = self.task.rounding(part, memo);
-                sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
-            }
+/// Sums [`Roundable::rounding`] over all parts of a risk, at the point of its last evaluation.
+pub(super) fn rounding<T: Roundable>(risk: &LinearRisk<'_, T>) -> [f64; 3] {
+    let mut sums = [0.0; 3];
+    for lane in &risk.lanes {
+        for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+            let terms = risk.task.rounding(part, memo);
+            sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
         }
-        sums
     }
+    sums
 }
 
 impl<T: Objective> Risk for LinearRisk<'_, T> {
@@ -420,13 +427,24 @@ impl<T: Curvature> LinearRisk<'_, T> {
                     if short {
                         this.design.scaled_entries(row, &mut entries);
                         for (at, &(column, value)) in entries.iter().enumerate() {
-                            let line = &mut sum[column * dim..][..=column];
+                            // A mapped file that changes meanwhile may hold any index, in any order.
+                            let Some(line) = sum.get_mut(column * dim..).and_then(|sum| sum.get_mut(..=column)) else {
+                                continue;
+                            };
                             let weighted = weight * value;
                             // Columns rise within a row, so that this is the lower triangle.
-                            entries[..=at].iter().for_each(|&(other, value)| line[other] += weighted * value);
+                            for &(other, value) in &entries[..=at] {
+                                if let Some(sum) = line.get_mut(other) {
+                                    *sum += weighted * value;
+                                }
+                            }
                         }
                         for (at, line) in thresholds.chunks_exact_mut(dim).enumerate() {
-                            entries.iter().for_each(|&(column, value)| line[column] += weight * value);
+                            for &(column, value) in &entries {
+                                if let Some(sum) = line.get_mut(column) {
+                                    *sum += weight * value;
+                                }
+                            }
                             line[features + at] += weight;
                         }
                     } else {

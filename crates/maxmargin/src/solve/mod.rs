@@ -10,20 +10,22 @@ mod rounded_hinge;
 mod scaled_rows;
 mod sgd;
 mod smo;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use certificate::{
-    Hard, dual_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box, primal_of_scores, primal_value,
-    rounded_bound, smooth_bound,
+    Hard, dual_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box, primal_of_scores, rounded_values,
+    smooth_bound,
 };
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub use linear_risk::LinearRisk;
+pub(crate) use linear_risk::{LONG_PART, TILE, most_lanes};
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
-pub use rounded_hinge::RoundedHinge;
-pub(crate) use rounded_hinge::{LEAST_WIDTH, rounded_certificate};
+pub(crate) use rounded_hinge::{RoundedHinge, rounded_certificate};
 pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
 pub use sgd::{EarlyStopping, Sample, Schedule};

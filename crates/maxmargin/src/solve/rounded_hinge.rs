@@ -17,8 +17,14 @@
 //!
 //! **Free threshold.** α is feasible only where Σ α t = 0, which is where the derivative by the threshold vanishes. Short
 //! of that the bound is a guess, less what that derivative says is out of balance, and counts once [`Prove`] has balanced
-//! the dual point and found its value.
+//! the dual point and found its value, which it does wherever a width is solved. Elsewhere the bound holds as it stands, less
+//! what its sums may have lost to rounding; scores of features so large that they cancel lose more, and so [`Prove`] has
+//! the last word here too.
+//!
+//! **Widths** are shares of the largest margin of the task: with all margins and scores a thousand times as large the same
+//! steps are made.
 
+use super::linear_risk::rounding;
 use super::newton::{Point, step};
 use super::{LinearRisk, Progress, Risk, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::Design;
@@ -28,19 +34,20 @@ use crate::task::{Ranking, Roundable};
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
-pub struct RoundedHinge {
+pub(crate) struct RoundedHinge {
     /// The relative gap to stop at.
-    pub tolerance: f64,
+    pub(crate) tolerance: f64,
     /// The most Newton steps to make.
-    pub max_passes: u64,
+    pub(crate) max_passes: u64,
     /// Whether thresholds are penalised like weights.
-    pub penalise_thresholds: bool,
+    pub(crate) penalise_thresholds: bool,
 }
 
-/// Primal value and lower bound that weights, thresholds and a width stand for, recomputed from scratch.
-pub(crate) type Prove<'a> = &'a dyn Fn(&[f64], &[f64], f64) -> (f64, f64);
+/// Primal value and lower bound that weights, thresholds and a width stand for, recomputed from scratch; an error once
+/// somebody asks for an end.
+pub(crate) type Prove<'a> = &'a dyn Fn(&[f64], &[f64], f64) -> Result<(f64, f64)>;
 
-/// The first width: two margins, so that all pairs curve at weights of zero, where each misses its margin by one.
+/// The first width, in margins: two, so that all pairs curve at weights of zero, where each misses its margin by one.
 const FIRST_WIDTH: f64 = 2.0;
 
 /// From a neighbouring solution the first width is so many times that at which it was found.
@@ -50,14 +57,20 @@ const WARM_WIDTH: f64 = 4.0;
 const LEAST_FALL: f64 = 2.0;
 const MOST_FALL: f64 = 8.0;
 
-/// Widths below this are lost in the rounding of scores, and prove nothing.
-pub(crate) const LEAST_WIDTH: f64 = 1e-9;
+/// Widths below this share of a margin are lost in the rounding of scores, and prove nothing.
+const LEAST_WIDTH: f64 = 1e-9;
+
+/// What the bound may have lost to rounding, in units of the last place of what it is a sum of.
+const ROUNDING: f64 = 16.0 * f64::EPSILON;
 
 /// Once the gradient costs less than this share of what rounding costs, the width is solved.
 const SOLVED: f64 = 0.25;
 
 /// And a wide one is solved well enough once a step gains less than this share.
 const SMALL_GAIN: f64 = 0.1;
+
+/// A width is a wide one while rounding costs more than this share of the objective.
+const COARSE: f64 = 1e-4;
 
 /// What the point of the last evaluation of a rounded risk says about the hinge problem.
 struct HingeValues {
@@ -71,10 +84,11 @@ struct HingeValues {
 
 impl HingeValues {
     fn at<T: Roundable>(risk: &LinearRisk<'_, T>, point: &Point) -> HingeValues {
-        let [hinge, excess, error] = risk.rounding();
+        let [hinge, excess, error] = rounding(risk);
         let (fixed, free) = point.gradient.split_at(risk.penalised());
         let primal = 0.5 * point.w[..fixed.len()].iter().map(|w| w * w).sum::<f64>() + hinge;
-        let reachable = point.value + excess - error;
+        let products: f64 = point.w.iter().zip(&point.gradient).map(|(w, g)| (w * (w - g)).abs()).sum();
+        let reachable = point.value + excess - error - ROUNDING * products;
         let unsolved = 0.5 * fixed.iter().map(|g| g * g).sum::<f64>() + free.iter().map(|g| g.abs()).sum::<f64>();
         let bound = (reachable - unsolved).max(0.0);
         HingeValues { primal, bound, unsolved, rounding: (primal - reachable).max(0.0) }
@@ -98,8 +112,8 @@ pub(crate) fn rounded_certificate(
 }
 
 impl RoundedHinge {
-    /// Solves a task with hinge loss from `start`, or from zero. A bound that is only a guess, as where thresholds are
-    /// free, counts once `prove` confirms it.
+    /// Solves a task with hinge loss from `start`, or from zero. With `prove` nothing has converged that it did not
+    /// confirm, and a bound that is only a guess, as where thresholds are free, counts once it does.
     pub(crate) fn solve<T: Roundable>(
         &self,
         task: &T,
@@ -116,10 +130,13 @@ impl RoundedHinge {
             None => vec![0.0; features + task.thresholds()],
         };
         let mut best: Option<Found> = None;
-        let mut passes = 0;
+        let (mut passes, mut reported) = (0, None);
+        let scale = task.margin_scale();
+        let least_width = (LEAST_WIDTH * scale).max(f64::MIN_POSITIVE);
+        let first_width = (FIRST_WIDTH * scale).max(least_width);
         // Near a solution the wide hinge would only lead away from it.
         let narrow = start.and_then(|start| start.width).filter(|width| *width > 0.0);
-        let mut width = narrow.map_or(FIRST_WIDTH, |width| (WARM_WIDTH * width).min(FIRST_WIDTH));
+        let mut width = narrow.map_or(first_width, |width| (WARM_WIDTH * width).clamp(least_width, first_width));
         let stop = 'widths: loop {
             let rounded = task.rounded(width);
             let mut risk = LinearRisk::new(&rounded, design, self.penalise_thresholds, cancel);
@@ -135,33 +152,40 @@ impl RoundedHinge {
                     return Err(overflow());
                 }
                 let HingeValues { mut primal, mut bound, unsolved, rounding } = HingeValues::at(&risk, &point);
-                if let Some(prove) = prove {
-                    // Until it is worth a proof, the guess counts for nothing that is claimed.
-                    let promising = relative_gap(primal, bound) <= self.tolerance || passes >= self.max_passes;
-                    (primal, bound) = match promising {
-                        true => prove(&point.w[..features], &point.w[features..], width),
-                        false => (primal, 0.0),
-                    };
-                }
-                if best.as_ref().is_none_or(|best| primal - bound < best.primal - best.bound) {
-                    best = Some(Found { weights: point.w.clone(), primal, bound, width });
-                }
-                let (best_primal, best_bound) = best.as_ref().map_or((primal, bound), |b| (b.primal, b.bound));
-                progress.bound(Some(best_bound));
-                let within = relative_gap(best_primal, best_bound) <= self.tolerance;
-                let ended = within || passes >= self.max_passes;
                 let wanted = 0.5 * self.tolerance * primal;
                 // A wide hinge need not be solved for long: once its steps gain less than what rounding costs, the next
-                // width is due. The last one is solved to the end, for its gradient must vanish.
+                // width is due. Those that could be the last are solved to the end, for their gradient must vanish.
+                let coarse = wanted.max(COARSE * primal);
                 let gained = std::mem::replace(&mut value_before, point.value) - point.value;
-                let solved = unsolved <= SOLVED * rounding || (rounding > wanted && gained <= SMALL_GAIN * rounding);
+                let solved = unsolved <= SOLVED * rounding || (rounding > coarse && gained <= SMALL_GAIN * rounding);
+                let guessed = risk.penalised() < risk.dim();
+                let promising = relative_gap(primal, bound) <= self.tolerance || passes >= self.max_passes;
+                let mut proven = prove.is_none();
+                if let Some(prove) = prove.filter(|_| promising || (guessed && solved)) {
+                    let Ok(values) = prove(&point.w[..features], &point.w[features..], width) else {
+                        break 'widths Stop::Cancelled;
+                    };
+                    ((primal, bound), proven) = (values, true);
+                }
+                let within = proven && relative_gap(primal, bound) <= self.tolerance;
+                if within || best.as_ref().is_none_or(|best| primal - bound < best.primal - best.bound) {
+                    best = Some(Found { weights: point.w.clone(), primal, bound, width });
+                }
+                // A guess counts for nothing that is claimed.
+                progress.bound((proven || !guessed).then_some(bound));
+                let ended = within || passes >= self.max_passes;
                 // The next width looks at the same point again, with a better bound: a pass is reported once.
-                if solved && !ended && width > LEAST_WIDTH {
+                if solved && !ended && width > least_width {
                     break rounding;
                 }
-                let (weights, thresholds) = best.as_ref().map_or(&point.w, |best| &best.weights).split_at(features);
-                if progress.report(passes, best_primal, weights, thresholds) {
-                    break 'widths Stop::Cancelled;
+                if ended || reported != Some(passes) {
+                    // Looked at again, a pass stands in the history with what is known of it at last.
+                    progress.trace.pop_if(|last| last.pass == passes);
+                    let (objective, at) = best.as_ref().map_or((primal, &point.w), |best| (best.primal, &best.weights));
+                    if progress.report(passes, objective, &at[..features], &at[features..]) {
+                        break 'widths Stop::Cancelled;
+                    }
+                    reported = Some(passes);
                 }
                 if within {
                     break 'widths Stop::Converged;
@@ -172,19 +196,21 @@ impl RoundedHinge {
                 if solved {
                     break rounding;
                 }
-                passes += 1;
-                match step(&mut risk, &point, start_norm, false, cancel) {
-                    Some(next) => point = next,
+                // A threshold that no row near its kink holds has no curvature: it is searched for by itself.
+                let free: f64 = point.gradient[risk.penalised()..].iter().map(|g| g.abs()).sum();
+                match step(&mut risk, &point, start_norm, free > 0.5 * unsolved, cancel) {
+                    Some(next) => (point, passes) = (next, passes + 1),
+                    None if progress.cancelled() => break 'widths Stop::Cancelled,
                     None => break rounding,
                 }
             };
-            if width <= LEAST_WIDTH {
-                break Stop::Stalled;
+            if width <= least_width {
+                break if progress.cancelled() { Stop::Cancelled } else { Stop::Stalled };
             }
             // What rounding costs falls like the square of the width; half of the tolerance is left to it.
             let wanted = 0.5 * self.tolerance * best.as_ref().map_or(0.0, |best| best.primal);
             let fall = (rounding / wanted).sqrt().clamp(LEAST_FALL, MOST_FALL);
-            width = (width / fall).max(LEAST_WIDTH);
+            width = (width / fall).max(least_width);
             w = point.w;
         };
         // Cancelled within the very first pass: nothing is known of any point.

@@ -463,6 +463,7 @@ impl Curvature for Binary {
 
 impl Roundable for Binary {
     fn rounded(&self, width: f64) -> Binary {
+        debug_assert!(self.loss == Loss::Hinge);
         Binary { curve: Curve::Rounded(width), ..self.clone() }
     }
 

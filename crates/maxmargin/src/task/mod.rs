@@ -124,10 +124,15 @@ pub trait Curvature: Objective {
     );
 }
 
-/// A hinge task that Newton's method can take once its kink is rounded off, see [`crate::solve::RoundedHinge`].
-pub trait Roundable: Curvature + Sized {
-    /// The same task with the kink rounded off over a width.
+/// A task whose hinge Newton's method can take once its kink is rounded off, see [`crate::solve::RoundedHinge`].
+pub(crate) trait Roundable: Curvature + Sized {
+    /// The same task, which must be one of hinge loss, with the kink rounded off over a width.
     fn rounded(&self, width: f64) -> Self;
+
+    /// The largest margin of a constraint that counts: what widths are measured by.
+    fn margin_scale(&self) -> f64 {
+        1.0
+    }
 
     /// Of a part of a rounded task, at the point of the last evaluation: the value of the hinge itself; by how much the
     /// dual value of the hinge exceeds that of the rounded hinge at the same dual point, Σ δ·α²/(2·cost); and what the two
@@ -147,6 +152,7 @@ pub struct BlockMemo {
 impl BlockMemo {
     fn rounding(&self) -> [f64; 3] {
         let [hinge, excess] = self.rounding;
-        [hinge, excess, 0.0]
+        // Sums of terms that are not negative: they lose a few units of their last place.
+        [hinge, excess, 16.0 * f64::EPSILON * (hinge + excess)]
     }
 }

@@ -260,7 +260,8 @@ impl Objective for PairRanking {
         memo: &mut BlockMemo,
     ) -> f64 {
         let Part { rows, pairs } = &self.parts[part];
-        *memo = BlockMemo::default();
+        memo.curvature.clear();
+        memo.rounding = [0.0; 2];
         slope.fill(0.0);
         let mut value = 0.0;
         for &pair in &self.order[pairs.clone()] {
@@ -323,7 +324,14 @@ impl Curvature for PairRanking {
 
 impl Roundable for PairRanking {
     fn rounded(&self, width: f64) -> PairRanking {
+        debug_assert!(self.loss == Loss::Hinge);
         PairRanking { curve: Curve::Rounded(width), ..self.clone() }
+    }
+
+    fn margin_scale(&self) -> f64 {
+        let counted = (0..self.pairs.len()).filter(|&pair| self.cost(pair) > 0.0);
+        let largest = counted.map(|pair| self.margin(pair)).fold(0.0, f64::max);
+        if largest > 0.0 { largest } else { 1.0 }
     }
 
     fn rounding(&self, _part: usize, memo: &BlockMemo) -> [f64; 3] {

@@ -2,13 +2,14 @@
 
 use crate::made::{graded, two_classes};
 use crate::optimum::dense_row;
+use crate::pairs::compared;
 use maxmargin::data::{Dataset, Dense, Matrix};
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::solve::Stop;
-use maxmargin::task::Intercept;
+use maxmargin::task::{Intercept, PairWeightAs};
 use maxmargin::train::{choose_solver, train};
 
 const COLUMNS: usize = 5;
@@ -21,11 +22,17 @@ fn hardened(data: &Dataset) -> Vec<(&'static str, Dataset)> {
         changed.iter_mut().enumerate().for_each(|(row, values)| change(row, values));
         let cols = changed[0].len();
         let matrix = Matrix::DenseF64(Dense::new(changed.concat(), rows.len(), cols).unwrap());
-        let made = Dataset::new(matrix, data.targets().clone()).unwrap();
-        match data.groups() {
-            Some(groups) => made.with_groups(groups.clone()).unwrap(),
-            None => made,
+        let mut made = Dataset::new(matrix, data.targets().clone()).unwrap();
+        if let Some(groups) = data.groups() {
+            made = made.with_groups(groups.clone()).unwrap();
         }
+        if let Some(weights) = data.weights() {
+            made = made.with_weights(weights.to_vec()).unwrap();
+        }
+        if let Some(pairs) = data.pairs() {
+            made = made.with_pairs(pairs.clone()).unwrap();
+        }
+        made
     };
     vec![
         ("uneven columns", with(&|_, values| (0..COLUMNS).for_each(|at| values[at] *= 10f64.powi(3 * at as i32 - 4)))),
@@ -45,7 +52,7 @@ fn assert_honest(name: &str, data: &Dataset, settings: &Settings) {
     let (mut least, mut most_proven) = (f64::INFINITY, 0.0f64);
     for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane] {
         let settings = Settings { solver, ..settings.clone() };
-        if choose_solver(&settings, data.cols(), false).is_err() {
+        if choose_solver(&settings, data.cols(), data.compared_rows()).is_err() {
             continue;
         }
         let Settings { loss, intercept, regularisation, .. } = &settings;
@@ -82,13 +89,59 @@ const COSTS: [f64; 5] = [1e-8, 1e-4, 1.0, 1e4, 1e8];
 fn classifiers_of_hard_data_say_what_they_reached() {
     for (name, data) in hardened(&two_classes(60, COLUMNS, true, 3)) {
         for loss in Loss::ALL {
-            for intercept in [Intercept::None, Intercept::Free] {
+            for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
                 for c in COSTS {
                     let regularisation = Regularisation::C(c);
                     assert_honest(
                         name,
                         &data,
                         &Settings { loss, intercept, regularisation, ..Settings::new(Task::Classify) },
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Weights of 0, 1, 2 and 1000.
+fn weighted(data: Dataset) -> Dataset {
+    let weights: Vec<f64> = (0..data.rows()).map(|row| [0.0, 1.0, 2.0, 1000.0][row * 5 % 4]).collect();
+    data.with_weights(weights).unwrap()
+}
+
+#[test]
+fn weighted_rows_of_hard_data_say_what_they_reached() {
+    let classes = weighted(two_classes(60, COLUMNS, true, 3));
+    let queries = weighted(graded(6, 10, COLUMNS, 3, 3));
+    for (task, data) in [(Task::Classify, classes), (Task::Rank, queries)] {
+        for (name, data) in hardened(&data) {
+            for loss in [Loss::Hinge, Loss::SquaredHinge] {
+                for c in COSTS {
+                    assert_honest(
+                        name,
+                        &data,
+                        &Settings { loss, regularisation: Regularisation::C(c), ..Settings::new(task) },
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pairs_of_hard_items_say_what_they_reached() {
+    for (name, data) in hardened(&compared(30, COLUMNS, 80, 3)) {
+        for loss in Loss::ALL {
+            for pair_weight_as in [PairWeightAs::Slack, PairWeightAs::Margin] {
+                if loss == Loss::Logistic && pair_weight_as == PairWeightAs::Margin {
+                    continue;
+                }
+                for c in COSTS {
+                    let regularisation = Regularisation::C(c);
+                    assert_honest(
+                        name,
+                        &data,
+                        &Settings { loss, pair_weight_as, regularisation, ..Settings::new(Task::Rank) },
                     );
                 }
             }

@@ -38,14 +38,11 @@ fn value(settings: &KernelSettings, x: &[f64], z: &[f64]) -> f64 {
     }
 }
 
-/// The optimum of the dual over written-out kernel values between blocks: constraints (coefficients by row, threshold,
-/// cost), all with margin 1.
-fn referee(
-    blocks: &[(Vec<(usize, f64)>, f64, f64)],
-    kernel: &dyn Fn(usize, usize) -> f64,
-    loss: Loss,
-    intercept: Intercept,
-) -> f64 {
+/// A constraint of the referee: coefficients by row, threshold, cost.
+type Block = (Vec<(usize, f64)>, f64, f64);
+
+/// The optimum of the dual over written-out kernel values between blocks, all with margin 1.
+fn referee(blocks: &[Block], kernel: &dyn Fn(usize, usize) -> f64, loss: Loss, intercept: Intercept) -> f64 {
     let count = blocks.len();
     let between = |i: usize, j: usize| -> f64 {
         let mut sum = if intercept == Intercept::Penalised { blocks[i].1 * blocks[j].1 } else { 0.0 };

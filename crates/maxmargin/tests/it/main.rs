@@ -11,4 +11,5 @@ mod made;
 mod model_file;
 mod optimum;
 mod pairs;
+mod progress;
 mod stochastic;

@@ -516,17 +516,3 @@ fn rows_that_do_not_count_are_refused() {
     let error = train(&huge, &Settings::new(Task::Classify), None, &mut Silent, &Cancel::new()).expect_err("refused");
     assert_eq!(error.code(), Code::Overflow);
 }
-
-#[test]
-fn every_pass_stands_once_in_the_history() {
-    for loss in [Loss::Hinge, Loss::SquaredHinge] {
-        for solver in [Solver::Newton, Solver::CuttingPlane] {
-            let data = graded(12, 9, 4, 3, 11);
-            let settings = Settings { loss, solver, tolerance: 1e-6, ..Settings::new(Task::Rank) };
-            let trained = fit(&data, &settings);
-            let passes: Vec<u64> = trained.trace.iter().map(|point| point.pass).collect();
-            assert!(passes.windows(2).all(|pair| pair[0] < pair[1]), "{loss:?} by {solver:?}: {passes:?}");
-            assert_eq!(passes.last(), Some(&trained.model.certificate.passes), "{loss:?} by {solver:?}");
-        }
-    }
-}

@@ -9,6 +9,7 @@ use maxmargin::model::Model;
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::solve::Witness;
 use maxmargin::task::{Intercept, PairWeightAs};
+use maxmargin::train::choose_solver;
 
 /// Items with features, and pairs that mostly follow a hidden score; weights 0, 1, 2 or 3.
 pub(crate) fn compared(items: usize, cols: usize, pairs: usize, seed: u64) -> Dataset {
@@ -110,12 +111,28 @@ fn a_weight_can_be_the_margin() {
     let data = compared(25, 3, 80, 8);
     for loss in [Loss::Hinge, Loss::SquaredHinge] {
         let optimum = referee(&rows_of(&data, Scale::None, 0.3, PairWeightAs::Margin), loss, Intercept::None);
-        let settings = Settings {
-            pair_weight_as: PairWeightAs::Margin,
-            ..settings(loss, Solver::DualCoordinateDescent, 0.3, 1e-6)
-        };
-        assert_certified(&data, &settings, optimum);
+        // Margins and weights times s are the same problem, its value times s² where the loss is: the hinge wants C·s.
+        for s in [1e-8, 1.0, 1e4] {
+            let pairs = data.pairs().unwrap();
+            let weights: Vec<f64> = (0..pairs.len()).map(|pair| s * pairs.weight(pair)).collect();
+            let scaled = data.clone().with_pairs(pairs.clone().with_weights(weights).unwrap()).unwrap();
+            let c = if loss == Loss::Hinge { 0.3 * s } else { 0.3 };
+            for solver in [Solver::Auto, Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane] {
+                let settings = Settings { pair_weight_as: PairWeightAs::Margin, ..settings(loss, solver, c, 1e-6) };
+                assert_certified(&scaled, &settings, optimum * s * s);
+            }
+        }
     }
+}
+
+#[test]
+fn a_hinge_over_more_items_than_an_exact_hessian_takes_is_left_to_dual_coordinate_descent() {
+    let chosen = |loss: Loss, items: usize| {
+        choose_solver(&Settings { loss, ..Settings::new(Task::Rank) }, 100, Some(items)).unwrap()
+    };
+    assert_eq!(chosen(Loss::Hinge, 1_000), Solver::Newton);
+    assert_eq!(chosen(Loss::Hinge, 100_000), Solver::DualCoordinateDescent);
+    assert_eq!(chosen(Loss::SquaredHinge, 100_000), Solver::Newton);
 }
 
 #[test]

@@ -135,7 +135,11 @@ impl Master<'_> {
         let (mut above, mut below, mut shrunk) = (0.0, 0.0, [0.0; 2]);
         for (&multiplier, pull) in multipliers.iter().zip(self.pulls) {
             let pull = multiplier * pull;
-            if pull > 0.0 { above += pull } else { below -= pull }
+            if pull > 0.0 {
+                above += pull
+            } else {
+                below -= pull
+            }
             shrunk[usize::from(pull < 0.0)] += if pull == 0.0 { 0.0 } else { multiplier };
         }
         let (side, heavy, light) = if above > below { (1.0, above, below) } else { (-1.0, below, above) };

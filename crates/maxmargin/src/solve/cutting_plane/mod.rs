@@ -300,8 +300,9 @@ fn retain<V>(values: &mut Vec<V>, keep: &[bool]) {
     values.retain(|_| keep.next().copied().unwrap_or(true));
 }
 
-/// What rounding may take from a bound, in units of the last place of what it is a difference of: a few digits, so that
-/// nothing is claimed that the next kind of processor would not find.
+/// What is taken off a bound for rounding, in units of the last place of what it is a difference of: a few digits, so that
+/// nothing is claimed that the next kind of processor would not find. An allowance found by trial, not a proven error: sums
+/// over very many rows may in principle lose more.
 const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
 /// Slope and offset of the cut at a point, from value and gradient of the whole risk there. Far from the minimum both parts

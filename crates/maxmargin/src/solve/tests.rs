@@ -1,0 +1,179 @@
+//! What the solvers by parts rest on: Hessians formed whole and by products, and hinges rounded off.
+
+use super::{CurvedRisk, LinearRisk, Risk};
+use crate::data::{Dataset, Dense, Design, Groups, Matrix, Pairs, Scale, Scaling, Targets};
+use crate::loss::Loss;
+use crate::random::Random;
+use crate::run::Cancel;
+use crate::task::{
+    Binary, ClassWeight, Classes, Curvature, Independent, PairRanking, PairWeight, PairWeightAs, Ranking, Roundable,
+};
+use crate::testing::{check_curvature, check_objective};
+
+const ROWS: usize = 60;
+const COLS: usize = 12;
+
+fn numbers(count: usize, stream: u64) -> Vec<f64> {
+    let mut random = Random::new(0, 0x7e57, stream);
+    (0..count).map(|_| random.normal()).collect()
+}
+
+/// Graded rows in six groups, all features or two of them a row.
+fn data(dense: bool) -> Dataset {
+    let values = numbers(ROWS * COLS, 1);
+    let matrix = if dense {
+        Matrix::DenseF64(Dense::new(values, ROWS, COLS).expect("a rectangle"))
+    } else {
+        let row = |row: usize| vec![(row % 5, values[row]), (5 + row % 7, values[ROWS + row])];
+        Matrix::from_rows(&(0..ROWS).map(row).collect::<Vec<_>>(), COLS).expect("columns rise")
+    };
+    assert_eq!(matrix.is_dense(), dense);
+    let targets = (0..ROWS).map(|row| (row * 7 % 4) as f64).collect::<Vec<_>>();
+    let starts: Vec<u64> = (0..=ROWS as u64 / 10).map(|group| 10 * group).collect();
+    let names = (0..ROWS / 10).map(|group| group.to_string()).collect();
+    let groups = Groups::new(starts, names).expect("valid");
+    Dataset::new(matrix, Targets::Real(targets.into())).expect("valid").with_groups(groups).expect("valid")
+}
+
+fn binary(data: &Dataset, loss: Loss, intercept: bool) -> Binary {
+    let signs: Vec<f64> = (0..ROWS).map(|row| if row % 3 == 0 { 1.0 } else { -1.0 }).collect();
+    let weights: Vec<f64> = (0..ROWS).map(|row| (row % 4) as f64).collect();
+    let data = Dataset::new(data.matrix().clone(), Targets::Real(signs.into())).expect("valid");
+    let data = data.with_weights(weights).expect("valid");
+    let classes = Classes::find(data.targets(), None).expect("two classes");
+    Binary::new(&data, &classes, &ClassWeight::Equal, loss, 0.7, intercept).expect("valid")
+}
+
+fn pairs(data: &Dataset, loss: Loss, weight_as: PairWeightAs) -> PairRanking {
+    let listed = (0..80u32).map(|pair| (pair * 13 % 60, (pair * 29 + 7) % 60));
+    let (left, right): (Vec<u32>, Vec<u32>) = listed.filter(|(a, b)| a != b).unzip();
+    let pairs = Pairs::new(left, right).expect("valid");
+    let weights: Vec<f64> = (0..pairs.len()).map(|pair| (pair % 4) as f64).collect();
+    let data = data.clone().with_pairs(pairs.with_weights(weights).expect("valid")).expect("valid");
+    PairRanking::new(&data, weight_as, loss, 0.4).expect("valid")
+}
+
+fn ranking(data: &Dataset, loss: Loss) -> Ranking {
+    Ranking::new(data, loss, PairWeight::Equal, 0.2).expect("pairs")
+}
+
+/// The Hessian as a whole against its products with the axes.
+fn assert_columns<T: Curvature>(task: &T, design: &Design, penalised: bool, context: &str) {
+    let cancel = Cancel::new();
+    let mut risk = LinearRisk::new(task, design, penalised, &cancel);
+    let dim = risk.dim();
+    let w: Vec<f64> = numbers(dim, 2).iter().map(|number| 0.2 * number).collect();
+    risk.evaluate(&w, &mut vec![0.0; dim]);
+    assert!(risk.has_exact_hessian(), "{context}");
+    let hessian = risk.hessian();
+    let largest = hessian.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+    let curved = (0..dim).any(|row| hessian[row * dim..row * dim + row].iter().any(|&value| value != 0.0));
+    assert!(curved, "{context}: nothing to compare");
+    for column in 0..dim {
+        let (mut axis, mut product) = (vec![0.0; dim], vec![0.0; dim]);
+        axis[column] = 1.0;
+        risk.hessian_times(&axis, &mut product);
+        for row in 0..dim {
+            let (whole, product) = (hessian[row * dim + column], product[row]);
+            assert!((whole - product).abs() <= 1e-11 * largest, "{context}: {row}, {column}: {whole} {product}");
+        }
+    }
+}
+
+#[test]
+fn the_hessian_has_the_columns_that_its_products_give() {
+    for dense in [true, false] {
+        let data = data(dense);
+        for scale in [Scale::None, Scale::Standard, Scale::MaxAbs, Scale::UnitRows] {
+            let scaling = Scaling::fit(scale, &data, &Cancel::new()).expect("valid");
+            let design = scaling.apply(data.matrix(), None).expect("valid");
+            let context = format!("dense: {dense}, {scale:?}");
+            for (intercept, penalised) in [(false, false), (true, false), (true, true)] {
+                let squared = binary(&data, Loss::SquaredHinge, intercept);
+                assert_columns(&squared, &design, penalised, &format!("{context}, classes"));
+                let rounded = binary(&data, Loss::Hinge, intercept).rounded(1.5);
+                assert_columns(&rounded, &design, penalised, &format!("{context}, rounded classes"));
+            }
+            let squared = pairs(&data, Loss::SquaredHinge, PairWeightAs::Slack);
+            assert_columns(&squared, &design, false, &format!("{context}, pairs"));
+            let rounded = pairs(&data, Loss::Hinge, PairWeightAs::Margin).rounded(1.5);
+            assert_columns(&rounded, &design, false, &format!("{context}, rounded pairs"));
+            assert_columns(&ranking(&data, Loss::SquaredHinge), &design, false, &format!("{context}, queries"));
+            let rounded = ranking(&data, Loss::Hinge).rounded(1.5);
+            assert_columns(&rounded, &design, false, &format!("{context}, rounded queries"));
+        }
+    }
+}
+
+#[test]
+fn rounded_hinges_conform() {
+    let data = data(true);
+    for stream in 3..6 {
+        let scores = numbers(ROWS, stream);
+        for (intercept, thresholds) in [(false, &[][..]), (true, &[0.3][..])] {
+            let task = binary(&data, Loss::Hinge, intercept).rounded(0.3);
+            check_objective(&task, &scores, thresholds).expect("classes");
+            check_curvature(&task, &scores, thresholds).expect("classes");
+        }
+        for way in PairWeightAs::ALL {
+            let task = pairs(&data, Loss::Hinge, way).rounded(0.3);
+            check_objective(&task, &scores, &[]).expect("pairs");
+            check_curvature(&task, &scores, &[]).expect("pairs");
+        }
+        let task = ranking(&data, Loss::Hinge).rounded(0.3);
+        check_objective(&task, &scores, &[]).expect("queries");
+        check_curvature(&task, &scores, &[]).expect("queries");
+    }
+}
+
+/// What rounding off gives and takes, against a sum over the constraints.
+fn assert_rounding<T: Independent + Roundable>(task: &T, width: f64, scores: &[f64], thresholds: &[f64]) {
+    let rounded = task.rounded(width);
+    let (mut hinge, mut excess, mut inside) = (0.0, 0.0, 0);
+    for block in 0..task.blocks() {
+        let c = task.constraint(block);
+        let violation = c.violation(scores, thresholds.first().copied().unwrap_or(0.0));
+        hinge += c.cost * violation.max(0.0);
+        if c.cost > 0.0 {
+            let alpha = c.cost * (violation / width).clamp(0.0, 1.0);
+            excess += width * alpha * alpha / (2.0 * c.cost);
+            inside += u32::from(alpha > 0.0 && alpha < c.cost);
+        }
+    }
+    assert!(inside > 0, "no constraint on the rounded piece");
+    let mut found = [0.0; 3];
+    for part in 0..rounded.parts() {
+        let rows = rounded.rows(part);
+        let (mut slope, mut by_threshold) = (vec![0.0; rows.len()], vec![0.0; thresholds.len()]);
+        let mut memo = T::Memo::default();
+        rounded.evaluate(part, &scores[rows], thresholds, &mut slope, &mut by_threshold, &mut memo);
+        found.iter_mut().zip(rounded.rounding(part, &memo)).for_each(|(sum, term)| *sum += term);
+    }
+    let [found_hinge, found_excess, error] = found;
+    assert!((found_hinge - hinge).abs() <= 1e-13 * hinge, "{found_hinge} {hinge}");
+    assert!((found_excess - excess).abs() <= 1e-13 * excess, "{found_excess} {excess}");
+    assert!(error > 0.0 && error <= 1e-13 * (hinge + excess), "{error}");
+}
+
+#[test]
+fn what_rounding_off_takes_is_what_the_constraints_add_up_to() {
+    let data = data(true);
+    for stream in 3..6 {
+        let scores = numbers(ROWS, stream);
+        for width in [0.3, 2.0] {
+            assert_rounding(&binary(&data, Loss::Hinge, false), width, &scores, &[]);
+            assert_rounding(&binary(&data, Loss::Hinge, true), width, &scores, &[0.4]);
+            for way in PairWeightAs::ALL {
+                assert_rounding(&pairs(&data, Loss::Hinge, way), width, &scores, &[]);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_margin_scale_is_the_largest_margin_that_counts() {
+    let data = data(true);
+    assert_eq!(binary(&data, Loss::Hinge, true).margin_scale(), 1.0);
+    assert_eq!(pairs(&data, Loss::Hinge, PairWeightAs::Slack).margin_scale(), 1.0);
+    assert_eq!(pairs(&data, Loss::Hinge, PairWeightAs::Margin).margin_scale(), 3.0);
+}
