@@ -38,7 +38,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(()) => 0,
         Err(error) => {
             let bare = error.code() == Code::Interrupted && error.remedy().is_none();
-            let error = if bare { error.help("nothing was written; run the command again") } else { error };
+            let error = if bare {
+                error.help("run the command again, or with --keep-partial where it takes that")
+            } else {
+                error
+            };
             console.error(&render::error(&error, console::colours_on_stderr()));
             error.code().exit_code()
         }

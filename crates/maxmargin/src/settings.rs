@@ -159,7 +159,10 @@ impl Stochastic {
                 Code::BadSetting,
                 format!("{flag} is for the stochastic solvers, and the solver is `{}`", solver.name()),
             )
-            .help(format!("add --solver averaged-sgd, sgd or pegasos, or leave {flag} out")));
+            .help(match *flag {
+                "--schedule" | "--rate" => format!("add --solver averaged-sgd or sgd, or leave {flag} out"),
+                _ => format!("add --solver averaged-sgd, sgd or pegasos, or leave {flag} out"),
+            }));
         }
         if solver == Solver::Pegasos
             && let Some(flag) = flags.iter().find(|flag| matches!(**flag, "--schedule" | "--rate"))

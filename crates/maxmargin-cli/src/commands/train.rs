@@ -412,10 +412,7 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
             (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
             (_, EarlyStopping::None) => format!("finished {passes}"),
         };
-        let remedy = match settings.task {
-            Task::Classify => "--solver dual-coordinate-descent proves how far the optimum is at most",
-            Task::Rank => "--solver newton proves how far the optimum is at most",
-        };
+        let remedy = "without --solver it is proven how far the optimum is at most";
         return (false, format!("{how}: objective {objective}, no bound proven"), Some(remedy.to_string()));
     }
     let wanted = format::gap(settings.tolerance);

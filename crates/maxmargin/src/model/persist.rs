@@ -15,6 +15,7 @@ use crate::kernel::Kernel;
 use crate::settings::{Settings, Task};
 use crate::solve::{Cut, Witness};
 use crate::task::Intercept;
+use crate::train::check_features;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -185,6 +186,8 @@ impl Model {
                 Scorer::Linear { weights, intercept }
             }
             Some(kernel) => {
+                // Weights would take as much of the file; sparse vectors need not.
+                check_features(features).map_err(|_| damaged("too many features"))?;
                 let coefficients = reals("coefficients")?.ok_or_else(|| damaged("it has no coefficients"))?;
                 let vectors = read_vectors(&tensors, coefficients.len(), features)
                     .ok_or_else(|| damaged("its support vectors do not fit together"))?;
