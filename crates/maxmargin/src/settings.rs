@@ -321,6 +321,10 @@ impl Settings {
         }
         self.stochastic.validate(self.task, self.solver)?;
         self.kernel.validate()?;
+        if self.kernel.cache.is_some() && self.kernel.kind == KernelKind::Linear && self.solver != Solver::Smo {
+            return Err(Error::new(Code::BadSetting, "--kernel-cache is for kernels, and weights need none")
+                .help("leave --kernel-cache out, or name a --kernel"));
+        }
         if self.kernel.kind != KernelKind::Linear && !matches!(self.solver, Solver::Auto | Solver::Smo) {
             return Err(Error::new(
                 Code::BadSetting,

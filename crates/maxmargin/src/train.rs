@@ -3,7 +3,7 @@
 mod kernels;
 mod stochastic;
 
-pub(crate) use kernels::by_row;
+pub(crate) use kernels::{by_row, usual_cache};
 
 use crate::data::{Dataset, Design, Scaling, Subset};
 use crate::error::{Code, Error, Result};

@@ -1,7 +1,6 @@
 //! exp over a run of f32 numbers at once, without branches, so that the compiler vectorises it.
 //!
-//! x = n·ln 2 + r with |r| ≤ ½ ln 2; eʳ by a polynomial of degree 6 (Cephes' coefficients are the Taylor series pulled
-//! together by the method of Remez), 2ⁿ by the exponent's bits. Within 2 units in the last place from −87 to 88; below, zero.
+//! x = n·ln 2 + r with |r| ≤ ½ ln 2; eʳ by a polynomial of degree 6 (the coefficients of Cephes), 2ⁿ by the exponent's bits. Within 2.5e-7 of the value from −87 on; below, zero.
 
 /// The exponential of one number that is not positive, as in kernels of distances.
 #[inline(always)]

@@ -131,23 +131,29 @@ impl Points {
             && design.matrix().entries() * SPARSE <= rows as u64 * cols as u64;
         let shifts = matches!(kernel, Kernel::Gaussian { .. }) && !sparse;
         let centre = shifts.then(|| mean(design));
-        Points::with_layout(design, sparse, centre, |largest| {
+        Points::with_layout(design, cols, sparse, centre, |largest| {
             rows <= FEW_ROWS || kernel.steepness() * largest * NARROW_ROUNDING > ROUNDING_ALLOWED
         })
     }
 
-    /// Other rows, stored like these, so that both can meet.
+    /// Other rows, stored like these, so that both can meet. Columns that they lack are zeros before scaling.
     pub(crate) fn like(&self, design: &Design) -> Points {
         let sparse = match &self.layout {
             Layout::Narrow(entries) => matches!(entries.form, Form::Sparse { .. }),
             Layout::Wide(entries) => matches!(entries.form, Form::Sparse { .. }),
         };
         let wide = self.is_wide();
-        Points::with_layout(design, sparse, self.centre.clone(), |_| wide)
+        Points::with_layout(design, self.cols, sparse, self.centre.clone(), |_| wide)
     }
 
-    fn with_layout(design: &Design, sparse: bool, centre: Option<Vec<f64>>, wide: impl Fn(f64) -> bool) -> Points {
-        let (rows, cols) = (design.rows(), design.cols());
+    fn with_layout(
+        design: &Design,
+        cols: usize,
+        sparse: bool,
+        centre: Option<Vec<f64>>,
+        wide: impl Fn(f64) -> bool,
+    ) -> Points {
+        let rows = design.rows();
         let lists: Vec<Vec<(usize, f64)>> = if sparse {
             let entries = |row| {
                 let mut entries = Vec::new();
@@ -605,9 +611,9 @@ mod tests {
             let expected = |a: usize, b: usize| definition(&kernel, &dense_row(a), &dense_row(b));
             for sparse in [true, false] {
                 let centre = (!sparse && matches!(kernel, Kernel::Gaussian { .. })).then(|| mean(&design));
-                let wide = Points::with_layout(&design, sparse, centre.clone(), |_| true);
+                let wide = Points::with_layout(&design, cols, sparse, centre.clone(), |_| true);
                 check::<f64>(&kernel, &wide, &ids, expected);
-                let narrow = Points::with_layout(&design, sparse, centre, |_| false);
+                let narrow = Points::with_layout(&design, cols, sparse, centre, |_| false);
                 check::<f32>(&kernel, &narrow, &ids, expected);
                 let coefficients: Vec<f64> = (0..ids.len()).map(|at| at as f64 - 4.0).collect();
                 let scores =

@@ -89,8 +89,17 @@ impl Scorer {
 impl Expansion {
     /// The vectors, ready to meet other rows.
     pub(crate) fn points(&self) -> Result<Points> {
-        let design = Scaling::from_parts(Scale::None, None, None, self.vectors.cols())?.apply(&self.vectors, None)?;
-        Ok(Points::new(&design, &self.kernel))
+        Ok(Points::new(&self.design()?, &self.kernel))
+    }
+
+    /// The same, as exact as the rows a model was trained on: what was claimed is recomputed digit by digit.
+    pub(crate) fn points_like(&self, rows: &Points) -> Result<Points> {
+        Ok(rows.like(&self.design()?))
+    }
+
+    /// Vectors are scaled already.
+    fn design(&self) -> Result<Design> {
+        Scaling::from_parts(Scale::None, None, None, self.vectors.cols())?.apply(&self.vectors, None)
     }
 
     /// Scores without the constant term.

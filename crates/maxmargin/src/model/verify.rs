@@ -199,7 +199,8 @@ impl Model {
         cancel: &Cancel,
     ) -> Result<Verification> {
         let (rule, threshold) = (self.settings.intercept, expansion.intercept.unwrap_or(0.0));
-        let points = expansion.points()?;
+        let rows = Points::new(design, &expansion.kernel);
+        let points = expansion.points_like(&rows)?;
         let scores = expansion.scores(&points, design, cancel);
         let square = expansion.squared_norm(&points, cancel);
         cancel.check()?;
@@ -208,7 +209,6 @@ impl Model {
             None => None,
             Some(Witness::Dual(alpha)) => {
                 self.check_dual(task, alpha)?;
-                let rows = Points::new(design, &expansion.kernel);
                 let (ids, coefficients): (Vec<usize>, Vec<f64>) = by_row(task, alpha).into_iter().unzip();
                 let scores = expansion_scores(&expansion.kernel, &rows, &ids, &coefficients, &rows, cancel);
                 cancel.check()?;

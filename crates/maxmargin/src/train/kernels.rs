@@ -21,6 +21,11 @@ pub(super) struct Solved {
 /// Kernel rows may take this many bytes unless the user says otherwise: a quarter of the memory of a small machine.
 const USUAL_CACHE: u64 = 4 << 30;
 
+/// What kernel rows may take.
+pub(crate) fn usual_cache(settings: &Settings) -> u64 {
+    settings.kernel.cache.unwrap_or(USUAL_CACHE)
+}
+
 pub(super) fn solve(
     problem: &Problem,
     design: &Design,
@@ -36,7 +41,7 @@ pub(super) fn solve(
         tolerance: settings.tolerance,
         max_passes: settings.max_passes,
         intercept: settings.intercept,
-        cache_bytes: settings.kernel.cache.unwrap_or(USUAL_CACHE),
+        cache_bytes: usual_cache(settings),
     };
     let solution = match points.is_wide() {
         true => minimise::<f64>(&smo, problem, kernel, &points, observer, cancel)?,

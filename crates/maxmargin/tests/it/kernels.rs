@@ -321,6 +321,8 @@ fn what_a_kernel_cannot_do_is_refused_before_any_work() {
         refused(Settings { kernel: with(KernelKind::Polynomial, None, Some(0)), ..base.clone() }),
         Code::BadSetting
     );
+    let idle = KernelSettings { cache: Some(1 << 20), ..KernelSettings::default() };
+    assert_eq!(refused(Settings { kernel: idle, ..base.clone() }), Code::BadSetting);
     let negative = Matrix::DenseF64(Dense::new(vec![1.0, -1.0], 2, 1).unwrap());
     let negative = Dataset::new(negative, Targets::Real(vec![1.0, -1.0].into())).unwrap();
     let settings = Settings { kernel: with(KernelKind::ChiSquared, None, None), ..base.clone() };
@@ -330,4 +332,50 @@ fn what_a_kernel_cannot_do_is_refused_before_any_work() {
     let settings = Settings { kernel: gaussian, ..Settings::new(Task::Rank) };
     let error = train(&ranking, &settings, None, &mut Silent, &Cancel::new()).expect_err("graded");
     assert_eq!(error.code(), Code::Unsupported);
+}
+
+#[test]
+fn columns_that_new_rows_lack_count_as_zeros() {
+    for dense in [true, false] {
+        let data = two_classes(60, 4, dense, 3);
+        let padded: Vec<Vec<(usize, f64)>> =
+            (0..5).map(|at| row(&data, at).into_iter().take(2).enumerate().collect()).collect();
+        let rows = |cols: usize| {
+            let values: Vec<f64> =
+                padded.iter().flat_map(|row| (0..cols).map(|c| row.get(c).map_or(0.0, |entry| entry.1))).collect();
+            let matrix = match dense {
+                true => Matrix::DenseF64(Dense::new(values, 5, cols).unwrap()),
+                false => Matrix::from_rows(&padded, cols).unwrap(),
+            };
+            Dataset::new(matrix, Targets::Absent).unwrap()
+        };
+        for scale in [Scale::None, Scale::Standard, Scale::MaxAbs] {
+            let kernel = KernelSettings { kind: KernelKind::Gaussian, ..KernelSettings::default() };
+            let model = fit(&data, &Settings { scale, kernel, ..Settings::new(Task::Classify) }).model;
+            let (short, whole) = (model.scores(&rows(2)).unwrap(), model.scores(&rows(4)).unwrap());
+            for (short, whole) in short.iter().zip(&whole) {
+                assert!((short - whole).abs() < 1e-9, "{scale:?} {short} {whole}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_model_trained_in_f32_verifies_though_its_few_vectors_predict_in_f64() {
+    let data = two_classes(4500, 4, true, 7);
+    for kernel in [
+        KernelSettings { kind: KernelKind::Polynomial, coef0: Some(1.0), ..KernelSettings::default() },
+        KernelSettings { kind: KernelKind::Gaussian, ..KernelSettings::default() },
+    ] {
+        let settings = Settings {
+            kernel,
+            regularisation: Regularisation::C(10.0),
+            max_passes: 100_000,
+            ..Settings::new(Task::Classify)
+        };
+        let model = fit(&data, &settings).model;
+        let Scorer::Expansion(expansion) = &model.scorer else { panic!("support vectors") };
+        assert!(expansion.coefficients.len() < 4096);
+        model.verify(&data).expect("verifies");
+    }
 }
