@@ -115,7 +115,7 @@ impl Element for f64 {
 /// Rows of which at most one entry in so many columns is stored are multiplied as sparse ones.
 const SPARSE: u64 = 3;
 
-/// So few rows are multiplied, and their kernel values kept, in f64: it costs nothing that anybody would notice.
+/// So few rows are multiplied, and their kernel values kept, in f64, which is cheap for them.
 const FEW_ROWS: usize = 4096;
 
 /// Exponents are wrong by about this share of the largest squares they come from; more than a hundred thousandth shows.
