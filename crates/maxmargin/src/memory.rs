@@ -93,7 +93,7 @@ impl Needs {
         if solver == Solver::Newton && cols < PAIRED_COLUMNS {
             // Pairs may tie all rows together.
             let (tiles, longest, long) = match (settings.task, data.pairs()) {
-                (Task::Classify, _) => (TILES, 0, 0),
+                (Task::Classify | Task::OneClass, _) => (TILES, 0, 0),
                 (Task::Rank, Some(_)) => (TILES, rows, data.rows() / LONG_PART),
                 (Task::Rank, None) => (2 * TILES, longest, lengths().filter(|&length| length > LONG_PART).count()),
             };
@@ -170,7 +170,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));
     }
     if solver == Solver::Smo {
-        return Err(all("a kernel compares every row with every other", "leave --kernel out"));
+        return Err(all("a kernel compares every row with every other", "less for kernel rows: --kernel-cache 1GiB"));
     }
     if solver.is_hard_margin() {
         return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave --solver out"));

@@ -7,7 +7,7 @@ use crate::format;
 use crate::loading::load_model;
 use crate::settings::SettingsFile;
 use maxmargin::error::Result;
-use maxmargin::model::{Decoder, Model, Scorer};
+use maxmargin::model::{Model, Scorer};
 use maxmargin::solve::Witness;
 use serde_json::json;
 
@@ -138,10 +138,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
 }
 
 fn classes(model: &Model) -> Option<[&str; 2]> {
-    match &model.decoder {
-        Decoder::Sign(classes) => Some([&classes.negative, &classes.positive]),
-        Decoder::Rank => None,
-    }
+    model.decoder.classes().map(|classes| [classes.negative.as_str(), classes.positive.as_str()])
 }
 
 fn proof(model: &Model) -> &'static str {

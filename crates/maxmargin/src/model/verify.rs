@@ -6,6 +6,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{Points, expansion_scores};
 use crate::loss::Loss;
 use crate::run::Cancel;
+use crate::settings::Regularisation;
 use crate::solve::{
     Cut, Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box,
     lower_bound, primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound,
@@ -72,7 +73,11 @@ impl Model {
         };
         let close = |a: f64, b: f64| (a - b).abs() <= rounding * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
         cancel.check()?;
-        let problem = Problem::new(data, &self.settings)?;
+        let mut problem = Problem::new(data, &self.settings)?;
+        if self.settings.regularisation.is_nu() {
+            // Training found it: that it is the one which ν asks for is proved by the dual point.
+            problem.set_regularisation(Regularisation::C(certificate.c));
+        }
         cancel.check()?;
         if problem.decoder() != self.decoder {
             return Err(Error::new(
@@ -170,6 +175,7 @@ impl Model {
             Tasks::Pairs(task) if problem.hard => self.recompute_hard(task, &design, weights, threshold, cancel)?,
             Tasks::Binary(task, _) => self.recompute_soft(task, &design, weights, threshold, cancel)?,
             Tasks::Pairs(task) => self.recompute_soft(task, &design, weights, threshold, cancel)?,
+            Tasks::OneClass(..) => return Err(infeasible("it is not of this task")),
         };
         cancel.check()?;
         let unproved = (claims && bound.is_none()).then_some("the model was saved without its witness");
@@ -186,6 +192,7 @@ impl Model {
     ) -> Result<Verification> {
         match &problem.task {
             Tasks::Binary(task, _) => self.recompute_kernel(task, expansion, design, cancel),
+            Tasks::OneClass(task, _) => self.recompute_kernel(task, expansion, design, cancel),
             Tasks::Pairs(task) => self.recompute_kernel(task, expansion, design, cancel),
             Tasks::Ranking(_) => Err(infeasible("it is not of this task")),
         }
@@ -288,6 +295,14 @@ impl Model {
         }
         if self.settings.intercept == Intercept::Free && imbalance(task, alpha) > BALANCED {
             return Err(infeasible("its two sides do not balance"));
+        }
+        if let Regularisation::Nu(nu) = self.settings.regularisation {
+            // Σα = ν·C·n says that C is the one at which a share ν is held.
+            let (sum, limits) = (0..task.blocks())
+                .fold((0.0, 0.0), |(sum, limits), block| (sum + alpha[block], limits + task.constraint(block).cost));
+            if (sum - nu * limits).abs() > ROUNDING * sum.abs() {
+                return Err(infeasible("it is of another nu"));
+            }
         }
         Ok(())
     }

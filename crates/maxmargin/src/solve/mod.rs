@@ -29,7 +29,7 @@ pub(crate) use rounded_hinge::{RoundedHinge, rounded_certificate};
 pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
 pub use sgd::{EarlyStopping, Sample, Schedule};
-pub(crate) use smo::{Gram, KernelSolution, Smo};
+pub(crate) use smo::{Form, Gram, KernelSolution, SHRINK_FROM, Smo};
 
 use crate::error::{Code, Error};
 use std::time::Instant;

@@ -15,14 +15,14 @@ use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::task::Intercept;
 use maxmargin::train::train;
 
-fn row(data: &Dataset, row: usize) -> Vec<f64> {
+pub(crate) fn row(data: &Dataset, row: usize) -> Vec<f64> {
     let mut values = vec![0.0; data.cols()];
     data.matrix().each_in_row(row, |column, value| values[column] = value);
     values
 }
 
 /// The kernels by their definitions.
-fn value(settings: &KernelSettings, x: &[f64], z: &[f64]) -> f64 {
+pub(crate) fn value(settings: &KernelSettings, x: &[f64], z: &[f64]) -> f64 {
     let product: f64 = x.iter().zip(z).map(|(x, z)| x * z).sum();
     let (gamma, coef0) = (settings.gamma.unwrap_or(0.0), settings.coef0.unwrap_or(0.0));
     let distance = |part: fn(f64, f64) -> f64| x.iter().zip(z).map(|(&x, &z)| part(x, z)).sum::<f64>();
@@ -39,10 +39,26 @@ fn value(settings: &KernelSettings, x: &[f64], z: &[f64]) -> f64 {
 }
 
 /// A constraint of the referee: coefficients by row, threshold, cost.
-type Block = (Vec<(usize, f64)>, f64, f64);
+pub(crate) type Block = (Vec<(usize, f64)>, f64, f64);
 
 /// The optimum of the dual over written-out kernel values between blocks, all with margin 1.
 fn referee(blocks: &[Block], kernel: &dyn Fn(usize, usize) -> f64, loss: Loss, intercept: Intercept) -> f64 {
+    let balanced: Vec<(Vec<f64>, f64)> = match intercept {
+        Intercept::Free => vec![(blocks.iter().map(|block| block.1).collect(), 0.0)],
+        _ => Vec::new(),
+    };
+    -program(blocks, kernel, loss, intercept, 1.0, &balanced)
+}
+
+/// min ½αᵀQα − margin·Σα over the box, with the given weighted sums held.
+pub(crate) fn program(
+    blocks: &[Block],
+    kernel: &dyn Fn(usize, usize) -> f64,
+    loss: Loss,
+    intercept: Intercept,
+    margin: f64,
+    sums: &[(Vec<f64>, f64)],
+) -> f64 {
     let count = blocks.len();
     let between = |i: usize, j: usize| -> f64 {
         let mut sum = if intercept == Intercept::Penalised { blocks[i].1 * blocks[j].1 } else { 0.0 };
@@ -63,14 +79,14 @@ fn referee(blocks: &[Block], kernel: &dyn Fn(usize, usize) -> f64, loss: Loss, i
     }
     let quadratic = CscMatrix::new_from_triplets(count, count, i, j, v);
     let (mut i, mut j, mut v, mut right) = (vec![], vec![], vec![], vec![]);
-    let equalities = usize::from(intercept == Intercept::Free);
-    if equalities == 1 {
-        for (at, block) in blocks.iter().enumerate() {
-            i.push(0);
+    let equalities = sums.len();
+    for (row, (coefficients, sum)) in sums.iter().enumerate() {
+        for (at, &coefficient) in coefficients.iter().enumerate() {
+            i.push(row);
             j.push(at);
-            v.push(block.1);
+            v.push(coefficient);
         }
-        right.push(0.0);
+        right.push(*sum);
     }
     let upper = if loss == Loss::Hinge { count } else { 0 };
     for at in 0..count {
@@ -94,10 +110,10 @@ fn referee(blocks: &[Block], kernel: &dyn Fn(usize, usize) -> f64, loss: Loss, i
         .tol_feas(1e-10)
         .build()
         .unwrap();
-    let linear = vec![-1.0; count];
+    let linear = vec![-margin; count];
     let mut solver = DefaultSolver::new(&quadratic, &linear, &constraints, &right, &cones, settings).unwrap();
     solver.solve();
-    -solver.solution.obj_val
+    solver.solution.obj_val
 }
 
 /// Kernel values are f32, so that seven digits are as many as can be asked for.
