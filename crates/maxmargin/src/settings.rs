@@ -363,7 +363,7 @@ impl Settings {
             return Err(Error::new(Code::BadSetting, "--kernel-cache is for kernels, and weights need none")
                 .help("leave --kernel-cache out, or name a --kernel"));
         }
-        if self.kernel.kind != KernelKind::Linear && !matches!(self.solver, Solver::Auto | Solver::Smo) {
+        if self.kernel.kind != KernelKind::Linear && !matches!(self.solver, Solver::Auto | Solver::Smo | Solver::Newton) {
             return Err(Error::new(
                 Code::BadSetting,
                 format!("`{}` learns weights, and the {} kernel has none", self.solver.name(), self.kernel.kind.name()),

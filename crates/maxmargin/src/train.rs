@@ -111,9 +111,9 @@ pub fn train_from(
         return Err(Error::new(Code::BadSetting, "the start is not a point of this problem")
             .help("start from a solution over the same rows and features"));
     }
-    let expanded = match solver {
-        Solver::Smo => Some(kernels::solve(&mut problem, &design, settings, observer, cancel)?),
-        _ => None,
+    let expanded = match expands(settings) {
+        true => Some(kernels::solve(&mut problem, &design, settings, observer, cancel)?),
+        false => None,
     };
     let template = |scorer: Scorer, certificate: Certificate, witness: Option<Witness>| Model {
         settings: settings.clone(),
@@ -140,18 +140,17 @@ pub fn train_from(
             c,
             lambda,
         };
-    if let Some(kernels::Solved { expansion, solution }) = expanded {
-        let converged = solution.stop == Stop::Converged;
-        let bound = Some(solution.lower_bound);
-        let certificate = certificate(solution.objective, bound, converged, solution.passes, data.hash()?);
-        let witness = Some(Witness::Dual(solution.alpha));
+    if let Some(solved) = expanded {
+        let converged = solved.stop == Stop::Converged;
+        let bound = Some(solved.lower_bound);
+        let certificate = certificate(solved.objective, bound, converged, solved.passes, data.hash()?);
         return Ok(Trained {
-            model: template(Scorer::Expansion(expansion), certificate, witness),
+            model: template(Scorer::Expansion(solved.expansion), certificate, solved.witness),
             solver,
-            stop: solution.stop,
+            stop: solved.stop,
             first_rate: None,
-            kernel_rows: Some(solution.rows),
-            trace: solution.trace,
+            kernel_rows: Some(solved.rows),
+            trace: solved.trace,
         });
     }
     let linear =
@@ -570,14 +569,12 @@ impl Problem {
 /// to be asked before any data are read. `compared` says how many rows explicit pairs compare, where the data are such.
 pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usize>) -> Result<Solver> {
     let independent = settings.task != Task::Rank || compared.is_some();
-    let by_kernel = settings.kernel.kind != KernelKind::Linear
-        || settings.regularisation.is_nu()
-        || settings.task == Task::OneClass;
+    let by_kernel = expands(settings);
     // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
     // every width of a rounded hinge would be solved by conjugate gradients, on one thread; a visit to a pair costs two rows.
     let too_long = settings.loss == Loss::Hinge && compared.is_some_and(|rows| rows.saturating_mul(features) > TILE);
     let solver = match settings.solver {
-        Solver::Auto if by_kernel => Solver::Smo,
+        Solver::Auto if by_kernel && independent => Solver::Smo,
         Solver::Auto if !independent => Solver::Newton,
         Solver::Auto if too_long => Solver::DualCoordinateDescent,
         Solver::Auto
@@ -591,6 +588,7 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
     let supported = match solver {
         Solver::Auto => false,
         Solver::Smo => independent && settings.loss != Loss::Logistic,
+        Solver::Newton if by_kernel => !independent && settings.loss == Loss::SquaredHinge,
         _ if settings.task == Task::OneClass => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
         Solver::Newton | Solver::CuttingPlane if independent => true,
@@ -600,13 +598,25 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
     if supported { Ok(solver) } else { Err(unsupported(settings, solver, independent)) }
 }
 
+/// Whether a model is a sum over support vectors instead of weights.
+pub(crate) fn expands(settings: &Settings) -> bool {
+    settings.kernel.kind != KernelKind::Linear
+        || settings.regularisation.is_nu()
+        || settings.task == Task::OneClass
+        || settings.solver == Solver::Smo
+}
+
 /// `independent` says whether each constraint stands for itself: rows to classify, or explicit pairs.
 fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
     let remedy = match (independent, settings.loss) {
-        (false, _) if solver == Solver::Smo => {
-            return Error::new(Code::Unsupported, "kernels rank explicit pairs, and these rows are graded")
-                .help("list the pairs in a file and name the rows with --items, or leave --kernel out");
+        (false, _) if settings.regularisation.is_nu() => {
+            return Error::new(Code::Unsupported, "--nu is for explicit pairs, and these rows are graded")
+                .help("use -c, or list the pairs in a file and name the rows with --items");
+        }
+        (false, _) if expands(settings) => {
+            return Error::new(Code::Unsupported, format!("kernels rank graded rows with squared hinge loss by Newton's method, and not with {loss} loss by `{}`", solver.name()))
+                .help("leave --loss and --solver out; explicit pairs (--items) take the hinge too");
         }
         (false, _) if solver.is_hard_margin() => {
             return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
@@ -618,6 +628,7 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
         }
         (false, _) => "use --solver newton or cutting-plane, or leave --solver out",
         (true, _) if settings.task == Task::OneClass => "leave --solver out",
+        (true, _) if expands(settings) && solver != Solver::Smo => "leave --solver out",
         // Of the solvers of single constraints only that of kernels lacks a loss.
         (true, _) => "use --loss hinge or --loss squared-hinge, or leave --kernel out",
     };

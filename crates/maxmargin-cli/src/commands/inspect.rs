@@ -150,6 +150,8 @@ fn proof(model: &Model) -> &'static str {
         "the weights and a width suffice; `maxmargin verify` recomputes the bound"
     } else if model.witness.is_some() {
         "dual variables stored; `maxmargin verify` recomputes the bound"
+    } else if model.proved_by_weights() && matches!(model.scorer, Scorer::Expansion(_)) {
+        "the vectors suffice; `maxmargin verify` recomputes the bound"
     } else if model.proved_by_weights() {
         "the weights suffice; `maxmargin verify` recomputes the bound"
     } else {

@@ -1,4 +1,4 @@
-//! Tasks with one constraint a block, learned through a kernel.
+//! Tasks learned through a kernel: those with one constraint a block by their dual, groups to be ranked by their scores.
 
 use super::{Problem, Tasks};
 use crate::data::Design;
@@ -7,8 +7,10 @@ use crate::kernel::{Element, Kernel, Points};
 use crate::model::Expansion;
 use crate::run::{Cancel, Observer};
 use crate::settings::{Regularisation, Settings};
-use crate::solve::{Form, Gram, KernelSolution, SHRINK_FROM, Smo};
-use crate::task::{Independent, Intercept, OneClass};
+use crate::solve::{
+    ExpansionSolution, Form, Gram, KernelNewton, KernelSolution, SHRINK_FROM, Smo, Stop, TracePoint, Witness,
+};
+use crate::task::{Independent, Intercept, OneClass, Ranking};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +18,15 @@ use std::sync::Arc;
 /// A model around support vectors, and how it was found.
 pub(super) struct Solved {
     pub(super) expansion: Expansion,
-    pub(super) solution: KernelSolution,
+    pub(super) objective: f64,
+    pub(super) lower_bound: f64,
+    /// What proves the bound beside the expansion.
+    pub(super) witness: Option<Witness>,
+    pub(super) passes: u64,
+    pub(super) stop: Stop,
+    pub(super) trace: Vec<TracePoint>,
+    /// Kernel rows asked for, and of these computed.
+    pub(super) rows: (u64, u64),
 }
 
 /// Kernel rows may take this many bytes unless the user says otherwise: a quarter of the memory of a small machine.
@@ -38,6 +48,9 @@ pub(super) fn solve(
     check_values(&kernel, design)?;
     let points = Arc::new(Points::new(design, &kernel));
     cancel.check()?;
+    if let Tasks::Ranking(task) = &problem.task {
+        return rank(task, kernel, &points, design, settings, observer, cancel);
+    }
     let solution = match points.is_wide() {
         true => minimise::<f64>(settings, problem, kernel, &points, observer, cancel)?,
         false => minimise::<f32>(settings, problem, kernel, &points, observer, cancel)?,
@@ -56,17 +69,55 @@ pub(super) fn solve(
         Tasks::OneClass(task, _) => by_row(task, &solution.alpha),
         Tasks::Ranking(_) => BTreeMap::new(),
     };
-    let rows: Vec<usize> = coefficients.keys().copied().collect();
-    let expansion = Expansion {
-        kernel,
-        vectors: design.copied(&rows)?,
-        coefficients: coefficients.into_values().collect(),
-        intercept: match problem.task {
-            Tasks::OneClass(..) => Some(-OneClass::MARGIN),
-            _ => (settings.intercept != Intercept::None).then_some(solution.threshold),
-        },
+    let intercept = match problem.task {
+        Tasks::OneClass(..) => Some(-OneClass::MARGIN),
+        _ => (settings.intercept != Intercept::None).then_some(solution.threshold),
     };
-    Ok(Solved { expansion, solution })
+    Ok(Solved {
+        expansion: around(kernel, coefficients.into_iter(), intercept, design)?,
+        objective: solution.objective,
+        lower_bound: solution.lower_bound,
+        witness: Some(Witness::Dual(solution.alpha)),
+        passes: solution.passes,
+        stop: solution.stop,
+        trace: solution.trace,
+        rows: solution.rows,
+    })
+}
+
+/// An expansion around the rows that count.
+fn around(
+    kernel: Kernel,
+    coefficients: impl Iterator<Item = (usize, f64)>,
+    intercept: Option<f64>,
+    design: &Design,
+) -> Result<Expansion> {
+    let (rows, coefficients): (Vec<usize>, Vec<f64>) = coefficients.filter(|entry| entry.1 != 0.0).unzip();
+    Ok(Expansion { kernel, vectors: design.copied(&rows)?, coefficients, intercept })
+}
+
+/// Learns to rank the rows of each group: a smooth function of the scores.
+fn rank(
+    task: &Ranking,
+    kernel: Kernel,
+    points: &Points,
+    design: &Design,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Solved> {
+    let newton = KernelNewton {
+        tolerance: settings.tolerance,
+        max_passes: settings.max_passes,
+        cache_bytes: usual_cache(settings),
+    };
+    let solution = match points.is_wide() {
+        true => newton.solve::<_, f64>(task, kernel, points, observer, cancel)?,
+        false => newton.solve::<_, f32>(task, kernel, points, observer, cancel)?,
+    };
+    let ExpansionSolution { coefficients, objective, lower_bound, passes, stop, trace, rows } = solution;
+    let expansion = around(kernel, coefficients.into_iter().enumerate(), None, design)?;
+    Ok(Solved { expansion, objective, lower_bound, witness: None, passes, stop, trace, rows })
 }
 
 /// Runs the solver over kernel values of one kind.

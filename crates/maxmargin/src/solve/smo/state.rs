@@ -389,7 +389,7 @@ mod tests {
         fn fill(&self, blocks: &[usize], outs: Vec<&mut [f64]>) {
             for (&block, out) in blocks.iter().zip(outs) {
                 let at = self.0[block];
-                out.iter_mut().zip(&self.0).for_each(|(out, other)| *out = (-10.0 * (at - other) * (at - other)).exp());
+                out.iter_mut().zip(&self.0).for_each(|(out, other)| *out = (-20.0 * (at - other) * (at - other)).exp());
             }
         }
 
@@ -401,14 +401,15 @@ mod tests {
     #[test]
     fn leaving_those_at_rest_alone_changes_the_way_and_not_the_end() {
         let mut random = Random::new(3, 1, 0);
-        let signs: Vec<f64> = (0..1600).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
+        let signs: Vec<f64> = (0..2400).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
         let places: Vec<f64> = signs.iter().map(|sign| 2.0 * sign + 4.0 * (random.uniform() - 0.4)).collect();
-        for (form, cost) in [(Form::Costs, 10.0), (Form::Nu, 1.0 / (0.2 * 1600.0))] {
+        let mut ways = 0;
+        for (form, cost) in [(Form::Costs, 10.0), (Form::Nu, 1.0 / (0.2 * 2400.0))] {
             for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
                 let task = Clouds { places: places.clone(), signs: signs.clone(), cost };
                 let gram = Near(places.clone());
                 let run = |shrink_from: usize| {
-                    let tolerance = 1e-3;
+                    let tolerance = 3e-4;
                     let cache_bytes = 64 << 20;
                     let smo = Smo { tolerance, max_passes: 2000, intercept, form, cache_bytes, shrink_from };
                     let mut cache = smo.cache(task.blocks());
@@ -416,14 +417,13 @@ mod tests {
                 };
                 let (whole, narrowed) = (run(usize::MAX), run(100));
                 assert_eq!((whole.stop, narrowed.stop), (Stop::Converged, Stop::Converged), "{form:?} {intercept:?}");
-                // Shares are met before there is anything to leave alone.
-                let differs = whole.alpha != narrowed.alpha;
-                assert!(differs || form == Form::Nu, "{form:?} {intercept:?}: nothing was left alone");
+                ways += u32::from(whole.alpha != narrowed.alpha);
                 let apart = (whole.objective - narrowed.objective).abs() / whole.objective;
                 let more = if form == Form::Nu { 20.0 } else { 2.0 };
-                assert!(apart <= more * 1e-3, "{form:?} {intercept:?} {apart}");
+                assert!(apart <= more * 3e-4, "{form:?} {intercept:?} {apart}");
             }
         }
+        assert!(ways >= 2, "nothing was left alone");
     }
 
     #[test]
