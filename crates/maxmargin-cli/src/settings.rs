@@ -528,6 +528,7 @@ impl TrainSettings {
             gamma: self.gamma,
             degree: self.degree,
             coef0: self.coef0,
+            custom: None,
             cache: self.kernel_cache.map(|size| size.0),
         };
         // Rounds over kernel values are many and short.

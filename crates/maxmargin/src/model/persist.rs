@@ -60,7 +60,7 @@ impl Model {
             features: self.features() as u64,
             kernel: match &self.scorer {
                 Scorer::Linear { .. } => None,
-                Scorer::Expansion(expansion) => Some(expansion.kernel),
+                Scorer::Expansion(expansion) => Some(expansion.kernel.clone()),
             },
             decoder: self.decoder.clone(),
             scale: self.scaling.kind(),
