@@ -335,16 +335,25 @@ impl Settings {
             }
         }
         if self.regularisation.is_nu() && self.loss != Loss::Hinge {
-            return Err(Error::new(Code::BadSetting, format!("--nu is of the hinge loss, and the loss is {}", self.loss.name()))
-                .help("add --loss hinge, or use -c instead of --nu"));
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("--nu is of the hinge loss, and the loss is {}", self.loss.name()),
+            )
+            .help("add --loss hinge, or use -c instead of --nu"));
         }
         if self.regularisation.is_nu() && !matches!(self.solver, Solver::Auto | Solver::Smo) {
-            return Err(Error::new(Code::BadSetting, format!("`{}` takes -c or --lambda, and not --nu", self.solver.name()))
-                .help("leave --solver out, or use -c instead of --nu"));
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("`{}` takes -c or --lambda, and not --nu", self.solver.name()),
+            )
+            .help("leave --solver out, or use -c instead of --nu"));
         }
         if self.regularisation.is_nu() && self.pair_weight_as == PairWeightAs::Margin {
-            return Err(Error::new(Code::BadSetting, "with --nu all margins are the same, and weights cannot set them")
-                .help("leave --pair-weight-as out, or use -c instead of --nu"));
+            return Err(Error::new(
+                Code::BadSetting,
+                "with --nu all margins are the same, and weights cannot set them",
+            )
+            .help("leave --pair-weight-as out, or use -c instead of --nu"));
         }
         if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
             return Err(Error::new(
@@ -363,7 +372,8 @@ impl Settings {
             return Err(Error::new(Code::BadSetting, "--kernel-cache is for kernels, and weights need none")
                 .help("leave --kernel-cache out, or name a --kernel"));
         }
-        if self.kernel.kind != KernelKind::Linear && !matches!(self.solver, Solver::Auto | Solver::Smo | Solver::Newton) {
+        if self.kernel.kind != KernelKind::Linear && !matches!(self.solver, Solver::Auto | Solver::Smo | Solver::Newton)
+        {
             return Err(Error::new(
                 Code::BadSetting,
                 format!("`{}` learns weights, and the {} kernel has none", self.solver.name(), self.kernel.kind.name()),
@@ -409,16 +419,23 @@ impl Settings {
         }
         if self.task == Task::OneClass {
             if self.loss != Loss::Hinge {
-                return Err(Error::new(Code::BadSetting, "a one-class model is of the hinge loss")
-                    .help("leave --loss out"));
+                return Err(
+                    Error::new(Code::BadSetting, "a one-class model is of the hinge loss").help("leave --loss out")
+                );
             }
             if self.intercept != Intercept::None {
-                return Err(Error::new(Code::BadSetting, "a one-class model has no intercept: its border is where the score is 1")
-                    .help("leave --intercept out"));
+                return Err(Error::new(
+                    Code::BadSetting,
+                    "a one-class model has no intercept: its border is where the score is 1",
+                )
+                .help("leave --intercept out"));
             }
             if self.class_weight != ClassWeight::Equal || self.positive.is_some() {
-                return Err(Error::new(Code::BadSetting, "class weights and a positive class belong to classifiers of two classes")
-                    .help("leave --class-weight and --positive out, or use `train classify`"));
+                return Err(Error::new(
+                    Code::BadSetting,
+                    "class weights and a positive class belong to classifiers of two classes",
+                )
+                .help("leave --class-weight and --positive out, or use `train classify`"));
             }
         }
         if self.task == Task::Rank {

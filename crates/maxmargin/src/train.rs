@@ -1,9 +1,10 @@
 //! The one place where tasks meet solvers.
 
+mod gram;
 mod kernels;
 mod stochastic;
 
-pub(crate) use kernels::{by_row, usual_cache};
+pub(crate) use kernels::{Machine, by_row, usual_cache};
 
 use crate::data::{Dataset, Design, Scaling, Subset};
 use crate::error::{Code, Error, Result};
@@ -18,7 +19,8 @@ use crate::solve::{
     dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
 };
 use crate::task::{
-    Binary, Classes, Independent, Intercept, Objective, OneClass, PairRanking, PairWeight, PairWeightAs, Ranking, Roundable,
+    Binary, Classes, Independent, Intercept, Objective, OneClass, PairRanking, PairWeight, PairWeightAs, Ranking,
+    Roundable,
 };
 use std::ops::ControlFlow;
 
@@ -107,12 +109,15 @@ pub fn train_from(
 
     let mut problem = Problem::new(data, settings)?;
     problem.check_range()?;
-    if start.is_some_and(|start| !problem.takes(start, data.cols())) {
+    if start.is_some_and(|start| !problem.takes(start, data.cols(), expands(settings))) {
         return Err(Error::new(Code::BadSetting, "the start is not a point of this problem")
             .help("start from a solution over the same rows and features"));
     }
     let expanded = match expands(settings) {
-        true => Some(kernels::solve(&mut problem, &design, settings, observer, cancel)?),
+        true => {
+            let start = start.and_then(|start| start.dual.as_deref());
+            Some(kernels::solve(&mut problem, &design, settings, start, observer, cancel)?)
+        }
         false => None,
     };
     let template = |scorer: Scorer, certificate: Certificate, witness: Option<Witness>| Model {
@@ -125,6 +130,7 @@ pub fn train_from(
         witness,
         reading: None,
         version: env!("CARGO_PKG_VERSION").to_string(),
+        compacted: None,
     };
     let (c, lambda) = (problem.c, problem.lambda);
     let certificate =
@@ -140,17 +146,17 @@ pub fn train_from(
             c,
             lambda,
         };
-    if let Some(solved) = expanded {
-        let converged = solved.stop == Stop::Converged;
-        let bound = Some(solved.lower_bound);
-        let certificate = certificate(solved.objective, bound, converged, solved.passes, data.hash()?);
+    if let Some(kernels::Solved { scorer, witness, fitted }) = expanded {
+        let converged = fitted.stop == Stop::Converged;
+        let bound = Some(fitted.lower_bound);
+        let certificate = certificate(fitted.objective, bound, converged, fitted.passes, data.hash()?);
         return Ok(Trained {
-            model: template(solved.scorer, certificate, solved.witness),
+            model: template(scorer, certificate, witness),
             solver,
-            stop: solved.stop,
+            stop: fitted.stop,
             first_rate: None,
-            kernel_rows: Some(solved.rows),
-            trace: solved.trace,
+            kernel_rows: Some(fitted.rows),
+            trace: fitted.trace,
         });
     }
     let linear =
@@ -518,7 +524,7 @@ impl Problem {
     }
 
     /// Whether a start has as many numbers as this problem, and only such as are finite.
-    fn takes(&self, start: &Start, features: usize) -> bool {
+    fn takes(&self, start: &Start, features: usize, expands: bool) -> bool {
         let (blocks, thresholds) = match &self.task {
             Tasks::Binary(task, _) => (task.blocks(), Objective::thresholds(task)),
             Tasks::Pairs(task) => (task.blocks(), 0),
@@ -527,6 +533,8 @@ impl Problem {
         };
         let Start { weights, thresholds: free, dual, width: _ } = start;
         let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
+        // Expansions start from their dual variables alone.
+        let (features, thresholds) = if expands { (0, 0) } else { (features, thresholds) };
         weights.len() == features
             && free.len() == thresholds
             && dual.as_ref().is_none_or(|dual| dual.len() == blocks && finite(dual))

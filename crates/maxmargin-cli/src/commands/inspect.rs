@@ -81,7 +81,14 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     }
     if let Scorer::Expansion(expansion) = &model.scorer {
         rows.push(("kernel", format::kernel(&expansion.kernel)));
-        rows.push(("vectors", format::count(expansion.coefficients.len() as u64)));
+        let vectors = format::count(expansion.coefficients.len() as u64);
+        rows.push((
+            "vectors",
+            match &model.compacted {
+                Some(compacted) => format!("{vectors}, compacted from {}", format::count(compacted.vectors)),
+                None => vectors,
+            },
+        ));
     }
     let settings = &model.settings;
     let cost = regularisation(&model);
@@ -142,7 +149,9 @@ fn classes(model: &Model) -> Option<[&str; 2]> {
 }
 
 fn proof(model: &Model) -> &'static str {
-    if model.certificate.lower_bound.is_none() {
+    if model.compacted.is_some() {
+        "that of the model before it was compacted"
+    } else if model.certificate.lower_bound.is_none() {
         "the solver proves no bound; `maxmargin verify` recomputes the objective"
     } else if let Some(Witness::Cuts(_)) = &model.witness {
         "cuts stored; `maxmargin verify` recomputes the bound"

@@ -23,6 +23,7 @@ mod width;
 pub use custom::CustomKernel;
 pub(crate) use points::{Element, Points, add_row, expansion_scores};
 pub(crate) use row_cache::RowCache;
+pub(crate) use width::typical_gamma;
 
 use crate::error::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
@@ -70,10 +71,7 @@ pub enum Kernel {
 impl Kernel {
     /// Whether it is a function of inner products and squares.
     pub(crate) fn is_of_products(&self) -> bool {
-        matches!(
-            self,
-            Kernel::Linear | Kernel::Polynomial { .. } | Kernel::Gaussian { .. } | Kernel::Sigmoid { .. }
-        )
+        matches!(self, Kernel::Linear | Kernel::Polynomial { .. } | Kernel::Gaussian { .. } | Kernel::Sigmoid { .. })
     }
 
     /// Whether all its numbers are numbers.
@@ -160,6 +158,11 @@ impl KernelKind {
         KernelKind::Precomputed,
     ];
 
+    /// Whether there is a γ to choose.
+    pub fn has_gamma(self) -> bool {
+        matches!(self, KernelKind::Gaussian | KernelKind::ChiSquared | KernelKind::Polynomial | KernelKind::Sigmoid)
+    }
+
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
         match self {
@@ -208,17 +211,16 @@ impl KernelSettings {
     /// Refuses numbers outside their range, and those that the kernel does not have.
     pub(crate) fn validate(&self) -> Result<()> {
         let kind = self.kind;
-        let has_gamma = matches!(
-            kind,
-            KernelKind::Gaussian | KernelKind::ChiSquared | KernelKind::Polynomial | KernelKind::Sigmoid
-        );
         if self.custom.is_some() != (kind == KernelKind::Custom) {
-            return Err(Error::new(Code::BadSetting, "a kernel of one's own needs its function, and no other takes one")
-                .help("make the settings with `KernelSettings::custom`"));
+            return Err(Error::new(
+                Code::BadSetting,
+                "a kernel of one's own needs its function, and no other takes one",
+            )
+            .help("make the settings with `KernelSettings::custom`"));
         }
         let has_coef0 = matches!(kind, KernelKind::Polynomial | KernelKind::Sigmoid);
         let alien = [
-            (self.gamma.is_some() && !has_gamma, "--gamma"),
+            (self.gamma.is_some() && !kind.has_gamma(), "--gamma"),
             (self.degree.is_some() && kind != KernelKind::Polynomial, "--degree"),
             (self.coef0.is_some() && !has_coef0, "--coef0"),
         ];

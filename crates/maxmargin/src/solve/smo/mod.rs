@@ -138,8 +138,8 @@ const WORKING_SET: usize = 512;
 
 impl Smo {
     /// A cache that holds what a round needs, and as much as its bytes allow.
-    pub(crate) fn cache<V: Element>(&self, blocks: usize) -> RowCache<V> {
-        RowCache::new(blocks, blocks, self.cache_bytes, (2 * WORKING_SET).min(blocks.max(1)))
+    pub(crate) fn cache<V: Element>(blocks: usize, bytes: u64) -> RowCache<V> {
+        RowCache::new(blocks, blocks, bytes, (2 * WORKING_SET).min(blocks.max(1)))
     }
 
     /// Solves the task over the kernel values of its blocks, from a feasible dual point or from where all forms can start.
@@ -327,7 +327,10 @@ fn first_shares<T: Independent>(task: &T, intercept: Intercept) -> Result<Vec<f6
     let whole = if intercept == Intercept::Free { 0.5 } else { 1.0 };
     Err(Error::new(
         Code::BadSetting,
-        format!("--nu is too large: all of a class together reach {:.3} of the share it asks of them", 1.0 - missing / whole),
+        format!(
+            "--nu is too large: all of a class together reach {:.3} of the share it asks of them",
+            1.0 - missing / whole
+        ),
     )
     .help("nu is at most twice the share of the smaller class; a smaller --nu, or --class-weight balanced"))
 }
