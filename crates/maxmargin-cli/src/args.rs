@@ -297,10 +297,11 @@ pub(crate) struct CompactArguments {
     /// Where to save the smaller one
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) output: String,
-    /// Keep at most so many support vectors
+    /// Keep at most so many support vectors [default: a tenth, where --distance is not given either]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) vectors: Option<u32>,
-    /// Stop once the scores are this near, as a share of the model's norm [default: 0.01, or as near as --vectors allows]
+    /// Stop once the scores are this near, as a share of the model's norm [default: 0.01, where --vectors is not given
+    /// either]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) distance: Option<f64>,
 }

@@ -10,7 +10,8 @@ use maxmargin::model::{Compaction, Scorer};
 use maxmargin::run::Cancel;
 use serde_json::json;
 
-/// How near the scores stay where nothing is said: a hundredth of the model's norm.
+/// Where nothing is said: a tenth of the vectors, or as many as bring the scores within a hundredth of the model's norm.
+const USUAL_SHARE: usize = 10;
 const USUAL_DISTANCE: f64 = 0.01;
 
 pub(crate) fn run(arguments: &CompactArguments, console: &Console, cancel: &Cancel) -> Result<()> {
@@ -23,16 +24,22 @@ pub(crate) fn run(arguments: &CompactArguments, console: &Console, cancel: &Canc
     }
     ensure_results(&[Some(&arguments.output)], &[Some(arguments.model.as_str())])?;
     let model = load_model(&arguments.model)?;
-    let to = Compaction {
-        vectors: arguments.vectors.map_or(usize::MAX, |vectors| vectors as usize),
-        // A number of vectors alone is taken at its word.
-        distance: arguments.distance.unwrap_or(if arguments.vectors.is_some() { 0.0 } else { USUAL_DISTANCE }),
-    };
     let vectors = |scorer: &Scorer| match scorer {
         Scorer::Expansion(expansion) => Some(expansion.coefficients.len() as u64),
         _ => None,
     };
     let before = vectors(&model.scorer);
+    let to = match (arguments.vectors, arguments.distance) {
+        (None, None) => Compaction {
+            vectors: (before.unwrap_or(1) as usize).div_ceil(USUAL_SHARE).max(1),
+            distance: USUAL_DISTANCE,
+        },
+        // What is said alone is taken at its word.
+        (vectors, distance) => Compaction {
+            vectors: vectors.map_or(usize::MAX, |vectors| vectors as usize),
+            distance: distance.unwrap_or(0.0),
+        },
+    };
     let small = model.compact(to, cancel).map_err(|error| error.in_file(&arguments.model))?;
     let after = vectors(&small.scorer);
     let size = save(&small, &arguments.output)?;

@@ -8,6 +8,7 @@ mod evaluate;
 mod explain;
 mod interrupt;
 mod invariance;
+mod kernels;
 mod memory;
 mod model_file;
 mod output;
