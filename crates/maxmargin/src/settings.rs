@@ -325,12 +325,17 @@ impl Settings {
             return Err(Error::new(Code::BadSetting, "--kernel-cache is for kernels, and weights need none")
                 .help("leave --kernel-cache out, or name a --kernel"));
         }
-        if self.kernel.kind != KernelKind::Linear && !matches!(self.solver, Solver::Auto | Solver::Smo) {
+        if self.kernel.approximate.is_some() && (self.solver == Solver::Smo || self.kernel.cache.is_some()) {
+            let flag = if self.solver == Solver::Smo { "--solver smo" } else { "--kernel-cache" };
+            return Err(Error::new(Code::BadSetting, format!("{flag} is for kernel values, and --approximate maps rows"))
+                .help(format!("leave {flag} out, or --approximate")));
+        }
+        if self.kernel.is_exact() && !matches!(self.solver, Solver::Auto | Solver::Smo) {
             return Err(Error::new(
                 Code::BadSetting,
                 format!("`{}` learns weights, and the {} kernel has none", self.solver.name(), self.kernel.kind.name()),
             )
-            .help("leave --solver out, or --kernel"));
+            .help("leave --solver out, or add --approximate nystrom:1000, which gives it weights"));
         }
         if self.solver.is_stochastic() && self.max_passes == 0 {
             return Err(Error::new(Code::BadSetting, "--max-passes is 0, and nothing would be learned")

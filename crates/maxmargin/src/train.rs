@@ -1,15 +1,17 @@
 //! The one place where tasks meet solvers.
 
+mod approximate;
 mod kernels;
 mod stochastic;
 
+pub use approximate::{ApproximationLoss, Compared, approximation_loss};
+pub(crate) use approximate::{Seen, seen};
 pub(crate) use kernels::{by_row, usual_cache};
 
 use crate::data::{Dataset, Design, Scaling, Subset};
 use crate::error::{Code, Error, Result};
-use crate::kernel::KernelKind;
 use crate::loss::Loss;
-use crate::model::{Certificate, Decoder, Model, Scorer};
+use crate::model::{Certificate, Decoder, Mapped, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
@@ -21,6 +23,7 @@ use crate::task::{
     Binary, Classes, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking, Roundable,
 };
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A model, and how it came about.
 #[derive(Clone, Debug)]
@@ -107,7 +110,13 @@ pub fn train_from(
 
     let problem = Problem::new(data, settings)?;
     problem.check_range()?;
-    if start.is_some_and(|start| !problem.takes(start, data.cols())) {
+    // What linear solvers learn from: the features, or mapped ones. Scaling stays that of the rows.
+    let mapped = seen(data, &design, settings, cancel)?;
+    let (design, seen_data, seen_scaling) = match &mapped {
+        Some(Seen { data, design, .. }) => (design, data, &Scaling::default()),
+        None => (&design, data, &scaling),
+    };
+    if start.is_some_and(|start| !problem.takes(start, design.cols())) {
         return Err(Error::new(Code::BadSetting, "the start is not a point of this problem")
             .help("start from a solution over the same rows and features"));
     }
@@ -137,7 +146,7 @@ pub fn train_from(
             lambda,
         };
     if solver == Solver::Smo {
-        let kernels::Solved { expansion, solution } = kernels::solve(&problem, &design, settings, observer, cancel)?;
+        let kernels::Solved { expansion, solution } = kernels::solve(&problem, design, settings, observer, cancel)?;
         let converged = solution.stop == Stop::Converged;
         let bound = Some(solution.lower_bound);
         let certificate = certificate(solution.objective, bound, converged, solution.passes, data.hash()?);
@@ -151,8 +160,13 @@ pub fn train_from(
             trace: solution.trace,
         });
     }
-    let linear =
-        |weights: Vec<f64>, thresholds: &[f64]| Scorer::Linear { weights, intercept: thresholds.first().copied() };
+    let linear = |weights: Vec<f64>, thresholds: &[f64]| {
+        let intercept = thresholds.first().copied();
+        match &mapped {
+            Some(Seen { map, .. }) => Scorer::Mapped(Mapped { map: Arc::clone(map), weights, intercept }),
+            None => Scorer::Linear { weights, intercept },
+        }
+    };
     let judge = held_out.map(|held_out| {
         let (template, certificate) = (&template, &certificate);
         let measure = move |weights: &[f64], thresholds: &[f64]| {
@@ -165,12 +179,20 @@ pub fn train_from(
         let referee =
             judge.as_ref().map(|(measure, higher_is_better)| Referee { measure, higher_is_better: *higher_is_better });
         stochastic::solve_with_early_stopping(
-            &problem, data, &scaling, &design, settings, solver, referee, observer, cancel,
+            &problem,
+            seen_data,
+            seen_scaling,
+            design,
+            settings,
+            solver,
+            referee,
+            observer,
+            cancel,
         )?
     } else {
         let mut watching =
             Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as Measure<'_>) };
-        solve(&problem, &design, settings, solver, start, &mut watching, cancel)?
+        solve(&problem, design, settings, solver, start, &mut watching, cancel)?
     };
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, first_rate, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
@@ -555,11 +577,12 @@ impl Problem {
 /// to be asked before any data are read. `compared` says how many rows explicit pairs compare, where the data are such.
 pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usize>) -> Result<Solver> {
     let independent = settings.task == Task::Classify || compared.is_some();
+    let features = settings.kernel.seen_features(features);
     // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
     // every width of a rounded hinge would be solved by conjugate gradients, on one thread; a visit to a pair costs two rows.
     let too_long = settings.loss == Loss::Hinge && compared.is_some_and(|rows| rows.saturating_mul(features) > TILE);
     let solver = match settings.solver {
-        Solver::Auto if settings.kernel.kind != KernelKind::Linear => Solver::Smo,
+        Solver::Auto if settings.kernel.is_exact() => Solver::Smo,
         Solver::Auto if !independent => Solver::Newton,
         Solver::Auto if too_long => Solver::DualCoordinateDescent,
         Solver::Auto
@@ -587,7 +610,7 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
     let remedy = match (independent, settings.loss) {
         (false, _) if solver == Solver::Smo => {
             return Error::new(Code::Unsupported, "kernels rank explicit pairs, and these rows are graded")
-                .help("list the pairs in a file and name the rows with --items, or leave --kernel out");
+                .help("add --approximate nystrom:1000, or list the pairs in a file and name the rows with --items");
         }
         (false, _) if solver.is_hard_margin() => {
             return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
@@ -599,7 +622,7 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
         }
         (false, _) => "use --solver newton or cutting-plane, or leave --solver out",
         // Of the solvers of single constraints only that of kernels lacks a loss.
-        (true, _) => "use --loss hinge or --loss squared-hinge, or leave --kernel out",
+        (true, _) => "use --loss hinge or --loss squared-hinge, or add --approximate nystrom:1000",
     };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))
         .help(remedy)

@@ -10,13 +10,23 @@
 //! | intersection | Σ_j min(x_j, z_j), for x, z ≥ 0 |
 //!
 //! A kernel is only another way to make scores: [`Points`] are rows ready to be multiplied, and give whole blocks of kernel
-//! values at once, in f32, or in f64 where rows are few. Sums over them are taken in f64.
+//! values at once, in f32, or in f64 where rows are few. Sums over them are taken in f64. A [`FeatureMap`] stands in for a
+//! kernel where rows are many: rows are mapped, and every linear solver learns from them.
 
+mod approximation;
 mod exponential;
+mod feature_map;
+mod fourier;
+mod nystrom;
 mod points;
 mod row_cache;
+mod waves;
 mod width;
 
+pub use approximation::Approximation;
+pub(crate) use approximation::MOST_LANDMARKS;
+pub use feature_map::FeatureMap;
+pub(crate) use feature_map::{FoldedMap, too_large};
 pub(crate) use points::{Element, Points, add_row, expansion_scores};
 pub(crate) use row_cache::RowCache;
 
@@ -159,6 +169,9 @@ pub struct KernelSettings {
     /// r; 0 unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coef0: Option<f64>,
+    /// The feature map that stands in for the kernel, where one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approximate: Option<Approximation>,
     /// Bytes that kernel rows may take in memory while a model is trained. It changes no bit of the model, and is not kept
     /// with it.
     #[serde(skip)]
@@ -166,6 +179,16 @@ pub struct KernelSettings {
 }
 
 impl KernelSettings {
+    /// Whether kernel values themselves are learned from: neither weights of the features nor of mapped ones.
+    pub fn is_exact(&self) -> bool {
+        self.kind != KernelKind::Linear && self.approximate.is_none()
+    }
+
+    /// How many features a linear solver sees of rows with so many.
+    pub fn seen_features(&self, features: usize) -> usize {
+        self.approximate.map_or(features, Approximation::features)
+    }
+
     /// Refuses numbers outside their range, and those that the kernel does not have.
     pub(crate) fn validate(&self) -> Result<()> {
         let kind = self.kind;
@@ -196,7 +219,7 @@ impl KernelSettings {
             )
             .help("2 or 3 serve most data"));
         }
-        Ok(())
+        self.approximate.map_or(Ok(()), |approximation| approximation.validate(kind))
     }
 }
 

@@ -9,7 +9,7 @@ mod verify;
 pub use answers::Answers;
 pub use decoder::Decoder;
 use scorer::Ready;
-pub use scorer::{Expansion, Scorer};
+pub use scorer::{Expansion, Mapped, Scorer};
 pub use verify::Verification;
 
 use crate::data::{Dataset, Names, Scaling};
@@ -146,6 +146,6 @@ impl<'m> BlockScorer<'m> {
             let _ = self.ready.set(ready);
         }
         let cancel = Cancel::new();
-        Ok(self.ready.get().map_or_else(Vec::new, |ready| model.scorer.scores(&design, ready, &cancel)))
+        self.ready.get().map_or_else(|| Ok(Vec::new()), |ready| model.scorer.scores(&design, ready, &cancel))
     }
 }

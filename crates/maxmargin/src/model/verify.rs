@@ -1,7 +1,7 @@
 //! Recomputes a model's certificate from the model, the data and the stored witness.
 
-use super::{Expansion, Model, Scorer};
-use crate::data::{Dataset, Design};
+use super::{Expansion, Mapped, Model, Scorer};
+use crate::data::{Dataset, Design, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Points, expansion_scores};
 use crate::loss::Loss;
@@ -68,7 +68,7 @@ impl Model {
         }
         let rounding = match self.scorer {
             Scorer::Linear { .. } => ROUNDING,
-            Scorer::Expansion(_) => KERNEL_ROUNDING,
+            Scorer::Expansion(_) | Scorer::Mapped(_) => KERNEL_ROUNDING,
         };
         let close = |a: f64, b: f64| (a - b).abs() <= rounding * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
         cancel.check()?;
@@ -138,12 +138,17 @@ impl Model {
     }
 
     fn recompute(&self, data: &Dataset, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
-        let design = self.scaling.apply(data.matrix(), data.groups())?;
+        let mut design = self.scaling.apply(data.matrix(), data.groups())?;
         let threshold = self.scorer.intercept().unwrap_or(0.0);
         cancel.check()?;
         let weights = match &self.scorer {
             Scorer::Linear { weights, .. } => weights,
             Scorer::Expansion(expansion) => return self.recompute_expansion(expansion, &design, problem, cancel),
+            Scorer::Mapped(Mapped { map, weights, .. }) => {
+                // The map anew, and from there on weights like any others.
+                design = Scaling::default().apply(&map.map(&design, cancel)?, None)?;
+                weights
+            }
         };
         // A model that claims no bound is checked for its objective alone.
         let claims = self.certificate.lower_bound.is_some();

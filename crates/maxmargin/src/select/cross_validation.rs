@@ -5,7 +5,8 @@
 //! ```
 //! Folds keep groups whole and the shares of classes. A fold is the shared matrix with the held-out rows costing nothing,
 //! so that no feature is copied; scaling, class weights and lambda are those of the rows learned from. Explicit pairs are
-//! held out instead of rows, over all items: scaling is then that of all items, lambda that of the pairs learned from. Every fit stops at
+//! held out instead of rows, over all items: scaling is then that of all items, lambda that of the pairs learned from. Where a feature map
+//! stands in for a kernel, all rows are mapped once: scaling, γ and landmarks are then those of all rows. Every fit stops at
 //! the relative gap of its settings, as any other does.
 //!
 //! **Paths.** A run of settings that differ in C alone is fitted in the order given, every fit from the solution before
@@ -24,7 +25,7 @@ use crate::metric::Metric;
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Settings, Solver};
 use crate::solve::Start;
-use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, train_from};
+use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, seen, train_from};
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::time::Instant;
@@ -161,12 +162,16 @@ pub(super) fn learners<'a>(
     let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
     if solver == Solver::Smo {
         return Err(Error::new(Code::Unsupported, "a path over C is not taken through kernels in this version")
-            .help("train once for each value, with --holdout to measure it"));
+            .help("add --approximate nystrom:1000, or train once for each value, with --holdout to measure it"));
     }
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     // Where pairs are held out, all folds learn from the same rows.
     let by_rows = data.pairs().is_none();
-    let shared = if scaling.is_learned() && by_rows {
+    let shared = if settings.kernel.approximate.is_some() {
+        // Mapped once for all folds: scaling and landmarks are those of all rows, targets play no part in them.
+        let design = scaling.apply(data.matrix(), data.groups())?;
+        seen(data, &design, settings, cancel)?.map(|seen| Arc::new(seen.design))
+    } else if scaling.is_learned() && by_rows {
         None
     } else {
         Some(Arc::new(scaling.apply(data.matrix(), data.groups())?))

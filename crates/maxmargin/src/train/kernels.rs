@@ -99,7 +99,7 @@ pub(crate) fn by_row<T: Independent>(task: &T, alpha: &[f64]) -> BTreeMap<usize,
     sums
 }
 
-fn check_values(kernel: &Kernel, design: &Design) -> Result<()> {
+pub(super) fn check_values(kernel: &Kernel, design: &Design) -> Result<()> {
     if !kernel.needs_positive_rows() {
         return Ok(());
     }
