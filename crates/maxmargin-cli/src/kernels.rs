@@ -39,7 +39,7 @@ impl KernelFacts<'_> {
     }
 
     /// `kernel gaussian, gamma 0.05 found on a sample, 11,578 support vectors, 75 % of kernel rows from the cache`, or
-    /// `…, by 300 landmarks (nystrom)` and what these lose.
+    /// `…, by 978 landmarks (nystrom), 22 copies or mixtures of others dropped` and what these lose.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let settings = &self.trained.model.settings.kernel;
         let named = |kernel: &Kernel| {
@@ -70,7 +70,8 @@ impl KernelFacts<'_> {
                             parts.push(format!("all {} taken", format::counted(rows, "row", "rows")));
                         }
                         if dropped > 0 {
-                            parts.push(format!("{} dropped that add nothing to the others", format::count(dropped)));
+                            let (one, many) = ("copy or mixture of others", "copies or mixtures of others");
+                            parts.push(format!("{} dropped", format::counted(dropped, one, many)));
                         }
                         format!(", {}", parts.join(", "))
                     }

@@ -90,7 +90,7 @@ impl FromStr for Approximation {
         let size = size
             .map(|size| {
                 size.parse::<u32>().map_err(|_| {
-                    Error::new(Code::BadSetting, format!("`{size}` in `{text}` is not a number of features"))
+                    Error::new(Code::BadSetting, format!("`{size}` in `{text}` is not a whole number, as in nystrom:1000"))
                         .help(EXAMPLE)
                 })
             })
@@ -98,7 +98,7 @@ impl FromStr for Approximation {
         match name {
             "nystrom" => Ok(Approximation::Nystrom { landmarks: size.unwrap_or(USUAL_LANDMARKS) }),
             "fourier" => Ok(Approximation::Fourier { features: size.unwrap_or(USUAL_FEATURES) }),
-            _ => Err(Error::new(Code::BadSetting, format!("`{text}` is not a way to approximate a kernel"))
+            _ => Err(Error::new(Code::BadSetting, format!("`{text}` is neither nystrom:1000 nor fourier:2000, with a number of your own"))
                 .help(EXAMPLE)),
         }
     }

@@ -111,11 +111,16 @@ impl FeatureMap {
         }
     }
 
-    /// Rows mapped together; their kernel values or angles and what they are made of stay within a few megabytes.
-    fn run(&self) -> usize {
+    /// Gets ready, and says how many rows are mapped together: their kernel values or angles and what they are made of stay
+    /// within a few megabytes. It depends on data and map alone, so that threads change no bit.
+    fn prepare(&self, design: &Design, cancel: &Cancel) -> Result<usize> {
         const MOST: usize = 512;
         const NUMBERS: usize = 1 << 20;
-        (NUMBERS / self.features().max(self.cols()).max(1)).clamp(16, MOST)
+        let spread = match &self.0 {
+            Kind::Nystrom(map) => map.prepare(cancel)?,
+            Kind::Fourier(map) => map.spread(design),
+        };
+        Ok((NUMBERS / self.features().max(spread).max(1)).clamp(16, MOST))
     }
 
     /// All rows mapped, or an error where memory does not hold them or a feature is no finite number.
@@ -131,10 +136,7 @@ impl FeatureMap {
             .help("ask for fewer landmarks or features, as in --approximate nystrom:200"));
         }
         values.resize(rows * features, 0.0);
-        if let Kind::Nystrom(map) = &self.0 {
-            map.prepare(cancel)?;
-        }
-        let run = self.run();
+        let run = self.prepare(design, cancel)?;
         values.par_chunks_mut((run * features).max(1)).enumerate().try_for_each(|(at, out)| {
             cancel.check()?;
             let rows = at * run..(at * run + run).min(rows);
@@ -178,7 +180,7 @@ impl FeatureMap {
         if let (Kind::Nystrom(map), FoldedMap::Landmarks(folded)) = (&self.0, folded) {
             return map.scores(folded, design, cancel);
         }
-        let (run, features) = (self.run(), self.features());
+        let (run, features) = (self.prepare(design, cancel)?, self.features());
         let mut scores = vec![0.0; design.rows()];
         scores.par_chunks_mut(run).enumerate().try_for_each(|(at, scores)| {
             if cancel.is_raised() {

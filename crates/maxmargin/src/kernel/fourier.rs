@@ -70,11 +70,16 @@ impl Fourier {
         })
     }
 
+    /// How many numbers a row is spread out to on its way.
+    pub(super) fn spread(&self, design: &Design) -> usize {
+        if has_entries(design) { 0 } else { self.cols }
+    }
+
     /// Features of a run of rows, row by row.
     pub(super) fn map(&self, design: &Design, rows: Range<usize>, out: &mut [f32]) {
         let (frequencies, count, cols) = (self.frequencies(), self.count, self.cols);
         let mut angles = vec![0.0; rows.len() * count];
-        if design.shift().is_none() && !design.matrix().is_dense() {
+        if has_entries(design) {
             let mut entries = Vec::new();
             for (row, angles) in rows.zip(angles.chunks_exact_mut(count)) {
                 design.scaled_entries(row, &mut entries);
@@ -102,6 +107,11 @@ impl Fourier {
             waves(angles, scale, cosines, sines);
         }
     }
+}
+
+/// Whether rows are sums over a few entries.
+fn has_entries(design: &Design) -> bool {
+    design.shift().is_none() && !design.matrix().is_dense()
 }
 
 #[cfg(test)]

@@ -93,9 +93,10 @@ impl Nystrom {
         Ok(self.ready.get_or_init(|| Ready { points, ids: kept, factor }))
     }
 
-    /// Makes the factor where it is not there yet.
-    pub(super) fn prepare(&self, cancel: &Cancel) -> Result<()> {
-        self.ready(cancel).map(drop)
+    /// Makes the factor where it is not there yet, and says how many numbers a row is spread out to on its way.
+    pub(super) fn prepare(&self, cancel: &Cancel) -> Result<usize> {
+        let points = &self.ready(cancel)?.points;
+        Ok(if points.is_sparse() { 0 } else { self.landmarks.cols() })
     }
 
     /// Features of a run of rows, row by row.

@@ -153,12 +153,8 @@ impl Points {
 
     /// The same for a run of the rows.
     pub(crate) fn like_run(&self, design: &Design, run: Range<usize>) -> Points {
-        let sparse = match &self.layout {
-            Layout::Narrow(entries) => matches!(entries.form, Form::Sparse { .. }),
-            Layout::Wide(entries) => matches!(entries.form, Form::Sparse { .. }),
-        };
         let wide = self.is_wide();
-        Points::with_layout(design, run, self.cols, sparse, self.centre.clone(), |_| wide)
+        Points::with_layout(design, run, self.cols, self.is_sparse(), self.centre.clone(), |_| wide)
     }
 
     fn with_layout(
@@ -203,6 +199,14 @@ impl Points {
             Layout::Narrow(entries(rows, cols, sparse, &lists, &squares, &dense_row))
         };
         Points { rows, cols, layout, centre }
+    }
+
+    /// Whether only entries that are not zero are stored.
+    pub(crate) fn is_sparse(&self) -> bool {
+        match &self.layout {
+            Layout::Narrow(entries) => matches!(entries.form, Form::Sparse { .. }),
+            Layout::Wide(entries) => matches!(entries.form, Form::Sparse { .. }),
+        }
     }
 
     /// Whether values are f64.
