@@ -16,6 +16,8 @@ pub enum Task {
     Classify,
     /// Order the rows of each group.
     Rank,
+    /// Tell rows like the ones seen from others.
+    OneClass,
 }
 
 impl Task {
@@ -24,6 +26,7 @@ impl Task {
         match self {
             Task::Classify => "classify",
             Task::Rank => "rank",
+            Task::OneClass => "one-class",
         }
     }
 }
@@ -196,6 +199,9 @@ pub enum Regularisation {
     C(f64),
     /// The mean form: `lambda = 1 / (C · n)`, n the total weight of all blocks.
     Lambda(f64),
+    /// The largest share of the blocks that may miss the margin, and the least that are support vectors: the C at which
+    /// that holds is found in training. Until then it is the share that stands for lambda.
+    Nu(f64),
 }
 
 impl Regularisation {
@@ -203,7 +209,7 @@ impl Regularisation {
     pub fn c(self, total_weight: f64) -> f64 {
         match self {
             Regularisation::C(c) => c,
-            Regularisation::Lambda(lambda) => 1.0 / (lambda * total_weight),
+            Regularisation::Lambda(lambda) | Regularisation::Nu(lambda) => 1.0 / (lambda * total_weight),
         }
     }
 
@@ -211,8 +217,13 @@ impl Regularisation {
     pub fn lambda(self, total_weight: f64) -> f64 {
         match self {
             Regularisation::C(c) => 1.0 / (c * total_weight),
-            Regularisation::Lambda(lambda) => lambda,
+            Regularisation::Lambda(lambda) | Regularisation::Nu(lambda) => lambda,
         }
+    }
+
+    /// Whether C is found in training.
+    pub fn is_nu(self) -> bool {
+        matches!(self, Regularisation::Nu(_))
     }
 }
 
@@ -261,6 +272,9 @@ pub struct Settings {
     pub kernel: KernelSettings,
 }
 
+/// The share of rows that a one-class model leaves outside unless told.
+const USUAL_NU: f64 = 0.1;
+
 /// For settings that are written only where they were chosen: files of earlier versions have none of them.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -272,20 +286,23 @@ impl Settings {
         Settings {
             task,
             loss: match task {
-                Task::Classify => Loss::Hinge,
+                Task::Classify | Task::OneClass => Loss::Hinge,
                 Task::Rank => Loss::SquaredHinge,
             },
             solver: Solver::Auto,
             scale: Scale::None,
             intercept: match task {
                 Task::Classify => Intercept::Free,
-                Task::Rank => Intercept::None,
+                Task::Rank | Task::OneClass => Intercept::None,
             },
             positive: None,
             tolerance: 1e-3,
-            max_passes: Solver::Auto.default_passes(),
+            max_passes: if task == Task::OneClass { Solver::Smo } else { Solver::Auto }.default_passes(),
             seed: 0,
-            regularisation: Regularisation::C(1.0),
+            regularisation: match task {
+                Task::Classify | Task::Rank => Regularisation::C(1.0),
+                Task::OneClass => Regularisation::Nu(USUAL_NU),
+            },
             class_weight: ClassWeight::Equal,
             pair_weight_as: PairWeightAs::Slack,
             pair_weight: PairWeight::Equal,
@@ -311,6 +328,32 @@ impl Settings {
         match self.regularisation {
             Regularisation::C(c) => positive("-c", c)?,
             Regularisation::Lambda(lambda) => positive("--lambda", lambda)?,
+            Regularisation::Nu(nu) if nu > 0.0 && nu <= 1.0 => {}
+            Regularisation::Nu(nu) => {
+                return Err(Error::new(Code::BadSetting, format!("--nu is {nu}, and must be above 0 and at most 1"))
+                    .help("the share that may miss the margin, such as 0.1"));
+            }
+        }
+        if self.regularisation.is_nu() && self.loss != Loss::Hinge {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("--nu is of the hinge loss, and the loss is {}", self.loss.name()),
+            )
+            .help("add --loss hinge, or use -c instead of --nu"));
+        }
+        if self.regularisation.is_nu() && !matches!(self.solver, Solver::Auto | Solver::Smo) {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("`{}` takes -c or --lambda, and not --nu", self.solver.name()),
+            )
+            .help("leave --solver out, or use -c instead of --nu"));
+        }
+        if self.regularisation.is_nu() && self.pair_weight_as == PairWeightAs::Margin {
+            return Err(Error::new(
+                Code::BadSetting,
+                "with --nu all margins are the same, and weights cannot set them",
+            )
+            .help("leave --pair-weight-as out, or use -c instead of --nu"));
         }
         if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
             return Err(Error::new(
@@ -321,16 +364,28 @@ impl Settings {
         }
         self.stochastic.validate(self.task, self.solver)?;
         self.kernel.validate()?;
-        if self.kernel.cache.is_some() && self.kernel.kind == KernelKind::Linear && self.solver != Solver::Smo {
+        if self.kernel.cache.is_some()
+            && self.kernel.kind == KernelKind::Linear
+            && self.solver != Solver::Smo
+            && !self.regularisation.is_nu()
+        {
             return Err(Error::new(Code::BadSetting, "--kernel-cache is for kernels, and weights need none")
                 .help("leave --kernel-cache out, or name a --kernel"));
         }
-        if self.kernel.approximate.is_some() && (self.solver == Solver::Smo || self.kernel.cache.is_some()) {
-            let flag = if self.solver == Solver::Smo { "--solver smo" } else { "--kernel-cache" };
-            return Err(Error::new(Code::BadSetting, format!("{flag} is for kernel values, and --approximate maps rows"))
-                .help(format!("leave {flag} out, or --approximate")));
+        let by_kernel_values = [
+            (self.solver == Solver::Smo, "--solver smo"),
+            (self.kernel.cache.is_some(), "--kernel-cache"),
+            (self.task == Task::OneClass, "a one-class model"),
+            (self.regularisation.is_nu(), "--nu"),
+        ];
+        if let (Some(_), Some((_, what))) = (self.kernel.approximate, by_kernel_values.iter().find(|(set, _)| *set)) {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("{what} is for kernel values, and --approximate maps rows"),
+            )
+            .help("leave --approximate out, or learn a classifier or ranker with -c"));
         }
-        if self.kernel.is_exact() && !matches!(self.solver, Solver::Auto | Solver::Smo) {
+        if self.kernel.is_exact() && !matches!(self.solver, Solver::Auto | Solver::Smo | Solver::Newton) {
             return Err(Error::new(
                 Code::BadSetting,
                 format!("`{}` learns weights, and the {} kernel has none", self.solver.name(), self.kernel.kind.name()),
@@ -355,7 +410,7 @@ impl Settings {
             return Err(Error::new(Code::BadSetting, "a hard margin has no costs that classes could weigh")
                 .help("leave --class-weight out, or use a soft margin: leave --solver out"));
         }
-        if self.task == Task::Classify && self.pair_weight_as != PairWeightAs::Slack {
+        if self.task != Task::Rank && self.pair_weight_as != PairWeightAs::Slack {
             return Err(Error::new(Code::BadSetting, "weights of pairs belong to rankers")
                 .help("leave --pair-weight-as out, or use `train rank`"));
         }
@@ -369,6 +424,27 @@ impl Settings {
                 "--sample queries lets every query count the same, which --pair-weight grade-gap does not",
             )
             .help("leave --sample out, or use --pair-weight per-query"));
+        }
+        if self.task == Task::OneClass {
+            if self.loss != Loss::Hinge {
+                return Err(
+                    Error::new(Code::BadSetting, "a one-class model is of the hinge loss").help("leave --loss out")
+                );
+            }
+            if self.intercept != Intercept::None {
+                return Err(Error::new(
+                    Code::BadSetting,
+                    "a one-class model has no intercept: its border is where the score is 1",
+                )
+                .help("leave --intercept out"));
+            }
+            if self.class_weight != ClassWeight::Equal || self.positive.is_some() {
+                return Err(Error::new(
+                    Code::BadSetting,
+                    "class weights and a positive class belong to classifiers of two classes",
+                )
+                .help("leave --class-weight and --positive out, or use `train classify`"));
+            }
         }
         if self.task == Task::Rank {
             if self.intercept != Intercept::None {

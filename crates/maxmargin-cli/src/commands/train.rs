@@ -18,7 +18,7 @@ use maxmargin::loss::Loss;
 use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Settings, Solver, Task};
+use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Stop, relative_gap};
 use maxmargin::task::{PairWeight, Ranking};
 use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, scale_spread, train};
@@ -221,6 +221,10 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             "passes": certificate.passes,
             "c": soft.then_some(certificate.c),
             "lambda": soft.then_some(certificate.lambda),
+            "nu": match settings.regularisation {
+                Regularisation::Nu(nu) => Some(nu),
+                Regularisation::C(_) | Regularisation::Lambda(_) => None,
+            },
             "rows": certificate.rows,
             "features": trained.model.features(),
             "seconds": { "load": load_seconds, "train": train_seconds },
@@ -458,7 +462,15 @@ pub(crate) fn regularisation(model: &Model) -> String {
     if model.settings.solver.is_hard_margin() {
         return "hard margin".to_string();
     }
-    format!("C = {}, lambda = {}", format::significant(certificate.c, 4), format::scientific(certificate.lambda, 3))
+    let costs = format!(
+        "C = {}, lambda = {}",
+        format::significant(certificate.c, 4),
+        format::scientific(certificate.lambda, 3)
+    );
+    match model.settings.regularisation {
+        Regularisation::Nu(nu) => format!("nu = {nu}, which makes {costs}"),
+        Regularisation::C(_) | Regularisation::Lambda(_) => costs,
+    }
 }
 
 /// `solver newton, chosen`, or `solver sgd, first rate 0.5 found on a sample`.
@@ -500,7 +512,9 @@ fn summarise(
     if let Some((measured, name, data)) = measured {
         let over = match data.groups() {
             _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
-            Some(groups) if trained.model.settings.task == Task::Rank => format::counted(groups.len() as u64, "query", "queries"),
+            Some(groups) if trained.model.settings.task == Task::Rank => {
+                format::counted(groups.len() as u64, "query", "queries")
+            }
             _ => format::counted(data.rows() as u64, "row", "rows"),
         };
         let values: Vec<String> = measured.iter().map(Measured::sentence).collect();

@@ -12,7 +12,11 @@ fn a_mapped_kernel_goes_the_whole_way() {
             let line = format!("train {task} {file}.txt --kernel gaussian --approximate {map} --scale max-abs -o m.mm");
             bench.ok(&line).shows("kernel gaussian, gamma").shows("kernel values off by");
             bench.ok(&format!("verify m.mm {file}.txt")).shows("the certificate holds");
-            bench.ok("inspect m.mm").shows(if map == "nystrom:60" { "landmarks (nystrom)" } else { "80 random features (fourier)" });
+            bench.ok("inspect m.mm").shows(if map == "nystrom:60" {
+                "landmarks (nystrom)"
+            } else {
+                "80 random features (fourier)"
+            });
             let settings = bench.ok("inspect m.mm --settings").stdout;
             assert!(settings.contains(&format!("approximate = \"{map}\"")), "{settings}");
             let first = bench.read("m.mm");
@@ -23,7 +27,9 @@ fn a_mapped_kernel_goes_the_whole_way() {
             assert!(evaluated.to_string().contains(metric), "{evaluated}");
             bench.ok(&format!("predict m.mm {file}-test.txt -o scores.txt"));
             assert!(!bench.text("scores.txt").contains("NaN"));
-            bench.ok(&format!("tune {task} {file}.txt --kernel gaussian --approximate {map} --grid 0.1,1 --folds 3 -o t.mm"));
+            bench.ok(&format!(
+                "tune {task} {file}.txt --kernel gaussian --approximate {map} --grid 0.1,1 --folds 3 -o t.mm"
+            ));
             bench.ok(&format!("verify t.mm {file}.txt"));
         }
     }
@@ -41,9 +47,13 @@ fn what_is_lost_stands_in_the_json() {
     assert_eq!((number(compared, "learned"), number(compared, "judged")), (300.0, 300.0));
     let difference = number(compared, "approximate") - number(compared, "exact");
     assert_eq!(number(compared, "difference"), difference);
-    bench.ok("train classify text.txt --kernel gaussian --approximate nystrom:1000 -o m.mm").shows("all 600 rows taken");
+    bench
+        .ok("train classify text.txt --kernel gaussian --approximate nystrom:1000 -o m.mm")
+        .shows("all 600 rows taken");
     let ranked = Workbench::with_search();
-    let trained = ranked.json("train rank search.txt --kernel gaussian --approximate fourier:50 -o m.mm");
+    let line = "train rank search.txt --kernel gaussian --approximate fourier:50 -o m.mm";
+    assert_eq!(ranked.json(line)["kernel"]["loss"]["compared"]["metric"], "pair-accuracy");
+    let trained = ranked.json(&format!("{line} --loss hinge"));
     assert!(trained["kernel"]["loss"]["not_compared"].is_string(), "{trained}");
 }
 
@@ -57,7 +67,8 @@ fn what_does_not_fit_together_is_refused_before_anything_is_read() {
         ("--kernel gaussian --approximate fourier:4000000000", "fourier:2000"),
         ("--kernel gaussian --approximate nystrom:50 --solver smo", "--approximate"),
         ("--kernel gaussian --approximate nystrom:50 --kernel-cache 1GiB", "--kernel-cache"),
-        ("--kernel gaussian --solver newton", "--approximate nystrom:1000"),
+        ("--kernel gaussian --approximate nystrom:50 --nu 0.5", "--nu"),
+        ("--kernel gaussian --solver sgd", "--approximate nystrom:1000"),
     ] {
         bench.refused(&format!("train classify missing.txt {flags} -o m.mm"), "MM0402").says(help);
     }

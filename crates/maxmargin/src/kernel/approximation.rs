@@ -90,16 +90,22 @@ impl FromStr for Approximation {
         let size = size
             .map(|size| {
                 size.parse::<u32>().map_err(|_| {
-                    Error::new(Code::BadSetting, format!("`{size}` in `{text}` is not a whole number, as in nystrom:1000"))
-                        .help(EXAMPLE)
+                    Error::new(
+                        Code::BadSetting,
+                        format!("`{size}` in `{text}` is not a whole number, as in nystrom:1000"),
+                    )
+                    .help(EXAMPLE)
                 })
             })
             .transpose()?;
         match name {
             "nystrom" => Ok(Approximation::Nystrom { landmarks: size.unwrap_or(USUAL_LANDMARKS) }),
             "fourier" => Ok(Approximation::Fourier { features: size.unwrap_or(USUAL_FEATURES) }),
-            _ => Err(Error::new(Code::BadSetting, format!("`{text}` is neither nystrom:1000 nor fourier:2000, with a number of your own"))
-                .help(EXAMPLE)),
+            _ => Err(Error::new(
+                Code::BadSetting,
+                format!("`{text}` is neither nystrom:1000 nor fourier:2000, with a number of your own"),
+            )
+            .help(EXAMPLE)),
         }
     }
 }
@@ -122,9 +128,12 @@ mod tests {
 
     #[test]
     fn approximations_are_read_as_they_are_printed() {
-        for (text, printed) in
-            [("nystrom", "nystrom:1000"), ("nystrom:7", "nystrom:7"), ("fourier", "fourier:2000"), ("fourier:3", "fourier:3")]
-        {
+        for (text, printed) in [
+            ("nystrom", "nystrom:1000"),
+            ("nystrom:7", "nystrom:7"),
+            ("fourier", "fourier:2000"),
+            ("fourier:3", "fourier:3"),
+        ] {
             let parsed: Approximation = text.parse().expect("valid");
             assert_eq!(parsed.to_string(), printed);
             let json = serde_json::to_string(&parsed).expect("JSON");

@@ -49,11 +49,10 @@ impl FeatureMap {
             Approximation::Nystrom { landmarks } => {
                 Ok(FeatureMap(Kind::Nystrom(Nystrom::drawn(kernel, design, landmarks as usize, seed, cancel)?)))
             }
-            Approximation::Fourier { .. } => {
-                FeatureMap::stored(kernel, approximation, None, design.cols(), seed).ok_or_else(|| {
+            Approximation::Fourier { .. } => FeatureMap::stored(kernel, approximation, None, design.cols(), seed)
+                .ok_or_else(|| {
                     Error::new(Code::MemoryBudget, "more random frequencies than are kept").help(FEWER_FREQUENCIES)
-                })
-            }
+                }),
         }
     }
 
@@ -131,7 +130,10 @@ impl FeatureMap {
         if numbers.is_none_or(|numbers| values.try_reserve_exact(numbers).is_err()) {
             return Err(Error::new(
                 Code::MemoryBudget,
-                format!("the memory for {} mapped into {features} features is refused", counted(rows as u64, "row", "rows")),
+                format!(
+                    "the memory for {} mapped into {features} features is refused",
+                    counted(rows as u64, "row", "rows")
+                ),
             )
             .help("ask for fewer landmarks or features, as in --approximate nystrom:200"));
         }

@@ -206,8 +206,10 @@ fn factor(kernel: &Kernel, points: &Points, least: f64, cancel: &Cancel) -> Resu
             continue;
         }
         // The panel's columns below it, side by side: what all others are brought up to date by.
-        let below: Vec<f64> =
-            (end..count).flat_map(|row| columns.iter().map(move |column| row * count + column)).map(|at| values[at]).collect();
+        let below: Vec<f64> = (end..count)
+            .flat_map(|row| columns.iter().map(move |column| row * count + column))
+            .map(|at| values[at])
+            .collect();
         let below = MatRef::from_row_major_slice(&below, count - end, columns.len());
         values[end * count..].par_chunks_mut(ROWS * count).enumerate().for_each(|(chunk, rows)| {
             let (first, height) = (chunk * ROWS, rows.len() / count);

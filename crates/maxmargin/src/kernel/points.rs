@@ -48,6 +48,29 @@ enum Form<T> {
     },
 }
 
+impl<T: Element> Entries<T> {
+    fn select(&self, rows: &[usize], cols: usize) -> Entries<T> {
+        let form = match &self.form {
+            Form::Dense(values) => {
+                let mut kept = Vec::with_capacity(rows.len() * cols);
+                rows.iter().for_each(|&row| kept.extend_from_slice(&values[row * cols..(row + 1) * cols]));
+                Form::Dense(kept)
+            }
+            Form::Sparse { starts, indices, values } => {
+                let (mut kept_starts, mut kept_indices, mut kept_values) = (vec![0], Vec::new(), Vec::new());
+                for &row in rows {
+                    let run = starts[row]..starts[row + 1];
+                    kept_indices.extend_from_slice(&indices[run.clone()]);
+                    kept_values.extend_from_slice(&values[run]);
+                    kept_starts.push(kept_indices.len());
+                }
+                Form::Sparse { starts: kept_starts, indices: kept_indices, values: kept_values }
+            }
+        };
+        Entries { form, squares: rows.iter().map(|&row| self.squares[row]).collect() }
+    }
+}
+
 /// What blocks are computed in: f32 or f64.
 pub(crate) trait Element: faer::traits::ComplexField + Copy + Send + Sync + 'static {
     const ZERO: Self;
@@ -199,6 +222,15 @@ impl Points {
             Layout::Narrow(entries(rows, cols, sparse, &lists, &squares, &dense_row))
         };
         Points { rows, cols, layout, centre }
+    }
+
+    /// Some of the rows, in the order named.
+    pub(crate) fn select(&self, rows: &[usize]) -> Points {
+        let layout = match &self.layout {
+            Layout::Narrow(entries) => Layout::Narrow(entries.select(rows, self.cols)),
+            Layout::Wide(entries) => Layout::Wide(entries.select(rows, self.cols)),
+        };
+        Points { rows: rows.len(), cols: self.cols, layout, centre: self.centre.clone() }
     }
 
     /// Whether only entries that are not zero are stored.
@@ -631,9 +663,9 @@ mod tests {
             let expected = |a: usize, b: usize| definition(&kernel, &dense_row(a), &dense_row(b));
             for sparse in [true, false] {
                 let centre = (!sparse && matches!(kernel, Kernel::Gaussian { .. })).then(|| mean(&design));
-                let wide = Points::with_layout(&design, cols, sparse, centre.clone(), |_| true);
+                let wide = Points::with_layout(&design, 0..design.rows(), cols, sparse, centre.clone(), |_| true);
                 check::<f64>(&kernel, &wide, &ids, expected);
-                let narrow = Points::with_layout(&design, cols, sparse, centre, |_| false);
+                let narrow = Points::with_layout(&design, 0..design.rows(), cols, sparse, centre, |_| false);
                 check::<f32>(&kernel, &narrow, &ids, expected);
                 let coefficients: Vec<f64> = (0..ids.len()).map(|at| at as f64 - 4.0).collect();
                 let scores =

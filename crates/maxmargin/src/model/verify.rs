@@ -6,11 +6,12 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{Points, expansion_scores};
 use crate::loss::Loss;
 use crate::run::Cancel;
+use crate::settings::Regularisation;
 use crate::solve::{
     Cut, Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box,
-    lower_bound, primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound,
+    lower_bound, primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound, value_and_slopes,
 };
-use crate::task::{Independent, Intercept, Objective};
+use crate::task::{Independent, Intercept, Objective, Ranking};
 use crate::train::{Problem, Tasks, by_row};
 use crate::wording::{count, counted};
 
@@ -72,7 +73,11 @@ impl Model {
         };
         let close = |a: f64, b: f64| (a - b).abs() <= rounding * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
         cancel.check()?;
-        let problem = Problem::new(data, &self.settings)?;
+        let mut problem = Problem::new(data, &self.settings)?;
+        if self.settings.regularisation.is_nu() {
+            // Training found it: that it is the one which ν asks for is proved by the dual point.
+            problem.set_regularisation(Regularisation::C(certificate.c));
+        }
         cancel.check()?;
         if problem.decoder() != self.decoder {
             return Err(Error::new(
@@ -175,6 +180,7 @@ impl Model {
             Tasks::Pairs(task) if problem.hard => self.recompute_hard(task, &design, weights, threshold, cancel)?,
             Tasks::Binary(task, _) => self.recompute_soft(task, &design, weights, threshold, cancel)?,
             Tasks::Pairs(task) => self.recompute_soft(task, &design, weights, threshold, cancel)?,
+            Tasks::OneClass(..) => return Err(infeasible("it is not of this task")),
         };
         cancel.check()?;
         let unproved = (claims && bound.is_none()).then_some("the model was saved without its witness");
@@ -191,9 +197,43 @@ impl Model {
     ) -> Result<Verification> {
         match &problem.task {
             Tasks::Binary(task, _) => self.recompute_kernel(task, expansion, design, cancel),
+            Tasks::OneClass(task, _) => self.recompute_kernel(task, expansion, design, cancel),
             Tasks::Pairs(task) => self.recompute_kernel(task, expansion, design, cancel),
-            Tasks::Ranking(_) => Err(infeasible("it is not of this task")),
+            Tasks::Ranking(task) => self.recompute_ranked(task, expansion, design, cancel),
         }
+    }
+
+    /// The same where the expansion alone proves the bound: f is 1-strongly convex in the norm of the kernel, and with g the
+    /// slopes by the scores its gradient is Σ β φ + Σ g φ.
+    fn recompute_ranked(
+        &self,
+        task: &Ranking,
+        expansion: &Expansion,
+        design: &Design,
+        cancel: &Cancel,
+    ) -> Result<Verification> {
+        if self.witness.is_some() {
+            return Err(infeasible("it is not of this task"));
+        }
+        let rows = Points::new(design, &expansion.kernel);
+        let points = expansion.points_like(&rows)?;
+        let scores = expansion.scores(&points, design, cancel);
+        let square = expansion.squared_norm(&points, cancel);
+        cancel.check()?;
+        let (loss, slopes) = value_and_slopes(task, &scores);
+        let (ids, slopes): (Vec<usize>, Vec<f64>) =
+            slopes.into_iter().enumerate().filter(|(_, slope)| *slope != 0.0).unzip();
+        let images = expansion_scores(&expansion.kernel, &rows, &ids, &slopes, &rows, cancel);
+        cancel.check()?;
+        let (mut cross, mut bent) = (0.0, 0.0);
+        for (&row, slope) in ids.iter().zip(&slopes) {
+            cross += slope * scores[row];
+            bent += slope * images[row];
+        }
+        let objective = 0.5 * square + loss;
+        let bound = (objective - 0.5 * (square + 2.0 * cross + bent).max(0.0)).max(0.0);
+        let claims = self.certificate.lower_bound.is_some();
+        Ok(Verification { objective, lower_bound: claims.then_some(bound), unproved: None })
     }
 
     fn recompute_kernel<T: Independent>(
@@ -293,6 +333,14 @@ impl Model {
         }
         if self.settings.intercept == Intercept::Free && imbalance(task, alpha) > BALANCED {
             return Err(infeasible("its two sides do not balance"));
+        }
+        if let Regularisation::Nu(nu) = self.settings.regularisation {
+            // Σα = ν·C·n says that C is the one at which a share ν is held.
+            let (sum, limits) = (0..task.blocks())
+                .fold((0.0, 0.0), |(sum, limits), block| (sum + alpha[block], limits + task.constraint(block).cost));
+            if (sum - nu * limits).abs() > ROUNDING * sum.abs() {
+                return Err(infeasible("it is of another nu"));
+            }
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod certificate;
 mod cutting_plane;
 mod dual_coordinate_descent;
+mod kernel_newton;
 mod linear_risk;
 mod newton;
 mod quadratic_program;
@@ -20,6 +21,7 @@ pub(crate) use certificate::{
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
+pub(crate) use kernel_newton::{ExpansionSolution, KernelNewton, value_and_slopes};
 pub use linear_risk::LinearRisk;
 pub(crate) use linear_risk::{LONG_PART, TILE, most_lanes};
 pub use newton::Newton;
@@ -29,7 +31,7 @@ pub(crate) use rounded_hinge::{RoundedHinge, rounded_certificate};
 pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
 pub use sgd::{EarlyStopping, Sample, Schedule};
-pub(crate) use smo::{Gram, KernelSolution, Smo};
+pub(crate) use smo::{Form, Gram, KernelSolution, SHRINK_FROM, Smo};
 
 use crate::error::{Code, Error};
 use std::time::Instant;

@@ -3,10 +3,12 @@
 //! A task never sees features. It turns scores into constraints, a value and slopes; a solver turns those into weights.
 
 mod binary;
+mod one_class;
 mod pairs;
 mod ranking;
 
 pub use binary::{Binary, ClassWeight, Classes};
+pub use one_class::OneClass;
 pub use pairs::{PairRanking, PairWeightAs};
 pub(crate) use ranking::TargetOrder;
 pub use ranking::{PairWeight, Ranking};

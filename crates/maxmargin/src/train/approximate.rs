@@ -125,7 +125,7 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     }
     // The same objective a row, learned by kernel values.
     let exact_settings = Settings {
-        solver: Solver::Smo,
+        solver: Solver::Auto,
         kernel: exact(&model.settings.kernel, map.kernel()),
         regularisation: Regularisation::C(certificate.c),
         stochastic: Default::default(),
@@ -149,10 +149,10 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     let (learned_design, judged_design) = (design(&learned)?, design(&judged)?);
     let mapped = |design: &Design| plain.apply(&map.map(design, cancel)?, None);
     let (learned_mapped, judged_mapped) = (mapped(&learned_design)?, mapped(&judged_design)?);
-    let problem = Problem::new(&learned, &mapped_settings)?;
+    let mut problem = Problem::new(&learned, &mapped_settings)?;
     problem.check_range()?;
     let metric = match &problem.task {
-        Tasks::Binary(..) => Metric::Accuracy,
+        Tasks::Binary(..) | Tasks::OneClass(..) => Metric::Accuracy,
         Tasks::Ranking(_) | Tasks::Pairs(_) => Metric::PairAccuracy,
     };
     let value = |mut scores: Vec<f64>, intercept: f64| {
@@ -163,7 +163,7 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     cancel.check()?;
     let intercept = solution.thresholds.first().copied().unwrap_or(0.0);
     let approximate = value(judged_mapped.all_scores(&solution.weights), intercept)?;
-    let expansion = solve_exactly(&problem, &learned_design, &exact_settings, &mut Silent, cancel)?.expansion;
+    let expansion = solve_exactly(&mut problem, &learned_design, &exact_settings, &mut Silent, cancel)?.expansion;
     let scores = expansion.scores(&expansion.points()?, &judged_design, cancel);
     cancel.check()?;
     let exact = value(scores, expansion.intercept.unwrap_or(0.0))?;
@@ -202,8 +202,7 @@ fn samples(data: &Dataset, seed: u64) -> Result<(Dataset, Dataset)> {
         None => sample,
         Some(pairs) => {
             // Rows that no pair of the sample compares would be mapped for nothing.
-            let mut compared: Vec<usize> =
-                pairs.left().iter().chain(pairs.right()).map(|&row| row as usize).collect();
+            let mut compared: Vec<usize> = pairs.left().iter().chain(pairs.right()).map(|&row| row as usize).collect();
             compared.sort_unstable();
             compared.dedup();
             sample.subset(&compared)?

@@ -1,4 +1,4 @@
-//! Tasks with one constraint a block, learned through a kernel.
+//! Tasks learned through a kernel: those with one constraint a block by their dual, groups to be ranked by their scores.
 
 use super::{Problem, Tasks};
 use crate::data::Design;
@@ -6,16 +6,27 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, Kernel, Points};
 use crate::model::Expansion;
 use crate::run::{Cancel, Observer};
-use crate::settings::Settings;
-use crate::solve::{Gram, KernelSolution, Smo};
-use crate::task::{Independent, Intercept};
+use crate::settings::{Regularisation, Settings};
+use crate::solve::{
+    ExpansionSolution, Form, Gram, KernelNewton, KernelSolution, SHRINK_FROM, Smo, Stop, TracePoint, Witness,
+};
+use crate::task::{Independent, Intercept, OneClass, Ranking};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A model around support vectors, and how it was found.
 pub(super) struct Solved {
     pub(super) expansion: Expansion,
-    pub(super) solution: KernelSolution,
+    pub(super) objective: f64,
+    pub(super) lower_bound: f64,
+    /// What proves the bound beside the expansion.
+    pub(super) witness: Option<Witness>,
+    pub(super) passes: u64,
+    pub(super) stop: Stop,
+    pub(super) trace: Vec<TracePoint>,
+    /// Kernel rows asked for, and of these computed.
+    pub(super) rows: (u64, u64),
 }
 
 /// Kernel rows may take this many bytes unless the user says otherwise: a quarter of the memory of a small machine.
@@ -27,7 +38,7 @@ pub(crate) fn usual_cache(settings: &Settings) -> u64 {
 }
 
 pub(super) fn solve(
-    problem: &Problem,
+    problem: &mut Problem,
     design: &Design,
     settings: &Settings,
     observer: &mut dyn Observer,
@@ -35,51 +46,107 @@ pub(super) fn solve(
 ) -> Result<Solved> {
     let kernel = Kernel::resolved(&settings.kernel, design, settings.seed);
     check_values(&kernel, design)?;
-    let points = Points::new(design, &kernel);
+    let points = Arc::new(Points::new(design, &kernel));
     cancel.check()?;
-    let smo = Smo {
-        tolerance: settings.tolerance,
-        max_passes: settings.max_passes,
-        intercept: settings.intercept,
-        cache_bytes: usual_cache(settings),
-    };
+    if let Tasks::Ranking(task) = &problem.task {
+        return rank(task, kernel, &points, design, settings, observer, cancel);
+    }
     let solution = match points.is_wide() {
-        true => minimise::<f64>(&smo, problem, kernel, &points, observer, cancel)?,
-        false => minimise::<f32>(&smo, problem, kernel, &points, observer, cancel)?,
+        true => minimise::<f64>(settings, problem, kernel, &points, observer, cancel)?,
+        false => minimise::<f32>(settings, problem, kernel, &points, observer, cancel)?,
     };
+    if settings.regularisation.is_nu() {
+        let margin = solution.common_margin.filter(|margin| *margin > 0.0).ok_or_else(|| {
+            Error::new(Code::NuTooSmall, "training ended before a margin above zero was found")
+                .help("try a larger --nu, or more --max-passes")
+        })?;
+        problem.set_regularisation(Regularisation::C(problem.c / margin));
+        problem.check_range()?;
+    }
     let coefficients = match &problem.task {
         Tasks::Binary(task, _) => by_row(task, &solution.alpha),
         Tasks::Pairs(task) => by_row(task, &solution.alpha),
+        Tasks::OneClass(task, _) => by_row(task, &solution.alpha),
         Tasks::Ranking(_) => BTreeMap::new(),
     };
-    let rows: Vec<usize> = coefficients.keys().copied().collect();
-    let expansion = Expansion {
-        kernel,
-        vectors: design.copied(&rows)?,
-        coefficients: coefficients.into_values().collect(),
-        intercept: (settings.intercept != Intercept::None).then_some(solution.threshold),
+    let intercept = match problem.task {
+        Tasks::OneClass(..) => Some(-OneClass::MARGIN),
+        _ => (settings.intercept != Intercept::None).then_some(solution.threshold),
     };
-    Ok(Solved { expansion, solution })
+    Ok(Solved {
+        expansion: around(kernel, coefficients.into_iter(), intercept, design)?,
+        objective: solution.objective,
+        lower_bound: solution.lower_bound,
+        witness: Some(Witness::Dual(solution.alpha)),
+        passes: solution.passes,
+        stop: solution.stop,
+        trace: solution.trace,
+        rows: solution.rows,
+    })
+}
+
+/// An expansion around the rows that count.
+fn around(
+    kernel: Kernel,
+    coefficients: impl Iterator<Item = (usize, f64)>,
+    intercept: Option<f64>,
+    design: &Design,
+) -> Result<Expansion> {
+    let (rows, coefficients): (Vec<usize>, Vec<f64>) = coefficients.filter(|entry| entry.1 != 0.0).unzip();
+    Ok(Expansion { kernel, vectors: design.copied(&rows)?, coefficients, intercept })
+}
+
+/// Learns to rank the rows of each group: a smooth function of the scores.
+fn rank(
+    task: &Ranking,
+    kernel: Kernel,
+    points: &Points,
+    design: &Design,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Solved> {
+    let newton = KernelNewton {
+        tolerance: settings.tolerance,
+        max_passes: settings.max_passes,
+        cache_bytes: usual_cache(settings),
+    };
+    let solution = match points.is_wide() {
+        true => newton.solve::<_, f64>(task, kernel, points, observer, cancel)?,
+        false => newton.solve::<_, f32>(task, kernel, points, observer, cancel)?,
+    };
+    let ExpansionSolution { coefficients, objective, lower_bound, passes, stop, trace, rows } = solution;
+    let expansion = around(kernel, coefficients.into_iter().enumerate(), None, design)?;
+    Ok(Solved { expansion, objective, lower_bound, witness: None, passes, stop, trace, rows })
 }
 
 /// Runs the solver over kernel values of one kind.
 fn minimise<V: Element>(
-    smo: &Smo,
+    settings: &Settings,
     problem: &Problem,
     kernel: Kernel,
-    points: &Points,
+    points: &Arc<Points>,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<KernelSolution> {
+    let smo = Smo {
+        tolerance: settings.tolerance,
+        max_passes: settings.max_passes,
+        intercept: settings.intercept,
+        form: if settings.regularisation.is_nu() { Form::Nu } else { Form::Costs },
+        cache_bytes: usual_cache(settings),
+        shrink_from: SHRINK_FROM,
+    };
+    let rows = RowGram { kernel, points: Arc::clone(points) };
     match &problem.task {
-        Tasks::Binary(task, _) => {
-            let gram: &dyn Gram<V> = &RowGram { kernel, points };
-            smo.solve(task, gram, observer, cancel)
+        Tasks::Binary(task, _) => smo.solve::<_, V>(task, &rows, &mut smo.cache(task.blocks()), None, observer, cancel),
+        Tasks::OneClass(task, _) => {
+            smo.solve::<_, V>(task, &rows, &mut smo.cache(task.blocks()), None, observer, cancel)
         }
         Tasks::Pairs(task) => {
             let pairs = (0..task.blocks()).map(|block| task.constraint(block)).map(|c| (c.row, c.against)).collect();
-            let gram: &dyn Gram<V> = &DifferenceGram { kernel, points, pairs };
-            smo.solve(task, gram, observer, cancel)
+            let gram = DifferenceGram { kernel, points: Arc::clone(points), pairs };
+            smo.solve::<_, V>(task, &gram, &mut smo.cache(task.blocks()), None, observer, cancel)
         }
         Tasks::Ranking(_) => Err(Error::new(Code::Internal, "graded rows have no constraints to list")),
     }
@@ -116,37 +183,41 @@ pub(super) fn check_values(kernel: &Kernel, design: &Design) -> Result<()> {
 }
 
 /// Blocks that are rows.
-struct RowGram<'a> {
+struct RowGram {
     kernel: Kernel,
-    points: &'a Points,
+    points: Arc<Points>,
 }
 
-impl<V: Element> Gram<V> for RowGram<'_> {
+impl<V: Element> Gram<V> for RowGram {
     fn diagonal(&self) -> Vec<f64> {
         self.points.diagonal(&self.kernel)
     }
 
     fn fill(&self, blocks: &[usize], outs: Vec<&mut [V]>) {
-        self.points.fill(&self.kernel, self.points, blocks, outs);
+        self.points.fill(&self.kernel, &self.points, blocks, outs);
+    }
+
+    fn restricted(&self, blocks: &[usize]) -> Box<dyn Gram<V> + '_> {
+        Box::new(RowGram { kernel: self.kernel, points: Arc::new(self.points.select(blocks)) })
     }
 }
 
 /// Blocks that are differences of two rows: k(x − z, x' − z') over feature space is four kernel values, looked up in the
 /// rows of the items that take part.
-struct DifferenceGram<'a> {
+struct DifferenceGram {
     kernel: Kernel,
-    points: &'a Points,
+    points: Arc<Points>,
     pairs: Vec<(usize, Option<usize>)>,
 }
 
-impl DifferenceGram<'_> {
+impl DifferenceGram {
     fn difference<V: Element>(&self, row: &[V], pair: usize) -> f64 {
         let (better, worse) = self.pairs[pair];
         row[better].wide() - worse.map_or(0.0, |worse| row[worse].wide())
     }
 }
 
-impl<V: Element> Gram<V> for DifferenceGram<'_> {
+impl<V: Element> Gram<V> for DifferenceGram {
     fn diagonal(&self) -> Vec<f64> {
         let own = self.points.diagonal(&self.kernel);
         self.pairs
@@ -154,7 +225,7 @@ impl<V: Element> Gram<V> for DifferenceGram<'_> {
             .map(|&(better, worse)| {
                 let Some(worse) = worse else { return own[better] };
                 let mut value = [V::ZERO];
-                self.points.fill_columns(&self.kernel, self.points, &[better], worse..worse + 1, &mut [&mut value]);
+                self.points.fill_columns(&self.kernel, &self.points, &[better], worse..worse + 1, &mut [&mut value]);
                 own[better] + own[worse] - 2.0 * value[0].wide()
             })
             .collect()
@@ -170,7 +241,7 @@ impl<V: Element> Gram<V> for DifferenceGram<'_> {
             items.sort_unstable();
             items.dedup();
             let mut rows = vec![vec![V::ZERO; self.points.rows()]; items.len()];
-            self.points.fill(&self.kernel, self.points, &items, rows.iter_mut().map(Vec::as_mut_slice).collect());
+            self.points.fill(&self.kernel, &self.points, &items, rows.iter_mut().map(Vec::as_mut_slice).collect());
             let row_of = |item: usize| items.binary_search(&item).ok().map(|at| rows[at].as_slice());
             let targets: Vec<&mut [V]> = outs.by_ref().take(blocks.len()).collect();
             targets.into_par_iter().zip(blocks).for_each(|(out, &block)| {
@@ -183,5 +254,10 @@ impl<V: Element> Gram<V> for DifferenceGram<'_> {
                 }
             });
         }
+    }
+
+    fn restricted(&self, blocks: &[usize]) -> Box<dyn Gram<V> + '_> {
+        let pairs = blocks.iter().map(|&block| self.pairs[block]).collect();
+        Box::new(DifferenceGram { kernel: self.kernel, points: Arc::clone(&self.points), pairs })
     }
 }

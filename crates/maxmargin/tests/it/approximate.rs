@@ -136,8 +136,8 @@ fn every_kernel_takes_landmarks() {
 #[test]
 fn stochastic_solvers_stop_early_by_samples_of_mapped_rows() {
     let data = two_classes(5000, 4, true, 3);
-    let mut settings = Settings { kernel: gaussian("nystrom:20"), ..Settings::new(Task::Classify) }
-        .with_solver(Solver::AveragedSgd);
+    let mut settings =
+        Settings { kernel: gaussian("nystrom:20"), ..Settings::new(Task::Classify) }.with_solver(Solver::AveragedSgd);
     settings.stochastic.early_stopping = EarlyStopping::Subsamples;
     let model = fit(&data, &settings).model;
     assert!(features(&model) <= 20 && model.verify(&data).is_ok());
@@ -148,7 +148,8 @@ fn threads_change_no_byte_of_a_mapped_model_or_a_tuning() {
     let (classes, groups) = (two_classes(1500, 20, false, 1), graded(60, 15, 12, 4, 2));
     for (data, task) in [(&classes, Task::Classify), (&groups, Task::Rank)] {
         for approximation in ["nystrom:150", "fourier:100"] {
-            let settings = Settings { kernel: mapped(KernelKind::Gaussian, None, approximation), ..Settings::new(task) };
+            let settings =
+                Settings { kernel: mapped(KernelKind::Gaussian, None, approximation), ..Settings::new(task) };
             let run = |threads: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 pool.install(|| {
@@ -156,8 +157,7 @@ fn threads_change_no_byte_of_a_mapped_model_or_a_tuning() {
                     let loss = approximation_loss(&model, data, &Cancel::new()).unwrap();
                     let grid: Grid = "1e-2,1e-1".parse().unwrap();
                     let metric = if task == Task::Rank { "ndcg@5" } else { "auc" };
-                    let validation =
-                        CrossValidation { folds: 3, seed: 9, metrics: vec![metric.parse().unwrap()] };
+                    let validation = CrossValidation { folds: 3, seed: 9, metrics: vec![metric.parse().unwrap()] };
                     let candidates = grid.candidates(&settings);
                     let tuned = validation.run(data, &candidates, &mut Silent, &Cancel::new()).unwrap();
                     let refitted = tuned.refit(tuned.best, data, None, &mut Silent, &Cancel::new()).unwrap().model;
@@ -216,14 +216,19 @@ fn what_is_lost_is_measured_and_falls_with_the_size_of_the_map() {
     }
     let all = loss(&classes, &settings("nystrom:2000"));
     assert!(all.kernel_error.unwrap() < 1e-6, "{all:?}");
-    // Pairs are compared by pairs, graded queries and what is too small not at all.
-    let pairs = loss(&compared(200, 4, 900, 3), &Settings { kernel: gaussian("nystrom:30"), ..Settings::new(Task::Rank) });
+    // Pairs and graded queries are compared by pairs, what no exact kernel learns and what is too small not at all.
+    let pairs =
+        loss(&compared(200, 4, 900, 3), &Settings { kernel: gaussian("nystrom:30"), ..Settings::new(Task::Rank) });
     let compared_pairs = pairs.compared.unwrap();
     assert_eq!(compared_pairs.learned + compared_pairs.judged, 900);
     assert!(compared_pairs.exact > 0.7 && compared_pairs.approximate > 0.7, "{compared_pairs:?}");
     let rank = Settings { kernel: gaussian("nystrom:30"), ..Settings::new(Task::Rank) };
-    let queries = loss(&graded(40, 10, 5, 3, 3), &rank);
-    assert!(queries.kernel_error.is_some() && queries.compared.is_err(), "{queries:?}");
+    let queries = graded(40, 10, 5, 3, 3);
+    let by_queries = loss(&queries, &rank).compared.unwrap();
+    assert!(by_queries.learned.is_multiple_of(10) && by_queries.learned + by_queries.judged == 400, "{by_queries:?}");
+    assert!((by_queries.exact - by_queries.approximate).abs() < 0.1 && by_queries.exact > 0.7, "{by_queries:?}");
+    let by_hinge = loss(&queries, &Settings { loss: Loss::Hinge, ..rank });
+    assert!(by_hinge.kernel_error.is_some() && by_hinge.compared.is_err(), "{by_hinge:?}");
     let small = loss(&two_classes(100, 4, true, 1), &settings("nystrom:30"));
     assert!(small.compared.unwrap_err().contains("too few"));
     let linear = fit(&classes, &Settings::new(Task::Classify)).model;

@@ -10,6 +10,7 @@ mod hard_margin;
 mod kernels;
 mod made;
 mod model_file;
+mod nu;
 mod optimum;
 mod pairs;
 mod progress;
