@@ -110,6 +110,17 @@ impl FeatureMap {
         }
     }
 
+    /// Makes what a stored map does without until it is used: the factor of the landmarks, or the frequencies.
+    pub(crate) fn make_ready(&self, cancel: &Cancel) -> Result<()> {
+        match &self.0 {
+            Kind::Nystrom(map) => map.prepare(cancel).map(drop),
+            Kind::Fourier(map) => {
+                map.make_ready();
+                Ok(())
+            }
+        }
+    }
+
     /// Gets ready, and says how many rows are mapped together: their kernel values or angles and what they are made of stay
     /// within a few megabytes. It depends on data and map alone, so that threads change no bit.
     fn prepare(&self, design: &Design, cancel: &Cancel) -> Result<usize> {
@@ -117,7 +128,7 @@ impl FeatureMap {
         const NUMBERS: usize = 1 << 20;
         let spread = match &self.0 {
             Kind::Nystrom(map) => map.prepare(cancel)?,
-            Kind::Fourier(map) => map.spread(design),
+            Kind::Fourier(map) => map.prepare(design),
         };
         Ok((NUMBERS / self.features().max(spread).max(1)).clamp(16, MOST))
     }

@@ -58,20 +58,28 @@ impl Fourier {
     }
 
     fn frequencies(&self) -> &[f64] {
-        self.frequencies.get_or_init(|| {
-            let deviation = (2.0 * self.gamma).sqrt();
-            let mut values = vec![0.0; self.cols * self.count];
-            // A stream for each column, whatever the thread.
-            values.par_chunks_mut(self.count.max(1)).enumerate().for_each(|(column, values)| {
-                let mut random = Random::new(self.seed, FREQUENCIES, column as u64);
-                values.iter_mut().for_each(|value| *value = deviation * random.normal());
-            });
-            values
-        })
+        if let Some(frequencies) = self.frequencies.get() {
+            return frequencies;
+        }
+        let deviation = (2.0 * self.gamma).sqrt();
+        let mut values = vec![0.0; self.cols * self.count];
+        // A stream for each column, whatever the thread.
+        values.par_chunks_mut(self.count).enumerate().for_each(|(column, values)| {
+            let mut random = Random::new(self.seed, FREQUENCIES, column as u64);
+            values.iter_mut().for_each(|value| *value = deviation * random.normal());
+        });
+        // Made before the cell is locked: a thread that waits for others here may come by again. Two make the same.
+        self.frequencies.get_or_init(|| values)
     }
 
-    /// How many numbers a row is spread out to on its way.
-    pub(super) fn spread(&self, design: &Design) -> usize {
+    /// Makes the frequencies where they are not there yet.
+    pub(super) fn make_ready(&self) {
+        self.frequencies();
+    }
+
+    /// The same, and how many numbers a row is spread out to on its way.
+    pub(super) fn prepare(&self, design: &Design) -> usize {
+        self.make_ready();
         if has_entries(design) { 0 } else { self.cols }
     }
 

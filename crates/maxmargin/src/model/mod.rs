@@ -122,6 +122,10 @@ pub struct BlockScorer<'m> {
 impl<'m> BlockScorer<'m> {
     /// A scorer for a model.
     pub fn new(model: &'m Model) -> BlockScorer<'m> {
+        if let Scorer::Mapped(mapped) = &model.scorer {
+            // Once here instead of by every thread that has a block; what goes wrong is said where rows are scored.
+            let _ = mapped.map.make_ready(&Cancel::new());
+        }
         BlockScorer { model, ready: OnceLock::new() }
     }
 
