@@ -1,11 +1,11 @@
 //! What is said about kernels after training: in words, and as JSON.
 
 use crate::format;
+use crate::report::Report;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Result};
 use maxmargin::kernel::{Approximation, Kernel};
 use maxmargin::memory::check_mapped;
-use maxmargin::metric::Metric;
 use maxmargin::model::{Mapped, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::Settings;
@@ -78,8 +78,19 @@ impl KernelFacts<'_> {
                     _ => String::new(),
                 };
                 let first = format!("{}, by {}{fewer}", named(&map.kernel()), format::feature_map(map));
-                [first].into_iter().chain(self.loss.as_ref().map(loss_sentence)).collect()
+                let paired = self.trained.model.certificate.pairs.is_some();
+                [first].into_iter().chain(self.loss.as_ref().map(|loss| loss_sentence(loss, paired))).collect()
             }
+        }
+    }
+
+    /// The same on the page of a report.
+    pub(crate) fn report(&self, page: &mut Report) {
+        let names = ["model", "what the map loses"].map(str::to_string);
+        let said = self.sentences().into_iter().map(|sentence| sentence.trim().to_string());
+        let rows: Vec<(String, String)> = names.into_iter().zip(said).collect();
+        if !rows.is_empty() {
+            page.facts("Kernel", rows);
         }
     }
 
@@ -103,14 +114,14 @@ impl KernelFacts<'_> {
 }
 
 /// `kernel values off by 0.0125; accuracy 0.8445 where the exact kernel has 0.8450 (−0.0005), learned from 2,000 rows`
-fn loss_sentence(loss: &ApproximationLoss) -> String {
+fn loss_sentence(loss: &ApproximationLoss, paired: bool) -> String {
     let off = loss.kernel_error.map_or("kernel values not compared".to_string(), |error| {
         format!("kernel values off by {}", format::significant(error, 3))
     });
     let compared = match &loss.compared {
         Ok(Compared { metric, exact, approximate, learned, judged }) => {
             let sign = if approximate < exact { "−" } else { "+" };
-            let (one, many) = if *metric == Metric::PairAccuracy { ("pair", "pairs") } else { ("row", "rows") };
+            let (one, many) = if paired { ("pair", "pairs") } else { ("row", "rows") };
             format!(
                 "{metric} {} where the exact kernel has {} ({sign}{}), both learned from {} and judged on {}",
                 format::fixed(*approximate, 4),

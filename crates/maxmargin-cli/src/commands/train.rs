@@ -196,6 +196,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         let mut page = Report::new(title);
         page.subtitle(format!("maxmargin {} · {}", trained.model.version, task.name()));
         training_sections(&mut page, &trained, uneven);
+        kernel.report(&mut page);
         if let Some(preferences) = &preferences {
             preferences.report(&mut page);
         }

@@ -149,6 +149,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
         }
         if let Some((trained, ..)) = &trained {
             training_sections(&mut page, trained, uneven);
+            kernel.iter().for_each(|kernel| kernel.report(&mut page));
         }
         write_report(&page, file)?;
         console.say(&format!("wrote {file}"));
