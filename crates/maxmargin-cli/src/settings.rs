@@ -545,6 +545,7 @@ impl TrainSettings {
             degree: self.degree,
             coef0: self.coef0,
             approximate: self.approximate,
+            custom: None,
             cache: self.kernel_cache.map(|size| size.0),
         };
         // Rounds over kernel values are many and short.

@@ -392,6 +392,10 @@ impl Settings {
             )
             .help("leave --solver out, or add --approximate nystrom:1000, which gives it weights"));
         }
+        if self.kernel.kind == KernelKind::Precomputed && self.scale != Scale::None {
+            return Err(Error::new(Code::BadSetting, "precomputed kernel values are no features that could be scaled")
+                .help("leave --scale out, or scale the features before the kernel is computed"));
+        }
         if self.solver.is_stochastic() && self.max_passes == 0 {
             return Err(Error::new(Code::BadSetting, "--max-passes is 0, and nothing would be learned")
                 .help(format!("`{}` makes as many passes as it is told: give 1 or more", self.solver.name())));

@@ -155,7 +155,7 @@ pub fn train_from(
         let bound = Some(solved.lower_bound);
         let certificate = certificate(solved.objective, bound, converged, solved.passes, data.hash()?);
         return Ok(Trained {
-            model: template(Scorer::Expansion(solved.expansion), certificate, solved.witness),
+            model: template(solved.scorer, certificate, solved.witness),
             solver,
             stop: solved.stop,
             first_rate: None,

@@ -60,6 +60,10 @@ impl Approximation {
                 Err(Error::new(Code::BadSetting, format!("--approximate {self} needs a kernel to approximate"))
                     .help("add --kernel gaussian, or leave --approximate out"))
             }
+            (_, KernelKind::Precomputed | KernelKind::Custom) => {
+                Err(Error::new(Code::BadSetting, format!("the {} kernel is learned from as it is", kind.name()))
+                    .help("leave --approximate out, or use --kernel gaussian"))
+            }
             (Approximation::Fourier { .. }, kind) if kind != KernelKind::Gaussian => Err(Error::new(
                 Code::BadSetting,
                 format!("fourier approximates the gaussian kernel, and the kernel is `{}`", kind.name()),

@@ -81,7 +81,7 @@ impl FeatureMap {
     /// The kernel it stands in for, with all its numbers.
     pub fn kernel(&self) -> Kernel {
         match &self.0 {
-            Kind::Nystrom(map) => *map.kernel(),
+            Kind::Nystrom(map) => map.kernel().clone(),
             Kind::Fourier(map) => Kernel::Gaussian { gamma: map.gamma() },
         }
     }

@@ -62,7 +62,7 @@ impl Model {
             features: self.features() as u64,
             kernel: match &self.scorer {
                 Scorer::Linear { .. } => None,
-                Scorer::Expansion(expansion) => Some(expansion.kernel),
+                Scorer::Expansion(expansion) => Some(expansion.kernel.clone()),
                 Scorer::Mapped(mapped) => Some(mapped.map.kernel()),
             },
             decoder: self.decoder.clone(),

@@ -119,6 +119,7 @@ impl Scorer {
 impl Expansion {
     /// The vectors, ready to meet other rows.
     pub(crate) fn points(&self) -> Result<Points> {
+        self.kernel.check_known()?;
         Ok(Points::new(&self.design()?, &self.kernel))
     }
 

@@ -3,7 +3,7 @@
 use super::{Expansion, Mapped, Model, Scorer};
 use crate::data::{Dataset, Design, Scaling};
 use crate::error::{Code, Error, Result};
-use crate::kernel::{Points, expansion_scores};
+use crate::kernel::{Kernel, KernelKind, Points, expansion_scores};
 use crate::loss::Loss;
 use crate::run::Cancel;
 use crate::settings::Regularisation;
@@ -68,8 +68,8 @@ impl Model {
             .help(SAME_FILE));
         }
         let rounding = match self.scorer {
-            Scorer::Linear { .. } => ROUNDING,
-            Scorer::Expansion(_) | Scorer::Mapped(_) => KERNEL_ROUNDING,
+            Scorer::Linear { .. } if self.settings.kernel.kind != KernelKind::Precomputed => ROUNDING,
+            _ => KERNEL_ROUNDING,
         };
         let close = |a: f64, b: f64| (a - b).abs() <= rounding * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
         cancel.check()?;
@@ -147,8 +147,16 @@ impl Model {
         let threshold = self.scorer.intercept().unwrap_or(0.0);
         cancel.check()?;
         let weights = match &self.scorer {
+            Scorer::Linear { weights, .. } if self.settings.kernel.kind == KernelKind::Precomputed => {
+                let expanded = Expanded::new(Kernel::Precomputed, None, weights, &design)?;
+                return self.recompute_expanded(&expanded, problem, cancel);
+            }
             Scorer::Linear { weights, .. } => weights,
-            Scorer::Expansion(expansion) => return self.recompute_expansion(expansion, &design, problem, cancel),
+            Scorer::Expansion(expansion) => {
+                let Expansion { kernel, coefficients, .. } = expansion;
+                let expanded = Expanded::new(kernel.clone(), Some(expansion), coefficients, &design)?;
+                return self.recompute_expanded(&expanded, problem, cancel);
+            }
             Scorer::Mapped(Mapped { map, weights, .. }) => {
                 // The map anew, and from there on weights like any others.
                 design = Scaling::default().apply(&map.map(&design, cancel)?, None)?;
@@ -187,44 +195,27 @@ impl Model {
         Ok(Verification { objective, lower_bound: bound, unproved })
     }
 
-    /// A kernel's objective and bound: the model's own expansion gives the first, the dual point the second.
-    fn recompute_expansion(
-        &self,
-        expansion: &Expansion,
-        design: &Design,
-        problem: &Problem,
-        cancel: &Cancel,
-    ) -> Result<Verification> {
+    /// The objective and the bound of a model learned through a kernel.
+    fn recompute_expanded(&self, expanded: &Expanded<'_>, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
         match &problem.task {
-            Tasks::Binary(task, _) => self.recompute_kernel(task, expansion, design, cancel),
-            Tasks::OneClass(task, _) => self.recompute_kernel(task, expansion, design, cancel),
-            Tasks::Pairs(task) => self.recompute_kernel(task, expansion, design, cancel),
-            Tasks::Ranking(task) => self.recompute_ranked(task, expansion, design, cancel),
+            Tasks::Binary(task, _) => self.recompute_kernel(task, expanded, cancel),
+            Tasks::OneClass(task, _) => self.recompute_kernel(task, expanded, cancel),
+            Tasks::Pairs(task) => self.recompute_kernel(task, expanded, cancel),
+            Tasks::Ranking(task) => self.recompute_ranked(task, expanded, cancel),
         }
     }
 
-    /// The same where the expansion alone proves the bound: f is 1-strongly convex in the norm of the kernel, and with g the
-    /// slopes by the scores its gradient is Σ β φ + Σ g φ.
-    fn recompute_ranked(
-        &self,
-        task: &Ranking,
-        expansion: &Expansion,
-        design: &Design,
-        cancel: &Cancel,
-    ) -> Result<Verification> {
+    /// Where the expansion alone proves the bound: f is 1-strongly convex in the norm of the kernel, and with g the slopes
+    /// by the scores its gradient is Σ β φ + Σ g φ.
+    fn recompute_ranked(&self, task: &Ranking, expanded: &Expanded<'_>, cancel: &Cancel) -> Result<Verification> {
         if self.witness.is_some() {
             return Err(infeasible("it is not of this task"));
         }
-        let rows = Points::new(design, &expansion.kernel);
-        let points = expansion.points_like(&rows)?;
-        let scores = expansion.scores(&points, design, cancel);
-        let square = expansion.squared_norm(&points, cancel);
-        cancel.check()?;
+        let (scores, square) = expanded.values(cancel)?;
         let (loss, slopes) = value_and_slopes(task, &scores);
         let (ids, slopes): (Vec<usize>, Vec<f64>) =
             slopes.into_iter().enumerate().filter(|(_, slope)| *slope != 0.0).unzip();
-        let images = expansion_scores(&expansion.kernel, &rows, &ids, &slopes, &rows, cancel);
-        cancel.check()?;
+        let images = expanded.images(&ids, &slopes, cancel)?;
         let (mut cross, mut bent) = (0.0, 0.0);
         for (&row, slope) in ids.iter().zip(&slopes) {
             cross += slope * scores[row];
@@ -236,28 +227,23 @@ impl Model {
         Ok(Verification { objective, lower_bound: claims.then_some(bound), unproved: None })
     }
 
+    /// Where a dual point proves the bound.
     fn recompute_kernel<T: Independent>(
         &self,
         task: &T,
-        expansion: &Expansion,
-        design: &Design,
+        expanded: &Expanded<'_>,
         cancel: &Cancel,
     ) -> Result<Verification> {
-        let (rule, threshold) = (self.settings.intercept, expansion.intercept.unwrap_or(0.0));
-        let rows = Points::new(design, &expansion.kernel);
-        let points = expansion.points_like(&rows)?;
-        let scores = expansion.scores(&points, design, cancel);
-        let square = expansion.squared_norm(&points, cancel);
-        cancel.check()?;
+        let (rule, threshold) = (self.settings.intercept, self.scorer.intercept().unwrap_or(0.0));
+        let (scores, square) = expanded.values(cancel)?;
         let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, rule);
         let lower_bound = match &self.witness {
             None => None,
             Some(Witness::Dual(alpha)) => {
                 self.check_dual(task, alpha)?;
                 let (ids, coefficients): (Vec<usize>, Vec<f64>) = by_row(task, alpha).into_iter().unzip();
-                let scores = expansion_scores(&expansion.kernel, &rows, &ids, &coefficients, &rows, cancel);
-                cancel.check()?;
-                let square: f64 = ids.iter().zip(&coefficients).map(|(&row, c)| c * scores[row]).sum();
+                let images = expanded.images(&ids, &coefficients, cancel)?;
+                let square: f64 = ids.iter().zip(&coefficients).map(|(&row, c)| c * images[row]).sum();
                 Some(dual_of_square(task, alpha, square, rule))
             }
             Some(_) => return Err(infeasible("it is not of this task")),
@@ -343,6 +329,56 @@ impl Model {
             }
         }
         Ok(())
+    }
+}
+
+/// A model learned through a kernel beside the rows it was learned from.
+struct Expanded<'a> {
+    kernel: Kernel,
+    design: &'a Design,
+    /// All rows.
+    rows: Points,
+    /// The model's vectors, as exact as the rows; none where rows are kernel values with all of them.
+    vectors: Option<(&'a Expansion, Points)>,
+    coefficients: &'a [f64],
+}
+
+impl<'a> Expanded<'a> {
+    fn new(
+        kernel: Kernel,
+        expansion: Option<&'a Expansion>,
+        coefficients: &'a [f64],
+        design: &'a Design,
+    ) -> Result<Expanded<'a>> {
+        kernel.check_known()?;
+        let rows = Points::new(design, &kernel);
+        let vectors = expansion.map(|expansion| Ok((expansion, expansion.points_like(&rows)?))).transpose()?;
+        Ok(Expanded { kernel, design, rows, vectors, coefficients })
+    }
+
+    /// The scores of all rows without the constant term, and ‖Σ β φ‖².
+    fn values(&self, cancel: &Cancel) -> Result<(Vec<f64>, f64)> {
+        let values = match &self.vectors {
+            Some((expansion, points)) => {
+                (expansion.scores(points, self.design, cancel), expansion.squared_norm(points, cancel))
+            }
+            None => {
+                let scores = self.design.scores_until(self.coefficients, cancel)?;
+                let own = &self.coefficients[self.design.cols() - self.design.rows()..];
+                let square = scores.iter().zip(own).map(|(score, coefficient)| score * coefficient).sum();
+                (scores, square)
+            }
+        };
+        // Values cut short are none.
+        cancel.check()?;
+        Ok(values)
+    }
+
+    /// Σ_i coefficient_i k(row_i, ·) over all rows.
+    fn images(&self, ids: &[usize], coefficients: &[f64], cancel: &Cancel) -> Result<Vec<f64>> {
+        let images = expansion_scores(&self.kernel, &self.rows, ids, coefficients, &self.rows, cancel);
+        cancel.check()?;
+        Ok(images)
     }
 }
 

@@ -63,7 +63,7 @@ impl KernelNewton {
     pub(crate) fn solve<T: Curvature, V: Element>(
         &self,
         task: &T,
-        kernel: Kernel,
+        kernel: &Kernel,
         points: &Points,
         observer: &mut dyn Observer,
         cancel: &Cancel,
@@ -307,7 +307,7 @@ pub(crate) fn value_and_slopes<T: Curvature>(task: &T, scores: &[f64]) -> (f64, 
 
 /// Products with the kernel values between all rows.
 struct Product<'a, V> {
-    kernel: Kernel,
+    kernel: &'a Kernel,
     points: &'a Points,
     cache: RowCache<V>,
     /// Rows from the first on that are kept once computed.
@@ -319,7 +319,7 @@ struct Product<'a, V> {
 const TOGETHER: usize = 256;
 
 impl<'a, V: Element> Product<'a, V> {
-    fn new(kernel: Kernel, points: &'a Points, bytes: u64, cancel: &'a Cancel) -> Product<'a, V> {
+    fn new(kernel: &'a Kernel, points: &'a Points, bytes: u64, cancel: &'a Cancel) -> Product<'a, V> {
         let rows = points.rows();
         let cache = RowCache::new(rows, rows, bytes, 1);
         let kept = usize::try_from(bytes / (rows.max(1) * size_of::<V>()) as u64).unwrap_or(usize::MAX).min(rows);
@@ -335,12 +335,12 @@ impl<'a, V: Element> Product<'a, V> {
             if self.cancel.is_raised() {
                 break;
             }
-            self.cache.prepare(rows, |missing, outs| points.fill(&kernel, points, missing, outs));
+            self.cache.prepare(rows, |missing, outs| points.fill(kernel, points, missing, outs));
         }
         let weights: Vec<f64> = others.iter().map(|&row| u[row]).collect();
         let mut sums = match others.is_empty() {
             true => vec![0.0; u.len()],
-            false => expansion_scores(&kernel, points, others, &weights, points, self.cancel),
+            false => expansion_scores(kernel, points, others, &weights, points, self.cancel),
         };
         if self.cancel.is_raised() {
             return sums;

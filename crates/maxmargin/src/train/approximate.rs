@@ -163,10 +163,9 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     cancel.check()?;
     let intercept = solution.thresholds.first().copied().unwrap_or(0.0);
     let approximate = value(judged_mapped.all_scores(&solution.weights), intercept)?;
-    let expansion = solve_exactly(&mut problem, &learned_design, &exact_settings, &mut Silent, cancel)?.expansion;
-    let scores = expansion.scores(&expansion.points()?, &judged_design, cancel);
+    let scorer = solve_exactly(&mut problem, &learned_design, &exact_settings, &mut Silent, cancel)?.scorer;
     cancel.check()?;
-    let exact = value(scores, expansion.intercept.unwrap_or(0.0))?;
+    let exact = value(scorer.scores(&judged_design, &scorer.ready(&judged_design)?, cancel)?, 0.0)?;
     let size = |data: &Dataset| data.pairs().map_or(data.rows(), |pairs| pairs.len());
     Ok(Compared { metric, exact, approximate, learned: size(&learned), judged: size(&judged) })
 }
@@ -174,7 +173,7 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
 /// The kernel itself, with the numbers that were found for all rows.
 fn exact(settings: &KernelSettings, kernel: Kernel) -> KernelSettings {
     let gamma = match kernel {
-        Kernel::Linear | Kernel::Intersection => None,
+        Kernel::Linear | Kernel::Intersection | Kernel::Precomputed | Kernel::Custom(_) => None,
         Kernel::Polynomial { gamma, .. } | Kernel::Sigmoid { gamma, .. } => Some(gamma),
         Kernel::Gaussian { gamma } | Kernel::ChiSquared { gamma } => Some(gamma),
     };

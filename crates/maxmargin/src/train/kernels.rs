@@ -4,7 +4,7 @@ use super::{Problem, Tasks};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, Kernel, Points};
-use crate::model::Expansion;
+use crate::model::{Expansion, Scorer};
 use crate::run::{Cancel, Observer};
 use crate::settings::{Regularisation, Settings};
 use crate::solve::{
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// A model around support vectors, and how it was found.
 pub(super) struct Solved {
-    pub(super) expansion: Expansion,
+    pub(super) scorer: Scorer,
     pub(super) objective: f64,
     pub(super) lower_bound: f64,
     /// What proves the bound beside the expansion.
@@ -45,15 +45,17 @@ pub(super) fn solve(
     cancel: &Cancel,
 ) -> Result<Solved> {
     let kernel = Kernel::resolved(&settings.kernel, design, settings.seed);
+    kernel.check_known()?;
     check_values(&kernel, design)?;
     let points = Arc::new(Points::new(design, &kernel));
+    check_symmetric(&points)?;
     cancel.check()?;
     if let Tasks::Ranking(task) = &problem.task {
         return rank(task, kernel, &points, design, settings, observer, cancel);
     }
     let solution = match points.is_wide() {
-        true => minimise::<f64>(settings, problem, kernel, &points, observer, cancel)?,
-        false => minimise::<f32>(settings, problem, kernel, &points, observer, cancel)?,
+        true => minimise::<f64>(settings, problem, &kernel, &points, observer, cancel)?,
+        false => minimise::<f32>(settings, problem, &kernel, &points, observer, cancel)?,
     };
     if settings.regularisation.is_nu() {
         let margin = solution.common_margin.filter(|margin| *margin > 0.0).ok_or_else(|| {
@@ -74,7 +76,7 @@ pub(super) fn solve(
         _ => (settings.intercept != Intercept::None).then_some(solution.threshold),
     };
     Ok(Solved {
-        expansion: around(kernel, coefficients.into_iter(), intercept, design)?,
+        scorer: around(kernel, coefficients.into_iter(), intercept, design)?,
         objective: solution.objective,
         lower_bound: solution.lower_bound,
         witness: Some(Witness::Dual(solution.alpha)),
@@ -85,15 +87,23 @@ pub(super) fn solve(
     })
 }
 
-/// An expansion around the rows that count.
+/// What scores by the rows that count. Of kernel values a row has those with all of them, in columns of their own: there
+/// the coefficients are weights.
 fn around(
     kernel: Kernel,
     coefficients: impl Iterator<Item = (usize, f64)>,
     intercept: Option<f64>,
     design: &Design,
-) -> Result<Expansion> {
-    let (rows, coefficients): (Vec<usize>, Vec<f64>) = coefficients.filter(|entry| entry.1 != 0.0).unzip();
-    Ok(Expansion { kernel, vectors: design.copied(&rows)?, coefficients, intercept })
+) -> Result<Scorer> {
+    let coefficients = coefficients.filter(|entry| entry.1 != 0.0);
+    if kernel == Kernel::Precomputed {
+        let mut weights = vec![0.0; design.cols()];
+        let first = design.cols() - design.rows();
+        coefficients.for_each(|(row, coefficient)| weights[first + row] = coefficient);
+        return Ok(Scorer::Linear { weights, intercept });
+    }
+    let (rows, coefficients): (Vec<usize>, Vec<f64>) = coefficients.unzip();
+    Ok(Scorer::Expansion(Expansion { kernel, vectors: design.copied(&rows)?, coefficients, intercept }))
 }
 
 /// Learns to rank the rows of each group: a smooth function of the scores.
@@ -112,19 +122,19 @@ fn rank(
         cache_bytes: usual_cache(settings),
     };
     let solution = match points.is_wide() {
-        true => newton.solve::<_, f64>(task, kernel, points, observer, cancel)?,
-        false => newton.solve::<_, f32>(task, kernel, points, observer, cancel)?,
+        true => newton.solve::<_, f64>(task, &kernel, points, observer, cancel)?,
+        false => newton.solve::<_, f32>(task, &kernel, points, observer, cancel)?,
     };
     let ExpansionSolution { coefficients, objective, lower_bound, passes, stop, trace, rows } = solution;
-    let expansion = around(kernel, coefficients.into_iter().enumerate(), None, design)?;
-    Ok(Solved { expansion, objective, lower_bound, witness: None, passes, stop, trace, rows })
+    let scorer = around(kernel, coefficients.into_iter().enumerate(), None, design)?;
+    Ok(Solved { scorer, objective, lower_bound, witness: None, passes, stop, trace, rows })
 }
 
 /// Runs the solver over kernel values of one kind.
 fn minimise<V: Element>(
     settings: &Settings,
     problem: &Problem,
-    kernel: Kernel,
+    kernel: &Kernel,
     points: &Arc<Points>,
     observer: &mut dyn Observer,
     cancel: &Cancel,
@@ -137,7 +147,7 @@ fn minimise<V: Element>(
         cache_bytes: usual_cache(settings),
         shrink_from: SHRINK_FROM,
     };
-    let rows = RowGram { kernel, points: Arc::clone(points) };
+    let rows = RowGram { kernel: kernel.clone(), points: Arc::clone(points) };
     match &problem.task {
         Tasks::Binary(task, _) => smo.solve::<_, V>(task, &rows, &mut smo.cache(task.blocks()), None, observer, cancel),
         Tasks::OneClass(task, _) => {
@@ -145,7 +155,7 @@ fn minimise<V: Element>(
         }
         Tasks::Pairs(task) => {
             let pairs = (0..task.blocks()).map(|block| task.constraint(block)).map(|c| (c.row, c.against)).collect();
-            let gram = DifferenceGram { kernel, points: Arc::clone(points), pairs };
+            let gram = DifferenceGram { kernel: kernel.clone(), points: Arc::clone(points), pairs };
             smo.solve::<_, V>(task, &gram, &mut smo.cache(task.blocks()), None, observer, cancel)
         }
         Tasks::Ranking(_) => Err(Error::new(Code::Internal, "graded rows have no constraints to list")),
@@ -167,6 +177,9 @@ pub(crate) fn by_row<T: Independent>(task: &T, alpha: &[f64]) -> BTreeMap<usize,
 }
 
 pub(super) fn check_values(kernel: &Kernel, design: &Design) -> Result<()> {
+    if *kernel == Kernel::Precomputed {
+        return check_square(design);
+    }
     if !kernel.needs_positive_rows() {
         return Ok(());
     }
@@ -180,6 +193,41 @@ pub(super) fn check_values(kernel: &Kernel, design: &Design) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses what is no table of kernel values: one column a row, the same from both sides. A first column may number the rows.
+fn check_square(design: &Design) -> Result<()> {
+    let (rows, cols) = (design.rows(), design.cols());
+    let refuse = |message: String| {
+        Err(Error::new(Code::BadSetting, message).help(
+            "--kernel precomputed takes one column a row: column j of row i is k(x_i, x_j); a column 0 may hold the numbers of the rows",
+        ))
+    };
+    if cols != rows && cols != rows + 1 {
+        return refuse(format!("kernel values make a square, and there are {rows} rows with {cols} columns"));
+    }
+    let mut values = vec![0.0; cols];
+    for row in (0..rows).filter(|_| cols > rows) {
+        values.fill(0.0);
+        design.fill_scaled_row(row, &mut values);
+        if values[0] != (row + 1) as f64 {
+            return refuse(format!(
+                "the first column should number the rows from 1, and row {} has {}",
+                row + 1,
+                values[0]
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses kernel values that are not the same from both sides.
+fn check_symmetric(points: &Points) -> Result<()> {
+    let Some((row, column, one, other)) = points.asymmetric() else { return Ok(()) };
+    let (row, column) = (row + 1, column + 1);
+    let message =
+        format!("kernel values are the same from both sides, and rows {row} and {column} have {one} and {other}");
+    Err(Error::new(Code::BadSetting, message).help("check how the kernel values were computed and written"))
 }
 
 /// Blocks that are rows.
@@ -198,7 +246,7 @@ impl<V: Element> Gram<V> for RowGram {
     }
 
     fn restricted(&self, blocks: &[usize]) -> Box<dyn Gram<V> + '_> {
-        Box::new(RowGram { kernel: self.kernel, points: Arc::new(self.points.select(blocks)) })
+        Box::new(RowGram { kernel: self.kernel.clone(), points: Arc::new(self.points.select(blocks)) })
     }
 }
 
@@ -258,6 +306,6 @@ impl<V: Element> Gram<V> for DifferenceGram {
 
     fn restricted(&self, blocks: &[usize]) -> Box<dyn Gram<V> + '_> {
         let pairs = blocks.iter().map(|&block| self.pairs[block]).collect();
-        Box::new(DifferenceGram { kernel: self.kernel, points: Arc::clone(&self.points), pairs })
+        Box::new(DifferenceGram { kernel: self.kernel.clone(), points: Arc::clone(&self.points), pairs })
     }
 }

@@ -35,6 +35,7 @@ pub(crate) fn value(settings: &KernelSettings, x: &[f64], z: &[f64]) -> f64 {
             (-gamma * distance(|x, z| if x + z > 0.0 { (x - z) * (x - z) / (x + z) } else { 0.0 })).exp()
         }
         KernelKind::Intersection => distance(f64::min),
+        KernelKind::Precomputed | KernelKind::Custom => f64::NAN,
     }
 }
 
@@ -132,8 +133,7 @@ fn assert_solved(data: &Dataset, settings: &Settings, optimum: f64) {
 }
 
 fn kernels() -> Vec<KernelSettings> {
-    let with =
-        |kind, gamma, degree, coef0| KernelSettings { kind, gamma, degree, coef0, approximate: None, cache: None };
+    let with = |kind, gamma, degree, coef0| KernelSettings { kind, gamma, degree, coef0, ..KernelSettings::default() };
     vec![
         with(KernelKind::Gaussian, Some(0.3), None, None),
         with(KernelKind::Polynomial, Some(0.1), Some(2), Some(1.0)),
@@ -399,8 +399,7 @@ fn a_kernel_that_is_linear_ranks_like_weights() {
         gamma: Some(1.0),
         degree: Some(1),
         coef0: Some(0.0),
-        approximate: None,
-        cache: None,
+        ..KernelSettings::default()
     };
     let base = Settings { tolerance: 1e-6, ..Settings::new(Task::Rank) };
     let by_weights = fit(&data, &base).model;

@@ -12,6 +12,7 @@ mod made;
 mod model_file;
 mod nu;
 mod optimum;
+mod own_kernels;
 mod pairs;
 mod progress;
 mod stochastic;
