@@ -3,7 +3,7 @@
 
 pub use maxmargin::wording::{count, counted};
 
-use maxmargin::kernel::Kernel;
+use maxmargin::kernel::{FeatureMap, Kernel};
 use maxmargin::wording::separated;
 
 /// A kernel with its numbers: `gaussian, gamma 0.05`.
@@ -20,6 +20,15 @@ pub fn kernel(kernel: &Kernel) -> String {
         Kernel::Polynomial { gamma, coef0, degree } => {
             format!("polynomial of degree {degree}, gamma {}, coef0 {}", number(gamma), number(coef0))
         }
+    }
+}
+
+/// What stands in for a kernel: `300 landmarks (nystrom)`.
+pub fn feature_map(map: &FeatureMap) -> String {
+    let features = map.features() as u64;
+    match map.landmarks() {
+        Some(_) => format!("{} (nystrom)", counted(features, "landmark", "landmarks")),
+        None => format!("{} (fourier)", counted(features, "random feature", "random features")),
     }
 }
 

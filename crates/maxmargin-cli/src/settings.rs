@@ -4,7 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use maxmargin::data::Scale;
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
-use maxmargin::kernel::{KernelKind, KernelSettings};
+use maxmargin::kernel::{Approximation, KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
@@ -84,6 +84,11 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "R", allow_negative_numbers = true, help_heading = KERNEL)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) coef0: Option<f64>,
+    /// Map the rows so that any linear solver learns with the kernel, nearly: nystrom:M, kernel values with M random rows, or
+    /// fourier:D, D random waves (gaussian kernel only); what is lost is measured and shown
+    #[arg(long, value_name = "MAP", help_heading = KERNEL)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) approximate: Option<Approximation>,
     /// Memory for kernel rows, such as 2GiB; it changes the time alone [default: 4GiB]
     #[arg(long, value_name = "SIZE", help_heading = KERNEL)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -451,6 +456,7 @@ impl SettingsFile {
                 gamma: settings.kernel.gamma,
                 degree: settings.kernel.degree,
                 coef0: settings.kernel.coef0,
+                approximate: settings.kernel.approximate,
                 // How much memory there was is nothing about the model.
                 memory: None,
                 kernel_cache: None,
@@ -490,6 +496,7 @@ impl TrainSettings {
             gamma: self.gamma.or(other.gamma),
             degree: self.degree.or(other.degree),
             coef0: self.coef0.or(other.coef0),
+            approximate: self.approximate.or(other.approximate),
             kernel_cache: self.kernel_cache.or(other.kernel_cache),
             memory: self.memory.or(other.memory),
         }
@@ -537,11 +544,12 @@ impl TrainSettings {
             gamma: self.gamma,
             degree: self.degree,
             coef0: self.coef0,
+            approximate: self.approximate,
             custom: None,
             cache: self.kernel_cache.map(|size| size.0),
         };
         // Rounds over kernel values are many and short.
-        let by_weights = kernel.kind == KernelKind::Linear && !regularisation.is_nu() && task != Task::OneClass;
+        let by_weights = !kernel.is_exact() && !regularisation.is_nu() && task != Task::OneClass;
         let passes = if by_weights { solver } else { Solver::Smo }.default_passes();
         let settings = Settings {
             task,

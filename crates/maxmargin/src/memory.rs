@@ -5,8 +5,9 @@
 //! weighed here before training begins. The figures are upper estimates from the layout of the solvers, a little
 //! generous: a budget that is accepted is kept.
 
-use crate::data::{Dataset, Scale, Targets, lanes};
+use crate::data::{Dataset, MOST_LANES, Scale, Targets, lanes};
 use crate::error::{Code, Error, Result};
+use crate::kernel::{Approximation, too_large};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{EarlyStopping, LONG_PART, TILE, most_lanes};
 use crate::train::{choose_solver, expands, usual_cache};
@@ -67,9 +68,15 @@ impl Needs {
     /// What training on these data needs.
     pub fn of(data: &Dataset, settings: &Settings) -> Result<Needs> {
         let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
-        let (rows, cols) = (data.rows() as u64, data.cols() as u64);
-        let bytes = data.matrix().bytes();
-        let accumulators = lanes(data.rows(), data.matrix()).len() as u64;
+        let (rows, bytes) = (data.rows() as u64, data.matrix().bytes());
+        // What the solver learns from.
+        let cols = settings.kernel.seen_features(data.cols()) as u64;
+        let seen_bytes = if settings.kernel.approximate.is_some() { mapped_bytes(rows, cols) } else { bytes };
+        let lanes = match settings.kernel.approximate {
+            Some(_) => MOST_LANES,
+            None => lanes(data.rows(), data.matrix()).len(),
+        };
+        let accumulators = lanes as u64;
         let lengths = || data.groups().into_iter().flat_map(|groups| groups.ranges().map(|range| range.len()));
         let longest = lengths().max().unwrap_or(0) as u64;
         let mut beside = BASE + sides(data);
@@ -81,6 +88,7 @@ impl Needs {
             let blocks = data.pairs().map_or(rows, |pairs| pairs.len() as u64);
             beside += 3 * bytes + usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8));
         }
+        beside += map_bytes(data, settings);
         if solver == Solver::CuttingPlane {
             beside += CUTS * 2 * cols * 8;
         }
@@ -97,7 +105,7 @@ impl Needs {
                 (Task::Rank, Some(_)) => (TILES, rows, data.rows() / LONG_PART),
                 (Task::Rank, None) => (2 * TILES, longest, lengths().filter(|&length| length > LONG_PART).count()),
             };
-            let lanes = most_lanes(data.rows(), long, data.matrix()) as u64;
+            let lanes = most_lanes(lanes, long) as u64;
             // Longer parts have no exact Hessian.
             let tile = (longest * (cols + 1)).min(TILE as u64).max(TILE_ROWS * (cols + 1));
             beside += (lanes + 4) * (cols + 1).pow(2) * 8 + tiles * THREADS * tile * 8;
@@ -108,12 +116,40 @@ impl Needs {
         }
         if solver.is_stochastic() && settings.stochastic.early_stopping == EarlyStopping::Subsamples {
             // The two samples are copies, of all rows at the most.
-            beside += bytes;
+            beside += seen_bytes;
         }
         let rows_at_hand = ROWS_AT_HAND.max(longest.min(1 << 15)).min(rows);
         let at_hand = (u128::from(bytes) * u128::from(rows_at_hand) / u128::from(rows.max(1))) as u64;
         Ok(Needs { features: bytes, beside, at_hand, mapped: data.matrix().is_mapped() })
     }
+}
+
+fn mapped_bytes(rows: u64, features: u64) -> u64 {
+    rows.saturating_mul(features).saturating_mul(4)
+}
+
+/// A feature map and the rows it maps, where one stands in for a kernel.
+fn map_bytes(data: &Dataset, settings: &Settings) -> u64 {
+    /// Numbers that a thread has at hand of rows on their way through the map: three blocks of them.
+    const AT_HAND: u64 = 3 << 20;
+    let Some(approximation) = settings.kernel.approximate else { return 0 };
+    let (rows, cols, features) = (data.rows() as u64, data.cols() as u64, approximation.features() as u64);
+    let numbers = match approximation {
+        // Kernel values and their factor, and the landmarks thrice: as they are, ready to be multiplied, and at hand.
+        Approximation::Nystrom { .. } => 2 * features.min(rows) * features.min(rows) + 3 * features.min(rows) * cols,
+        Approximation::Fourier { .. } => cols * features / 2,
+    };
+    let map = 8 * (numbers + THREADS * AT_HAND.min(3 * rows * features.max(cols)));
+    map.saturating_add(mapped_bytes(rows, features))
+}
+
+/// Refuses, before anything is mapped, rows whose mapped features do not fit into so many bytes of memory that are free.
+/// `data` are in memory already.
+pub fn check_mapped(data: &Dataset, settings: &Settings, free: u64) -> Result<()> {
+    if settings.kernel.approximate.is_none() || Needs::of(data, settings)?.beside <= free {
+        return Ok(());
+    }
+    Err(too_large(data.rows() as u64, settings.kernel.seen_features(data.cols()) as u64, free))
 }
 
 /// Targets, weights, groups, ids and order of the rows.
@@ -143,6 +179,11 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     if beside.saturating_add(features) <= budget {
         return Ok(data);
     }
+    if settings.kernel.approximate.is_some() && beside > budget {
+        let error = too_large(data.rows() as u64, settings.kernel.seen_features(data.cols()) as u64, budget);
+        let fewer = error.remedy().unwrap_or_default().to_string();
+        return Err(error.help(format!("give --memory {} or more, or {fewer}", typed(beside.saturating_add(features)))));
+    }
     if !mapped {
         // A cache helps with the features alone.
         let help = match beside.saturating_add(8 * LEAST_BLOCK) {
@@ -166,16 +207,18 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         let needed = typed(beside.saturating_add(features));
         over_budget(message, &format!("give --memory {needed} or more, or {instead}"))
     };
-    if data.pairs().is_some() {
+    // A map passes over the features once, in order, whatever learns from it.
+    let mapped_once = settings.kernel.approximate.is_some();
+    if data.pairs().is_some() && !mapped_once {
         return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));
     }
     if expands(settings) {
         return Err(all("a kernel compares every row with every other", "less for kernel rows: --kernel-cache 1GiB"));
     }
-    if solver.is_hard_margin() {
+    if solver.is_hard_margin() && !mapped_once {
         return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave --solver out"));
     }
-    if solver.is_stochastic() && settings.task == Task::Rank {
+    if solver.is_stochastic() && settings.task == Task::Rank && !mapped_once {
         let why = format!("`{}` draws pairs from all queries at random", solver.name());
         return Err(all(&why, "leave --solver out: the default reads a block at a time"));
     }

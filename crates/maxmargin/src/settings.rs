@@ -372,13 +372,25 @@ impl Settings {
             return Err(Error::new(Code::BadSetting, "--kernel-cache is for kernels, and weights need none")
                 .help("leave --kernel-cache out, or name a --kernel"));
         }
-        if self.kernel.kind != KernelKind::Linear && !matches!(self.solver, Solver::Auto | Solver::Smo | Solver::Newton)
-        {
+        let by_kernel_values = [
+            (self.solver == Solver::Smo, "--solver smo"),
+            (self.kernel.cache.is_some(), "--kernel-cache"),
+            (self.task == Task::OneClass, "a one-class model"),
+            (self.regularisation.is_nu(), "--nu"),
+        ];
+        if let (Some(_), Some((_, what))) = (self.kernel.approximate, by_kernel_values.iter().find(|(set, _)| *set)) {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("{what} is for kernel values, and --approximate maps rows"),
+            )
+            .help("leave --approximate out, or learn a classifier or ranker with -c"));
+        }
+        if self.kernel.is_exact() && !matches!(self.solver, Solver::Auto | Solver::Smo | Solver::Newton) {
             return Err(Error::new(
                 Code::BadSetting,
                 format!("`{}` learns weights, and the {} kernel has none", self.solver.name(), self.kernel.kind.name()),
             )
-            .help("leave --solver out, or --kernel"));
+            .help("leave --solver out, or add --approximate nystrom:1000, which gives it weights"));
         }
         if self.kernel.kind == KernelKind::Precomputed && self.scale != Scale::None {
             return Err(Error::new(Code::BadSetting, "precomputed kernel values are no features that could be scaled")

@@ -1,16 +1,18 @@
 //! The one place where tasks meet solvers.
 
+mod approximate;
 mod gram;
 mod kernels;
 mod stochastic;
 
+pub use approximate::{ApproximationLoss, Compared, approximation_loss};
+pub(crate) use approximate::{Seen, seen};
 pub(crate) use kernels::{Machine, by_row, usual_cache};
 
 use crate::data::{Dataset, Design, Scaling, Subset};
 use crate::error::{Code, Error, Result};
-use crate::kernel::KernelKind;
 use crate::loss::Loss;
-use crate::model::{Certificate, Decoder, Model, Scorer};
+use crate::model::{Certificate, Decoder, Mapped, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
@@ -23,6 +25,7 @@ use crate::task::{
     Roundable,
 };
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A model, and how it came about.
 #[derive(Clone, Debug)]
@@ -109,14 +112,20 @@ pub fn train_from(
 
     let mut problem = Problem::new(data, settings)?;
     problem.check_range()?;
-    if start.is_some_and(|start| !problem.takes(start, data.cols(), expands(settings))) {
+    // What linear solvers learn from: the features, or mapped ones. Scaling stays that of the rows.
+    let mapped = seen(data, &design, settings, cancel)?;
+    let (design, seen_data, seen_scaling) = match &mapped {
+        Some(Seen { data, design, .. }) => (design, data, &Scaling::default()),
+        None => (&design, data, &scaling),
+    };
+    if start.is_some_and(|start| !problem.takes(start, design.cols(), expands(settings))) {
         return Err(Error::new(Code::BadSetting, "the start is not a point of this problem")
             .help("start from a solution over the same rows and features"));
     }
     let expanded = match expands(settings) {
         true => {
             let start = start.and_then(|start| start.dual.as_deref());
-            Some(kernels::solve(&mut problem, &design, settings, start, observer, cancel)?)
+            Some(kernels::solve(&mut problem, design, settings, start, observer, cancel)?)
         }
         false => None,
     };
@@ -159,8 +168,13 @@ pub fn train_from(
             trace: fitted.trace,
         });
     }
-    let linear =
-        |weights: Vec<f64>, thresholds: &[f64]| Scorer::Linear { weights, intercept: thresholds.first().copied() };
+    let linear = |weights: Vec<f64>, thresholds: &[f64]| {
+        let intercept = thresholds.first().copied();
+        match &mapped {
+            Some(Seen { map, .. }) => Scorer::Mapped(Mapped { map: Arc::clone(map), weights, intercept }),
+            None => Scorer::Linear { weights, intercept },
+        }
+    };
     let judge = held_out.map(|held_out| {
         let (template, certificate) = (&template, &certificate);
         let measure = move |weights: &[f64], thresholds: &[f64]| {
@@ -173,12 +187,20 @@ pub fn train_from(
         let referee =
             judge.as_ref().map(|(measure, higher_is_better)| Referee { measure, higher_is_better: *higher_is_better });
         stochastic::solve_with_early_stopping(
-            &problem, data, &scaling, &design, settings, solver, referee, observer, cancel,
+            &problem,
+            seen_data,
+            seen_scaling,
+            design,
+            settings,
+            solver,
+            referee,
+            observer,
+            cancel,
         )?
     } else {
         let mut watching =
             Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as Measure<'_>) };
-        solve(&problem, &design, settings, solver, start, &mut watching, cancel)?
+        solve(&problem, design, settings, solver, start, &mut watching, cancel)?
     };
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, first_rate, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
@@ -578,6 +600,7 @@ impl Problem {
 pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usize>) -> Result<Solver> {
     let independent = settings.task != Task::Rank || compared.is_some();
     let by_kernel = expands(settings);
+    let features = settings.kernel.seen_features(features);
     // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
     // every width of a rounded hinge would be solved by conjugate gradients, on one thread; a visit to a pair costs two rows.
     let too_long = settings.loss == Loss::Hinge && compared.is_some_and(|rows| rows.saturating_mul(features) > TILE);
@@ -608,7 +631,7 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
 
 /// Whether a model is a sum over support vectors instead of weights.
 pub(crate) fn expands(settings: &Settings) -> bool {
-    settings.kernel.kind != KernelKind::Linear
+    settings.kernel.is_exact()
         || settings.regularisation.is_nu()
         || settings.task == Task::OneClass
         || settings.solver == Solver::Smo
@@ -624,7 +647,7 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
         }
         (false, _) if expands(settings) => {
             return Error::new(Code::Unsupported, format!("kernels rank graded rows with squared hinge loss by Newton's method, and not with {loss} loss by `{}`", solver.name()))
-                .help("leave --loss and --solver out; explicit pairs (--items) take the hinge too");
+                .help("leave --loss and --solver out, or add --approximate nystrom:1000; explicit pairs (--items) take the hinge too");
         }
         (false, _) if solver.is_hard_margin() => {
             return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
@@ -638,7 +661,7 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
         (true, _) if settings.task == Task::OneClass => "leave --solver out",
         (true, _) if expands(settings) && solver != Solver::Smo => "leave --solver out",
         // Of the solvers of single constraints only that of kernels lacks a loss.
-        (true, _) => "use --loss hinge or --loss squared-hinge, or leave --kernel out",
+        (true, _) => "use --loss hinge or --loss squared-hinge, or add --approximate nystrom:1000",
     };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))
         .help(remedy)

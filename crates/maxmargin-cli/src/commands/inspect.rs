@@ -7,7 +7,7 @@ use crate::format;
 use crate::loading::load_model;
 use crate::settings::SettingsFile;
 use maxmargin::error::Result;
-use maxmargin::model::{Model, Scorer};
+use maxmargin::model::{Mapped, Model, Scorer};
 use maxmargin::solve::Witness;
 use serde_json::json;
 
@@ -51,6 +51,11 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
             "kernel": match &model.scorer {
                 Scorer::Linear { .. } => serde_json::Value::Null,
                 Scorer::Expansion(expansion) => json!({ "kernel": expansion.kernel, "vectors": expansion.coefficients.len() }),
+                Scorer::Mapped(Mapped { map, .. }) => json!({
+                    "kernel": map.kernel(),
+                    "approximate": model.settings.kernel.approximate,
+                    "mapped_features": map.features(),
+                }),
             },
             "weights": weights.iter().map(|(name, weight)| json!({ "feature": name, "weight": weight })).collect::<Vec<_>>(),
         })
@@ -69,7 +74,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
                     format::count(model.features() as u64),
                     format::count(non_zero as u64)
                 ),
-                Scorer::Expansion(_) => format::count(model.features() as u64),
+                Scorer::Expansion(_) | Scorer::Mapped(_) => format::count(model.features() as u64),
             },
         ),
     ];
@@ -89,6 +94,9 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
                 None => vectors,
             },
         ));
+    }
+    if let Scorer::Mapped(Mapped { map, .. }) = &model.scorer {
+        rows.push(("kernel", format!("{}, by {}", format::kernel(&map.kernel()), format::feature_map(map))));
     }
     let settings = &model.settings;
     let cost = regularisation(&model);
@@ -125,7 +133,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     for (name, value) in rows {
         console.print(&format!("{name:<14}  {value}"))?;
     }
-    if matches!(model.scorer, Scorer::Expansion(_)) {
+    if model.scorer.weights().is_none() {
         return Ok(());
     }
     if weights.is_empty() {

@@ -4,6 +4,7 @@ use crate::args::TrainArguments;
 use crate::commands::evaluate::{self, Measured};
 use crate::console::Console;
 use crate::format;
+use crate::kernels::{KernelFacts, check_free_memory};
 use crate::loading::{
     Gathered, Stamps, describe, ensure_apart, ensure_different, expect_features, gather, load, load_pairs,
 };
@@ -13,10 +14,9 @@ use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
 use maxmargin::data::{Dataset, Scale, hold_out};
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::kernel::Kernel;
 use maxmargin::loss::Loss;
 use maxmargin::memory::{CONVERT, Needs, over_budget, within};
-use maxmargin::model::{Model, Scorer};
+use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Stop, relative_gap};
@@ -62,7 +62,10 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let facts = gathered.features().loaded.facts.clone();
     let at_file = |error: Error| error.in_file(&arguments.file);
     let data = match (budget, train_settings.holdout) {
-        (None, _) => data,
+        (None, _) => {
+            check_free_memory(&data, &settings).map_err(at_file)?;
+            data
+        }
         (Some(budget), None) => within(data, &settings, budget, 0).map_err(at_file)?,
         // Rows that are held out, and those that are kept, are copied.
         (Some(budget), Some(_)) => {
@@ -178,10 +181,11 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     };
     unchanged.check()?;
     let size = save(&trained.model, &arguments.output)?;
+    let kernel = KernelFacts::of(&trained, &data, cancel)?;
     summarise(
         console,
         &trained,
-        &settings,
+        &kernel,
         measured.as_ref().map(|(m, name, data)| (&m[..], name.as_str(), *data)),
         arguments,
         size,
@@ -192,6 +196,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         let mut page = Report::new(title);
         page.subtitle(format!("maxmargin {} · {}", trained.model.version, task.name()));
         training_sections(&mut page, &trained, uneven);
+        kernel.report(&mut page);
         if let Some(preferences) = &preferences {
             preferences.report(&mut page);
         }
@@ -228,12 +233,9 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         if let Some(rate) = trained.first_rate {
             object["rate"] = json!(rate);
         }
-        if let (Scorer::Expansion(expansion), Some((asked, computed))) = (&trained.model.scorer, trained.kernel_rows) {
-            object["kernel"] = json!({
-                "kernel": expansion.kernel,
-                "vectors": expansion.coefficients.len(),
-                "rows": { "asked": asked, "computed": computed },
-            });
+        let kernel = kernel.as_json();
+        if !kernel.is_null() {
+            object["kernel"] = kernel;
         }
         if let Some(preferences) = &preferences {
             object["pairs"] = preferences.as_json();
@@ -483,26 +485,10 @@ pub(crate) fn how_solved(trained: &Trained) -> String {
     format!("solver {}{chosen}{rate}", trained.solver.name())
 }
 
-/// `kernel gaussian, gamma 0.05 found on a sample, 11,578 support vectors, 75 % of kernel rows from the cache`.
-fn about_kernel(trained: &Trained) -> Option<String> {
-    let Scorer::Expansion(expansion) = &trained.model.scorer else { return None };
-    let settings = &trained.model.settings.kernel;
-    let has_gamma = !matches!(expansion.kernel, Kernel::Linear | Kernel::Intersection);
-    let found = if has_gamma && settings.gamma.is_none() { " found on a sample" } else { "" };
-    let vectors = format::counted(expansion.coefficients.len() as u64, "support vector", "support vectors");
-    let cache = match trained.kernel_rows {
-        Some((asked, computed)) if asked > 0 => {
-            format!(", {:.0} % of kernel rows from the cache", 100.0 * (asked - computed) as f64 / asked as f64)
-        }
-        _ => String::new(),
-    };
-    Some(format!("kernel {}{found}, {vectors}{cache}", format::kernel(&expansion.kernel)))
-}
-
 fn summarise(
     console: &Console,
     trained: &Trained,
-    settings: &Settings,
+    kernel: &KernelFacts<'_>,
     measured: Option<(&[Measured], &str, &Dataset)>,
     arguments: &TrainArguments,
     size: u64,
@@ -523,13 +509,13 @@ fn summarise(
         format::counted(certificate.constraints, "constraint", "constraints"),
         how_solved(trained),
     ))?;
-    if let Some(sentence) = about_kernel(trained) {
-        console.show(&sentence)?;
-    }
+    kernel.sentences().iter().try_for_each(|sentence| console.show(sentence))?;
     if let Some((measured, name, data)) = measured {
         let over = match data.groups() {
             _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
-            Some(groups) if settings.task == Task::Rank => format::counted(groups.len() as u64, "query", "queries"),
+            Some(groups) if trained.model.settings.task == Task::Rank => {
+                format::counted(groups.len() as u64, "query", "queries")
+            }
             _ => format::counted(data.rows() as u64, "row", "rows"),
         };
         let values: Vec<String> = measured.iter().map(Measured::sentence).collect();

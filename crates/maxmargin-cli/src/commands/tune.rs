@@ -8,6 +8,7 @@ use crate::commands::train::{
 };
 use crate::console::Console;
 use crate::format;
+use crate::kernels::{KernelFacts, check_free_memory};
 use crate::loading::{Stamps, gather};
 use crate::preferences::Preferences;
 use crate::progress::{ProgressTable, TuneProgress};
@@ -69,6 +70,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     let preferences = Preferences::of(&data);
     describe_training(console, &gathered, preferences.as_ref(), task);
     choose_solver(&settings, data.cols(), data.compared_rows())?;
+    check_free_memory(&data, &settings).map_err(at_file)?;
     let load_seconds = gathered.seconds();
     let facts = gathered.features().loaded.facts.clone();
     let metrics = metrics(&arguments.metric, task, data.pairs().is_some())?;
@@ -141,6 +143,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
             flags(&read_settings)?,
         ),
     };
+    let kernel = trained.as_ref().map(|(trained, ..)| KernelFacts::of(trained, &data, cancel)).transpose()?;
     if console.talks() {
         if let Some((trained, output, size)) = &trained {
             let (_, sentence, remedy) = verdict(trained, uneven);
@@ -148,6 +151,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
             if let Some(remedy) = remedy {
                 console.show(&format!("   {remedy}"))?;
             }
+            kernel.iter().flat_map(KernelFacts::sentences).try_for_each(|sentence| console.show(&sentence))?;
             console.show(&format!("saved {output} ({})          next: {next}", format::bytes(*size)))?;
         } else {
             console.show(&format!("next: {next}"))?;
@@ -163,6 +167,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
         }
         if let Some((trained, ..)) = &trained {
             training_sections(&mut page, trained, uneven);
+            kernel.iter().for_each(|kernel| kernel.report(&mut page));
         }
         write_report(&page, file)?;
         console.say(&format!("wrote {file}"));
@@ -173,6 +178,10 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
         let mut object = object(task, &tuned, chosen, trained, seconds);
         if let Some(preferences) = &preferences {
             object["pairs"] = preferences.as_json();
+        }
+        let kernel = kernel.as_ref().map_or(Value::Null, KernelFacts::as_json);
+        if !kernel.is_null() {
+            object["model"]["kernel"] = kernel;
         }
         object
     })

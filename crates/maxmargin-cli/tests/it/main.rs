@@ -1,5 +1,6 @@
 //! The command as a user types it: one binary of tests, one module a behaviour.
 
+mod approximate;
 mod bad_input;
 mod convert;
 mod demo;

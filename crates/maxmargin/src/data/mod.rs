@@ -25,7 +25,7 @@ pub use pairs::{Consistency, Outcome, Pairs};
 pub use residency::Residency;
 pub(crate) use residency::Visits;
 pub use scale::{Design, Scale, Scaling};
-pub(crate) use scale::{Folded, lanes};
+pub(crate) use scale::{Folded, MOST_LANES, lanes};
 pub use split::{complement, folds, hold_out, holdout};
 pub use subset::Subset;
 pub(crate) use subset::counts;

@@ -398,19 +398,21 @@ impl Design {
 /// How often the cancel flag is looked at, in rows.
 const POLL: usize = 4096;
 
+/// The most lanes that rows are cut into.
+pub(crate) const MOST_LANES: usize = 16;
+
 /// Cuts so many rows of a matrix into lanes that each keep an accumulator of one number a column: as many as serve a good
 /// number of cores, fewer where the accumulators would grow large, or cost as much as the rows to go through. Depends on
 /// the data alone, so that threads change no bit.
 pub(crate) fn lanes(rows: usize, matrix: &Matrix) -> Vec<Range<usize>> {
-    const MOST: usize = 16;
     const LEAST_ROWS: usize = 256;
     const ACCUMULATORS: usize = 32 << 20;
     const ENTRIES_A_COLUMN: u64 = 8;
     let cols = matrix.cols().max(1);
     // Multiplied before it is divided: rows of less than one entry on average count too.
     let entries = u128::from(matrix.entries()) * rows as u128 / matrix.rows().max(1) as u128;
-    let worthwhile = (entries / (u128::from(ENTRIES_A_COLUMN) * cols as u128)).clamp(2, MOST as u128) as usize;
-    let count = (ACCUMULATORS / cols).clamp(2, MOST).min(worthwhile).min(rows.div_ceil(LEAST_ROWS)).max(1);
+    let worthwhile = (entries / (u128::from(ENTRIES_A_COLUMN) * cols as u128)).clamp(2, MOST_LANES as u128) as usize;
+    let count = (ACCUMULATORS / cols).clamp(2, MOST_LANES).min(worthwhile).min(rows.div_ceil(LEAST_ROWS)).max(1);
     (0..count).map(|lane| lane * rows / count..(lane + 1) * rows / count).collect()
 }
 

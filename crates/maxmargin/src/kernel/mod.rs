@@ -12,15 +12,25 @@
 //! | custom | the user's own function |
 //!
 //! A kernel is only another way to make scores: [`Points`] are rows ready to be multiplied, and give whole blocks of kernel
-//! values at once, in f32, or in f64 where rows are few. Sums over them are taken in f64.
+//! values at once, in f32, or in f64 where rows are few. Sums over them are taken in f64. A [`FeatureMap`] stands in for a
+//! kernel where rows are many: rows are mapped, and every linear solver learns from them.
 
+mod approximation;
 mod custom;
 mod exponential;
+mod feature_map;
+mod fourier;
+mod nystrom;
 mod points;
 mod row_cache;
+mod waves;
 mod width;
 
+pub use approximation::Approximation;
+pub(crate) use approximation::MOST_LANDMARKS;
 pub use custom::CustomKernel;
+pub use feature_map::FeatureMap;
+pub(crate) use feature_map::{FoldedMap, too_large};
 pub(crate) use points::{Element, Points, add_row, expansion_scores};
 pub(crate) use row_cache::RowCache;
 pub(crate) use width::typical_gamma;
@@ -193,6 +203,9 @@ pub struct KernelSettings {
     /// r; 0 unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coef0: Option<f64>,
+    /// The feature map that stands in for the kernel, where one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approximate: Option<Approximation>,
     /// The user's own, where the kind says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom: Option<CustomKernel>,
@@ -203,6 +216,16 @@ pub struct KernelSettings {
 }
 
 impl KernelSettings {
+    /// Whether kernel values themselves are learned from: neither weights of the features nor of mapped ones.
+    pub fn is_exact(&self) -> bool {
+        self.kind != KernelKind::Linear && self.approximate.is_none()
+    }
+
+    /// How many features a linear solver sees of rows with so many.
+    pub fn seen_features(&self, features: usize) -> usize {
+        self.approximate.map_or(features, Approximation::features)
+    }
+
     /// A kernel of the user's own.
     pub fn custom(kernel: CustomKernel) -> KernelSettings {
         KernelSettings { kind: KernelKind::Custom, custom: Some(kernel), ..KernelSettings::default() }
@@ -244,7 +267,7 @@ impl KernelSettings {
             )
             .help("2 or 3 serve most data"));
         }
-        Ok(())
+        self.approximate.map_or(Ok(()), |approximation| approximation.validate(kind))
     }
 }
 

@@ -157,6 +157,20 @@ const PRINTED: f64 = 1e-4;
 impl Points {
     /// The rows of a design, stored as suits the kernel.
     pub(crate) fn new(design: &Design, kernel: &Kernel) -> Points {
+        let rows = design.rows();
+        Points::suited(design, kernel, |largest| {
+            rows <= FEW_ROWS
+                || matches!(kernel, Kernel::Custom(_))
+                || kernel.steepness() * largest * NARROW_ROUNDING > ROUNDING_ALLOWED
+        })
+    }
+
+    /// The same in f64, however many there are.
+    pub(crate) fn in_double(design: &Design, kernel: &Kernel) -> Points {
+        Points::suited(design, kernel, |_| true)
+    }
+
+    fn suited(design: &Design, kernel: &Kernel, wide: impl Fn(f64) -> bool) -> Points {
         let (rows, cols) = (design.rows(), design.cols());
         if *kernel == Kernel::Precomputed {
             return Points::of_values(design);
@@ -166,11 +180,7 @@ impl Points {
             && design.matrix().entries() * SPARSE <= rows as u64 * cols as u64;
         let shifts = matches!(kernel, Kernel::Gaussian { .. }) && !sparse;
         let centre = shifts.then(|| mean(design));
-        Points::with_layout(design, cols, sparse, centre, |largest| {
-            rows <= FEW_ROWS
-                || matches!(kernel, Kernel::Custom(_))
-                || kernel.steepness() * largest * NARROW_ROUNDING > ROUNDING_ALLOWED
-        })
+        Points::with_layout(design, 0..rows, cols, sparse, centre, wide)
     }
 
     /// Kernel values between rows, of which the last columns are one for each row.
@@ -210,26 +220,28 @@ impl Points {
 
     /// Other rows, stored like these, so that both can meet. Columns that they lack are zeros before scaling.
     pub(crate) fn like(&self, design: &Design) -> Points {
-        let sparse = match &self.layout {
-            Layout::Narrow(entries) => matches!(entries.form, Form::Sparse { .. }),
-            Layout::Wide(entries) => matches!(entries.form, Form::Sparse { .. }),
-        };
+        self.like_run(design, 0..design.rows())
+    }
+
+    /// The same for a run of the rows.
+    pub(crate) fn like_run(&self, design: &Design, run: Range<usize>) -> Points {
         let wide = self.is_wide();
-        Points::with_layout(design, self.cols, sparse, self.centre.clone(), |_| wide)
+        Points::with_layout(design, run, self.cols, self.is_sparse(), self.centre.clone(), |_| wide)
     }
 
     fn with_layout(
         design: &Design,
+        run: Range<usize>,
         cols: usize,
         sparse: bool,
         centre: Option<Vec<f64>>,
         wide: impl Fn(f64) -> bool,
     ) -> Points {
-        let rows = design.rows();
+        let rows = run.len();
         let lists: Vec<Vec<(usize, f64)>> = if sparse {
             let entries = |row| {
                 let mut entries = Vec::new();
-                design.scaled_entries(row, &mut entries);
+                design.scaled_entries(run.start + row, &mut entries);
                 entries
             };
             (0..rows).into_par_iter().map(entries).collect()
@@ -238,7 +250,7 @@ impl Points {
         };
         let dense_row = |row: usize, values: &mut [f64]| {
             values.fill(0.0);
-            design.fill_scaled_row(row, values);
+            design.fill_scaled_row(run.start + row, values);
             if let Some(centre) = &centre {
                 values.iter_mut().zip(centre).for_each(|(value, centre)| *value -= centre);
             }
@@ -271,6 +283,14 @@ impl Points {
         };
         let cols = columns.map_or(self.cols, <[usize]>::len);
         Points { rows: rows.len(), cols, layout, centre: self.centre.clone(), values: self.values }
+    }
+
+    /// Whether only entries that are not zero are stored.
+    pub(crate) fn is_sparse(&self) -> bool {
+        match &self.layout {
+            Layout::Narrow(entries) => matches!(entries.form, Form::Sparse { .. }),
+            Layout::Wide(entries) => matches!(entries.form, Form::Sparse { .. }),
+        }
     }
 
     /// Whether values are f64.
@@ -747,9 +767,9 @@ mod tests {
             let expected = |a: usize, b: usize| definition(&kernel, &dense_row(a), &dense_row(b));
             for sparse in [true, false] {
                 let centre = (!sparse && matches!(kernel, Kernel::Gaussian { .. })).then(|| mean(&design));
-                let wide = Points::with_layout(&design, cols, sparse, centre.clone(), |_| true);
+                let wide = Points::with_layout(&design, 0..design.rows(), cols, sparse, centre.clone(), |_| true);
                 check::<f64>(&kernel, &wide, &ids, expected);
-                let narrow = Points::with_layout(&design, cols, sparse, centre, |_| false);
+                let narrow = Points::with_layout(&design, 0..design.rows(), cols, sparse, centre, |_| false);
                 check::<f32>(&kernel, &narrow, &ids, expected);
                 let coefficients: Vec<f64> = (0..ids.len()).map(|at| at as f64 - 4.0).collect();
                 let scores =

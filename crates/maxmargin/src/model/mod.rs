@@ -11,7 +11,7 @@ pub use answers::Answers;
 pub use compact::{Compacted, Compaction};
 pub use decoder::Decoder;
 use scorer::Ready;
-pub use scorer::{Expansion, Scorer};
+pub use scorer::{Expansion, Mapped, Scorer};
 pub use verify::Verification;
 
 use crate::data::{Dataset, Names, Scaling};
@@ -144,6 +144,10 @@ pub struct BlockScorer<'m> {
 impl<'m> BlockScorer<'m> {
     /// A scorer for a model.
     pub fn new(model: &'m Model) -> BlockScorer<'m> {
+        if let Scorer::Mapped(mapped) = &model.scorer {
+            // Once here instead of by every thread that has a block; what goes wrong is said where rows are scored.
+            let _ = mapped.map.make_ready(&Cancel::new());
+        }
         BlockScorer { model, ready: OnceLock::new() }
     }
 
@@ -168,6 +172,6 @@ impl<'m> BlockScorer<'m> {
             let _ = self.ready.set(ready);
         }
         let cancel = Cancel::new();
-        Ok(self.ready.get().map_or_else(Vec::new, |ready| model.scorer.scores(&design, ready, &cancel)))
+        self.ready.get().map_or_else(|| Ok(Vec::new()), |ready| model.scorer.scores(&design, ready, &cancel))
     }
 }

@@ -1,17 +1,18 @@
 //! The model file: safetensors with one JSON header, versioned, checksummed over every byte.
 //!
 //! Any safetensors reader opens it. Tensors: `weights`, or for a kernel `coefficients` and the support vectors
-//! (`vectors.values`, with `vectors.starts` and `vectors.indices` where they are sparse), `intercept`, `scale.shift`, `scale.factor`, `names.bytes`,
+//! (`vectors.values`, with `vectors.starts` and `vectors.indices` where they are sparse), or for a mapped kernel `weights` of
+//! the map and the landmarks where it has any, as `vectors`, `intercept`, `scale.shift`, `scale.factor`, `names.bytes`,
 //! `names.ends`, `witness.state` (0 at zero, 1 at the most common value, 2 a stored value, one a row), `witness.values`,
 //! `witness.limits` (that most common value), or instead `witness.points` (the points of the cuts, weights and thresholds
 //! of one after the other) and `witness.multipliers` (one a cut), or `witness.width` (over which a hinge is rounded off), and
 //! `checksum`: the XXH3 of the whole file with these eight bytes zero. The header stands in the metadata under
 //! `maxmargin`.
 
-use super::{Certificate, Compacted, Decoder, Expansion, Model, Scorer};
+use super::{Certificate, Compacted, Decoder, Expansion, Mapped, Model, Scorer};
 use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling};
 use crate::error::{Code, Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{FeatureMap, Kernel};
 use crate::settings::{Settings, Task};
 use crate::solve::{Cut, Witness};
 use crate::task::Intercept;
@@ -19,6 +20,7 @@ use crate::train::check_features;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The version this program writes, and the newest it reads.
@@ -39,7 +41,7 @@ struct Header {
     certificate: Certificate,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reading: Option<String>,
-    /// Where the model is a sum of kernels: the kernel with all its numbers.
+    /// Where the model is a sum of kernels, or weights of a map that stands in for one: the kernel with all its numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kernel: Option<Kernel>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +65,7 @@ impl Model {
             kernel: match &self.scorer {
                 Scorer::Linear { .. } => None,
                 Scorer::Expansion(expansion) => Some(expansion.kernel.clone()),
+                Scorer::Mapped(mapped) => Some(mapped.map.kernel()),
             },
             decoder: self.decoder.clone(),
             scale: self.scaling.kind(),
@@ -84,6 +87,10 @@ impl Model {
                     reals(&expansion.coefficients),
                 ));
                 tensors.extend(vector_tensors(&expansion.vectors));
+            }
+            Scorer::Mapped(Mapped { map, weights, .. }) => {
+                tensors.push(("weights", Dtype::F64, weights.len(), reals(weights)));
+                tensors.extend(map.landmarks().into_iter().flat_map(vector_tensors));
             }
         }
         if let Some(intercept) = self.scorer.intercept() {
@@ -181,6 +188,20 @@ impl Model {
             Some(_) => return Err(damaged("its intercept is not one number")),
         };
         let scorer = match header.kernel {
+            Some(kernel) if let Some(approximation) = header.settings.kernel.approximate => {
+                check_features(features).map_err(|_| damaged("too many features"))?;
+                let weights = reals("weights")?.ok_or_else(|| damaged("it has no weights"))?;
+                let landmarks = match tensors.tensor("vectors.values") {
+                    Err(_) => None,
+                    Ok(_) => Some(
+                        read_vectors(&tensors, weights.len(), features)
+                            .ok_or_else(|| damaged("its landmarks do not fit together"))?,
+                    ),
+                };
+                let map = FeatureMap::stored(kernel, approximation, landmarks, features, header.settings.seed)
+                    .ok_or_else(|| damaged("its feature map does not fit its settings"))?;
+                Scorer::Mapped(Mapped { map: Arc::new(map), weights, intercept })
+            }
             None => {
                 let weights = reals("weights")?.ok_or_else(|| damaged("it has no weights"))?;
                 if weights.len() != features {
@@ -249,10 +270,7 @@ impl Model {
     fn check(&self) -> std::result::Result<(), &'static str> {
         let Certificate { objective, lower_bound, c, lambda, .. } = &self.certificate;
         let (settings, intercept) = (&self.settings, self.scorer.intercept());
-        let own = match &self.scorer {
-            Scorer::Linear { weights, .. } => weights,
-            Scorer::Expansion(expansion) => &expansion.coefficients,
-        };
+        let own = self.scorer.numbers();
         let mut numbers = [objective, c, lambda].into_iter().chain(lower_bound).chain(own).chain(&intercept);
         if numbers.any(|number| !number.is_finite()) {
             return Err("it holds a number that is not finite");
@@ -262,6 +280,12 @@ impl Model {
                 && matches!(self.witness, None | Some(Witness::Dual(_)));
             if !fits || !expansion.kernel.is_finite() {
                 return Err("its support vectors do not fit together");
+            }
+        }
+        if let Scorer::Mapped(Mapped { map, weights, .. }) = &self.scorer {
+            let fits = map.features() == weights.len() && settings.kernel.approximate.is_some();
+            if !fits || !map.kernel().is_finite() {
+                return Err("its weights do not fit its feature map");
             }
         }
         let regularised = match settings.solver.is_hard_margin() {
@@ -289,7 +313,7 @@ impl Model {
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
             Some(Witness::Cuts(cuts)) => {
-                let dim = self.features() + usize::from(intercept.is_some());
+                let dim = own.len() + usize::from(intercept.is_some());
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
                 !cuts.is_empty() && cuts.iter().all(|cut| cut.point.len() == dim && finite(cut))
             }

@@ -2,8 +2,9 @@
 
 use crate::data::{Design, Folded, Matrix, Scale, Scaling};
 use crate::error::Result;
-use crate::kernel::{Kernel, Points, expansion_scores};
+use crate::kernel::{FeatureMap, FoldedMap, Kernel, Points, expansion_scores};
 use crate::run::Cancel;
+use std::sync::Arc;
 
 /// How a row is scored.
 #[derive(Clone, Debug)]
@@ -17,6 +18,19 @@ pub enum Scorer {
     },
     /// Σ_i coefficient_i · k(vector_i, x) + b
     Expansion(Expansion),
+    /// w · φ(x) + b
+    Mapped(Mapped),
+}
+
+/// Weights of mapped features.
+#[derive(Clone, Debug)]
+pub struct Mapped {
+    /// φ, of scaled rows.
+    pub map: Arc<FeatureMap>,
+    /// One weight a mapped feature.
+    pub weights: Vec<f64>,
+    /// The constant term.
+    pub intercept: Option<f64>,
 }
 
 /// A sum of kernels around stored rows.
@@ -37,6 +51,7 @@ pub struct Expansion {
 pub(crate) enum Ready {
     Linear(Folded),
     Expansion(Points),
+    Mapped(FoldedMap),
 }
 
 impl Scorer {
@@ -45,6 +60,7 @@ impl Scorer {
         match self {
             Scorer::Linear { weights, .. } => weights.len(),
             Scorer::Expansion(expansion) => expansion.vectors.cols(),
+            Scorer::Mapped(mapped) => mapped.map.cols(),
         }
     }
 
@@ -53,14 +69,24 @@ impl Scorer {
         match self {
             Scorer::Linear { intercept, .. } => *intercept,
             Scorer::Expansion(expansion) => expansion.intercept,
+            Scorer::Mapped(mapped) => mapped.intercept,
         }
     }
 
-    /// The weights, where there are any.
+    /// The numbers that were learned beside the constant term: weights, or one a support vector.
+    pub(crate) fn numbers(&self) -> &[f64] {
+        match self {
+            Scorer::Linear { weights, .. } => weights,
+            Scorer::Expansion(expansion) => &expansion.coefficients,
+            Scorer::Mapped(mapped) => &mapped.weights,
+        }
+    }
+
+    /// The weights of the features, where they have any.
     pub fn weights(&self) -> Option<&[f64]> {
         match self {
             Scorer::Linear { weights, .. } => Some(weights),
-            Scorer::Expansion(_) => None,
+            Scorer::Expansion(_) | Scorer::Mapped(_) => None,
         }
     }
 
@@ -69,20 +95,24 @@ impl Scorer {
         match self {
             Scorer::Linear { weights, .. } => Ok(Ready::Linear(design.fold(weights))),
             Scorer::Expansion(expansion) => Ok(Ready::Expansion(expansion.points()?)),
+            Scorer::Mapped(mapped) => Ok(Ready::Mapped(mapped.map.fold(&mapped.weights)?)),
         }
     }
 
     /// Scores of all rows.
-    pub(crate) fn scores(&self, design: &Design, ready: &Ready, cancel: &Cancel) -> Vec<f64> {
+    pub(crate) fn scores(&self, design: &Design, ready: &Ready, cancel: &Cancel) -> Result<Vec<f64>> {
         let mut scores = match (self, ready) {
+            (Scorer::Mapped(Mapped { map, weights, .. }), Ready::Mapped(folded)) => {
+                map.scores(weights, folded, design, cancel)?
+            }
             (Scorer::Expansion(expansion), Ready::Expansion(points)) => expansion.scores(points, design, cancel),
             (_, Ready::Linear(folded)) => design.all_scores_folded(folded),
-            (Scorer::Linear { .. }, Ready::Expansion(_)) => Vec::new(),
+            (_, Ready::Expansion(_) | Ready::Mapped(_)) => Vec::new(),
         };
         if let Some(intercept) = self.intercept() {
             scores.iter_mut().for_each(|score| *score += intercept);
         }
-        scores
+        Ok(scores)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recomputes a model's certificate from the model, the data and the stored witness.
 
-use super::{Expansion, Model, Scorer};
-use crate::data::{Dataset, Design};
+use super::{Expansion, Mapped, Model, Scorer};
+use crate::data::{Dataset, Design, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, KernelKind, Points, expansion_scores};
 use crate::loss::Loss;
@@ -144,7 +144,7 @@ impl Model {
     }
 
     fn recompute(&self, data: &Dataset, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
-        let design = self.scaling.apply(data.matrix(), data.groups())?;
+        let mut design = self.scaling.apply(data.matrix(), data.groups())?;
         let threshold = self.scorer.intercept().unwrap_or(0.0);
         cancel.check()?;
         let weights = match &self.scorer {
@@ -157,6 +157,11 @@ impl Model {
                 let Expansion { kernel, coefficients, .. } = expansion;
                 let expanded = Expanded::new(kernel.clone(), Some(expansion), coefficients, &design)?;
                 return self.recompute_expanded(&expanded, problem, cancel);
+            }
+            Scorer::Mapped(Mapped { map, weights, .. }) => {
+                // The map anew, and from there on weights like any others.
+                design = Scaling::default().apply(&map.map(&design, cancel)?, None)?;
+                weights
             }
         };
         // A model that claims no bound is checked for its objective alone.

@@ -5,7 +5,8 @@
 //! ```
 //! Folds keep groups whole and the shares of classes. A fold is the shared matrix with the held-out rows costing nothing,
 //! so that no feature is copied; scaling, class weights and lambda are those of the rows learned from. Explicit pairs are
-//! held out instead of rows, over all items: scaling is then that of all items, lambda that of the pairs learned from. Every fit stops at
+//! held out instead of rows, over all items: scaling is then that of all items, lambda that of the pairs learned from. Where a feature map
+//! stands in for a kernel, all rows are mapped once: scaling, γ and landmarks are then those of all rows. Every fit stops at
 //! the relative gap of its settings, as any other does.
 //!
 //! **Paths.** A run of settings that differ in C alone is fitted in the order given, every fit from the solution before
@@ -28,7 +29,7 @@ use crate::metric::Metric;
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::Settings;
 use crate::solve::Start;
-use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, expands, train_from};
+use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, expands, seen, train_from};
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::time::Instant;
@@ -220,6 +221,11 @@ fn shared_design(data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     // Where pairs are held out, all folds learn from the same rows.
     let by_rows = data.pairs().is_none();
+    if settings.kernel.approximate.is_some() {
+        // Mapped once for all folds: scaling and landmarks are those of all rows, targets play no part in them.
+        let design = scaling.apply(data.matrix(), data.groups())?;
+        return Ok(seen(data, &design, settings, cancel)?.map(|seen| Arc::new(seen.design)));
+    }
     if scaling.is_learned() && by_rows {
         return Ok(None);
     }

@@ -6,7 +6,7 @@
 //! into chunks for the two products.
 
 use super::{CurvedRisk, Preconditioner, Risk};
-use crate::data::{Design, Folded, Matrix, lanes};
+use crate::data::{Design, Folded, lanes};
 use crate::run::Cancel;
 use crate::task::{Curvature, Objective, Roundable};
 use faer::linalg::matmul::triangular::{self, BlockStructure};
@@ -53,8 +53,8 @@ struct Lane<M> {
 /// The most lanes that so many rows are gathered into, `long` of their parts being longer than [`LONG_PART`]. A lane ends
 /// before the part that would overfill it, so that two neighbours always hold more than one lane should; a long part is a
 /// lane and cuts off the one before.
-pub(crate) fn most_lanes(rows: usize, long: usize, matrix: &Matrix) -> usize {
-    2 * (lanes(rows, matrix).len() + long) + 1
+pub(crate) fn most_lanes(lanes: usize, long: usize) -> usize {
+    2 * (lanes + long) + 1
 }
 
 /// What a lane's work gives.
@@ -94,7 +94,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             }
         }
         close(&mut made, first..task.parts(), start_slot..slot);
-        debug_assert!(made.len() <= most_lanes(rows, long_parts, design.matrix()));
+        debug_assert!(made.len() <= most_lanes(lanes(rows, design.matrix()).len(), long_parts));
         LinearRisk {
             task,
             design,

@@ -1,6 +1,7 @@
 //! Behaviour of the library as its users meet it.
 #![allow(clippy::unwrap_used, missing_docs)] // tests
 
+mod approximate;
 mod combinations;
 mod conformance;
 mod determinism;

@@ -1,0 +1,237 @@
+//! [`FeatureMap`]: rows mapped into features whose inner products are nearly those of a kernel.
+//!
+//! A kernel problem over n rows becomes a linear one over n mapped rows, which every task and every linear solver takes:
+//!
+//! ```text
+//! k(x, z) ≈ φ(x)·φ(z),   φ(x) of m numbers;   min ½‖w‖² + C Σ loss(margin − w·φ(x))
+//! ```
+//! Rows are mapped as the learner sees them, scaled; mapped features are not scaled again. They are computed in f64 and
+//! stored in f32, in parallel over fixed runs of rows: n·m·4 bytes.
+
+use super::fourier::Fourier;
+use super::nystrom::Nystrom;
+use super::{Approximation, Kernel, MOST_LANDMARKS};
+use crate::data::{Dense, Design, Matrix};
+use crate::error::{Code, Error, Result};
+use crate::run::Cancel;
+use crate::wording::{counted, memory_given, memory_needed};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// A map that stands in for a kernel.
+#[derive(Debug)]
+pub struct FeatureMap(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Nystrom(Nystrom),
+    Fourier(Fourier),
+}
+
+/// What scores need of weights, made once for many rows.
+#[derive(Debug)]
+pub(crate) enum FoldedMap {
+    /// One number a landmark.
+    Landmarks(Vec<f64>),
+    Features,
+}
+
+impl FeatureMap {
+    /// The map for these rows.
+    pub(crate) fn fit(
+        kernel: Kernel,
+        approximation: Approximation,
+        design: &Design,
+        seed: u64,
+        cancel: &Cancel,
+    ) -> Result<FeatureMap> {
+        match approximation {
+            Approximation::Nystrom { landmarks } => {
+                Ok(FeatureMap(Kind::Nystrom(Nystrom::drawn(kernel, design, landmarks as usize, seed, cancel)?)))
+            }
+            Approximation::Fourier { .. } => FeatureMap::stored(kernel, approximation, None, design.cols(), seed)
+                .ok_or_else(|| {
+                    Error::new(Code::MemoryBudget, "more random frequencies than are kept").help(FEWER_FREQUENCIES)
+                }),
+        }
+    }
+
+    /// The map of a model: its landmarks, or its seed. None where these do not fit together.
+    pub(crate) fn stored(
+        kernel: Kernel,
+        approximation: Approximation,
+        landmarks: Option<Matrix>,
+        cols: usize,
+        seed: u64,
+    ) -> Option<FeatureMap> {
+        let kind = match (approximation, kernel, landmarks) {
+            (Approximation::Nystrom { landmarks: most }, kernel, Some(landmarks)) => {
+                let count = landmarks.rows();
+                let fits = (1..=most.min(MOST_LANDMARKS) as usize).contains(&count) && landmarks.cols() == cols;
+                Kind::Nystrom(fits.then(|| Nystrom::stored(kernel, landmarks))?)
+            }
+            (Approximation::Fourier { .. }, Kernel::Gaussian { gamma }, None) if gamma > 0.0 => {
+                Kind::Fourier(Fourier::new(gamma, cols, approximation.features(), seed)?)
+            }
+            _ => return None,
+        };
+        Some(FeatureMap(kind))
+    }
+
+    /// The kernel it stands in for, with all its numbers.
+    pub fn kernel(&self) -> Kernel {
+        match &self.0 {
+            Kind::Nystrom(map) => map.kernel().clone(),
+            Kind::Fourier(map) => Kernel::Gaussian { gamma: map.gamma() },
+        }
+    }
+
+    /// Columns of the rows it maps.
+    pub fn cols(&self) -> usize {
+        match &self.0 {
+            Kind::Nystrom(map) => map.landmarks().cols(),
+            Kind::Fourier(map) => map.cols(),
+        }
+    }
+
+    /// Features of a mapped row.
+    pub fn features(&self) -> usize {
+        match &self.0 {
+            Kind::Nystrom(map) => map.landmarks().rows(),
+            Kind::Fourier(map) => map.features(),
+        }
+    }
+
+    /// The landmarks, scaled, where there are any.
+    pub fn landmarks(&self) -> Option<&Matrix> {
+        match &self.0 {
+            Kind::Nystrom(map) => Some(map.landmarks()),
+            Kind::Fourier(_) => None,
+        }
+    }
+
+    /// Makes what a stored map does without until it is used: the factor of the landmarks, or the frequencies.
+    pub(crate) fn make_ready(&self, cancel: &Cancel) -> Result<()> {
+        match &self.0 {
+            Kind::Nystrom(map) => map.prepare(cancel).map(drop),
+            Kind::Fourier(map) => {
+                map.make_ready();
+                Ok(())
+            }
+        }
+    }
+
+    /// Gets ready, and says how many rows are mapped together: their kernel values or angles and what they are made of stay
+    /// within a few megabytes. It depends on data and map alone, so that threads change no bit.
+    fn prepare(&self, design: &Design, cancel: &Cancel) -> Result<usize> {
+        const MOST: usize = 512;
+        const NUMBERS: usize = 1 << 20;
+        let spread = match &self.0 {
+            Kind::Nystrom(map) => map.prepare(cancel)?,
+            Kind::Fourier(map) => map.prepare(design),
+        };
+        Ok((NUMBERS / self.features().max(spread).max(1)).clamp(16, MOST))
+    }
+
+    /// All rows mapped, or an error where memory does not hold them or a feature is no finite number.
+    pub(crate) fn map(&self, design: &Design, cancel: &Cancel) -> Result<Matrix> {
+        let (rows, features) = (design.rows(), self.features());
+        let numbers = rows.checked_mul(features);
+        let mut values: Vec<f32> = Vec::new();
+        if numbers.is_none_or(|numbers| values.try_reserve_exact(numbers).is_err()) {
+            return Err(Error::new(
+                Code::MemoryBudget,
+                format!(
+                    "the memory for {} mapped into {features} features is refused",
+                    counted(rows as u64, "row", "rows")
+                ),
+            )
+            .help("ask for fewer landmarks or features, as in --approximate nystrom:200"));
+        }
+        values.resize(rows * features, 0.0);
+        let run = self.prepare(design, cancel)?;
+        values.par_chunks_mut((run * features).max(1)).enumerate().try_for_each(|(at, out)| {
+            cancel.check()?;
+            let rows = at * run..(at * run + run).min(rows);
+            self.map_run(design, rows.clone(), out)?;
+            design.passed(rows);
+            if out.iter().all(|value| value.is_finite()) {
+                return Ok(());
+            }
+            Err(Error::new(Code::BadSetting, "the kernel of some rows is beyond what can be reckoned with")
+                .help("add --scale standard, or give a smaller --gamma or --degree"))
+        })?;
+        Ok(Matrix::DenseF32(Dense::new(values, rows, features)?))
+    }
+
+    fn map_run(&self, design: &Design, rows: Range<usize>, out: &mut [f32]) -> Result<()> {
+        match &self.0 {
+            Kind::Nystrom(map) => map.map(design, rows, out),
+            Kind::Fourier(map) => {
+                map.map(design, rows, out);
+                Ok(())
+            }
+        }
+    }
+
+    /// What [`FeatureMap::scores`] needs of weights.
+    pub(crate) fn fold(&self, weights: &[f64]) -> Result<FoldedMap> {
+        match &self.0 {
+            Kind::Nystrom(map) => Ok(FoldedMap::Landmarks(map.fold(weights)?)),
+            Kind::Fourier(_) => Ok(FoldedMap::Features),
+        }
+    }
+
+    /// w·φ(x) of all rows. Mapped rows are not kept.
+    pub(crate) fn scores(
+        &self,
+        weights: &[f64],
+        folded: &FoldedMap,
+        design: &Design,
+        cancel: &Cancel,
+    ) -> Result<Vec<f64>> {
+        if let (Kind::Nystrom(map), FoldedMap::Landmarks(folded)) = (&self.0, folded) {
+            return map.scores(folded, design, cancel);
+        }
+        let (run, features) = (self.prepare(design, cancel)?, self.features());
+        let mut scores = vec![0.0; design.rows()];
+        scores.par_chunks_mut(run).enumerate().try_for_each(|(at, scores)| {
+            if cancel.is_raised() {
+                return Ok(());
+            }
+            let rows = at * run..at * run + scores.len();
+            let mut mapped = vec![0f32; scores.len() * features];
+            self.map_run(design, rows.clone(), &mut mapped)?;
+            design.passed(rows);
+            Matrix::DenseF32(Dense::new(mapped, scores.len(), features)?).scores(0..scores.len(), weights, scores);
+            Ok(())
+        })?;
+        Ok(scores)
+    }
+}
+
+const FEWER_FREQUENCIES: &str =
+    "use --approximate nystrom:1000, which keeps rows as they are, or ask for fewer features";
+
+/// The error for mapped rows that do not fit into the memory there is.
+pub(crate) fn too_large(rows: u64, features: u64, free: u64) -> Error {
+    let needed = memory_needed(rows.saturating_mul(features).saturating_mul(4));
+    // Half of what is free for mapped rows leaves the other half for learning from them.
+    let fits = free / 2 / (4 * rows.max(1));
+    let message = format!(
+        "{} mapped into {features} features take {needed}, more with what learns from them than the {} there are",
+        counted(rows, "row", "rows"),
+        memory_given(free)
+    );
+    let help = match fits {
+        0 => "ask for fewer rows: even one feature a row does not fit".to_string(),
+        fits => format!("ask for fewer landmarks or features, {} or so", rounded_down(fits)),
+    };
+    Error::new(Code::MemoryBudget, message).help(help)
+}
+
+/// The largest number of one digit and zeros that is not above.
+fn rounded_down(value: u64) -> u64 {
+    let unit = 10u64.pow(value.max(1).ilog10());
+    value / unit * unit
+}
