@@ -77,6 +77,10 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "SIZE", help_heading = KERNEL)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kernel_cache: Option<Size>,
+    /// The most support vectors, for --solver sgd or pegasos: the lightest are merged; as many as come unless given
+    #[arg(long, value_name = "N", help_heading = KERNEL)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budget: Option<u32>,
     /// Weights of the classes: `balanced`, or LABEL=W,LABEL=W
     #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,7 +102,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "GAP", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tolerance: Option<f64>,
-    /// The most passes over the data [default: 1000; 20 for sgd, averaged-sgd and pegasos, which make them all]
+    /// The most passes over the data [default: 1000; 20 for sgd, averaged-sgd and pegasos, which make them all; 1 for lasvm]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_passes: Option<u64>,
@@ -438,6 +442,7 @@ impl SettingsFile {
                 gamma: settings.kernel.gamma,
                 degree: settings.kernel.degree,
                 coef0: settings.kernel.coef0,
+                budget: settings.kernel.budget,
                 // How much memory there was is nothing about the model.
                 memory: None,
                 kernel_cache: None,
@@ -477,6 +482,7 @@ impl TrainSettings {
             degree: self.degree.or(other.degree),
             coef0: self.coef0.or(other.coef0),
             kernel_cache: self.kernel_cache.or(other.kernel_cache),
+            budget: self.budget.or(other.budget),
             memory: self.memory.or(other.memory),
         }
     }
@@ -515,9 +521,11 @@ impl TrainSettings {
             degree: self.degree,
             coef0: self.coef0,
             cache: self.kernel_cache.map(|size| size.0),
+            budget: self.budget,
         };
         // Rounds over kernel values are many and short.
-        let passes = if kernel.kind == KernelKind::Linear { solver } else { Solver::Smo }.default_passes();
+        let through_kernel = solver == Solver::Auto && kernel.kind != KernelKind::Linear;
+        let passes = if through_kernel { Solver::Smo } else { solver }.default_passes();
         let settings = Settings {
             task,
             loss: self.loss.unwrap_or(if hard { Loss::Hinge } else { defaults.loss }),

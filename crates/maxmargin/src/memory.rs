@@ -76,10 +76,14 @@ impl Needs {
         let by_rows = matches!(solver, Solver::DualCoordinateDescent);
         let rows_and_pairs = rows + data.pairs().map_or(0, |pairs| pairs.len() as u64);
         beside += rows_and_pairs * if by_rows { row::DUAL_COORDINATE_DESCENT } else { row::BY_PARTS };
-        if solver == Solver::Smo {
-            // Rows ready to be multiplied, and kernel rows: a whole square of them at most.
+        if settings.gives_support_vectors(solver) {
+            // Rows ready to be multiplied.
+            beside += 3 * bytes;
+        }
+        if solver.is_kernel_dual() {
+            // Kernel rows: a whole square of them at most.
             let blocks = data.pairs().map_or(rows, |pairs| pairs.len() as u64);
-            beside += 3 * bytes + usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8));
+            beside += usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8));
         }
         if solver == Solver::CuttingPlane {
             beside += CUTS * 2 * cols * 8;
@@ -169,7 +173,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     if data.pairs().is_some() {
         return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));
     }
-    if solver == Solver::Smo {
+    if settings.gives_support_vectors(solver) {
         return Err(all("a kernel compares every row with every other", "leave --kernel out"));
     }
     if solver.is_hard_margin() {

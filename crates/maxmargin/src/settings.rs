@@ -52,11 +52,13 @@ pub enum Solver {
     Pegasos,
     /// Sequential minimal optimisation over kernel values.
     Smo,
+    /// The same one row after the other, in one pass: LaSVM.
+    Lasvm,
 }
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 9] = [
+    pub const ALL: [Solver; 10] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
         Solver::Newton,
@@ -66,6 +68,7 @@ impl Solver {
         Solver::AveragedSgd,
         Solver::Pegasos,
         Solver::Smo,
+        Solver::Lasvm,
     ];
 
     /// The name used in flags and files.
@@ -80,6 +83,7 @@ impl Solver {
             Solver::AveragedSgd => "averaged-sgd",
             Solver::Pegasos => "pegasos",
             Solver::Smo => "smo",
+            Solver::Lasvm => "lasvm",
         }
     }
 
@@ -94,10 +98,16 @@ impl Solver {
         matches!(self, Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos)
     }
 
+    /// Whether it solves the dual problem over kernel values, the linear kernel among them.
+    pub fn is_kernel_dual(self) -> bool {
+        matches!(self, Solver::Smo | Solver::Lasvm)
+    }
+
     /// The passes a run gets unless told: plenty for a solver that stops by itself, a few for one that does not.
     pub fn default_passes(self) -> u64 {
         match self {
             Solver::Smo => 100_000,
+            Solver::Lasvm => 1,
             _ if self.is_stochastic() => 20,
             _ => 1000,
         }
@@ -321,17 +331,11 @@ impl Settings {
         }
         self.stochastic.validate(self.task, self.solver)?;
         self.kernel.validate()?;
-        if self.kernel.cache.is_some() && self.kernel.kind == KernelKind::Linear && self.solver != Solver::Smo {
+        if self.kernel.cache.is_some() && self.kernel.kind == KernelKind::Linear && !self.solver.is_kernel_dual() {
             return Err(Error::new(Code::BadSetting, "--kernel-cache is for kernels, and weights need none")
                 .help("leave --kernel-cache out, or name a --kernel"));
         }
-        if self.kernel.kind != KernelKind::Linear && !matches!(self.solver, Solver::Auto | Solver::Smo) {
-            return Err(Error::new(
-                Code::BadSetting,
-                format!("`{}` learns weights, and the {} kernel has none", self.solver.name(), self.kernel.kind.name()),
-            )
-            .help("leave --solver out, or --kernel"));
-        }
+        self.validate_kernel_solver()?;
         if self.solver.is_stochastic() && self.max_passes == 0 {
             return Err(Error::new(Code::BadSetting, "--max-passes is 0, and nothing would be learned")
                 .help(format!("`{}` makes as many passes as it is told: give 1 or more", self.solver.name())));
@@ -349,6 +353,10 @@ impl Settings {
         if self.solver.is_hard_margin() && self.class_weight != ClassWeight::Equal {
             return Err(Error::new(Code::BadSetting, "a hard margin has no costs that classes could weigh")
                 .help("leave --class-weight out, or use a soft margin: leave --solver out"));
+        }
+        if self.solver == Solver::Lasvm && self.max_passes == 0 {
+            return Err(Error::new(Code::BadSetting, "--max-passes is 0, and nothing would be learned")
+                .help("one pass is what `lasvm` is for: leave --max-passes out"));
         }
         if self.task == Task::Classify && self.pair_weight_as != PairWeightAs::Slack {
             return Err(Error::new(Code::BadSetting, "weights of pairs belong to rankers")
@@ -376,6 +384,50 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// Whether this solver gives a sum over support vectors, not weights.
+    pub fn gives_support_vectors(&self, solver: Solver) -> bool {
+        self.kernel.kind != KernelKind::Linear || solver.is_kernel_dual()
+    }
+
+    /// Refuses a kernel that the solver does not take, and what only some solvers take beside a kernel.
+    fn validate_kernel_solver(&self) -> Result<()> {
+        let (kind, solver) = (self.kernel.kind, self.solver);
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        if self.kernel.budget.is_some() && (kind == KernelKind::Linear || !solver.is_stochastic()) {
+            return bad(
+                "--budget limits the support vectors of stochastic steps through a kernel".to_string(),
+                "add --solver sgd and a --kernel such as gaussian, or leave --budget out",
+            );
+        }
+        if kind == KernelKind::Linear {
+            return Ok(());
+        }
+        match solver {
+            Solver::Auto | Solver::Smo | Solver::Lasvm => Ok(()),
+            Solver::Sgd | Solver::Pegasos if self.stochastic.project => bad(
+                "--project keeps weights in a ball, and kernels have none".to_string(),
+                "leave --project out, or --kernel",
+            ),
+            Solver::Sgd | Solver::Pegasos if self.stochastic.early_stopping != EarlyStopping::None => bad(
+                "--early-stopping is for weights, and kernels have none".to_string(),
+                "leave --early-stopping out and give --max-passes",
+            ),
+            Solver::Sgd if self.stochastic.schedule.is_some() && self.stochastic.rate.is_none() => bad(
+                "a --schedule needs a first rate, which is not searched for under kernels".to_string(),
+                "give --rate too, or leave --schedule out: steps are then 1/(λt)",
+            ),
+            Solver::Sgd | Solver::Pegasos => Ok(()),
+            Solver::AveragedSgd => bad(
+                format!("averages of {} kernels would keep the support vectors of every step", kind.name()),
+                "use --solver sgd, which keeps the last function, or leave --kernel out",
+            ),
+            _ => bad(
+                format!("`{}` learns weights, and the {} kernel has none", solver.name(), kind.name()),
+                "leave --solver out, or --kernel",
+            ),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
-    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton,
+    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Merging, Newton,
     QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict, Witness, dual_of_cuts,
     dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
 };
@@ -35,6 +35,8 @@ pub struct Trained {
     pub first_rate: Option<f64>,
     /// Kernel rows asked for, and of these computed, where there is a kernel.
     pub kernel_rows: Option<(u64, u64)>,
+    /// What a budget of support vectors cost, where stochastic steps went through a kernel.
+    pub merging: Option<Merging>,
     /// How it went.
     pub trace: Vec<TracePoint>,
 }
@@ -136,19 +138,18 @@ pub fn train_from(
             c,
             lambda,
         };
-    if solver == Solver::Smo {
-        let kernels::Solved { expansion, solution } = kernels::solve(&problem, &design, settings, observer, cancel)?;
-        let converged = solution.stop == Stop::Converged;
-        let bound = Some(solution.lower_bound);
-        let certificate = certificate(solution.objective, bound, converged, solution.passes, data.hash()?);
-        let witness = Some(Witness::Dual(solution.alpha));
+    if settings.gives_support_vectors(solver) {
+        let solved = kernels::solve(&problem, &design, settings, solver, observer, cancel)?;
+        let kernels::Solved { expansion, objective, lower_bound, alpha, passes, stop, .. } = solved;
+        let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
         return Ok(Trained {
-            model: template(Scorer::Expansion(expansion), certificate, witness),
+            model: template(Scorer::Expansion(expansion), certificate, alpha.map(Witness::Dual)),
             solver,
-            stop: solution.stop,
-            first_rate: None,
-            kernel_rows: Some(solution.rows),
-            trace: solution.trace,
+            stop,
+            first_rate: settings.stochastic.rate,
+            kernel_rows: solved.rows,
+            merging: solved.merging,
+            trace: solved.trace,
         });
     }
     let linear =
@@ -176,7 +177,7 @@ pub fn train_from(
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
     let witness = (witness != Witness::Weights).then_some(witness);
     let model = template(linear(weights, &thresholds), certificate, witness);
-    Ok(Trained { model, solver, stop, first_rate, kernel_rows: None, trace })
+    Ok(Trained { model, solver, stop, first_rate, kernel_rows: None, merging: None, trace })
 }
 
 /// Rankers of so many rows begin where a quick look at so many random pairs ends, unless the Hessian is exact: its few
@@ -206,7 +207,7 @@ pub(crate) fn solve(
     };
     let start = start.or(quick.as_ref());
     match (&problem.task, solver) {
-        (_, Solver::Smo) => Err(Error::new(Code::Internal, "kernels are not solved for weights")),
+        (_, Solver::Smo | Solver::Lasvm) => Err(Error::new(Code::Internal, "kernels are not solved for weights")),
         (_, solver) if solver.is_stochastic() => {
             stochastic::solve(problem, design, settings, solver, None, observer, cancel)
         }
@@ -575,7 +576,7 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
         Solver::Newton | Solver::CuttingPlane if independent => true,
         Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
-        Solver::Smo => independent && settings.loss != Loss::Logistic,
+        Solver::Smo | Solver::Lasvm => independent && settings.loss != Loss::Logistic,
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => independent || settings.loss != Loss::Logistic,
     };
     if supported { Ok(solver) } else { Err(unsupported(settings, solver, independent)) }
@@ -585,9 +586,10 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
 fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
     let remedy = match (independent, settings.loss) {
-        (false, _) if solver == Solver::Smo => {
-            return Error::new(Code::Unsupported, "kernels rank explicit pairs, and these rows are graded")
-                .help("list the pairs in a file and name the rows with --items, or leave --kernel out");
+        (false, _) if solver.is_kernel_dual() => {
+            return Error::new(Code::Unsupported, "kernels rank explicit pairs, and these rows are graded").help(
+                "use --solver sgd, list the pairs in a file and name the rows with --items, or leave --kernel out",
+            );
         }
         (false, _) if solver.is_hard_margin() => {
             return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
@@ -598,7 +600,7 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
                 .help("use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss");
         }
         (false, _) => "use --solver newton or cutting-plane, or leave --solver out",
-        // Of the solvers of single constraints only that of kernels lacks a loss.
+        // Of the solvers of single constraints only those of kernels lack a loss.
         (true, _) => "use --loss hinge or --loss squared-hinge, or leave --kernel out",
     };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))

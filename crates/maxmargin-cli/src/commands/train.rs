@@ -19,7 +19,7 @@ use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Solver, Task};
-use maxmargin::solve::{EarlyStopping, Sample, Stop, relative_gap};
+use maxmargin::solve::{EarlyStopping, Merging, Sample, Stop, relative_gap};
 use maxmargin::task::{PairWeight, Ranking};
 use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, scale_spread, train};
 use maxmargin::wording::{memory_given, memory_needed};
@@ -224,12 +224,16 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         if let Some(rate) = trained.first_rate {
             object["rate"] = json!(rate);
         }
-        if let (Scorer::Expansion(expansion), Some((asked, computed))) = (&trained.model.scorer, trained.kernel_rows) {
-            object["kernel"] = json!({
-                "kernel": expansion.kernel,
-                "vectors": expansion.coefficients.len(),
-                "rows": { "asked": asked, "computed": computed },
-            });
+        if let Scorer::Expansion(expansion) = &trained.model.scorer {
+            object["kernel"] = json!({ "kernel": expansion.kernel, "vectors": expansion.coefficients.len() });
+            if let Some((asked, computed)) = trained.kernel_rows {
+                object["kernel"]["rows"] = json!({ "asked": asked, "computed": computed });
+            }
+            if let Some(Merging { merged, removed, lost, length }) = trained.merging {
+                object["kernel"]["budget"] = json!(settings.kernel.budget);
+                object["kernel"]["merging"] =
+                    json!({ "merged": merged, "removed": removed, "lost": lost, "length": length });
+            }
         }
         if let Some(preferences) = &preferences {
             object["pairs"] = preferences.as_json();
@@ -484,7 +488,25 @@ fn about_kernel(trained: &Trained) -> Option<String> {
         }
         _ => String::new(),
     };
-    Some(format!("kernel {}{found}, {vectors}{cache}", format::kernel(&expansion.kernel)))
+    let budget = match settings.budget {
+        Some(budget) => format!(" of a budget of {}", format::count(u64::from(budget))),
+        None => String::new(),
+    };
+    Some(format!("kernel {}{found}, {vectors}{budget}{cache}", format::kernel(&expansion.kernel)))
+}
+
+/// `merged 12,345 times: of the length 8.1 of the function at most 0.02 was lost`, where a budget cost anything.
+fn about_budget(merging: &Merging) -> Option<String> {
+    let Merging { merged, removed, lost, length } = *merging;
+    let times = |count: u64| format::counted(count, "vector", "vectors");
+    let what = match (merged, removed) {
+        (0, 0) => return None,
+        (merged, 0) => format!("merged {}", times(merged)),
+        (0, removed) => format!("left out {}", times(removed)),
+        (merged, removed) => format!("merged {} and left out {}", times(merged), format::count(removed)),
+    };
+    let (lost, length) = (format::significant(lost, 2), format::significant(length, 2));
+    Some(format!("{what}: that moved the function, of length {length}, by {lost} at most"))
 }
 
 fn summarise(
@@ -511,7 +533,7 @@ fn summarise(
         format::counted(certificate.constraints, "constraint", "constraints"),
         how_solved(trained),
     ))?;
-    if let Some(sentence) = about_kernel(trained) {
+    for sentence in about_kernel(trained).into_iter().chain(trained.merging.as_ref().and_then(about_budget)) {
         console.show(&sentence)?;
     }
     if let Some((measured, name, data)) = measured {

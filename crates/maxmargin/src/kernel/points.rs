@@ -138,12 +138,16 @@ impl Points {
 
     /// Other rows, stored like these, so that both can meet. Columns that they lack are zeros before scaling.
     pub(crate) fn like(&self, design: &Design) -> Points {
-        let sparse = match &self.layout {
+        let wide = self.is_wide();
+        Points::with_layout(design, self.cols, self.is_sparse(), self.centre.clone(), |_| wide)
+    }
+
+    /// Whether rows are kept as lists of entries.
+    pub(crate) fn is_sparse(&self) -> bool {
+        match &self.layout {
             Layout::Narrow(entries) => matches!(entries.form, Form::Sparse { .. }),
             Layout::Wide(entries) => matches!(entries.form, Form::Sparse { .. }),
-        };
-        let wide = self.is_wide();
-        Points::with_layout(design, self.cols, sparse, self.centre.clone(), |_| wide)
+        }
     }
 
     fn with_layout(
@@ -196,6 +200,10 @@ impl Points {
 
     pub(crate) fn rows(&self) -> usize {
         self.rows
+    }
+
+    pub(crate) fn cols(&self) -> usize {
+        self.cols
     }
 
     /// k(x, x) of every row.
@@ -460,8 +468,9 @@ fn sparse_products_plainly<T: Element>(panel: &[[T; LANES]], rows: SparseRows<'_
 
 for_this_machine! {
     /// Turns inner products into kernel values.
-    fn finish_products[T: Element](kernel: &Kernel, products: &[T], square: T, squares: &[T], out: &mut [T]) -> () =
-        finish_products_plainly
+    pub(super) fn finish_products[T: Element](
+        kernel: &Kernel, products: &[T], square: T, squares: &[T], out: &mut [T],
+    ) -> () = finish_products_plainly
 }
 
 #[inline(always)]
@@ -548,26 +557,28 @@ fn each_entry<T: Element>(entries: &Entries<T>, row: usize, cols: usize, mut vis
     }
 }
 
+/// Kernel values by their definition, for tests to compare with.
+#[cfg(test)]
+pub(super) fn definition(kernel: &Kernel, x: &[f64], z: &[f64]) -> f64 {
+    let sum = |part: &dyn Fn(f64, f64) -> f64| x.iter().zip(z).map(|(&x, &z)| part(x, z)).sum::<f64>();
+    let product = sum(&|x, z| x * z);
+    match *kernel {
+        Kernel::Linear => product,
+        Kernel::Polynomial { gamma, coef0, degree } => (gamma * product + coef0).powi(degree as i32),
+        Kernel::Gaussian { gamma } => (-gamma * sum(&|x, z| (x - z) * (x - z))).exp(),
+        Kernel::Sigmoid { gamma, coef0 } => (gamma * product + coef0).tanh(),
+        Kernel::ChiSquared { gamma } => {
+            (-gamma * sum(&|x, z| if x + z > 0.0 { (x - z) * (x - z) / (x + z) } else { 0.0 })).exp()
+        }
+        Kernel::Intersection => sum(&f64::min),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::{Dataset, Matrix, Scale, Scaling, Targets};
     use crate::random::Random;
-
-    fn definition(kernel: &Kernel, x: &[f64], z: &[f64]) -> f64 {
-        let sum = |part: &dyn Fn(f64, f64) -> f64| x.iter().zip(z).map(|(&x, &z)| part(x, z)).sum::<f64>();
-        let product = sum(&|x, z| x * z);
-        match *kernel {
-            Kernel::Linear => product,
-            Kernel::Polynomial { gamma, coef0, degree } => (gamma * product + coef0).powi(degree as i32),
-            Kernel::Gaussian { gamma } => (-gamma * sum(&|x, z| (x - z) * (x - z))).exp(),
-            Kernel::Sigmoid { gamma, coef0 } => (gamma * product + coef0).tanh(),
-            Kernel::ChiSquared { gamma } => {
-                (-gamma * sum(&|x, z| if x + z > 0.0 { (x - z) * (x - z) / (x + z) } else { 0.0 })).exp()
-            }
-            Kernel::Intersection => sum(&f64::min),
-        }
-    }
 
     #[test]
     fn blocks_of_every_layout_equal_the_definition() {

@@ -92,9 +92,14 @@ impl Expansion {
         Ok(Points::new(&self.design()?, &self.kernel))
     }
 
-    /// The same, as exact as the rows a model was trained on: what was claimed is recomputed digit by digit.
-    pub(crate) fn points_like(&self, rows: &Points) -> Result<Points> {
-        Ok(rows.like(&self.design()?))
+    /// Scores of rows, without the constant term, and ‖Σ_i coefficient_i φ(vector_i)‖², as exact as these rows are: what a
+    /// model claims of its training data is computed and recomputed so.
+    pub(crate) fn against(&self, rows: &Points, cancel: &Cancel) -> Result<(Vec<f64>, f64)> {
+        let points = rows.like(&self.design()?);
+        let all: Vec<usize> = (0..points.rows()).collect();
+        let to = |rows: &Points| expansion_scores(&self.kernel, &points, &all, &self.coefficients, rows, cancel);
+        let square = to(&points).iter().zip(&self.coefficients).map(|(score, coefficient)| score * coefficient).sum();
+        Ok((to(rows), square))
     }
 
     /// Vectors are scaled already.
@@ -106,12 +111,5 @@ impl Expansion {
     pub(crate) fn scores(&self, points: &Points, design: &Design, cancel: &Cancel) -> Vec<f64> {
         let all: Vec<usize> = (0..points.rows()).collect();
         expansion_scores(&self.kernel, points, &all, &self.coefficients, &points.like(design), cancel)
-    }
-
-    /// ‖Σ_i coefficient_i φ(vector_i)‖²
-    pub(crate) fn squared_norm(&self, points: &Points, cancel: &Cancel) -> f64 {
-        let all: Vec<usize> = (0..points.rows()).collect();
-        let scores = expansion_scores(&self.kernel, points, &all, &self.coefficients, points, cancel);
-        scores.iter().zip(&self.coefficients).map(|(score, coefficient)| score * coefficient).sum()
     }
 }

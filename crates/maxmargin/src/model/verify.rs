@@ -187,7 +187,15 @@ impl Model {
         match &problem.task {
             Tasks::Binary(task, _) => self.recompute_kernel(task, expansion, design, cancel),
             Tasks::Pairs(task) => self.recompute_kernel(task, expansion, design, cancel),
-            Tasks::Ranking(_) => Err(infeasible("it is not of this task")),
+            Tasks::Ranking(task) => {
+                if self.witness.is_some() {
+                    return Err(infeasible("it is not of this task"));
+                }
+                let (scores, square) = expansion.against(&Points::new(design, &expansion.kernel), cancel)?;
+                cancel.check()?;
+                let objective = 0.5 * square + task.value_of_scores(&scores);
+                Ok(Verification { objective, lower_bound: None, unproved: None })
+            }
         }
     }
 
@@ -200,9 +208,7 @@ impl Model {
     ) -> Result<Verification> {
         let (rule, threshold) = (self.settings.intercept, expansion.intercept.unwrap_or(0.0));
         let rows = Points::new(design, &expansion.kernel);
-        let points = expansion.points_like(&rows)?;
-        let scores = expansion.scores(&points, design, cancel);
-        let square = expansion.squared_norm(&points, cancel);
+        let (scores, square) = expansion.against(&rows, cancel)?;
         cancel.check()?;
         let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, rule);
         let lower_bound = match &self.witness {

@@ -3,6 +3,7 @@
 mod certificate;
 mod cutting_plane;
 mod dual_coordinate_descent;
+mod lasvm;
 mod linear_risk;
 mod newton;
 mod quadratic_program;
@@ -20,6 +21,7 @@ pub(crate) use certificate::{
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
+pub(crate) use lasvm::Lasvm;
 pub use linear_risk::LinearRisk;
 pub(crate) use linear_risk::{LONG_PART, TILE, most_lanes};
 pub use newton::Newton;
@@ -27,8 +29,9 @@ pub(crate) use newton::lower_bound;
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub(crate) use rounded_hinge::{RoundedHinge, rounded_certificate};
 pub(crate) use sgd::quick_start;
+pub(crate) use sgd::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
-pub use sgd::{EarlyStopping, Sample, Schedule};
+pub use sgd::{EarlyStopping, Merging, Sample, Schedule};
 pub(crate) use smo::{Gram, KernelSolution, Smo};
 
 use crate::error::{Code, Error};

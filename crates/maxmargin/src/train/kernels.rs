@@ -1,13 +1,15 @@
-//! Tasks with one constraint a block, learned through a kernel.
+//! Tasks learned through a kernel: those with one constraint a block by any of its solvers, graded rows by stochastic steps.
 
 use super::{Problem, Tasks};
-use crate::data::Design;
+use crate::data::{Design, Matrix};
 use crate::error::{Code, Error, Result};
-use crate::kernel::{Element, Kernel, Points};
+use crate::kernel::{Element, Kernel, Points, expansion_scores};
 use crate::model::Expansion;
 use crate::run::{Cancel, Observer};
-use crate::settings::Settings;
-use crate::solve::{Gram, KernelSolution, Smo};
+use crate::settings::{Settings, Solver};
+use crate::solve::{
+    Gram, KernelDescent, KernelRows, KernelSolution, KernelSum, Lasvm, Merging, Smo, Stop, TracePoint,
+};
 use crate::task::{Independent, Intercept};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -15,7 +17,16 @@ use std::collections::BTreeMap;
 /// A model around support vectors, and how it was found.
 pub(super) struct Solved {
     pub(super) expansion: Expansion,
-    pub(super) solution: KernelSolution,
+    pub(super) objective: f64,
+    pub(super) lower_bound: Option<f64>,
+    /// The dual point that proves the bound.
+    pub(super) alpha: Option<Vec<f64>>,
+    pub(super) passes: u64,
+    pub(super) stop: Stop,
+    /// Kernel rows asked for, and computed.
+    pub(super) rows: Option<(u64, u64)>,
+    pub(super) merging: Option<Merging>,
+    pub(super) trace: Vec<TracePoint>,
 }
 
 /// Kernel rows may take this many bytes unless the user says otherwise: a quarter of the memory of a small machine.
@@ -30,6 +41,7 @@ pub(super) fn solve(
     problem: &Problem,
     design: &Design,
     settings: &Settings,
+    solver: Solver,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Solved> {
@@ -37,52 +49,137 @@ pub(super) fn solve(
     check_values(&kernel, design)?;
     let points = Points::new(design, &kernel);
     cancel.check()?;
-    let smo = Smo {
-        tolerance: settings.tolerance,
-        max_passes: settings.max_passes,
-        intercept: settings.intercept,
-        cache_bytes: usual_cache(settings),
-    };
+    let rows = KernelRows { design, points: &points, kernel };
+    if solver.is_stochastic() {
+        return descend(problem, rows, settings, solver, observer, cancel);
+    }
     let solution = match points.is_wide() {
-        true => minimise::<f64>(&smo, problem, kernel, &points, observer, cancel)?,
-        false => minimise::<f32>(&smo, problem, kernel, &points, observer, cancel)?,
+        true => minimise::<f64>(problem, rows, settings, solver, observer, cancel)?,
+        false => minimise::<f32>(problem, rows, settings, solver, observer, cancel)?,
     };
     let coefficients = match &problem.task {
         Tasks::Binary(task, _) => by_row(task, &solution.alpha),
         Tasks::Pairs(task) => by_row(task, &solution.alpha),
         Tasks::Ranking(_) => BTreeMap::new(),
     };
-    let rows: Vec<usize> = coefficients.keys().copied().collect();
+    let places: Vec<usize> = coefficients.keys().copied().collect();
     let expansion = Expansion {
         kernel,
-        vectors: design.copied(&rows)?,
+        vectors: design.copied(&places)?,
         coefficients: coefficients.into_values().collect(),
         intercept: (settings.intercept != Intercept::None).then_some(solution.threshold),
     };
-    Ok(Solved { expansion, solution })
+    Ok(Solved {
+        expansion,
+        objective: solution.objective,
+        lower_bound: Some(solution.lower_bound),
+        alpha: Some(solution.alpha),
+        passes: solution.passes,
+        stop: solution.stop,
+        rows: Some(solution.rows),
+        merging: None,
+        trace: solution.trace,
+    })
 }
 
-/// Runs the solver over kernel values of one kind.
-fn minimise<V: Element>(
-    smo: &Smo,
+/// Stochastic steps, which need no dual point and take graded rows too.
+fn descend(
     problem: &Problem,
-    kernel: Kernel,
-    points: &Points,
+    rows: KernelRows<'_>,
+    settings: &Settings,
+    solver: Solver,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Solved> {
+    let stochastic = &settings.stochastic;
+    let descent = KernelDescent {
+        // Bottou's rates fall like 1/(λt) from the first one on: where that is 1/λ, they are those of Pegasos.
+        schedule: stochastic.schedule.unwrap_or_default(),
+        rate: stochastic.rate.filter(|_| solver == Solver::Sgd),
+        batch: stochastic.batch as usize,
+        passes: settings.max_passes,
+        seed: settings.seed,
+        intercept: settings.intercept,
+        budget: settings.kernel.budget.map(|budget| budget as usize),
+    };
+    let sampled = super::stochastic::sampled(problem, settings)?;
+    let around = |vectors: Matrix, coefficients: &[f64], intercept: Option<f64>| Expansion {
+        kernel: rows.kernel,
+        vectors,
+        coefficients: coefficients.to_vec(),
+        intercept,
+    };
+    let scored = |vectors: Matrix, coefficients: &[f64]| {
+        let (scores, square) = around(vectors, coefficients, None).against(rows.points, cancel)?;
+        cancel.check()?;
+        Ok((scores, square))
+    };
+    let KernelSum { vectors, coefficients, threshold, objective, passes, stop, merging, trace } =
+        match rows.points.is_wide() {
+            true => descent.solve::<f64>(&*sampled, rows, &scored, observer, cancel)?,
+            false => descent.solve::<f32>(&*sampled, rows, &scored, observer, cancel)?,
+        };
+    let intercept = (settings.intercept != Intercept::None).then_some(threshold);
+    Ok(Solved {
+        expansion: around(vectors, &coefficients, intercept),
+        objective,
+        lower_bound: None,
+        alpha: None,
+        passes,
+        stop,
+        rows: None,
+        merging: Some(merging),
+        trace,
+    })
+}
+
+/// Runs a solver of the dual over kernel values of one kind.
+fn minimise<V: Element>(
+    problem: &Problem,
+    rows: KernelRows<'_>,
+    settings: &Settings,
+    solver: Solver,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<KernelSolution> {
+    let KernelRows { points, kernel, .. } = rows;
     match &problem.task {
         Tasks::Binary(task, _) => {
             let gram: &dyn Gram<V> = &RowGram { kernel, points };
-            smo.solve(task, gram, observer, cancel)
+            minimise_task(task, gram, rows, settings, solver, observer, cancel)
         }
         Tasks::Pairs(task) => {
             let pairs = (0..task.blocks()).map(|block| task.constraint(block)).map(|c| (c.row, c.against)).collect();
             let gram: &dyn Gram<V> = &DifferenceGram { kernel, points, pairs };
-            smo.solve(task, gram, observer, cancel)
+            minimise_task(task, gram, rows, settings, solver, observer, cancel)
         }
         Tasks::Ranking(_) => Err(Error::new(Code::Internal, "graded rows have no constraints to list")),
     }
+}
+
+fn minimise_task<T: Independent, V: Element>(
+    task: &T,
+    gram: &dyn Gram<V>,
+    rows: KernelRows<'_>,
+    settings: &Settings,
+    solver: Solver,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<KernelSolution> {
+    let &Settings { tolerance, max_passes, intercept, seed, .. } = settings;
+    let cache_bytes = usual_cache(settings);
+    if solver == Solver::Smo {
+        return Smo { tolerance, max_passes, intercept, cache_bytes }.solve(task, gram, observer, cancel);
+    }
+    let scored = |alpha: &[f64]| {
+        let (places, coefficients): (Vec<usize>, Vec<f64>) = by_row(task, alpha).into_iter().unzip();
+        let scores = expansion_scores(&rows.kernel, rows.points, &places, &coefficients, rows.points, cancel);
+        cancel.check()?;
+        let square = places.iter().zip(&coefficients).map(|(&row, coefficient)| coefficient * scores[row]).sum();
+        Ok((scores, square))
+    };
+    Lasvm { tolerance, max_passes, seed, intercept, cache_bytes }
+        .solve::<T, V>(task, rows, &scored, observer, cancel)
 }
 
 /// What each row of the data counts in the score: Σ over its constraints of ±α·a. Rows that do not count are left out.

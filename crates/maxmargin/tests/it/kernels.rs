@@ -116,7 +116,7 @@ fn assert_solved(data: &Dataset, settings: &Settings, optimum: f64) {
 }
 
 fn kernels() -> Vec<KernelSettings> {
-    let with = |kind, gamma, degree, coef0| KernelSettings { kind, gamma, degree, coef0, cache: None };
+    let with = |kind, gamma, degree, coef0| KernelSettings { kind, gamma, degree, coef0, ..KernelSettings::default() };
     vec![
         with(KernelKind::Gaussian, Some(0.3), None, None),
         with(KernelKind::Polynomial, Some(0.1), Some(2), Some(1.0)),

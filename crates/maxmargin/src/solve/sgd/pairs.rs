@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::loss::Loss;
 use crate::random::Random;
 use crate::run::Cancel;
-use crate::task::{Constraint, Intercept, Ranking, TargetOrder};
+use crate::task::{Constraint, Intercept, Objective, Ranking, TargetOrder};
 use serde::{Deserialize, Serialize};
 
 /// What is equally likely when pairs are drawn.
@@ -163,6 +163,10 @@ impl Sampled for ByPair<'_> {
         // A value cut short by a cancelled pass is none.
         cancel.check()?;
         Ok(Settled { threshold: near, objective })
+    }
+
+    fn settled_at(&self, scores: &[f64], penalty: f64, near: f64, _intercept: Intercept) -> Settled {
+        Settled { threshold: near, objective: penalty + self.task.value_of_scores(scores) }
     }
 
     fn at_zero(&self, _intercept: Intercept) -> Settled {

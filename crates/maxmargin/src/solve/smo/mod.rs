@@ -29,6 +29,7 @@ use crate::loss::Loss;
 use crate::run::{Cancel, Observer};
 use crate::task::{Constraint, Independent, Intercept};
 use rayon::prelude::*;
+pub(super) use working_set::{FLAT, PartnerSearch, largest, pair_step, partner, take_row};
 use working_set::{Local, Selection};
 
 /// Kernel values between the blocks of a task.
