@@ -396,14 +396,17 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
     let settings = &trained.model.settings;
     if trained.stop == Stop::NoGain {
         let passes = format::counted(certificate.passes, "pass", "passes");
+        let kernel = matches!(trained.model.scorer, Scorer::Expansion(_));
         let remedy = match trained.solver {
+            _ if kernel => "try more --max-passes, a smaller -c, another --gamma or a larger --budget",
             Solver::Pegasos => {
                 "the steps are too long for these features: try --scale standard, a smaller -c or --project"
             }
             _ => "the steps are too long for these features: try --scale standard, a smaller -c or a smaller --rate",
         };
+        let zero = if kernel { "scores" } else { "weights" };
         let kept =
-            format!("NO GAIN in {passes}: weights of zero are kept, none was better than their objective {objective}");
+            format!("NO GAIN in {passes}: {zero} of zero are kept, none was better than their objective {objective}");
         return (false, kept, Some(remedy.to_string()));
     }
     if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) {
@@ -416,8 +419,11 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
             (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
             (_, EarlyStopping::None) => format!("finished {passes}"),
         };
-        let remedy = "without --solver it is proven how far the optimum is at most";
-        return (false, format!("{how}: objective {objective}, no bound proven"), Some(remedy.to_string()));
+        // Graded rows have no other solver through a kernel.
+        let graded = settings.task == Task::Rank && certificate.pairs.is_none();
+        let only = matches!(trained.model.scorer, Scorer::Expansion(_)) && graded;
+        let remedy = (!only).then(|| "without --solver it is proven how far the optimum is at most".to_string());
+        return (false, format!("{how}: objective {objective}, no bound proven"), remedy);
     }
     let wanted = format::gap(settings.tolerance);
     let reached = match certificate.gap() {
@@ -428,6 +434,10 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
         Stop::PassLimit | Stop::Stalled if trained.solver.is_hard_margin() => {
             "every margin is reached, by larger weights than need be: try --scale standard, or a larger --tolerance"
                 .to_string()
+        }
+        Stop::PassLimit if trained.solver == Solver::Lasvm => {
+            let more = settings.max_passes.saturating_mul(10);
+            format!("--max-passes {more} comes nearer; without --solver the gap is closed")
         }
         Stop::PassLimit if uneven => format!(
             "feature scales are the likely cause: try --scale standard, else --max-passes {}",

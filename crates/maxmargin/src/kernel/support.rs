@@ -87,6 +87,11 @@ impl<T: Element> Support<T> {
         Support { kernel, cols, dense, layout, vectors: Vec::new(), sizes: Vec::new() }
     }
 
+    /// The same without any vectors.
+    pub(crate) fn empty_copy(&self) -> Support<T> {
+        Support::with_layout(self.kernel, self.cols, self.dense, matches!(self.layout, Layout::Lists(_)))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.vectors.len()
     }
@@ -188,7 +193,7 @@ impl<T: Element> Support<T> {
 
     /// Keeps the marked vectors, in their order.
     pub(crate) fn retain(&mut self, keep: &[bool]) {
-        let mut kept = Support::with_layout(self.kernel, self.cols, self.dense, matches!(self.layout, Layout::Lists(_)));
+        let mut kept = self.empty_copy();
         for (vector, _) in self.vectors.drain(..).zip(keep).filter(|(_, keep)| **keep) {
             kept.push(vector);
         }
@@ -397,11 +402,8 @@ fn weighted_sum_plainly<T: Element>(coefficients: &[f64], values: &[T]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::points::definition;
     use crate::random::Random;
-
-    fn definition(kernel: &Kernel, x: &[f64], z: &[f64]) -> f64 {
-        crate::kernel::points::definition(kernel, x, z)
-    }
 
     fn vector<T: Element>(support: &Support<T>, x: &[f64]) -> Vector {
         let entries = (0u32..).zip(x.iter().copied()).filter(|entry| support.dense || entry.1 != 0.0).collect();

@@ -395,7 +395,7 @@ impl<'a, V: Element> Set<'a, V> {
     fn own_value(&self, vectors: &[Option<Vector>; 2], values: &mut Vec<V>) -> f64 {
         let mut own: f64 = vectors.iter().flatten().map(|vector| self.support.own(vector)).sum();
         if let [Some(better), Some(worse)] = vectors {
-            let mut alone: Support<V> = Support::new(self.rows.kernel, self.rows.points);
+            let mut alone = self.support.empty_copy();
             alone.push(better.clone());
             let mut value = Vec::new();
             alone.meet(worse, 0..1, &mut value);

@@ -71,6 +71,9 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
                     if chosen.is_stochastic() {
                         assert!(matches!(trained.stop, Stop::Finished | Stop::NoGain), "{context}: {:?}", trained.stop);
                         assert_eq!((certificate.lower_bound, certificate.converged), (None, false), "{context}");
+                    } else if chosen == Solver::Lasvm && trained.stop == Stop::PassLimit {
+                        // One pass may not close the gap, but it is known.
+                        assert!(certificate.gap().is_some_and(|gap| gap < 0.2), "{context}: {certificate:?}");
                     } else {
                         assert!(certificate.converged && trained.stop == Stop::Converged, "{context}: {certificate:?}");
                         assert!(certificate.gap().unwrap() <= settings.tolerance, "{context}: {certificate:?}");

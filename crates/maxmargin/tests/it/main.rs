@@ -9,6 +9,7 @@ mod hard_margin;
 mod kernels;
 mod made;
 mod model_file;
+mod online_kernels;
 mod optimum;
 mod pairs;
 mod progress;

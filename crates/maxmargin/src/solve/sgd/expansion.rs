@@ -28,7 +28,7 @@
 
 use super::draw::{Draw, Listed, Sampled, Settled};
 use super::iterate::intercept_rate;
-use super::merge::{about_lost, merged};
+use super::merge::{about_lost, merged, table};
 use super::schedule::{Rates, Schedule};
 use super::{Stop, thrown};
 use crate::data::{Design, Matrix};
@@ -375,13 +375,13 @@ impl<'a, T: Element> State<'a, T> {
     fn partner(&mut self, lightest: usize) -> Option<(usize, f64)> {
         self.values.clear();
         self.support.meet(&self.support.vectors()[lightest], 0..self.support.len(), &mut self.values);
-        let own = self.coefficients[lightest];
+        let (own, table) = (self.coefficients[lightest], table());
         let mut best: Option<(usize, f64, f64)> = None;
         for (place, (&other, kappa)) in self.coefficients.iter().zip(&self.values).enumerate() {
             if place == lightest || own * other <= 0.0 {
                 continue;
             }
-            let lost = about_lost(own, other, kappa.wide());
+            let lost = about_lost(table, own, other, kappa.wide());
             if best.is_none_or(|(_, _, least)| lost < least) {
                 best = Some((place, kappa.wide(), lost));
             }
@@ -402,5 +402,191 @@ impl<'a, T: Element> State<'a, T> {
         }
         let merging = Merging { length: square.max(0.0).sqrt(), ..self.merging };
         Ok(Best { vectors: self.support.vectors().to_vec(), coefficients, settled, merging })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{binary, design, made};
+    use super::super::{ByPair, ByRow, Sample};
+    use super::*;
+    use crate::data::Scale;
+    use crate::task::{PairWeight, Ranking};
+
+    fn settings(batch: usize, intercept: Intercept, budget: Option<usize>) -> KernelDescent {
+        KernelDescent { schedule: Schedule::Bottou, rate: None, batch, passes: 1, seed: 9, intercept, budget }
+    }
+
+    /// The same steps on weights, every one of them written out.
+    fn by_weights(settings: &KernelDescent, problem: &dyn Sampled, rates: &Rates, design: &Design) -> (Vec<f64>, f64) {
+        let (mut w, mut b) = (vec![0.0; design.cols()], 0.0);
+        let row = |row: usize| {
+            let mut values = vec![0.0; design.cols()];
+            design.fill_scaled_row(row, &mut values);
+            values
+        };
+        let mut draws = problem.draws(design, settings.seed, 0);
+        let mut t = 0;
+        for _ in 0..3 {
+            draws.start();
+            let all: Vec<Constraint> = (0..draws.count()).map(|_| draws.next()).collect();
+            for batch in all.chunks(settings.batch) {
+                let rate = rates.at(t);
+                let pulls: Vec<(Vec<f64>, f64, f64)> = batch
+                    .iter()
+                    .map(|c| {
+                        let mut x = row(c.row);
+                        if let Some(z) = c.against {
+                            x.iter_mut().zip(row(z)).for_each(|(x, z)| *x -= z);
+                        }
+                        let score: f64 = x.iter().zip(&w).map(|(x, w)| x * w).sum();
+                        let violation = c.margin - c.coefficient * score - c.threshold * b;
+                        let pull = c.cost * problem.loss().derivative(violation) / batch.len() as f64;
+                        (x, pull * c.coefficient, pull * c.threshold)
+                    })
+                    .collect();
+                let shrink = (1.0 - rate * rates.lambda).max(0.0);
+                w.iter_mut().for_each(|w| *w *= shrink);
+                if settings.intercept == Intercept::Penalised {
+                    b *= shrink;
+                }
+                for (x, along, constant) in pulls {
+                    w.iter_mut().zip(x).for_each(|(w, x)| *w += rate * along * x);
+                    b += constant
+                        * match settings.intercept {
+                            Intercept::None => 0.0,
+                            Intercept::Free => 0.01 * rate.min(1.0),
+                            Intercept::Penalised => rate,
+                        };
+                }
+                t += 1;
+            }
+        }
+        (w, b)
+    }
+
+    fn assert_twin(problem: &dyn Sampled, design: &Design, settings: &KernelDescent) {
+        let kernel = Kernel::Linear;
+        let points = Points::new(design, &kernel);
+        let rows = KernelRows { design, points: &points, kernel };
+        let total = problem.total_cost();
+        for rate in [total, 0.05] {
+            let rates = Rates {
+                schedule: Schedule::Bottou,
+                rate,
+                lambda: 1.0 / total,
+                averaged: false,
+                longest: settings.longest_stable_rate(problem, rows),
+            };
+            let mut state = State::<f64>::new(settings, rows, problem.loss());
+            let (mut draws, mut steps) = (problem.draws(design, settings.seed, 0), 0);
+            for _ in 0..3 {
+                assert!(state.pass(&mut *draws, &rates, &mut steps, &Cancel::new()));
+            }
+            let (w, b) = by_weights(settings, problem, &rates, design);
+            let size = w.iter().fold(1e-3f64, |most, w| most.max(w.abs()));
+            let matrix = state.support.matrix_of(state.support.vectors()).expect("valid");
+            let mut sum = vec![0.0; w.len()];
+            for (place, coefficient) in state.coefficients.iter().enumerate() {
+                matrix.each_in_row(place, |column, value| sum[column] += state.scale * coefficient * value);
+            }
+            for (sum, w) in sum.iter().zip(&w) {
+                assert!((sum - w).abs() < 1e-8 * size, "{settings:?} {rate}: {sum} {w}");
+            }
+            assert!((state.b - b).abs() < 1e-8 * (1.0 + b.abs()));
+            // Each row is there once, and known by its place.
+            for (place, row) in state.row_of.iter().enumerate() {
+                assert_eq!(row.map(|row| state.place_of[row]), Some(place as u32));
+            }
+        }
+    }
+
+    #[test]
+    fn a_linear_kernel_takes_the_steps_of_weights() {
+        for sparse in [false, true] {
+            let data = made(60, sparse, false);
+            let design = design(&data, Scale::None);
+            for loss in Loss::ALL {
+                for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+                    let task = binary(&data, loss, 0.3, intercept);
+                    for batch in [1, 7] {
+                        assert_twin(&ByRow::new(&task).expect("valid"), &design, &settings(batch, intercept, None));
+                    }
+                }
+            }
+            let data = made(60, sparse, true);
+            let design = self::design(&data, Scale::Standard);
+            for loss in [Loss::Hinge, Loss::SquaredHinge] {
+                let task = Ranking::new(&data, loss, PairWeight::Equal, 0.05).expect("valid");
+                let pairs = ByPair::new(&task, loss, Sample::Pairs, None);
+                assert_twin(&pairs, &design, &settings(1, Intercept::None, None));
+            }
+        }
+    }
+
+    /// ‖Σ_i c_i φ(v_i) − Σ_j d_j φ(u_j)‖²
+    fn apart(support: &Support<f64>, one: &[(f64, Vector)], other: &[(f64, Vector)]) -> f64 {
+        let signed: Vec<(f64, Vector)> =
+            one.iter().cloned().chain(other.iter().map(|(c, v)| (-c, v.clone()))).collect();
+        let mut all: Support<f64> = support.empty_copy();
+        signed.iter().for_each(|(_, vector)| all.push(vector.clone()));
+        let mut sum = 0.0;
+        for (c, vector) in &signed {
+            let mut values = Vec::new();
+            all.meet(vector, 0..all.len(), &mut values);
+            sum += c * signed.iter().zip(&values).map(|((d, _), value)| d * value).sum::<f64>();
+        }
+        sum
+    }
+
+    #[test]
+    fn the_budget_holds_and_what_making_room_loses_is_what_is_said() {
+        for kernel in [Kernel::Gaussian { gamma: 0.1 }, Kernel::Polynomial { gamma: 0.1, coef0: 1.0, degree: 2 }] {
+            for (sparse, budget) in [(false, 1), (false, 6), (true, 6)] {
+                let data = made(80, sparse, false);
+                let design = design(&data, Scale::None);
+                let task = binary(&data, Loss::Hinge, 0.3, Intercept::Free);
+                let problem = ByRow::new(&task).expect("valid");
+                let points = Points::new(&design, &kernel);
+                let rows = KernelRows { design: &design, points: &points, kernel };
+                let settings = settings(1, Intercept::Free, Some(budget));
+                let total = problem.total_cost();
+                let rates = Rates {
+                    schedule: Schedule::Bottou,
+                    rate: total,
+                    lambda: 1.0 / total,
+                    averaged: false,
+                    longest: f64::INFINITY,
+                };
+                let mut state = State::<f64>::new(&settings, rows, Loss::Hinge);
+                let (mut draws, mut steps) = (problem.draws(&design, 1, 0), 0);
+                for _ in 0..3 {
+                    assert!(state.pass(&mut *draws, &rates, &mut steps, &Cancel::new()));
+                    assert!(state.support.len() <= budget && state.coefficients.len() == state.support.len());
+                }
+                assert!(state.merging.merged + state.merging.removed > 0);
+                assert!(state.merges || state.merging.merged == 0);
+                // Once more, with everything looked at: from many vectors down to one.
+                state.budget = usize::MAX;
+                assert!(state.pass(&mut *draws, &rates, &mut steps, &Cancel::new()));
+                let now = |state: &State<'_, f64>| -> Vec<(f64, Vector)> {
+                    let coefficients = state.coefficients.iter().map(|coefficient| state.scale * coefficient);
+                    coefficients.zip(state.support.vectors().iter().cloned()).collect()
+                };
+                while state.support.len() > 1 {
+                    let (before, lost) = (now(&state), state.merging.lost);
+                    state.make_room();
+                    let square = apart(&state.support, &before, &now(&state));
+                    let said = (state.merging.lost - lost).powi(2);
+                    let lightest = before.iter().map(|(c, v)| (c.abs(), c * c * state.support.own(v)));
+                    let (_, removal) = lightest.min_by(|a, b| a.0.total_cmp(&b.0)).expect("some");
+                    assert!((square - said).abs() < 1e-9 * (1.0 + removal), "{kernel:?}: {square} {said}");
+                    assert!(square <= removal * (1.0 + 1e-9) + 1e-12, "{kernel:?}: {square} {removal}");
+                    for (place, row) in state.row_of.iter().enumerate() {
+                        assert!(row.is_none_or(|row| state.place_of[row] == place as u32));
+                    }
+                }
+            }
+        }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 const STEPS: usize = 400;
 
 /// h and the loss at one point of the table.
-type Entry = [f32; 2];
+pub(super) type Entry = [f32; 2];
 
 /// What becomes of two vectors.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,7 +59,7 @@ fn searched(m: f64, kappa: f64) -> f64 {
 }
 
 /// One row for each m from 0 to ½, κ from 0 to 1 along it.
-fn table() -> &'static [Entry] {
+pub(super) fn table() -> &'static [Entry] {
     static TABLE: OnceLock<Vec<Entry>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let entry = |at: usize| {
@@ -91,9 +91,9 @@ fn looked_up(table: &[Entry], m: f64, kappa: f64) -> [f64; 2] {
 
 /// About what merging two vectors loses, to choose by: |a| must be the smaller coefficient, of the same sign.
 #[inline]
-pub(super) fn about_lost(a: f64, b: f64, kappa: f64) -> f64 {
+pub(super) fn about_lost(table: &[Entry], a: f64, b: f64, kappa: f64) -> f64 {
     let sum = a + b;
-    sum * sum * looked_up(table(), a / sum, kappa.clamp(0.0, 1.0))[1]
+    sum * sum * looked_up(table, a / sum, kappa.clamp(0.0, 1.0))[1]
 }
 
 /// Merges two vectors, a with the smaller coefficient, of one sign. It never loses more than leaving a out would.
@@ -149,7 +149,7 @@ mod tests {
                 - 2.0 * b * coefficient * k(d, z);
             assert!((square - loss).abs() < 1e-12, "{square} {loss}");
             assert!(loss <= a * a + 1e-15, "{loss} {}", a * a);
-            assert!((about_lost(a, b, k(0.0, d)) - loss).abs() < 2e-4 * (a + b) * (a + b));
+            assert!((about_lost(table(), a, b, k(0.0, d)) - loss).abs() < 2e-4 * (a + b) * (a + b));
         }
     }
 
