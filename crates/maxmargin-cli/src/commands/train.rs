@@ -505,7 +505,7 @@ fn about_kernel(trained: &Trained) -> Option<String> {
     Some(format!("kernel {}{found}, {vectors}{budget}{cache}", format::kernel(&expansion.kernel)))
 }
 
-/// `merged 12,345 times: of the length 8.1 of the function at most 0.02 was lost`, where a budget cost anything.
+/// `merged 8,718 vectors: that moved the function, of length 40, by about 23`, where a budget cost anything.
 fn about_budget(merging: &Merging) -> Option<String> {
     let Merging { merged, removed, lost, length } = *merging;
     let times = |count: u64| format::counted(count, "vector", "vectors");
@@ -516,7 +516,7 @@ fn about_budget(merging: &Merging) -> Option<String> {
         (merged, removed) => format!("merged {} and left out {}", times(merged), format::count(removed)),
     };
     let (lost, length) = (format::significant(lost, 2), format::significant(length, 2));
-    Some(format!("{what}: that moved the function, of length {length}, by {lost} at most"))
+    Some(format!("{what}: that moved the function, of length {length}, by about {lost}"))
 }
 
 fn summarise(

@@ -192,6 +192,10 @@ struct Set<'a, V> {
     place_of_row: Vec<u32>,
     place_of_block: Vec<u32>,
     closed: usize,
+    /// Whether the last look found no violation, and nothing moved since.
+    settled: bool,
+    /// The highest key that may rise and the lowest that may fall, where they are known.
+    bounds: Option<(f64, f64)>,
     cache_bytes: u64,
     bytes: u64,
     now: u64,
@@ -226,6 +230,8 @@ impl<'a, V: Element> Set<'a, V> {
             place_of_row: vec![NOWHERE; rows.design.rows()],
             place_of_block: vec![NOWHERE; blocks],
             closed: 0,
+            settled: false,
+            bounds: None,
             cache_bytes: settings.cache_bytes,
             bytes: 0,
             now: 0,
@@ -252,9 +258,12 @@ impl<'a, V: Element> Set<'a, V> {
             }
             for &block in blocks {
                 self.process(block as usize, &task.constraint(block as usize), false);
-                self.reprocess(self.slack);
-                if self.steps.is_multiple_of(CLEANING) {
-                    self.close();
+                // Where nothing moved since the last look, there is nothing to see.
+                if !self.settled {
+                    self.settled = !self.reprocess(self.slack);
+                    if self.steps.is_multiple_of(CLEANING) {
+                        self.close();
+                    }
                 }
             }
         }
@@ -353,25 +362,26 @@ impl<'a, V: Element> Set<'a, V> {
         self.falling.push(0.0);
         self.own.push(own);
         self.counts.push(0.0);
-        self.bytes += (values.len() * size_of::<V>()) as u64;
+        self.bytes += (values.capacity() * size_of::<V>()) as u64;
         self.kernel.push(Row { values, last_used: self.now });
         self.open(at);
         self.step_on(at);
     }
 
     /// By how much a variable at zero violates optimality.
-    fn violation(&self, threshold: f64, key: f64) -> f64 {
-        match (self.equality, threshold > 0.0) {
-            (false, _) => -key,
-            (true, true) => key - self.lowest(),
-            (true, false) => self.highest() - key,
+    fn violation(&mut self, threshold: f64, key: f64) -> f64 {
+        if !self.equality {
+            return -key;
         }
+        let (highest, lowest) = self.bounds.unwrap_or_else(|| (self.highest(), self.lowest()));
+        self.bounds = Some((highest, lowest));
+        if threshold > 0.0 { key - lowest } else { highest - key }
     }
 
     /// Lets a variable that left, but is still known, enter again where it violates optimality.
     fn reopen(&mut self, at: usize, c: &Constraint) {
-        let variable = &self.variables[at];
-        if variable.limit > 0.0 || self.violation(variable.threshold, self.keys[at]) <= self.slack {
+        let Variable { limit, threshold, .. } = self.variables[at];
+        if limit > 0.0 || self.violation(threshold, self.keys[at]) <= self.slack {
             return;
         }
         self.variables[at].limit = self.loss.dual_limit(c.cost);
@@ -496,8 +506,9 @@ impl<'a, V: Element> Set<'a, V> {
         self.steps += 1;
     }
 
-    /// Notes whether a variable may rise and fall.
+    /// Notes whether a variable may rise and fall, after it moved or entered or left.
     fn open(&mut self, at: usize) {
+        (self.settled, self.bounds) = (false, None);
         let variable = &self.variables[at];
         self.rising[at] = if variable.may_rise() { 0.0 } else { f64::NEG_INFINITY };
         self.falling[at] = if variable.may_fall() { 0.0 } else { f64::INFINITY };
@@ -514,11 +525,12 @@ impl<'a, V: Element> Set<'a, V> {
         }
         self.computed += u64::from(known == 0);
         let mut values = std::mem::take(&mut self.kernel[at].values);
+        let taken = values.capacity();
         let (row, against) = self.members[at];
         let place = |row: usize| self.support.vectors()[self.place_of_row[row] as usize].clone();
         let vectors = [Some(place(row)), against.map(place)];
         self.values_of(&vectors, known..self.blocks.len(), &mut values);
-        self.bytes += ((values.len() - known) * size_of::<V>()) as u64;
+        self.bytes += ((values.capacity() - taken) * size_of::<V>()) as u64;
         self.kernel[at].values = values;
         if self.bytes > self.cache_bytes {
             self.forget();
@@ -537,7 +549,7 @@ impl<'a, V: Element> Set<'a, V> {
         for row in self.kernel.iter_mut().filter(|row| row.last_used <= limit) {
             row.values = Vec::new();
         }
-        self.bytes = self.kernel.iter().map(|row| (row.values.len() * size_of::<V>()) as u64).sum();
+        self.bytes = self.kernel.iter().map(|row| (row.values.capacity() * size_of::<V>()) as u64).sum();
     }
 
     /// Closes the variables at zero that nothing pulls up, and throws them out once they are many.
@@ -590,7 +602,7 @@ impl<'a, V: Element> Set<'a, V> {
         for (place, &block) in (0u32..).zip(&self.blocks) {
             self.place_of_block[block] = place;
         }
-        self.bytes = self.kernel.iter().map(|row| (row.values.len() * size_of::<V>()) as u64).sum();
+        self.bytes = self.kernel.iter().map(|row| (row.values.capacity() * size_of::<V>()) as u64).sum();
         self.closed = 0;
         // Rows that no variable is made of any more go too, the others keep their order.
         let mut wanted = vec![false; self.support.len()];

@@ -17,8 +17,9 @@
 //!
 //! **Budget.** Where there are more vectors than allowed, the one with the smallest coefficient is merged with that of the
 //! same sign with which least is lost ([`super::merge`]); under kernels other than the Gaussian, and where no other has its
-//! sign, it is left out. What the function lost by it is summed up, shrinking as the function does: a bound on how far it is
-//! from what the same steps without a budget would have made.
+//! sign, it is left out. The squares of what the function lost by it are summed up, shrinking as the function does: were
+//! these moves independent of each other, the root of the sum would be how far the function is from what the same steps
+//! without a budget would have made.
 //!
 //! **Stops** after the passes asked for. It proves no bound. The objective over all rows is computed anew now and then, and
 //! the best function seen is kept, zero among them.
@@ -61,7 +62,7 @@ pub struct Merging {
     pub merged: u64,
     /// Vectors that were left out.
     pub removed: u64,
-    /// How far the function is at most from what the same steps without a budget would have made.
+    /// By how much that moved the function, each time taken as independent of the others: √Σ‖Δ‖², shrinking as it does.
     pub lost: f64,
     /// ‖f‖, to compare it with.
     pub length: f64,
@@ -360,7 +361,7 @@ impl<'a, T: Element> State<'a, T> {
                 merged.loss
             }
         };
-        self.merging.lost += self.scale * loss.abs().sqrt();
+        self.merging.lost = self.merging.lost.hypot(self.scale * loss.abs().sqrt());
         self.support.swap_remove(lightest);
         self.coefficients.swap_remove(lightest);
         if let Some(row) = self.row_of.swap_remove(lightest) {
@@ -574,10 +575,11 @@ mod tests {
                     coefficients.zip(state.support.vectors().iter().cloned()).collect()
                 };
                 while state.support.len() > 1 {
-                    let (before, lost) = (now(&state), state.merging.lost);
+                    let before = now(&state);
+                    state.merging.lost = 0.0;
                     state.make_room();
                     let square = apart(&state.support, &before, &now(&state));
-                    let said = (state.merging.lost - lost).powi(2);
+                    let said = state.merging.lost.powi(2);
                     let lightest = before.iter().map(|(c, v)| (c.abs(), c * c * state.support.own(v)));
                     let (_, removal) = lightest.min_by(|a, b| a.0.total_cmp(&b.0)).expect("some");
                     assert!((square - said).abs() < 1e-9 * (1.0 + removal), "{kernel:?}: {square} {said}");

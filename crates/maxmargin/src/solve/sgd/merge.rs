@@ -12,6 +12,7 @@
 //!
 //! The lighter of the two is called a: m ≤ ½, and then z is nearer to b: h ≤ ½.
 
+use rayon::prelude::*;
 use std::sync::OnceLock;
 
 /// Steps of the table along m and along κ.
@@ -38,7 +39,7 @@ fn kept(m: f64, kappa: f64, h: f64) -> f64 {
 
 /// κ^e for κ from 0 to 1; 0⁰ is 1.
 fn power(kappa: f64, exponent: f64) -> f64 {
-    if exponent == 0.0 { 1.0 } else { kappa.powf(exponent) }
+    if exponent == 0.0 { 1.0 } else { (exponent * kappa.ln()).exp() }
 }
 
 /// ‖m φ(a) + (1 − m) φ(b)‖² − α_z²
@@ -51,9 +52,18 @@ fn lost(m: f64, kappa: f64, kept: f64) -> f64 {
 fn searched(m: f64, kappa: f64) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let (mut low, mut high) = (0.0, 0.5);
-    for _ in 0..60 {
-        let (left, right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
-        if kept(m, kappa, left) < kept(m, kappa, right) { low = left } else { high = right }
+    let inner = |low: f64, high: f64| (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
+    let (left, right) = inner(low, high);
+    let (mut at_left, mut at_right) = (kept(m, kappa, left), kept(m, kappa, right));
+    // What is left of the half is then beyond the digits that a maximum can be found to.
+    for _ in 0..40 {
+        if at_left < at_right {
+            (low, at_left) = (inner(low, high).0, at_right);
+            at_right = kept(m, kappa, inner(low, high).1);
+        } else {
+            (high, at_right) = (inner(low, high).1, at_left);
+            at_left = kept(m, kappa, inner(low, high).0);
+        }
     }
     0.5 * (low + high)
 }
@@ -68,7 +78,7 @@ pub(super) fn table() -> &'static [Entry] {
             let h = searched(m, kappa);
             [h as f32, lost(m, kappa, kept(m, kappa, h)) as f32]
         };
-        (0..(STEPS + 1) * (STEPS + 1)).map(entry).collect()
+        (0..(STEPS + 1) * (STEPS + 1)).into_par_iter().map(entry).collect()
     })
 }
 
