@@ -116,6 +116,7 @@ impl TaskName {
         match self {
             TaskName::Classify => Task::Classify,
             TaskName::Rank => Task::Rank,
+            TaskName::OneClass => Task::OneClass,
         }
     }
 }
@@ -178,6 +179,8 @@ pub(crate) enum TaskName {
     Classify,
     /// Order the rows of each query, or items by pairs of a better and a worse one
     Rank,
+    /// Tell rows like the ones seen from outliers
+    OneClass,
 }
 
 /// Options of commands that read data.

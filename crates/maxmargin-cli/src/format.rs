@@ -10,6 +10,8 @@ use maxmargin::wording::separated;
 pub fn kernel(kernel: &Kernel) -> String {
     let number = |value: f64| significant(value, 4);
     match *kernel {
+        Kernel::Precomputed => "precomputed".to_string(),
+        Kernel::Custom(ref custom) => format!("{} (brought along)", custom.name()),
         Kernel::Linear => "linear".to_string(),
         Kernel::Intersection => "intersection".to_string(),
         Kernel::Gaussian { gamma } => format!("gaussian, gamma {}", number(gamma)),

@@ -36,7 +36,7 @@ pub(crate) struct TrainSettings {
         short,
         value_name = "C",
         allow_negative_numbers = true,
-        conflicts_with = "lambda",
+        conflicts_with_all = ["lambda", "nu"],
         help_heading = "Learning"
     )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,6 +45,11 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "L", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lambda: Option<f64>,
+    /// Instead of -c: the largest share of rows or pairs that may miss the margin; the C for it is found. Hinge loss, by
+    /// kernels and the linear one among them [default for one-class: 0.1]
+    #[arg(long, value_name = "NU", allow_negative_numbers = true, conflicts_with = "lambda", help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) nu: Option<f64>,
     /// How to solve it; `quadratic-program` makes a hard margin, without -c and --loss [default: auto]
     #[arg(long, value_parser = named::<Solver>(Solver::ALL.map(Solver::name)), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -408,9 +413,10 @@ impl SettingsFile {
     pub(crate) fn of(model: &Model) -> Result<SettingsFile> {
         let settings = &model.settings;
         let reading = Reading::of(model)?;
-        let (c, lambda) = match settings.regularisation {
-            Regularisation::C(c) => (Some(c), None),
-            Regularisation::Lambda(lambda) => (None, Some(lambda)),
+        let (c, lambda, nu) = match settings.regularisation {
+            Regularisation::C(c) => (Some(c), None, None),
+            Regularisation::Lambda(lambda) => (None, Some(lambda), None),
+            Regularisation::Nu(nu) => (None, None, Some(nu)),
         };
         let class_weight = match &settings.class_weight {
             ClassWeight::Equal => None,
@@ -426,6 +432,7 @@ impl SettingsFile {
                 loss: soft.then_some(settings.loss),
                 c: c.filter(|_| soft),
                 lambda: lambda.filter(|_| soft),
+                nu: nu.filter(|_| soft),
                 solver: Some(settings.solver),
                 scale: Some(settings.scale),
                 intercept: (settings.task == Task::Classify).then_some(settings.intercept),
@@ -460,11 +467,12 @@ impl SettingsFile {
 impl TrainSettings {
     /// Fills what is not set from `other`.
     pub(crate) fn or(self, other: TrainSettings) -> TrainSettings {
-        let regularised = self.c.is_some() || self.lambda.is_some();
+        let regularised = self.c.is_some() || self.lambda.is_some() || self.nu.is_some();
         TrainSettings {
             loss: self.loss.or(other.loss),
             c: if regularised { self.c } else { other.c },
             lambda: if regularised { self.lambda } else { other.lambda },
+            nu: if regularised { self.nu } else { other.nu },
             solver: self.solver.or(other.solver),
             scale: self.scale.or(other.scale),
             intercept: self.intercept.or(other.intercept),
@@ -491,7 +499,12 @@ impl TrainSettings {
     pub(crate) fn resolve(&self, task: Task) -> Result<Settings> {
         let defaults = Settings::new(task);
         let hard = self.solver.is_some_and(Solver::is_hard_margin);
-        let given = [("-c", self.c.is_some()), ("--lambda", self.lambda.is_some()), ("--loss", self.loss.is_some())];
+        let given = [
+            ("-c", self.c.is_some()),
+            ("--lambda", self.lambda.is_some()),
+            ("--nu", self.nu.is_some()),
+            ("--loss", self.loss.is_some()),
+        ];
         if let Some((flag, _)) = given.iter().find(|(_, given)| hard && *given) {
             return Err(Error::new(
                 Code::BadSetting,
@@ -499,14 +512,15 @@ impl TrainSettings {
             )
             .help(format!("leave {flag} out, or use a soft margin: leave --solver quadratic-program out")));
         }
-        let regularisation = match (self.c, self.lambda) {
-            (Some(_), Some(_)) => {
-                return Err(Error::new(Code::BadSetting, "both c and lambda are set, and they are one quantity")
+        let regularisation = match (self.c, self.lambda, self.nu) {
+            (Some(c), None, None) => Regularisation::C(c),
+            (None, Some(lambda), None) => Regularisation::Lambda(lambda),
+            (None, None, Some(nu)) => Regularisation::Nu(nu),
+            (None, None, None) => defaults.regularisation,
+            _ => {
+                return Err(Error::new(Code::BadSetting, "of c, lambda and nu more than one is set, and they are one quantity")
                     .help("keep one of them"));
             }
-            (Some(c), None) => Regularisation::C(c),
-            (None, Some(lambda)) => Regularisation::Lambda(lambda),
-            (None, None) => defaults.regularisation,
         };
         if let Some(holdout) = self.holdout
             && !(holdout > 0.0 && holdout < 1.0)
@@ -520,15 +534,17 @@ impl TrainSettings {
             gamma: self.gamma,
             degree: self.degree,
             coef0: self.coef0,
+            custom: None,
             cache: self.kernel_cache.map(|size| size.0),
             budget: self.budget,
         };
         // Rounds over kernel values are many and short.
-        let through_kernel = solver == Solver::Auto && kernel.kind != KernelKind::Linear;
-        let passes = if through_kernel { Solver::Smo } else { solver }.default_passes();
+        let by_weights = kernel.kind == KernelKind::Linear && !regularisation.is_nu() && task != Task::OneClass;
+        let passes = if by_weights || solver != Solver::Auto { solver } else { Solver::Smo }.default_passes();
         let settings = Settings {
             task,
-            loss: self.loss.unwrap_or(if hard { Loss::Hinge } else { defaults.loss }),
+            // A share that may miss the margin, and a margin that none may miss, are of the hinge loss.
+            loss: self.loss.unwrap_or(if hard || regularisation.is_nu() { Loss::Hinge } else { defaults.loss }),
             solver,
             scale: self.scale.unwrap_or(defaults.scale),
             intercept: self.intercept.unwrap_or(defaults.intercept),

@@ -122,6 +122,8 @@ codes! {
     NotSeparable = 320, 2, "not separable";
     /// A hard margin that numbers in double precision cannot decide on.
     Undecided = 321, 2, "separability not decided";
+    /// A share ν at which no margin is above zero.
+    NuTooSmall = 322, 2, "nu too small for a margin";
     /// A combination of task and solver that does not exist.
     Unsupported = 401, 2, "combination not supported";
     /// A setting outside its range.

@@ -9,7 +9,7 @@ use crate::data::{Dataset, Scale, Targets, lanes};
 use crate::error::{Code, Error, Result};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{EarlyStopping, LONG_PART, TILE, most_lanes};
-use crate::train::{choose_solver, usual_cache};
+use crate::train::{choose_solver, expands, usual_cache};
 use crate::wording::{memory_given, memory_needed};
 
 /// The program itself, its threads and small change.
@@ -76,11 +76,11 @@ impl Needs {
         let by_rows = matches!(solver, Solver::DualCoordinateDescent);
         let rows_and_pairs = rows + data.pairs().map_or(0, |pairs| pairs.len() as u64);
         beside += rows_and_pairs * if by_rows { row::DUAL_COORDINATE_DESCENT } else { row::BY_PARTS };
-        if settings.gives_support_vectors(solver) {
+        if expands(settings) {
             // Rows ready to be multiplied.
             beside += 3 * bytes;
         }
-        if solver.is_kernel_dual() {
+        if expands(settings) && !solver.is_stochastic() {
             // Kernel rows: a whole square of them at most.
             let blocks = data.pairs().map_or(rows, |pairs| pairs.len() as u64);
             beside += usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8));
@@ -97,7 +97,7 @@ impl Needs {
         if solver == Solver::Newton && cols < PAIRED_COLUMNS {
             // Pairs may tie all rows together.
             let (tiles, longest, long) = match (settings.task, data.pairs()) {
-                (Task::Classify, _) => (TILES, 0, 0),
+                (Task::Classify | Task::OneClass, _) => (TILES, 0, 0),
                 (Task::Rank, Some(_)) => (TILES, rows, data.rows() / LONG_PART),
                 (Task::Rank, None) => (2 * TILES, longest, lengths().filter(|&length| length > LONG_PART).count()),
             };
@@ -173,8 +173,8 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     if data.pairs().is_some() {
         return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));
     }
-    if settings.gives_support_vectors(solver) {
-        return Err(all("a kernel compares every row with every other", "leave --kernel out"));
+    if expands(settings) {
+        return Err(all("a kernel compares every row with every other", "less for kernel rows: --kernel-cache 1GiB"));
     }
     if solver.is_hard_margin() {
         return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave --solver out"));

@@ -16,6 +16,8 @@ pub enum Task {
     Classify,
     /// Order the rows of each group.
     Rank,
+    /// Tell rows like the ones seen from others.
+    OneClass,
 }
 
 impl Task {
@@ -24,6 +26,7 @@ impl Task {
         match self {
             Task::Classify => "classify",
             Task::Rank => "rank",
+            Task::OneClass => "one-class",
         }
     }
 }
@@ -206,6 +209,9 @@ pub enum Regularisation {
     C(f64),
     /// The mean form: `lambda = 1 / (C · n)`, n the total weight of all blocks.
     Lambda(f64),
+    /// The largest share of the blocks that may miss the margin, and the least that are support vectors: the C at which
+    /// that holds is found in training. Until then it is the share that stands for lambda.
+    Nu(f64),
 }
 
 impl Regularisation {
@@ -213,7 +219,7 @@ impl Regularisation {
     pub fn c(self, total_weight: f64) -> f64 {
         match self {
             Regularisation::C(c) => c,
-            Regularisation::Lambda(lambda) => 1.0 / (lambda * total_weight),
+            Regularisation::Lambda(lambda) | Regularisation::Nu(lambda) => 1.0 / (lambda * total_weight),
         }
     }
 
@@ -221,8 +227,13 @@ impl Regularisation {
     pub fn lambda(self, total_weight: f64) -> f64 {
         match self {
             Regularisation::C(c) => 1.0 / (c * total_weight),
-            Regularisation::Lambda(lambda) => lambda,
+            Regularisation::Lambda(lambda) | Regularisation::Nu(lambda) => lambda,
         }
+    }
+
+    /// Whether C is found in training.
+    pub fn is_nu(self) -> bool {
+        matches!(self, Regularisation::Nu(_))
     }
 }
 
@@ -271,6 +282,9 @@ pub struct Settings {
     pub kernel: KernelSettings,
 }
 
+/// The share of rows that a one-class model leaves outside unless told.
+const USUAL_NU: f64 = 0.1;
+
 /// For settings that are written only where they were chosen: files of earlier versions have none of them.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -282,20 +296,23 @@ impl Settings {
         Settings {
             task,
             loss: match task {
-                Task::Classify => Loss::Hinge,
+                Task::Classify | Task::OneClass => Loss::Hinge,
                 Task::Rank => Loss::SquaredHinge,
             },
             solver: Solver::Auto,
             scale: Scale::None,
             intercept: match task {
                 Task::Classify => Intercept::Free,
-                Task::Rank => Intercept::None,
+                Task::Rank | Task::OneClass => Intercept::None,
             },
             positive: None,
             tolerance: 1e-3,
-            max_passes: Solver::Auto.default_passes(),
+            max_passes: if task == Task::OneClass { Solver::Smo } else { Solver::Auto }.default_passes(),
             seed: 0,
-            regularisation: Regularisation::C(1.0),
+            regularisation: match task {
+                Task::Classify | Task::Rank => Regularisation::C(1.0),
+                Task::OneClass => Regularisation::Nu(USUAL_NU),
+            },
             class_weight: ClassWeight::Equal,
             pair_weight_as: PairWeightAs::Slack,
             pair_weight: PairWeight::Equal,
@@ -321,6 +338,23 @@ impl Settings {
         match self.regularisation {
             Regularisation::C(c) => positive("-c", c)?,
             Regularisation::Lambda(lambda) => positive("--lambda", lambda)?,
+            Regularisation::Nu(nu) if nu > 0.0 && nu <= 1.0 => {}
+            Regularisation::Nu(nu) => {
+                return Err(Error::new(Code::BadSetting, format!("--nu is {nu}, and must be above 0 and at most 1"))
+                    .help("the share that may miss the margin, such as 0.1"));
+            }
+        }
+        if self.regularisation.is_nu() && self.loss != Loss::Hinge {
+            return Err(Error::new(Code::BadSetting, format!("--nu is of the hinge loss, and the loss is {}", self.loss.name()))
+                .help("add --loss hinge, or use -c instead of --nu"));
+        }
+        if self.regularisation.is_nu() && !matches!(self.solver, Solver::Auto | Solver::Smo) {
+            return Err(Error::new(Code::BadSetting, format!("`{}` takes -c or --lambda, and not --nu", self.solver.name()))
+                .help("leave --solver out, or use -c instead of --nu"));
+        }
+        if self.regularisation.is_nu() && self.pair_weight_as == PairWeightAs::Margin {
+            return Err(Error::new(Code::BadSetting, "with --nu all margins are the same, and weights cannot set them")
+                .help("leave --pair-weight-as out, or use -c instead of --nu"));
         }
         if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
             return Err(Error::new(
@@ -331,11 +365,19 @@ impl Settings {
         }
         self.stochastic.validate(self.task, self.solver)?;
         self.kernel.validate()?;
-        if self.kernel.cache.is_some() && self.kernel.kind == KernelKind::Linear && !self.solver.is_kernel_dual() {
+        if self.kernel.cache.is_some()
+            && self.kernel.kind == KernelKind::Linear
+            && !self.solver.is_kernel_dual()
+            && !self.regularisation.is_nu()
+        {
             return Err(Error::new(Code::BadSetting, "--kernel-cache is for kernels, and weights need none")
                 .help("leave --kernel-cache out, or name a --kernel"));
         }
         self.validate_kernel_solver()?;
+        if self.kernel.kind == KernelKind::Precomputed && self.scale != Scale::None {
+            return Err(Error::new(Code::BadSetting, "precomputed kernel values are no features that could be scaled")
+                .help("leave --scale out, or scale the features before the kernel is computed"));
+        }
         if self.solver.is_stochastic() && self.max_passes == 0 {
             return Err(Error::new(Code::BadSetting, "--max-passes is 0, and nothing would be learned")
                 .help(format!("`{}` makes as many passes as it is told: give 1 or more", self.solver.name())));
@@ -358,7 +400,7 @@ impl Settings {
             return Err(Error::new(Code::BadSetting, "--max-passes is 0, and nothing would be learned")
                 .help("one pass is what `lasvm` is for: leave --max-passes out"));
         }
-        if self.task == Task::Classify && self.pair_weight_as != PairWeightAs::Slack {
+        if self.task != Task::Rank && self.pair_weight_as != PairWeightAs::Slack {
             return Err(Error::new(Code::BadSetting, "weights of pairs belong to rankers")
                 .help("leave --pair-weight-as out, or use `train rank`"));
         }
@@ -373,6 +415,20 @@ impl Settings {
             )
             .help("leave --sample out, or use --pair-weight per-query"));
         }
+        if self.task == Task::OneClass {
+            if self.loss != Loss::Hinge {
+                return Err(Error::new(Code::BadSetting, "a one-class model is of the hinge loss")
+                    .help("leave --loss out"));
+            }
+            if self.intercept != Intercept::None {
+                return Err(Error::new(Code::BadSetting, "a one-class model has no intercept: its border is where the score is 1")
+                    .help("leave --intercept out"));
+            }
+            if self.class_weight != ClassWeight::Equal || self.positive.is_some() {
+                return Err(Error::new(Code::BadSetting, "class weights and a positive class belong to classifiers of two classes")
+                    .help("leave --class-weight and --positive out, or use `train classify`"));
+            }
+        }
         if self.task == Task::Rank {
             if self.intercept != Intercept::None {
                 return Err(Error::new(Code::BadSetting, "a ranker has no intercept: only score differences count")
@@ -384,11 +440,6 @@ impl Settings {
             }
         }
         Ok(())
-    }
-
-    /// Whether this solver gives a sum over support vectors, not weights.
-    pub fn gives_support_vectors(&self, solver: Solver) -> bool {
-        self.kernel.kind != KernelKind::Linear || solver.is_kernel_dual()
     }
 
     /// Refuses a kernel that the solver does not take, and what only some solvers take beside a kernel.
@@ -404,8 +455,14 @@ impl Settings {
         if kind == KernelKind::Linear {
             return Ok(());
         }
+        let by_rows = !matches!(kind, KernelKind::Precomputed | KernelKind::Custom);
         match solver {
-            Solver::Auto | Solver::Smo | Solver::Lasvm => Ok(()),
+            Solver::Auto | Solver::Smo | Solver::Newton => Ok(()),
+            Solver::Lasvm | Solver::Sgd | Solver::Pegasos if !by_rows => bad(
+                format!("`{}` computes kernel values itself, and the {} kernel is not one of its own", solver.name(), kind.name()),
+                "leave --solver out, or use another --kernel",
+            ),
+            Solver::Lasvm => Ok(()),
             Solver::Sgd | Solver::Pegasos if self.stochastic.project => bad(
                 "--project keeps weights in a ball, and kernels have none".to_string(),
                 "leave --project out, or --kernel",

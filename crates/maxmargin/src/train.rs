@@ -18,7 +18,7 @@ use crate::solve::{
     dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
 };
 use crate::task::{
-    Binary, Classes, Independent, Intercept, Objective, PairRanking, PairWeight, PairWeightAs, Ranking, Roundable,
+    Binary, Classes, Independent, Intercept, Objective, OneClass, PairRanking, PairWeight, PairWeightAs, Ranking, Roundable,
 };
 use std::ops::ControlFlow;
 
@@ -107,12 +107,16 @@ pub fn train_from(
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
 
-    let problem = Problem::new(data, settings)?;
+    let mut problem = Problem::new(data, settings)?;
     problem.check_range()?;
     if start.is_some_and(|start| !problem.takes(start, data.cols())) {
         return Err(Error::new(Code::BadSetting, "the start is not a point of this problem")
             .help("start from a solution over the same rows and features"));
     }
+    let expanded = match expands(settings) {
+        true => Some(kernels::solve(&mut problem, &design, settings, solver, observer, cancel)?),
+        false => None,
+    };
     let template = |scorer: Scorer, certificate: Certificate, witness: Option<Witness>| Model {
         settings: settings.clone(),
         scorer,
@@ -138,14 +142,13 @@ pub fn train_from(
             c,
             lambda,
         };
-    if settings.gives_support_vectors(solver) {
-        let solved = kernels::solve(&problem, &design, settings, solver, observer, cancel)?;
-        let kernels::Solved { expansion, objective, lower_bound, alpha, passes, stop, .. } = solved;
-        let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
+    if let Some(solved) = expanded {
+        let converged = solved.stop == Stop::Converged;
+        let certificate = certificate(solved.objective, solved.lower_bound, converged, solved.passes, data.hash()?);
         return Ok(Trained {
-            model: template(Scorer::Expansion(expansion), certificate, alpha.map(Witness::Dual)),
+            model: template(solved.scorer, certificate, solved.witness),
             solver,
-            stop,
+            stop: solved.stop,
             first_rate: settings.stochastic.rate,
             kernel_rows: solved.rows,
             merging: solved.merging,
@@ -229,6 +232,7 @@ pub(crate) fn solve(
             cutting_plane(settings).solve(&mut risk, design.cols(), start, observer, cancel)
         }
         (Tasks::Ranking(_), solver) => Err(unsupported(settings, solver, false)),
+        (Tasks::OneClass(..), solver) => Err(unsupported(settings, solver, true)),
     }
 }
 
@@ -407,6 +411,7 @@ pub(crate) enum Tasks {
     Binary(Binary, Classes),
     Ranking(Ranking),
     Pairs(PairRanking),
+    OneClass(OneClass, Classes),
 }
 
 pub(crate) struct Problem {
@@ -471,6 +476,12 @@ impl Problem {
                 let c = cost(total);
                 Ok(problem(Tasks::Binary(unit.with_cost(c), classes), c, total))
             }
+            Task::OneClass => {
+                let task = OneClass::on(data, subset);
+                let total = positive_total(task.total_cost(), "row")?;
+                let c = cost(total);
+                Ok(problem(Tasks::OneClass(task.with_cost(c), OneClass::names(data.targets())), c, total))
+            }
             Task::Rank if data.pairs().is_some() && settings.pair_weight != PairWeight::Equal => {
                 Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
                     .help("leave --pair-weight out; --pair-weight-as says what the weights of the pairs do"))
@@ -504,6 +515,7 @@ impl Problem {
             Tasks::Binary(task, _) => task.set_cost(self.c),
             Tasks::Ranking(task) => task.set_cost(self.c),
             Tasks::Pairs(task) => task.set_cost(self.c),
+            Tasks::OneClass(task, _) => task.set_cost(self.c),
         }
     }
 
@@ -512,6 +524,7 @@ impl Problem {
         let (blocks, thresholds) = match &self.task {
             Tasks::Binary(task, _) => (task.blocks(), Objective::thresholds(task)),
             Tasks::Pairs(task) => (task.blocks(), 0),
+            Tasks::OneClass(task, _) => (task.blocks(), 0),
             Tasks::Ranking(_) => (0, 0),
         };
         let Start { weights, thresholds: free, dual, width: _ } = start;
@@ -539,6 +552,7 @@ impl Problem {
     pub(crate) fn decoder(&self) -> Decoder {
         match &self.task {
             Tasks::Binary(_, classes) => Decoder::Sign(classes.clone()),
+            Tasks::OneClass(_, classes) => Decoder::OneClass(classes.clone()),
             Tasks::Ranking(_) | Tasks::Pairs(_) => Decoder::Rank,
         }
     }
@@ -548,6 +562,7 @@ impl Problem {
             Tasks::Binary(task, _) => task.constraints(),
             Tasks::Ranking(task) => task.pairs(),
             Tasks::Pairs(task) => task.constraints(),
+            Tasks::OneClass(task, _) => task.constraints(),
         }
     }
 }
@@ -555,12 +570,13 @@ impl Problem {
 /// The solver for data of so many features, or an error where the combination of task, loss and solver does not exist:
 /// to be asked before any data are read. `compared` says how many rows explicit pairs compare, where the data are such.
 pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usize>) -> Result<Solver> {
-    let independent = settings.task == Task::Classify || compared.is_some();
+    let independent = settings.task != Task::Rank || compared.is_some();
+    let by_kernel = expands(settings);
     // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
     // every width of a rounded hinge would be solved by conjugate gradients, on one thread; a visit to a pair costs two rows.
     let too_long = settings.loss == Loss::Hinge && compared.is_some_and(|rows| rows.saturating_mul(features) > TILE);
     let solver = match settings.solver {
-        Solver::Auto if settings.kernel.kind != KernelKind::Linear => Solver::Smo,
+        Solver::Auto if by_kernel && independent => Solver::Smo,
         Solver::Auto if !independent => Solver::Newton,
         Solver::Auto if too_long => Solver::DualCoordinateDescent,
         Solver::Auto
@@ -573,23 +589,36 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
     };
     let supported = match solver {
         Solver::Auto => false,
+        Solver::Smo | Solver::Lasvm => independent && settings.loss != Loss::Logistic,
+        Solver::Newton if by_kernel => !independent && settings.loss == Loss::SquaredHinge,
+        _ if settings.task == Task::OneClass => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
         Solver::Newton | Solver::CuttingPlane if independent => true,
         Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
-        Solver::Smo | Solver::Lasvm => independent && settings.loss != Loss::Logistic,
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => independent || settings.loss != Loss::Logistic,
     };
     if supported { Ok(solver) } else { Err(unsupported(settings, solver, independent)) }
+}
+
+/// Whether a model is a sum over support vectors instead of weights.
+pub(crate) fn expands(settings: &Settings) -> bool {
+    settings.kernel.kind != KernelKind::Linear
+        || settings.regularisation.is_nu()
+        || settings.task == Task::OneClass
+        || settings.solver.is_kernel_dual()
 }
 
 /// `independent` says whether each constraint stands for itself: rows to classify, or explicit pairs.
 fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
     let remedy = match (independent, settings.loss) {
-        (false, _) if solver.is_kernel_dual() => {
-            return Error::new(Code::Unsupported, "kernels rank explicit pairs, and these rows are graded").help(
-                "use --solver sgd, list the pairs in a file and name the rows with --items, or leave --kernel out",
-            );
+        (false, _) if settings.regularisation.is_nu() => {
+            return Error::new(Code::Unsupported, "--nu is for explicit pairs, and these rows are graded")
+                .help("use -c, or list the pairs in a file and name the rows with --items");
+        }
+        (false, Loss::Hinge | Loss::SquaredHinge) if expands(settings) => {
+            return Error::new(Code::Unsupported, format!("kernels rank graded rows with squared hinge loss by Newton's method, and not with {loss} loss by `{}`", solver.name()))
+                .help("leave --loss and --solver out, or use --solver sgd; explicit pairs (--items) take the hinge too");
         }
         (false, _) if solver.is_hard_margin() => {
             return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
@@ -600,6 +629,11 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
                 .help("use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss");
         }
         (false, _) => "use --solver newton or cutting-plane, or leave --solver out",
+        (true, _) if settings.task == Task::OneClass => "leave --solver out",
+        (true, _) if expands(settings) && !solver.is_kernel_dual() => "leave --solver out",
+        (true, _) if expands(settings) && settings.kernel.kind != KernelKind::Linear => {
+            "use --loss hinge or --loss squared-hinge, or --solver sgd"
+        }
         // Of the solvers of single constraints only those of kernels lack a loss.
         (true, _) => "use --loss hinge or --loss squared-hinge, or leave --kernel out",
     };

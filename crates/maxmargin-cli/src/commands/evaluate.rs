@@ -13,7 +13,7 @@ use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Task};
-use maxmargin::task::Classes;
+use maxmargin::task::{Classes, OneClass};
 use maxmargin_io::atomic::ensure_writable;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
 pub(crate) fn metrics(names: &[String], task: Task, pairs: bool) -> Result<Vec<Metric>> {
     if names.is_empty() {
         return Ok(match task {
-            Task::Classify => Metric::classification_defaults(),
+            Task::Classify | Task::OneClass => Metric::classification_defaults(),
             Task::Rank if pairs => Metric::pair_defaults(),
             Task::Rank => Metric::ranking_defaults(),
         });
@@ -90,6 +90,7 @@ pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f6
 pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
     let decoder = match settings.task {
         Task::Rank => Decoder::Rank,
+        Task::OneClass => Decoder::OneClass(OneClass::names(data.targets())),
         Task::Classify => Decoder::Sign(Classes::find(data.targets(), settings.positive.as_deref())?),
     };
     let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?;
@@ -223,7 +224,7 @@ pub(crate) fn report_sections(
     );
     let answers = Answers::new(model, data)?;
     match &model.decoder {
-        Decoder::Sign(classes) => {
+        Decoder::Sign(classes) | Decoder::OneClass(classes) => {
             let of = |code: u32| -> Vec<f64> {
                 answers.scores.iter().zip(&answers.codes).filter(|(_, c)| **c == code).map(|(s, _)| *s).collect()
             };

@@ -7,7 +7,7 @@ use crate::format;
 use crate::loading::load_model;
 use crate::settings::SettingsFile;
 use maxmargin::error::Result;
-use maxmargin::model::{Decoder, Model, Scorer};
+use maxmargin::model::{Model, Scorer};
 use maxmargin::solve::Witness;
 use serde_json::json;
 
@@ -141,10 +141,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
 }
 
 fn classes(model: &Model) -> Option<[&str; 2]> {
-    match &model.decoder {
-        Decoder::Sign(classes) => Some([&classes.negative, &classes.positive]),
-        Decoder::Rank => None,
-    }
+    model.decoder.classes().map(|classes| [classes.negative.as_str(), classes.positive.as_str()])
 }
 
 fn proof(model: &Model) -> &'static str {
@@ -156,6 +153,8 @@ fn proof(model: &Model) -> &'static str {
         "the weights and a width suffice; `maxmargin verify` recomputes the bound"
     } else if model.witness.is_some() {
         "dual variables stored; `maxmargin verify` recomputes the bound"
+    } else if model.proved_by_weights() && matches!(model.scorer, Scorer::Expansion(_)) {
+        "the vectors suffice; `maxmargin verify` recomputes the bound"
     } else if model.proved_by_weights() {
         "the weights suffice; `maxmargin verify` recomputes the bound"
     } else {

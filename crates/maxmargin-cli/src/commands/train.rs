@@ -18,7 +18,7 @@ use maxmargin::loss::Loss;
 use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Settings, Solver, Task};
+use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{EarlyStopping, Merging, Sample, Stop, relative_gap};
 use maxmargin::task::{PairWeight, Ranking};
 use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, scale_spread, train};
@@ -217,6 +217,10 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             "passes": certificate.passes,
             "c": soft.then_some(certificate.c),
             "lambda": soft.then_some(certificate.lambda),
+            "nu": match settings.regularisation {
+                Regularisation::Nu(nu) => Some(nu),
+                Regularisation::C(_) | Regularisation::Lambda(_) => None,
+            },
             "rows": certificate.rows,
             "features": trained.model.features(),
             "seconds": { "load": load_seconds, "train": train_seconds },
@@ -471,7 +475,12 @@ pub(crate) fn regularisation(model: &Model) -> String {
     if model.settings.solver.is_hard_margin() {
         return "hard margin".to_string();
     }
-    format!("C = {}, lambda = {}", format::significant(certificate.c, 4), format::scientific(certificate.lambda, 3))
+    let costs =
+        format!("C = {}, lambda = {}", format::significant(certificate.c, 4), format::scientific(certificate.lambda, 3));
+    match model.settings.regularisation {
+        Regularisation::Nu(nu) => format!("nu = {nu}, which makes {costs}"),
+        Regularisation::C(_) | Regularisation::Lambda(_) => costs,
+    }
 }
 
 /// `solver newton, chosen`, or `solver sgd, first rate 0.5 found on a sample`.

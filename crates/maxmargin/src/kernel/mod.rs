@@ -8,16 +8,20 @@
 //! | sigmoid | tanh(γ x·z + r), not positive definite for all γ and r |
 //! | chi-squared | exp(−γ Σ_j (x_j − z_j)² / (x_j + z_j)), for x, z ≥ 0 |
 //! | intersection | Σ_j min(x_j, z_j), for x, z ≥ 0 |
+//! | precomputed | the rows are kernel values already: x is k(x, ·) with every row that was learned from |
+//! | custom | the user's own function |
 //!
 //! A kernel is only another way to make scores: [`Points`] are rows ready to be multiplied, and give whole blocks of kernel
 //! values at once, in f32, or in f64 where rows are few. Sums over them are taken in f64.
 
+mod custom;
 mod exponential;
 mod points;
 mod row_cache;
 mod support;
 mod width;
 
+pub use custom::CustomKernel;
 pub(crate) use points::{Element, Points, add_row, expansion_scores};
 pub(crate) use row_cache::RowCache;
 pub(crate) use support::{Support, Vector, weighted_sum};
@@ -26,7 +30,7 @@ use crate::error::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// A kernel with all its numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kernel {
     /// x·z
@@ -59,18 +63,25 @@ pub enum Kernel {
     },
     /// Σ_j min(x_j, z_j)
     Intersection,
+    /// What stands in the rows.
+    Precomputed,
+    /// The user's own.
+    Custom(CustomKernel),
 }
 
 impl Kernel {
     /// Whether it is a function of inner products and squares.
     pub(crate) fn is_of_products(&self) -> bool {
-        !matches!(self, Kernel::ChiSquared { .. } | Kernel::Intersection)
+        matches!(
+            self,
+            Kernel::Linear | Kernel::Polynomial { .. } | Kernel::Gaussian { .. } | Kernel::Sigmoid { .. }
+        )
     }
 
     /// Whether all its numbers are numbers.
     pub(crate) fn is_finite(&self) -> bool {
         match *self {
-            Kernel::Linear | Kernel::Intersection => true,
+            Kernel::Linear | Kernel::Intersection | Kernel::Precomputed | Kernel::Custom(_) => true,
             Kernel::Gaussian { gamma } | Kernel::ChiSquared { gamma } => gamma.is_finite(),
             Kernel::Polynomial { gamma, coef0, .. } | Kernel::Sigmoid { gamma, coef0 } => {
                 gamma.is_finite() && coef0.is_finite()
@@ -80,7 +91,19 @@ impl Kernel {
 
     /// Whether it takes rows without negative values alone.
     pub fn needs_positive_rows(&self) -> bool {
-        !self.is_of_products()
+        matches!(self, Kernel::ChiSquared { .. } | Kernel::Intersection)
+    }
+
+    /// Refuses a kernel whose function is not at hand.
+    pub(crate) fn check_known(&self) -> Result<()> {
+        match self {
+            Kernel::Custom(custom) if !custom.is_known() => Err(Error::new(
+                Code::BadSetting,
+                format!("the kernel `{}` is one that a program brought along, and its function is not here", custom.name()),
+            )
+            .help("use the program that trained the model; in Rust, `Model::with_kernel` gives a loaded model its function")),
+            _ => Ok(()),
+        }
     }
 
     /// By how much an exponent moves with a squared length.
@@ -91,9 +114,10 @@ impl Kernel {
         }
     }
 
-    /// k(x, x), given ‖x‖² and Σ_j x_j.
+    /// k(x, x), given ‖x‖² and Σ_j x_j, where these suffice.
     fn of_itself(&self, square: f64, sum: impl Fn() -> f64) -> f64 {
         match *self {
+            Kernel::Precomputed | Kernel::Custom(_) => f64::NAN,
             Kernel::Linear => square,
             Kernel::Polynomial { gamma, coef0, degree } => (gamma * square + coef0).powi(degree as i32),
             Kernel::Gaussian { .. } | Kernel::ChiSquared { .. } => 1.0,
@@ -120,17 +144,22 @@ pub enum KernelKind {
     ChiSquared,
     /// Σ_j min(x_j, z_j)
     Intersection,
+    /// The rows are kernel values: column j of row i is k(x_i, x_j).
+    Precomputed,
+    /// The user's own, in Rust: see [`CustomKernel`].
+    Custom,
 }
 
 impl KernelKind {
-    /// Every kernel there is.
-    pub const ALL: [KernelKind; 6] = [
+    /// Every kernel that has a name of its own.
+    pub const ALL: [KernelKind; 7] = [
         KernelKind::Linear,
         KernelKind::Polynomial,
         KernelKind::Gaussian,
         KernelKind::Sigmoid,
         KernelKind::ChiSquared,
         KernelKind::Intersection,
+        KernelKind::Precomputed,
     ];
 
     /// The name used in flags and files.
@@ -142,6 +171,8 @@ impl KernelKind {
             KernelKind::Sigmoid => "sigmoid",
             KernelKind::ChiSquared => "chi-squared",
             KernelKind::Intersection => "intersection",
+            KernelKind::Precomputed => "precomputed",
+            KernelKind::Custom => "custom",
         }
     }
 }
@@ -161,6 +192,9 @@ pub struct KernelSettings {
     /// r; 0 unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coef0: Option<f64>,
+    /// The user's own, where the kind says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom: Option<CustomKernel>,
     /// Bytes that kernel rows may take in memory while a model is trained. It changes no bit of the model, and is not kept
     /// with it.
     #[serde(skip)]
@@ -171,10 +205,22 @@ pub struct KernelSettings {
 }
 
 impl KernelSettings {
+    /// A kernel of the user's own.
+    pub fn custom(kernel: CustomKernel) -> KernelSettings {
+        KernelSettings { kind: KernelKind::Custom, custom: Some(kernel), ..KernelSettings::default() }
+    }
+
     /// Refuses numbers outside their range, and those that the kernel does not have.
     pub(crate) fn validate(&self) -> Result<()> {
         let kind = self.kind;
-        let has_gamma = !matches!(kind, KernelKind::Linear | KernelKind::Intersection);
+        let has_gamma = matches!(
+            kind,
+            KernelKind::Gaussian | KernelKind::ChiSquared | KernelKind::Polynomial | KernelKind::Sigmoid
+        );
+        if self.custom.is_some() != (kind == KernelKind::Custom) {
+            return Err(Error::new(Code::BadSetting, "a kernel of one's own needs its function, and no other takes one")
+                .help("make the settings with `KernelSettings::custom`"));
+        }
         let has_coef0 = matches!(kind, KernelKind::Polynomial | KernelKind::Sigmoid);
         let alien = [
             (self.gamma.is_some() && !has_gamma, "--gamma"),

@@ -4,7 +4,7 @@
 //! other row walks its entries once for all sixteen. A block of inner products becomes kernel values while it is in cache.
 //! Numbers are f32, and f64 where rows are few or distances would drown in the rounding of large squares.
 
-use super::Kernel;
+use super::{CustomKernel, Kernel};
 use super::exponential::exp;
 use crate::data::Design;
 use crate::data::kernels::for_this_machine;
@@ -22,6 +22,8 @@ pub(crate) struct Points {
     layout: Layout,
     /// Taken off every row, which changes no distance and keeps squares small.
     centre: Option<Vec<f64>>,
+    /// Whether these are no rows but the kernel values between rows, one column a row.
+    values: bool,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,33 @@ enum Form<T> {
         indices: Vec<u32>,
         values: Vec<T>,
     },
+}
+
+impl<T: Element> Entries<T> {
+    fn select(&self, rows: &[usize], columns: Option<&[usize]>, cols: usize) -> Entries<T> {
+        let form = match &self.form {
+            Form::Dense(values) if let Some(columns) = columns => {
+                let kept = rows.iter().flat_map(|row| columns.iter().map(move |column| values[row * cols + column]));
+                Form::Dense(kept.collect())
+            }
+            Form::Dense(values) => {
+                let mut kept = Vec::with_capacity(rows.len() * cols);
+                rows.iter().for_each(|&row| kept.extend_from_slice(&values[row * cols..(row + 1) * cols]));
+                Form::Dense(kept)
+            }
+            Form::Sparse { starts, indices, values } => {
+                let (mut kept_starts, mut kept_indices, mut kept_values) = (vec![0], Vec::new(), Vec::new());
+                for &row in rows {
+                    let run = starts[row]..starts[row + 1];
+                    kept_indices.extend_from_slice(&indices[run.clone()]);
+                    kept_values.extend_from_slice(&values[run]);
+                    kept_starts.push(kept_indices.len());
+                }
+                Form::Sparse { starts: kept_starts, indices: kept_indices, values: kept_values }
+            }
+        };
+        Entries { form, squares: rows.iter().map(|&row| self.squares[row]).collect() }
+    }
 }
 
 /// What blocks are computed in: f32 or f64.
@@ -122,18 +151,59 @@ const FEW_ROWS: usize = 4096;
 const NARROW_ROUNDING: f64 = 1.2e-7;
 const ROUNDING_ALLOWED: f64 = 1e-5;
 
+/// Kernel values from a file have at least so many digits.
+const PRINTED: f64 = 1e-4;
+
 impl Points {
     /// The rows of a design, stored as suits the kernel.
     pub(crate) fn new(design: &Design, kernel: &Kernel) -> Points {
         let (rows, cols) = (design.rows(), design.cols());
+        if *kernel == Kernel::Precomputed {
+            return Points::of_values(design);
+        }
         let sparse = design.shift().is_none()
             && !design.matrix().is_dense()
             && design.matrix().entries() * SPARSE <= rows as u64 * cols as u64;
         let shifts = matches!(kernel, Kernel::Gaussian { .. }) && !sparse;
         let centre = shifts.then(|| mean(design));
         Points::with_layout(design, cols, sparse, centre, |largest| {
-            rows <= FEW_ROWS || kernel.steepness() * largest * NARROW_ROUNDING > ROUNDING_ALLOWED
+            rows <= FEW_ROWS || matches!(kernel, Kernel::Custom(_)) || kernel.steepness() * largest * NARROW_ROUNDING > ROUNDING_ALLOWED
         })
+    }
+
+    /// Kernel values between rows, of which the last columns are one for each row.
+    fn of_values(design: &Design) -> Points {
+        let rows = design.rows();
+        let first = design.cols() - rows.min(design.cols());
+        let row = |row: usize, out: &mut [f64]| {
+            let mut values = vec![0.0; design.cols()];
+            design.fill_scaled_row(row, &mut values);
+            out.copy_from_slice(&values[first..]);
+        };
+        let zeros = vec![0.0; rows];
+        let layout = match rows <= FEW_ROWS {
+            true => Layout::Wide(entries(rows, rows, false, &[], &zeros, &row)),
+            false => Layout::Narrow(entries(rows, rows, false, &[], &zeros, &row)),
+        };
+        Points { rows, cols: rows, layout, centre: None, values: true }
+    }
+
+    /// Two rows whose kernel values are given and differ by more than printing does, with what each says.
+    pub(crate) fn asymmetric(&self) -> Option<(usize, usize, f64, f64)> {
+        fn of<T: Element>(entries: &Entries<T>, rows: usize) -> Option<(usize, usize, f64, f64)> {
+            let Form::Dense(values) = &entries.form else { return None };
+            let differ = |row: usize, column: usize| {
+                let (one, other) = (values[row * rows + column].wide(), values[column * rows + row].wide());
+                let apart = (one - other).abs() > PRINTED * one.abs().max(other.abs()).max(f64::MIN_POSITIVE);
+                apart.then_some((row, column, one, other))
+            };
+            (0..rows).into_par_iter().find_map_first(|row| (row + 1..rows).find_map(|column| differ(row, column)))
+        }
+        match &self.layout {
+            _ if !self.values => None,
+            Layout::Narrow(entries) => of(entries, self.rows),
+            Layout::Wide(entries) => of(entries, self.rows),
+        }
     }
 
     /// Other rows, stored like these, so that both can meet. Columns that they lack are zeros before scaling.
@@ -190,7 +260,19 @@ impl Points {
         } else {
             Layout::Narrow(entries(rows, cols, sparse, &lists, &squares, &dense_row))
         };
-        Points { rows, cols, layout, centre }
+        Points { rows, cols, layout, centre, values: false }
+    }
+
+    /// Some of the rows, in the order named.
+    pub(crate) fn select(&self, rows: &[usize]) -> Points {
+        // Of kernel values the same columns as rows.
+        let columns = self.values.then_some(rows);
+        let layout = match &self.layout {
+            Layout::Narrow(entries) => Layout::Narrow(entries.select(rows, columns, self.cols)),
+            Layout::Wide(entries) => Layout::Wide(entries.select(rows, columns, self.cols)),
+        };
+        let cols = columns.map_or(self.cols, <[usize]>::len);
+        Points { rows: rows.len(), cols, layout, centre: self.centre.clone(), values: self.values }
     }
 
     /// Whether values are f64.
@@ -212,7 +294,14 @@ impl Points {
             Layout::Narrow(entries) => entries.squares.iter().map(|square| f64::from(*square)).collect(),
             Layout::Wide(entries) => entries.squares.clone(),
         };
-        (0..self.rows).map(|row| kernel.of_itself(squares[row], || self.sum(row))).collect()
+        let own = |row: usize| match kernel {
+            Kernel::Precomputed | Kernel::Custom(_) => match &self.layout {
+                Layout::Narrow(entries) => one_value(kernel, entries, row, self.cols),
+                Layout::Wide(entries) => one_value(kernel, entries, row, self.cols),
+            },
+            _ => kernel.of_itself(squares[row], || self.sum(row)),
+        };
+        (0..self.rows).into_par_iter().map(own).collect()
     }
 
     /// Σ_j x_j of a row.
@@ -374,6 +463,15 @@ fn block<T: Element>(
     outs: &mut [&mut [T]],
 ) {
     let squares = &right.squares[columns.clone()];
+    if let Kernel::Custom(custom) = kernel {
+        return custom_values(custom, left, ids, right, cols, columns, outs);
+    }
+    if let (Kernel::Precomputed, Form::Dense(values)) = (kernel, &left.form) {
+        for (&id, out) in ids.iter().zip(outs) {
+            out.copy_from_slice(&values[id * cols..(id + 1) * cols][columns.clone()]);
+        }
+        return;
+    }
     if !kernel.is_of_products() {
         return kernel_by_columns(kernel, left, ids, right, cols, columns, outs);
     }
@@ -493,10 +591,43 @@ fn finish_products_plainly<T: Element>(kernel: &Kernel, products: &[T], square: 
                 *out = T::narrow((gamma * product.wide() + coef0).tanh());
             }
         }
-        Kernel::Linear | Kernel::ChiSquared { .. } | Kernel::Intersection => {
-            out.copy_from_slice(products);
+        Kernel::Linear
+        | Kernel::ChiSquared { .. }
+        | Kernel::Intersection
+        | Kernel::Precomputed
+        | Kernel::Custom(_) => out.copy_from_slice(products),
+    }
+}
+
+/// The user's own function, of rows written out.
+fn custom_values<T: Element>(
+    custom: &CustomKernel,
+    left: &Entries<T>,
+    ids: &[usize],
+    right: &Entries<T>,
+    cols: usize,
+    columns: Range<usize>,
+    outs: &mut [&mut [T]],
+) {
+    let (mut x, mut z) = (vec![0.0; cols], vec![0.0; cols]);
+    let written = |entries: &Entries<T>, row: usize, out: &mut [f64]| {
+        out.fill(0.0);
+        each_entry(entries, row, cols, |column, value| out[column] = value);
+    };
+    for (at, row) in columns.enumerate() {
+        written(right, row, &mut z);
+        for (&id, out) in ids.iter().zip(&mut *outs) {
+            written(left, id, &mut x);
+            out[at] = T::narrow(custom.value(&x, &z));
         }
     }
+}
+
+/// k(x, x) of a row of kernels that have no formula for it.
+fn one_value<T: Element>(kernel: &Kernel, entries: &Entries<T>, row: usize, cols: usize) -> f64 {
+    let mut value = [T::ZERO];
+    block(kernel, entries, &[row], entries, cols, row..row + 1, &mut [&mut value]);
+    value[0].wide()
 }
 
 /// Kernels that are no functions of inner products: sums over columns, row by row.
@@ -571,6 +702,8 @@ pub(super) fn definition(kernel: &Kernel, x: &[f64], z: &[f64]) -> f64 {
             (-gamma * sum(&|x, z| if x + z > 0.0 { (x - z) * (x - z) / (x + z) } else { 0.0 })).exp()
         }
         Kernel::Intersection => sum(&f64::min),
+        Kernel::Custom(ref custom) => custom.value(x, z),
+        Kernel::Precomputed => f64::NAN,
     }
 }
 
@@ -589,6 +722,9 @@ mod tests {
             Kernel::Sigmoid { gamma: 0.2, coef0: -0.1 },
             Kernel::ChiSquared { gamma: 0.5 },
             Kernel::Intersection,
+            Kernel::Custom(CustomKernel::new("laplace", |x, z| {
+                (-x.iter().zip(z).map(|(x, z)| (x - z).abs()).sum::<f64>()).exp()
+            })),
         ];
         let mut random = Random::new(7, 1, 0);
         // More rows than a chunk, and names that fill no lane evenly.

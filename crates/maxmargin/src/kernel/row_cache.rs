@@ -94,6 +94,12 @@ impl<T: Element> RowCache<T> {
         self.slot_of[row].map_or(&[], |slot| &self.slots[slot as usize].values)
     }
 
+    /// Forgets all rows, and gives their memory back.
+    pub(crate) fn clear(&mut self) {
+        self.slots = Vec::new();
+        self.slot_of.fill(None);
+    }
+
     /// Rows asked for, and of these the ones that had to be computed.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.asked, self.computed)

@@ -89,7 +89,7 @@ impl<T: Element> Support<T> {
 
     /// The same without any vectors.
     pub(crate) fn empty_copy(&self) -> Support<T> {
-        Support::with_layout(self.kernel, self.cols, self.dense, matches!(self.layout, Layout::Lists(_)))
+        Support::with_layout(self.kernel.clone(), self.cols, self.dense, matches!(self.layout, Layout::Lists(_)))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -238,7 +238,7 @@ impl<T: Element> Support<T> {
 
     /// The kernel values of a row with a run of the vectors, appended to `out`.
     pub(crate) fn meet(&self, vector: &Vector, run: Range<usize>, out: &mut Vec<T>) {
-        let part = match self.kernel {
+        let part = match &self.kernel {
             Kernel::Gaussian { .. } if self.dense => Part::Difference,
             Kernel::ChiSquared { .. } => Part::Harmonic,
             Kernel::Intersection => Part::Least,
@@ -280,9 +280,9 @@ impl<T: Element> Support<T> {
     /// Turns sums into kernel values.
     fn finish(&self, part: Part, sums: &[T], size: f64, run: Range<usize>, out: &mut [T]) {
         let sizes = &self.sizes[run];
-        match (part, self.kernel) {
-            (Part::Difference, Kernel::Gaussian { gamma }) => finish_distances(gamma, sums, out),
-            (Part::Harmonic, Kernel::ChiSquared { gamma }) => {
+        match (part, &self.kernel) {
+            (Part::Difference, &Kernel::Gaussian { gamma }) => finish_distances(gamma, sums, out),
+            (Part::Harmonic, &Kernel::ChiSquared { gamma }) => {
                 for ((out, sum), other) in out.iter_mut().zip(sums).zip(sizes) {
                     // (x − z)²/(x + z) = x + z − 4xz/(x + z)
                     *out = T::narrow((-gamma * (size + other.wide() - 4.0 * sum.wide()).max(0.0)).exp());
@@ -422,8 +422,8 @@ mod tests {
         ];
         for kernel in kernels {
             for (dense, wide) in [(true, false), (false, false), (false, true)] {
-                check::<f32>(kernel, dense, wide, 2e-5);
-                check::<f64>(kernel, dense, wide, 1e-12);
+                check::<f32>(kernel.clone(), dense, wide, 2e-5);
+                check::<f64>(kernel.clone(), dense, wide, 1e-12);
             }
         }
     }
@@ -434,7 +434,7 @@ mod tests {
         let mut row = || -> Vec<f64> {
             (0..cols).map(|_| if random.chance(0.5) { 2.0 * random.uniform() } else { 0.0 }).collect()
         };
-        let mut support: Support<T> = Support::with_layout(kernel, cols, dense, wide);
+        let mut support: Support<T> = Support::with_layout(kernel.clone(), cols, dense, wide);
         let mut twin: Vec<Vec<f64>> = Vec::new();
         let same = |support: &Support<T>, twin: &[Vec<f64>], x: &[f64]| {
             let met = vector(support, x);

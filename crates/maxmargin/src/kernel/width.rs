@@ -29,6 +29,8 @@ impl Kernel {
             KernelKind::Sigmoid => Kernel::Sigmoid { gamma: gamma(), coef0 },
             KernelKind::ChiSquared => Kernel::ChiSquared { gamma: gamma() },
             KernelKind::Intersection => Kernel::Intersection,
+            KernelKind::Precomputed => Kernel::Precomputed,
+            KernelKind::Custom => settings.custom.clone().map_or(Kernel::Linear, Kernel::Custom),
         }
     }
 }

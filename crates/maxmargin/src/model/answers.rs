@@ -26,8 +26,13 @@ impl Answers<'_> {
     pub fn of_scores<'a>(scores: Vec<f64>, decoder: &Decoder, data: &'a Dataset) -> Result<Answers<'a>> {
         Ok(match decoder {
             Decoder::Rank => Answers { data, scores, codes: Vec::new(), predictions: None },
-            Decoder::Sign(classes) => {
-                let codes = classes.signs(data.targets())?.into_iter().map(|sign| u32::from(sign > 0)).collect();
+            Decoder::Sign(_) | Decoder::OneClass(_) => {
+                let codes = match decoder {
+                    Decoder::OneClass(classes) => classes.positives(data.targets())?,
+                    Decoder::Sign(classes) => classes.signs(data.targets())?.into_iter().map(|sign| sign > 0).collect(),
+                    Decoder::Rank => Vec::new(),
+                };
+                let codes = codes.into_iter().map(u32::from).collect();
                 let predictions = scores.iter().map(|&score| u32::from(score >= 0.0)).collect();
                 Answers { data, scores, codes, predictions: Some(predictions) }
             }

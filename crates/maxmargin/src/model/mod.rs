@@ -14,6 +14,7 @@ pub use verify::Verification;
 
 use crate::data::{Dataset, Names, Scaling};
 use crate::error::{Code, Error, Result};
+use crate::kernel::{CustomKernel, Kernel};
 use crate::run::Cancel;
 use crate::settings::{Settings, Solver};
 use crate::solve::{Witness, relative_gap};
@@ -104,6 +105,23 @@ impl Model {
         let compared = self.certificate.pairs.map(|_| self.certificate.rows as usize);
         let solver = choose_solver(&self.settings, self.features(), compared);
         self.settings.loss.is_smooth() && matches!(solver, Ok(Solver::Newton))
+    }
+
+    /// The same model with the function of its kernel, which files do not keep.
+    pub fn with_kernel(mut self, kernel: CustomKernel) -> Result<Model> {
+        let own = match &mut self.scorer {
+            Scorer::Expansion(Expansion { kernel: Kernel::Custom(own), .. }) if own.name() == kernel.name() => own,
+            _ => {
+                return Err(Error::new(
+                    Code::BadSetting,
+                    format!("the model has no kernel of the user's own called `{}`", kernel.name()),
+                )
+                .help("give the kernel by which it was trained"));
+            }
+        };
+        *own = kernel.clone();
+        self.settings.kernel.custom = Some(kernel);
+        Ok(self)
     }
 
     /// Scores of all rows in stored order.

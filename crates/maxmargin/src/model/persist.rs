@@ -60,7 +60,7 @@ impl Model {
             features: self.features() as u64,
             kernel: match &self.scorer {
                 Scorer::Linear { .. } => None,
-                Scorer::Expansion(expansion) => Some(expansion.kernel),
+                Scorer::Expansion(expansion) => Some(expansion.kernel.clone()),
             },
             decoder: self.decoder.clone(),
             scale: self.scaling.kind(),
@@ -267,10 +267,16 @@ impl Model {
         if !regularised || settings.validate().is_err() {
             return Err("its settings are out of range");
         }
-        if intercept.is_some() != (settings.intercept != Intercept::None) {
+        // The border of a one-class model stands where its score is the margin.
+        if intercept.is_some() != (settings.intercept != Intercept::None || settings.task == Task::OneClass) {
             return Err("its intercept does not fit its settings");
         }
-        if matches!(self.decoder, Decoder::Sign(_)) != (settings.task == Task::Classify) {
+        let answers = match self.decoder {
+            Decoder::Sign(_) => Task::Classify,
+            Decoder::OneClass(_) => Task::OneClass,
+            Decoder::Rank => Task::Rank,
+        };
+        if answers != settings.task {
             return Err("its answers do not fit its task");
         }
         if self.scaling.kind() != settings.scale {

@@ -89,17 +89,21 @@ impl Scorer {
 impl Expansion {
     /// The vectors, ready to meet other rows.
     pub(crate) fn points(&self) -> Result<Points> {
+        self.kernel.check_known()?;
         Ok(Points::new(&self.design()?, &self.kernel))
     }
 
-    /// Scores of rows, without the constant term, and ‖Σ_i coefficient_i φ(vector_i)‖², as exact as these rows are: what a
-    /// model claims of its training data is computed and recomputed so.
+    /// The same, as exact as the rows a model was trained on: what was claimed is recomputed digit by digit.
+    pub(crate) fn points_like(&self, rows: &Points) -> Result<Points> {
+        Ok(rows.like(&self.design()?))
+    }
+
+    /// Scores of rows, without the constant term, and ‖Σ_i coefficient_i φ(vector_i)‖², as exact as these rows are.
     pub(crate) fn against(&self, rows: &Points, cancel: &Cancel) -> Result<(Vec<f64>, f64)> {
-        let points = rows.like(&self.design()?);
+        let points = self.points_like(rows)?;
         let all: Vec<usize> = (0..points.rows()).collect();
-        let to = |rows: &Points| expansion_scores(&self.kernel, &points, &all, &self.coefficients, rows, cancel);
-        let square = to(&points).iter().zip(&self.coefficients).map(|(score, coefficient)| score * coefficient).sum();
-        Ok((to(rows), square))
+        let scores = expansion_scores(&self.kernel, &points, &all, &self.coefficients, rows, cancel);
+        Ok((scores, self.squared_norm(&points, cancel)))
     }
 
     /// Vectors are scaled already.
@@ -111,5 +115,12 @@ impl Expansion {
     pub(crate) fn scores(&self, points: &Points, design: &Design, cancel: &Cancel) -> Vec<f64> {
         let all: Vec<usize> = (0..points.rows()).collect();
         expansion_scores(&self.kernel, points, &all, &self.coefficients, &points.like(design), cancel)
+    }
+
+    /// ‖Σ_i coefficient_i φ(vector_i)‖²
+    pub(crate) fn squared_norm(&self, points: &Points, cancel: &Cancel) -> f64 {
+        let all: Vec<usize> = (0..points.rows()).collect();
+        let scores = expansion_scores(&self.kernel, points, &all, &self.coefficients, points, cancel);
+        scores.iter().zip(&self.coefficients).map(|(score, coefficient)| score * coefficient).sum()
     }
 }

@@ -3,14 +3,15 @@
 use super::{Expansion, Model, Scorer};
 use crate::data::{Dataset, Design};
 use crate::error::{Code, Error, Result};
-use crate::kernel::{Points, expansion_scores};
+use crate::kernel::{Kernel, KernelKind, Points, expansion_scores};
 use crate::loss::Loss;
 use crate::run::Cancel;
+use crate::settings::Regularisation;
 use crate::solve::{
     Cut, Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box,
-    lower_bound, primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound,
+    lower_bound, primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound, value_and_slopes,
 };
-use crate::task::{Independent, Intercept, Objective};
+use crate::task::{Independent, Intercept, Objective, Ranking};
 use crate::train::{Problem, Tasks, by_row};
 use crate::wording::{count, counted};
 
@@ -67,12 +68,16 @@ impl Model {
             .help(SAME_FILE));
         }
         let rounding = match self.scorer {
-            Scorer::Linear { .. } => ROUNDING,
-            Scorer::Expansion(_) => KERNEL_ROUNDING,
+            Scorer::Linear { .. } if self.settings.kernel.kind != KernelKind::Precomputed => ROUNDING,
+            _ => KERNEL_ROUNDING,
         };
         let close = |a: f64, b: f64| (a - b).abs() <= rounding * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
         cancel.check()?;
-        let problem = Problem::new(data, &self.settings)?;
+        let mut problem = Problem::new(data, &self.settings)?;
+        if self.settings.regularisation.is_nu() {
+            // Training found it: that it is the one which ν asks for is proved by the dual point.
+            problem.set_regularisation(Regularisation::C(certificate.c));
+        }
         cancel.check()?;
         if problem.decoder() != self.decoder {
             return Err(Error::new(
@@ -142,8 +147,16 @@ impl Model {
         let threshold = self.scorer.intercept().unwrap_or(0.0);
         cancel.check()?;
         let weights = match &self.scorer {
+            Scorer::Linear { weights, .. } if self.settings.kernel.kind == KernelKind::Precomputed => {
+                let expanded = Expanded::new(Kernel::Precomputed, None, weights, &design)?;
+                return self.recompute_expanded(&expanded, problem, cancel);
+            }
             Scorer::Linear { weights, .. } => weights,
-            Scorer::Expansion(expansion) => return self.recompute_expansion(expansion, &design, problem, cancel),
+            Scorer::Expansion(expansion) => {
+                let Expansion { kernel, coefficients, .. } = expansion;
+                let expanded = Expanded::new(kernel.clone(), Some(expansion), coefficients, &design)?;
+                return self.recompute_expanded(&expanded, problem, cancel);
+            }
         };
         // A model that claims no bound is checked for its objective alone.
         let claims = self.certificate.lower_bound.is_some();
@@ -170,55 +183,62 @@ impl Model {
             Tasks::Pairs(task) if problem.hard => self.recompute_hard(task, &design, weights, threshold, cancel)?,
             Tasks::Binary(task, _) => self.recompute_soft(task, &design, weights, threshold, cancel)?,
             Tasks::Pairs(task) => self.recompute_soft(task, &design, weights, threshold, cancel)?,
+            Tasks::OneClass(..) => return Err(infeasible("it is not of this task")),
         };
         cancel.check()?;
         let unproved = (claims && bound.is_none()).then_some("the model was saved without its witness");
         Ok(Verification { objective, lower_bound: bound, unproved })
     }
 
-    /// A kernel's objective and bound: the model's own expansion gives the first, the dual point the second.
-    fn recompute_expansion(
-        &self,
-        expansion: &Expansion,
-        design: &Design,
-        problem: &Problem,
-        cancel: &Cancel,
-    ) -> Result<Verification> {
+    /// The objective and the bound of a model learned through a kernel.
+    fn recompute_expanded(&self, expanded: &Expanded<'_>, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
         match &problem.task {
-            Tasks::Binary(task, _) => self.recompute_kernel(task, expansion, design, cancel),
-            Tasks::Pairs(task) => self.recompute_kernel(task, expansion, design, cancel),
-            Tasks::Ranking(task) => {
-                if self.witness.is_some() {
-                    return Err(infeasible("it is not of this task"));
-                }
-                let (scores, square) = expansion.against(&Points::new(design, &expansion.kernel), cancel)?;
-                cancel.check()?;
-                let objective = 0.5 * square + task.value_of_scores(&scores);
-                Ok(Verification { objective, lower_bound: None, unproved: None })
-            }
+            Tasks::Binary(task, _) => self.recompute_kernel(task, expanded, cancel),
+            Tasks::OneClass(task, _) => self.recompute_kernel(task, expanded, cancel),
+            Tasks::Pairs(task) => self.recompute_kernel(task, expanded, cancel),
+            Tasks::Ranking(task) => self.recompute_ranked(task, expanded, cancel),
         }
     }
 
+    /// Where the expansion alone proves the bound: f is 1-strongly convex in the norm of the kernel, and with g the slopes
+    /// by the scores its gradient is Σ β φ + Σ g φ.
+    fn recompute_ranked(&self, task: &Ranking, expanded: &Expanded<'_>, cancel: &Cancel) -> Result<Verification> {
+        if self.witness.is_some() {
+            return Err(infeasible("it is not of this task"));
+        }
+        let (scores, square) = expanded.values(cancel)?;
+        let (loss, slopes) = value_and_slopes(task, &scores);
+        let (ids, slopes): (Vec<usize>, Vec<f64>) =
+            slopes.into_iter().enumerate().filter(|(_, slope)| *slope != 0.0).unzip();
+        let images = expanded.images(&ids, &slopes, cancel)?;
+        let (mut cross, mut bent) = (0.0, 0.0);
+        for (&row, slope) in ids.iter().zip(&slopes) {
+            cross += slope * scores[row];
+            bent += slope * images[row];
+        }
+        let objective = 0.5 * square + loss;
+        let bound = (objective - 0.5 * (square + 2.0 * cross + bent).max(0.0)).max(0.0);
+        let claims = self.certificate.lower_bound.is_some();
+        Ok(Verification { objective, lower_bound: claims.then_some(bound), unproved: None })
+    }
+
+    /// Where a dual point proves the bound.
     fn recompute_kernel<T: Independent>(
         &self,
         task: &T,
-        expansion: &Expansion,
-        design: &Design,
+        expanded: &Expanded<'_>,
         cancel: &Cancel,
     ) -> Result<Verification> {
-        let (rule, threshold) = (self.settings.intercept, expansion.intercept.unwrap_or(0.0));
-        let rows = Points::new(design, &expansion.kernel);
-        let (scores, square) = expansion.against(&rows, cancel)?;
-        cancel.check()?;
+        let (rule, threshold) = (self.settings.intercept, self.scorer.intercept().unwrap_or(0.0));
+        let (scores, square) = expanded.values(cancel)?;
         let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, rule);
         let lower_bound = match &self.witness {
             None => None,
             Some(Witness::Dual(alpha)) => {
                 self.check_dual(task, alpha)?;
                 let (ids, coefficients): (Vec<usize>, Vec<f64>) = by_row(task, alpha).into_iter().unzip();
-                let scores = expansion_scores(&expansion.kernel, &rows, &ids, &coefficients, &rows, cancel);
-                cancel.check()?;
-                let square: f64 = ids.iter().zip(&coefficients).map(|(&row, c)| c * scores[row]).sum();
+                let images = expanded.images(&ids, &coefficients, cancel)?;
+                let square: f64 = ids.iter().zip(&coefficients).map(|(&row, c)| c * images[row]).sum();
                 Some(dual_of_square(task, alpha, square, rule))
             }
             Some(_) => return Err(infeasible("it is not of this task")),
@@ -295,7 +315,65 @@ impl Model {
         if self.settings.intercept == Intercept::Free && imbalance(task, alpha) > BALANCED {
             return Err(infeasible("its two sides do not balance"));
         }
+        if let Regularisation::Nu(nu) = self.settings.regularisation {
+            // Σα = ν·C·n says that C is the one at which a share ν is held.
+            let (sum, limits) = (0..task.blocks())
+                .fold((0.0, 0.0), |(sum, limits), block| (sum + alpha[block], limits + task.constraint(block).cost));
+            if (sum - nu * limits).abs() > ROUNDING * sum.abs() {
+                return Err(infeasible("it is of another nu"));
+            }
+        }
         Ok(())
+    }
+}
+
+/// A model learned through a kernel beside the rows it was learned from.
+struct Expanded<'a> {
+    kernel: Kernel,
+    design: &'a Design,
+    /// All rows.
+    rows: Points,
+    /// The model's vectors, as exact as the rows; none where rows are kernel values with all of them.
+    vectors: Option<(&'a Expansion, Points)>,
+    coefficients: &'a [f64],
+}
+
+impl<'a> Expanded<'a> {
+    fn new(
+        kernel: Kernel,
+        expansion: Option<&'a Expansion>,
+        coefficients: &'a [f64],
+        design: &'a Design,
+    ) -> Result<Expanded<'a>> {
+        kernel.check_known()?;
+        let rows = Points::new(design, &kernel);
+        let vectors = expansion.map(|expansion| Ok((expansion, expansion.points_like(&rows)?))).transpose()?;
+        Ok(Expanded { kernel, design, rows, vectors, coefficients })
+    }
+
+    /// The scores of all rows without the constant term, and ‖Σ β φ‖².
+    fn values(&self, cancel: &Cancel) -> Result<(Vec<f64>, f64)> {
+        let values = match &self.vectors {
+            Some((expansion, points)) => {
+                (expansion.scores(points, self.design, cancel), expansion.squared_norm(points, cancel))
+            }
+            None => {
+                let scores = self.design.scores_until(self.coefficients, cancel)?;
+                let own = &self.coefficients[self.design.cols() - self.design.rows()..];
+                let square = scores.iter().zip(own).map(|(score, coefficient)| score * coefficient).sum();
+                (scores, square)
+            }
+        };
+        // Values cut short are none.
+        cancel.check()?;
+        Ok(values)
+    }
+
+    /// Σ_i coefficient_i k(row_i, ·) over all rows.
+    fn images(&self, ids: &[usize], coefficients: &[f64], cancel: &Cancel) -> Result<Vec<f64>> {
+        let images = expansion_scores(&self.kernel, &self.rows, ids, coefficients, &self.rows, cancel);
+        cancel.check()?;
+        Ok(images)
     }
 }
 

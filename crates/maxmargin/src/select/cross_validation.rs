@@ -24,7 +24,7 @@ use crate::metric::Metric;
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::Settings;
 use crate::solve::Start;
-use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, train_from};
+use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, expands, train_from};
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::time::Instant;
@@ -159,7 +159,7 @@ pub(super) fn learners<'a>(
     cancel: &Cancel,
 ) -> Result<Vec<Learner<'a>>> {
     let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
-    if settings.gives_support_vectors(solver) {
+    if expands(settings) {
         return Err(Error::new(Code::Unsupported, "a path over C is not taken through kernels in this version")
             .help("train once for each value, with --holdout to measure it"));
     }

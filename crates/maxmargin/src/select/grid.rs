@@ -62,7 +62,7 @@ impl Grid {
     /// mean form decides, lambda = 1 / (C · pairs) from 10 down to 1e-6.
     pub fn usual(data: &Dataset, settings: &Settings) -> Result<Grid> {
         match settings.task {
-            Task::Classify => Grid::spaced(CLASSIFY.0, CLASSIFY.1, COUNT),
+            Task::Classify | Task::OneClass => Grid::spaced(CLASSIFY.0, CLASSIFY.1, COUNT),
             Task::Rank => {
                 let unit =
                     Problem::new(data, &Settings { regularisation: Regularisation::C(1.0), ..settings.clone() })?;

@@ -40,7 +40,7 @@ fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
     let mut sorted = scores.clone();
     sorted.sort_by(f64::total_cmp);
     let target = |score: &f64| match task {
-        Task::Classify => {
+        Task::Classify | Task::OneClass => {
             if *score > sorted[2 * ROWS / 3] {
                 1.0
             } else {
@@ -69,7 +69,7 @@ fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
 
 fn metrics(task: Task) -> Vec<Metric> {
     match task {
-        Task::Classify => vec![Metric::Accuracy, Metric::Auc, Metric::F1],
+        Task::Classify | Task::OneClass => vec![Metric::Accuracy, Metric::Auc, Metric::F1],
         Task::Rank => vec![Metric::PairAccuracy, Metric::parse("ndcg@3").expect("known")],
     }
 }

@@ -112,12 +112,23 @@ impl Lasvm {
             }
         };
         // Cancelled within the first pass: nothing is known of the rows that were not seen.
-        let Some(Judged { alpha, threshold, objective, lower_bound }) = best else {
+        let Some(Judged { alpha, threshold, reached, objective, lower_bound }) = best else {
             cancel.check()?;
             return Err(overflow());
         };
         let (trace, rows) = (progress.trace, (set.asked, set.computed));
-        Ok(KernelSolution { alpha, threshold, objective, lower_bound, passes, stop, trace, rows })
+        Ok(KernelSolution {
+            alpha,
+            threshold,
+            reached,
+            common_margin: None,
+            objective,
+            lower_bound,
+            passes,
+            stop,
+            trace,
+            rows,
+        })
     }
 
     /// The dual point as it stands, with its values over all rows.
@@ -140,8 +151,10 @@ impl Lasvm {
         };
         let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, self.intercept);
         let lower_bound = dual_of_square(task, &alpha, square, self.intercept);
+        let reached = (0..task.blocks()).map(|block| task.constraint(block)).map(|c| c.margin - c.violation(&scores, 0.0));
+        let reached = reached.collect();
         match objective.is_finite() && lower_bound.is_finite() && threshold.is_finite() {
-            true => Ok(Judged { alpha, threshold, objective, lower_bound }),
+            true => Ok(Judged { alpha, threshold, reached, objective, lower_bound }),
             false => Err(overflow()),
         }
     }
@@ -150,6 +163,7 @@ impl Lasvm {
 struct Judged {
     alpha: Vec<f64>,
     threshold: f64,
+    reached: Vec<f64>,
     objective: f64,
     lower_bound: f64,
 }
@@ -226,7 +240,7 @@ impl<'a, V: Element> Set<'a, V> {
             own: Vec::new(),
             counts: Vec::new(),
             kernel: Vec::new(),
-            support: Support::new(rows.kernel, rows.points),
+            support: Support::new(rows.kernel.clone(), rows.points),
             place_of_row: vec![NOWHERE; rows.design.rows()],
             place_of_block: vec![NOWHERE; blocks],
             closed: 0,
@@ -352,7 +366,8 @@ impl<'a, V: Element> Set<'a, V> {
             gradient,
             limit: self.loss.dual_limit(c.cost),
             coefficient: c.coefficient,
-            threshold,
+            sign: threshold,
+            group: 0,
             own,
             diagonal: if self.loss == Loss::SquaredHinge { 0.5 / c.cost } else { 0.0 },
         });
@@ -380,8 +395,8 @@ impl<'a, V: Element> Set<'a, V> {
 
     /// Lets a variable that left, but is still known, enter again where it violates optimality.
     fn reopen(&mut self, at: usize, c: &Constraint) {
-        let Variable { limit, threshold, .. } = self.variables[at];
-        if limit > 0.0 || self.violation(threshold, self.keys[at]) <= self.slack {
+        let Variable { limit, sign, .. } = self.variables[at];
+        if limit > 0.0 || self.violation(sign, self.keys[at]) <= self.slack {
             return;
         }
         self.variables[at].limit = self.loss.dual_limit(c.cost);
@@ -394,7 +409,7 @@ impl<'a, V: Element> Set<'a, V> {
     fn step_on(&mut self, at: usize) {
         if !self.equality {
             self.step_on_one(at);
-        } else if self.variables[at].threshold > 0.0 {
+        } else if self.variables[at].sign > 0.0 {
             self.step_from(at, 0.0);
         } else if let Some((up, _)) = largest(&self.keys, &self.rising) {
             self.step_on_two(up, at);
@@ -465,7 +480,7 @@ impl<'a, V: Element> Set<'a, V> {
             own_up: self.own[up] + self.variables[up].diagonal,
         });
         let highest = self.keys[up];
-        found.is_some_and(|(down, lowest)| highest - lowest > slack && self.step_on_two(up, down))
+        found.is_some_and(|found| highest - found.lowest > slack && self.step_on_two(up, found.at))
     }
 
     /// A step on two variables that keeps Σ α t.
@@ -501,7 +516,7 @@ impl<'a, V: Element> Set<'a, V> {
         self.counts[at] = alpha * variable.coefficient;
         let (step, pulled) = (change * variable.coefficient, variable.diagonal * change);
         take_row(&mut self.keys, &self.signs, step, &self.kernel[at].values);
-        self.keys[at] += if self.equality { -variable.threshold * pulled } else { pulled };
+        self.keys[at] += if self.equality { -variable.sign * pulled } else { pulled };
         self.open(at);
         self.steps += 1;
     }
@@ -561,7 +576,7 @@ impl<'a, V: Element> Set<'a, V> {
                 continue;
             }
             let key = self.keys[at];
-            let idle = match (self.equality, variable.threshold > 0.0) {
+            let idle = match (self.equality, variable.sign > 0.0) {
                 (false, _) => key >= 0.0,
                 (true, true) => key <= lowest,
                 (true, false) => key >= highest,
@@ -633,11 +648,11 @@ impl<'a, V: Element> Set<'a, V> {
                 continue;
             }
             let c = task.constraint(block);
-            let gradient = if self.equality { -variable.threshold * self.keys[at] } else { self.keys[at] };
+            let gradient = if self.equality { -variable.sign * self.keys[at] } else { self.keys[at] };
             let reached = gradient + c.margin - variable.diagonal * variable.alpha;
             square += variable.alpha * reached;
             gain += variable.alpha * c.margin - self.loss.dual_cost(variable.alpha, c.cost);
-            losses += c.cost * self.loss.value(c.margin - reached - variable.threshold * b);
+            losses += c.cost * self.loss.value(c.margin - reached - variable.sign * b);
         }
         relative_gap(0.5 * square + losses, gain - 0.5 * square)
     }

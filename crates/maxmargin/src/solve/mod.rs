@@ -3,6 +3,7 @@
 mod certificate;
 mod cutting_plane;
 mod dual_coordinate_descent;
+mod kernel_newton;
 mod lasvm;
 mod linear_risk;
 mod newton;
@@ -21,6 +22,7 @@ pub(crate) use certificate::{
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
+pub(crate) use kernel_newton::{ExpansionSolution, KernelNewton, value_and_slopes};
 pub(crate) use lasvm::Lasvm;
 pub use linear_risk::LinearRisk;
 pub(crate) use linear_risk::{LONG_PART, TILE, most_lanes};
@@ -32,7 +34,7 @@ pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
 pub use sgd::{EarlyStopping, Merging, Sample, Schedule};
-pub(crate) use smo::{Gram, KernelSolution, Smo};
+pub(crate) use smo::{Form, Gram, KernelSolution, SHRINK_FROM, Smo};
 
 use crate::error::{Code, Error};
 use std::time::Instant;

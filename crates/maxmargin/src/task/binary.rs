@@ -91,6 +91,22 @@ impl Classes {
         Ok(Classes { negative, positive })
     }
 
+    /// Whether each row has the positive label; whatever else it has counts as the negative one.
+    pub fn positives(&self, targets: &Targets) -> Result<Vec<bool>> {
+        let positive = |label: &str| label == self.positive || same_number(label, &self.positive);
+        match targets {
+            Targets::Labels { names, codes } => {
+                let by_code: Vec<bool> = names.iter().map(|name| positive(&name)).collect();
+                Ok(codes.iter().map(|&code| by_code[code as usize]).collect())
+            }
+            Targets::Sets { .. } => Err(crate::data::several_labels()),
+            _ => {
+                let number = self.positive.parse::<f64>().ok();
+                Ok(targets.real()?.iter().map(|&value| Some(value) == number).collect())
+            }
+        }
+    }
+
     /// +1 or −1 for each row; an error names a label that is neither.
     pub fn signs(&self, targets: &Targets) -> Result<Vec<i8>> {
         let sign_of = |label: &str| -> Result<i8> {

@@ -3,16 +3,17 @@
 //! A task never sees features. It turns scores into constraints, a value and slopes; a solver turns those into weights.
 
 mod binary;
+mod one_class;
 mod pairs;
 mod ranking;
 
 pub use binary::{Binary, ClassWeight, Classes};
+pub use one_class::OneClass;
 pub use pairs::{PairRanking, PairWeightAs};
 pub(crate) use ranking::TargetOrder;
 pub use ranking::{PairWeight, Ranking};
 
 use crate::loss::Loss;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -91,19 +92,6 @@ pub trait Objective: Sync {
         threshold_slope: &mut [f64],
         memo: &mut Self::Memo,
     ) -> f64;
-
-    /// The value of all parts, where the scores of all rows are known and there are no free scalars.
-    fn value_of_scores(&self, scores: &[f64]) -> f64 {
-        let values: Vec<f64> = (0..self.parts())
-            .into_par_iter()
-            .map(|part| {
-                let rows = self.rows(part);
-                let mut slope = vec![0.0; rows.len()];
-                self.evaluate(part, &scores[rows], &[], &mut slope, &mut [], &mut Self::Memo::default())
-            })
-            .collect();
-        values.iter().sum()
-    }
 }
 
 /// An objective with second derivatives.

@@ -44,6 +44,7 @@ fn descent(settings: &Settings, solver: Solver) -> StochasticDescent {
 pub(super) fn sampled<'a>(problem: &'a Problem, settings: &Settings) -> Result<Box<dyn Sampled + 'a>> {
     Ok(match &problem.task {
         Tasks::Binary(task, _) => Box::new(ByRow::new(task)?),
+        Tasks::OneClass(..) => return Err(Error::new(Code::Internal, "a one-class model is learned through a kernel")),
         Tasks::Pairs(_) if settings.stochastic.sample == Some(Sample::Queries) => {
             return Err(Error::new(Code::BadSetting, "--sample queries draws queries, and explicit pairs have none")
                 .help("leave --sample out: every pair is drawn once a pass"));

@@ -15,14 +15,14 @@ use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::task::Intercept;
 use maxmargin::train::train;
 
-fn row(data: &Dataset, row: usize) -> Vec<f64> {
+pub(crate) fn row(data: &Dataset, row: usize) -> Vec<f64> {
     let mut values = vec![0.0; data.cols()];
     data.matrix().each_in_row(row, |column, value| values[column] = value);
     values
 }
 
 /// The kernels by their definitions.
-fn value(settings: &KernelSettings, x: &[f64], z: &[f64]) -> f64 {
+pub(crate) fn value(settings: &KernelSettings, x: &[f64], z: &[f64]) -> f64 {
     let product: f64 = x.iter().zip(z).map(|(x, z)| x * z).sum();
     let (gamma, coef0) = (settings.gamma.unwrap_or(0.0), settings.coef0.unwrap_or(0.0));
     let distance = |part: fn(f64, f64) -> f64| x.iter().zip(z).map(|(&x, &z)| part(x, z)).sum::<f64>();
@@ -35,14 +35,31 @@ fn value(settings: &KernelSettings, x: &[f64], z: &[f64]) -> f64 {
             (-gamma * distance(|x, z| if x + z > 0.0 { (x - z) * (x - z) / (x + z) } else { 0.0 })).exp()
         }
         KernelKind::Intersection => distance(f64::min),
+        KernelKind::Precomputed | KernelKind::Custom => f64::NAN,
     }
 }
 
 /// A constraint of the referee: coefficients by row, threshold, cost.
-type Block = (Vec<(usize, f64)>, f64, f64);
+pub(crate) type Block = (Vec<(usize, f64)>, f64, f64);
 
 /// The optimum of the dual over written-out kernel values between blocks, all with margin 1.
 fn referee(blocks: &[Block], kernel: &dyn Fn(usize, usize) -> f64, loss: Loss, intercept: Intercept) -> f64 {
+    let balanced: Vec<(Vec<f64>, f64)> = match intercept {
+        Intercept::Free => vec![(blocks.iter().map(|block| block.1).collect(), 0.0)],
+        _ => Vec::new(),
+    };
+    -program(blocks, kernel, loss, intercept, 1.0, &balanced)
+}
+
+/// min ½αᵀQα − margin·Σα over the box, with the given weighted sums held.
+pub(crate) fn program(
+    blocks: &[Block],
+    kernel: &dyn Fn(usize, usize) -> f64,
+    loss: Loss,
+    intercept: Intercept,
+    margin: f64,
+    sums: &[(Vec<f64>, f64)],
+) -> f64 {
     let count = blocks.len();
     let between = |i: usize, j: usize| -> f64 {
         let mut sum = if intercept == Intercept::Penalised { blocks[i].1 * blocks[j].1 } else { 0.0 };
@@ -63,14 +80,14 @@ fn referee(blocks: &[Block], kernel: &dyn Fn(usize, usize) -> f64, loss: Loss, i
     }
     let quadratic = CscMatrix::new_from_triplets(count, count, i, j, v);
     let (mut i, mut j, mut v, mut right) = (vec![], vec![], vec![], vec![]);
-    let equalities = usize::from(intercept == Intercept::Free);
-    if equalities == 1 {
-        for (at, block) in blocks.iter().enumerate() {
-            i.push(0);
+    let equalities = sums.len();
+    for (row, (coefficients, sum)) in sums.iter().enumerate() {
+        for (at, &coefficient) in coefficients.iter().enumerate() {
+            i.push(row);
             j.push(at);
-            v.push(block.1);
+            v.push(coefficient);
         }
-        right.push(0.0);
+        right.push(*sum);
     }
     let upper = if loss == Loss::Hinge { count } else { 0 };
     for at in 0..count {
@@ -94,10 +111,10 @@ fn referee(blocks: &[Block], kernel: &dyn Fn(usize, usize) -> f64, loss: Loss, i
         .tol_feas(1e-10)
         .build()
         .unwrap();
-    let linear = vec![-1.0; count];
+    let linear = vec![-margin; count];
     let mut solver = DefaultSolver::new(&quadratic, &linear, &constraints, &right, &cones, settings).unwrap();
     solver.solve();
-    -solver.solution.obj_val
+    solver.solution.obj_val
 }
 
 /// Kernel values are f32, so that seven digits are as many as can be asked for.
@@ -306,8 +323,12 @@ fn what_a_kernel_cannot_do_is_refused_before_any_work() {
     let gaussian = with(KernelKind::Gaussian, None, None);
     assert_eq!(refused(Settings { kernel: gaussian.clone(), loss: Loss::Logistic, ..base.clone() }), Code::Unsupported);
     assert_eq!(
-        refused(Settings { kernel: gaussian.clone(), solver: Solver::Newton, ..base.clone() }),
+        refused(Settings { kernel: gaussian.clone(), solver: Solver::DualCoordinateDescent, ..base.clone() }),
         Code::BadSetting
+    );
+    assert_eq!(
+        refused(Settings { kernel: gaussian.clone(), solver: Solver::Newton, ..base.clone() }),
+        Code::Unsupported
     );
     assert_eq!(
         refused(Settings { kernel: with(KernelKind::Gaussian, Some(-1.0), None), ..base.clone() }),
@@ -329,9 +350,74 @@ fn what_a_kernel_cannot_do_is_refused_before_any_work() {
     let error = train(&negative, &settings, None, &mut Silent, &Cancel::new()).expect_err("no histogram");
     assert_eq!(error.code(), Code::BadSetting);
     let ranking = crate::made::graded(4, 5, 3, 3, 1);
-    let settings = Settings { kernel: gaussian, ..Settings::new(Task::Rank) };
-    let error = train(&ranking, &settings, None, &mut Silent, &Cancel::new()).expect_err("graded");
-    assert_eq!(error.code(), Code::Unsupported);
+    for refused in [
+        Settings { kernel: gaussian.clone(), loss: Loss::Hinge, ..Settings::new(Task::Rank) },
+        Settings { kernel: gaussian, solver: Solver::Smo, ..Settings::new(Task::Rank) },
+        Settings { regularisation: Regularisation::Nu(0.5), loss: Loss::Hinge, ..Settings::new(Task::Rank) },
+    ] {
+        let error = train(&ranking, &refused, None, &mut Silent, &Cancel::new()).expect_err("graded");
+        assert_eq!(error.code(), Code::Unsupported);
+    }
+}
+
+#[test]
+fn graded_rows_reach_the_optimum_over_all_their_pairs() {
+    let data = crate::made::graded(5, 7, 3, 4, 2);
+    let rows: Vec<Vec<f64>> = (0..data.rows()).map(|at| row(&data, at)).collect();
+    let grades = data.targets().real().unwrap();
+    for kernel in kernels().into_iter().take(2) {
+        for c in [0.05, 2.0, 100.0] {
+            let mut blocks: Vec<Block> = Vec::new();
+            for group in data.groups().unwrap().ranges() {
+                for better in group.clone() {
+                    for worse in group.clone().filter(|&worse| grades[better] > grades[worse]) {
+                        blocks.push((vec![(better, 1.0), (worse, -1.0)], 0.0, c));
+                    }
+                }
+            }
+            let optimum =
+                referee(&blocks, &|a, b| value(&kernel, &rows[a], &rows[b]), Loss::SquaredHinge, Intercept::None);
+            let settings = Settings {
+                kernel: kernel.clone(),
+                regularisation: Regularisation::C(c),
+                tolerance: 1e-7,
+                ..Settings::new(Task::Rank)
+            };
+            assert_solved(&data, &settings, optimum);
+            // Kernel rows that are not kept are computed again, to the same end.
+            let poor = KernelSettings { cache: Some(1), ..kernel.clone() };
+            assert_solved(&data, &Settings { kernel: poor, ..settings }, optimum);
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_is_linear_ranks_like_weights() {
+    let data = crate::made::graded(30, 12, 5, 3, 7);
+    let linear = KernelSettings {
+        kind: KernelKind::Polynomial,
+        gamma: Some(1.0),
+        degree: Some(1),
+        coef0: Some(0.0),
+        ..KernelSettings::default()
+    };
+    let base = Settings { tolerance: 1e-6, ..Settings::new(Task::Rank) };
+    let by_weights = fit(&data, &base).model;
+    let by_kernel = fit(&data, &Settings { kernel: linear, ..base }).model;
+    let (one, other) = (by_weights.certificate.objective, by_kernel.certificate.objective);
+    assert!((one - other).abs() <= 2e-6 * one, "{one} {other}");
+    for (one, other) in by_weights.scores(&data).unwrap().iter().zip(by_kernel.scores(&data).unwrap()) {
+        assert!((one - other).abs() < 1e-2, "{one} {other}");
+    }
+    let again = Model::from_bytes(&by_kernel.to_bytes().unwrap()).unwrap();
+    again.verify(&data).expect("verifies");
+    let mut changed = again.clone();
+    let Scorer::Expansion(expansion) = &mut changed.scorer else { panic!("support vectors") };
+    expansion.coefficients[0] *= 1.5;
+    assert_eq!(changed.verify(&data).expect_err("another model").code(), Code::CertificateMismatch);
+    let pool = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let bytes = |threads: usize| pool(threads).install(|| fit(&data, &by_kernel.settings).model.to_bytes().unwrap());
+    assert!(bytes(1) == bytes(2) && bytes(1) == bytes(8));
 }
 
 #[test]

@@ -89,7 +89,7 @@ pub(crate) type Scored<'a> = &'a dyn Fn(Matrix, &[f64]) -> Result<(Vec<f64>, f64
 pub(crate) struct KernelRows<'a> {
     pub(crate) design: &'a Design,
     pub(crate) points: &'a Points,
-    pub(crate) kernel: Kernel,
+    pub(crate) kernel: &'a Kernel,
 }
 
 /// How often the cancel flag is looked at, in values of kernels.
@@ -175,7 +175,7 @@ impl KernelDescent {
         if problem.loss() != Loss::SquaredHinge {
             return f64::INFINITY;
         }
-        let own = rows.points.diagonal(&rows.kernel);
+        let own = rows.points.diagonal(rows.kernel);
         let sample = Listed::first(&mut *problem.draws(rows.design, self.seed, SAMPLE_STREAM), SAMPLE);
         let largest = sample.list().iter().fold(0.0f64, |largest, c| {
             // ‖x − z‖² ≤ 2‖x‖² + 2‖z‖²
@@ -233,7 +233,7 @@ impl<'a, T: Element> State<'a, T> {
             batch: settings.batch.max(1),
             budget: settings.budget.unwrap_or(usize::MAX),
             merges: matches!(rows.kernel, Kernel::Gaussian { .. }),
-            support: Support::new(rows.kernel, rows.points),
+            support: Support::new(rows.kernel.clone(), rows.points),
             coefficients: Vec::new(),
             scale: 1.0,
             b: 0.0,
@@ -469,7 +469,7 @@ mod tests {
     fn assert_twin(problem: &dyn Sampled, design: &Design, settings: &KernelDescent) {
         let kernel = Kernel::Linear;
         let points = Points::new(design, &kernel);
-        let rows = KernelRows { design, points: &points, kernel };
+        let rows = KernelRows { design, points: &points, kernel: &kernel };
         let total = problem.total_cost();
         for rate in [total, 0.05] {
             let rates = Rates {
@@ -549,7 +549,7 @@ mod tests {
                 let task = binary(&data, Loss::Hinge, 0.3, Intercept::Free);
                 let problem = ByRow::new(&task).expect("valid");
                 let points = Points::new(&design, &kernel);
-                let rows = KernelRows { design: &design, points: &points, kernel };
+                let rows = KernelRows { design: &design, points: &points, kernel: &kernel };
                 let settings = settings(1, Intercept::Free, Some(budget));
                 let total = problem.total_cost();
                 let rates = Rates {

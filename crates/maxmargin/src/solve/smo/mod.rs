@@ -2,42 +2,73 @@
 //!
 //! ```text
 //! min over α   F(α) = ½ Σ_ij α_i α_j a_i a_j k_ij + ½ Σ_i d_i α_i² − Σ_i m_i α_i
-//! s.t.         0 ≤ α_i ≤ limit_i,   and Σ_i α_i t_i = 0 where the threshold b is free (t_i = ±1)
+//! s.t.         0 ≤ α_i ≤ limit_i,   and for every group g of variables   Σ_{i in g} α_i e_i = what it is at the start
 //! ```
 //! Notation of [`crate::task::Constraint`]: a coefficient, t threshold coefficient, m margin; d_i = 1/(2 cost_i) for squared
 //! hinge, 0 for hinge; k_ij the kernel between the rows (or differences of rows) of blocks i and j. Scores are
-//! s_i = Σ_j α_j a_j k_ij, the gradient is g_i = a_i s_i + d_i α_i − m_i.
+//! s_i = Σ_j α_j a_j k_ij, the gradient is g_i = a_i s_i + d_i α_i − m_i. Tasks differ in their groups alone:
+//!
+//! | form | groups |
+//! |---|---|
+//! | costs, no free threshold | none |
+//! | costs, a free threshold b | all variables, e = t = ±1, the sum is 0 |
+//! | ν, no free threshold | all variables, e = 1, the sum is 1; m = 0 |
+//! | ν, a free threshold b | one group for each sign of t, e = 1, each sum is ½; m = 0 |
+//!
+//! **The ν form** (Schölkopf, Smola, Williamson & Bartlett, New support vector algorithms, Neural Computation 12, 2000)
+//! asks for the largest common margin ρ instead of 1:
+//!
+//! ```text
+//! min  ½‖θ‖² − ρ + Σ_i c_i max(0, ρ − a_i s_i − t_i b),   c_i = weight_i / (ν · all weights)
+//! ```
+//! With u = θ/ρ it is the form of costs at C = 1/(ρ · ν · all weights), and α/ρ its dual point: objective, bound and gap are
+//! stated for that one, so that a model says the same whichever way it was found. No more than a share ν of the weights
+//! misses the margin, and at least that share belongs to support vectors. Where ν is so small that θ = 0 is optimal there
+//! is no such C, and an error says so.
 //!
 //! A round takes the variables that violate optimality the most, half of them new, computes their kernel rows together,
-//! solves the small problem over them by steps on two variables (one where there is no equality), and then brings all
+//! solves the small problem over them by steps on two variables of a group (one where there is none), and then brings all
 //! gradients up to date in one pass over these rows (Wen et al., ThunderSVM, JMLR 19, 2018). Steps choose the first variable
 //! by its gradient and the second by the most that a step can gain (Fan, Chen & Lin, Working set selection using second
 //! order information, JMLR 6, 2005). Where curvature along a step is not positive, as indefinite kernels and duplicate rows
 //! have it, the step goes to the end of the box.
 //!
-//! Kernel rows are f32 (f64 where rows are few) and wait in a cache of so many bytes; gradients are f64. Stops at a relative gap: all gradients are
-//! known, so that primal and dual value cost O(n). Cost of a round: the new kernel rows, and n additions a variable that
-//! moved. It does not shrink the problem: rows come whole.
+//! Kernel rows are f32 (f64 where rows are few) and wait in a cache of so many bytes; gradients are f64. Stops at a relative
+//! gap: all gradients are known, so that primal and dual value cost O(n). Cost of a round: the new kernel rows, and n
+//! additions a variable that moved. Where variables are very many, those that rest at an end of their box are left alone
+//! until the others are done ([`state`]): kernel rows are then as long as there are others.
 
+mod state;
 mod working_set;
 
 use super::certificate::best_threshold;
 use super::{Progress, Stop, TracePoint, overflow, relative_gap};
-use crate::error::Result;
-use crate::kernel::{Element, RowCache, add_row};
+use crate::error::{Code, Error, Result};
+use crate::kernel::{Element, RowCache};
 use crate::loss::Loss;
 use crate::run::{Cancel, Observer};
 use crate::task::{Constraint, Independent, Intercept};
-use rayon::prelude::*;
+use state::State;
+use working_set::Selection;
 pub(super) use working_set::{FLAT, PartnerSearch, largest, pair_step, partner, take_row};
-use working_set::{Local, Selection};
 
 /// Kernel values between the blocks of a task.
-pub(crate) trait Gram<T>: Sync {
+pub(crate) trait Gram<V>: Sync {
     /// k_ii of every block.
     fn diagonal(&self) -> Vec<f64>;
     /// The rows of the named blocks.
-    fn fill(&self, blocks: &[usize], outs: Vec<&mut [T]>);
+    fn fill(&self, blocks: &[usize], outs: Vec<&mut [V]>);
+    /// The same between some of the blocks alone.
+    fn restricted(&self, blocks: &[usize]) -> Box<dyn Gram<V> + '_>;
+}
+
+/// What is asked of the margins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Each has its own, and missing it costs.
+    Costs,
+    /// They are the largest that so many can reach: costs are shares.
+    Nu,
 }
 
 /// Settings of the solver.
@@ -49,9 +80,16 @@ pub(crate) struct Smo {
     pub(crate) max_passes: u64,
     /// What is done about the threshold.
     pub(crate) intercept: Intercept,
+    /// What is asked of the margins.
+    pub(crate) form: Form,
     /// Bytes that kernel rows may take.
     pub(crate) cache_bytes: u64,
+    /// From so many variables on those at rest are left alone.
+    pub(crate) shrink_from: usize,
 }
+
+/// Kernel rows of so many variables no longer fit in the usual cache.
+pub(crate) const SHRINK_FROM: usize = 40_000;
 
 /// What a kernel solver returns.
 #[derive(Clone, Debug)]
@@ -60,6 +98,10 @@ pub(crate) struct KernelSolution {
     pub(crate) alpha: Vec<f64>,
     /// b, where there is one.
     pub(crate) threshold: f64,
+    /// a_i s_i of every block.
+    pub(crate) reached: Vec<f64>,
+    /// The margin ρ that all of this was divided by, in the ν form.
+    pub(crate) common_margin: Option<f64>,
     /// The primal value.
     pub(crate) objective: f64,
     /// The dual value.
@@ -82,8 +124,10 @@ pub(super) struct Variable {
     pub(super) limit: f64,
     /// a
     pub(super) coefficient: f64,
-    /// t: ±1, or 0 where there is no equality.
-    pub(super) threshold: f64,
+    /// e: ±1, or 0 where there are no groups.
+    pub(super) sign: f64,
+    /// The group it belongs to.
+    pub(super) group: u8,
     /// k_ii, with t_i² where the threshold is penalised.
     pub(super) own: f64,
     /// d
@@ -94,34 +138,59 @@ pub(super) struct Variable {
 const WORKING_SET: usize = 512;
 
 impl Smo {
-    /// Solves the task over the kernel values of its blocks.
+    /// A cache that holds what a round needs, and as much as its bytes allow.
+    pub(crate) fn cache<V: Element>(&self, blocks: usize) -> RowCache<V> {
+        RowCache::new(blocks, blocks, self.cache_bytes, (2 * WORKING_SET).min(blocks.max(1)))
+    }
+
+    /// Solves the task over the kernel values of its blocks, from a feasible dual point or from where all forms can start.
     pub(crate) fn solve<T: Independent, V: Element>(
         &self,
         task: &T,
         gram: &dyn Gram<V>,
+        cache: &mut RowCache<V>,
+        start: Option<&[f64]>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<KernelSolution> {
         let mut progress = Progress::new(observer, cancel);
-        let mut state = State::new(self, task, gram)?;
+        let before = cache.counts();
+        let mut state = State::new(self, task, gram, cache)?;
+        match start {
+            Some(start) => state.begin(start, cancel),
+            None if self.form == Form::Nu => state.begin(&first_shares(task, self.intercept)?, cancel),
+            None => {}
+        }
         let mut passes = 0;
         let mut best_violation = f64::INFINITY;
         let mut idle = 0;
         let stop = loop {
-            let selection = Selection::of(&state.variables, state.equality());
+            let selection = state.selection();
             // Values are cheap beside a round, but not free.
-            let values = state.values(task, self.intercept, selection.threshold);
+            let scalars = self.scalars(&selection);
+            let values = state.values(task, scalars);
             if !(values.primal.is_finite() && values.dual.is_finite()) {
                 return Err(overflow());
             }
-            progress.bound(Some(values.dual.max(0.0)));
-            if progress.report(passes, values.primal, &[], &[]) || progress.cancelled() {
+            let gap = relative_gap(values.primal, values.dual);
+            if state.is_whole() && self.form == Form::Nu && values.square <= state.nothing() {
+                return Err(too_small());
+            }
+            let stated = values.stated(scalars);
+            match self.form {
+                Form::Costs => drop(progress.bound(Some(stated.dual))),
+                // The C that a bound belongs to changes with ρ.
+                Form::Nu => progress.lower_bound = Some(stated.dual),
+            }
+            if progress.report(passes, stated.primal, &[], &[]) || progress.cancelled() {
+                state.widen(cancel);
                 break Stop::Cancelled;
             }
-            if relative_gap(values.primal, values.dual) <= self.tolerance {
+            if gap <= self.tolerance && state.is_whole() {
                 break Stop::Converged;
             }
             if passes >= self.max_passes {
+                state.widen(cancel);
                 break Stop::PassLimit;
             }
             if selection.violation < best_violation * 0.999 {
@@ -129,188 +198,198 @@ impl Smo {
             } else {
                 idle += 1;
             }
-            if selection.violation <= 0.0 || idle > STALLED_ROUNDS {
+            let stuck = selection.violation <= 0.0 || idle > STALLED_ROUNDS;
+            if stuck && state.is_whole() {
                 break Stop::Stalled;
             }
+            if stuck || (gap <= self.tolerance && !state.is_whole()) {
+                state.widen(cancel);
+                (best_violation, idle) = (f64::INFINITY, 0);
+                continue;
+            }
             passes += 1;
-            state.round(gram, &selection, cancel);
+            let selection = if state.narrow(&selection) { state.selection() } else { selection };
+            state.round(&selection, cancel);
+        };
+        let near = self.scalars(&state.selection());
+        let scalars = Scalars {
+            margin: near.margin.map(|near| best_margin(task, &state.all_reached(), self.intercept, near)),
+            threshold: near.threshold,
         };
         let threshold = match self.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised => state.pull(task),
             Intercept::Free => {
-                let near = Selection::of(&state.variables, state.equality()).threshold;
-                state.best_threshold(task, near)
+                let task = Reached { task, margin: scalars.margin };
+                best_threshold(&task, &state.all_reached(), near.threshold)
             }
         };
-        let values = state.values(task, self.intercept, threshold);
+        let scalars = Scalars { threshold: if self.intercept == Intercept::Free { threshold } else { 0.0 }, ..scalars };
+        let values = state.values(task, scalars).stated(scalars);
+        let unit = scalars.margin.filter(|margin| *margin > 0.0).unwrap_or(1.0);
+        let after = state.counts();
         Ok(KernelSolution {
-            alpha: state.variables.iter().map(|variable| variable.alpha).collect(),
-            threshold,
+            alpha: state.alphas().map(|alpha| alpha / unit).collect(),
+            threshold: threshold / unit,
+            reached: state.all_reached().iter().map(|reached| reached / unit).collect(),
+            common_margin: scalars.margin,
             objective: values.primal,
             lower_bound: values.dual.max(0.0),
             passes,
             stop,
             trace: progress.trace,
-            rows: state.cache.counts(),
+            rows: (after.0 - before.0, after.1 - before.1),
         })
+    }
+
+    /// What the gradients suggest for ρ and b.
+    fn scalars(&self, selection: &Selection) -> Scalars {
+        let level = |group: usize| selection.levels.get(group).copied().unwrap_or(0.0);
+        match (self.form, self.intercept) {
+            (Form::Costs, Intercept::Free) => Scalars { margin: None, threshold: level(0) },
+            (Form::Costs, _) => Scalars { margin: None, threshold: 0.0 },
+            // a s + t b = ρ, where −a s is the level of the group of t.
+            (Form::Nu, Intercept::Free) => Scalars {
+                margin: Some(-0.5 * (level(POSITIVE as usize) + level(NEGATIVE as usize))),
+                threshold: 0.5 * (level(POSITIVE as usize) - level(NEGATIVE as usize)),
+            },
+            (Form::Nu, _) => Scalars { margin: Some(-level(0)), threshold: 0.0 },
+        }
     }
 }
 
 /// So many rounds without a smaller violation are too many.
 const STALLED_ROUNDS: u32 = 1000;
 
-/// Primal and dual value.
+/// The groups of the ν form where a threshold is free.
+const POSITIVE: u8 = 0;
+const NEGATIVE: u8 = 1;
+
+/// What the primal problem has beside its weights.
+#[derive(Clone, Copy, Debug)]
+struct Scalars {
+    /// ρ, in the ν form.
+    margin: Option<f64>,
+    /// b, where it is free.
+    threshold: f64,
+}
+
+/// Primal and dual value; in the ν form both with ρ added, which makes them those of the form of costs times ρ².
+#[derive(Clone, Copy, Debug)]
 struct Values {
     primal: f64,
     dual: f64,
+    /// ‖Σ α a φ‖²
+    square: f64,
 }
 
-struct State<V> {
-    variables: Vec<Variable>,
-    /// m and cost of each block.
-    margins: Vec<(f64, f64)>,
-    loss: Loss,
-    penalised: bool,
-    cache: RowCache<V>,
-    working: Vec<usize>,
+impl Values {
+    /// As values of the form of costs.
+    fn stated(self, scalars: Scalars) -> Values {
+        match scalars.margin {
+            Some(margin) if margin > 0.0 => {
+                let unit = margin * margin;
+                Values { primal: self.primal / unit, dual: self.dual / unit, square: self.square / unit }
+            }
+            _ => self,
+        }
+    }
 }
 
-impl<V: Element> State<V> {
-    fn new<T: Independent>(settings: &Smo, task: &T, gram: &dyn Gram<V>) -> Result<State<V>> {
-        let loss = task.loss();
-        let penalised = settings.intercept == Intercept::Penalised;
-        let diagonal = gram.diagonal();
-        let blocks = task.blocks();
-        let mut variables = Vec::with_capacity(blocks);
-        let mut margins = Vec::with_capacity(blocks);
-        for (block, &own) in diagonal.iter().enumerate().take(blocks) {
-            let c = task.constraint(block);
-            let extra = if loss == Loss::SquaredHinge { 0.5 / c.cost } else { 0.0 };
-            let own = own + if penalised { c.threshold * c.threshold } else { 0.0 };
-            variables.push(Variable {
-                alpha: 0.0,
-                gradient: -c.margin,
-                limit: if c.cost > 0.0 { loss.dual_limit(c.cost) } else { 0.0 },
-                coefficient: c.coefficient,
-                threshold: if settings.intercept == Intercept::Free { c.threshold } else { 0.0 },
-                own,
-                diagonal: if c.cost > 0.0 { extra } else { 0.0 },
-            });
-            margins.push((c.margin, c.cost));
-        }
-        if variables.iter().any(|variable| !variable.own.is_finite() && variable.limit > 0.0) {
-            return Err(overflow());
-        }
-        let least = (2 * WORKING_SET).min(blocks.max(1));
-        let cache = RowCache::new(blocks, blocks, settings.cache_bytes, least);
-        Ok(State { variables, margins, loss, penalised, cache, working: Vec::new() })
+/// The share of a sum that belongs to a group of the ν form, and the group of a constraint.
+fn nu_group(intercept: Intercept, c: &Constraint) -> (f64, u8) {
+    match intercept {
+        Intercept::Free if c.threshold < 0.0 => (0.5, NEGATIVE),
+        Intercept::Free => (0.5, POSITIVE),
+        _ => (1.0, 0),
     }
+}
 
-    fn equality(&self) -> bool {
-        self.variables.iter().any(|variable| variable.threshold != 0.0)
+/// A feasible point of the ν form: the first blocks of each group at their limits.
+fn first_shares<T: Independent>(task: &T, intercept: Intercept) -> Result<Vec<f64>> {
+    let mut left = [0.0; 2];
+    for block in 0..task.blocks() {
+        let (share, group) = nu_group(intercept, &task.constraint(block));
+        left[usize::from(group)] = share;
     }
-
-    /// Σ α t
-    fn pull<T: Independent>(&self, task: &T) -> f64 {
-        self.variables
-            .iter()
-            .enumerate()
-            .map(|(block, variable)| variable.alpha * task.constraint(block).threshold)
-            .sum()
+    let mut alpha = vec![0.0; task.blocks()];
+    for (block, alpha) in alpha.iter_mut().enumerate() {
+        let c = task.constraint(block);
+        let left = &mut left[usize::from(nu_group(intercept, &c).1)];
+        *alpha = c.cost.min(*left);
+        *left -= *alpha;
     }
-
-    /// a_i s_i of a block, with t_i b where the threshold is penalised: what its gradient is made of.
-    fn reached(&self, block: usize) -> f64 {
-        let variable = &self.variables[block];
-        variable.gradient + self.margins[block].0 - variable.diagonal * variable.alpha
+    // Limits that add up to the sum but for rounding leave this much.
+    const ROUNDING: f64 = 1e-9;
+    let missing = left[0].max(left[1]);
+    if missing <= ROUNDING {
+        return Ok(alpha);
     }
+    let whole = if intercept == Intercept::Free { 0.5 } else { 1.0 };
+    Err(Error::new(
+        Code::BadSetting,
+        format!("--nu is too large: all of a class together reach {:.3} of the share it asks of them", 1.0 - missing / whole),
+    )
+    .help("nu is at most twice the share of the smaller class; a smaller --nu, or --class-weight balanced"))
+}
 
-    fn values<T: Independent>(&self, task: &T, intercept: Intercept, threshold: f64) -> Values {
-        const CHUNK: usize = 4096;
-        let free = if intercept == Intercept::Free { threshold } else { 0.0 };
-        let parts: Vec<[f64; 3]> = self
-            .variables
-            .par_chunks(CHUNK)
-            .enumerate()
-            .map(|(chunk, variables)| {
-                let mut sums = [0.0; 3];
-                for (at, variable) in variables.iter().enumerate() {
-                    let block = chunk * CHUNK + at;
-                    let ((margin, cost), reached) = (self.margins[block], self.reached(block));
-                    sums[0] += variable.alpha * reached;
-                    sums[1] += variable.alpha * margin - self.loss.dual_cost(variable.alpha, cost);
-                    sums[2] += cost * self.loss.value(margin - reached - task.constraint(block).threshold * free);
-                }
-                sums
-            })
-            .collect();
-        let mut total = [0.0; 3];
-        parts.iter().for_each(|part| total.iter_mut().zip(part).for_each(|(total, part)| *total += part));
-        let [square, gain, losses] = total;
-        Values { primal: 0.5 * square + losses, dual: gain - 0.5 * square }
+fn too_small() -> Error {
+    Error::new(
+        Code::NuTooSmall,
+        "--nu is too small for these data: no positive margin is reached by all but that share of them, and the weights are zero",
+    )
+    .help("try a larger --nu, or a kernel that bends more (a larger --gamma)")
+}
+
+/// The ρ that costs the least: where b is free, a matter of each side of its own.
+fn best_margin<T: Independent>(task: &T, reached: &[f64], intercept: Intercept, near: f64) -> f64 {
+    let mut sides: [(Vec<(f64, f64)>, f64); 2] = Default::default();
+    for (block, &reached) in reached.iter().enumerate().take(task.blocks()) {
+        let c = task.constraint(block);
+        let (share, group) = nu_group(intercept, &c);
+        let side = &mut sides[usize::from(group)];
+        side.1 = share;
+        side.0.push((reached, c.cost));
     }
-
-    /// The b that costs the least.
-    fn best_threshold<T: Independent>(&self, task: &T, near: f64) -> f64 {
-        let reached: Vec<f64> = (0..self.variables.len()).map(|block| self.reached(block)).collect();
-        best_threshold(&Reached(task), &reached, near)
-    }
-
-    fn round(&mut self, gram: &dyn Gram<V>, selection: &Selection, cancel: &Cancel) {
-        self.working = selection.working_set(&self.working, &self.variables, WORKING_SET);
-        self.cache.prepare(&self.working, |missing, outs| gram.fill(missing, outs));
-        if cancel.is_raised() {
-            return;
-        }
-        let mut local = Local::new(&self.working, &self.variables, &self.cache, self.penalised);
-        local.solve(self.equality(), selection.violation);
-        // What moved, as multiples of kernel rows.
-        let moved: Vec<(usize, f64, f64)> = self
-            .working
-            .iter()
-            .zip(local.alphas())
-            .filter_map(|(&block, alpha)| {
-                let variable = &mut self.variables[block];
-                let change = alpha - variable.alpha;
-                variable.alpha = alpha;
-                (change != 0.0).then_some((block, change * variable.coefficient, change))
-            })
-            .collect();
-        let pull: f64 = if self.penalised { moved.iter().map(|&(_, step, _)| step).sum() } else { 0.0 };
-        const CHUNK: usize = 1024;
-        let cache = &self.cache;
-        self.variables.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, variables)| {
-            let start = chunk * CHUNK;
-            let mut sums = [pull; CHUNK];
-            for &(block, step, _) in &moved {
-                add_row(&mut sums[..variables.len()], step, &cache.row(block)[start..]);
+    let quantile = |(values, share): &mut (Vec<(f64, f64)>, f64)| {
+        values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let mut left = *share;
+        for &(value, cost) in &*values {
+            left -= cost;
+            if left <= 1e-12 {
+                return value;
             }
-            for (variable, sum) in variables.iter_mut().zip(&sums) {
-                variable.gradient += variable.coefficient * sum;
-            }
-        });
-        for &(block, _, change) in &moved {
-            let variable = &mut self.variables[block];
-            variable.gradient += variable.diagonal * change;
         }
+        values.last().map_or(near, |last| last.0)
+    };
+    match intercept {
+        Intercept::Free => {
+            let [one, other] = &mut sides;
+            0.5 * (quantile(one) + quantile(other))
+        }
+        _ => quantile(&mut sides[0]),
     }
 }
 
 /// A task in which every block has a score of its own: coefficient and rows have done their work.
-struct Reached<'a, T>(&'a T);
+struct Reached<'a, T> {
+    task: &'a T,
+    /// The margin of all, in the ν form.
+    margin: Option<f64>,
+}
 
 impl<T: Independent> Independent for Reached<'_, T> {
     fn blocks(&self) -> usize {
-        self.0.blocks()
+        self.task.blocks()
     }
 
     fn loss(&self) -> Loss {
-        self.0.loss()
+        self.task.loss()
     }
 
     fn constraint(&self, block: usize) -> Constraint {
+        let own = self.task.constraint(block);
         // What was scored stands where the scores are looked up.
-        Constraint { row: block, against: None, coefficient: 1.0, ..self.0.constraint(block) }
+        Constraint { row: block, against: None, coefficient: 1.0, margin: self.margin.unwrap_or(own.margin), ..own }
     }
 }

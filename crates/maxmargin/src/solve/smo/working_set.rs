@@ -4,55 +4,75 @@ use super::Variable;
 use crate::data::kernels::for_this_machine;
 use crate::kernel::{Element, RowCache};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Where curvature along a step is not positive, this stands in for it: the step goes to the end of the box.
 pub(in crate::solve) const FLAT: f64 = 1e-12;
 
 /// How far each variable is from optimality.
 pub(super) struct Selection {
-    /// Where there is an equality: −t·g of the variables that may rise, and of those that may fall, others out of reach.
-    /// Where there is none: the size of the projected gradient, in the first alone.
+    /// Where there are groups: by how much −e·g of a variable that may rise lies above the lowest of its group that may
+    /// fall, and of one that may fall below the highest that may rise; only those where it does. Where there are none: the
+    /// size of the projected gradient, in the first alone.
     rising: Vec<(f64, u32)>,
     falling: Vec<(f64, u32)>,
     /// How far the worst is off.
     pub(super) violation: f64,
-    /// The b that the gradients suggest.
-    pub(super) threshold: f64,
+    /// The −e·g that each group would agree on.
+    pub(super) levels: Vec<f64>,
 }
 
 impl Selection {
-    pub(super) fn of(variables: &[Variable], equality: bool) -> Selection {
-        let numbered = (0u32..).zip(variables).filter(|(_, variable)| variable.limit > 0.0);
-        if !equality {
-            let rising: Vec<(f64, u32)> = numbered
+    /// `groups` is 0 where nothing ties the variables together.
+    pub(super) fn of(variables: &[Variable], groups: usize) -> Selection {
+        let numbered = || (0u32..).zip(variables).filter(|(_, variable)| variable.limit > 0.0);
+        if groups == 0 {
+            let rising: Vec<(f64, u32)> = numbered()
                 .map(|(at, variable)| (variable.projected().abs(), at))
                 .filter(|&(violation, _)| violation > 0.0)
                 .collect();
             let violation = rising.iter().map(|entry| entry.0).fold(0.0, f64::max);
-            return Selection { rising, falling: Vec::new(), violation, threshold: 0.0 };
+            return Selection { rising, falling: Vec::new(), violation, levels: Vec::new() };
+        }
+        let (mut highest, mut lowest) = (vec![f64::NEG_INFINITY; groups], vec![f64::INFINITY; groups]);
+        for (_, variable) in numbered() {
+            let (key, group) = (variable.key(), usize::from(variable.group));
+            if variable.may_rise() && key > highest[group] {
+                highest[group] = key;
+            }
+            if variable.may_fall() && key < lowest[group] {
+                lowest[group] = key;
+            }
         }
         let (mut rising, mut falling) = (Vec::new(), Vec::new());
-        for (at, variable) in numbered {
-            let key = -variable.threshold * variable.gradient;
-            if variable.may_rise() {
-                rising.push((key, at));
+        for (at, variable) in numbered() {
+            let (key, group) = (variable.key(), usize::from(variable.group));
+            if variable.may_rise() && key > lowest[group] {
+                rising.push((key - lowest[group], at));
             }
-            if variable.may_fall() {
-                falling.push((key, at));
+            if variable.may_fall() && key < highest[group] {
+                falling.push((highest[group] - key, at));
             }
         }
-        let highest = rising.iter().map(|entry| entry.0).fold(f64::NEG_INFINITY, f64::max);
-        let lowest = falling.iter().map(|entry| entry.0).fold(f64::INFINITY, f64::min);
-        rising.retain(|entry| entry.0 > lowest);
-        falling.retain(|entry| entry.0 < highest);
-        let threshold = match (highest.is_finite(), lowest.is_finite()) {
-            (true, true) => 0.5 * (highest + lowest),
-            (true, false) => highest,
-            (false, true) => lowest,
+        let both = |group: usize| highest[group].is_finite() && lowest[group].is_finite();
+        let level = |group: usize| match (highest[group].is_finite(), lowest[group].is_finite()) {
+            (true, true) => 0.5 * (highest[group] + lowest[group]),
+            (true, false) => highest[group],
+            (false, true) => lowest[group],
             (false, false) => 0.0,
         };
-        let violation = if highest.is_finite() && lowest.is_finite() { highest - lowest } else { 0.0 };
-        Selection { rising, falling, violation, threshold }
+        let apart = |group: usize| if both(group) { highest[group] - lowest[group] } else { f64::NEG_INFINITY };
+        let violation = (0..groups).map(apart).fold(f64::NEG_INFINITY, f64::max);
+        let violation = if violation.is_finite() { violation } else { 0.0 };
+        Selection { rising, falling, violation, levels: (0..groups).map(level).collect() }
+    }
+
+    /// The variables that violate optimality, or are not at an end of their box.
+    pub(super) fn restless(&self, variables: &[Variable]) -> Vec<usize> {
+        let mut violating = vec![false; variables.len()];
+        self.rising.iter().chain(&self.falling).for_each(|entry| violating[entry.1 as usize] = true);
+        let inside = |variable: &Variable| variable.alpha > 0.0 && variable.alpha < variable.limit;
+        (0..variables.len()).filter(|&at| violating[at] || inside(&variables[at])).collect()
     }
 
     /// The newer half of the last working set, and the worst of the others.
@@ -64,12 +84,9 @@ impl Selection {
         let room = most - working.len();
         let sides = if self.falling.is_empty() { 1 } else { 2 };
         // The worst first, equal ones in order.
-        let worst = |entries: &[(f64, u32)], sign: f64| -> Vec<(f64, u32)> {
-            let mut entries: Vec<(f64, u32)> = entries
-                .iter()
-                .filter(|entry| !taken[entry.1 as usize])
-                .map(|entry| (sign * entry.0, entry.1))
-                .collect();
+        let worst = |entries: &[(f64, u32)]| -> Vec<(f64, u32)> {
+            let mut entries: Vec<(f64, u32)> =
+                entries.iter().filter(|entry| !taken[entry.1 as usize]).copied().collect();
             let order = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
             if entries.len() > room {
                 entries.select_nth_unstable_by(room, order);
@@ -78,7 +95,7 @@ impl Selection {
             entries.sort_unstable_by(order);
             entries
         };
-        let (rising, falling) = (worst(&self.rising, 1.0), worst(&self.falling, -1.0));
+        let (rising, falling) = (worst(&self.rising), worst(&self.falling));
         let mut chosen = vec![false; variables.len()];
         let (mut up, mut down) = (rising.iter(), falling.iter());
         while working.len() < most {
@@ -99,12 +116,17 @@ impl Selection {
 }
 
 impl Variable {
+    /// −e·g
+    fn key(&self) -> f64 {
+        -self.sign * self.gradient
+    }
+
     pub(in crate::solve) fn may_rise(&self) -> bool {
-        if self.threshold > 0.0 { self.alpha < self.limit } else { self.alpha > 0.0 }
+        if self.sign > 0.0 { self.alpha < self.limit } else { self.alpha > 0.0 }
     }
 
     pub(in crate::solve) fn may_fall(&self) -> bool {
-        if self.threshold > 0.0 { self.alpha > 0.0 } else { self.alpha < self.limit }
+        if self.sign > 0.0 { self.alpha > 0.0 } else { self.alpha < self.limit }
     }
 
     /// The value after a change; one that reaches the end of the box does so to the last digit.
@@ -128,12 +150,14 @@ impl Variable {
     }
 }
 
-/// The problem over a working set, all else held fixed.
+/// The problem over a working set, all else held fixed. Variables stand group by group.
 pub(super) struct Local<V> {
+    /// Which variables these are.
+    places: Vec<usize>,
     variables: Vec<Variable>,
-    /// Where there is an equality −t·g, else g.
+    /// Where there are groups −e·g, else g.
     keys: Vec<f64>,
-    /// What a key loses for each unit of a row: t·a, or −a.
+    /// What a key loses for each unit of a row: e·a, or −a.
     signs: Vec<f64>,
     /// 0 where the variable may rise, or fall; −∞ and +∞ where not.
     rising: Vec<f64>,
@@ -149,54 +173,63 @@ const INNER: f64 = 0.1;
 /// And in at most so many steps a variable.
 const STEPS: usize = 40;
 
+/// A step on two variables of a group.
+struct Step {
+    up: usize,
+    down: usize,
+    /// How far the group is from optimality.
+    apart: f64,
+    gain: f64,
+}
+
 impl<V: Element> Local<V> {
     pub(super) fn new(working: &[usize], variables: &[Variable], cache: &RowCache<V>, penalised: bool) -> Local<V> {
         let count = working.len();
+        let mut places = working.to_vec();
+        places.sort_by_key(|&at| variables[at].group);
         let mut kernel = vec![V::ZERO; count * count];
-        kernel.par_chunks_mut(count.max(1)).zip(working).for_each(|(out, &row)| {
+        kernel.par_chunks_mut(count.max(1)).zip(&places).for_each(|(out, &row)| {
             let row = cache.row(row);
             let extra = if penalised { 1.0 } else { 0.0 };
-            out.iter_mut().zip(working).for_each(|(out, &column)| *out = V::narrow(row[column].wide() + extra));
+            out.iter_mut().zip(&places).for_each(|(out, &column)| *out = V::narrow(row[column].wide() + extra));
         });
-        let variables: Vec<Variable> = working.iter().map(|&at| variables[at]).collect();
+        let variables: Vec<Variable> = places.iter().map(|&at| variables[at]).collect();
         let own = variables.iter().map(|variable| variable.own).collect();
-        Local { variables, keys: Vec::new(), signs: Vec::new(), rising: Vec::new(), falling: Vec::new(), kernel, own }
+        let (keys, signs, rising, falling) = Default::default();
+        Local { places, variables, keys, signs, rising, falling, kernel, own }
     }
 
-    pub(super) fn alphas(&self) -> impl Iterator<Item = f64> {
-        self.variables.iter().map(|variable| variable.alpha)
+    /// Where each variable stands now.
+    pub(super) fn alphas(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.places.iter().copied().zip(self.variables.iter().map(|variable| variable.alpha))
     }
 
-    pub(super) fn solve(&mut self, equality: bool, violation: f64) {
-        if equality { self.solve_pairs(violation) } else { self.solve_singles(violation) }
+    pub(super) fn solve(&mut self, groups: usize, violation: f64) {
+        if groups > 0 { self.solve_pairs(violation) } else { self.solve_singles(violation) }
     }
 
-    /// Steps on two variables that keep Σ α t.
+    /// Steps on two variables that keep Σ α e of their group.
     fn solve_pairs(&mut self, violation: f64) {
         let count = self.variables.len();
-        self.keys = self.variables.iter().map(|v| -v.threshold * v.gradient).collect();
-        self.signs = self.variables.iter().map(|v| v.threshold * v.coefficient).collect();
+        self.keys = self.variables.iter().map(Variable::key).collect();
+        self.signs = self.variables.iter().map(|v| v.sign * v.coefficient).collect();
         (self.rising, self.falling) = (vec![0.0; count], vec![0.0; count]);
         (0..count).for_each(|at| self.open(at));
+        let mut groups: Vec<Range<usize>> = Vec::new();
+        for members in self.variables.chunk_by(|a, b| a.group == b.group) {
+            let start = groups.last().map_or(0, |group| group.end);
+            groups.push(start..start + members.len());
+        }
         for _ in 0..STEPS * count {
-            let Some((up, highest)) = largest(&self.keys, &self.rising) else { break };
-            let row = &self.kernel[up * count..(up + 1) * count];
-            let choice = partner(&PartnerSearch {
-                keys: &self.keys,
-                falling: &self.falling,
-                row,
-                signs: &self.signs,
-                own: &self.own,
-                highest,
-                sign: self.signs[up],
-                own_up: self.own[up] + self.variables[up].diagonal,
-            });
-            let Some((down, lowest)) = choice else { break };
-            if highest - lowest <= INNER * violation {
+            let best = groups.iter().filter_map(|group| self.best_step(group.clone()));
+            let Some(Step { up, down, apart, .. }) = best.reduce(|a, b| if b.gain > a.gain { b } else { a }) else {
+                break;
+            };
+            if apart <= INNER * violation {
                 break;
             }
             let (one, other) = (self.variables[up], self.variables[down]);
-            let between = self.signs[up] * self.signs[down] * row[down].wide();
+            let between = self.signs[up] * self.signs[down] * self.kernel[up * count + down].wide();
             let Some([alpha_up, alpha_down]) = pair_step(&one, &other, self.keys[up] - self.keys[down], between) else {
                 break;
             };
@@ -204,11 +237,29 @@ impl<V: Element> Local<V> {
             let (by_up, by_down) = (self.variables[up].alpha - one.alpha, self.variables[down].alpha - other.alpha);
             self.take(up, one.coefficient * by_up);
             self.take(down, other.coefficient * by_down);
-            self.keys[up] -= one.threshold * one.diagonal * by_up;
-            self.keys[down] -= other.threshold * other.diagonal * by_down;
+            self.keys[up] -= one.sign * one.diagonal * by_up;
+            self.keys[down] -= other.sign * other.diagonal * by_down;
             self.open(up);
             self.open(down);
         }
+    }
+
+    /// The step within a group that gains the most, its first variable being the one that wants to rise the most.
+    fn best_step(&self, group: Range<usize>) -> Option<Step> {
+        let (up, highest) = largest(&self.keys[group.clone()], &self.rising[group.clone()])?;
+        let up = group.start + up;
+        let row = &self.kernel[up * self.keys.len()..][group.clone()];
+        let choice = partner(&PartnerSearch {
+            keys: &self.keys[group.clone()],
+            falling: &self.falling[group.clone()],
+            row,
+            signs: &self.signs[group.clone()],
+            own: &self.own[group.clone()],
+            highest,
+            sign: self.signs[up],
+            own_up: self.own[up] + self.variables[up].diagonal,
+        })?;
+        Some(Step { up, down: group.start + choice.at, apart: highest - choice.lowest, gain: choice.gain })
     }
 
     /// Steps on one variable, where nothing ties them together.
@@ -258,18 +309,18 @@ impl<V: Element> Local<V> {
     }
 }
 
-/// The values of two variables after a step that keeps Σ α t: the first rises by t·step, the second falls by t·step, each to
+/// The values of two variables after a step that keeps Σ α e: the first rises by e·step, the second falls by e·step, each to
 /// the end of its box at most, and then to the last digit. `apart` is how far their keys are from each other, `between` their
 /// kernel value times both signs. None where there is no step.
 pub(in crate::solve) fn pair_step(one: &Variable, other: &Variable, apart: f64, between: f64) -> Option<[f64; 2]> {
     let curvature = one.own + one.diagonal + other.own + other.diagonal - 2.0 * between;
     let wanted = apart / curvature.max(FLAT);
-    let room_up = if one.threshold > 0.0 { one.limit - one.alpha } else { one.alpha };
-    let room_down = if other.threshold > 0.0 { other.alpha } else { other.limit - other.alpha };
+    let room_up = if one.sign > 0.0 { one.limit - one.alpha } else { one.alpha };
+    let room_down = if other.sign > 0.0 { other.alpha } else { other.limit - other.alpha };
     let step = wanted.min(room_up).min(room_down);
     // A step that is no number is none.
     (step > 0.0).then(|| {
-        [one.moved(one.threshold * step, step == room_up), other.moved(-other.threshold * step, step == room_down)]
+        [one.moved(one.sign * step, step == room_up), other.moved(-other.sign * step, step == room_down)]
     })
 }
 
@@ -315,8 +366,15 @@ pub(in crate::solve) struct PartnerSearch<'a, V> {
     pub(in crate::solve) own_up: f64,
 }
 
-/// The variable with which a step gains the most, and the lowest key of all.
-pub(in crate::solve) fn partner<V: Element>(search: &PartnerSearch<'_, V>) -> Option<(usize, f64)> {
+/// The variable with which a step gains the most.
+pub(in crate::solve) struct Partner {
+    pub(in crate::solve) at: usize,
+    gain: f64,
+    /// The lowest key of all.
+    pub(in crate::solve) lowest: f64,
+}
+
+pub(in crate::solve) fn partner<V: Element>(search: &PartnerSearch<'_, V>) -> Option<Partner> {
     let (gain, lowest) = best_gain(search);
     if gain <= 0.0 {
         return None;
@@ -325,7 +383,7 @@ pub(in crate::solve) fn partner<V: Element>(search: &PartnerSearch<'_, V>) -> Op
     let at = (0..count).find(|&at| {
         gain_of(search, search.keys[at] + search.falling[at], search.row[at], search.signs[at], search.own[at]) == gain
     })?;
-    Some((at, lowest))
+    Some(Partner { at, gain, lowest })
 }
 
 #[inline(always)]

@@ -1,0 +1,357 @@
+//! Newton's method over a kernel expansion, for tasks that are smooth functions of the scores.
+//!
+//! ```text
+//! min over β   f(β) = ½ βᵀKβ + L(s),   s = Kβ
+//! ```
+//! K holds the kernel values between all rows; L is a [`Curvature`] without thresholds, such as the squared hinge over all
+//! pairs of each group, which is never listed: a value costs one product with K and what L itself costs (Kuo, Lee & Lin,
+//! Large-scale kernel RankSVM, SDM 2014).
+//!
+//! With g = L'(s), D = L''(s) and z = β + g the gradient is Kz, and the step d solves (I + DK) d = −z: conjugate gradients
+//! in the inner product of K, which is Newton's method on the weights behind the expansion, one product with K an iteration,
+//! to a forcing tolerance. Scores along the step come with it, so that the search along the line costs no product.
+//!
+//! **Certificate.** f is 1-strongly convex in the norm of K: f(β) − min f ≤ ½ zᵀKz. It needs Kg, which the next step
+//! starts from. Stops at a relative gap. At the optimum β = −g, which is zero for rows whose pairs all keep their margin:
+//! these are dropped at the end where the gap allows.
+//!
+//! Kernel rows are kept as far as a budget of bytes goes, the others computed for every product. Cost of a product: n
+//! additions a row that counts, O(n²) at most, whatever the number of pairs.
+
+use super::{Progress, Stop, TracePoint, dot, overflow, relative_gap};
+use crate::error::Result;
+use crate::kernel::{Element, Kernel, Points, RowCache, add_row, expansion_scores};
+use crate::run::{Cancel, Observer};
+use crate::task::Curvature;
+use rayon::prelude::*;
+
+/// Settings of the solver.
+#[derive(Clone, Debug)]
+pub(crate) struct KernelNewton {
+    /// The relative gap to stop at.
+    pub(crate) tolerance: f64,
+    /// The most steps to make.
+    pub(crate) max_passes: u64,
+    /// Bytes that kernel rows may take.
+    pub(crate) cache_bytes: u64,
+}
+
+/// What it returns.
+#[derive(Clone, Debug)]
+pub(crate) struct ExpansionSolution {
+    /// β, one number a row.
+    pub(crate) coefficients: Vec<f64>,
+    /// f(β)
+    pub(crate) objective: f64,
+    /// A proven lower bound on the optimum.
+    pub(crate) lower_bound: f64,
+    /// Steps made.
+    pub(crate) passes: u64,
+    /// Why it stopped.
+    pub(crate) stop: Stop,
+    /// How it went.
+    pub(crate) trace: Vec<TracePoint>,
+    /// Kernel rows asked for, and of these computed.
+    pub(crate) rows: (u64, u64),
+}
+
+/// More iterations a step would be for nothing: rounding has the better of them.
+const MOST_ITERATIONS: usize = 500;
+
+impl KernelNewton {
+    /// Minimises from zero.
+    pub(crate) fn solve<T: Curvature, V: Element>(
+        &self,
+        task: &T,
+        kernel: &Kernel,
+        points: &Points,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<ExpansionSolution> {
+        let mut progress = Progress::new(observer, cancel);
+        let mut product = Product::<V>::new(kernel, points, self.cache_bytes, cancel);
+        let mut loss = ScoreLoss::new(task, points.rows());
+        let zeros = vec![0.0; points.rows()];
+        let mut point = Point::at(zeros.clone(), zeros, &mut loss, &mut product);
+        let mut passes = 0;
+        let first = point.gap;
+        let stop = loop {
+            if progress.cancelled() {
+                break Stop::Cancelled;
+            }
+            if !(point.value.is_finite() && point.gap.is_finite()) {
+                return Err(overflow());
+            }
+            progress.bound(Some(point.value - point.gap));
+            if progress.report(passes, point.value, &[], &[]) {
+                break Stop::Cancelled;
+            }
+            if relative_gap(point.value, point.value - point.gap) <= self.tolerance {
+                break Stop::Converged;
+            }
+            if passes >= self.max_passes {
+                break Stop::PassLimit;
+            }
+            let forcing = (point.gap / first).sqrt().sqrt().min(0.1);
+            let Some(next) = point.step(forcing, &mut loss, &mut product) else {
+                break if progress.cancelled() { Stop::Cancelled } else { Stop::Stalled };
+            };
+            passes += 1;
+            point = next;
+        };
+        if stop == Stop::Converged {
+            // Rows without a violated pair count nothing at the optimum.
+            let spare = point.without_idle_rows(&mut loss, &mut product);
+            if relative_gap(spare.value, spare.value - spare.gap) <= self.tolerance && !cancel.is_raised() {
+                point = spare;
+            }
+        }
+        // A point cut short has no bound but zero.
+        let bound = if stop == Stop::Cancelled { 0.0 } else { (point.value - point.gap).max(0.0) };
+        Ok(ExpansionSolution {
+            objective: point.value,
+            lower_bound: bound,
+            coefficients: point.beta,
+            passes,
+            stop,
+            trace: progress.trace,
+            rows: product.cache.counts(),
+        })
+    }
+}
+
+/// Where the solver stands.
+struct Point {
+    beta: Vec<f64>,
+    /// s = Kβ
+    scores: Vec<f64>,
+    /// f
+    value: f64,
+    /// z = β + g, and Kz
+    residual: Vec<f64>,
+    gradient: Vec<f64>,
+    /// ½ zᵀKz
+    gap: f64,
+}
+
+impl Point {
+    fn at<T: Curvature, V: Element>(
+        beta: Vec<f64>,
+        scores: Vec<f64>,
+        loss: &mut ScoreLoss<'_, T>,
+        product: &mut Product<'_, V>,
+    ) -> Point {
+        let (sum, slopes) = loss.evaluate(&scores);
+        let value = 0.5 * dot(&beta, &scores) + sum;
+        let mut gradient = product.times(&slopes);
+        gradient.iter_mut().zip(&scores).for_each(|(gradient, score)| *gradient += score);
+        let residual: Vec<f64> = beta.iter().zip(&slopes).map(|(beta, slope)| beta + slope).collect();
+        let gap = 0.5 * dot(&residual, &gradient).max(0.0);
+        Point { beta, scores, value, residual, gradient, gap }
+    }
+
+    /// A Newton step, or none where nothing improves any more.
+    fn step<T: Curvature, V: Element>(
+        &self,
+        forcing: f64,
+        loss: &mut ScoreLoss<'_, T>,
+        product: &mut Product<'_, V>,
+    ) -> Option<Point> {
+        let rows = self.beta.len();
+        // d and Kd; r = −z − (I + DK) d and Kr; the direction p and Kp.
+        let (mut step, mut moved) = (vec![0.0; rows], vec![0.0; rows]);
+        let mut rest: Vec<f64> = self.residual.iter().map(|z| -z).collect();
+        let mut kernel_rest: Vec<f64> = self.gradient.iter().map(|g| -g).collect();
+        let (mut direction, mut kernel_direction) = (rest.clone(), kernel_rest.clone());
+        let mut size = dot(&rest, &kernel_rest);
+        let enough = forcing * forcing * size;
+        for _ in 0..MOST_ITERATIONS {
+            if size <= enough || product.cancel.is_raised() {
+                break;
+            }
+            let bent = loss.curvature(&kernel_direction);
+            let image: Vec<f64> = direction.iter().zip(&bent).map(|(p, bent)| p + bent).collect();
+            let curvature = dot(&kernel_direction, &image);
+            if curvature.is_nan() || curvature <= 0.0 {
+                break;
+            }
+            let length = size / curvature;
+            add(&mut step, length, &direction);
+            add(&mut moved, length, &kernel_direction);
+            add(&mut rest, -length, &image);
+            let kernel_bent = product.times(&bent);
+            add(&mut kernel_rest, -length, &kernel_direction);
+            add(&mut kernel_rest, -length, &kernel_bent);
+            let next = dot(&rest, &kernel_rest);
+            if next.is_nan() || next <= 0.0 {
+                break;
+            }
+            let share = next / size;
+            size = next;
+            for (p, r) in direction.iter_mut().zip(&rest) {
+                *p = r + share * *p;
+            }
+            for (p, r) in kernel_direction.iter_mut().zip(&kernel_rest) {
+                *p = r + share * *p;
+            }
+        }
+        if product.cancel.is_raised() {
+            return None;
+        }
+        // f along the step is a parabola and the loss: halve until it falls as it should.
+        let (slope, bend) = (dot(&step, &self.gradient), dot(&step, &moved));
+        let start = dot(&self.beta, &self.scores);
+        let cross = dot(&step, &self.scores);
+        let mut length = 1.0;
+        while length > 1e-9 {
+            let scores: Vec<f64> = self.scores.iter().zip(&moved).map(|(s, m)| s + length * m).collect();
+            let value = 0.5 * start + length * cross + 0.5 * length * length * bend + loss.value(&scores);
+            if value <= self.value + 1e-4 * length * slope && value < self.value {
+                let beta = self.beta.iter().zip(&step).map(|(b, d)| b + length * d).collect();
+                return Some(Point::at(beta, scores, loss, product));
+            }
+            length *= 0.5;
+        }
+        None
+    }
+
+    /// The point −g, whose score is s − Kz.
+    fn without_idle_rows<T: Curvature, V: Element>(
+        &self,
+        loss: &mut ScoreLoss<'_, T>,
+        product: &mut Product<'_, V>,
+    ) -> Point {
+        let beta = self.beta.iter().zip(&self.residual).map(|(beta, z)| beta - z).collect();
+        let scores = self.scores.iter().zip(&self.gradient).map(|(score, g)| score - g).collect();
+        Point::at(beta, scores, loss, product)
+    }
+}
+
+fn add(sums: &mut [f64], factor: f64, terms: &[f64]) {
+    sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += factor * term);
+}
+
+/// A task as a function of all scores, with the memory of the point it was evaluated at last.
+struct ScoreLoss<'a, T: Curvature> {
+    task: &'a T,
+    rows: usize,
+    memos: Vec<T::Memo>,
+}
+
+impl<'a, T: Curvature> ScoreLoss<'a, T> {
+    fn new(task: &'a T, rows: usize) -> ScoreLoss<'a, T> {
+        debug_assert!(task.thresholds() == 0);
+        ScoreLoss { task, rows, memos: (0..task.parts()).map(|_| T::Memo::default()).collect() }
+    }
+
+    /// The value and its slopes.
+    fn evaluate(&mut self, scores: &[f64]) -> (f64, Vec<f64>) {
+        let task = self.task;
+        let parts: Vec<(f64, Vec<f64>)> = self
+            .memos
+            .par_iter_mut()
+            .enumerate()
+            .map(|(part, memo)| {
+                let rows = task.rows(part);
+                let mut slope = vec![0.0; rows.len()];
+                (task.evaluate(part, &scores[rows], &[], &mut slope, &mut [], memo), slope)
+            })
+            .collect();
+        let mut slopes = vec![0.0; self.rows];
+        let mut value = 0.0;
+        for (part, (sum, slope)) in parts.into_iter().enumerate() {
+            value += sum;
+            slopes[task.rows(part)].copy_from_slice(&slope);
+        }
+        (value, slopes)
+    }
+
+    /// The value alone, at a point that is only looked at.
+    fn value(&self, scores: &[f64]) -> f64 {
+        let task = self.task;
+        let parts: Vec<f64> = (0..task.parts())
+            .into_par_iter()
+            .map(|part| {
+                let rows = task.rows(part);
+                let mut slope = vec![0.0; rows.len()];
+                task.evaluate(part, &scores[rows], &[], &mut slope, &mut [], &mut T::Memo::default())
+            })
+            .collect();
+        parts.iter().sum()
+    }
+
+    /// D times a direction, at the point of the last evaluation.
+    fn curvature(&self, direction: &[f64]) -> Vec<f64> {
+        let task = self.task;
+        let parts: Vec<Vec<f64>> = self
+            .memos
+            .par_iter()
+            .enumerate()
+            .map(|(part, memo)| {
+                let rows = task.rows(part);
+                let mut out = vec![0.0; rows.len()];
+                task.curvature(part, memo, 1, &direction[rows], &[], &mut out, &mut []);
+                out
+            })
+            .collect();
+        let mut all = vec![0.0; self.rows];
+        parts.into_iter().enumerate().for_each(|(part, out)| all[task.rows(part)].copy_from_slice(&out));
+        all
+    }
+}
+
+/// The value of a task without thresholds at given scores, and its slopes.
+pub(crate) fn value_and_slopes<T: Curvature>(task: &T, scores: &[f64]) -> (f64, Vec<f64>) {
+    ScoreLoss::new(task, scores.len()).evaluate(scores)
+}
+
+/// Products with the kernel values between all rows.
+struct Product<'a, V> {
+    kernel: &'a Kernel,
+    points: &'a Points,
+    cache: RowCache<V>,
+    /// Rows from the first on that are kept once computed.
+    kept: usize,
+    cancel: &'a Cancel,
+}
+
+/// Kernel rows computed together.
+const TOGETHER: usize = 256;
+
+impl<'a, V: Element> Product<'a, V> {
+    fn new(kernel: &'a Kernel, points: &'a Points, bytes: u64, cancel: &'a Cancel) -> Product<'a, V> {
+        let rows = points.rows();
+        let cache = RowCache::new(rows, rows, bytes, 1);
+        let kept = usize::try_from(bytes / (rows.max(1) * size_of::<V>()) as u64).unwrap_or(usize::MAX).min(rows);
+        Product { kernel, points, cache, kept, cancel }
+    }
+
+    /// K u
+    fn times(&mut self, u: &[f64]) -> Vec<f64> {
+        let counting: Vec<usize> = (0..u.len()).filter(|&row| u[row] != 0.0).collect();
+        let (kept, others) = counting.split_at(counting.partition_point(|&row| row < self.kept));
+        let (kernel, points) = (self.kernel, self.points);
+        for rows in kept.chunks(TOGETHER) {
+            if self.cancel.is_raised() {
+                break;
+            }
+            self.cache.prepare(rows, |missing, outs| points.fill(kernel, points, missing, outs));
+        }
+        let weights: Vec<f64> = others.iter().map(|&row| u[row]).collect();
+        let mut sums = match others.is_empty() {
+            true => vec![0.0; u.len()],
+            false => expansion_scores(kernel, points, others, &weights, points, self.cancel),
+        };
+        if self.cancel.is_raised() {
+            return sums;
+        }
+        const CHUNK: usize = 1024;
+        let cache = &self.cache;
+        sums.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, sums)| {
+            for &row in kept {
+                add_row(sums, u[row], &cache.row(row)[chunk * CHUNK..]);
+            }
+        });
+        sums
+    }
+}

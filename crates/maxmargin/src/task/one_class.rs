@@ -1,0 +1,123 @@
+//! One class: which rows are like the ones seen?
+//!
+//! ```text
+//! min  ½‖w‖² + Σ_i C_i max(0, 1 − w·φ(x_i))
+//! ```
+//! A row with a score w·φ(x) of at least 1 is typical, one below is an outlier. With C = 1/(ρ·ν·n), which is how it is mostly
+//! set, this is the one-class machine of Schölkopf, Platt, Shawe-Taylor, Smola & Williamson (Estimating the support of a
+//! high-dimensional distribution, Neural Computation 13, 2001) divided by its margin ρ: about a share ν of the rows seen is
+//! left outside. Targets play no part. One block a row; there is no free threshold.
+
+use super::{Classes, Constraint, Independent};
+use crate::data::{Dataset, Subset, Targets, counts};
+use crate::loss::Loss;
+use std::sync::Arc;
+
+/// The task: a weight for each row.
+#[derive(Clone, Debug)]
+pub struct OneClass {
+    weights: Arc<[f64]>,
+    c: f64,
+}
+
+impl OneClass {
+    /// What the score of a typical row reaches.
+    pub const MARGIN: f64 = 1.0;
+
+    /// The task with C = 1 over some of the rows, or all.
+    pub fn on(data: &Dataset, subset: Option<&Subset>) -> OneClass {
+        let weight = |row: usize| match counts(subset, row) {
+            true => data.weights().map_or(1.0, |weights| weights[row]),
+            false => 0.0,
+        };
+        OneClass { weights: (0..data.rows()).map(weight).collect(), c: 1.0 }
+    }
+
+    /// The same task with another weight of the loss.
+    pub fn with_cost(self, c: f64) -> OneClass {
+        OneClass { c, ..self }
+    }
+
+    /// Sets another weight of the loss.
+    pub(crate) fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
+    /// The total weight of the loss.
+    pub fn total_cost(&self) -> f64 {
+        self.weights.iter().map(|weight| self.c * weight).sum()
+    }
+
+    /// Number of rows that can cost anything.
+    pub fn constraints(&self) -> u64 {
+        self.weights.iter().filter(|&&weight| weight > 0.0).count() as u64
+    }
+
+    /// What typical rows and outliers are called: by the label that all rows seen have, or by 1 and −1.
+    pub fn names(targets: &Targets) -> Classes {
+        let seen = match targets {
+            Targets::Labels { names, codes } => {
+                let first = codes.first().copied();
+                first.filter(|first| codes.iter().all(|code| code == first)).map(|code| names.get(code as usize).into_owned())
+            }
+            Targets::Sets { .. } => None,
+            _ => targets.real().ok().and_then(|values| {
+                let first = values.first().copied();
+                first.filter(|first| values.iter().all(|value| value == first)).map(|value| format!("{value}"))
+            }),
+        };
+        let positive = seen.unwrap_or_else(|| "1".to_string());
+        let negative = match positive.parse::<f64>() {
+            Ok(-1.0) => "1",
+            Ok(_) => "-1",
+            Err(_) => "outlier",
+        };
+        Classes { negative: negative.to_string(), positive }
+    }
+}
+
+impl Independent for OneClass {
+    fn blocks(&self) -> usize {
+        self.weights.len()
+    }
+
+    fn loss(&self) -> Loss {
+        Loss::Hinge
+    }
+
+    #[inline]
+    fn constraint(&self, block: usize) -> Constraint {
+        Constraint {
+            row: block,
+            against: None,
+            coefficient: 1.0,
+            threshold: 0.0,
+            margin: OneClass::MARGIN,
+            cost: self.c * self.weights[block],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typical_rows_are_called_by_the_one_label_seen() {
+        let named = |targets: Targets| {
+            let Classes { negative, positive } = OneClass::names(&targets);
+            (positive, negative)
+        };
+        let words = |codes: Vec<u32>| Targets::Labels {
+            codes: codes.into(),
+            names: ["ham", "spam"].into_iter().collect(),
+        };
+        let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
+        assert_eq!(named(words(vec![1, 1])), pair("spam", "outlier"));
+        assert_eq!(named(words(vec![1, 0])), pair("1", "-1"));
+        assert_eq!(named(Targets::Real(vec![2.0, 2.0].into())), pair("2", "-1"));
+        assert_eq!(named(Targets::Real(vec![-1.0, -1.0].into())), pair("-1", "1"));
+        assert_eq!(named(Targets::Real(vec![-1.0, 1.0].into())), pair("1", "-1"));
+        assert_eq!(named(Targets::Absent), pair("1", "-1"));
+    }
+}
