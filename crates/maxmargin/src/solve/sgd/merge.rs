@@ -51,6 +51,10 @@ fn lost(m: f64, kappa: f64, kept: f64) -> f64 {
 /// The h that keeps the most, by golden section.
 fn searched(m: f64, kappa: f64) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    if kappa == 1.0 {
+        // Where both are one, any z keeps all; this is where it lies just before.
+        return m;
+    }
     let (mut low, mut high) = (0.0, 0.5);
     let inner = |low: f64, high: f64| (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
     let (left, right) = inner(low, high);
@@ -65,7 +69,9 @@ fn searched(m: f64, kappa: f64) -> f64 {
             at_left = kept(m, kappa, inner(low, high).0);
         }
     }
-    0.5 * (low + high)
+    // Vectors that have nothing in common keep the heavier one, which no search would find.
+    let found = 0.5 * (low + high);
+    if kept(m, kappa, found) > kept(m, kappa, 0.0) { found } else { 0.0 }
 }
 
 /// One row for each m from 0 to ½, κ from 0 to 1 along it.
