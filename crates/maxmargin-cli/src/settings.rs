@@ -47,7 +47,13 @@ pub(crate) struct TrainSettings {
     pub(crate) lambda: Option<f64>,
     /// Instead of -c: the largest share of rows or pairs that may miss the margin; the C for it is found. Hinge loss, by
     /// kernels and the linear one among them [default for one-class: 0.1]
-    #[arg(long, value_name = "NU", allow_negative_numbers = true, conflicts_with = "lambda", help_heading = "Learning")]
+    #[arg(
+        long,
+        value_name = "NU",
+        allow_negative_numbers = true,
+        conflicts_with = "lambda",
+        help_heading = "Learning"
+    )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) nu: Option<f64>,
     /// How to solve it; `quadratic-program` makes a hard margin, without -c and --loss [default: auto]
@@ -518,8 +524,11 @@ impl TrainSettings {
             (None, None, Some(nu)) => Regularisation::Nu(nu),
             (None, None, None) => defaults.regularisation,
             _ => {
-                return Err(Error::new(Code::BadSetting, "of c, lambda and nu more than one is set, and they are one quantity")
-                    .help("keep one of them"));
+                return Err(Error::new(
+                    Code::BadSetting,
+                    "of c, lambda and nu more than one is set, and they are one quantity",
+                )
+                .help("keep one of them"));
             }
         };
         if let Some(holdout) = self.holdout

@@ -345,16 +345,25 @@ impl Settings {
             }
         }
         if self.regularisation.is_nu() && self.loss != Loss::Hinge {
-            return Err(Error::new(Code::BadSetting, format!("--nu is of the hinge loss, and the loss is {}", self.loss.name()))
-                .help("add --loss hinge, or use -c instead of --nu"));
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("--nu is of the hinge loss, and the loss is {}", self.loss.name()),
+            )
+            .help("add --loss hinge, or use -c instead of --nu"));
         }
         if self.regularisation.is_nu() && !matches!(self.solver, Solver::Auto | Solver::Smo) {
-            return Err(Error::new(Code::BadSetting, format!("`{}` takes -c or --lambda, and not --nu", self.solver.name()))
-                .help("leave --solver out, or use -c instead of --nu"));
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("`{}` takes -c or --lambda, and not --nu", self.solver.name()),
+            )
+            .help("leave --solver out, or use -c instead of --nu"));
         }
         if self.regularisation.is_nu() && self.pair_weight_as == PairWeightAs::Margin {
-            return Err(Error::new(Code::BadSetting, "with --nu all margins are the same, and weights cannot set them")
-                .help("leave --pair-weight-as out, or use -c instead of --nu"));
+            return Err(Error::new(
+                Code::BadSetting,
+                "with --nu all margins are the same, and weights cannot set them",
+            )
+            .help("leave --pair-weight-as out, or use -c instead of --nu"));
         }
         if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
             return Err(Error::new(
@@ -417,16 +426,23 @@ impl Settings {
         }
         if self.task == Task::OneClass {
             if self.loss != Loss::Hinge {
-                return Err(Error::new(Code::BadSetting, "a one-class model is of the hinge loss")
-                    .help("leave --loss out"));
+                return Err(
+                    Error::new(Code::BadSetting, "a one-class model is of the hinge loss").help("leave --loss out")
+                );
             }
             if self.intercept != Intercept::None {
-                return Err(Error::new(Code::BadSetting, "a one-class model has no intercept: its border is where the score is 1")
-                    .help("leave --intercept out"));
+                return Err(Error::new(
+                    Code::BadSetting,
+                    "a one-class model has no intercept: its border is where the score is 1",
+                )
+                .help("leave --intercept out"));
             }
             if self.class_weight != ClassWeight::Equal || self.positive.is_some() {
-                return Err(Error::new(Code::BadSetting, "class weights and a positive class belong to classifiers of two classes")
-                    .help("leave --class-weight and --positive out, or use `train classify`"));
+                return Err(Error::new(
+                    Code::BadSetting,
+                    "class weights and a positive class belong to classifiers of two classes",
+                )
+                .help("leave --class-weight and --positive out, or use `train classify`"));
             }
         }
         if self.task == Task::Rank {
@@ -459,7 +475,11 @@ impl Settings {
         match solver {
             Solver::Auto | Solver::Smo | Solver::Newton => Ok(()),
             Solver::Lasvm | Solver::Sgd | Solver::Pegasos if !by_rows => bad(
-                format!("`{}` computes kernel values itself, and the {} kernel is not one of its own", solver.name(), kind.name()),
+                format!(
+                    "`{}` computes kernel values itself, and the {} kernel is not one of its own",
+                    solver.name(),
+                    kind.name()
+                ),
                 "leave --solver out, or use another --kernel",
             ),
             Solver::Lasvm => Ok(()),

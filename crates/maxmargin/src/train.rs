@@ -13,12 +13,13 @@ use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
-    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Merging, Newton,
-    QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict, Witness, dual_of_cuts,
-    dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
+    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Merging,
+    Newton, QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict, Witness,
+    dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
 };
 use crate::task::{
-    Binary, Classes, Independent, Intercept, Objective, OneClass, PairRanking, PairWeight, PairWeightAs, Ranking, Roundable,
+    Binary, Classes, Independent, Intercept, Objective, OneClass, PairRanking, PairWeight, PairWeightAs, Ranking,
+    Roundable,
 };
 use std::ops::ControlFlow;
 

@@ -81,9 +81,11 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     }
     if let Scorer::Expansion(expansion) = &model.scorer {
         rows.push(("kernel", format::kernel(&expansion.kernel)));
-        let budget = model.settings.kernel.budget.map_or(String::new(), |budget| {
-            format!(" of a budget of {}", format::count(u64::from(budget)))
-        });
+        let budget = model
+            .settings
+            .kernel
+            .budget
+            .map_or(String::new(), |budget| format!(" of a budget of {}", format::count(u64::from(budget))));
         rows.push(("vectors", format!("{}{budget}", format::count(expansion.coefficients.len() as u64))));
     }
     let settings = &model.settings;

@@ -475,8 +475,11 @@ pub(crate) fn regularisation(model: &Model) -> String {
     if model.settings.solver.is_hard_margin() {
         return "hard margin".to_string();
     }
-    let costs =
-        format!("C = {}, lambda = {}", format::significant(certificate.c, 4), format::scientific(certificate.lambda, 3));
+    let costs = format!(
+        "C = {}, lambda = {}",
+        format::significant(certificate.c, 4),
+        format::scientific(certificate.lambda, 3)
+    );
     match model.settings.regularisation {
         Regularisation::Nu(nu) => format!("nu = {nu}, which makes {costs}"),
         Regularisation::C(_) | Regularisation::Lambda(_) => costs,

@@ -72,10 +72,7 @@ pub enum Kernel {
 impl Kernel {
     /// Whether it is a function of inner products and squares.
     pub(crate) fn is_of_products(&self) -> bool {
-        matches!(
-            self,
-            Kernel::Linear | Kernel::Polynomial { .. } | Kernel::Gaussian { .. } | Kernel::Sigmoid { .. }
-        )
+        matches!(self, Kernel::Linear | Kernel::Polynomial { .. } | Kernel::Gaussian { .. } | Kernel::Sigmoid { .. })
     }
 
     /// Whether all its numbers are numbers.
@@ -218,8 +215,11 @@ impl KernelSettings {
             KernelKind::Gaussian | KernelKind::ChiSquared | KernelKind::Polynomial | KernelKind::Sigmoid
         );
         if self.custom.is_some() != (kind == KernelKind::Custom) {
-            return Err(Error::new(Code::BadSetting, "a kernel of one's own needs its function, and no other takes one")
-                .help("make the settings with `KernelSettings::custom`"));
+            return Err(Error::new(
+                Code::BadSetting,
+                "a kernel of one's own needs its function, and no other takes one",
+            )
+            .help("make the settings with `KernelSettings::custom`"));
         }
         let has_coef0 = matches!(kind, KernelKind::Polynomial | KernelKind::Sigmoid);
         let alien = [

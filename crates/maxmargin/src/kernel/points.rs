@@ -4,8 +4,8 @@
 //! other row walks its entries once for all sixteen. A block of inner products becomes kernel values while it is in cache.
 //! Numbers are f32, and f64 where rows are few or distances would drown in the rounding of large squares.
 
-use super::{CustomKernel, Kernel};
 use super::exponential::exp;
+use super::{CustomKernel, Kernel};
 use crate::data::Design;
 use crate::data::kernels::for_this_machine;
 use crate::run::Cancel;
@@ -167,7 +167,9 @@ impl Points {
         let shifts = matches!(kernel, Kernel::Gaussian { .. }) && !sparse;
         let centre = shifts.then(|| mean(design));
         Points::with_layout(design, cols, sparse, centre, |largest| {
-            rows <= FEW_ROWS || matches!(kernel, Kernel::Custom(_)) || kernel.steepness() * largest * NARROW_ROUNDING > ROUNDING_ALLOWED
+            rows <= FEW_ROWS
+                || matches!(kernel, Kernel::Custom(_))
+                || kernel.steepness() * largest * NARROW_ROUNDING > ROUNDING_ALLOWED
         })
     }
 
@@ -591,11 +593,9 @@ fn finish_products_plainly<T: Element>(kernel: &Kernel, products: &[T], square: 
                 *out = T::narrow((gamma * product.wide() + coef0).tanh());
             }
         }
-        Kernel::Linear
-        | Kernel::ChiSquared { .. }
-        | Kernel::Intersection
-        | Kernel::Precomputed
-        | Kernel::Custom(_) => out.copy_from_slice(products),
+        Kernel::Linear | Kernel::ChiSquared { .. } | Kernel::Intersection | Kernel::Precomputed | Kernel::Custom(_) => {
+            out.copy_from_slice(products)
+        }
     }
 }
 

@@ -151,7 +151,8 @@ impl Lasvm {
         };
         let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, self.intercept);
         let lower_bound = dual_of_square(task, &alpha, square, self.intercept);
-        let reached = (0..task.blocks()).map(|block| task.constraint(block)).map(|c| c.margin - c.violation(&scores, 0.0));
+        let reached =
+            (0..task.blocks()).map(|block| task.constraint(block)).map(|c| c.margin - c.violation(&scores, 0.0));
         let reached = reached.collect();
         match objective.is_finite() && lower_bound.is_finite() && threshold.is_finite() {
             true => Ok(Judged { alpha, threshold, reached, objective, lower_bound }),
@@ -611,7 +612,9 @@ impl<'a, V: Element> Set<'a, V> {
         retain(&mut self.blocks, &keep);
         retain(&mut self.members, &keep);
         retain(&mut self.variables, &keep);
-        for list in [&mut self.keys, &mut self.signs, &mut self.rising, &mut self.falling, &mut self.own, &mut self.counts] {
+        for list in
+            [&mut self.keys, &mut self.signs, &mut self.rising, &mut self.falling, &mut self.own, &mut self.counts]
+        {
             retain(list, &keep);
         }
         for (place, &block) in (0u32..).zip(&self.blocks) {

@@ -31,9 +31,9 @@ pub(crate) use newton::lower_bound;
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub(crate) use rounded_hinge::{RoundedHinge, rounded_certificate};
 pub(crate) use sgd::quick_start;
-pub(crate) use sgd::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
 pub use sgd::{EarlyStopping, Merging, Sample, Schedule};
+pub(crate) use sgd::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use smo::{Form, Gram, KernelSolution, SHRINK_FROM, Smo};
 
 use crate::error::{Code, Error};

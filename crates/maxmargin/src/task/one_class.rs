@@ -58,7 +58,9 @@ impl OneClass {
         let seen = match targets {
             Targets::Labels { names, codes } => {
                 let first = codes.first().copied();
-                first.filter(|first| codes.iter().all(|code| code == first)).map(|code| names.get(code as usize).into_owned())
+                first
+                    .filter(|first| codes.iter().all(|code| code == first))
+                    .map(|code| names.get(code as usize).into_owned())
             }
             Targets::Sets { .. } => None,
             _ => targets.real().ok().and_then(|values| {
@@ -108,10 +110,8 @@ mod tests {
             let Classes { negative, positive } = OneClass::names(&targets);
             (positive, negative)
         };
-        let words = |codes: Vec<u32>| Targets::Labels {
-            codes: codes.into(),
-            names: ["ham", "spam"].into_iter().collect(),
-        };
+        let words =
+            |codes: Vec<u32>| Targets::Labels { codes: codes.into(), names: ["ham", "spam"].into_iter().collect() };
         let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
         assert_eq!(named(words(vec![1, 1])), pair("spam", "outlier"));
         assert_eq!(named(words(vec![1, 0])), pair("1", "-1"));

@@ -235,9 +235,7 @@ fn minimise<V: Element>(
     };
     let rows = RowGram { kernel: kernel.clone(), points: Arc::clone(points) };
     match &problem.task {
-        Tasks::Binary(task, _) => {
-            smo.solve::<_, V>(task, &rows, &mut smo.cache(task.blocks()), None, observer, cancel)
-        }
+        Tasks::Binary(task, _) => smo.solve::<_, V>(task, &rows, &mut smo.cache(task.blocks()), None, observer, cancel),
         Tasks::OneClass(task, _) => {
             smo.solve::<_, V>(task, &rows, &mut smo.cache(task.blocks()), None, observer, cancel)
         }
@@ -299,7 +297,11 @@ fn check_square(design: &Design) -> Result<()> {
         values.fill(0.0);
         design.fill_scaled_row(row, &mut values);
         if values[0] != (row + 1) as f64 {
-            return refuse(format!("the first column should number the rows from 1, and row {} has {}", row + 1, values[0]));
+            return refuse(format!(
+                "the first column should number the rows from 1, and row {} has {}",
+                row + 1,
+                values[0]
+            ));
         }
     }
     Ok(())
@@ -309,7 +311,8 @@ fn check_square(design: &Design) -> Result<()> {
 fn check_symmetric(points: &Points) -> Result<()> {
     let Some((row, column, one, other)) = points.asymmetric() else { return Ok(()) };
     let (row, column) = (row + 1, column + 1);
-    let message = format!("kernel values are the same from both sides, and rows {row} and {column} have {one} and {other}");
+    let message =
+        format!("kernel values are the same from both sides, and rows {row} and {column} have {one} and {other}");
     Err(Error::new(Code::BadSetting, message).help("check how the kernel values were computed and written"))
 }
 

@@ -84,7 +84,10 @@ fn stochastic_steps_come_near_the_optimum_and_a_budget_that_is_never_reached_cha
                 let exact = fit(&data, &with(Solver::Smo, None, 100_000)).model.certificate.objective;
                 let free = fit(&data, &with(solver, None, 60));
                 let objective = free.model.certificate.objective;
-                assert!(objective >= exact * 0.999 && objective < 1.06 * exact, "{loss:?} {solver:?} {objective} {exact}");
+                assert!(
+                    objective >= exact * 0.999 && objective < 1.06 * exact,
+                    "{loss:?} {solver:?} {objective} {exact}"
+                );
                 assert_eq!((free.stop, free.model.certificate.lower_bound), (Stop::Finished, None));
                 let merging = free.merging.expect("said");
                 assert_eq!((merging.merged, merging.removed, merging.lost), (0, 0, 0.0));
@@ -226,12 +229,9 @@ fn hostile_kernels_and_rows_end_with_a_stated_outcome() {
         for data in [&clean, &contradictory] {
             for c in [1e-6, 1.0, 1e6] {
                 for loss in [Loss::Hinge, Loss::SquaredHinge] {
-                    for (solver, budget) in [
-                        (Solver::Lasvm, None),
-                        (Solver::Sgd, None),
-                        (Solver::Sgd, Some(1)),
-                        (Solver::Pegasos, Some(5)),
-                    ] {
+                    for (solver, budget) in
+                        [(Solver::Lasvm, None), (Solver::Sgd, None), (Solver::Sgd, Some(1)), (Solver::Pegasos, Some(5))]
+                    {
                         let settings = Settings {
                             loss,
                             max_passes: 3,
@@ -312,11 +312,7 @@ impl Observer for Ending {
 fn who_asks_for_an_end_gets_the_passes_made_or_nothing_before_the_first() {
     let data = two_classes(200, 3, true, 1);
     for (solver, budget) in [(Solver::Lasvm, None), (Solver::Sgd, Some(10))] {
-        let settings = Settings {
-            tolerance: 0.0,
-            max_passes: 50,
-            ..by(solver, Task::Classify, gaussian(0.5, budget))
-        };
+        let settings = Settings { tolerance: 0.0, max_passes: 50, ..by(solver, Task::Classify, gaussian(0.5, budget)) };
         let cancel = Cancel::new();
         cancel.raise();
         let error = train(&data, &settings, None, &mut Silent, &cancel).expect_err("raised");

@@ -76,7 +76,8 @@ fn what_is_no_square_of_kernel_values_is_refused() {
     let values = |change: &dyn Fn(usize, usize, f64) -> f64, numbered: bool| {
         let table = as_values(&data, numbered);
         let cols = table.cols();
-        let changed = (0..12).flat_map(|at| row(&table, at).into_iter().enumerate().map(move |(c, v)| change(at, c, v)));
+        let changed =
+            (0..12).flat_map(|at| row(&table, at).into_iter().enumerate().map(move |(c, v)| change(at, c, v)));
         let matrix = Matrix::DenseF64(Dense::new(changed.collect::<Vec<_>>(), 12, cols).unwrap());
         Dataset::new(matrix, Targets::Real(data.targets().real().unwrap().to_vec().into())).unwrap()
     };

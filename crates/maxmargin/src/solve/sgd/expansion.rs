@@ -154,7 +154,8 @@ impl KernelDescent {
         let (best, stop) = match best.filter(|best| best.settled.objective < zero.objective) {
             Some(best) => (best, stop),
             None => {
-                let none = Best { vectors: Vec::new(), coefficients: Vec::new(), settled: zero, merging: Merging::default() };
+                let none =
+                    Best { vectors: Vec::new(), coefficients: Vec::new(), settled: zero, merging: Merging::default() };
                 (none, if stop == Stop::Finished { Stop::NoGain } else { stop })
             }
         };

@@ -328,7 +328,10 @@ fn first_shares<T: Independent>(task: &T, intercept: Intercept) -> Result<Vec<f6
     let whole = if intercept == Intercept::Free { 0.5 } else { 1.0 };
     Err(Error::new(
         Code::BadSetting,
-        format!("--nu is too large: all of a class together reach {:.3} of the share it asks of them", 1.0 - missing / whole),
+        format!(
+            "--nu is too large: all of a class together reach {:.3} of the share it asks of them",
+            1.0 - missing / whole
+        ),
     )
     .help("nu is at most twice the share of the smaller class; a smaller --nu, or --class-weight balanced"))
 }

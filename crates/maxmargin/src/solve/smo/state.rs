@@ -322,14 +322,8 @@ impl Rule {
 }
 
 /// Adds to all gradients what moved, as multiples of kernel rows that are ready.
-fn add_moved<V: Element>(
-    variables: &mut [Variable],
-    moved: &[(usize, f64)],
-    cache: &RowCache<V>,
-    penalised: bool,
-) {
-    let steps: Vec<(usize, f64)> =
-        moved.iter().map(|&(at, change)| (at, change * variables[at].coefficient)).collect();
+fn add_moved<V: Element>(variables: &mut [Variable], moved: &[(usize, f64)], cache: &RowCache<V>, penalised: bool) {
+    let steps: Vec<(usize, f64)> = moved.iter().map(|&(at, change)| (at, change * variables[at].coefficient)).collect();
     // With a penalised threshold every kernel value has t t' = a a' more, and a is ±1.
     let pull: f64 = if penalised { steps.iter().map(|&(_, step)| step).sum() } else { 0.0 };
     variables.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, variables)| {

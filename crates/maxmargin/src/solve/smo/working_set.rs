@@ -319,9 +319,8 @@ pub(in crate::solve) fn pair_step(one: &Variable, other: &Variable, apart: f64, 
     let room_down = if other.sign > 0.0 { other.alpha } else { other.limit - other.alpha };
     let step = wanted.min(room_up).min(room_down);
     // A step that is no number is none.
-    (step > 0.0).then(|| {
-        [one.moved(one.sign * step, step == room_up), other.moved(-other.sign * step, step == room_down)]
-    })
+    (step > 0.0)
+        .then(|| [one.moved(one.sign * step, step == room_up), other.moved(-other.sign * step, step == room_down)])
 }
 
 const LANES: usize = 8;
