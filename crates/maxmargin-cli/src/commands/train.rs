@@ -423,9 +423,10 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
             (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
             (_, EarlyStopping::None) => format!("finished {passes}"),
         };
-        // Graded rows have no other solver through a kernel.
+        // Some losses have no other solver through a kernel.
         let graded = settings.task == Task::Rank && certificate.pairs.is_none();
-        let only = matches!(trained.model.scorer, Scorer::Expansion(_)) && graded;
+        let alone = settings.loss == Loss::Logistic || (graded && settings.loss != Loss::SquaredHinge);
+        let only = matches!(trained.model.scorer, Scorer::Expansion(_)) && alone;
         let remedy = (!only).then(|| "without --solver it is proven how far the optimum is at most".to_string());
         return (false, format!("{how}: objective {objective}, no bound proven"), remedy);
     }
