@@ -52,12 +52,14 @@ pub(crate) enum Command {
     Predict(PredictArguments),
     /// Measure a model on data with known targets
     Evaluate(EvaluateArguments),
-    /// Find the C that works best, by cross-validation over a path of values
+    /// Find the C, and the width of a kernel, that work best, by cross-validation
     Tune(TuneArguments),
     /// Show what a model is: settings, certificate, largest weights
     Inspect(InspectArguments),
     /// Recompute a model's objective and lower bound from the training data
     Verify(VerifyArguments),
+    /// Make a kernel model smaller: fewer support vectors that score nearly the same
+    Compact(CompactArguments),
     /// Turn data from one format into another
     Convert(ConvertArguments),
     /// Make data of any size to try things on
@@ -140,6 +142,10 @@ pub(crate) struct TuneArguments {
     /// The values of C: LOW:HIGH:COUNT, evenly spaced on a log scale, or a list such as 0.1,1,10 [default: 20 values]
     #[arg(long, value_name = "VALUES", allow_hyphen_values = true)]
     pub(crate) grid: Option<String>,
+    /// The values of a kernel's gamma, written like those of --grid [default: 5 values around the median of distances;
+    /// with --gamma that one]
+    #[arg(long, value_name = "VALUES", allow_hyphen_values = true, conflicts_with = "gamma")]
+    pub(crate) gamma_grid: Option<String>,
     /// Metrics, separated by commas; the first decides [default: accuracy; ndcg@10 for rank, pair-accuracy for pairs]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) metric: Vec<String>,
@@ -169,7 +175,8 @@ pub(crate) struct TuneArguments {
 const GRID: &str = "\
 The default grid: 20 values of C, evenly spaced on a log scale. For classify C is the weight of a row, from 1e-4 to
 100. For rank it is the weight of a pair, of which there may be few or billions: there the values are those with
-lambda = 1 / (C * pairs) from 10 down to 1e-6. Each fit stops at --tolerance like any other, and starts at the
+lambda = 1 / (C * pairs) from 10 down to 1e-6. With a kernel there are 6 values of C (classify: from 0.01 to 1000) for
+each of 5 widths; folds then share kernel rows, and a setting without hope is left after two folds. Each fit stops at --tolerance like any other, and starts at the
 solution for the value before.";
 
 /// The tasks.
@@ -280,6 +287,22 @@ pub(crate) struct VerifyArguments {
     /// How to read.
     #[command(flatten)]
     pub(crate) data: DataArguments,
+}
+
+/// `compact`
+#[derive(Args, Debug)]
+pub(crate) struct CompactArguments {
+    /// The model
+    pub(crate) model: String,
+    /// Where to save the smaller one
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) output: String,
+    /// Keep at most so many support vectors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) vectors: Option<u32>,
+    /// Stop once the scores are this near, as a share of the model's norm [default: 0.01, or as near as --vectors allows]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub(crate) distance: Option<f64>,
 }
 
 /// `convert`

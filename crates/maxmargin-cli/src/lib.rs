@@ -68,6 +68,7 @@ fn dispatch(command: &Command, console: &Console, cancel: &Cancel) -> Result<()>
         Command::Evaluate(arguments) => commands::evaluate::run(arguments, console, cancel),
         Command::Inspect(arguments) => commands::inspect::run(arguments, console),
         Command::Verify(arguments) => commands::verify::run(arguments, console, cancel),
+        Command::Compact(arguments) => commands::compact::run(arguments, console, cancel),
         Command::Convert(arguments) => commands::convert::run(arguments, console, cancel),
         Command::Simulate(arguments) => commands::simulate::run(arguments, console, cancel),
         Command::Explain(arguments) => commands::explain::run(arguments, console),

@@ -156,7 +156,10 @@ impl Observer for TuneProgress<'_> {
         let left = row.seconds * (total - done) as f64;
         let left = if left >= 1.0 { format!(" · about {} left", format::seconds(left)) } else { String::new() };
         let quality = row.metrics.first().map_or(String::new(), |summary| format::fixed(summary.mean, 4));
-        let line = format!("{done} of {total} settings · C = {} gives {quality}{left}", format::significant(row.c, 3));
+        let width = row.settings.kernel.gamma;
+        let width = width.map_or(String::new(), |gamma| format!(", gamma = {}", format::significant(gamma, 3)));
+        let c = format::significant(row.c, 3);
+        let line = format!("{done} of {total} settings · C = {c}{width} gives {quality}{left}");
         if self.console.is_live() {
             let mut out = std::io::stderr().lock();
             let _ = write!(out, "\r\x1b[2K{line}");

@@ -1,9 +1,11 @@
 //! The one place where tasks meet solvers.
 
+mod gram;
 mod kernels;
+mod online;
 mod stochastic;
 
-pub(crate) use kernels::{by_row, usual_cache};
+pub(crate) use kernels::{Machine, by_row, usual_cache};
 
 use crate::data::{Dataset, Design, Scaling, Subset};
 use crate::error::{Code, Error, Result};
@@ -110,12 +112,18 @@ pub fn train_from(
 
     let mut problem = Problem::new(data, settings)?;
     problem.check_range()?;
-    if start.is_some_and(|start| !problem.takes(start, data.cols())) {
+    if start.is_some_and(|start| !problem.takes(start, data.cols(), expands(settings))) {
         return Err(Error::new(Code::BadSetting, "the start is not a point of this problem")
             .help("start from a solution over the same rows and features"));
     }
     let expanded = match expands(settings) {
-        true => Some(kernels::solve(&mut problem, &design, settings, solver, observer, cancel)?),
+        true if solver.is_stochastic() || solver == Solver::Lasvm => {
+            Some(online::solve(&problem, &design, settings, solver, observer, cancel)?)
+        }
+        true => {
+            let start = start.and_then(|start| start.dual.as_deref());
+            Some(kernels::solve(&mut problem, &design, settings, start, observer, cancel)?.into())
+        }
         false => None,
     };
     let template = |scorer: Scorer, certificate: Certificate, witness: Option<Witness>| Model {
@@ -128,6 +136,7 @@ pub fn train_from(
         witness,
         reading: None,
         version: env!("CARGO_PKG_VERSION").to_string(),
+        compacted: None,
     };
     let (c, lambda) = (problem.c, problem.lambda);
     let certificate =
@@ -143,17 +152,17 @@ pub fn train_from(
             c,
             lambda,
         };
-    if let Some(solved) = expanded {
-        let converged = solved.stop == Stop::Converged;
-        let certificate = certificate(solved.objective, solved.lower_bound, converged, solved.passes, data.hash()?);
+    if let Some(online::Learned { scorer, witness, objective, lower_bound, passes, stop, trace, rows, merging }) = expanded
+    {
+        let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
         return Ok(Trained {
-            model: template(solved.scorer, certificate, solved.witness),
+            model: template(scorer, certificate, witness),
             solver,
-            stop: solved.stop,
+            stop,
             first_rate: settings.stochastic.rate,
-            kernel_rows: solved.rows,
-            merging: solved.merging,
-            trace: solved.trace,
+            kernel_rows: rows,
+            merging,
+            trace,
         });
     }
     let linear =
@@ -521,7 +530,7 @@ impl Problem {
     }
 
     /// Whether a start has as many numbers as this problem, and only such as are finite.
-    fn takes(&self, start: &Start, features: usize) -> bool {
+    fn takes(&self, start: &Start, features: usize, expands: bool) -> bool {
         let (blocks, thresholds) = match &self.task {
             Tasks::Binary(task, _) => (task.blocks(), Objective::thresholds(task)),
             Tasks::Pairs(task) => (task.blocks(), 0),
@@ -530,6 +539,8 @@ impl Problem {
         };
         let Start { weights, thresholds: free, dual, width: _ } = start;
         let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
+        // Expansions start from their dual variables alone.
+        let (features, thresholds) = if expands { (0, 0) } else { (features, thresholds) };
         weights.len() == features
             && free.len() == thresholds
             && dual.as_ref().is_none_or(|dual| dual.len() == blocks && finite(dual))

@@ -81,12 +81,15 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     }
     if let Scorer::Expansion(expansion) = &model.scorer {
         rows.push(("kernel", format::kernel(&expansion.kernel)));
-        let budget = model
-            .settings
-            .kernel
-            .budget
-            .map_or(String::new(), |budget| format!(" of a budget of {}", format::count(u64::from(budget))));
-        rows.push(("vectors", format!("{}{budget}", format::count(expansion.coefficients.len() as u64))));
+        let vectors = format::count(expansion.coefficients.len() as u64);
+        rows.push((
+            "vectors",
+            match (&model.compacted, model.settings.kernel.budget) {
+                (Some(compacted), _) => format!("{vectors}, compacted from {}", format::count(compacted.vectors)),
+                (None, Some(budget)) => format!("{vectors} of a budget of {}", format::count(u64::from(budget))),
+                (None, None) => vectors,
+            },
+        ));
     }
     let settings = &model.settings;
     let cost = regularisation(&model);
@@ -147,7 +150,9 @@ fn classes(model: &Model) -> Option<[&str; 2]> {
 }
 
 fn proof(model: &Model) -> &'static str {
-    if model.certificate.lower_bound.is_none() {
+    if model.compacted.is_some() {
+        "that of the model before it was compacted"
+    } else if model.certificate.lower_bound.is_none() {
         "the solver proves no bound; `maxmargin verify` recomputes the objective"
     } else if let Some(Witness::Cuts(_)) = &model.witness {
         "cuts stored; `maxmargin verify` recomputes the bound"

@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod compact;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;

@@ -11,7 +11,7 @@ use crate::format;
 use crate::loading::{Stamps, gather};
 use crate::preferences::Preferences;
 use crate::progress::{ProgressTable, TuneProgress};
-use crate::report::{Axis, LinePlot, Report, Series, Table, Tile, Tone};
+use crate::report::{Axis, Best, HeatMap, LinePlot, Report, Series, Table, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     if train_settings.holdout.take().is_some() {
         return Err(holdout(&arguments.config));
     }
-    (train_settings.c, train_settings.lambda) = (None, None);
+    (train_settings.c, train_settings.lambda, train_settings.nu) = (None, None, None);
     let settings = train_settings.resolve(task)?;
     choose_before_reading(&settings, arguments.items.is_some())?;
     let refused = if settings.solver.is_hard_margin() {
@@ -50,6 +50,12 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     }
     metrics(&arguments.metric, task, false)?;
     let grid = arguments.grid.as_deref().map(str::parse::<Grid>).transpose()?;
+    let widths = arguments.gamma_grid.as_deref().map(str::parse::<Grid>).transpose()?;
+    if widths.is_some() && !settings.kernel.kind.has_gamma() {
+        let kind = settings.kernel.kind.name();
+        return Err(Error::new(Code::BadSetting, format!("the {kind} kernel has no gamma to choose"))
+            .help("leave --gamma-grid out, or add --kernel gaussian"));
+    }
     let inputs = [Some(arguments.file.as_str()), arguments.items.as_deref(), arguments.config.as_deref()];
     ensure_results(&[arguments.output.as_ref(), arguments.report.as_ref()], &inputs)?;
 
@@ -70,10 +76,18 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     let uneven = advise_on_scales(console, &data, &settings, cancel).map_err(at_file)?;
 
     let grid = grid.map_or_else(|| Grid::usual(&data, &settings), Ok).map_err(at_file)?;
+    let candidates = match (widths, settings.kernel.kind.has_gamma() && settings.kernel.gamma.is_none()) {
+        (None, false) => grid.candidates(&settings),
+        (widths, _) => {
+            let usual = || Grid::usual_widths(&data, &settings, cancel);
+            let widths = widths.map_or_else(usual, Ok).map_err(at_file)?;
+            widths.widths(&settings).iter().flat_map(|settings| grid.candidates(settings)).collect()
+        }
+    };
     let validation = CrossValidation { folds: arguments.folds, seed: settings.seed, metrics };
     let start = Instant::now();
     let mut progress = TuneProgress::new(console);
-    let tuned = validation.run(&data, &grid.candidates(&settings), &mut progress, cancel);
+    let tuned = validation.run(&data, &candidates, &mut progress, cancel);
     progress.finish();
     let tuned = tuned.map_err(at_file)?;
     let tune_seconds = start.elapsed().as_secs_f64();
@@ -88,7 +102,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     let trained = match &arguments.output {
         None => None,
         Some(output) => {
-            console.say(&format!("learning from all {learned_from} with C = {}", short(tuned.rows[chosen].c)));
+            console.say(&format!("learning from all {learned_from} with {}", named(&tuned, &tuned.rows[chosen])));
             let mut progress = ProgressTable::new(console, None, settings.tolerance);
             let trained = tuned.refit(chosen, &data, None, &mut progress, cancel);
             progress.finish();
@@ -115,10 +129,14 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     let next = match &trained {
         Some((_, output, _)) => format!("maxmargin evaluate {} test-data{items}", format::shell_word(output)),
         None => format!(
-            "maxmargin train {} {}{items} -c {} -o model.mm{}{}",
+            "maxmargin train {} {}{items} -c {}{} -o model.mm{}{}",
             task.name(),
             format::shell_word(&arguments.file),
             tuned.rows[chosen].c,
+            match tuned.rows[chosen].settings.kernel.gamma {
+                Some(gamma) if train_settings.gamma.is_none() => format!(" --gamma {gamma}"),
+                _ => String::new(),
+            },
             flags(&train_settings)?,
             flags(&read_settings)?,
         ),
@@ -164,6 +182,14 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
 fn refuse_fixed(arguments: &TuneArguments) -> Result<()> {
     if arguments.settings.holdout.is_some() {
         return Err(holdout(&None));
+    }
+    if arguments.settings.nu.is_some() {
+        return Err(Error::new(Code::BadSetting, "--nu finds its own C, and there is nothing to tune")
+            .help("train once for each value, with --holdout to measure it"));
+    }
+    if arguments.task.task() == Task::OneClass {
+        return Err(Error::new(Code::BadSetting, "a one-class model has no labels to be tuned by")
+            .help("use `train one-class` with --nu, the share of rows to leave outside"));
     }
     if arguments.settings.c.is_none() && arguments.settings.lambda.is_none() {
         return Ok(());
@@ -236,6 +262,23 @@ fn warnings(tuned: &Tuned, chosen: usize) -> Vec<String> {
     if chosen != tuned.best && tuned.edge(chosen) == Some(Edge::Lowest) {
         warnings.push(format!("C = {} is the smallest that was tried, and still as good as the best", c(chosen)));
     }
+    let widths = tuned.widths();
+    let width = tuned.rows[tuned.best].settings.kernel.gamma;
+    if let (Some(low), Some(high), Some(gamma)) = (widths.first(), widths.last(), width) {
+        if gamma <= *low {
+            warnings.push(format!(
+                "the best gamma is the smallest that was tried: try --gamma-grid {:.0e}:{:.0e}:5",
+                gamma / 100.0,
+                gamma * 10.0
+            ));
+        } else if gamma >= *high {
+            warnings.push(format!(
+                "the best gamma is the largest that was tried: try --gamma-grid {:.0e}:{:.0e}:5",
+                gamma / 10.0,
+                gamma * 100.0
+            ));
+        }
+    }
     let slow = tuned.rows.iter().filter(|row| row.gap.is_some() && !row.converged).count() as u64;
     if slow > 0 {
         warnings.push(format!(
@@ -261,7 +304,9 @@ fn value(summary: &maxmargin::select::Summary) -> String {
 
 fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[String]) -> Result<()> {
     let widths: Vec<usize> = tuned.metrics.iter().map(|metric| metric.to_string().len().max(15) + 3).collect();
-    let mut header = format!("  {:>10}{:>11}", "C", "lambda");
+    let wide = !tuned.widths().is_empty();
+    let gamma = |text: String| if wide { format!("{text:>10}") } else { String::new() };
+    let mut header = format!("  {:>10}{:>11}{}", "C", "lambda", gamma("gamma".to_string()));
     for (metric, width) in tuned.metrics.iter().zip(&widths) {
         header.push_str(&format!("{:>width$}", metric.to_string()));
     }
@@ -272,14 +317,19 @@ fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[String]) ->
             at if at == tuned.best => "*",
             _ => " ",
         };
-        let mut line = format!("{mark} {:>10}{:>11}", short(row.c), format::scientific(row.lambda, 2));
+        let width = gamma(row.settings.kernel.gamma.map_or(String::new(), |gamma| format::significant(gamma, 3)));
+        let mut line = format!("{mark} {:>10}{:>11}{width}", short(row.c), format::scientific(row.lambda, 2));
         for (summary, width) in row.metrics.iter().zip(&widths) {
             line.push_str(&format!("{:>width$}", value(summary)));
         }
         let gap = row.gap.map_or("–".to_string(), format::gap);
         let gap = if row.converged { gap } else { format!("{gap}!") };
         let seconds = format::seconds(row.seconds);
-        let line = format!("{line}{gap:>11}{:>8}{seconds:>11}  {}", format::count(row.passes), bar(tuned, at));
+        let shown = match tuned.was_left(at) {
+            true => format!("left after {} folds", row.metrics[0].folds.len()),
+            false => bar(tuned, at),
+        };
+        let line = format!("{line}{gap:>11}{:>8}{seconds:>11}  {shown}", format::count(row.passes));
         console.show(line.trim_end())?;
     }
     let best = &tuned.rows[tuned.best];
@@ -288,7 +338,7 @@ fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[String]) ->
     };
     let folds = tuned.fold_rows.len();
     let said = |name: &str, row: &Row| {
-        format!("{name}: C = {}, lambda = {}, {}", short(row.c), format::scientific(row.lambda, 2), held(row))
+        format!("{name}: {}, lambda = {}, {}", named(tuned, row), format::scientific(row.lambda, 2), held(row))
     };
     console.show(&format!("{} over {folds} folds", said("best", best)))?;
     let simple = tuned.one_standard_error();
@@ -304,6 +354,14 @@ fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[String]) ->
 /// A value of C as it can be typed.
 fn short(c: f64) -> String {
     if (1e-3..1e5).contains(&c) { c.to_string() } else { format!("{c:e}") }
+}
+
+/// `C = 1`, or `C = 1, gamma = 0.05` where there were several widths to choose from.
+fn named(tuned: &Tuned, row: &Row) -> String {
+    match row.settings.kernel.gamma.filter(|_| !tuned.widths().is_empty()) {
+        Some(gamma) => format!("C = {}, gamma = {}", short(row.c), short(gamma)),
+        None => format!("C = {}", short(row.c)),
+    }
 }
 
 /// A bar for how good a row is, from the worst of all to the best.
@@ -322,7 +380,7 @@ fn object(task: Task, tuned: &Tuned, chosen: usize, trained: Option<(&Trained, &
     let setting = |at: usize| {
         let (row, first) = (&tuned.rows[at], &tuned.rows[at].metrics[0]);
         let edge = tuned.edge(at).map(|edge| if edge == Edge::Lowest { "lowest" } else { "highest" });
-        json!({ "row": at, "c": row.c, "lambda": row.lambda, "mean": first.mean,
+        json!({ "row": at, "c": row.c, "lambda": row.lambda, "gamma": row.settings.kernel.gamma, "mean": first.mean,
             "standard_error": first.standard_error, "edge": edge })
     };
     let rows: Vec<Value> = tuned
@@ -345,6 +403,7 @@ fn object(task: Task, tuned: &Tuned, chosen: usize, trained: Option<(&Trained, &
             json!({
                 "c": row.c,
                 "lambda": row.lambda,
+                "gamma": row.settings.kernel.gamma,
                 "mean": first.mean,
                 "standard_error": first.standard_error,
                 "folds": first.folds,
@@ -386,6 +445,29 @@ fn object(task: Task, tuned: &Tuned, chosen: usize, trained: Option<(&Trained, &
     object
 }
 
+/// C against the widths of a kernel, where there are several.
+fn widths_section(page: &mut Report, tuned: &Tuned) {
+    let widths = tuned.widths();
+    if widths.is_empty() {
+        return;
+    }
+    let mut costs: Vec<f64> = tuned.rows.iter().map(|row| row.c).collect();
+    costs.sort_by(f64::total_cmp);
+    costs.dedup();
+    let mean = |gamma: f64, c: f64| {
+        let row = tuned.rows.iter().find(|row| row.c == c && row.settings.kernel.gamma == Some(gamma));
+        row.map_or(f64::NAN, |row| row.metrics[0].mean)
+    };
+    let values = widths.iter().map(|&gamma| costs.iter().map(|&c| mean(gamma, c)).collect()).collect();
+    let names = |values: &[f64]| values.iter().map(|&value| short(value)).collect::<Vec<_>>();
+    let best = if tuned.metrics[0].higher_is_better() { Best::Highest } else { Best::Lowest };
+    page.plot(
+        format!("{} over C and gamma", tuned.metrics[0]),
+        "The mean over the folds; settings without hope over those that showed it.",
+        HeatMap::new(tuned.metrics[0].to_string(), ("C", names(&costs)), ("gamma", names(&widths)), values).best(best),
+    );
+}
+
 fn sections(page: &mut Report, tuned: &Tuned, chosen: usize, data: &Dataset, warnings: &[String], next: &str) {
     let row = &tuned.rows[chosen];
     let (metric, summary) = (tuned.metrics[0].to_string(), &row.metrics[0]);
@@ -393,13 +475,20 @@ fn sections(page: &mut Report, tuned: &Tuned, chosen: usize, data: &Dataset, war
     let seconds: f64 = tuned.rows.iter().map(|row| row.seconds).sum();
     page.headline(vec![
         Tile::new("C", short(row.c), rule),
-        Tile::new("lambda", format::scientific(row.lambda, 2), ""),
+        match row.settings.kernel.gamma.filter(|_| !tuned.widths().is_empty()) {
+            Some(gamma) => Tile::new("gamma", short(gamma), ""),
+            None => Tile::new("lambda", format::scientific(row.lambda, 2), ""),
+        },
         Tile::new(
             metric.clone(),
             format::fixed(summary.mean, 4),
             format!("± {}", format::fixed(summary.standard_error, 4)),
         ),
-        Tile::new("fits", format::count((tuned.rows.len() * tuned.fold_rows.len()) as u64), format::seconds(seconds)),
+        Tile::new(
+            "fits",
+            format::count(tuned.rows.iter().map(|row| row.metrics[0].folds.len() as u64).sum()),
+            format::seconds(seconds),
+        ),
     ]);
     for warning in warnings {
         page.callout(Tone::Warning, "", warning.clone());
@@ -407,11 +496,17 @@ fn sections(page: &mut Report, tuned: &Tuned, chosen: usize, data: &Dataset, war
     if warnings.is_empty() && tuned.rows.len() > 2 {
         page.callout(Tone::Good, "", "Every fit converged, and the best C lies inside the grid.");
     }
+    widths_section(page, tuned);
+    // Of several widths the path of the chosen one is drawn, as far as all folds were judged.
+    let path: Vec<&Row> = (0..tuned.rows.len())
+        .filter(|&at| tuned.rows[at].settings.kernel.gamma == row.settings.kernel.gamma && !tuned.was_left(at))
+        .map(|at| &tuned.rows[at])
+        .collect();
     let over =
-        |value: &dyn Fn(&Row) -> f64| -> Vec<(f64, f64)> { tuned.rows.iter().map(|row| (row.c, value(row))).collect() };
+        |value: &dyn Fn(&Row) -> f64| -> Vec<(f64, f64)> { path.iter().map(|row| (row.c, value(row))).collect() };
     let simple = tuned.one_standard_error();
     for (at, metric) in tuned.metrics.iter().enumerate() {
-        let band = tuned.rows.iter().map(|row| &row.metrics[at]).zip(&tuned.rows);
+        let band = path.iter().map(|row| &row.metrics[at]).zip(&path);
         let band = band.map(|(s, row)| (row.c, s.mean - s.standard_error, s.mean + s.standard_error)).collect();
         let mut plot = LinePlot::new(Axis::log("C"), Axis::linear(metric.to_string()))
             .series(Series::new("mean", over(&|row| row.metrics[at].mean)).markers().band(band));
@@ -419,7 +514,9 @@ fn sections(page: &mut Report, tuned: &Tuned, chosen: usize, data: &Dataset, war
             let points = over(&|row| row.metrics[at].folds[fold]);
             plot = plot.series(Series::new(format!("fold {}", fold + 1), points).faint());
         }
-        plot = plot.mark(tuned.rows[tuned.best].c, "best");
+        if tuned.rows[tuned.best].settings.kernel.gamma == row.settings.kernel.gamma {
+            plot = plot.mark(tuned.rows[tuned.best].c, "best");
+        }
         if simple != tuned.best {
             plot = plot.mark(tuned.rows[simple].c, "one standard error");
         }
@@ -448,11 +545,14 @@ fn sections(page: &mut Report, tuned: &Tuned, chosen: usize, data: &Dataset, war
             )
             .rule(row.settings.tolerance, "tolerance"),
     );
+    let wide = !tuned.widths().is_empty();
     let mut header = vec!["C".to_string(), "lambda".into()];
+    header.extend(wide.then(|| "gamma".to_string()));
     header.extend(tuned.metrics.iter().map(ToString::to_string));
     header.extend(["gap", "passes", "time", "converged"].map(String::from));
     let cells = |row: &Row| {
         let mut cells = vec![short(row.c), format::scientific(row.lambda, 2)];
+        cells.extend(row.settings.kernel.gamma.filter(|_| wide).map(short));
         cells.extend(row.metrics.iter().map(value));
         cells.push(row.gap.map_or("–".to_string(), format::gap));
         cells.push(format::count(row.passes));

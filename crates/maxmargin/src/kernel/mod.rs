@@ -25,6 +25,7 @@ pub use custom::CustomKernel;
 pub(crate) use points::{Element, Points, add_row, expansion_scores};
 pub(crate) use row_cache::RowCache;
 pub(crate) use support::{Support, Vector, weighted_sum};
+pub(crate) use width::typical_gamma;
 
 use crate::error::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
@@ -159,6 +160,11 @@ impl KernelKind {
         KernelKind::Precomputed,
     ];
 
+    /// Whether there is a γ to choose.
+    pub fn has_gamma(self) -> bool {
+        matches!(self, KernelKind::Gaussian | KernelKind::ChiSquared | KernelKind::Polynomial | KernelKind::Sigmoid)
+    }
+
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
         match self {
@@ -210,10 +216,6 @@ impl KernelSettings {
     /// Refuses numbers outside their range, and those that the kernel does not have.
     pub(crate) fn validate(&self) -> Result<()> {
         let kind = self.kind;
-        let has_gamma = matches!(
-            kind,
-            KernelKind::Gaussian | KernelKind::ChiSquared | KernelKind::Polynomial | KernelKind::Sigmoid
-        );
         if self.custom.is_some() != (kind == KernelKind::Custom) {
             return Err(Error::new(
                 Code::BadSetting,
@@ -223,7 +225,7 @@ impl KernelSettings {
         }
         let has_coef0 = matches!(kind, KernelKind::Polynomial | KernelKind::Sigmoid);
         let alien = [
-            (self.gamma.is_some() && !has_gamma, "--gamma"),
+            (self.gamma.is_some() && !kind.has_gamma(), "--gamma"),
             (self.degree.is_some() && kind != KernelKind::Polynomial, "--degree"),
             (self.coef0.is_some() && !has_coef0, "--coef0"),
         ];

@@ -31,6 +31,11 @@ impl<T: Element> RowCache<T> {
         RowCache { length, most, slots: Vec::new(), slot_of: vec![None; rows], now: 0, asked: 0, computed: 0 }
     }
 
+    /// How many rows it holds at most.
+    pub(crate) fn capacity(&self) -> usize {
+        self.most
+    }
+
     /// Has all the named rows ready; `fill` computes those that are not. There must be no more names than the cache holds.
     pub(crate) fn prepare(&mut self, rows: &[usize], fill: impl FnOnce(&[usize], Vec<&mut [T]>)) {
         self.now += 1;

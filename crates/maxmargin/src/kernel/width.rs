@@ -35,7 +35,8 @@ impl Kernel {
     }
 }
 
-fn typical_gamma(kind: KernelKind, design: &Design, seed: u64) -> f64 {
+/// γ by the median of a sample.
+pub(crate) fn typical_gamma(kind: KernelKind, design: &Design, seed: u64) -> f64 {
     let mut random = Random::new(seed, PAIRS, 0);
     let (rows, cols) = (design.rows() as u64, design.cols());
     let mut row = || {

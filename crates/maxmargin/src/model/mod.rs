@@ -1,12 +1,14 @@
 //! [`Model`]: what was learned, enough to score new rows, and what proves how good it is.
 
 mod answers;
+mod compact;
 mod decoder;
 mod persist;
 mod scorer;
 mod verify;
 
 pub use answers::Answers;
+pub use compact::{Compacted, Compaction};
 pub use decoder::Decoder;
 use scorer::Ready;
 pub use scorer::{Expansion, Scorer};
@@ -83,6 +85,8 @@ pub struct Model {
     pub reading: Option<String>,
     /// The version of the program that trained it.
     pub version: String,
+    /// What it was made from, where it was compacted.
+    pub compacted: Option<Compacted>,
 }
 
 impl Model {

@@ -8,7 +8,7 @@
 //! `checksum`: the XXH3 of the whole file with these eight bytes zero. The header stands in the metadata under
 //! `maxmargin`.
 
-use super::{Certificate, Decoder, Expansion, Model, Scorer};
+use super::{Certificate, Compacted, Decoder, Expansion, Model, Scorer};
 use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::Kernel;
@@ -42,6 +42,8 @@ struct Header {
     /// Where the model is a sum of kernels: the kernel with all its numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kernel: Option<Kernel>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    compacted: Option<Compacted>,
 }
 
 /// A dual variable is stored as a state, and as a value only where it is strictly between its bounds.
@@ -67,6 +69,7 @@ impl Model {
             settings: self.settings.clone(),
             certificate: self.certificate.clone(),
             reading: self.reading.clone(),
+            compacted: self.compacted.clone(),
         };
         let header = serde_json::to_string(&header).map_err(|error| internal(&error))?;
         let mut tensors: Vec<(&str, Dtype, usize, Vec<u8>)> = Vec::new();
@@ -236,6 +239,7 @@ impl Model {
             witness,
             reading: header.reading,
             version: header.program_version,
+            compacted: header.compacted,
         };
         model.check().map_err(damaged)?;
         Ok(model)

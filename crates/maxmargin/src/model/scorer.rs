@@ -117,10 +117,15 @@ impl Expansion {
         expansion_scores(&self.kernel, points, &all, &self.coefficients, &points.like(design), cancel)
     }
 
+    /// Scores of the vectors themselves, without the constant term.
+    pub(super) fn scores_on_itself(&self, points: &Points, cancel: &Cancel) -> Vec<f64> {
+        let all: Vec<usize> = (0..points.rows()).collect();
+        expansion_scores(&self.kernel, points, &all, &self.coefficients, points, cancel)
+    }
+
     /// ‖Σ_i coefficient_i φ(vector_i)‖²
     pub(crate) fn squared_norm(&self, points: &Points, cancel: &Cancel) -> f64 {
-        let all: Vec<usize> = (0..points.rows()).collect();
-        let scores = expansion_scores(&self.kernel, points, &all, &self.coefficients, points, cancel);
+        let scores = self.scores_on_itself(points, cancel);
         scores.iter().zip(&self.coefficients).map(|(score, coefficient)| score * coefficient).sum()
     }
 }

@@ -52,6 +52,7 @@ impl Model {
     /// The same, until somebody asks for an end.
     pub fn verify_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Verification> {
         let certificate = &self.certificate;
+        self.check_whole()?;
         // A hash kept with the data proves nothing about them.
         if data.rows() as u64 != certificate.rows || data.computed_hash()? != certificate.data_hash {
             return Err(self.other_data(data));

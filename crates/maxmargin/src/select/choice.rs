@@ -1,6 +1,6 @@
 //! Which row to take: the best mean, or the most regularised one that is as good but for chance.
 
-use super::cross_validation::{Row, Tuned};
+use super::cross_validation::{Row, Summary, Tuned};
 use crate::settings::{Regularisation, Settings};
 
 /// An end of the values that were tried.
@@ -17,10 +17,40 @@ fn goodness(row: &Row, higher_is_better: bool) -> f64 {
     row.metrics.first().map_or(0.0, |summary| if higher_is_better { summary.mean } else { -summary.mean })
 }
 
-/// Whether a row is to be preferred: by the mean of the first metric, and by the smaller C where that is equal.
+/// How many folds a row was judged on: fewer than others where it had no hope.
+fn judged(row: &Row) -> usize {
+    row.metrics.first().map_or(0, |summary| summary.folds.len())
+}
+
+/// Whether a row is to be preferred: one judged on all folds to one that had no hope, then by the mean of the first metric,
+/// and by the smaller C where that is equal.
 pub(super) fn is_better(row: &Row, than: &Row, higher_is_better: bool) -> bool {
+    if judged(row) != judged(than) {
+        return judged(row) > judged(than);
+    }
     let (one, other) = (goodness(row, higher_is_better), goodness(than, higher_is_better));
     one > other || (one == other && row.c < than.c)
+}
+
+/// The best row so far, that a setting is compared with fold by fold.
+pub(super) struct Race<'a> {
+    pub(super) best: Option<&'a Row>,
+    pub(super) higher_is_better: bool,
+}
+
+impl Race<'_> {
+    /// Whether values on the first folds leave no hope to be the best: worse on every one of them, and on average by more
+    /// than twice the standard error of the difference. Two folds are the least that show it.
+    pub(super) fn is_hopeless(&self, values: &[f64]) -> bool {
+        let Some(summary) = self.best.and_then(|best| best.metrics.first()) else { return false };
+        if values.len() < 2 || summary.folds.len() < values.len() {
+            return false;
+        }
+        let sign = if self.higher_is_better { 1.0 } else { -1.0 };
+        let behind: Vec<f64> = summary.folds.iter().zip(values).map(|(best, value)| sign * (best - value)).collect();
+        let difference = Summary::new(behind);
+        difference.folds.iter().all(|behind| *behind > 0.0) && difference.mean > 2.0 * difference.standard_error
+    }
 }
 
 /// Whether two settings are the same but for C.
@@ -36,9 +66,24 @@ impl Tuned {
         let best = &self.rows[self.best];
         let higher = self.higher_is_better();
         let least = goodness(best, higher) - best.metrics.first().map_or(0.0, |summary| summary.standard_error);
-        let good = |row: &Row| same_path(&row.settings, &best.settings) && goodness(row, higher) >= least;
+        let good = |row: &Row| {
+            same_path(&row.settings, &best.settings) && judged(row) == judged(best) && goodness(row, higher) >= least
+        };
         let smaller = |&a: &usize, &b: &usize| self.rows[a].c.total_cmp(&self.rows[b].c);
         (0..self.rows.len()).filter(|&at| good(&self.rows[at])).min_by(smaller).unwrap_or(self.best)
+    }
+
+    /// The γ of the kernels tried, rising, where there is more than one.
+    pub fn widths(&self) -> Vec<f64> {
+        let mut widths: Vec<f64> = self.rows.iter().filter_map(|row| row.settings.kernel.gamma).collect();
+        widths.sort_by(f64::total_cmp);
+        widths.dedup();
+        if widths.len() > 1 { widths } else { Vec::new() }
+    }
+
+    /// Whether a row had no hope after some of the folds, and was left.
+    pub fn was_left(&self, row: usize) -> bool {
+        judged(&self.rows[row]) < self.fold_rows.len()
     }
 
     /// Whether a row has the smallest or the largest C of its path, so that a better one may lie beyond.
@@ -60,7 +105,6 @@ impl Tuned {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Row, Summary, Tuned};
     use super::*;
     use crate::loss::Loss;
     use crate::metric::Metric;
@@ -130,6 +174,22 @@ mod tests {
     fn the_ends_of_a_path_are_known() {
         let found = table(Metric::Accuracy, &[(0.1, [0.7; 3]), (1.0, [0.8; 3]), (10.0, [0.6; 3])]);
         assert_eq!([0, 1, 2].map(|row| found.edge(row)), [Some(Edge::Lowest), None, Some(Edge::Highest)]);
+    }
+
+    #[test]
+    fn a_setting_that_is_behind_on_every_fold_has_no_hope() {
+        let found = table(Metric::Accuracy, &[(1.0, [0.8, 0.9, 0.85])]);
+        let race = |higher_is_better| Race { best: Some(&found.rows[0]), higher_is_better };
+        assert!(race(true).is_hopeless(&[0.7, 0.8]));
+        assert!(!race(true).is_hopeless(&[0.7]), "one fold shows nothing");
+        assert!(!race(true).is_hopeless(&[0.7, 0.91]), "ahead on one fold");
+        assert!(!race(true).is_hopeless(&[0.79, 0.5]), "behind by amounts that differ too much");
+        assert!(!race(false).is_hopeless(&[0.7, 0.8]), "of an error less is better");
+        assert!(!Race { best: None, higher_is_better: true }.is_hopeless(&[0.0, 0.0]));
+        // One that was left can never win, however easy its folds were.
+        let mut left = found.rows[0].clone();
+        left.metrics = vec![Summary::new(vec![0.99, 0.99])];
+        assert!(!is_better(&left, &found.rows[0], true) && is_better(&found.rows[0], &left, true));
     }
 
     #[test]

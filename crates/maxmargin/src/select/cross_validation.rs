@@ -12,17 +12,21 @@
 //! it (Chu et al., Warm start for parameter selection of linear classifiers, KDD 2015). The folds of one setting run in
 //! parallel on the current thread pool, and results are gathered in fold order: threads change no bit of them.
 //!
+//! Through a kernel folds run one after the other over shared kernel rows, and a setting without hope is left after two or
+//! more of them: it keeps the values of those, and cannot win ([`super::kernel_path`]).
+//!
 //! Cost: settings × folds fits, each of a few passes where the next solution is near. It does not search: what is not
 //! in the list is not tried.
 
-use super::choice::{is_better, same_path};
+use super::choice::{Race, is_better, same_path};
 use super::fold::{Fit, Fold, Learner};
+use super::kernel_path::KernelPath;
 use super::warm_start::{carried, pooled};
-use crate::data::{Dataset, Scaling, folds};
+use crate::data::{Dataset, Design, Scaling, folds};
 use crate::error::{Code, Error, Result};
 use crate::metric::Metric;
 use crate::run::{Cancel, Event, Observer};
-use crate::settings::Settings;
+use crate::settings::{Settings, Solver};
 use crate::solve::Start;
 use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, expands, train_from};
 use rayon::prelude::*;
@@ -111,6 +115,10 @@ impl CrossValidation {
                 .help("name at least one metric and one setting"));
         }
         candidates.iter().try_for_each(Settings::validate)?;
+        if candidates.iter().any(|settings| settings.regularisation.is_nu()) {
+            return Err(Error::new(Code::Unsupported, "--nu finds its own C, and there is no path over it")
+                .help("train once for each value, with --holdout to measure it"));
+        }
         check_features(data.cols())?;
         data.matrix().check(0..data.rows())?;
         cancel.check()?;
@@ -124,19 +132,20 @@ impl CrossValidation {
         let mut best: Option<(usize, Start)> = None;
         for path in candidates.chunk_by(same_path) {
             whole = Problem::new(data, &path[0])?;
-            let mut learners = learners(&folds, data, &path[0], cancel)?;
+            let mut learners = Learners::new(&folds, data, &path[0], cancel)?;
             for settings in path {
                 let start = Instant::now();
-                let fits: Vec<Result<Fit>> =
-                    learners.par_iter_mut().map(|learner| learner.fit(settings, &self.metrics, cancel)).collect();
-                let fits = fits.into_iter().collect::<Result<Vec<Fit>>>()?;
+                let race = Race {
+                    best: best.as_ref().map(|(best, _)| &rows[*best]),
+                    higher_is_better: self.metrics[0].higher_is_better(),
+                };
+                let fits = learners.fit(settings, &self.metrics, &race, cancel)?;
                 whole.set_regularisation(settings.regularisation);
                 rows.push(row(settings, &whole, &fits, self.metrics.len(), start.elapsed().as_secs_f64()));
                 let row = &rows[rows.len() - 1];
                 let higher = self.metrics[0].higher_is_better();
                 if best.as_ref().is_none_or(|(best, _)| is_better(row, &rows[*best], higher)) {
-                    let starts: Vec<Start> = learners.iter().filter_map(Learner::spread_start).collect();
-                    best = Some((rows.len() - 1, pooled(starts.iter())));
+                    best = Some((rows.len() - 1, learners.start()));
                 }
                 let event = Event::Setting { row, done: rows.len(), total: candidates.len() };
                 if observer.report(&event).is_break() {
@@ -151,7 +160,52 @@ impl CrossValidation {
     }
 }
 
-/// The folds at the start of a path.
+/// The folds on their way along a path.
+enum Learners<'a> {
+    /// Each with weights of its own, all at a time.
+    Weights(Vec<Learner<'a>>),
+    /// One after the other, over kernel rows that they share.
+    Kernel(Box<KernelPath<'a>>),
+}
+
+impl<'a> Learners<'a> {
+    fn new(folds: &'a [Fold], data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result<Learners<'a>> {
+        if expands(settings) && (settings.solver.is_stochastic() || settings.solver == Solver::Lasvm) {
+            return Err(Error::new(Code::Unsupported, "kernels are tuned by the exact solver, not row after row")
+                .help("leave --solver out, or train once for each value, with --holdout to measure it"));
+        }
+        if !expands(settings) {
+            return Ok(Learners::Weights(learners(folds, data, settings, cancel)?));
+        }
+        choose_solver(settings, data.cols(), data.compared_rows())?;
+        let shared = shared_design(data, settings, cancel)?;
+        Ok(Learners::Kernel(Box::new(KernelPath::new(folds, data, settings, shared.as_ref(), cancel)?)))
+    }
+
+    fn fit(&mut self, settings: &Settings, metrics: &[Metric], race: &Race<'_>, cancel: &Cancel) -> Result<Vec<Fit>> {
+        match self {
+            Learners::Weights(learners) => {
+                let fits: Vec<Result<Fit>> =
+                    learners.par_iter_mut().map(|learner| learner.fit(settings, metrics, cancel)).collect();
+                fits.into_iter().collect()
+            }
+            Learners::Kernel(path) => path.fit(settings, metrics, race, cancel),
+        }
+    }
+
+    /// What was learned last, as a start for all rows.
+    fn start(&self) -> Start {
+        match self {
+            Learners::Weights(learners) => {
+                let starts: Vec<Start> = learners.iter().filter_map(Learner::spread_start).collect();
+                pooled(starts.iter())
+            }
+            Learners::Kernel(path) => path.start(),
+        }
+    }
+}
+
+/// The folds at the start of a path over weights.
 pub(super) fn learners<'a>(
     folds: &'a [Fold],
     data: &Dataset,
@@ -159,21 +213,21 @@ pub(super) fn learners<'a>(
     cancel: &Cancel,
 ) -> Result<Vec<Learner<'a>>> {
     let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
-    if expands(settings) {
-        return Err(Error::new(Code::Unsupported, "a path over C is not taken through kernels in this version")
-            .help("train once for each value, with --holdout to measure it"));
-    }
-    let scaling = Scaling::fit(settings.scale, data, cancel)?;
-    // Where pairs are held out, all folds learn from the same rows.
-    let by_rows = data.pairs().is_none();
-    let shared = if scaling.is_learned() && by_rows {
-        None
-    } else {
-        Some(Arc::new(scaling.apply(data.matrix(), data.groups())?))
-    };
+    let shared = shared_design(data, settings, cancel)?;
     let made: Vec<Result<Learner<'_>>> =
         folds.par_iter().map(|fold| Learner::new(fold, data, settings, solver, shared.as_ref(), cancel)).collect();
     made.into_iter().collect()
+}
+
+/// The view of the features where it is the same for all folds.
+fn shared_design(data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result<Option<Arc<Design>>> {
+    let scaling = Scaling::fit(settings.scale, data, cancel)?;
+    // Where pairs are held out, all folds learn from the same rows.
+    let by_rows = data.pairs().is_none();
+    if scaling.is_learned() && by_rows {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(scaling.apply(data.matrix(), data.groups())?)))
 }
 
 fn row(settings: &Settings, whole: &Problem, fits: &[Fit], metrics: usize, seconds: f64) -> Row {

@@ -18,14 +18,14 @@ pub(super) struct Fold {
     /// How many rows or pairs are held out.
     pub(super) size: usize,
     /// The rows to judge on, ascending.
-    judged: Vec<usize>,
+    pub(super) judged: Vec<usize>,
     /// Their targets, groups and weights; or all rows, with the pairs held out.
-    truth: Dataset,
+    pub(super) truth: Dataset,
     /// What to learn from.
-    learned: Learned,
+    pub(super) learned: Learned,
 }
 
-enum Learned {
+pub(super) enum Learned {
     /// Some of the rows.
     Rows(Subset),
     /// Some of the pairs, by their numbers, over all rows.
@@ -70,7 +70,7 @@ impl Fold {
     }
 
     /// The error with the number of the fold.
-    fn named(&self, error: Error) -> Error {
+    pub(super) fn named(&self, error: Error) -> Error {
         if error.code() == Code::Interrupted {
             return error;
         }

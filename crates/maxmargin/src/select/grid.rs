@@ -1,21 +1,30 @@
-//! [`Grid`]: the values of C to try.
+//! [`Grid`]: the values of C, or of the width of a kernel, to try.
 //!
 //! Written as `low:high:count`, spaced evenly on a log scale, or as a list `0.1,1,10`. Spaced values are rounded to a few
 //! digits, so that the value printed is the value used.
 
-use crate::data::Dataset;
+use crate::data::{Dataset, Scaling};
 use crate::error::{Code, Error, Result};
+use crate::kernel::{KernelSettings, typical_gamma};
+use crate::run::Cancel;
 use crate::settings::{Regularisation, Settings, Task};
-use crate::train::Problem;
+use crate::train::{Problem, expands};
 use crate::wording::counted;
 use std::str::FromStr;
 
-/// Rising values of C.
+/// Rising values of C, or of γ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid(Vec<f64>);
 
 /// How many values there are where nothing is said.
 const COUNT: usize = 20;
+/// How many through a kernel, and how many widths of one.
+const KERNEL_COUNT: usize = 6;
+const WIDTHS: usize = 5;
+/// Widths lie this many times apart.
+const WIDTH_STEP: f64 = 4.0;
+/// Where a classifier's C is looked for through a kernel.
+const KERNEL: (f64, f64) = (1e-2, 1e3);
 /// More would be a slip of the keyboard.
 const MOST: usize = 10_000;
 /// Where a classifier's C is looked for.
@@ -60,17 +69,38 @@ impl Grid {
     /// Where to look when nothing is known. A classifier's C is the weight of one row, and 1e-4 to 100 serves features of
     /// about unit size. A ranker's C is the weight of one pair, of which there may be thousands or billions: there the
     /// mean form decides, lambda = 1 / (C · pairs) from 10 down to 1e-6.
+    /// Through a kernel a fit costs more, and values are fewer.
     pub fn usual(data: &Dataset, settings: &Settings) -> Result<Grid> {
+        let by_kernel = expands(settings);
+        let count = if by_kernel { KERNEL_COUNT } else { COUNT };
         match settings.task {
-            Task::Classify | Task::OneClass => Grid::spaced(CLASSIFY.0, CLASSIFY.1, COUNT),
+            Task::Classify | Task::OneClass if by_kernel => Grid::spaced(KERNEL.0, KERNEL.1, count),
+            Task::Classify | Task::OneClass => Grid::spaced(CLASSIFY.0, CLASSIFY.1, count),
             Task::Rank => {
                 let unit =
                     Problem::new(data, &Settings { regularisation: Regularisation::C(1.0), ..settings.clone() })?;
                 // With C = 1, lambda is one over the number of pairs.
                 let (low, high) = (unit.lambda / RANK.1, unit.lambda / RANK.0);
-                Grid::spaced(rounded(low, 3), rounded(high, 3), COUNT)
+                Grid::spaced(rounded(low, 3), rounded(high, 3), count)
             }
         }
+    }
+
+    /// Where to look for the γ of a kernel: around what the median of distances suggests, four times apart.
+    pub fn usual_widths(data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result<Grid> {
+        let scaling = Scaling::fit(settings.scale, data, cancel)?;
+        let middle = typical_gamma(settings.kernel.kind, &scaling.apply(data.matrix(), data.groups())?, settings.seed);
+        let value = |at: usize| rounded(middle * WIDTH_STEP.powi(at as i32 - WIDTHS as i32 / 2), 3);
+        Grid::of((0..WIDTHS).map(value).collect())
+    }
+
+    /// The settings with each value as the γ of the kernel.
+    pub fn widths(&self, settings: &Settings) -> Vec<Settings> {
+        let at = |&gamma: &f64| {
+            let kernel = KernelSettings { gamma: Some(gamma), ..settings.kernel.clone() };
+            Settings { kernel, ..settings.clone() }
+        };
+        self.0.iter().map(at).collect()
     }
 
     /// The values, rising.
@@ -115,7 +145,7 @@ fn check(value: f64) -> Result<()> {
     if value.is_finite() && value > 0.0 {
         return Ok(());
     }
-    Err(refuse(format!("the grid holds {value}, and C must be a positive number")).help(EXAMPLE))
+    Err(refuse(format!("the grid holds {value}, and its values must be positive numbers")).help(EXAMPLE))
 }
 
 fn refuse(message: String) -> Error {

@@ -33,6 +33,7 @@ mod choice;
 mod cross_validation;
 mod fold;
 mod grid;
+mod kernel_path;
 #[cfg(test)]
 mod tests;
 mod warm_start;

@@ -15,7 +15,7 @@ use crate::task::{ClassWeight, Intercept, PairWeight};
 use crate::train::{Problem, train};
 
 /// Rows of two overlapping classes, a third of them positive, or of graded queries of six.
-fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
+pub(super) fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
     const ROWS: usize = 72;
     const COLS: usize = 5;
     let mut random = Random::new(7, 0x7465_7374, 0);
@@ -67,7 +67,7 @@ fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
     data
 }
 
-fn metrics(task: Task) -> Vec<Metric> {
+pub(super) fn metrics(task: Task) -> Vec<Metric> {
     match task {
         Task::Classify | Task::OneClass => vec![Metric::Accuracy, Metric::Auc, Metric::F1],
         Task::Rank => vec![Metric::PairAccuracy, Metric::parse("ndcg@3").expect("known")],
@@ -223,7 +223,7 @@ fn pooled_dual_variables_balance_and_keep_their_bounds() {
 }
 
 /// Pairs of the rows of [`data`] by their targets, some with another weight, in groups of five.
-fn compared(grouped: bool) -> Dataset {
+pub(super) fn compared(grouped: bool) -> Dataset {
     let rows = data(Task::Classify, true, false);
     let targets: Vec<f64> = rows.targets().real().expect("numbers").to_vec();
     let mut random = Random::new(3, 0x7465_7374, 1);

@@ -32,8 +32,6 @@ pub(crate) struct KernelNewton {
     pub(crate) tolerance: f64,
     /// The most steps to make.
     pub(crate) max_passes: u64,
-    /// Bytes that kernel rows may take.
-    pub(crate) cache_bytes: u64,
 }
 
 /// What it returns.
@@ -41,6 +39,8 @@ pub(crate) struct KernelNewton {
 pub(crate) struct ExpansionSolution {
     /// β, one number a row.
     pub(crate) coefficients: Vec<f64>,
+    /// Kβ, the scores of all rows.
+    pub(crate) scores: Vec<f64>,
     /// f(β)
     pub(crate) objective: f64,
     /// A proven lower bound on the optimum.
@@ -59,22 +59,31 @@ pub(crate) struct ExpansionSolution {
 const MOST_ITERATIONS: usize = 500;
 
 impl KernelNewton {
-    /// Minimises from zero.
+    /// Minimises from given coefficients, or from zero.
+    #[allow(clippy::too_many_arguments)] // a task, rows with their kernel, where to start, and who watches
     pub(crate) fn solve<T: Curvature, V: Element>(
         &self,
         task: &T,
         kernel: &Kernel,
         points: &Points,
+        cache: &mut RowCache<V>,
+        start: Option<&[f64]>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<ExpansionSolution> {
         let mut progress = Progress::new(observer, cancel);
-        let mut product = Product::<V>::new(kernel, points, self.cache_bytes, cancel);
+        let before = cache.counts();
+        let mut product = Product { kernel, points, cache, cancel };
         let mut loss = ScoreLoss::new(task, points.rows());
-        let zeros = vec![0.0; points.rows()];
-        let mut point = Point::at(zeros.clone(), zeros, &mut loss, &mut product);
+        let beta = start.map_or_else(|| vec![0.0; points.rows()], <[f64]>::to_vec);
+        let scores = product.times(&beta);
+        let mut point = Point::at(beta, scores, &mut loss, &mut product);
         let mut passes = 0;
-        let first = point.gap;
+        // From a good start the forcing of conjugate gradients would begin lax again: it is measured at zero.
+        let first = match start {
+            None => point.gap,
+            Some(_) => point.gap.max(point.value),
+        };
         let stop = loop {
             if progress.cancelled() {
                 break Stop::Cancelled;
@@ -108,14 +117,16 @@ impl KernelNewton {
         }
         // A point cut short has no bound but zero.
         let bound = if stop == Stop::Cancelled { 0.0 } else { (point.value - point.gap).max(0.0) };
+        let after = product.cache.counts();
         Ok(ExpansionSolution {
             objective: point.value,
             lower_bound: bound,
             coefficients: point.beta,
+            scores: point.scores,
             passes,
             stop,
             trace: progress.trace,
-            rows: product.cache.counts(),
+            rows: (after.0 - before.0, after.1 - before.1),
         })
     }
 }
@@ -305,31 +316,22 @@ pub(crate) fn value_and_slopes<T: Curvature>(task: &T, scores: &[f64]) -> (f64, 
     ScoreLoss::new(task, scores.len()).evaluate(scores)
 }
 
-/// Products with the kernel values between all rows.
+/// Products with the kernel values between all rows, of which the first are kept as far as the cache goes.
 struct Product<'a, V> {
     kernel: &'a Kernel,
     points: &'a Points,
-    cache: RowCache<V>,
-    /// Rows from the first on that are kept once computed.
-    kept: usize,
+    cache: &'a mut RowCache<V>,
     cancel: &'a Cancel,
 }
 
 /// Kernel rows computed together.
 const TOGETHER: usize = 256;
 
-impl<'a, V: Element> Product<'a, V> {
-    fn new(kernel: &'a Kernel, points: &'a Points, bytes: u64, cancel: &'a Cancel) -> Product<'a, V> {
-        let rows = points.rows();
-        let cache = RowCache::new(rows, rows, bytes, 1);
-        let kept = usize::try_from(bytes / (rows.max(1) * size_of::<V>()) as u64).unwrap_or(usize::MAX).min(rows);
-        Product { kernel, points, cache, kept, cancel }
-    }
-
+impl<V: Element> Product<'_, V> {
     /// K u
     fn times(&mut self, u: &[f64]) -> Vec<f64> {
         let counting: Vec<usize> = (0..u.len()).filter(|&row| u[row] != 0.0).collect();
-        let (kept, others) = counting.split_at(counting.partition_point(|&row| row < self.kept));
+        let (kept, others) = counting.split_at(counting.partition_point(|&row| row < self.cache.capacity()));
         let (kernel, points) = (self.kernel, self.points);
         for rows in kept.chunks(TOGETHER) {
             if self.cancel.is_raised() {
@@ -346,7 +348,7 @@ impl<'a, V: Element> Product<'a, V> {
             return sums;
         }
         const CHUNK: usize = 1024;
-        let cache = &self.cache;
+        let cache = &*self.cache;
         sums.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, sums)| {
             for &row in kept {
                 add_row(sums, u[row], &cache.row(row)[chunk * CHUNK..]);

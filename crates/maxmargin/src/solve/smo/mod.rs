@@ -139,8 +139,8 @@ const WORKING_SET: usize = 512;
 
 impl Smo {
     /// A cache that holds what a round needs, and as much as its bytes allow.
-    pub(crate) fn cache<V: Element>(&self, blocks: usize) -> RowCache<V> {
-        RowCache::new(blocks, blocks, self.cache_bytes, (2 * WORKING_SET).min(blocks.max(1)))
+    pub(crate) fn cache<V: Element>(blocks: usize, bytes: u64) -> RowCache<V> {
+        RowCache::new(blocks, blocks, bytes, (2 * WORKING_SET).min(blocks.max(1)))
     }
 
     /// Solves the task over the kernel values of its blocks, from a feasible dual point or from where all forms can start.

@@ -235,8 +235,7 @@ impl<'a, V: Element> State<'a, V> {
         let variables: Vec<Variable> = blocks.iter().map(|&block| self.variables[block]).collect();
         let before = variables.iter().map(|variable| variable.alpha).collect();
         let gram = self.gram.restricted(&blocks);
-        let least = (2 * WORKING_SET).min(blocks.len().max(1));
-        let cache = RowCache::new(blocks.len(), blocks.len(), self.cache_bytes, least);
+        let cache = Smo::cache(blocks.len(), self.cache_bytes);
         self.narrowed = Some(Narrowed { blocks, variables, before, gram, cache, working: Vec::new() });
         true
     }
@@ -406,7 +405,7 @@ mod tests {
                     let tolerance = 3e-4;
                     let cache_bytes = 64 << 20;
                     let smo = Smo { tolerance, max_passes: 2000, intercept, form, cache_bytes, shrink_from };
-                    let mut cache = smo.cache(task.blocks());
+                    let mut cache = Smo::cache(task.blocks(), cache_bytes);
                     smo.solve(&task, &gram, &mut cache, None, &mut Silent, &Cancel::new()).expect("solves")
                 };
                 let (whole, narrowed) = (run(usize::MAX), run(100));
@@ -436,9 +435,10 @@ mod tests {
             shrink_from: usize::MAX,
         };
         let cancel = Cancel::new();
-        let cold = smo.solve(&task, &gram, &mut smo.cache(300), None, &mut Silent, &cancel).expect("solves");
-        let warm =
-            smo.solve(&task, &gram, &mut smo.cache(300), Some(&cold.alpha), &mut Silent, &cancel).expect("solves");
+        let cold = smo.solve(&task, &gram, &mut Smo::cache(300, 1 << 20), None, &mut Silent, &cancel).expect("solves");
+        let warm = smo
+            .solve(&task, &gram, &mut Smo::cache(300, 1 << 20), Some(&cold.alpha), &mut Silent, &cancel)
+            .expect("solves");
         assert!(cold.passes > 0 && warm.passes == 0);
         assert!((cold.objective - warm.objective).abs() < 1e-9 * cold.objective);
     }

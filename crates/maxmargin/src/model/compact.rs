@@ -1,0 +1,301 @@
+//! A model with fewer support vectors that scores nearly the same.
+//!
+//! ```text
+//! f = Σ_i β_i φ(x_i)   is replaced by   g = Σ_{i chosen} γ_i φ(x_i),   the nearest to f among such sums
+//! ```
+//! Vectors are chosen one after the other, each the one that brings g nearest to f: with r = f − g on the vectors and d the
+//! part of each that those chosen do not make up, the one with the largest r²/d. That is a Cholesky factorisation of the kernel
+//! values with pivots, the values of f as its right-hand side, and ‖f − g‖² = ‖f‖² − Σ of the squares found (orthogonal
+//! least squares; Schölkopf et al., Input space versus feature space in kernel-based methods, IEEE TNN 10, 1999, reduce sets
+//! of vectors in the same norm).
+//!
+//! **What is proven.** |f(x) − g(x)| ≤ ‖f − g‖ · √k(x, x) for every x there is; √k(x, x) is 1 for kernels of distances.
+//! Certificate and witness belong to the model before: a compacted one cannot be verified.
+//!
+//! Cost: for m of n vectors m·n kernel values and n·m² additions. With the linear kernel the sum becomes weights, exactly.
+
+use super::{Expansion, Model, Scorer};
+use crate::error::{Code, Error, Result};
+use crate::kernel::{Element, Kernel, Points};
+use crate::run::Cancel;
+use crate::wording::counted;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// How far a model may be reduced: whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compaction {
+    /// Keep at most so many vectors.
+    pub vectors: usize,
+    /// Stop once ‖f − g‖ is this share of ‖f‖.
+    pub distance: f64,
+}
+
+/// What a compacted model was made from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Compacted {
+    /// Its vectors before.
+    pub vectors: u64,
+    /// ‖f‖
+    pub norm: f64,
+    /// ‖f − g‖: scores of rows with k(x, x) = 1 differ by no more.
+    pub distance: f64,
+}
+
+impl Model {
+    /// The same model with fewer vectors.
+    pub fn compact(&self, to: Compaction, cancel: &Cancel) -> Result<Model> {
+        let Scorer::Expansion(expansion) = &self.scorer else {
+            return Err(Error::new(Code::Unsupported, "the model has weights, and no support vectors to do without")
+                .help("only models learned through a kernel can be compacted"));
+        };
+        let vectors = expansion.coefficients.len();
+        if to.vectors == 0 || !(to.distance.is_finite() && to.distance >= 0.0) {
+            return Err(Error::new(
+                Code::BadSetting,
+                "a model is compacted to one vector or more, and a distance of zero or more",
+            )
+            .help("such as --vectors 500 or --distance 0.01"));
+        }
+        let before = self.compacted.as_ref();
+        let (scorer, norm, distance) = match expansion.kernel {
+            Kernel::Linear => (as_weights(expansion), expansion.norm(cancel)?, 0.0),
+            _ => {
+                let (reduced, norm, distance) = nearest(expansion, to, cancel)?;
+                (Scorer::Expansion(reduced), norm, distance)
+            }
+        };
+        let compacted = Compacted {
+            vectors: before.map_or(vectors as u64, |before| before.vectors),
+            norm: before.map_or(norm, |before| before.norm),
+            distance: distance + before.map_or(0.0, |before| before.distance),
+        };
+        Ok(Model { scorer, witness: None, compacted: Some(compacted), ..self.clone() })
+    }
+
+    /// Refuses to verify what a compacted model claims: it is claimed for the model before.
+    pub(super) fn check_whole(&self) -> Result<()> {
+        match &self.compacted {
+            None => Ok(()),
+            Some(compacted) => Err(Error::new(
+                Code::Unsupported,
+                format!(
+                    "the model was compacted from {}, and its certificate is that of the model before",
+                    counted(compacted.vectors, "support vector", "support vectors")
+                ),
+            )
+            .help("verify the model it was made from")),
+        }
+    }
+}
+
+/// Σ β x as weights.
+fn as_weights(expansion: &Expansion) -> Scorer {
+    let mut weights = vec![0.0; expansion.vectors.cols()];
+    for (row, coefficient) in expansion.coefficients.iter().enumerate() {
+        expansion.vectors.each_in_row(row, |column, value| weights[column] += coefficient * value);
+    }
+    Scorer::Linear { weights, intercept: expansion.intercept }
+}
+
+impl Expansion {
+    fn norm(&self, cancel: &Cancel) -> Result<f64> {
+        let square = self.squared_norm(&self.points()?, cancel);
+        cancel.check()?;
+        Ok(square.max(0.0).sqrt())
+    }
+}
+
+/// The expansion over the vectors chosen, ‖f‖ and ‖f − g‖.
+fn nearest(expansion: &Expansion, to: Compaction, cancel: &Cancel) -> Result<(Expansion, f64, f64)> {
+    let points = expansion.points()?;
+    let values = expansion.scores_on_itself(&points, cancel);
+    cancel.check()?;
+    let square: f64 = values.iter().zip(&expansion.coefficients).map(|(value, beta)| value * beta).sum();
+    let square = square.max(0.0);
+    let enough = to.distance * to.distance * square;
+    let Chosen { vectors, coefficients, found } = match points.is_wide() {
+        true => choose::<f64>(&expansion.kernel, &points, values, square, enough, to.vectors, cancel)?,
+        false => choose::<f32>(&expansion.kernel, &points, values, square, enough, to.vectors, cancel)?,
+    };
+    let reduced = Expansion {
+        kernel: expansion.kernel.clone(),
+        vectors: expansion.vectors.select(&vectors),
+        coefficients,
+        intercept: expansion.intercept,
+    };
+    Ok((reduced, square.sqrt(), (square - found).max(0.0).sqrt()))
+}
+
+struct Chosen {
+    vectors: Vec<usize>,
+    /// γ
+    coefficients: Vec<f64>,
+    /// ‖g‖²
+    found: f64,
+}
+
+/// A vector that the others make up to this share adds nothing but rounding.
+const MADE_UP: f64 = 1e-7;
+
+/// Entries brought up to date together.
+const CHUNK: usize = 1024;
+
+fn choose<V: Element>(
+    kernel: &Kernel,
+    points: &Points,
+    mut rest: Vec<f64>,
+    square: f64,
+    enough: f64,
+    most: usize,
+    cancel: &Cancel,
+) -> Result<Chosen> {
+    let count = points.rows();
+    let own = points.diagonal(kernel);
+    let mut free = own.clone();
+    // Columns of the Cholesky factor, and of each chosen vector its right-hand side.
+    let mut columns: Vec<Vec<f64>> = Vec::new();
+    let (mut vectors, mut shares) = (Vec::new(), Vec::new());
+    let mut found = 0.0;
+    let mut row = vec![V::ZERO; count];
+    while vectors.len() < most.min(count) && square - found > enough {
+        cancel.check()?;
+        let gain = |at: usize| if free[at] > MADE_UP * own[at].abs() { rest[at] * rest[at] / free[at] } else { 0.0 };
+        let better = |a: (usize, f64), b: (usize, f64)| if b.1 > a.1 || (b.1 == a.1 && b.0 < a.0) { b } else { a };
+        let (pivot, best) = (0..count).into_par_iter().map(|at| (at, gain(at))).reduce(|| (usize::MAX, 0.0), better);
+        if best <= 0.0 {
+            break;
+        }
+        let unit = free[pivot].sqrt();
+        let share = rest[pivot] / unit;
+        points.fill(kernel, points, &[pivot], vec![&mut row[..]]);
+        let at_pivot: Vec<f64> = columns.iter().map(|column| column[pivot]).collect();
+        let mut column: Vec<f64> = row.iter().map(|value| value.wide()).collect();
+        let places = column.par_chunks_mut(CHUNK).zip(rest.par_chunks_mut(CHUNK)).zip(free.par_chunks_mut(CHUNK));
+        places.enumerate().for_each(|(chunk, ((column, rest), free))| {
+            let start = chunk * CHUNK;
+            for (before, at_pivot) in columns.iter().zip(&at_pivot) {
+                let before = &before[start..start + column.len()];
+                column.iter_mut().zip(before).for_each(|(value, before)| *value -= before * at_pivot);
+            }
+            for ((value, rest), free) in column.iter_mut().zip(rest).zip(free) {
+                *value /= unit;
+                *rest -= share * *value;
+                *free -= *value * *value;
+            }
+        });
+        free[pivot] = 0.0;
+        found += share * share;
+        columns.push(column);
+        vectors.push(pivot);
+        shares.push(share);
+    }
+    // Lᵀ γ = shares, L the factor in the rows chosen.
+    let mut coefficients = shares;
+    for at in (0..vectors.len()).rev() {
+        for later in at + 1..vectors.len() {
+            coefficients[at] -= columns[at][vectors[later]] * coefficients[later];
+        }
+        coefficients[at] /= columns[at][vectors[at]];
+    }
+    Ok(Chosen { vectors, coefficients, found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dataset, Dense, Matrix, Targets};
+    use crate::kernel::{KernelKind, KernelSettings};
+    use crate::random::Random;
+    use crate::run::Silent;
+    use crate::settings::{Settings, Solver, Task};
+    use crate::train::train;
+
+    fn data() -> Dataset {
+        let mut random = Random::new(5, 1, 0);
+        let values: Vec<f64> = (0..600).map(|_| 2.0 * random.uniform() - 1.0).collect();
+        let sign = |x: &[f64]| if x[0] * x[1] + 0.3 * x[2] > 0.0 { 1.0 } else { -1.0 };
+        let targets: Vec<f64> = values.chunks(3).map(sign).collect();
+        Dataset::new(Matrix::DenseF64(Dense::new(values, 200, 3).expect("valid")), Targets::Real(targets.into()))
+            .expect("valid")
+    }
+
+    fn trained(kind: KernelKind) -> (Dataset, Model) {
+        let data = data();
+        let kernel = KernelSettings { kind, ..KernelSettings::default() };
+        let settings = Settings { kernel, solver: Solver::Smo, ..Settings::new(Task::Classify) };
+        let model = train(&data, &settings, None, &mut Silent, &Cancel::new()).expect("trains").model;
+        (data, model)
+    }
+
+    fn vectors(model: &Model) -> usize {
+        match &model.scorer {
+            Scorer::Expansion(expansion) => expansion.coefficients.len(),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn fewer_vectors_score_as_near_as_is_claimed_and_more_come_nearer() {
+        let (data, model) = trained(KernelKind::Gaussian);
+        let whole = model.scores(&data).expect("scores");
+        let mut last = f64::INFINITY;
+        for most in [5, 20, 60] {
+            let small = model.compact(Compaction { vectors: most, distance: 0.0 }, &Cancel::new()).expect("compacts");
+            assert_eq!(vectors(&small), most.min(vectors(&model)));
+            let compacted = small.compacted.clone().expect("says so");
+            let scores = small.scores(&data).expect("scores");
+            let apart = whole.iter().zip(&scores).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(apart <= compacted.distance + 1e-9, "{apart} {compacted:?}");
+            assert!(compacted.distance < last, "{compacted:?}");
+            last = compacted.distance;
+            let again = Model::from_bytes(&small.to_bytes().expect("bytes")).expect("loads");
+            assert_eq!(again.scores(&data).expect("scores"), scores);
+            assert_eq!(again.compacted, Some(compacted));
+            assert_eq!(again.verify(&data).expect_err("compacted").code(), Code::Unsupported);
+        }
+        let near = model.compact(Compaction { vectors: usize::MAX, distance: 0.05 }, &Cancel::new()).expect("compacts");
+        let compacted = near.compacted.expect("says so");
+        assert!(compacted.distance <= 0.05 * compacted.norm && compacted.vectors == vectors(&model) as u64);
+    }
+
+    #[test]
+    fn the_nearest_sum_is_that_of_the_normal_equations() {
+        let (_, model) = trained(KernelKind::Gaussian);
+        let Scorer::Expansion(whole) = &model.scorer else { panic!("support vectors") };
+        let small = model.compact(Compaction { vectors: 12, distance: 0.0 }, &Cancel::new()).expect("compacts");
+        let Scorer::Expansion(reduced) = &small.scorer else { panic!("support vectors") };
+        // K_mm γ = K_mn β: g and f agree on the vectors chosen.
+        let points = whole.points().expect("ready");
+        let chosen = Dataset::new(reduced.vectors.clone(), Targets::Absent).expect("valid");
+        let bare = Model {
+            scaling: crate::data::Scaling::from_parts(crate::data::Scale::None, None, None, 3).expect("valid"),
+            ..model.clone()
+        };
+        let f = bare.scores(&chosen).expect("scores");
+        let g = Model { scorer: small.scorer.clone(), ..bare }.scores(&chosen).expect("scores");
+        assert!(f.iter().zip(&g).all(|(f, g)| (f - g).abs() < 1e-7), "{f:?} {g:?}");
+        // And ‖f − g‖² is what the two norms and their product make it.
+        let own = reduced.squared_norm(&reduced.points().expect("ready"), &Cancel::new());
+        let square = whole.squared_norm(&points, &Cancel::new());
+        let distance = small.compacted.expect("says so").distance;
+        assert!((square - own - distance * distance).abs() < 1e-7 * square, "{square} {own} {distance}");
+    }
+
+    #[test]
+    fn the_linear_kernel_becomes_weights() {
+        let (data, model) = trained(KernelKind::Linear);
+        let small = model.compact(Compaction { vectors: 1, distance: 0.0 }, &Cancel::new()).expect("compacts");
+        assert!(matches!(small.scorer, Scorer::Linear { .. }));
+        for (a, b) in model.scores(&data).expect("scores").iter().zip(small.scores(&data).expect("scores")) {
+            assert!((a - b).abs() < 1e-9);
+        }
+        let to = Compaction { vectors: 1, distance: 0.0 };
+        assert_eq!(small.compact(to, &Cancel::new()).expect_err("weights").code(), Code::Unsupported);
+        assert_eq!(
+            model.compact(Compaction { vectors: 0, distance: 0.0 }, &Cancel::new()).expect_err("none").code(),
+            Code::BadSetting
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! Kernel values between the blocks of a task, and what they may be made of.
+
+use crate::data::Design;
+use crate::error::{Code, Error, Result};
+use crate::kernel::{Element, Kernel, Points};
+use crate::solve::Gram;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// Refuses rows that the kernel is not for.
+pub(super) fn check_values(kernel: &Kernel, design: &Design) -> Result<()> {
+    if *kernel == Kernel::Precomputed {
+        return check_square(design);
+    }
+    if !kernel.needs_positive_rows() {
+        return Ok(());
+    }
+    let mut values = vec![0.0; design.cols()];
+    for row in 0..design.rows() {
+        values.fill(0.0);
+        design.fill_scaled_row(row, &mut values);
+        if values.iter().any(|&value| value < 0.0) {
+            return Err(Error::new(Code::BadSetting, "this kernel is for histograms, and there are negative values")
+                .help("add --scale min-max, or use --kernel gaussian"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what is no table of kernel values: one column a row, the same from both sides. A first column may number the rows.
+fn check_square(design: &Design) -> Result<()> {
+    let (rows, cols) = (design.rows(), design.cols());
+    let refuse = |message: String| {
+        Err(Error::new(Code::BadSetting, message).help(
+            "--kernel precomputed takes one column a row: column j of row i is k(x_i, x_j); a column 0 may hold the numbers of the rows",
+        ))
+    };
+    if cols != rows && cols != rows + 1 {
+        return refuse(format!("kernel values make a square, and there are {rows} rows with {cols} columns"));
+    }
+    let mut values = vec![0.0; cols];
+    for row in (0..rows).filter(|_| cols > rows) {
+        values.fill(0.0);
+        design.fill_scaled_row(row, &mut values);
+        if values[0] != (row + 1) as f64 {
+            return refuse(format!(
+                "the first column should number the rows from 1, and row {} has {}",
+                row + 1,
+                values[0]
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses kernel values that are not the same from both sides.
+pub(super) fn check_symmetric(points: &Points) -> Result<()> {
+    let Some((row, column, one, other)) = points.asymmetric() else { return Ok(()) };
+    let (row, column) = (row + 1, column + 1);
+    let message =
+        format!("kernel values are the same from both sides, and rows {row} and {column} have {one} and {other}");
+    Err(Error::new(Code::BadSetting, message).help("check how the kernel values were computed and written"))
+}
+
+/// Blocks that are rows.
+pub(super) struct RowGram {
+    pub(super) kernel: Kernel,
+    pub(super) points: Arc<Points>,
+}
+
+impl<V: Element> Gram<V> for RowGram {
+    fn diagonal(&self) -> Vec<f64> {
+        self.points.diagonal(&self.kernel)
+    }
+
+    fn fill(&self, blocks: &[usize], outs: Vec<&mut [V]>) {
+        self.points.fill(&self.kernel, &self.points, blocks, outs);
+    }
+
+    fn restricted(&self, blocks: &[usize]) -> Box<dyn Gram<V> + '_> {
+        Box::new(RowGram { kernel: self.kernel.clone(), points: Arc::new(self.points.select(blocks)) })
+    }
+}
+
+/// Blocks that are differences of two rows: k(x − z, x' − z') over feature space is four kernel values, looked up in the
+/// rows of the items that take part.
+pub(super) struct DifferenceGram {
+    pub(super) kernel: Kernel,
+    pub(super) points: Arc<Points>,
+    pub(super) pairs: Vec<(usize, Option<usize>)>,
+}
+
+impl DifferenceGram {
+    fn difference<V: Element>(&self, row: &[V], pair: usize) -> f64 {
+        let (better, worse) = self.pairs[pair];
+        row[better].wide() - worse.map_or(0.0, |worse| row[worse].wide())
+    }
+}
+
+impl<V: Element> Gram<V> for DifferenceGram {
+    fn diagonal(&self) -> Vec<f64> {
+        let own = self.points.diagonal(&self.kernel);
+        self.pairs
+            .par_iter()
+            .map(|&(better, worse)| {
+                let Some(worse) = worse else { return own[better] };
+                let mut value = [V::ZERO];
+                self.points.fill_columns(&self.kernel, &self.points, &[better], worse..worse + 1, &mut [&mut value]);
+                own[better] + own[worse] - 2.0 * value[0].wide()
+            })
+            .collect()
+    }
+
+    fn fill(&self, blocks: &[usize], outs: Vec<&mut [V]>) {
+        /// Pairs at a time, so that the rows of their items stay small beside the cache of rows.
+        const TOGETHER: usize = 64;
+        let mut outs = outs.into_iter();
+        for blocks in blocks.chunks(TOGETHER) {
+            let mut items: Vec<usize> =
+                blocks.iter().flat_map(|&block| [Some(self.pairs[block].0), self.pairs[block].1]).flatten().collect();
+            items.sort_unstable();
+            items.dedup();
+            let mut rows = vec![vec![V::ZERO; self.points.rows()]; items.len()];
+            self.points.fill(&self.kernel, &self.points, &items, rows.iter_mut().map(Vec::as_mut_slice).collect());
+            let row_of = |item: usize| items.binary_search(&item).ok().map(|at| rows[at].as_slice());
+            let targets: Vec<&mut [V]> = outs.by_ref().take(blocks.len()).collect();
+            targets.into_par_iter().zip(blocks).for_each(|(out, &block)| {
+                let (better, worse) = self.pairs[block];
+                let (better, worse) = (row_of(better), worse.and_then(row_of));
+                for (pair, out) in out.iter_mut().enumerate() {
+                    let value = better.map_or(0.0, |row| self.difference(row, pair))
+                        - worse.map_or(0.0, |row| self.difference(row, pair));
+                    *out = V::narrow(value);
+                }
+            });
+        }
+    }
+
+    fn restricted(&self, blocks: &[usize]) -> Box<dyn Gram<V> + '_> {
+        let pairs = blocks.iter().map(|&block| self.pairs[block]).collect();
+        Box::new(DifferenceGram { kernel: self.kernel.clone(), points: Arc::clone(&self.points), pairs })
+    }
+}
