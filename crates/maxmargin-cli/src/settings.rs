@@ -93,6 +93,10 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "SIZE", help_heading = KERNEL)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kernel_cache: Option<Size>,
+    /// The most support vectors, for --solver sgd or pegasos: the lightest are merged; as many as come unless given
+    #[arg(long, value_name = "N", help_heading = KERNEL)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budget: Option<u32>,
     /// Weights of the classes: `balanced`, or LABEL=W,LABEL=W
     #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +118,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_name = "GAP", allow_negative_numbers = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tolerance: Option<f64>,
-    /// The most passes over the data [default: 1000; 20 for sgd, averaged-sgd and pegasos, which make them all]
+    /// The most passes over the data [default: 1000; 20 for sgd, averaged-sgd and pegasos, which make them all; 1 for lasvm]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_passes: Option<u64>,
@@ -457,6 +461,7 @@ impl SettingsFile {
                 degree: settings.kernel.degree,
                 coef0: settings.kernel.coef0,
                 approximate: settings.kernel.approximate,
+                budget: settings.kernel.budget,
                 // How much memory there was is nothing about the model.
                 memory: None,
                 kernel_cache: None,
@@ -498,6 +503,7 @@ impl TrainSettings {
             coef0: self.coef0.or(other.coef0),
             approximate: self.approximate.or(other.approximate),
             kernel_cache: self.kernel_cache.or(other.kernel_cache),
+            budget: self.budget.or(other.budget),
             memory: self.memory.or(other.memory),
         }
     }
@@ -547,10 +553,11 @@ impl TrainSettings {
             approximate: self.approximate,
             custom: None,
             cache: self.kernel_cache.map(|size| size.0),
+            budget: self.budget,
         };
         // Rounds over kernel values are many and short.
         let by_weights = !kernel.is_exact() && !regularisation.is_nu() && task != Task::OneClass;
-        let passes = if by_weights { solver } else { Solver::Smo }.default_passes();
+        let passes = if by_weights || solver != Solver::Auto { solver } else { Solver::Smo }.default_passes();
         let settings = Settings {
             task,
             // A share that may miss the margin, and a margin that none may miss, are of the hinge loss.

@@ -84,9 +84,13 @@ impl Needs {
         let rows_and_pairs = rows + data.pairs().map_or(0, |pairs| pairs.len() as u64);
         beside += rows_and_pairs * if by_rows { row::DUAL_COORDINATE_DESCENT } else { row::BY_PARTS };
         if expands(settings) {
-            // Rows ready to be multiplied, and kernel rows: a whole square of them at most.
+            // Rows ready to be multiplied.
+            beside += 3 * bytes;
+        }
+        if expands(settings) && !solver.is_stochastic() {
+            // Kernel rows: a whole square of them at most.
             let blocks = data.pairs().map_or(rows, |pairs| pairs.len() as u64);
-            beside += 3 * bytes + usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8));
+            beside += usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8));
         }
         beside += map_bytes(data, settings);
         if solver == Solver::CuttingPlane {

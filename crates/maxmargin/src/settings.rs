@@ -55,11 +55,13 @@ pub enum Solver {
     Pegasos,
     /// Sequential minimal optimisation over kernel values.
     Smo,
+    /// The same one row after the other, in one pass: LaSVM.
+    Lasvm,
 }
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 9] = [
+    pub const ALL: [Solver; 10] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
         Solver::Newton,
@@ -69,6 +71,7 @@ impl Solver {
         Solver::AveragedSgd,
         Solver::Pegasos,
         Solver::Smo,
+        Solver::Lasvm,
     ];
 
     /// The name used in flags and files.
@@ -83,6 +86,7 @@ impl Solver {
             Solver::AveragedSgd => "averaged-sgd",
             Solver::Pegasos => "pegasos",
             Solver::Smo => "smo",
+            Solver::Lasvm => "lasvm",
         }
     }
 
@@ -97,10 +101,16 @@ impl Solver {
         matches!(self, Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos)
     }
 
+    /// Whether it solves the dual problem over kernel values, the linear kernel among them.
+    pub fn is_kernel_dual(self) -> bool {
+        matches!(self, Solver::Smo | Solver::Lasvm)
+    }
+
     /// The passes a run gets unless told: plenty for a solver that stops by itself, a few for one that does not.
     pub fn default_passes(self) -> u64 {
         match self {
             Solver::Smo => 100_000,
+            Solver::Lasvm => 1,
             _ if self.is_stochastic() => 20,
             _ => 1000,
         }
@@ -366,7 +376,7 @@ impl Settings {
         self.kernel.validate()?;
         if self.kernel.cache.is_some()
             && self.kernel.kind == KernelKind::Linear
-            && self.solver != Solver::Smo
+            && !self.solver.is_kernel_dual()
             && !self.regularisation.is_nu()
         {
             return Err(Error::new(Code::BadSetting, "--kernel-cache is for kernels, and weights need none")
@@ -374,6 +384,7 @@ impl Settings {
         }
         let by_kernel_values = [
             (self.solver == Solver::Smo, "--solver smo"),
+            (self.solver == Solver::Lasvm, "--solver lasvm"),
             (self.kernel.cache.is_some(), "--kernel-cache"),
             (self.task == Task::OneClass, "a one-class model"),
             (self.regularisation.is_nu(), "--nu"),
@@ -385,13 +396,7 @@ impl Settings {
             )
             .help("leave --approximate out, or learn a classifier or ranker with -c"));
         }
-        if self.kernel.is_exact() && !matches!(self.solver, Solver::Auto | Solver::Smo | Solver::Newton) {
-            return Err(Error::new(
-                Code::BadSetting,
-                format!("`{}` learns weights, and the {} kernel has none", self.solver.name(), self.kernel.kind.name()),
-            )
-            .help("leave --solver out, or add --approximate nystrom:1000, which gives it weights"));
-        }
+        self.validate_kernel_solver()?;
         if self.kernel.kind == KernelKind::Precomputed && self.scale != Scale::None {
             return Err(Error::new(Code::BadSetting, "precomputed kernel values are no features that could be scaled")
                 .help("leave --scale out, or scale the features before the kernel is computed"));
@@ -413,6 +418,10 @@ impl Settings {
         if self.solver.is_hard_margin() && self.class_weight != ClassWeight::Equal {
             return Err(Error::new(Code::BadSetting, "a hard margin has no costs that classes could weigh")
                 .help("leave --class-weight out, or use a soft margin: leave --solver out"));
+        }
+        if self.solver == Solver::Lasvm && self.max_passes == 0 {
+            return Err(Error::new(Code::BadSetting, "--max-passes is 0, and nothing would be learned")
+                .help("one pass is what `lasvm` is for: leave --max-passes out"));
         }
         if self.task != Task::Rank && self.pair_weight_as != PairWeightAs::Slack {
             return Err(Error::new(Code::BadSetting, "weights of pairs belong to rankers")
@@ -461,6 +470,55 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a kernel that the solver does not take, and what only some solvers take beside a kernel.
+    fn validate_kernel_solver(&self) -> Result<()> {
+        let (kind, solver) = (self.kernel.kind, self.solver);
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        if self.kernel.budget.is_some() && !(self.kernel.is_exact() && solver.is_stochastic()) {
+            return bad(
+                "--budget limits the support vectors of stochastic steps through a kernel".to_string(),
+                "add --solver sgd and a --kernel such as gaussian, or leave --budget out",
+            );
+        }
+        if !self.kernel.is_exact() {
+            return Ok(());
+        }
+        let by_rows = !matches!(kind, KernelKind::Precomputed | KernelKind::Custom);
+        match solver {
+            Solver::Auto | Solver::Smo | Solver::Newton => Ok(()),
+            Solver::Lasvm | Solver::Sgd | Solver::Pegasos if !by_rows => bad(
+                format!(
+                    "`{}` computes kernel values itself, and the {} kernel is not one of its own",
+                    solver.name(),
+                    kind.name()
+                ),
+                "leave --solver out, or use another --kernel",
+            ),
+            Solver::Lasvm => Ok(()),
+            Solver::Sgd | Solver::Pegasos if self.stochastic.project => bad(
+                "--project keeps weights in a ball, and kernels have none".to_string(),
+                "leave --project out, or --kernel",
+            ),
+            Solver::Sgd | Solver::Pegasos if self.stochastic.early_stopping != EarlyStopping::None => bad(
+                "--early-stopping is for weights, and kernels have none".to_string(),
+                "leave --early-stopping out and give --max-passes",
+            ),
+            Solver::Sgd if self.stochastic.schedule.is_some() && self.stochastic.rate.is_none() => bad(
+                "a --schedule needs a first rate, which is not searched for under kernels".to_string(),
+                "give --rate too, or leave --schedule out: steps are then 1/(λt)",
+            ),
+            Solver::Sgd | Solver::Pegasos => Ok(()),
+            Solver::AveragedSgd => bad(
+                format!("averages of {} kernels would keep the support vectors of every step", kind.name()),
+                "use --solver sgd, which keeps the last function, or leave --kernel out",
+            ),
+            _ => bad(
+                format!("`{}` learns weights, and the {} kernel has none", solver.name(), kind.name()),
+                "leave --solver out, or add --approximate nystrom:1000, which gives it weights",
+            ),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod approximate;
 mod gram;
 mod kernels;
+mod online;
 mod stochastic;
 
 pub use approximate::{ApproximationLoss, Compared, approximation_loss};
@@ -16,9 +17,9 @@ use crate::model::{Certificate, Decoder, Mapped, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::solve::{
-    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Newton,
-    QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict, Witness, dual_of_cuts,
-    dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
+    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Merging,
+    Newton, QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict, Witness,
+    dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
 };
 use crate::task::{
     Binary, Classes, Independent, Intercept, Objective, OneClass, PairRanking, PairWeight, PairWeightAs, Ranking,
@@ -40,6 +41,8 @@ pub struct Trained {
     pub first_rate: Option<f64>,
     /// Kernel rows asked for, and of these computed, where there is a kernel.
     pub kernel_rows: Option<(u64, u64)>,
+    /// What a budget of support vectors cost, where stochastic steps went through a kernel.
+    pub merging: Option<Merging>,
     /// How it went.
     pub trace: Vec<TracePoint>,
 }
@@ -123,9 +126,12 @@ pub fn train_from(
             .help("start from a solution over the same rows and features"));
     }
     let expanded = match expands(settings) {
+        true if solver.is_stochastic() || solver == Solver::Lasvm => {
+            Some(online::solve(&problem, design, settings, solver, observer, cancel)?)
+        }
         true => {
             let start = start.and_then(|start| start.dual.as_deref());
-            Some(kernels::solve(&mut problem, design, settings, start, observer, cancel)?)
+            Some(kernels::solve(&mut problem, design, settings, start, observer, cancel)?.into())
         }
         false => None,
     };
@@ -155,17 +161,18 @@ pub fn train_from(
             c,
             lambda,
         };
-    if let Some(kernels::Solved { scorer, witness, fitted }) = expanded {
-        let converged = fitted.stop == Stop::Converged;
-        let bound = Some(fitted.lower_bound);
-        let certificate = certificate(fitted.objective, bound, converged, fitted.passes, data.hash()?);
+    if let Some(online::Learned { scorer, witness, objective, lower_bound, passes, stop, trace, rows, merging }) =
+        expanded
+    {
+        let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
         return Ok(Trained {
             model: template(scorer, certificate, witness),
             solver,
-            stop: fitted.stop,
-            first_rate: None,
-            kernel_rows: Some(fitted.rows),
-            trace: fitted.trace,
+            stop,
+            first_rate: settings.stochastic.rate,
+            kernel_rows: rows,
+            merging,
+            trace,
         });
     }
     let linear = |weights: Vec<f64>, thresholds: &[f64]| {
@@ -206,7 +213,7 @@ pub fn train_from(
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
     let witness = (witness != Witness::Weights).then_some(witness);
     let model = template(linear(weights, &thresholds), certificate, witness);
-    Ok(Trained { model, solver, stop, first_rate, kernel_rows: None, trace })
+    Ok(Trained { model, solver, stop, first_rate, kernel_rows: None, merging: None, trace })
 }
 
 /// Rankers of so many rows begin where a quick look at so many random pairs ends, unless the Hessian is exact: its few
@@ -236,7 +243,7 @@ pub(crate) fn solve(
     };
     let start = start.or(quick.as_ref());
     match (&problem.task, solver) {
-        (_, Solver::Smo) => Err(Error::new(Code::Internal, "kernels are not solved for weights")),
+        (_, Solver::Smo | Solver::Lasvm) => Err(Error::new(Code::Internal, "kernels are not solved for weights")),
         (_, solver) if solver.is_stochastic() => {
             stochastic::solve(problem, design, settings, solver, None, observer, cancel)
         }
@@ -618,7 +625,7 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
     };
     let supported = match solver {
         Solver::Auto => false,
-        Solver::Smo => independent && settings.loss != Loss::Logistic,
+        Solver::Smo | Solver::Lasvm => independent && settings.loss != Loss::Logistic,
         Solver::Newton if by_kernel => !independent && settings.loss == Loss::SquaredHinge,
         _ if settings.task == Task::OneClass => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
@@ -634,7 +641,7 @@ pub(crate) fn expands(settings: &Settings) -> bool {
     settings.kernel.is_exact()
         || settings.regularisation.is_nu()
         || settings.task == Task::OneClass
-        || settings.solver == Solver::Smo
+        || settings.solver.is_kernel_dual()
 }
 
 /// `independent` says whether each constraint stands for itself: rows to classify, or explicit pairs.
@@ -645,9 +652,9 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
             return Error::new(Code::Unsupported, "--nu is for explicit pairs, and these rows are graded")
                 .help("use -c, or list the pairs in a file and name the rows with --items");
         }
-        (false, _) if expands(settings) => {
+        (false, Loss::Hinge | Loss::SquaredHinge) if expands(settings) => {
             return Error::new(Code::Unsupported, format!("kernels rank graded rows with squared hinge loss by Newton's method, and not with {loss} loss by `{}`", solver.name()))
-                .help("leave --loss and --solver out, or add --approximate nystrom:1000; explicit pairs (--items) take the hinge too");
+                .help("leave --loss and --solver out, or use --solver sgd or --approximate nystrom:1000; explicit pairs (--items) take the hinge too");
         }
         (false, _) if solver.is_hard_margin() => {
             return Error::new(Code::Unsupported, "a hard margin takes explicit pairs, and these rows are graded")
@@ -659,9 +666,12 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
         }
         (false, _) => "use --solver newton or cutting-plane, or leave --solver out",
         (true, _) if settings.task == Task::OneClass => "leave --solver out",
-        (true, _) if expands(settings) && solver != Solver::Smo => "leave --solver out",
-        // Of the solvers of single constraints only that of kernels lacks a loss.
-        (true, _) => "use --loss hinge or --loss squared-hinge, or add --approximate nystrom:1000",
+        (true, _) if expands(settings) && !solver.is_kernel_dual() => "leave --solver out",
+        (true, _) if settings.kernel.is_exact() => {
+            "use --loss hinge or --loss squared-hinge, --solver sgd, or --approximate nystrom:1000"
+        }
+        // Of the solvers of single constraints only those of kernels lack a loss.
+        (true, _) => "use --loss hinge or --loss squared-hinge, or leave --kernel out",
     };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))
         .help(remedy)

@@ -89,9 +89,10 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         let vectors = format::count(expansion.coefficients.len() as u64);
         rows.push((
             "vectors",
-            match &model.compacted {
-                Some(compacted) => format!("{vectors}, compacted from {}", format::count(compacted.vectors)),
-                None => vectors,
+            match (&model.compacted, model.settings.kernel.budget) {
+                (Some(compacted), _) => format!("{vectors}, compacted from {}", format::count(compacted.vectors)),
+                (None, Some(budget)) => format!("{vectors} of a budget of {}", format::count(u64::from(budget))),
+                (None, None) => vectors,
             },
         ));
     }

@@ -16,7 +16,7 @@ use maxmargin::data::{Dataset, Scale, hold_out};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::loss::Loss;
 use maxmargin::memory::{CONVERT, Needs, over_budget, within};
-use maxmargin::model::Model;
+use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Stop, relative_gap};
@@ -398,14 +398,17 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
     let settings = &trained.model.settings;
     if trained.stop == Stop::NoGain {
         let passes = format::counted(certificate.passes, "pass", "passes");
+        let kernel = matches!(trained.model.scorer, Scorer::Expansion(_));
         let remedy = match trained.solver {
+            _ if kernel => "try more --max-passes, a smaller -c, another --gamma or a larger --budget",
             Solver::Pegasos => {
                 "the steps are too long for these features: try --scale standard, a smaller -c or --project"
             }
             _ => "the steps are too long for these features: try --scale standard, a smaller -c or a smaller --rate",
         };
+        let zero = if kernel { "scores" } else { "weights" };
         let kept =
-            format!("NO GAIN in {passes}: weights of zero are kept, none was better than their objective {objective}");
+            format!("NO GAIN in {passes}: {zero} of zero are kept, none was better than their objective {objective}");
         return (false, kept, Some(remedy.to_string()));
     }
     if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) {
@@ -418,8 +421,12 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
             (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
             (_, EarlyStopping::None) => format!("finished {passes}"),
         };
-        let remedy = "without --solver it is proven how far the optimum is at most";
-        return (false, format!("{how}: objective {objective}, no bound proven"), Some(remedy.to_string()));
+        // Some losses have no other solver through a kernel.
+        let graded = settings.task == Task::Rank && certificate.pairs.is_none();
+        let alone = settings.loss == Loss::Logistic || (graded && settings.loss != Loss::SquaredHinge);
+        let only = matches!(trained.model.scorer, Scorer::Expansion(_)) && alone;
+        let remedy = (!only).then(|| "without --solver it is proven how far the optimum is at most".to_string());
+        return (false, format!("{how}: objective {objective}, no bound proven"), remedy);
     }
     let wanted = format::gap(settings.tolerance);
     let reached = match certificate.gap() {
@@ -430,6 +437,10 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
         Stop::PassLimit | Stop::Stalled if trained.solver.is_hard_margin() => {
             "every margin is reached, by larger weights than need be: try --scale standard, or a larger --tolerance"
                 .to_string()
+        }
+        Stop::PassLimit if trained.solver == Solver::Lasvm => {
+            let more = settings.max_passes.saturating_mul(10);
+            format!("--max-passes {more} comes nearer; without --solver the gap is closed")
         }
         Stop::PassLimit if uneven => format!(
             "feature scales are the likely cause: try --scale standard, else --max-passes {}",

@@ -23,6 +23,7 @@ mod fourier;
 mod nystrom;
 mod points;
 mod row_cache;
+mod support;
 mod waves;
 mod width;
 
@@ -33,6 +34,7 @@ pub use feature_map::FeatureMap;
 pub(crate) use feature_map::{FoldedMap, too_large};
 pub(crate) use points::{Element, Points, add_row, expansion_scores};
 pub(crate) use row_cache::RowCache;
+pub(crate) use support::{Support, Vector, weighted_sum};
 pub(crate) use width::typical_gamma;
 
 use crate::error::{Code, Error, Result};
@@ -213,6 +215,9 @@ pub struct KernelSettings {
     /// with it.
     #[serde(skip)]
     pub cache: Option<u64>,
+    /// The most support vectors that stochastic steps keep; as many as come unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<u32>,
 }
 
 impl KernelSettings {
@@ -256,6 +261,10 @@ impl KernelSettings {
         {
             return Err(Error::new(Code::BadSetting, format!("--gamma is {gamma}, and must be a positive number"))
                 .help("left out, it is found on a sample of the rows"));
+        }
+        if self.budget == Some(0) {
+            return Err(Error::new(Code::BadSetting, "--budget is 0, and a model needs a support vector at least")
+                .help("a number of support vectors such as 500"));
         }
         if self.coef0.is_some_and(|coef0| !coef0.is_finite()) {
             return Err(Error::new(Code::BadSetting, "--coef0 is no finite number").help("a number such as 0 or 1"));

@@ -302,6 +302,10 @@ impl Points {
         self.rows
     }
 
+    pub(crate) fn cols(&self) -> usize {
+        self.cols
+    }
+
     /// k(x, x) of every row.
     pub(crate) fn diagonal(&self, kernel: &Kernel) -> Vec<f64> {
         let squares: Vec<f64> = match &self.layout {
@@ -580,8 +584,9 @@ fn sparse_products_plainly<T: Element>(panel: &[[T; LANES]], rows: SparseRows<'_
 
 for_this_machine! {
     /// Turns inner products into kernel values.
-    fn finish_products[T: Element](kernel: &Kernel, products: &[T], square: T, squares: &[T], out: &mut [T]) -> () =
-        finish_products_plainly
+    pub(super) fn finish_products[T: Element](
+        kernel: &Kernel, products: &[T], square: T, squares: &[T], out: &mut [T],
+    ) -> () = finish_products_plainly
 }
 
 #[inline(always)]
@@ -699,28 +704,30 @@ fn each_entry<T: Element>(entries: &Entries<T>, row: usize, cols: usize, mut vis
     }
 }
 
+/// Kernel values by their definition, for tests to compare with.
+#[cfg(test)]
+pub(super) fn definition(kernel: &Kernel, x: &[f64], z: &[f64]) -> f64 {
+    let sum = |part: &dyn Fn(f64, f64) -> f64| x.iter().zip(z).map(|(&x, &z)| part(x, z)).sum::<f64>();
+    let product = sum(&|x, z| x * z);
+    match *kernel {
+        Kernel::Linear => product,
+        Kernel::Polynomial { gamma, coef0, degree } => (gamma * product + coef0).powi(degree as i32),
+        Kernel::Gaussian { gamma } => (-gamma * sum(&|x, z| (x - z) * (x - z))).exp(),
+        Kernel::Sigmoid { gamma, coef0 } => (gamma * product + coef0).tanh(),
+        Kernel::ChiSquared { gamma } => {
+            (-gamma * sum(&|x, z| if x + z > 0.0 { (x - z) * (x - z) / (x + z) } else { 0.0 })).exp()
+        }
+        Kernel::Intersection => sum(&f64::min),
+        Kernel::Custom(ref custom) => custom.value(x, z),
+        Kernel::Precomputed => f64::NAN,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::{Dataset, Matrix, Scale, Scaling, Targets};
     use crate::random::Random;
-
-    fn definition(kernel: &Kernel, x: &[f64], z: &[f64]) -> f64 {
-        let sum = |part: &dyn Fn(f64, f64) -> f64| x.iter().zip(z).map(|(&x, &z)| part(x, z)).sum::<f64>();
-        let product = sum(&|x, z| x * z);
-        match *kernel {
-            Kernel::Linear => product,
-            Kernel::Polynomial { gamma, coef0, degree } => (gamma * product + coef0).powi(degree as i32),
-            Kernel::Gaussian { gamma } => (-gamma * sum(&|x, z| (x - z) * (x - z))).exp(),
-            Kernel::Sigmoid { gamma, coef0 } => (gamma * product + coef0).tanh(),
-            Kernel::ChiSquared { gamma } => {
-                (-gamma * sum(&|x, z| if x + z > 0.0 { (x - z) * (x - z) / (x + z) } else { 0.0 })).exp()
-            }
-            Kernel::Intersection => sum(&f64::min),
-            Kernel::Custom(ref custom) => custom.value(x, z),
-            Kernel::Precomputed => f64::NAN,
-        }
-    }
 
     #[test]
     fn blocks_of_every_layout_equal_the_definition() {

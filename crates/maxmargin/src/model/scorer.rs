@@ -128,6 +128,14 @@ impl Expansion {
         Ok(rows.like(&self.design()?))
     }
 
+    /// Scores of rows, without the constant term, and ‖Σ_i coefficient_i φ(vector_i)‖², as exact as these rows are.
+    pub(crate) fn against(&self, rows: &Points, cancel: &Cancel) -> Result<(Vec<f64>, f64)> {
+        let points = self.points_like(rows)?;
+        let all: Vec<usize> = (0..points.rows()).collect();
+        let scores = expansion_scores(&self.kernel, &points, &all, &self.coefficients, rows, cancel);
+        Ok((scores, self.squared_norm(&points, cancel)))
+    }
+
     /// Vectors are scaled already.
     fn design(&self) -> Result<Design> {
         Scaling::from_parts(Scale::None, None, None, self.vectors.cols())?.apply(&self.vectors, None)

@@ -27,7 +27,7 @@ use crate::data::{Dataset, Design, Scaling, folds};
 use crate::error::{Code, Error, Result};
 use crate::metric::Metric;
 use crate::run::{Cancel, Event, Observer};
-use crate::settings::Settings;
+use crate::settings::{Settings, Solver};
 use crate::solve::Start;
 use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, expands, seen, train_from};
 use rayon::prelude::*;
@@ -171,6 +171,10 @@ enum Learners<'a> {
 
 impl<'a> Learners<'a> {
     fn new(folds: &'a [Fold], data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result<Learners<'a>> {
+        if expands(settings) && (settings.solver.is_stochastic() || settings.solver == Solver::Lasvm) {
+            return Err(Error::new(Code::Unsupported, "kernels are tuned by the exact solver, not row after row")
+                .help("leave --solver out, or train once for each value, with --holdout to measure it"));
+        }
         if !expands(settings) {
             return Ok(Learners::Weights(learners(folds, data, settings, cancel)?));
         }

@@ -63,7 +63,7 @@ pub(super) fn solve(
 
 /// What scores by the rows that count. Of kernel values a row has those with all of them, in columns of their own: there
 /// the coefficients are weights.
-fn around(
+pub(super) fn around(
     kernel: Kernel,
     coefficients: impl Iterator<Item = (usize, f64)>,
     intercept: Option<f64>,

@@ -41,7 +41,7 @@ fn descent(settings: &Settings, solver: Solver) -> StochasticDescent {
 }
 
 /// The task as a stream of constraints.
-fn sampled<'a>(problem: &'a Problem, settings: &Settings) -> Result<Box<dyn Sampled + 'a>> {
+pub(super) fn sampled<'a>(problem: &'a Problem, settings: &Settings) -> Result<Box<dyn Sampled + 'a>> {
     Ok(match &problem.task {
         Tasks::Binary(task, _) => Box::new(ByRow::new(task)?),
         Tasks::OneClass(..) => return Err(Error::new(Code::Internal, "a one-class model is learned through a kernel")),

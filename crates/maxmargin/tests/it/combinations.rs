@@ -71,6 +71,9 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
                     if chosen.is_stochastic() {
                         assert!(matches!(trained.stop, Stop::Finished | Stop::NoGain), "{context}: {:?}", trained.stop);
                         assert_eq!((certificate.lower_bound, certificate.converged), (None, false), "{context}");
+                    } else if chosen == Solver::Lasvm && trained.stop == Stop::PassLimit {
+                        // One pass may not close the gap, but it is known.
+                        assert!(certificate.gap().is_some_and(|gap| gap < 0.2), "{context}: {certificate:?}");
                     } else {
                         assert!(certificate.converged && trained.stop == Stop::Converged, "{context}: {certificate:?}");
                         assert!(certificate.gap().unwrap() <= settings.tolerance, "{context}: {certificate:?}");
@@ -81,7 +84,9 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
         }
     }
     // Classifiers take everything, explicit pairs the same without intercepts; graded rows are taken by three certified
-    // choices and three stochastic ones, each with two losses. Kernel values take two losses, and no graded rows.
-    let by_kernel = 3 * 2 + 2;
-    assert_eq!((trained_count, refused_count), (3 * 8 * 3 + 8 * 3 + 2 * 6 + by_kernel, 48 + 12 + 48 + 27 - by_kernel));
+    // choices and three stochastic ones, each with two losses. The two solvers of kernel values take two losses, and no
+    // graded rows.
+    let by_kernel = 2 * (3 * 2 + 2);
+    let (trained, refused) = (3 * 8 * 3 + 8 * 3 + 2 * 6 + by_kernel, 48 + 12 + 48 + 54 - by_kernel);
+    assert_eq!((trained_count, refused_count), (trained, refused));
 }

@@ -11,6 +11,7 @@ mod kernels;
 mod made;
 mod model_file;
 mod nu;
+mod online_kernels;
 mod optimum;
 mod own_kernels;
 mod pairs;

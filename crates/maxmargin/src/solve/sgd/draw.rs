@@ -45,6 +45,8 @@ pub(crate) trait Sampled: Sync {
         intercept: Intercept,
         cancel: &Cancel,
     ) -> Result<Settled>;
+    /// The same where the scores of all rows and the penalty on them are known.
+    fn settled_at(&self, scores: &[f64], penalty: f64, near: f64, intercept: Intercept) -> Settled;
     /// The same for weights of zero, which takes no features.
     fn at_zero(&self, intercept: Intercept) -> Settled;
 }
@@ -104,6 +106,11 @@ impl<T: Independent> Sampled for ByRow<'_, T> {
     ) -> Result<Settled> {
         let scores = design.scores_until(weights, cancel)?;
         Ok(self.settled_scores(weights, &scores, near, intercept))
+    }
+
+    fn settled_at(&self, scores: &[f64], penalty: f64, near: f64, intercept: Intercept) -> Settled {
+        let Settled { threshold, objective } = self.settled_scores(&[], scores, near, intercept);
+        Settled { threshold, objective: penalty + objective }
     }
 
     fn at_zero(&self, intercept: Intercept) -> Settled {

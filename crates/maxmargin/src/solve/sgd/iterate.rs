@@ -19,6 +19,16 @@ pub(super) const FREE_INTERCEPT: f64 = 0.01;
 /// Divisors that grow past this are written out. Larger ones would cost digits of the average.
 const MOST: f64 = 1e5;
 
+/// The step of the intercept beside a step of the weights.
+#[inline(always)]
+pub(super) fn intercept_rate(intercept: Intercept, rate: f64) -> f64 {
+    match intercept {
+        Intercept::None => 0.0,
+        Intercept::Free => FREE_INTERCEPT * rate.min(1.0),
+        Intercept::Penalised => rate,
+    }
+}
+
 /// A weighted sum of scaled rows.
 #[derive(Clone, Debug)]
 struct Vector {
@@ -139,12 +149,7 @@ impl<'a, R: Rows> Iterate<'a, R> {
         if let (Some(square), Some(before)) = (self.square, before) {
             self.square = Some((square + amount * (before + self.score(c))).max(0.0));
         }
-        let rate = match self.intercept {
-            Intercept::None => return,
-            Intercept::Free => FREE_INTERCEPT * rate.min(1.0),
-            Intercept::Penalised => rate,
-        };
-        self.b += rate * pull * c.threshold;
+        self.b += intercept_rate(self.intercept, rate) * pull * c.threshold;
     }
 
     /// Brings what is penalised back to a ball where it has left it.

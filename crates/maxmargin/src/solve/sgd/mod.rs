@@ -39,7 +39,9 @@ mod alias;
 mod calibrate;
 mod draw;
 mod early_stopping;
+mod expansion;
 mod iterate;
+mod merge;
 mod pairs;
 mod schedule;
 #[cfg(test)]
@@ -48,6 +50,8 @@ mod tests;
 pub(crate) use draw::{ByRow, Sampled};
 pub use early_stopping::EarlyStopping;
 pub(crate) use early_stopping::{Measure, Referee};
+pub use expansion::Merging;
+pub(crate) use expansion::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use pairs::ByPair;
 pub use pairs::Sample;
 pub use schedule::Schedule;

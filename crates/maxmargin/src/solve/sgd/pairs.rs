@@ -8,7 +8,7 @@
 //! Drawing *queries* alike instead learns a problem in which each query counts the same however many pairs it has, that is
 //! the one with [`crate::task::PairWeight::PerQuery`]: there it is the better way to draw, and elsewhere another objective.
 
-use super::super::{LinearRisk, Risk};
+use super::super::{LinearRisk, Risk, value_and_slopes};
 use super::alias::Alias;
 use super::draw::{Draw, Sampled, Settled};
 use crate::data::Design;
@@ -163,6 +163,10 @@ impl Sampled for ByPair<'_> {
         // A value cut short by a cancelled pass is none.
         cancel.check()?;
         Ok(Settled { threshold: near, objective })
+    }
+
+    fn settled_at(&self, scores: &[f64], penalty: f64, near: f64, _intercept: Intercept) -> Settled {
+        Settled { threshold: near, objective: penalty + value_and_slopes(self.task, scores).0 }
     }
 
     fn at_zero(&self, _intercept: Intercept) -> Settled {

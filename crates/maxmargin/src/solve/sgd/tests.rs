@@ -9,7 +9,7 @@ use crate::task::{Binary, ClassWeight, Classes, PairWeight};
 use std::collections::BTreeMap;
 
 /// Rows of seven features around a hidden direction, with weights and, for rankers, groups of uneven length.
-fn made(rows: usize, sparse: bool, ranked: bool) -> Dataset {
+pub(super) fn made(rows: usize, sparse: bool, ranked: bool) -> Dataset {
     let mut random = Random::new(5, 77, u64::from(sparse));
     let (mut features, mut targets, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rows {
@@ -32,12 +32,12 @@ fn made(rows: usize, sparse: bool, ranked: bool) -> Dataset {
     data.with_groups(Groups::new(starts, names).expect("valid")).expect("valid")
 }
 
-fn binary(data: &Dataset, loss: Loss, c: f64, intercept: Intercept) -> Binary {
+pub(super) fn binary(data: &Dataset, loss: Loss, c: f64, intercept: Intercept) -> Binary {
     let classes = Classes::find(data.targets(), None).expect("two classes");
     Binary::new(data, &classes, &ClassWeight::Equal, loss, c, intercept != Intercept::None).expect("valid")
 }
 
-fn design(data: &Dataset, scale: Scale) -> Design {
+pub(super) fn design(data: &Dataset, scale: Scale) -> Design {
     let scaling = Scaling::fit(scale, data, &Cancel::new()).expect("valid");
     scaling.apply(data.matrix(), data.groups()).expect("valid")
 }

@@ -50,6 +50,7 @@ use crate::run::{Cancel, Observer};
 use crate::task::{Constraint, Independent, Intercept};
 use state::State;
 use working_set::Selection;
+pub(super) use working_set::{FLAT, PartnerSearch, largest, pair_step, partner, take_row};
 
 /// Kernel values between the blocks of a task.
 pub(crate) trait Gram<V>: Sync {

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// Where curvature along a step is not positive, this stands in for it: the step goes to the end of the box.
-const FLAT: f64 = 1e-12;
+pub(in crate::solve) const FLAT: f64 = 1e-12;
 
 /// How far each variable is from optimality.
 pub(super) struct Selection {
@@ -121,16 +121,25 @@ impl Variable {
         -self.sign * self.gradient
     }
 
-    fn may_rise(&self) -> bool {
+    pub(in crate::solve) fn may_rise(&self) -> bool {
         if self.sign > 0.0 { self.alpha < self.limit } else { self.alpha > 0.0 }
     }
 
-    fn may_fall(&self) -> bool {
+    pub(in crate::solve) fn may_fall(&self) -> bool {
         if self.sign > 0.0 { self.alpha > 0.0 } else { self.alpha < self.limit }
     }
 
+    /// The value after a change; one that reaches the end of the box does so to the last digit.
+    fn moved(&self, change: f64, to_the_end: bool) -> f64 {
+        match (to_the_end, change > 0.0) {
+            (true, true) => self.limit,
+            (true, false) => 0.0,
+            (false, _) => (self.alpha + change).clamp(0.0, self.limit),
+        }
+    }
+
     /// The gradient, where the box lets the variable follow it.
-    fn projected(&self) -> f64 {
+    pub(in crate::solve) fn projected(&self) -> f64 {
         if self.alpha <= 0.0 {
             self.gradient.min(0.0)
         } else if self.alpha >= self.limit {
@@ -220,18 +229,11 @@ impl<V: Element> Local<V> {
                 break;
             }
             let (one, other) = (self.variables[up], self.variables[down]);
-            let curvature = one.own + one.diagonal + other.own + other.diagonal
-                - 2.0 * self.signs[up] * self.signs[down] * self.kernel[up * count + down].wide();
-            let wanted = (self.keys[up] - self.keys[down]) / curvature.max(FLAT);
-            // α_up moves by e·step, α_down by −e·step, each to its box at most.
-            let room_up = if one.sign > 0.0 { one.limit - one.alpha } else { one.alpha };
-            let room_down = if other.sign > 0.0 { other.alpha } else { other.limit - other.alpha };
-            let step = wanted.min(room_up).min(room_down);
-            if step <= 0.0 {
+            let between = self.signs[up] * self.signs[down] * self.kernel[up * count + down].wide();
+            let Some([alpha_up, alpha_down]) = pair_step(&one, &other, self.keys[up] - self.keys[down], between) else {
                 break;
-            }
-            self.moves(up, one.sign * step, step == room_up);
-            self.moves(down, -other.sign * step, step == room_down);
+            };
+            (self.variables[up].alpha, self.variables[down].alpha) = (alpha_up, alpha_down);
             let (by_up, by_down) = (self.variables[up].alpha - one.alpha, self.variables[down].alpha - other.alpha);
             self.take(up, one.coefficient * by_up);
             self.take(down, other.coefficient * by_down);
@@ -293,16 +295,6 @@ impl<V: Element> Local<V> {
         }
     }
 
-    /// Moves a variable; one that reaches its box does so to the last digit.
-    fn moves(&mut self, at: usize, change: f64, to_the_end: bool) {
-        let variable = &mut self.variables[at];
-        variable.alpha = match (to_the_end, change > 0.0) {
-            (true, true) => variable.limit,
-            (true, false) => 0.0,
-            (false, _) => (variable.alpha + change).clamp(0.0, variable.limit),
-        };
-    }
-
     /// Brings the keys up to date after a row counts `step` more.
     fn take(&mut self, row: usize, step: f64) {
         let count = self.keys.len();
@@ -317,10 +309,24 @@ impl<V: Element> Local<V> {
     }
 }
 
+/// The values of two variables after a step that keeps Σ α e: the first rises by e·step, the second falls by e·step, each to
+/// the end of its box at most, and then to the last digit. `apart` is how far their keys are from each other, `between` their
+/// kernel value times both signs. None where there is no step.
+pub(in crate::solve) fn pair_step(one: &Variable, other: &Variable, apart: f64, between: f64) -> Option<[f64; 2]> {
+    let curvature = one.own + one.diagonal + other.own + other.diagonal - 2.0 * between;
+    let wanted = apart / curvature.max(FLAT);
+    let room_up = if one.sign > 0.0 { one.limit - one.alpha } else { one.alpha };
+    let room_down = if other.sign > 0.0 { other.alpha } else { other.limit - other.alpha };
+    let step = wanted.min(room_up).min(room_down);
+    // A step that is no number is none.
+    (step > 0.0)
+        .then(|| [one.moved(one.sign * step, step == room_up), other.moved(-other.sign * step, step == room_down)])
+}
+
 const LANES: usize = 8;
 
 /// The first of the largest among those that are open.
-fn largest(keys: &[f64], open: &[f64]) -> Option<(usize, f64)> {
+pub(in crate::solve) fn largest(keys: &[f64], open: &[f64]) -> Option<(usize, f64)> {
     let highest = highest(keys, open);
     let at = keys.iter().zip(open).position(|(key, open)| key + open == highest)?;
     (highest > f64::NEG_INFINITY).then_some((at, highest))
@@ -348,26 +354,26 @@ fn highest_plainly(keys: &[f64], open: &[f64]) -> f64 {
 }
 
 /// What the choice of the second variable depends on.
-struct PartnerSearch<'a, V> {
-    keys: &'a [f64],
-    falling: &'a [f64],
-    row: &'a [V],
-    signs: &'a [f64],
-    own: &'a [f64],
-    highest: f64,
-    sign: f64,
-    own_up: f64,
+pub(in crate::solve) struct PartnerSearch<'a, V> {
+    pub(in crate::solve) keys: &'a [f64],
+    pub(in crate::solve) falling: &'a [f64],
+    pub(in crate::solve) row: &'a [V],
+    pub(in crate::solve) signs: &'a [f64],
+    pub(in crate::solve) own: &'a [f64],
+    pub(in crate::solve) highest: f64,
+    pub(in crate::solve) sign: f64,
+    pub(in crate::solve) own_up: f64,
 }
 
 /// The variable with which a step gains the most.
-struct Partner {
-    at: usize,
+pub(in crate::solve) struct Partner {
+    pub(in crate::solve) at: usize,
     gain: f64,
     /// The lowest key of all.
-    lowest: f64,
+    pub(in crate::solve) lowest: f64,
 }
 
-fn partner<V: Element>(search: &PartnerSearch<'_, V>) -> Option<Partner> {
+pub(in crate::solve) fn partner<V: Element>(search: &PartnerSearch<'_, V>) -> Option<Partner> {
     let (gain, lowest) = best_gain(search);
     if gain <= 0.0 {
         return None;
@@ -419,7 +425,7 @@ fn best_gain_plainly<V: Element>(search: &PartnerSearch<'_, V>) -> (f64, f64) {
 
 for_this_machine! {
     /// keys −= step · signs · row
-    fn take_row[V: Element](keys: &mut [f64], signs: &[f64], step: f64, row: &[V]) -> () = take_row_plainly
+    pub(in crate::solve) fn take_row[V: Element](keys: &mut [f64], signs: &[f64], step: f64, row: &[V]) -> () = take_row_plainly
 }
 
 #[inline(always)]
