@@ -324,7 +324,7 @@ mod tests {
         map.map(&design, 0..40, &mut features).expect("mapped");
         let weights: Vec<f64> = (0..12).map(|at| f64::from(at) - 5.0).collect();
         let scores = map.scores(&map.fold(&weights).expect("folded"), &design, &Cancel::new()).expect("scores");
-        for x in 0..40 {
+        for (x, &score) in scores.iter().enumerate() {
             let phi = |at: usize| features[at * 12..at * 12 + 12].iter().map(|value| f64::from(*value));
             for y in 0..40 {
                 let product: f64 = phi(x).zip(phi(y)).map(|(a, b)| a * b).sum();
@@ -335,7 +335,7 @@ mod tests {
                 assert!((product - expected).abs() < 1e-6, "{x} {y}: {product} {expected}");
             }
             let expected: f64 = phi(x).zip(&weights).map(|(feature, weight)| feature * weight).sum();
-            assert!((scores[x] - expected).abs() < 1e-5, "{x}: {} {expected}", scores[x]);
+            assert!((score - expected).abs() < 1e-5, "{x}: {score} {expected}");
         }
     }
 }
