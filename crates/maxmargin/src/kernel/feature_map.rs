@@ -24,7 +24,7 @@ pub struct FeatureMap(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Nystrom(Nystrom),
+    Nystrom(Box<Nystrom>),
     Fourier(Fourier),
 }
 
@@ -46,9 +46,13 @@ impl FeatureMap {
         cancel: &Cancel,
     ) -> Result<FeatureMap> {
         match approximation {
-            Approximation::Nystrom { landmarks } => {
-                Ok(FeatureMap(Kind::Nystrom(Nystrom::drawn(kernel, design, landmarks as usize, seed, cancel)?)))
-            }
+            Approximation::Nystrom { landmarks } => Ok(FeatureMap(Kind::Nystrom(Box::new(Nystrom::drawn(
+                kernel,
+                design,
+                landmarks as usize,
+                seed,
+                cancel,
+            )?)))),
             Approximation::Fourier { .. } => FeatureMap::stored(kernel, approximation, None, design.cols(), seed)
                 .ok_or_else(|| {
                     Error::new(Code::MemoryBudget, "more random frequencies than are kept").help(FEWER_FREQUENCIES)
@@ -68,7 +72,7 @@ impl FeatureMap {
             (Approximation::Nystrom { landmarks: most }, kernel, Some(landmarks)) => {
                 let count = landmarks.rows();
                 let fits = (1..=most.min(MOST_LANDMARKS) as usize).contains(&count) && landmarks.cols() == cols;
-                Kind::Nystrom(fits.then(|| Nystrom::stored(kernel, landmarks))?)
+                Kind::Nystrom(Box::new(fits.then(|| Nystrom::stored(kernel, landmarks))?))
             }
             (Approximation::Fourier { .. }, Kernel::Gaussian { gamma }, None) if gamma > 0.0 => {
                 Kind::Fourier(Fourier::new(gamma, cols, approximation.features(), seed)?)

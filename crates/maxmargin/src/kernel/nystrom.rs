@@ -7,8 +7,8 @@
 //! Using the Nyström method to speed up kernel machines, NIPS 2000).
 //!
 //! **Landmarks** are distinct rows drawn with equal chance. A Cholesky factorisation in their order meets one after the
-//! other; one of which less than 1e-10 of its own k(z, z) is left after those before it (a copy, a mixture, or what an
-//! indefinite kernel makes of it) is dropped, and K of the others factored anew. No jitter is added: what stays has its
+//! other; one of which less than 1e-8 of its own k(z, z) is left after those before it (a copy, a mixture, or what an
+//! indefinite kernel makes of it) is dropped, and K of the others factored anew until all stay. No jitter is added: what stays has its
 //! kernel values exactly. Weights w of the map fold into L⁻ᵀw, one number a landmark, for scores.
 //!
 //! Everything is f64 until a feature is stored. Cost: m³/3 for the factor, and for a row m kernel values and m² for the
@@ -31,7 +31,7 @@ use std::sync::OnceLock;
 const LANDMARKS: u64 = 0x6e79_7374;
 
 /// A landmark of which less than this share is left after the others says nothing new in double precision.
-const DEPENDENT: f64 = 1e-10;
+const DEPENDENT: f64 = 1e-8;
 
 #[derive(Debug)]
 pub(super) struct Nystrom {
@@ -53,16 +53,23 @@ impl Nystrom {
     /// Draws so many rows, or takes all, and keeps those that do not depend on others.
     pub(super) fn drawn(kernel: Kernel, design: &Design, count: usize, seed: u64, cancel: &Cancel) -> Result<Nystrom> {
         let drawn = draw(design.rows(), count, seed);
-        let landmarks = design.copied(&drawn)?;
-        let points = points_of(&landmarks, &kernel)?;
-        let Factored { kept, .. } = factor(&kernel, &points, DEPENDENT, cancel)?;
-        if kept.is_empty() {
-            return Err(Error::new(Code::BadSetting, "no row has a positive kernel value with itself")
-                .help("use --kernel gaussian, or other numbers for this kernel"));
+        let mut landmarks = design.copied(&drawn)?;
+        // Anew where any were dropped: exactly as a model that is loaded does it. Rounding is then another, so that one that
+        // just stayed may have to go; one that stays by little need not be asked again.
+        let mut least = DEPENDENT;
+        loop {
+            let Factored { kept, .. } = factor(&kernel, &points_of(&landmarks, &kernel)?, least, cancel)?;
+            if kept.is_empty() {
+                return Err(Error::new(Code::BadSetting, "no row has a positive kernel value with itself")
+                    .help("use --kernel gaussian, or other numbers for this kernel"));
+            }
+            if kept.len() == landmarks.rows() {
+                break;
+            }
+            landmarks = landmarks.select(&kept);
+            least = 0.01 * DEPENDENT;
         }
-        let landmarks = if kept.len() < drawn.len() { landmarks.select(&kept) } else { landmarks };
         let made = Nystrom { kernel, landmarks, ready: OnceLock::new() };
-        // Factored anew where any were dropped: exactly as a model that is loaded does it.
         made.ready(cancel)?;
         Ok(made)
     }
@@ -317,7 +324,7 @@ mod tests {
         map.map(&design, 0..40, &mut features).expect("mapped");
         let weights: Vec<f64> = (0..12).map(|at| f64::from(at) - 5.0).collect();
         let scores = map.scores(&map.fold(&weights).expect("folded"), &design, &Cancel::new()).expect("scores");
-        for x in 0..40 {
+        for (x, &score) in scores.iter().enumerate() {
             let phi = |at: usize| features[at * 12..at * 12 + 12].iter().map(|value| f64::from(*value));
             for y in 0..40 {
                 let product: f64 = phi(x).zip(phi(y)).map(|(a, b)| a * b).sum();
@@ -328,7 +335,7 @@ mod tests {
                 assert!((product - expected).abs() < 1e-6, "{x} {y}: {product} {expected}");
             }
             let expected: f64 = phi(x).zip(&weights).map(|(feature, weight)| feature * weight).sum();
-            assert!((scores[x] - expected).abs() < 1e-5, "{x}: {} {expected}", scores[x]);
+            assert!((score - expected).abs() < 1e-5, "{x}: {score} {expected}");
         }
     }
 }

@@ -90,7 +90,7 @@ fn every_linear_task_and_solver_learns_from_mapped_rows() {
                         continue;
                     }
                     let trained = match train(data, &settings, None, &mut Silent, &Cancel::new()) {
-                        Err(error) if solver.is_hard_margin() && error.code() == Code::NotSeparable => continue,
+                        Err(error) if matches!(error.code(), Code::NotSeparable | Code::Undecided) => continue,
                         trained => trained.unwrap(),
                     };
                     count += 1;
@@ -175,18 +175,22 @@ fn threads_change_no_byte_of_a_mapped_model_or_a_tuning() {
     }
 }
 
-#[test]
-fn folds_of_a_tuning_are_judged_by_mapped_rows() {
-    // Rings: no plane tells them apart, and a Gaussian kernel does.
+/// Two rings, which no plane tells apart and a Gaussian kernel does.
+fn rings(rows: usize) -> Dataset {
     let mut numbers = Numbers::new(3);
     let (mut values, mut targets) = (Vec::new(), Vec::new());
-    for row in 0..400 {
+    for row in 0..rows {
         let (angle, radius) = (6.3 * numbers.next(), if row % 2 == 0 { 1.0 } else { 2.0 } + 0.3 * numbers.next());
         values.extend([radius * angle.cos(), radius * angle.sin()]);
         targets.push(if row % 2 == 0 { 1.0 } else { -1.0 });
     }
-    let matrix = Matrix::DenseF64(Dense::new(values, 400, 2).unwrap());
-    let data = Dataset::new(matrix, Targets::Real(targets.into())).unwrap();
+    let matrix = Matrix::DenseF64(Dense::new(values, rows, 2).unwrap());
+    Dataset::new(matrix, Targets::Real(targets.into())).unwrap()
+}
+
+#[test]
+fn folds_of_a_tuning_are_judged_by_mapped_rows() {
+    let data = rings(400);
     let accuracy = |kernel: KernelSettings| {
         let settings = Settings { kernel, scale: Scale::Standard, ..Settings::new(Task::Classify) };
         let grid: Grid = "0.1,1,10".parse().unwrap();
@@ -201,7 +205,7 @@ fn folds_of_a_tuning_are_judged_by_mapped_rows() {
 
 #[test]
 fn what_is_lost_is_measured_and_falls_with_the_size_of_the_map() {
-    let classes = two_classes(1500, 6, true, 3);
+    let classes = rings(1500);
     let settings = |approximation: &str| Settings {
         kernel: mapped(KernelKind::Gaussian, Some(0.5), approximation),
         scale: Scale::Standard,
@@ -212,7 +216,7 @@ fn what_is_lost_is_measured_and_falls_with_the_size_of_the_map() {
         approximation_loss(&fit(data, settings).model, data, &Cancel::new()).unwrap().unwrap()
     };
     for name in ["nystrom", "fourier"] {
-        let [few, many] = [4, 400].map(|size| loss(&classes, &settings(&format!("{name}:{size}"))));
+        let [few, many] = [2, 400].map(|size| loss(&classes, &settings(&format!("{name}:{size}"))));
         assert!(many.kernel_error.unwrap() < 0.3 * few.kernel_error.unwrap(), "{few:?} {many:?}");
         let (few, many) = (few.compared.unwrap(), many.compared.unwrap());
         assert_eq!((few.exact, few.learned + few.judged), (many.exact, 1500));
