@@ -152,7 +152,8 @@ pub fn train_from(
             c,
             lambda,
         };
-    if let Some(online::Learned { scorer, witness, objective, lower_bound, passes, stop, trace, rows, merging }) = expanded
+    if let Some(online::Learned { scorer, witness, objective, lower_bound, passes, stop, trace, rows, merging }) =
+        expanded
     {
         let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
         return Ok(Trained {

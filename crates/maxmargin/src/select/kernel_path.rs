@@ -202,8 +202,11 @@ mod tests {
     fn settings_without_hope_are_left_and_cannot_win() {
         let data = data(Task::Classify, true, false);
         let widths: Grid = "0.02,1e4,1e5".parse().expect("a grid");
-        let base =
-            Settings { kernel: gaussian(1.0), regularisation: Regularisation::C(10.0), ..Settings::new(Task::Classify) };
+        let base = Settings {
+            kernel: gaussian(1.0),
+            regularisation: Regularisation::C(10.0),
+            ..Settings::new(Task::Classify)
+        };
         // The good width first: the others are measured by it.
         let candidates = widths.widths(&base);
         let validation = CrossValidation { folds: 3, seed: 0, metrics: vec![Metric::Auc] };

@@ -9,9 +9,7 @@ use crate::kernel::{Element, Kernel, Points, expansion_scores};
 use crate::model::{Expansion, Scorer};
 use crate::run::{Cancel, Observer};
 use crate::settings::{Settings, Solver};
-use crate::solve::{
-    KernelDescent, KernelRows, KernelSolution, KernelSum, Lasvm, Merging, Stop, TracePoint, Witness,
-};
+use crate::solve::{KernelDescent, KernelRows, KernelSolution, KernelSum, Lasvm, Merging, Stop, TracePoint, Witness};
 use crate::task::{Independent, Intercept, OneClass};
 
 /// What was learned through a kernel, by whichever solver.
@@ -66,9 +64,7 @@ pub(super) fn solve(
     }
     match &problem.task {
         Tasks::Binary(task, _) => in_one_pass(task, rows, settings, None, observer, cancel),
-        Tasks::OneClass(task, _) => {
-            in_one_pass(task, rows, settings, Some(-OneClass::MARGIN), observer, cancel)
-        }
+        Tasks::OneClass(task, _) => in_one_pass(task, rows, settings, Some(-OneClass::MARGIN), observer, cancel),
         Tasks::Pairs(task) => in_one_pass(task, rows, settings, None, observer, cancel),
         Tasks::Ranking(_) => Err(Error::new(Code::Internal, "graded rows have no constraints to list")),
     }
