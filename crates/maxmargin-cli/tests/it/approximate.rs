@@ -68,7 +68,7 @@ fn what_does_not_fit_together_is_refused_before_anything_is_read() {
         ("--kernel gaussian --approximate nystrom:50 --solver smo", "--approximate"),
         ("--kernel gaussian --approximate nystrom:50 --kernel-cache 1GiB", "--kernel-cache"),
         ("--kernel gaussian --approximate nystrom:50 --nu 0.5", "--nu"),
-        ("--kernel gaussian --solver sgd", "--approximate nystrom:1000"),
+        ("--kernel gaussian --solver cutting-plane", "--approximate nystrom:1000"),
     ] {
         bench.refused(&format!("train classify missing.txt {flags} -o m.mm"), "MM0402").says(help);
     }
