@@ -636,8 +636,8 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
     if supported { Ok(solver) } else { Err(unsupported(settings, solver, independent)) }
 }
 
-/// Whether a model is a sum over support vectors instead of weights.
-pub(crate) fn expands(settings: &Settings) -> bool {
+/// Whether these settings make a sum over support vectors instead of weights.
+pub fn expands(settings: &Settings) -> bool {
     settings.kernel.is_exact()
         || settings.regularisation.is_nu()
         || settings.task == Task::OneClass

@@ -21,7 +21,7 @@ use maxmargin::run::Cancel;
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Stop, relative_gap};
 use maxmargin::task::{PairWeight, Ranking};
-use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, scale_spread, train};
+use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, expands, scale_spread, train};
 use maxmargin::wording::{memory_given, memory_needed};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
 use maxmargin_io::{ModelFeatures, Pairing, ReadOptions};
@@ -149,8 +149,9 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         .as_ref()
         .and(metric)
         .map(|metric| HeldOut { measure: &judge, higher_is_better: metric.higher_is_better() });
-    let mut progress =
-        ProgressTable::new(console, held_out.as_ref().and(metric).map(ToString::to_string), settings.tolerance);
+    // Kernels are judged at the end: a pass of theirs has no weights to score with.
+    let shown = held_out.as_ref().and(metric).filter(|_| !expands(&settings)).map(ToString::to_string);
+    let mut progress = ProgressTable::new(console, shown, settings.tolerance);
     let start = Instant::now();
     let trained = train(&data, &settings, judged, &mut progress, cancel);
     progress.finish();

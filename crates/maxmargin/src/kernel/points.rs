@@ -12,7 +12,9 @@ use crate::run::Cancel;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
+use std::cell::Cell;
 use std::ops::Range;
+use std::thread::LocalKey;
 
 /// Rows in the feature space, as a learner or scorer sees them.
 #[derive(Debug)]
@@ -87,7 +89,17 @@ pub(crate) trait Element: faer::traits::ComplexField + Copy + Send + Sync + 'sta
     fn exp(self) -> Self;
     /// The entries of points of this kind.
     fn entries(points: &Points) -> Option<&Entries<Self>>;
+    /// Zeros that the thread keeps, to spread rows out in: mapping them anew for every block costs more than the products.
+    fn panel() -> &'static LocalKey<Cell<Vec<[Self; LANES]>>>;
 }
+
+thread_local! {
+    static NARROW_PANEL: Cell<Vec<[f32; LANES]>> = const { Cell::new(Vec::new()) };
+    static WIDE_PANEL: Cell<Vec<[f64; LANES]>> = const { Cell::new(Vec::new()) };
+}
+
+/// Columns whose panel a thread keeps; more would hold memory that others need.
+const KEPT_COLUMNS: usize = 1 << 20;
 
 impl Element for f32 {
     const ZERO: f32 = 0.0;
@@ -112,6 +124,9 @@ impl Element for f32 {
             Layout::Narrow(entries) => Some(entries),
             Layout::Wide(_) => None,
         }
+    }
+    fn panel() -> &'static LocalKey<Cell<Vec<[f32; LANES]>>> {
+        &NARROW_PANEL
     }
 }
 
@@ -138,6 +153,9 @@ impl Element for f64 {
             Layout::Wide(entries) => Some(entries),
             Layout::Narrow(_) => None,
         }
+    }
+    fn panel() -> &'static LocalKey<Cell<Vec<[f64; LANES]>>> {
+        &WIDE_PANEL
     }
 }
 
@@ -515,7 +533,8 @@ fn block<T: Element>(
             Form::Sparse { starts: a_starts, indices: a_indices, values: a_values },
             Form::Sparse { starts, indices, values },
         ) => {
-            let mut panel = vec![[T::ZERO; LANES]; cols];
+            let mut panel = T::panel().take();
+            panel.resize(panel.len().max(cols), [T::ZERO; LANES]);
             let mut products = vec![T::ZERO; LANES * columns.len()];
             for (ids, outs) in ids.chunks(LANES).zip(outs.chunks_mut(LANES)) {
                 for (lane, &id) in ids.iter().enumerate() {
@@ -533,6 +552,9 @@ fn block<T: Element>(
                         .iter()
                         .for_each(|&index| panel[index as usize][lane] = T::ZERO);
                 }
+            }
+            if panel.len() <= KEPT_COLUMNS {
+                T::panel().set(panel);
             }
         }
         // `like` gives both the same form.
