@@ -176,7 +176,7 @@ const GRID: &str = "\
 The default grid: 20 values of C, evenly spaced on a log scale. For classify C is the weight of a row, from 1e-4 to
 100. For rank it is the weight of a pair, of which there may be few or billions: there the values are those with
 lambda = 1 / (C * pairs) from 10 down to 1e-6. With a kernel there are 6 values of C (classify: from 0.01 to 1000) for
-each of 5 widths; folds then share kernel rows, and a setting without hope is left after two folds. Each fit stops at --tolerance like any other, and starts at the
+each of 5 widths; folds then share kernel rows, and a setting without hope is left after half of them. Each fit stops at --tolerance like any other, and starts at the
 solution for the value before.";
 
 /// The tasks.

@@ -43,9 +43,7 @@ impl KernelFacts<'_> {
     pub(crate) fn sentences(&self) -> Vec<String> {
         let settings = &self.trained.model.settings.kernel;
         let named = |kernel: &Kernel| {
-            let has_gamma =
-                !matches!(kernel, Kernel::Linear | Kernel::Intersection | Kernel::Precomputed | Kernel::Custom(_));
-            let found = if has_gamma && settings.gamma.is_none() { " found on a sample" } else { "" };
+            let found = if kernel.gamma().is_some() && settings.gamma.is_none() { " found on a sample" } else { "" };
             format!("kernel {}{found}", format::kernel(kernel))
         };
         match &self.trained.model.scorer {

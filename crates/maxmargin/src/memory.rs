@@ -84,8 +84,9 @@ impl Needs {
         let rows_and_pairs = rows + data.pairs().map_or(0, |pairs| pairs.len() as u64);
         beside += rows_and_pairs * if by_rows { row::DUAL_COORDINATE_DESCENT } else { row::BY_PARTS };
         if expands(settings) {
-            // Rows ready to be multiplied.
-            beside += 3 * bytes;
+            // Rows ready to be multiplied; learned from one by one, all of them may become vectors of their own too.
+            let online = (solver.is_stochastic() && settings.kernel.budget.is_none()) || solver == Solver::Lasvm;
+            beside += if online { 16 } else { 3 } * bytes;
         }
         if expands(settings) && !solver.is_stochastic() {
             // Kernel rows: a whole square of them at most.

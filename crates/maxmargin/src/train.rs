@@ -8,6 +8,7 @@ mod stochastic;
 
 pub use approximate::{ApproximationLoss, Compared, approximation_loss};
 pub(crate) use approximate::{Seen, seen};
+pub(crate) use gram::check_values;
 pub(crate) use kernels::{Machine, by_row, usual_cache};
 
 use crate::data::{Dataset, Design, Scaling, Subset};
@@ -558,7 +559,8 @@ impl Problem {
             Tasks::Binary(task, _) => (task.blocks(), Objective::thresholds(task)),
             Tasks::Pairs(task) => (task.blocks(), 0),
             Tasks::OneClass(task, _) => (task.blocks(), 0),
-            Tasks::Ranking(_) => (0, 0),
+            // Through a kernel it starts from one number a row.
+            Tasks::Ranking(_) => (if expands { self.data.rows() } else { 0 }, 0),
         };
         let Start { weights, thresholds: free, dual, width: _ } = start;
         let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());

@@ -58,7 +58,8 @@ pub(crate) fn run(arguments: &CompactArguments, console: &Console, cancel: &Canc
         console.show(&format!("{} → {}", counted(before), counted(after)))?;
         console.show(&format!(
             "scores differ by at most {} · √k(x, x), {} % of the model's norm {}",
-            format::significant(compacted.distance, 3),
+            // Rounded up: it is a bound.
+            format::significant(1.005 * compacted.distance, 3),
             format::significant(100.0 * compacted.distance / compacted.norm.max(f64::MIN_POSITIVE), 2),
             format::significant(compacted.norm, 4)
         ))?;

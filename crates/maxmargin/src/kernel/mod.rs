@@ -86,14 +86,35 @@ impl Kernel {
         matches!(self, Kernel::Linear | Kernel::Polynomial { .. } | Kernel::Gaussian { .. } | Kernel::Sigmoid { .. })
     }
 
-    /// Whether all its numbers are numbers.
-    pub(crate) fn is_finite(&self) -> bool {
+    /// Which kernel this is.
+    pub fn kind(&self) -> KernelKind {
+        match self {
+            Kernel::Linear => KernelKind::Linear,
+            Kernel::Polynomial { .. } => KernelKind::Polynomial,
+            Kernel::Gaussian { .. } => KernelKind::Gaussian,
+            Kernel::Sigmoid { .. } => KernelKind::Sigmoid,
+            Kernel::ChiSquared { .. } => KernelKind::ChiSquared,
+            Kernel::Intersection => KernelKind::Intersection,
+            Kernel::Precomputed => KernelKind::Precomputed,
+            Kernel::Custom(_) => KernelKind::Custom,
+        }
+    }
+
+    /// γ, where it has one.
+    pub fn gamma(&self) -> Option<f64> {
         match *self {
-            Kernel::Linear | Kernel::Intersection | Kernel::Precomputed | Kernel::Custom(_) => true,
-            Kernel::Gaussian { gamma } | Kernel::ChiSquared { gamma } => gamma.is_finite(),
-            Kernel::Polynomial { gamma, coef0, .. } | Kernel::Sigmoid { gamma, coef0 } => {
-                gamma.is_finite() && coef0.is_finite()
-            }
+            Kernel::Gaussian { gamma } | Kernel::ChiSquared { gamma } => Some(gamma),
+            Kernel::Polynomial { gamma, .. } | Kernel::Sigmoid { gamma, .. } => Some(gamma),
+            Kernel::Linear | Kernel::Intersection | Kernel::Precomputed | Kernel::Custom(_) => None,
+        }
+    }
+
+    /// Whether it is positive definite for sure, so that ‖Σ β φ‖ is a length. The user vouches for a function of theirs.
+    pub(crate) fn is_definite(&self) -> bool {
+        match *self {
+            Kernel::Sigmoid { .. } | Kernel::Precomputed => false,
+            Kernel::Polynomial { coef0, .. } => coef0 >= 0.0,
+            _ => true,
         }
     }
 
@@ -229,6 +250,26 @@ impl KernelSettings {
     /// How many features a linear solver sees of rows with so many.
     pub fn seen_features(&self, features: usize) -> usize {
         self.approximate.map_or(features, Approximation::features)
+    }
+
+    /// Whether a kernel of a model can have come of these settings.
+    pub(crate) fn made(&self, kernel: &Kernel) -> bool {
+        let numbers = match *kernel {
+            Kernel::Polynomial { gamma, coef0, degree } => {
+                KernelSettings { gamma: Some(gamma), coef0: Some(coef0), degree: Some(degree), ..self.clone() }
+            }
+            Kernel::Sigmoid { gamma, coef0 } => {
+                KernelSettings { gamma: Some(gamma), coef0: Some(coef0), ..self.clone() }
+            }
+            _ => KernelSettings { gamma: kernel.gamma(), ..self.clone() },
+        };
+        let as_set = |set: Option<f64>, found: Option<f64>| set.is_none() || set == found;
+        kernel.kind() == self.kind
+            && self.kind != KernelKind::Precomputed
+            && numbers.validate().is_ok()
+            && as_set(self.gamma, numbers.gamma)
+            && as_set(self.coef0, numbers.coef0)
+            && (self.degree.is_none() || self.degree == numbers.degree)
     }
 
     /// A kernel of the user's own.

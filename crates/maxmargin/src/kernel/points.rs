@@ -203,6 +203,7 @@ impl Points {
 
     /// Kernel values between rows, of which the last columns are one for each row.
     fn of_values(design: &Design) -> Points {
+        debug_assert!(design.cols() >= design.rows());
         let rows = design.rows();
         let first = design.cols() - rows.min(design.cols());
         let row = |row: usize, out: &mut [f64]| {
@@ -224,7 +225,9 @@ impl Points {
             let Form::Dense(values) = &entries.form else { return None };
             let differ = |row: usize, column: usize| {
                 let (one, other) = (values[row * rows + column].wide(), values[column * rows + row].wide());
-                let apart = (one - other).abs() > PRINTED * one.abs().max(other.abs()).max(f64::MIN_POSITIVE);
+                // Rounding is that of the lengths of both rows, whatever their product.
+                let lengths = (values[row * rows + row].wide() * values[column * rows + column].wide()).abs().sqrt();
+                let apart = (one - other).abs() > PRINTED * lengths.max(one.abs()).max(other.abs());
                 apart.then_some((row, column, one, other))
             };
             (0..rows).into_par_iter().find_map_first(|row| (row + 1..rows).find_map(|column| differ(row, column)))

@@ -9,15 +9,18 @@
 //! least squares; Schölkopf et al., Input space versus feature space in kernel-based methods, IEEE TNN 10, 1999, reduce sets
 //! of vectors in the same norm).
 //!
-//! **What is proven.** |f(x) − g(x)| ≤ ‖f − g‖ · √k(x, x) for every x there is; √k(x, x) is 1 for kernels of distances.
+//! **What is proven.** |f(x) − g(x)| ≤ ‖f − g‖ · √k(x, x) for every x there is, where the kernel is positive definite (those that
+//! need not be are refused); √k(x, x) is 1 for kernels of distances.
 //! Certificate and witness belong to the model before: a compacted one cannot be verified.
 //!
 //! Cost: for m of n vectors m·n kernel values and n·m² additions. With the linear kernel the sum becomes weights, exactly.
 
 use super::{Expansion, Model, Scorer};
 use crate::error::{Code, Error, Result};
-use crate::kernel::{Element, Kernel, Points};
+use crate::kernel::{Kernel, Points};
+
 use crate::run::Cancel;
+use crate::solve::overflow;
 use crate::wording::counted;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -57,6 +60,13 @@ impl Model {
                 "a model is compacted to one vector or more, and a distance of zero or more",
             )
             .help("such as --vectors 500 or --distance 0.01"));
+        }
+        if !expansion.kernel.is_definite() {
+            return Err(Error::new(
+                Code::Unsupported,
+                format!("the {} kernel need not be positive definite, so that nothing is near or far", expansion.kernel.kind().name()),
+            )
+            .help("compact models of --kernel gaussian, chi-squared, intersection, linear, or polynomial with --coef0 of 0 or more"));
         }
         let before = self.compacted.as_ref();
         let (scorer, norm, distance) = match expansion.kernel {
@@ -109,23 +119,27 @@ impl Expansion {
 
 /// The expansion over the vectors chosen, ‖f‖ and ‖f − g‖.
 fn nearest(expansion: &Expansion, to: Compaction, cancel: &Cancel) -> Result<(Expansion, f64, f64)> {
-    let points = expansion.points()?;
+    // Differences of squares need all digits there are.
+    let points = expansion.points_in_double()?;
     let values = expansion.scores_on_itself(&points, cancel);
     cancel.check()?;
     let square: f64 = values.iter().zip(&expansion.coefficients).map(|(value, beta)| value * beta).sum();
+    if !square.is_finite() {
+        return Err(overflow());
+    }
     let square = square.max(0.0);
     let enough = to.distance * to.distance * square;
-    let Chosen { vectors, coefficients, found } = match points.is_wide() {
-        true => choose::<f64>(&expansion.kernel, &points, values, square, enough, to.vectors, cancel)?,
-        false => choose::<f32>(&expansion.kernel, &points, values, square, enough, to.vectors, cancel)?,
-    };
+    let Chosen { vectors, coefficients, found } =
+        choose(&expansion.kernel, &points, values.clone(), square, enough, to.vectors, cancel)?;
+    let sizes: f64 = expansion.coefficients.iter().zip(&values).map(|(beta, value)| (beta * value).abs()).sum();
+    let rounding = f64::EPSILON * values.len() as f64 * sizes;
     let reduced = Expansion {
         kernel: expansion.kernel.clone(),
         vectors: expansion.vectors.select(&vectors),
         coefficients,
         intercept: expansion.intercept,
     };
-    Ok((reduced, square.sqrt(), (square - found).max(0.0).sqrt()))
+    Ok((reduced, square.sqrt(), ((square - found).max(0.0) + rounding).sqrt()))
 }
 
 struct Chosen {
@@ -136,13 +150,16 @@ struct Chosen {
     found: f64,
 }
 
-/// A vector that the others make up to this share adds nothing but rounding.
-const MADE_UP: f64 = 1e-7;
+/// A vector that the others make up but for this share adds nothing but rounding.
+const MADE_UP: f64 = 1e-10;
 
 /// Entries brought up to date together.
 const CHUNK: usize = 1024;
 
-fn choose<V: Element>(
+/// Columns of the factor take at most this many bytes: there are as many as fit.
+const FACTOR_BYTES: usize = 4 << 30;
+
+fn choose(
     kernel: &Kernel,
     points: &Points,
     mut rest: Vec<f64>,
@@ -158,8 +175,9 @@ fn choose<V: Element>(
     let mut columns: Vec<Vec<f64>> = Vec::new();
     let (mut vectors, mut shares) = (Vec::new(), Vec::new());
     let mut found = 0.0;
-    let mut row = vec![V::ZERO; count];
-    while vectors.len() < most.min(count) && square - found > enough {
+    let mut row = vec![0.0; count];
+    let most = most.min(count).min(FACTOR_BYTES / (8 * count.max(1)));
+    while vectors.len() < most && square - found > enough {
         cancel.check()?;
         let gain = |at: usize| if free[at] > MADE_UP * own[at].abs() { rest[at] * rest[at] / free[at] } else { 0.0 };
         let better = |a: (usize, f64), b: (usize, f64)| if b.1 > a.1 || (b.1 == a.1 && b.0 < a.0) { b } else { a };
@@ -171,7 +189,7 @@ fn choose<V: Element>(
         let share = rest[pivot] / unit;
         points.fill(kernel, points, &[pivot], vec![&mut row[..]]);
         let at_pivot: Vec<f64> = columns.iter().map(|column| column[pivot]).collect();
-        let mut column: Vec<f64> = row.iter().map(|value| value.wide()).collect();
+        let mut column = row.clone();
         let places = column.par_chunks_mut(CHUNK).zip(rest.par_chunks_mut(CHUNK)).zip(free.par_chunks_mut(CHUNK));
         places.enumerate().for_each(|(chunk, ((column, rest), free))| {
             let start = chunk * CHUNK;
@@ -281,6 +299,13 @@ mod tests {
         let square = whole.squared_norm(&points, &Cancel::new());
         let distance = small.compacted.expect("says so").distance;
         assert!((square - own - distance * distance).abs() < 1e-7 * square, "{square} {own} {distance}");
+    }
+
+    #[test]
+    fn a_kernel_without_lengths_is_not_compacted() {
+        let (_, model) = trained(KernelKind::Sigmoid);
+        let to = Compaction { vectors: 5, distance: 0.0 };
+        assert_eq!(model.compact(to, &Cancel::new()).expect_err("indefinite").code(), Code::Unsupported);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
 use crate::settings::{Settings, Task};
 use crate::solve::{Cut, Witness};
-use crate::task::Intercept;
+use crate::task::{Intercept, OneClass};
 use crate::train::check_features;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -278,13 +278,13 @@ impl Model {
         if let Scorer::Expansion(expansion) = &self.scorer {
             let fits = expansion.vectors.rows() == expansion.coefficients.len()
                 && matches!(self.witness, None | Some(Witness::Dual(_)));
-            if !fits || !expansion.kernel.is_finite() {
+            if !fits || !settings.kernel.made(&expansion.kernel) {
                 return Err("its support vectors do not fit together");
             }
         }
         if let Scorer::Mapped(Mapped { map, weights, .. }) = &self.scorer {
             let fits = map.features() == weights.len() && settings.kernel.approximate.is_some();
-            if !fits || !map.kernel().is_finite() {
+            if !fits || !settings.kernel.made(&map.kernel()) {
                 return Err("its weights do not fit its feature map");
             }
         }
@@ -298,6 +298,9 @@ impl Model {
         // The border of a one-class model stands where its score is the margin.
         if intercept.is_some() != (settings.intercept != Intercept::None || settings.task == Task::OneClass) {
             return Err("its intercept does not fit its settings");
+        }
+        if settings.task == Task::OneClass && intercept != Some(-OneClass::MARGIN) {
+            return Err("its border is not that of its task");
         }
         let answers = match self.decoder {
             Decoder::Sign(_) => Task::Classify,

@@ -123,6 +123,12 @@ impl Expansion {
         Ok(Points::new(&self.design()?, &self.kernel))
     }
 
+    /// The same in f64, however many there are.
+    pub(super) fn points_in_double(&self) -> Result<Points> {
+        self.kernel.check_known()?;
+        Ok(Points::in_double(&self.design()?, &self.kernel))
+    }
+
     /// The same, as exact as the rows a model was trained on: what was claimed is recomputed digit by digit.
     pub(crate) fn points_like(&self, rows: &Points) -> Result<Points> {
         Ok(rows.like(&self.design()?))

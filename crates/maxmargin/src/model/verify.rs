@@ -8,11 +8,12 @@ use crate::loss::Loss;
 use crate::run::Cancel;
 use crate::settings::Regularisation;
 use crate::solve::{
-    Cut, Hard, LinearRisk, Risk, Witness, bound_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box,
-    lower_bound, primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound, value_and_slopes,
+    Cut, Hard, KERNEL_ROUNDING, LinearRisk, Risk, Witness, bound_of_cuts, dual_of_square, dual_value, hard_primal,
+    imbalance, in_box, lower_bound, primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound,
+    value_and_slopes,
 };
 use crate::task::{Independent, Intercept, Objective, Ranking};
-use crate::train::{Problem, Tasks, by_row};
+use crate::train::{Problem, Tasks, by_row, check_values};
 use crate::wording::{count, counted};
 
 /// What `verify` recomputed.
@@ -28,9 +29,6 @@ pub struct Verification {
 
 /// Recomputed values may differ in the last digits on another kind of processor.
 const ROUNDING: f64 = 1e-9;
-
-/// Kernel values are f32: their sums have fewer digits to compare.
-const KERNEL_ROUNDING: f64 = 1e-6;
 
 /// A dual point counts as balanced where rounding alone keeps it from being so.
 const BALANCED: f64 = 1e-12;
@@ -223,7 +221,11 @@ impl Model {
             bent += slope * images[row];
         }
         let objective = 0.5 * square + loss;
-        let bound = (objective - 0.5 * (square + 2.0 * cross + bent).max(0.0)).max(0.0);
+        let gap = 0.5 * (square + 2.0 * cross + bent);
+        if gap.is_nan() || gap < -KERNEL_ROUNDING * objective.abs() {
+            return Err(infeasible("the kernel is not positive definite"));
+        }
+        let bound = (objective - gap.max(0.0)).max(0.0);
         let claims = self.certificate.lower_bound.is_some();
         Ok(Verification { objective, lower_bound: claims.then_some(bound), unproved: None })
     }
@@ -352,6 +354,7 @@ impl<'a> Expanded<'a> {
         design: &'a Design,
     ) -> Result<Expanded<'a>> {
         kernel.check_known()?;
+        check_values(&kernel, design)?;
         let rows = Points::new(design, &kernel);
         let vectors = expansion.map(|expansion| Ok((expansion, expansion.points_like(&rows)?))).transpose()?;
         Ok(Expanded { kernel, design, rows, vectors, coefficients })
@@ -364,8 +367,12 @@ impl<'a> Expanded<'a> {
                 (expansion.scores(points, self.design, cancel), expansion.squared_norm(points, cancel))
             }
             None => {
-                let scores = self.design.scores_until(self.coefficients, cancel)?;
-                let own = &self.coefficients[self.design.cols() - self.design.rows()..];
+                let (before, own) = self.coefficients.split_at(self.design.cols() - self.design.rows());
+                if before.iter().any(|weight| *weight != 0.0) {
+                    return Err(infeasible("the numbers of the rows have a weight"));
+                }
+                let all: Vec<usize> = (0..own.len()).collect();
+                let scores = self.images(&all, own, cancel)?;
                 let square = scores.iter().zip(own).map(|(score, coefficient)| score * coefficient).sum();
                 (scores, square)
             }

@@ -40,16 +40,18 @@ pub(super) struct Race<'a> {
 
 impl Race<'_> {
     /// Whether values on the first folds leave no hope to be the best: worse on every one of them, and on average by more
-    /// than twice the standard error of the difference. Two folds are the least that show it.
+    /// than the standard error of the best and twice that of the difference. Half of the folds are the least that show it,
+    /// and two.
     pub(super) fn is_hopeless(&self, values: &[f64]) -> bool {
         let Some(summary) = self.best.and_then(|best| best.metrics.first()) else { return false };
-        if values.len() < 2 || summary.folds.len() < values.len() {
+        if values.len() < 2.max(summary.folds.len().div_ceil(2)) || summary.folds.len() < values.len() {
             return false;
         }
         let sign = if self.higher_is_better { 1.0 } else { -1.0 };
         let behind: Vec<f64> = summary.folds.iter().zip(values).map(|(best, value)| sign * (best - value)).collect();
         let difference = Summary::new(behind);
-        difference.folds.iter().all(|behind| *behind > 0.0) && difference.mean > 2.0 * difference.standard_error
+        let chance = summary.standard_error.max(2.0 * difference.standard_error);
+        difference.folds.iter().all(|behind| *behind > 0.0) && difference.mean > chance
     }
 }
 
@@ -184,6 +186,7 @@ mod tests {
         assert!(!race(true).is_hopeless(&[0.7]), "one fold shows nothing");
         assert!(!race(true).is_hopeless(&[0.7, 0.91]), "ahead on one fold");
         assert!(!race(true).is_hopeless(&[0.79, 0.5]), "behind by amounts that differ too much");
+        assert!(!race(true).is_hopeless(&[0.79, 0.89]), "behind by less than the best is sure of");
         assert!(!race(false).is_hopeless(&[0.7, 0.8]), "of an error less is better");
         assert!(!Race { best: None, higher_is_better: true }.is_hopeless(&[0.0, 0.0]));
         // One that was left can never win, however easy its folds were.

@@ -13,8 +13,8 @@
 //! it (Chu et al., Warm start for parameter selection of linear classifiers, KDD 2015). The folds of one setting run in
 //! parallel on the current thread pool, and results are gathered in fold order: threads change no bit of them.
 //!
-//! Through a kernel folds run one after the other over shared kernel rows, and a setting without hope is left after two or
-//! more of them: it keeps the values of those, and cannot win ([`super::kernel_path`]).
+//! Through a kernel folds run one after the other over shared kernel rows, and a setting without hope is left after half
+//! of them or more: it keeps the values of those, and cannot win ([`super::kernel_path`]).
 //!
 //! Cost: settings × folds fits, each of a few passes where the next solution is near. It does not search: what is not
 //! in the list is not tried.

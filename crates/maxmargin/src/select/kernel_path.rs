@@ -146,6 +146,7 @@ mod tests {
     use crate::kernel::{KernelKind, KernelSettings};
     use crate::loss::Loss;
     use crate::settings::{Regularisation, Task};
+    use crate::task::ClassWeight;
     use crate::train::train;
 
     fn gaussian(gamma: f64) -> KernelSettings {
@@ -159,6 +160,11 @@ mod tests {
             (data(Task::Classify, true, true), Settings::new(Task::Classify)),
             (data(Task::Classify, false, false), Settings { scale: Scale::Standard, ..Settings::new(Task::Classify) }),
             (data(Task::Rank, true, false), Settings::new(Task::Rank)),
+            (
+                // Every fold has costs of its own.
+                data(Task::Classify, true, false),
+                Settings { class_weight: ClassWeight::Balanced, ..Settings::new(Task::Classify) },
+            ),
             (pairs.clone(), Settings { loss: Loss::Hinge, ..Settings::new(Task::Rank) }),
         ] {
             let settings = Settings { tolerance: 1e-8, max_passes: 100_000, kernel: gaussian(0.3), ..settings };

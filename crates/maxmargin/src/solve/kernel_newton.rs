@@ -18,9 +18,9 @@
 //! Kernel rows are kept as far as a budget of bytes goes, the others computed for every product. Cost of a product: n
 //! additions a row that counts, O(n²) at most, whatever the number of pairs.
 
-use super::{Progress, Stop, TracePoint, dot, overflow, relative_gap};
-use crate::error::Result;
-use crate::kernel::{Element, Kernel, Points, RowCache, add_row, expansion_scores};
+use super::{KernelSolution, Progress, Stop, dot, overflow, relative_gap};
+use crate::error::{Code, Error, Result};
+use crate::kernel::{Element, Kernel, Points, RowCache, add_row};
 use crate::run::{Cancel, Observer};
 use crate::task::Curvature;
 use rayon::prelude::*;
@@ -34,25 +34,12 @@ pub(crate) struct KernelNewton {
     pub(crate) max_passes: u64,
 }
 
-/// What it returns.
-#[derive(Clone, Debug)]
-pub(crate) struct ExpansionSolution {
-    /// β, one number a row.
-    pub(crate) coefficients: Vec<f64>,
-    /// Kβ, the scores of all rows.
-    pub(crate) scores: Vec<f64>,
-    /// f(β)
-    pub(crate) objective: f64,
-    /// A proven lower bound on the optimum.
-    pub(crate) lower_bound: f64,
-    /// Steps made.
-    pub(crate) passes: u64,
-    /// Why it stopped.
-    pub(crate) stop: Stop,
-    /// How it went.
-    pub(crate) trace: Vec<TracePoint>,
-    /// Kernel rows asked for, and of these computed.
-    pub(crate) rows: (u64, u64),
+/// Squares of lengths below zero by more than this share of the value are no matter of rounding.
+pub(crate) const ROUNDING: f64 = 1e-6;
+
+fn indefinite() -> Error {
+    Error::new(Code::Unsupported, "this kernel is not positive definite, and graded rows need one that is")
+        .help("use --kernel gaussian, or list the pairs in a file and name the rows with --items")
 }
 
 /// More iterations a step would be for nothing: rounding has the better of them.
@@ -70,7 +57,7 @@ impl KernelNewton {
         start: Option<&[f64]>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
-    ) -> Result<ExpansionSolution> {
+    ) -> Result<KernelSolution> {
         let mut progress = Progress::new(observer, cancel);
         let before = cache.counts();
         let mut product = Product { kernel, points, cache, cancel };
@@ -90,6 +77,9 @@ impl KernelNewton {
             }
             if !(point.value.is_finite() && point.gap.is_finite()) {
                 return Err(overflow());
+            }
+            if point.value.min(point.gap) < -ROUNDING * point.value.abs() {
+                return Err(indefinite());
             }
             progress.bound(Some(point.value - point.gap));
             if progress.report(passes, point.value, &[], &[]) {
@@ -118,11 +108,13 @@ impl KernelNewton {
         // A point cut short has no bound but zero.
         let bound = if stop == Stop::Cancelled { 0.0 } else { (point.value - point.gap).max(0.0) };
         let after = product.cache.counts();
-        Ok(ExpansionSolution {
+        Ok(KernelSolution {
+            numbers: point.beta,
+            threshold: 0.0,
+            reached: point.scores,
+            common_margin: None,
             objective: point.value,
             lower_bound: bound,
-            coefficients: point.beta,
-            scores: point.scores,
             passes,
             stop,
             trace: progress.trace,
@@ -157,7 +149,8 @@ impl Point {
         let mut gradient = product.times(&slopes);
         gradient.iter_mut().zip(&scores).for_each(|(gradient, score)| *gradient += score);
         let residual: Vec<f64> = beta.iter().zip(&slopes).map(|(beta, slope)| beta + slope).collect();
-        let gap = 0.5 * dot(&residual, &gradient).max(0.0);
+        // What is no number must show, and what is negative but for rounding too.
+        let gap = 0.5 * dot(&residual, &gradient);
         Point { beta, scores, value, residual, gradient, gap }
     }
 
@@ -339,21 +332,32 @@ impl<V: Element> Product<'_, V> {
             }
             self.cache.prepare(rows, |missing, outs| points.fill(kernel, points, missing, outs));
         }
-        let weights: Vec<f64> = others.iter().map(|&row| u[row]).collect();
-        let mut sums = match others.is_empty() {
-            true => vec![0.0; u.len()],
-            false => expansion_scores(kernel, points, others, &weights, points, self.cancel),
-        };
-        if self.cancel.is_raised() {
-            return sums;
-        }
-        const CHUNK: usize = 1024;
+        // Row by row in their order, whatever is kept, so that the cache changes no bit.
+        let mut sums = vec![0.0; u.len()];
         let cache = &*self.cache;
-        sums.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, sums)| {
-            for &row in kept {
-                add_row(sums, u[row], &cache.row(row)[chunk * CHUNK..]);
+        if !self.cancel.is_raised() {
+            add_rows(&mut sums, kept.iter().map(|&row| (u[row], cache.row(row))).collect());
+        }
+        let mut values = Vec::new();
+        for rows in others.chunks(TOGETHER) {
+            if self.cancel.is_raised() {
+                break;
             }
-        });
+            values.resize(rows.len() * u.len(), V::ZERO);
+            points.fill(kernel, points, rows, values.chunks_exact_mut(u.len()).collect());
+            let values = values.chunks_exact(u.len());
+            add_rows(&mut sums, rows.iter().zip(values).map(|(&row, values)| (u[row], values)).collect());
+        }
         sums
     }
+}
+
+/// sums += Σ factor · row
+fn add_rows<V: Element>(sums: &mut [f64], rows: Vec<(f64, &[V])>) {
+    const CHUNK: usize = 1024;
+    sums.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, sums)| {
+        for &(factor, row) in &rows {
+            add_row(sums, factor, &row[chunk * CHUNK..]);
+        }
+    });
 }

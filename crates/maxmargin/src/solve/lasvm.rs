@@ -61,7 +61,7 @@ const MORE_STEPS: usize = 10_000;
 
 /// Steps between two looks at who leaves the set, and rows between two looks at the cancel flag.
 const CLEANING: u64 = 32;
-const POLL: usize = 32;
+const POLL: usize = 8;
 
 /// Scores of all rows for a dual point, and ‖f‖².
 pub(crate) type ScoredDual<'a> = &'a dyn Fn(&[f64]) -> Result<(Vec<f64>, f64)>;
@@ -118,7 +118,7 @@ impl Lasvm {
         };
         let (trace, rows) = (progress.trace, (set.asked, set.computed));
         Ok(KernelSolution {
-            alpha,
+            numbers: alpha,
             threshold,
             reached,
             common_margin: None,

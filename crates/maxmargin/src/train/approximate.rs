@@ -127,7 +127,7 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     // The same objective a row, learned by kernel values.
     let exact_settings = Settings {
         solver: Solver::Auto,
-        kernel: exact(&model.settings.kernel, map.kernel()),
+        kernel: exact(&model.settings.kernel, &map.kernel()),
         regularisation: Regularisation::C(certificate.c),
         stochastic: Default::default(),
         tolerance: model.settings.tolerance.max(TOLERANCE),
@@ -172,13 +172,8 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
 }
 
 /// The kernel itself, with the numbers that were found for all rows.
-fn exact(settings: &KernelSettings, kernel: Kernel) -> KernelSettings {
-    let gamma = match kernel {
-        Kernel::Linear | Kernel::Intersection | Kernel::Precomputed | Kernel::Custom(_) => None,
-        Kernel::Polynomial { gamma, .. } | Kernel::Sigmoid { gamma, .. } => Some(gamma),
-        Kernel::Gaussian { gamma } | Kernel::ChiSquared { gamma } => Some(gamma),
-    };
-    KernelSettings { gamma, approximate: None, ..settings.clone() }
+fn exact(settings: &KernelSettings, kernel: &Kernel) -> KernelSettings {
+    KernelSettings { gamma: kernel.gamma(), approximate: None, ..settings.clone() }
 }
 
 /// Two samples of the rows (whole groups) or pairs: to learn from, and to judge on.

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Refuses rows that the kernel is not for.
-pub(super) fn check_values(kernel: &Kernel, design: &Design) -> Result<()> {
+pub(crate) fn check_values(kernel: &Kernel, design: &Design) -> Result<()> {
     if *kernel == Kernel::Precomputed {
         return check_square(design);
     }

@@ -8,9 +8,7 @@ use crate::kernel::{Element, Kernel, Points, RowCache, expansion_scores};
 use crate::model::{Expansion, Scorer};
 use crate::run::{Cancel, Observer};
 use crate::settings::{Regularisation, Settings};
-use crate::solve::{
-    ExpansionSolution, Form, Gram, KernelNewton, KernelSolution, SHRINK_FROM, Smo, Stop, TracePoint, Witness,
-};
+use crate::solve::{Form, Gram, KernelNewton, KernelSolution, SHRINK_FROM, Smo, Witness};
 use crate::task::{Independent, Intercept, OneClass};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +18,7 @@ pub(super) struct Solved {
     pub(super) scorer: Scorer,
     /// What proves the bound beside the expansion.
     pub(super) witness: Option<Witness>,
-    pub(super) fitted: Fitted,
+    pub(super) fitted: KernelSolution,
 }
 
 /// Kernel rows may take this many bytes unless the user says otherwise: a quarter of the memory of a small machine.
@@ -118,26 +116,6 @@ enum Cache {
     Wide(RowCache<f64>),
 }
 
-/// What a machine makes of a problem.
-#[derive(Clone, Debug)]
-pub(crate) struct Fitted {
-    /// One dual variable a block, or where groups are ranked one coefficient a row.
-    pub(crate) numbers: Vec<f64>,
-    /// b, where there is one.
-    pub(crate) threshold: f64,
-    /// The scores of all rows, or for pairs by how much each is won, without a free threshold.
-    reached: Vec<f64>,
-    /// ρ, in the ν form.
-    common_margin: Option<f64>,
-    pub(crate) objective: f64,
-    pub(crate) lower_bound: f64,
-    pub(crate) passes: u64,
-    pub(crate) stop: Stop,
-    pub(crate) trace: Vec<TracePoint>,
-    /// Kernel rows asked for, and of these computed.
-    pub(crate) rows: (u64, u64),
-}
-
 impl Machine {
     pub(crate) fn new(
         problem: &Problem,
@@ -171,7 +149,7 @@ impl Machine {
         start: Option<&[f64]>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
-    ) -> Result<Fitted> {
+    ) -> Result<KernelSolution> {
         let Machine { kernel, points, cache, cache_bytes } = self;
         let job = Job { kernel, points, settings, problem, start, cache_bytes: *cache_bytes };
         match cache {
@@ -181,7 +159,13 @@ impl Machine {
     }
 
     /// The scores of all rows, as the model would give them.
-    pub(crate) fn scores(&self, problem: &Problem, fitted: &Fitted, settings: &Settings, cancel: &Cancel) -> Vec<f64> {
+    pub(crate) fn scores(
+        &self,
+        problem: &Problem,
+        fitted: &KernelSolution,
+        settings: &Settings,
+        cancel: &Cancel,
+    ) -> Vec<f64> {
         match &problem.task {
             Tasks::Ranking(_) => fitted.reached.clone(),
             Tasks::OneClass(..) => fitted.reached.iter().map(|reached| reached - OneClass::MARGIN).collect(),
@@ -210,7 +194,12 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn run<V: Element>(&self, cache: &mut RowCache<V>, observer: &mut dyn Observer, cancel: &Cancel) -> Result<Fitted> {
+    fn run<V: Element>(
+        &self,
+        cache: &mut RowCache<V>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<KernelSolution> {
         let rows = || RowGram { kernel: self.kernel.clone(), points: Arc::clone(self.points) };
         match &self.problem.task {
             Tasks::Binary(task, _) => self.minimise(task, &rows(), cache, observer, cancel),
@@ -224,20 +213,7 @@ impl Job<'_> {
             Tasks::Ranking(task) => {
                 let &Settings { tolerance, max_passes, .. } = self.settings;
                 let newton = KernelNewton { tolerance, max_passes };
-                let ExpansionSolution { coefficients, scores, objective, lower_bound, passes, stop, trace, rows } =
-                    newton.solve(task, self.kernel, self.points, cache, self.start, observer, cancel)?;
-                Ok(Fitted {
-                    numbers: coefficients,
-                    threshold: 0.0,
-                    reached: scores,
-                    common_margin: None,
-                    objective,
-                    lower_bound,
-                    passes,
-                    stop,
-                    trace,
-                    rows,
-                })
+                newton.solve(task, self.kernel, self.points, cache, self.start, observer, cancel)
             }
         }
     }
@@ -249,7 +225,7 @@ impl Job<'_> {
         cache: &mut RowCache<V>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
-    ) -> Result<Fitted> {
+    ) -> Result<KernelSolution> {
         let settings = self.settings;
         let smo = Smo {
             tolerance: settings.tolerance,
@@ -259,30 +235,6 @@ impl Job<'_> {
             cache_bytes: self.cache_bytes,
             shrink_from: SHRINK_FROM,
         };
-        let solution = smo.solve(task, gram, cache, self.start, observer, cancel)?;
-        let KernelSolution {
-            alpha,
-            threshold,
-            reached,
-            common_margin,
-            objective,
-            lower_bound,
-            passes,
-            stop,
-            trace,
-            rows,
-        } = solution;
-        Ok(Fitted {
-            numbers: alpha,
-            threshold,
-            reached,
-            common_margin,
-            objective,
-            lower_bound,
-            passes,
-            stop,
-            trace,
-            rows,
-        })
+        smo.solve(task, gram, cache, self.start, observer, cancel)
     }
 }

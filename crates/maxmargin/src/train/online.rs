@@ -126,7 +126,8 @@ fn in_one_pass<T: Independent>(
         true => lasvm::<T, f64>(task, rows, settings, observer, cancel)?,
         false => lasvm::<T, f32>(task, rows, settings, observer, cancel)?,
     };
-    let KernelSolution { alpha, threshold, objective, lower_bound, passes, stop, trace, rows: counts, .. } = solution;
+    let KernelSolution { numbers: alpha, threshold, objective, lower_bound, passes, stop, trace, rows: counts, .. } =
+        solution;
     let intercept = constant.or_else(|| (settings.intercept != Intercept::None).then_some(threshold));
     Ok(Learned {
         scorer: around(rows.kernel.clone(), by_row(task, &alpha).into_iter(), intercept, rows.design)?,

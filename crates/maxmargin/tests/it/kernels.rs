@@ -7,7 +7,7 @@ use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT, ZeroConeT};
 use maxmargin::data::{Dataset, Dense, Matrix, Scale, Targets};
 use maxmargin::error::Code;
-use maxmargin::kernel::{KernelKind, KernelSettings};
+use maxmargin::kernel::{Kernel, KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::{Cancel, Silent};
@@ -252,7 +252,7 @@ fn a_kernel_model_survives_its_file_and_a_changed_one_is_refused() {
 
 #[test]
 fn threads_and_the_cache_change_no_bit() {
-    let data = two_classes(900, 6, false, 2);
+    let data = two_classes(1500, 6, false, 2);
     let run = |threads: usize, cache: Option<u64>| {
         let kernel =
             KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.5), cache, ..KernelSettings::default() };
@@ -389,6 +389,61 @@ fn graded_rows_reach_the_optimum_over_all_their_pairs() {
             assert_solved(&data, &Settings { kernel: poor, ..settings }, optimum);
         }
     }
+}
+
+#[test]
+fn kernels_that_rank_nothing_end_with_a_reason() {
+    let data = crate::made::graded(6, 6, 3, 3, 2);
+    let refused = |data: &Dataset, kernel: KernelSettings| {
+        let settings = Settings { kernel, ..Settings::new(Task::Rank) };
+        train(data, &settings, None, &mut Silent, &Cancel::new()).expect_err("no kernel to rank by").code()
+    };
+    // Values beyond all numbers.
+    let steep = KernelSettings {
+        kind: KernelKind::Polynomial,
+        gamma: Some(1e9),
+        degree: Some(80),
+        coef0: Some(1.0),
+        ..KernelSettings::default()
+    };
+    assert_eq!(refused(&data, steep), Code::Overflow);
+    // Every row is less than nothing.
+    let rows = data.rows();
+    let values: Vec<f64> = (0..rows * rows).map(|at| if at % (rows + 1) == 0 { -1.0 } else { 0.0 }).collect();
+    let negative = data.clone().with_matrix(Matrix::DenseF64(Dense::new(values, rows, rows).unwrap())).unwrap();
+    let precomputed = KernelSettings { kind: KernelKind::Precomputed, ..KernelSettings::default() };
+    assert_eq!(refused(&negative, precomputed), Code::Unsupported);
+}
+
+#[test]
+fn the_cache_changes_no_bit_of_a_ranking_either() {
+    let data = crate::made::graded(130, 10, 4, 3, 5);
+    let run = |cache: Option<u64>| {
+        let kernel =
+            KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.5), cache, ..KernelSettings::default() };
+        fit(&data, &Settings { kernel, ..Settings::new(Task::Rank) }).model.to_bytes().unwrap()
+    };
+    // 1,300 rows, of which a cache of one byte keeps 1,024.
+    assert!(run(None) == run(Some(1)));
+}
+
+#[test]
+fn a_model_whose_kernel_is_not_that_of_its_settings_is_no_model() {
+    let data = two_classes(60, 4, true, 3);
+    let kernel = KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.5), ..KernelSettings::default() };
+    let model = fit(&data, &Settings { kernel: kernel.clone(), ..Settings::new(Task::Classify) }).model;
+    for other in [Kernel::Gaussian { gamma: 0.6 }, Kernel::Precomputed, Kernel::Linear, Kernel::Intersection] {
+        let mut changed = model.clone();
+        let Scorer::Expansion(expansion) = &mut changed.scorer else { panic!("support vectors") };
+        expansion.kernel = other;
+        assert!(changed.to_bytes().is_err());
+    }
+    let settings = Settings { kernel, ..Settings::new(Task::OneClass) };
+    let mut model = fit(&data, &settings).model;
+    assert!(model.to_bytes().is_ok());
+    let Scorer::Expansion(expansion) = &mut model.scorer else { panic!("support vectors") };
+    expansion.intercept = Some(100.0);
+    assert!(model.to_bytes().is_err(), "a border that lets everything in");
 }
 
 #[test]

@@ -92,8 +92,8 @@ pub(crate) struct KernelRows<'a> {
     pub(crate) kernel: &'a Kernel,
 }
 
-/// How often the cancel flag is looked at, in values of kernels.
-const POLL: usize = 1 << 20;
+/// How often the cancel flag is looked at, in multiplications.
+const POLL: usize = 1 << 25;
 
 /// A common factor below this is written out.
 const LEAST_SCALE: f64 = 1e-9;
@@ -251,8 +251,10 @@ impl<'a, T: Element> State<'a, T> {
         let mut left = draws.count();
         let mut worked = 0;
         let mut pulls: Vec<Pull> = Vec::new();
+        let matrix = self.design.matrix();
+        let entries = usize::try_from(matrix.entries()).unwrap_or(usize::MAX) / matrix.rows().max(1) + 1;
         while left > 0 {
-            worked += self.batch * (self.support.len() + 64);
+            worked += self.batch * (self.support.len() + 64) * entries;
             if worked >= POLL {
                 if cancel.is_raised() {
                     return false;

@@ -41,7 +41,7 @@
 mod state;
 mod working_set;
 
-use super::certificate::best_threshold;
+use super::certificate::{balance, best_threshold, imbalance};
 use super::{Progress, Stop, TracePoint, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, RowCache};
@@ -94,11 +94,11 @@ pub(crate) const SHRINK_FROM: usize = 40_000;
 /// What a kernel solver returns.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelSolution {
-    /// One dual variable a block.
-    pub(crate) alpha: Vec<f64>,
+    /// One dual variable a block, or where groups are ranked one coefficient a row.
+    pub(crate) numbers: Vec<f64>,
     /// b, where there is one.
     pub(crate) threshold: f64,
-    /// a_i s_i of every block.
+    /// a_i s_i of every block, or the score of every row.
     pub(crate) reached: Vec<f64>,
     /// The margin ρ that all of this was divided by, in the ν form.
     pub(crate) common_margin: Option<f64>,
@@ -156,10 +156,11 @@ impl Smo {
         let mut progress = Progress::new(observer, cancel);
         let before = cache.counts();
         let mut state = State::new(self, task, gram, cache)?;
-        match start {
-            Some(start) => state.begin(start, cancel),
-            None if self.form == Form::Nu => state.begin(&first_shares(task, self.intercept)?, cancel),
-            None => {}
+        match (self.form, start) {
+            (Form::Costs, Some(start)) => state.begin(&self.feasible(task, start), cancel)?,
+            (Form::Costs, None) => {}
+            // Sums that are held must be right from the start.
+            (Form::Nu, _) => state.begin(&first_shares(task, self.intercept)?, cancel)?,
         }
         let mut passes = 0;
         let mut best_violation = f64::INFINITY;
@@ -173,24 +174,30 @@ impl Smo {
                 return Err(overflow());
             }
             let gap = relative_gap(values.primal, values.dual);
+            if progress.cancelled() {
+                state.widen(cancel)?;
+                break Stop::Cancelled;
+            }
             if state.is_whole() && self.form == Form::Nu && values.square <= state.nothing() {
                 return Err(too_small());
             }
             let stated = values.stated(scalars);
             match self.form {
+                // With gradients that were left alone it is no bound.
+                Form::Costs if !state.is_whole() => {}
                 Form::Costs => drop(progress.bound(Some(stated.dual))),
                 // The C that a bound belongs to changes with ρ.
                 Form::Nu => progress.lower_bound = Some(stated.dual),
             }
-            if progress.report(passes, stated.primal, &[], &[]) || progress.cancelled() {
-                state.widen(cancel);
+            if progress.report(passes, stated.primal, &[], &[]) {
+                state.widen(cancel)?;
                 break Stop::Cancelled;
             }
             if gap <= self.tolerance && state.is_whole() {
                 break Stop::Converged;
             }
             if passes >= self.max_passes {
-                state.widen(cancel);
+                state.widen(cancel)?;
                 break Stop::PassLimit;
             }
             if selection.violation < best_violation * 0.999 {
@@ -203,7 +210,7 @@ impl Smo {
                 break Stop::Stalled;
             }
             if stuck || (gap <= self.tolerance && !state.is_whole()) {
-                state.widen(cancel);
+                state.widen(cancel)?;
                 (best_violation, idle) = (f64::INFINITY, 0);
                 continue;
             }
@@ -229,7 +236,7 @@ impl Smo {
         let unit = scalars.margin.filter(|margin| *margin > 0.0).unwrap_or(1.0);
         let after = state.counts();
         Ok(KernelSolution {
-            alpha: state.alphas().map(|alpha| alpha / unit).collect(),
+            numbers: state.alphas().map(|alpha| alpha / unit).collect(),
             threshold: threshold / unit,
             reached: state.all_reached().iter().map(|reached| reached / unit).collect(),
             common_margin: scalars.margin,
@@ -240,6 +247,22 @@ impl Smo {
             trace: progress.trace,
             rows: (after.0 - before.0, after.1 - before.1),
         })
+    }
+
+    /// The point nearest to a start that is feasible: within the boxes, and balanced where the threshold is free.
+    fn feasible<T: Independent>(&self, task: &T, start: &[f64]) -> Vec<f64> {
+        let loss = task.loss();
+        let limit = |block: usize| Some(task.constraint(block).cost).filter(|cost| *cost > 0.0);
+        let mut alpha: Vec<f64> = start
+            .iter()
+            .enumerate()
+            .map(|(block, alpha)| limit(block).map_or(0.0, |cost| alpha.clamp(0.0, loss.dual_limit(cost))))
+            .collect();
+        // Rounding is left alone: variables at their limits should stay there.
+        if self.intercept == Intercept::Free && imbalance(task, &alpha) > BALANCED {
+            balance(task, &mut alpha);
+        }
+        alpha
     }
 
     /// What the gradients suggest for ρ and b.
@@ -257,6 +280,9 @@ impl Smo {
         }
     }
 }
+
+/// A start counts as balanced where rounding alone keeps it from being so.
+const BALANCED: f64 = 1e-13;
 
 /// So many rounds without a smaller violation are too many.
 const STALLED_ROUNDS: u32 = 1000;

@@ -118,7 +118,7 @@ impl<'a, V: Element> State<'a, V> {
     }
 
     /// Goes to a point.
-    pub(super) fn begin(&mut self, alpha: &[f64], cancel: &Cancel) {
+    pub(super) fn begin(&mut self, alpha: &[f64], cancel: &Cancel) -> Result<()> {
         let moved: Vec<(usize, f64)> = self
             .variables
             .iter_mut()
@@ -130,7 +130,7 @@ impl<'a, V: Element> State<'a, V> {
                 (change != 0.0).then_some((block, change))
             })
             .collect();
-        self.catch_up(&moved, None, cancel);
+        self.catch_up(&moved, None, cancel)
     }
 
     /// Whether all variables take part.
@@ -241,8 +241,8 @@ impl<'a, V: Element> State<'a, V> {
     }
 
     /// Lets all variables take part again.
-    pub(super) fn widen(&mut self, cancel: &Cancel) {
-        let Some(Narrowed { blocks, variables, before, cache, .. }) = self.narrowed.take() else { return };
+    pub(super) fn widen(&mut self, cancel: &Cancel) -> Result<()> {
+        let Some(Narrowed { blocks, variables, before, cache, .. }) = self.narrowed.take() else { return Ok(()) };
         let (asked, computed) = cache.counts();
         self.counted = (self.counted.0 + asked, self.counted.1 + computed);
         drop(cache);
@@ -256,16 +256,14 @@ impl<'a, V: Element> State<'a, V> {
             .collect();
         let mut current = vec![false; self.variables.len()];
         blocks.iter().for_each(|&block| current[block] = true);
-        self.catch_up(&moved, Some(&current), cancel);
+        self.catch_up(&moved, Some(&current), cancel)
     }
 
     /// Brings the gradients up to date after blocks have moved, but for those that are `current`.
-    fn catch_up(&mut self, moved: &[(usize, f64)], current: Option<&[bool]>, cancel: &Cancel) {
+    /// Gradients that are not those of the point would make values of nothing: cut short, it is an error.
+    fn catch_up(&mut self, moved: &[(usize, f64)], current: Option<&[bool]>, cancel: &Cancel) -> Result<()> {
         for moved in moved.chunks(TOGETHER) {
-            // Who asked for an end gets it: gradients are then not those of the point, which is said to be cut short.
-            if cancel.is_raised() {
-                return;
-            }
+            cancel.check()?;
             let blocks: Vec<usize> = moved.iter().map(|entry| entry.0).collect();
             self.cache.prepare(&blocks, |missing, outs| self.gram.fill(missing, outs));
             let kept: Vec<f64> = match current {
@@ -279,6 +277,7 @@ impl<'a, V: Element> State<'a, V> {
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -410,7 +409,7 @@ mod tests {
                 };
                 let (whole, narrowed) = (run(usize::MAX), run(100));
                 assert_eq!((whole.stop, narrowed.stop), (Stop::Converged, Stop::Converged), "{form:?} {intercept:?}");
-                ways += u32::from(whole.alpha != narrowed.alpha);
+                ways += u32::from(whole.numbers != narrowed.numbers);
                 let apart = (whole.objective - narrowed.objective).abs() / whole.objective;
                 let more = if form == Form::Nu { 20.0 } else { 2.0 };
                 assert!(apart <= more * 3e-4, "{form:?} {intercept:?} {apart}");
@@ -437,7 +436,7 @@ mod tests {
         let cancel = Cancel::new();
         let cold = smo.solve(&task, &gram, &mut Smo::cache(300, 1 << 20), None, &mut Silent, &cancel).expect("solves");
         let warm = smo
-            .solve(&task, &gram, &mut Smo::cache(300, 1 << 20), Some(&cold.alpha), &mut Silent, &cancel)
+            .solve(&task, &gram, &mut Smo::cache(300, 1 << 20), Some(&cold.numbers), &mut Silent, &cancel)
             .expect("solves");
         assert!(cold.passes > 0 && warm.passes == 0);
         assert!((cold.objective - warm.objective).abs() < 1e-9 * cold.objective);
