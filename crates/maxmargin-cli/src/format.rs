@@ -6,20 +6,25 @@ pub use maxmargin::wording::{count, counted};
 use maxmargin::kernel::{FeatureMap, Kernel};
 use maxmargin::wording::separated;
 
-/// A kernel with its numbers: `gaussian, gamma 0.05`.
-pub fn kernel(kernel: &Kernel) -> String {
+/// A kernel with its numbers: `gaussian, gamma 0.05`, and where gamma was not given that it was found.
+pub fn kernel(kernel: &Kernel, given: bool) -> String {
     let number = |value: f64| significant(value, 4);
+    let gamma = match kernel.gamma() {
+        Some(gamma) if given => format!(", gamma {}", number(gamma)),
+        Some(gamma) => format!(", gamma {} found on a sample", number(gamma)),
+        None => String::new(),
+    };
     match *kernel {
-        Kernel::Precomputed => "precomputed".to_string(),
         Kernel::Custom(ref custom) => format!("{} (brought along)", custom.name()),
-        Kernel::Linear => "linear".to_string(),
-        Kernel::Intersection => "intersection".to_string(),
-        Kernel::Gaussian { gamma } => format!("gaussian, gamma {}", number(gamma)),
-        Kernel::ChiSquared { gamma } => format!("chi-squared, gamma {}", number(gamma)),
-        Kernel::Sigmoid { gamma, coef0 } => format!("sigmoid, gamma {}, coef0 {}", number(gamma), number(coef0)),
-        Kernel::Polynomial { gamma, coef0, degree } => {
-            format!("polynomial of degree {degree}, gamma {}, coef0 {}", number(gamma), number(coef0))
+        Kernel::Sigmoid { coef0, .. } => format!("sigmoid{gamma}, coef0 {}", number(coef0)),
+        Kernel::Polynomial { coef0, degree, .. } => {
+            format!("polynomial of degree {degree}{gamma}, coef0 {}", number(coef0))
         }
+        Kernel::Linear
+        | Kernel::Intersection
+        | Kernel::Gaussian { .. }
+        | Kernel::ChiSquared { .. }
+        | Kernel::Precomputed => format!("{}{gamma}", kernel.kind().name()),
     }
 }
 

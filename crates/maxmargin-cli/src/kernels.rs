@@ -4,7 +4,7 @@ use crate::format;
 use crate::report::Report;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Result};
-use maxmargin::kernel::{Approximation, Kernel};
+use maxmargin::kernel::{Approximation, Kernel, KernelKind};
 use maxmargin::memory::check_mapped;
 use maxmargin::model::{Mapped, Scorer};
 use maxmargin::run::Cancel;
@@ -42,14 +42,17 @@ impl KernelFacts<'_> {
     /// `…, by 978 landmarks (nystrom), 22 copies or mixtures of others dropped` and what these lose.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let settings = &self.trained.model.settings.kernel;
-        let named = |kernel: &Kernel| {
-            let found = if kernel.gamma().is_some() && settings.gamma.is_none() { " found on a sample" } else { "" };
-            format!("kernel {}{found}", format::kernel(kernel))
-        };
+        let named = |kernel: &Kernel| format!("kernel {}", format::kernel(kernel, settings.gamma.is_some()));
+        let counted = |count: usize| format::counted(count as u64, "support vector", "support vectors");
         match &self.trained.model.scorer {
+            // Rows of kernel values have a weight for each vector.
+            Scorer::Linear { weights, .. } if settings.kind == KernelKind::Precomputed => {
+                let vectors = weights.iter().filter(|weight| **weight != 0.0).count();
+                vec![format!("{}, {}", named(&Kernel::Precomputed), counted(vectors))]
+            }
             Scorer::Linear { .. } => Vec::new(),
             Scorer::Expansion(expansion) => {
-                let vectors = format::counted(expansion.coefficients.len() as u64, "support vector", "support vectors");
+                let vectors = counted(expansion.coefficients.len());
                 let cache = match self.trained.kernel_rows {
                     Some((asked, computed)) if asked > 0 => {
                         let share = 100.0 * (asked - computed) as f64 / asked as f64;
@@ -119,6 +122,10 @@ impl KernelFacts<'_> {
                 "mapped_features": map.features(),
                 "loss": self.loss.as_ref().map(loss_as_json),
             }),
+            Scorer::Linear { weights, .. } if self.trained.model.settings.kernel.kind == KernelKind::Precomputed => {
+                let vectors = weights.iter().filter(|weight| **weight != 0.0).count();
+                json!({ "kernel": Kernel::Precomputed, "vectors": vectors })
+            }
             Scorer::Linear { .. } => Value::Null,
         }
     }

@@ -335,6 +335,34 @@ impl Settings {
             Err(Error::new(Code::BadSetting, format!("{name} is {value}, and must be a positive number"))
                 .help(format!("give {name} a value such as 1 or 0.01")))
         };
+        if self.task == Task::OneClass {
+            if self.loss != Loss::Hinge {
+                return Err(
+                    Error::new(Code::BadSetting, "a one-class model is of the hinge loss").help("leave --loss out")
+                );
+            }
+            if !matches!(self.solver, Solver::Auto | Solver::Smo | Solver::Lasvm) {
+                return Err(Error::new(
+                    Code::BadSetting,
+                    format!("a one-class model is not learned by `{}`", self.solver.name()),
+                )
+                .help("leave --solver out"));
+            }
+            if self.intercept != Intercept::None {
+                return Err(Error::new(
+                    Code::BadSetting,
+                    "a one-class model has no intercept: its border is where the score is 1",
+                )
+                .help("leave --intercept out"));
+            }
+            if self.class_weight != ClassWeight::Equal || self.positive.is_some() {
+                return Err(Error::new(
+                    Code::BadSetting,
+                    "class weights and a positive class belong to classifiers of two classes",
+                )
+                .help("leave --class-weight and --positive out, or use `train classify`"));
+            }
+        }
         match self.regularisation {
             Regularisation::C(c) => positive("-c", c)?,
             Regularisation::Lambda(lambda) => positive("--lambda", lambda)?,
@@ -437,27 +465,6 @@ impl Settings {
                 "--sample queries lets every query count the same, which --pair-weight grade-gap does not",
             )
             .help("leave --sample out, or use --pair-weight per-query"));
-        }
-        if self.task == Task::OneClass {
-            if self.loss != Loss::Hinge {
-                return Err(
-                    Error::new(Code::BadSetting, "a one-class model is of the hinge loss").help("leave --loss out")
-                );
-            }
-            if self.intercept != Intercept::None {
-                return Err(Error::new(
-                    Code::BadSetting,
-                    "a one-class model has no intercept: its border is where the score is 1",
-                )
-                .help("leave --intercept out"));
-            }
-            if self.class_weight != ClassWeight::Equal || self.positive.is_some() {
-                return Err(Error::new(
-                    Code::BadSetting,
-                    "class weights and a positive class belong to classifiers of two classes",
-                )
-                .help("leave --class-weight and --positive out, or use `train classify`"));
-            }
         }
         if self.task == Task::Rank {
             if self.intercept != Intercept::None {

@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         rows.push(("intercept", format::significant(intercept, 6)));
     }
     if let Scorer::Expansion(expansion) = &model.scorer {
-        rows.push(("kernel", format::kernel(&expansion.kernel)));
+        rows.push(("kernel", format::kernel(&expansion.kernel, true)));
         let vectors = format::count(expansion.coefficients.len() as u64);
         rows.push((
             "vectors",
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         ));
     }
     if let Scorer::Mapped(Mapped { map, .. }) = &model.scorer {
-        rows.push(("kernel", format!("{}, by {}", format::kernel(&map.kernel()), format::feature_map(map))));
+        rows.push(("kernel", format!("{}, by {}", format::kernel(&map.kernel(), true), format::feature_map(map))));
     }
     let settings = &model.settings;
     let cost = regularisation(&model);

@@ -14,6 +14,7 @@ use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
 use maxmargin::data::{Dataset, Scale, hold_out};
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::kernel::KernelKind;
 use maxmargin::loss::Loss;
 use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::model::{Model, Scorer};
@@ -40,6 +41,13 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let others = [&arguments.items, &arguments.validation, &arguments.config].map(|file| file.as_deref());
     let inputs = [&[Some(arguments.file.as_str())], &others[..]].concat();
     ensure_results(&[Some(&arguments.output), arguments.report.as_ref()], &inputs)?;
+    if settings.kernel.kind == KernelKind::Precomputed && train_settings.holdout.is_some() {
+        return Err(Error::new(
+            Code::BadSetting,
+            "rows of kernel values have a column for every row: none can be held out",
+        )
+        .help("leave --holdout out, or use `tune`, which knows how"));
+    }
     if !arguments.metric.is_empty() && arguments.validation.is_none() && train_settings.holdout.is_none() {
         console.say("   --metric is for held-out data: give --validation FILE or --holdout FRACTION too");
     }
@@ -426,7 +434,13 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
         let graded = settings.task == Task::Rank && certificate.pairs.is_none();
         let alone = settings.loss == Loss::Logistic || (graded && settings.loss != Loss::SquaredHinge);
         let only = matches!(trained.model.scorer, Scorer::Expansion(_)) && alone;
-        let remedy = (!only).then(|| "without --solver it is proven how far the optimum is at most".to_string());
+        let remedy = match settings.solver {
+            // Only where no bound can be had is none proven without a stochastic solver.
+            solver if !solver.is_stochastic() => {
+                Some("this kernel is not known to be positive definite, and then nothing can be proven".to_string())
+            }
+            _ => (!only).then(|| "without --solver it is proven how far the optimum is at most".to_string()),
+        };
         return (false, format!("{how}: objective {objective}, no bound proven"), remedy);
     }
     let wanted = format::gap(settings.tolerance);

@@ -158,7 +158,8 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
         }
     }
     if let Some(file) = &arguments.report {
-        let mut page = Report::new(format!("C for {}", arguments.file));
+        let what = if tuned.widths().is_empty() { "C" } else { "C and gamma" };
+        let mut page = Report::new(format!("{what} for {}", arguments.file));
         let version = env!("CARGO_PKG_VERSION");
         page.subtitle(format!("maxmargin {version} · {} · {} folds", task.name(), tuned.fold_rows.len()));
         sections(&mut page, &tuned, chosen, &data, &warnings, &next);
@@ -303,7 +304,8 @@ fn warnings(tuned: &Tuned, chosen: usize) -> Vec<String> {
 fn shifted(tuned: &Tuned, end: usize, within: f64) -> String {
     let inside = tuned.rows[end].c * within;
     let outside = if within < 1.0 { inside * 1e4 } else { inside * 1e-4 };
-    format!("{:.0e}:{:.0e}:20", inside.min(outside), inside.max(outside))
+    let count = if tuned.widths().is_empty() { 20 } else { 6 };
+    format!("{:.0e}:{:.0e}:{count}", inside.min(outside), inside.max(outside))
 }
 
 /// `0.8476 ± 0.0019`
@@ -420,6 +422,7 @@ fn object(task: Task, tuned: &Tuned, chosen: usize, trained: Option<(&Trained, &
                 "passes": row.passes,
                 "seconds": row.seconds,
                 "converged": row.converged,
+                "left": first.folds.len() < tuned.fold_rows.len(),
                 "metrics": metrics,
             })
         })
@@ -566,7 +569,11 @@ fn sections(page: &mut Report, tuned: &Tuned, chosen: usize, data: &Dataset, war
         cells.push(row.gap.map_or("–".to_string(), format::gap));
         cells.push(format::count(row.passes));
         cells.push(format::seconds(row.seconds));
-        cells.push(if row.converged { "yes" } else { "no" }.to_string());
+        cells.push(match (row.metrics[0].folds.len(), row.converged) {
+            (judged, _) if judged < tuned.fold_rows.len() => format!("left after {judged} folds"),
+            (_, true) => "yes".to_string(),
+            (_, false) => "no".to_string(),
+        });
         cells
     };
     let rows = tuned.rows.iter().map(cells).collect();

@@ -10,7 +10,8 @@ use crate::data::Design;
 use crate::data::kernels::for_this_machine;
 use crate::run::Cancel;
 use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+use faer::linalg::solvers::Llt;
+use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 use rayon::prelude::*;
 use std::cell::Cell;
 use std::ops::Range;
@@ -163,11 +164,17 @@ impl Element for f64 {
 const SPARSE: u64 = 3;
 
 /// So few rows are multiplied, and their kernel values kept, in f64, which is cheap for them.
-const FEW_ROWS: usize = 4096;
+pub(crate) const FEW_ROWS: usize = 4096;
 
 /// Exponents are wrong by about this share of the largest squares they come from; more than a hundred thousandth shows.
 const NARROW_ROUNDING: f64 = 1.2e-7;
 const ROUNDING_ALLOWED: f64 = 1e-5;
+
+/// Kernel values count as positive definite where this share of the largest, added to the diagonal, makes them so.
+const DEFINITE: f64 = 1e-5;
+
+/// And are looked at up to this many rows.
+const MOST_FACTORED: usize = 8192;
 
 /// Kernel values from a file have at least so many digits.
 const PRINTED: f64 = 1e-4;
@@ -217,6 +224,25 @@ impl Points {
             false => Layout::Narrow(entries(rows, rows, false, &[], &zeros, &row)),
         };
         Points { rows, cols: rows, layout, centre: None, values: true }
+    }
+
+    /// Whether these are kernel values that some rows could have: positive definite but for rounding. Where there are too many
+    /// to find out, nobody knows.
+    pub(crate) fn values_are_definite(&self) -> bool {
+        let own = |row: usize, column: usize| match &self.layout {
+            Layout::Narrow(Entries { form: Form::Dense(values), .. }) => f64::from(values[row * self.cols + column]),
+            Layout::Wide(Entries { form: Form::Dense(values), .. }) => values[row * self.cols + column],
+            _ => f64::NAN,
+        };
+        if !self.values || self.rows > MOST_FACTORED {
+            return false;
+        }
+        let largest = (0..self.rows).map(|row| own(row, row).abs()).fold(0.0, f64::max);
+        let lifted = Mat::from_fn(self.rows, self.rows, |row, column| {
+            let value = 0.5 * (own(row, column) + own(column, row));
+            value + if row == column { DEFINITE * largest } else { 0.0 }
+        });
+        Llt::new(lifted.as_ref(), Side::Lower).is_ok()
     }
 
     /// Two rows whose kernel values are given and differ by more than printing does, with what each says.

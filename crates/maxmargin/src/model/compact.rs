@@ -17,7 +17,7 @@
 
 use super::{Expansion, Model, Scorer};
 use crate::error::{Code, Error, Result};
-use crate::kernel::{Kernel, Points};
+use crate::kernel::{FEW_ROWS, Kernel, Points};
 
 use crate::run::Cancel;
 use crate::solve::overflow;
@@ -54,10 +54,10 @@ impl Model {
                 .help("only models learned through a kernel can be compacted"));
         };
         let vectors = expansion.coefficients.len();
-        if to.vectors == 0 || !(to.distance.is_finite() && to.distance >= 0.0) {
+        if to.vectors == 0 || !(to.distance >= 0.0 && to.distance < 1.0) {
             return Err(Error::new(
                 Code::BadSetting,
-                "a model is compacted to one vector or more, and a distance of zero or more",
+                "a model is compacted to one vector or more, and a distance of zero or more below 1",
             )
             .help("such as --vectors 500 or --distance 0.01"));
         }
@@ -71,6 +71,8 @@ impl Model {
         let before = self.compacted.as_ref();
         let (scorer, norm, distance) = match expansion.kernel {
             Kernel::Linear => (as_weights(expansion), expansion.norm(cancel)?, 0.0),
+            // All of them are as near as can be.
+            _ if to.vectors >= vectors && to.distance == 0.0 => (self.scorer.clone(), expansion.norm(cancel)?, 0.0),
             _ => {
                 let (reduced, norm, distance) = nearest(expansion, to, cancel)?;
                 (Scorer::Expansion(reduced), norm, distance)
@@ -133,13 +135,19 @@ fn nearest(expansion: &Expansion, to: Compaction, cancel: &Cancel) -> Result<(Ex
         choose(&expansion.kernel, &points, values.clone(), square, enough, to.vectors, cancel)?;
     let sizes: f64 = expansion.coefficients.iter().zip(&values).map(|(beta, value)| (beta * value).abs()).sum();
     let rounding = f64::EPSILON * values.len() as f64 * sizes;
+    // Scores are sums in f32 where there are many vectors, and both sums are rounded.
+    let total = |coefficients: &[f64]| coefficients.iter().map(|number| number.abs()).sum::<f64>();
+    let unit = |count: usize| if count > FEW_ROWS { f64::from(f32::EPSILON) } else { 16.0 * f64::EPSILON };
+    let largest = points.diagonal(&expansion.kernel).into_iter().fold(0.0, f64::max).sqrt();
+    let shown = largest
+        * (unit(values.len()) * total(&expansion.coefficients) + unit(coefficients.len()) * total(&coefficients));
     let reduced = Expansion {
         kernel: expansion.kernel.clone(),
         vectors: expansion.vectors.select(&vectors),
         coefficients,
         intercept: expansion.intercept,
     };
-    Ok((reduced, square.sqrt(), ((square - found).max(0.0) + rounding).sqrt()))
+    Ok((reduced, square.sqrt(), ((square - found).max(0.0) + rounding).sqrt() + shown))
 }
 
 struct Chosen {
@@ -151,7 +159,7 @@ struct Chosen {
 }
 
 /// A vector that the others make up but for this share adds nothing but rounding.
-const MADE_UP: f64 = 1e-10;
+const MADE_UP: f64 = 1e-8;
 
 /// Entries brought up to date together.
 const CHUNK: usize = 1024;

@@ -141,7 +141,8 @@ impl Model {
         Error::new(Code::OtherData, format!("these are not the data the model was trained on: {differs}")).help(help)
     }
 
-    fn recompute(&self, data: &Dataset, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
+    /// Objective and bound from the model's own numbers.
+    pub(crate) fn recompute(&self, data: &Dataset, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
         let mut design = self.scaling.apply(data.matrix(), data.groups())?;
         let threshold = self.scorer.intercept().unwrap_or(0.0);
         cancel.check()?;

@@ -19,6 +19,8 @@ pub(super) struct Solved {
     /// What proves the bound beside the expansion.
     pub(super) witness: Option<Witness>,
     pub(super) fitted: KernelSolution,
+    /// Whether the kernel is known to be positive definite, as bounds need it.
+    pub(super) definite: bool,
 }
 
 /// Kernel rows may take this many bytes unless the user says otherwise: a quarter of the memory of a small machine.
@@ -51,12 +53,13 @@ pub(super) fn solve(
         Tasks::OneClass(..) => Some(-OneClass::MARGIN),
         _ => (settings.intercept != Intercept::None).then_some(fitted.threshold),
     };
+    let definite = machine.kernel.is_definite() || machine.points.values_are_definite();
     let scorer = around(machine.kernel, coefficients(problem, &fitted.numbers).into_iter(), intercept, design)?;
     let witness = match problem.task {
         Tasks::Ranking(_) => None,
         _ => Some(Witness::Dual(std::mem::take(&mut fitted.numbers))),
     };
-    Ok(Solved { scorer, witness, fitted })
+    Ok(Solved { scorer, witness, fitted, definite })
 }
 
 /// What scores by the rows that count. Of kernel values a row has those with all of them, in columns of their own: there

@@ -26,11 +26,13 @@ pub(super) struct Learned {
     pub(super) rows: Option<(u64, u64)>,
     /// What a budget of support vectors cost.
     pub(super) merging: Option<Merging>,
+    /// Whether the kernel is known to be positive definite, as bounds need it.
+    pub(super) definite: bool,
 }
 
 impl From<kernels::Solved> for Learned {
     fn from(solved: kernels::Solved) -> Learned {
-        let kernels::Solved { scorer, witness, fitted } = solved;
+        let kernels::Solved { scorer, witness, fitted, definite } = solved;
         Learned {
             scorer,
             witness,
@@ -41,6 +43,7 @@ impl From<kernels::Solved> for Learned {
             trace: fitted.trace,
             rows: Some(fitted.rows),
             merging: None,
+            definite,
         }
     }
 }
@@ -110,7 +113,19 @@ fn descend(
     let intercept = (settings.intercept != Intercept::None).then_some(threshold);
     let scorer = Scorer::Expansion(expansion(vectors, &coefficients, intercept));
     let merging = Some(merging);
-    Ok(Learned { scorer, witness: None, objective, lower_bound: None, passes, stop, trace, rows: None, merging })
+    let definite = rows.kernel.is_definite();
+    Ok(Learned {
+        scorer,
+        witness: None,
+        objective,
+        lower_bound: None,
+        passes,
+        stop,
+        trace,
+        rows: None,
+        merging,
+        definite,
+    })
 }
 
 /// LaSVM over kernel values as exact as the rows; the constant term is the one given, or what was learned.
@@ -139,6 +154,7 @@ fn in_one_pass<T: Independent>(
         trace,
         rows: Some(counts),
         merging: None,
+        definite: rows.kernel.is_definite(),
     })
 }
 

@@ -89,6 +89,19 @@ fn what_is_no_square_of_kernel_values_is_refused() {
 }
 
 #[test]
+fn values_that_no_rows_could_have_prove_nothing() {
+    let data = two_classes(40, 3, true, 3);
+    let table = as_values(&data, false);
+    let turned: Vec<f64> = (0..40).flat_map(|at| row(&table, at)).map(|value| -value).collect();
+    let turned = data.clone().with_matrix(Matrix::DenseF64(Dense::new(turned, 40, 40).unwrap())).unwrap();
+    let precomputed = KernelSettings { kind: KernelKind::Precomputed, ..KernelSettings::default() };
+    let settings = Settings { kernel: precomputed, max_passes: 1000, ..Settings::new(Task::Classify) };
+    assert!(fit(&table, &settings).model.certificate.lower_bound.is_some());
+    let trained = fit(&turned, &settings);
+    assert!(trained.model.certificate.lower_bound.is_none() && !trained.model.certificate.converged);
+}
+
+#[test]
 fn a_function_in_rust_is_a_kernel_like_any_other() {
     let own = CustomKernel::new("mine", |x: &[f64], z: &[f64]| {
         (-0.4 * x.iter().zip(z).map(|(x, z)| (x - z) * (x - z)).sum::<f64>()).exp()

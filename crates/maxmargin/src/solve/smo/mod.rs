@@ -352,14 +352,14 @@ fn first_shares<T: Independent>(task: &T, intercept: Intercept) -> Result<Vec<f6
         return Ok(alpha);
     }
     let whole = if intercept == Intercept::Free { 0.5 } else { 1.0 };
+    // All limits add up to 1/ν.
+    let limits: f64 = (0..task.blocks()).map(|block| task.constraint(block).cost).sum();
+    let largest = (1.0 - missing / whole) / limits;
     Err(Error::new(
         Code::BadSetting,
-        format!(
-            "--nu is too large: all of a class together reach {:.3} of the share it asks of them",
-            1.0 - missing / whole
-        ),
+        format!("--nu is too large: the smaller class bears at most {:.4}", 0.99995 * largest),
     )
-    .help("nu is at most twice the share of the smaller class; a smaller --nu, or --class-weight balanced"))
+    .help("nu is at most twice the share of the smaller class: give less, or add --class-weight balanced"))
 }
 
 fn too_small() -> Error {
@@ -367,7 +367,7 @@ fn too_small() -> Error {
         Code::NuTooSmall,
         "--nu is too small for these data: no positive margin is reached by all but that share of them, and the weights are zero",
     )
-    .help("try a larger --nu, or a kernel that bends more (a larger --gamma)")
+    .help("try a larger --nu; where classes overlap, a kernel that bends more helps too: --kernel gaussian, a larger --gamma")
 }
 
 /// The ρ that costs the least: where b is free, a matter of each side of its own.
