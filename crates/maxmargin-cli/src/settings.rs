@@ -315,6 +315,10 @@ pub(crate) struct ReadSettings {
     #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1), help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) index_base: Option<u8>,
+    /// The features of an svmlight file, where the last are zero in all rows: at least so many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 27), help_heading = "Reading data")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) least_features: Option<u32>,
     /// Rank all rows as one list
     #[arg(long, help_heading = "Reading data")]
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -610,6 +614,7 @@ impl ReadSettings {
             ignore: if self.ignore.is_empty() { other.ignore } else { self.ignore },
             missing: self.missing.or(other.missing),
             index_base: self.index_base.or(other.index_base),
+            least_features: self.least_features.or(other.least_features),
             one_group: self.one_group || other.one_group,
         }
     }
@@ -643,6 +648,7 @@ impl ReadSettings {
             missing,
             features: None,
             index_base: self.index_base,
+            least_features: self.least_features.map_or(0, |least| least as usize),
             pairing: Pairing::None,
             cancel: cancel.clone(),
         })

@@ -146,6 +146,8 @@ pub struct ReadOptions {
     pub features: Option<ModelFeatures>,
     /// The index base of svmlight files, where it shall not be detected.
     pub index_base: Option<u8>,
+    /// The least number of features of an svmlight file: the last ones may be zero in all of its rows.
+    pub least_features: usize,
     /// Whether the file holds pairs, or items that pairs name.
     pub pairing: Pairing,
     /// Polled while reading.

@@ -48,6 +48,20 @@ fn one_class_tells_typical_rows_from_outliers() {
 }
 
 #[test]
+fn features_that_no_row_learned_from_shows_can_be_announced() {
+    let bench = Workbench::new();
+    bench.write("seen.txt", "1 1:0.5 2:1\n1 1:0.6 2:0.9\n1 1:0.4 2:1.1\n");
+    bench.write("new.txt", "1 1:0.5 2:1\n-1 1:0.5 4:3\n");
+    bench.ok("train one-class seen.txt -o short.mm --kernel gaussian");
+    bench.refused("predict short.mm new.txt", "MM0306");
+    bench.ok("train one-class seen.txt -o m.mm --kernel gaussian --least-features 4");
+    bench.ok("verify m.mm seen.txt").shows("the certificate holds");
+    let lines = bench.ok("predict m.mm new.txt").stdout;
+    let labels: Vec<&str> = lines.lines().filter_map(|line| line.split('\t').next()).collect();
+    assert_eq!(labels, ["1", "-1"]);
+}
+
+#[test]
 fn a_share_that_leaves_no_margin_is_an_error_with_a_page() {
     let bench = Workbench::new();
     bench.write("items.csv", "id,a\nx,1\ny,2\n");

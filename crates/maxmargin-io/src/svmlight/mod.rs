@@ -276,5 +276,5 @@ fn zero_index(file: &str, lines: u64, seen: &Seen, known: bool) -> Error {
 fn columns(largest: Option<u32>, base: u8, options: &ReadOptions) -> usize {
     let cols = largest.map_or(0, |largest| largest as usize + 1 - usize::from(base));
     // New data may lack the model's last features; more than it has is for the scorer to refuse.
-    cols.max(options.features.as_ref().map_or(0, |features| features.count))
+    cols.max(options.features.as_ref().map_or(0, |features| features.count)).max(options.least_features)
 }

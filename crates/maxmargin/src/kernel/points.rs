@@ -709,15 +709,17 @@ fn kernel_by_columns<T: Element>(
 ) {
     let mut spread = vec![0.0; cols];
     for (&id, out) in ids.iter().zip(outs) {
+        // What a scaling learned on other rows brings below zero counts as zero.
         let mut total = 0.0;
         each_entry(left, id, cols, |column, value| {
-            spread[column] = value;
-            total += value;
+            spread[column] = value.max(0.0);
+            total += value.max(0.0);
         });
         for (row, out) in columns.clone().zip(out.iter_mut()) {
             // A column where one of the two is zero adds the other, or nothing: the totals know.
             let (mut other, mut sum) = (0.0, 0.0);
             each_entry(right, row, cols, |column, value| {
+                let value = value.max(0.0);
                 other += value;
                 let mine = spread[column];
                 if mine > 0.0 && value > 0.0 {
