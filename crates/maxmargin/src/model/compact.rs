@@ -17,7 +17,7 @@
 
 use super::{Expansion, Model, Scorer};
 use crate::error::{Code, Error, Result};
-use crate::kernel::{FEW_ROWS, Kernel, Points};
+use crate::kernel::{FEW_ROWS, Kernel, Points, add_row};
 
 use crate::run::Cancel;
 use crate::solve::overflow;
@@ -202,8 +202,7 @@ fn choose(
         places.enumerate().for_each(|(chunk, ((column, rest), free))| {
             let start = chunk * CHUNK;
             for (before, at_pivot) in columns.iter().zip(&at_pivot) {
-                let before = &before[start..start + column.len()];
-                column.iter_mut().zip(before).for_each(|(value, before)| *value -= before * at_pivot);
+                add_row(column, -at_pivot, &before[start..]);
             }
             for ((value, rest), free) in column.iter_mut().zip(rest).zip(free) {
                 *value /= unit;
