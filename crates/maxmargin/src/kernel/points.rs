@@ -416,7 +416,7 @@ impl Points {
         let (Some(right), Some(left)) = (T::entries(self), T::entries(left)) else {
             return debug_assert!(false, "points of two layouts meet");
         };
-        block(kernel, left, ids, right, self.cols, columns, outs);
+        block(kernel, &Meeting { left, ids, right, cols: self.cols, columns }, outs);
     }
 }
 
@@ -517,19 +517,21 @@ fn entries<T: Element>(
     Entries { form, squares }
 }
 
-/// Kernel values of rows `ids` of `left` with rows `columns` of `right`.
-fn block<T: Element>(
-    kernel: &Kernel,
-    left: &Entries<T>,
-    ids: &[usize],
-    right: &Entries<T>,
+/// Rows `ids` of `left` that meet rows `columns` of `right`.
+struct Meeting<'a, T> {
+    left: &'a Entries<T>,
+    ids: &'a [usize],
+    right: &'a Entries<T>,
     cols: usize,
     columns: Range<usize>,
-    outs: &mut [&mut [T]],
-) {
+}
+
+/// Kernel values of rows that meet.
+fn block<T: Element>(kernel: &Kernel, meeting: &Meeting<'_, T>, outs: &mut [&mut [T]]) {
+    let Meeting { left, ids, right, cols, ref columns } = *meeting;
     let squares = &right.squares[columns.clone()];
     if let Kernel::Custom(custom) = kernel {
-        return custom_values(custom, left, ids, right, cols, columns, outs);
+        return custom_values(custom, meeting, outs);
     }
     if let (Kernel::Precomputed, Form::Dense(values)) = (kernel, &left.form) {
         for (&id, out) in ids.iter().zip(outs) {
@@ -538,7 +540,7 @@ fn block<T: Element>(
         return;
     }
     if !kernel.is_of_products() {
-        return kernel_by_columns(kernel, left, ids, right, cols, columns, outs);
+        return kernel_by_columns(kernel, meeting, outs);
     }
     match (&left.form, &right.form) {
         (Form::Dense(a), Form::Dense(b)) => {
@@ -667,21 +669,14 @@ fn finish_products_plainly<T: Element>(kernel: &Kernel, products: &[T], square: 
 }
 
 /// The user's own function, of rows written out.
-fn custom_values<T: Element>(
-    custom: &CustomKernel,
-    left: &Entries<T>,
-    ids: &[usize],
-    right: &Entries<T>,
-    cols: usize,
-    columns: Range<usize>,
-    outs: &mut [&mut [T]],
-) {
+fn custom_values<T: Element>(custom: &CustomKernel, meeting: &Meeting<'_, T>, outs: &mut [&mut [T]]) {
+    let Meeting { left, ids, right, cols, ref columns } = *meeting;
     let (mut x, mut z) = (vec![0.0; cols], vec![0.0; cols]);
     let written = |entries: &Entries<T>, row: usize, out: &mut [f64]| {
         out.fill(0.0);
         each_entry(entries, row, cols, |column, value| out[column] = value);
     };
-    for (at, row) in columns.enumerate() {
+    for (at, row) in columns.clone().enumerate() {
         written(right, row, &mut z);
         for (&id, out) in ids.iter().zip(&mut *outs) {
             written(left, id, &mut x);
@@ -693,20 +688,14 @@ fn custom_values<T: Element>(
 /// k(x, x) of a row of kernels that have no formula for it.
 fn one_value<T: Element>(kernel: &Kernel, entries: &Entries<T>, row: usize, cols: usize) -> f64 {
     let mut value = [T::ZERO];
-    block(kernel, entries, &[row], entries, cols, row..row + 1, &mut [&mut value]);
+    let meeting = Meeting { left: entries, ids: &[row], right: entries, cols, columns: row..row + 1 };
+    block(kernel, &meeting, &mut [&mut value]);
     value[0].wide()
 }
 
 /// Kernels that are no functions of inner products: sums over columns, row by row.
-fn kernel_by_columns<T: Element>(
-    kernel: &Kernel,
-    left: &Entries<T>,
-    ids: &[usize],
-    right: &Entries<T>,
-    cols: usize,
-    columns: Range<usize>,
-    outs: &mut [&mut [T]],
-) {
+fn kernel_by_columns<T: Element>(kernel: &Kernel, meeting: &Meeting<'_, T>, outs: &mut [&mut [T]]) {
+    let Meeting { left, ids, right, cols, ref columns } = *meeting;
     let mut spread = vec![0.0; cols];
     for (&id, out) in ids.iter().zip(outs) {
         // What a scaling learned on other rows brings below zero counts as zero.

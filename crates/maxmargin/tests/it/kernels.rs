@@ -266,23 +266,29 @@ fn threads_and_the_cache_change_no_bit() {
     assert!(alone == run(2, Some(1)));
 }
 
-#[test]
-fn hostile_kernels_and_rows_end_with_a_stated_outcome() {
+/// Two classes, and the same rows twice with opposite labels; and kernels that make little of either.
+pub(crate) fn hostile() -> ([Dataset; 2], [KernelSettings; 5]) {
     let clean = two_classes(80, 3, true, 6);
-    // Every row twice, with opposite labels.
     let twice: Vec<f64> = (0..160).flat_map(|at| row(&clean, at / 2)).collect();
     let labels: Vec<f64> = (0..160).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
     let matrix = Matrix::DenseF64(Dense::new(twice, 160, 3).unwrap());
     let contradictory = Dataset::new(matrix, Targets::Real(labels.into())).unwrap();
     let with = |kind, gamma, coef0| KernelSettings { kind, gamma, coef0, ..KernelSettings::default() };
-    for kernel in [
+    let kernels = [
         with(KernelKind::Sigmoid, Some(5.0), Some(-3.0)),
         with(KernelKind::Gaussian, Some(1e9), None),
         with(KernelKind::Gaussian, Some(1e-9), None),
         with(KernelKind::Polynomial, Some(10.0), Some(1.0)),
         with(KernelKind::Gaussian, None, None),
-    ] {
-        for data in [&clean, &contradictory] {
+    ];
+    ([clean, contradictory], kernels)
+}
+
+#[test]
+fn hostile_kernels_and_rows_end_with_a_stated_outcome() {
+    let (sets, kernels) = hostile();
+    for kernel in kernels {
+        for data in &sets {
             for c in [1e-6, 1.0, 1e6] {
                 for loss in [Loss::Hinge, Loss::SquaredHinge] {
                     let settings = Settings {

@@ -1,9 +1,10 @@
 //! Kernels learned one row at a time: LaSVM beside the exact solver, stochastic steps beside the optimum and within their
 //! budget, files, refusals and hostile data.
 
+use crate::kernels::hostile;
 use crate::made::{fit, graded, two_classes};
 use crate::pairs::compared;
-use maxmargin::data::{Dataset, Dense, Matrix, Scale, Targets};
+use maxmargin::data::Scale;
 use maxmargin::error::Code;
 use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
@@ -207,26 +208,9 @@ fn a_small_cache_of_kernel_rows_changes_no_bit_of_lasvm() {
 
 #[test]
 fn hostile_kernels_and_rows_end_with_a_stated_outcome() {
-    let clean = two_classes(80, 3, true, 6);
-    // Every row twice, with opposite labels.
-    let mut twice = Vec::new();
-    for at in 0..160 {
-        let mut row = vec![0.0; 3];
-        clean.matrix().each_in_row(at / 2, |column, value| row[column] = value);
-        twice.extend(row);
-    }
-    let labels: Vec<f64> = (0..160).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
-    let matrix = Matrix::DenseF64(Dense::new(twice, 160, 3).unwrap());
-    let contradictory = Dataset::new(matrix, Targets::Real(labels.into())).unwrap();
-    let with = |kind, gamma, coef0| KernelSettings { kind, gamma, coef0, ..KernelSettings::default() };
-    for kernel in [
-        with(KernelKind::Sigmoid, Some(5.0), Some(-3.0)),
-        with(KernelKind::Gaussian, Some(1e9), None),
-        with(KernelKind::Gaussian, Some(1e-9), None),
-        with(KernelKind::Polynomial, Some(10.0), Some(1.0)),
-        with(KernelKind::Gaussian, None, None),
-    ] {
-        for data in [&clean, &contradictory] {
+    let (sets, kernels) = hostile();
+    for kernel in kernels {
+        for data in &sets {
             for c in [1e-6, 1.0, 1e6] {
                 for loss in [Loss::Hinge, Loss::SquaredHinge] {
                     for (solver, budget) in
