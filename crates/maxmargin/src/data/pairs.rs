@@ -1,7 +1,7 @@
 //! [`Pairs`]: which of two rows is better, said one by one.
 //!
-//! A pair names two rows, `left` and `right`, and the [`Outcome`] of comparing them. A file that says `better,worse` has
-//! the better row on the left. [`Pairs::consistency`] tells what no scoring function can satisfy: pairs said both ways
+//! A pair names two rows, `left` and `right`, and the [`Outcome`] of comparing them, which may be a tie. A file that says
+//! `better,worse` has the better row on the left. [`Pairs::consistency`] tells what no scoring function can satisfy: pairs said both ways
 //! round, and circles of preferences.
 
 use super::{Buffer, Names};
@@ -16,6 +16,40 @@ pub enum Outcome {
     Left = 1,
     /// The right one.
     Right = 2,
+    /// Neither.
+    Tie = 3,
+}
+
+impl Outcome {
+    /// Every outcome there is, in the order of confusion tables.
+    pub const ALL: [Outcome; 3] = [Outcome::Left, Outcome::Tie, Outcome::Right];
+
+    /// The name used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Left => "left",
+            Outcome::Right => "right",
+            Outcome::Tie => "tie",
+        }
+    }
+
+    /// −1, 0 or 1: which way the score of the right row should differ from that of the left one.
+    pub fn sign(self) -> i8 {
+        match self {
+            Outcome::Left => -1,
+            Outcome::Right => 1,
+            Outcome::Tie => 0,
+        }
+    }
+
+    /// The outcome of a sign.
+    pub fn of_sign(sign: i8) -> Outcome {
+        match sign {
+            0 => Outcome::Tie,
+            1.. => Outcome::Right,
+            _ => Outcome::Left,
+        }
+    }
 }
 
 /// Comparisons of two rows of a data set each.
@@ -143,12 +177,17 @@ impl Pairs {
         self.outcomes.as_ref().map_or(Outcome::Left, |outcomes| outcomes[pair])
     }
 
-    /// The better and the worse row of a pair.
+    /// How many are ties.
+    pub fn ties(&self) -> usize {
+        self.outcomes.iter().flat_map(|outcomes| outcomes.iter()).filter(|outcome| **outcome == Outcome::Tie).count()
+    }
+
+    /// The better and the worse row of a pair; the left and the right one of a tie.
     #[inline]
     pub fn ordered(&self, pair: usize) -> (usize, usize) {
         let (left, right) = (self.left[pair] as usize, self.right[pair] as usize);
         match self.outcome(pair) {
-            Outcome::Left => (left, right),
+            Outcome::Left | Outcome::Tie => (left, right),
             Outcome::Right => (right, left),
         }
     }
@@ -214,11 +253,11 @@ impl Pairs {
         })
     }
 
-    /// What no scoring function can satisfy, in O(rows + pairs). Pairs of weight 0 say nothing and are left out.
+    /// What no scoring function can satisfy, in O(rows + pairs). Pairs of weight 0 say nothing and are left out, like ties.
     pub fn consistency(&self) -> Consistency {
         let rows = self.rows();
         let said: Vec<(u32, u32, f64)> = (0..self.len())
-            .filter(|&pair| self.weight(pair) > 0.0)
+            .filter(|&pair| self.weight(pair) > 0.0 && self.outcome(pair) != Outcome::Tie)
             .map(|pair| {
                 let (better, worse) = self.ordered(pair);
                 (better as u32, worse as u32, self.weight(pair))
