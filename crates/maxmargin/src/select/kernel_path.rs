@@ -115,7 +115,7 @@ impl KernelFold<'_> {
         let scores = machine.scores(problem, &fitted, settings, cancel);
         cancel.check()?;
         let judged = self.fold.judged.iter().map(|&row| scores[row]).collect();
-        let answers = Answers::of_scores(judged, &problem.decoder(), &self.fold.truth)?;
+        let answers = Answers::of_scores(judged, &problem.decoder(fitted.threshold), &self.fold.truth)?;
         let values = metrics.iter().map(|metric| Ok(answers.evaluate(metric)?.value)).collect::<Result<_>>()?;
         let fit = Fit {
             values,

@@ -51,6 +51,7 @@ pub(super) fn solve(
     }
     let intercept = match problem.task {
         Tasks::OneClass(..) => Some(-OneClass::MARGIN),
+        Tasks::Pairs(_) => None,
         _ => (settings.intercept != Intercept::None).then_some(fitted.threshold),
     };
     let definite = machine.kernel.is_definite() || machine.points.values_are_definite();
