@@ -11,11 +11,12 @@ pub(crate) use approximate::{Seen, seen};
 pub(crate) use gram::check_values;
 pub(crate) use kernels::{Machine, by_row, usual_cache};
 
-use crate::data::{Dataset, Design, Outcome, Scaling, Subset};
+use crate::data::{Dataset, Design, Outcome, Pairs, Scaling, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::metric::score_differences;
 use crate::model::{Certificate, Decoder, Mapped, Model, Scorer};
+use crate::rating::best_threshold;
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Method, Regularisation, Settings, Solver, Task};
 use crate::solve::{
@@ -255,15 +256,12 @@ pub fn train_from(
     Ok(Trained { model, solver, stop, first_rate, kernel_rows: None, merging: None, trace })
 }
 
-/// The model with a threshold for ties, where it compares: the one that was learned with the scores, or else the one of
-/// least error on the pairs it learned from. An error where the learned one tells no ties.
+/// The model with a threshold for ties, where it compares. An error where the learned one tells no ties.
 fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
     let (Some(learned), Some(pairs)) = (model.decoder.threshold(), data.pairs()) else { return Ok(model) };
     if model.settings.method != Method::Compare {
-        let scores = model.scores(data)?;
-        let differences = score_differences(&scores, pairs);
-        let threshold = differences.len() as f64 * 0.0;
-        return Ok(Model { decoder: Decoder::Compare { threshold }, ..model });
+        let decoder = decoder_by_scores(&model.settings, model.decoder.clone(), &model.scores(data)?, pairs);
+        return Ok(Model { decoder, ..model });
     }
     let flat = model.scorer.numbers().iter().all(|number| *number == 0.0);
     if learned > 0.0 && !flat {
@@ -276,6 +274,16 @@ fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
     };
     Err(Error::new(Code::NoThreshold, message)
         .help("try a larger -c, or --method rank or rank2; `maxmargin explain MM0323` says when this happens"))
+}
+
+/// The decoder with the threshold of least error on the pairs learned from, where scores were learned without one.
+pub(crate) fn decoder_by_scores(settings: &Settings, decoder: Decoder, scores: &[f64], pairs: &Pairs) -> Decoder {
+    if decoder.threshold().is_none() || settings.method == Method::Compare {
+        return decoder;
+    }
+    let outcomes: Vec<Outcome> = (0..pairs.len()).map(|pair| pairs.outcome(pair)).collect();
+    let threshold = best_threshold(&score_differences(scores, pairs), &outcomes, pairs.weights()).value;
+    Decoder::Compare { threshold }
 }
 
 /// Rankers of so many rows begin where a quick look at so many random pairs ends, unless the Hessian is exact: its few

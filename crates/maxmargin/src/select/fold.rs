@@ -8,7 +8,7 @@ use crate::model::{Answers, Decoder};
 use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver};
 use crate::solve::{Start, Stop, relative_gap};
-use crate::train::{Problem, solve};
+use crate::train::{Problem, decoder_by_scores, solve};
 use std::sync::Arc;
 
 /// The rows, or the pairs, of a fold.
@@ -168,7 +168,12 @@ impl<'a> Learner<'a> {
         cancel.check()?;
         let mut scores = self.design.scores_of(&self.fold.judged, &solution.weights);
         let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-        let decoder = problem.decoder(threshold);
+        let mut decoder = problem.decoder(threshold);
+        if let Learned::Pairs(_, learned) = &self.fold.learned
+            && let Some(pairs) = learned.pairs()
+        {
+            decoder = decoder_by_scores(settings, decoder, &scores, pairs);
+        }
         if decoder.threshold().is_none() {
             scores.iter_mut().for_each(|score| *score += threshold);
         }

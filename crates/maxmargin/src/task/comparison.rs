@@ -153,6 +153,11 @@ impl Comparison {
         self.c = c;
     }
 
+    /// Where the second constraints of ties begin among the blocks, and the block of the first one of each.
+    pub(crate) fn second_copies(&self) -> (usize, Arc<[u32]>) {
+        (self.pairs.len(), Arc::clone(&self.ties))
+    }
+
     /// Ties with a constraint of their own behind those of the pairs.
     pub fn second_constraints(&self) -> u64 {
         self.ties.len() as u64
