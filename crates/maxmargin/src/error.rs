@@ -126,6 +126,8 @@ codes! {
     Undecided = 321, 2, "separability not decided";
     /// A share ν at which no margin is above zero.
     NuTooSmall = 322, 2, "nu too small for a margin";
+    /// Comparisons from which no useful threshold is learned.
+    NoThreshold = 323, 2, "no threshold for ties";
     /// A combination of task and solver that does not exist.
     Unsupported = 401, 2, "combination not supported";
     /// A setting outside its range.

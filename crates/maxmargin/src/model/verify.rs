@@ -78,7 +78,7 @@ impl Model {
             problem.set_regularisation(Regularisation::C(certificate.c));
         }
         cancel.check()?;
-        if problem.decoder() != self.decoder {
+        if problem.decoder(self.decoder.threshold().unwrap_or(0.0)) != self.decoder {
             return Err(Error::new(
                 Code::CertificateMismatch,
                 "the model answers with other classes than the data have",
@@ -144,7 +144,7 @@ impl Model {
     /// Objective and bound from the model's own numbers.
     pub(crate) fn recompute(&self, data: &Dataset, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
         let mut design = self.scaling.apply(data.matrix(), data.groups())?;
-        let threshold = self.scorer.intercept().unwrap_or(0.0);
+        let threshold = self.free_scalar();
         cancel.check()?;
         let weights = match &self.scorer {
             Scorer::Linear { weights, .. } if self.settings.kernel.kind == KernelKind::Precomputed => {
@@ -238,7 +238,7 @@ impl Model {
         expanded: &Expanded<'_>,
         cancel: &Cancel,
     ) -> Result<Verification> {
-        let (rule, threshold) = (self.settings.intercept, self.scorer.intercept().unwrap_or(0.0));
+        let (rule, threshold) = (self.settings.intercept, self.free_scalar());
         let (scores, square) = expanded.values(cancel)?;
         let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, rule);
         let lower_bound = match &self.witness {

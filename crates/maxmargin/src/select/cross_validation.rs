@@ -127,7 +127,7 @@ impl CrossValidation {
         let mut whole = Problem::new(data, &candidates[0])?;
         let held_out = folds(data, self.folds, self.seed).map_err(fewer_folds)?;
         let folds = Fold::all(data, held_out)?;
-        folds.iter().try_for_each(|fold| fold.check(&whole.decoder(), &self.metrics))?;
+        folds.iter().try_for_each(|fold| fold.check(&whole.decoder(0.0), &self.metrics))?;
 
         let mut rows: Vec<Row> = Vec::with_capacity(candidates.len());
         let mut best: Option<(usize, Start)> = None;
