@@ -664,6 +664,7 @@ impl ReadSettings {
             index_base: self.index_base,
             least_features: self.least_features.map_or(0, |least| least as usize),
             pairing: Pairing::None,
+            outcomes_optional: false,
             cancel: cancel.clone(),
         })
     }

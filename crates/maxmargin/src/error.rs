@@ -94,6 +94,8 @@ codes! {
     DuplicateId = 233, 2, "id used twice";
     /// Pairs without the items that they name.
     NoItems = 234, 2, "no items for the pairs";
+    /// An outcome of a comparison that is none of those there are.
+    BadOutcome = 235, 2, "outcome is not valid";
     /// Only one class.
     SingleClass = 301, 2, "only one class";
     /// More classes than the task takes.
