@@ -100,6 +100,8 @@ pub enum Solver {
     /// The hard margin as a quadratic program: every margin is reached, or there is no model. Loss and regularisation
     /// play no part.
     QuadraticProgram,
+    /// The largest margin of comparisons in function values, as a linear program. Loss and regularisation play no part.
+    LinearProgram,
     /// Cutting planes with exact line search.
     CuttingPlane,
     /// Stochastic gradient descent.
@@ -116,12 +118,13 @@ pub enum Solver {
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 10] = [
+    pub const ALL: [Solver; 11] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
         Solver::Newton,
         Solver::CuttingPlane,
         Solver::QuadraticProgram,
+        Solver::LinearProgram,
         Solver::Sgd,
         Solver::AveragedSgd,
         Solver::Pegasos,
@@ -136,6 +139,7 @@ impl Solver {
             Solver::DualCoordinateDescent => "dual-coordinate-descent",
             Solver::Newton => "newton",
             Solver::QuadraticProgram => "quadratic-program",
+            Solver::LinearProgram => "linear-program",
             Solver::CuttingPlane => "cutting-plane",
             Solver::Sgd => "sgd",
             Solver::AveragedSgd => "averaged-sgd",
@@ -147,7 +151,7 @@ impl Solver {
 
     /// Whether it makes a hard margin, which knows neither loss nor regularisation.
     pub fn is_hard_margin(self) -> bool {
-        self == Solver::QuadraticProgram
+        matches!(self, Solver::QuadraticProgram | Solver::LinearProgram)
     }
 
     /// Whether it learns from one random constraint after the other. Such a solver proves no bound, and makes the passes
@@ -548,6 +552,16 @@ impl Settings {
     /// Refuses what does not go with comparisons, and a method without them.
     fn validate_comparison(&self) -> Result<()> {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        let compares = self.task == Task::Compare && self.method == Method::Compare;
+        if self.solver == Solver::LinearProgram && !compares {
+            return bad(
+                "the linear program is for comparisons with a threshold".to_string(),
+                "use --solver quadratic-program for a hard margin, or `train compare`",
+            );
+        }
+        if self.solver == Solver::LinearProgram && self.intercept == Intercept::Penalised {
+            return bad("the linear program holds the threshold at 1".to_string(), "leave --intercept out");
+        }
         if self.task != Task::Compare {
             return if self.method == Method::default() {
                 Ok(())

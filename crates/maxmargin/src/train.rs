@@ -20,9 +20,9 @@ use crate::rating::best_threshold;
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Method, Regularisation, Settings, Solver, Task};
 use crate::solve::{
-    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Merging,
-    Newton, QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict, Witness,
-    dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
+    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearProgram, LinearRisk, Measure,
+    Merging, Newton, QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict,
+    Witness, dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
 };
 use crate::task::{
     Binary, Classes, Comparison, Independent, Intercept, Objective, OneClass, PairWeight, PairWeightAs, Ranking,
@@ -263,17 +263,22 @@ fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
         let decoder = decoder_by_scores(&model.settings, model.decoder.clone(), &model.scores(data)?, pairs);
         return Ok(Model { decoder, ..model });
     }
-    let flat = model.scorer.numbers().iter().all(|number| *number == 0.0);
-    if learned > 0.0 && !flat {
+    if !lacks_threshold(&model.settings, &model.decoder, model.scorer.numbers()) {
         return Ok(model);
     }
-    let message = if flat {
+    let message = if learned > 0.0 {
         "the best scores are all the same: at this C nothing tells the items apart".to_string()
     } else {
         format!("the best threshold is {learned:.3}, and ties are told by one above zero")
     };
     Err(Error::new(Code::NoThreshold, message)
         .help("try a larger -c, or --method rank or rank2; `maxmargin explain MM0323` says when this happens"))
+}
+
+/// Whether a comparison has learned no threshold that tells ties, or scores that are all the same.
+pub(crate) fn lacks_threshold(settings: &Settings, decoder: &Decoder, numbers: &[f64]) -> bool {
+    settings.method == Method::Compare
+        && decoder.threshold().is_some_and(|learned| learned <= 0.0 || numbers.iter().all(|number| *number == 0.0))
 }
 
 /// The decoder with the threshold of least error on the pairs learned from, where scores were learned without one.
@@ -377,6 +382,7 @@ fn solve_independent<T: Independent + Roundable>(
             let program = QuadraticProgram { tolerance, max_passes, intercept };
             separated(problem, task, program.solve(task, design, observer, cancel)?)
         }
+        Solver::LinearProgram => LinearProgram { tolerance, max_passes }.solve(task, design, observer, cancel),
         _ => Err(unsupported(settings, solver, true)),
     }
 }
@@ -460,6 +466,9 @@ fn separated<T: Independent>(problem: &Problem, task: &T, verdict: Verdict) -> R
         .map(|&(block, _)| {
             let c = task.constraint(block);
             match c.against {
+                Some(other) if c.threshold > 0.0 => {
+                    format!("{} like {}", problem.data.row_name(c.row), problem.data.row_name(other))
+                }
                 Some(worse) => format!("{} over {}", problem.data.row_name(c.row), problem.data.row_name(worse)),
                 None => problem.data.row_name(c.row),
             }
@@ -776,6 +785,7 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
         Solver::Newton if by_kernel => !independent && settings.loss == Loss::SquaredHinge,
         _ if settings.task == Task::OneClass => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
+        Solver::LinearProgram => settings.task == Task::Compare && independent,
         Solver::Newton | Solver::CuttingPlane if independent => true,
         Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => independent || settings.loss != Loss::Logistic,

@@ -8,6 +8,7 @@ pub(crate) mod evaluate;
 pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod predict;
+pub(crate) mod reproduce;
 pub(crate) mod simulate;
 pub(crate) mod train;
 pub(crate) mod tune;

@@ -8,7 +8,7 @@ use crate::model::{Answers, Decoder};
 use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver};
 use crate::solve::{Start, Stop, relative_gap};
-use crate::train::{Problem, decoder_by_scores, solve};
+use crate::train::{Problem, decoder_by_scores, lacks_threshold, solve};
 use std::sync::Arc;
 
 /// The rows, or the pairs, of a fold.
@@ -110,6 +110,7 @@ pub(super) struct Fit {
     pub(super) lower_bound: Option<f64>,
     pub(super) passes: u64,
     pub(super) converged: bool,
+    pub(super) without_threshold: bool,
 }
 
 impl Fit {
@@ -185,6 +186,7 @@ impl<'a> Learner<'a> {
             lower_bound: solution.lower_bound,
             passes: solution.passes,
             converged: solution.stop == Stop::Converged,
+            without_threshold: lacks_threshold(settings, &decoder, &solution.weights),
         };
         self.start = Some(start_of(solution));
         Ok(fit)

@@ -15,7 +15,7 @@ use crate::model::Answers;
 use crate::run::{Cancel, Silent};
 use crate::settings::Settings;
 use crate::solve::{Start, Stop};
-use crate::train::{Machine, Problem, Tasks, decoder_by_scores, usual_cache};
+use crate::train::{Machine, Problem, Tasks, decoder_by_scores, lacks_threshold, usual_cache};
 use std::sync::Arc;
 
 pub(super) struct KernelPath<'a> {
@@ -129,6 +129,7 @@ impl KernelFold<'_> {
             lower_bound: Some(fitted.lower_bound),
             passes: fitted.passes,
             converged: fitted.stop == Stop::Converged,
+            without_threshold: lacks_threshold(settings, &decoder, &fitted.numbers),
         };
         self.last = Some((problem.c, fitted.numbers));
         Ok(fit)

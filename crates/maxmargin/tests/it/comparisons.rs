@@ -3,6 +3,8 @@
 use crate::hard_margin::refused;
 use crate::made::{Numbers, fit};
 use crate::optimum::{Row, assert_certified, referee, scaled_rows};
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};
 use maxmargin::data::{Dataset, Dense, Matrix, Outcome, Pairs, Scale, Targets};
 use maxmargin::error::Code;
 use maxmargin::kernel::{KernelKind, KernelSettings};
@@ -209,4 +211,106 @@ fn what_has_no_threshold_is_refused() {
         let error = refused(&few_ties, &settings(loss, Solver::Auto, 1e-4, 1e-6));
         assert_eq!(error.code(), Code::NoThreshold, "{error}");
     }
+}
+
+/// Pairs that some weights satisfy: outcomes follow a hidden score, and those near the border are left out.
+fn separable(items: usize, cols: usize, pairs: usize, seed: u64) -> Dataset {
+    let data = with_ties(items, cols, 20 * pairs, seed);
+    let (rows, all) = (scaled_rows(&data, Scale::None), data.pairs().unwrap());
+    let score = |row: u32| -> f64 { rows[row as usize].iter().enumerate().map(|(at, v)| v * (1.0 + at as f64)).sum() };
+    let difference = |pair: usize| score(all.right()[pair]) - score(all.left()[pair]);
+    let clear = |pair: &usize| (difference(*pair).abs() - 1.0).abs() > 0.3;
+    let kept: Vec<usize> = (0..all.len()).filter(clear).take(pairs).collect();
+    let outcome = |&pair: &usize| {
+        let z: f64 = difference(pair);
+        Outcome::of_sign(if z.abs() < 1.0 { 0 } else { z.signum() as i8 })
+    };
+    let outcomes: Vec<Outcome> = kept.iter().map(outcome).collect();
+    data.clone().with_pairs(all.select(&kept).with_outcomes(outcomes).unwrap()).unwrap()
+}
+
+/// μ by the referee: clarabel on max μ, all constraints listed.
+fn margin_by_referee(data: &Dataset) -> f64 {
+    let (rows, pairs) = (scaled_rows(data, Scale::None), data.pairs().unwrap());
+    let cols = data.cols();
+    let (mut i, mut j, mut v, mut right) = (vec![], vec![], vec![], vec![]);
+    let mut push = |difference: &[f64], sign: f64, bound: f64| {
+        // μ + sign·w·d ≤ bound
+        for (column, value) in difference.iter().enumerate() {
+            i.push(right.len());
+            j.push(column);
+            v.push(sign * value);
+        }
+        i.push(right.len());
+        j.push(cols);
+        v.push(1.0);
+        right.push(bound);
+    };
+    for pair in 0..pairs.len() {
+        let (l, r) = (pairs.left()[pair] as usize, pairs.right()[pair] as usize);
+        let difference: Vec<f64> = rows[r].iter().zip(&rows[l]).map(|(r, l)| r - l).collect();
+        match f64::from(pairs.outcome(pair).sign()) {
+            0.0 => [1.0, -1.0].into_iter().for_each(|sign| push(&difference, sign, 1.0)),
+            sign => push(&difference, -sign, -1.0),
+        }
+    }
+    let constraints = CscMatrix::new_from_triplets(right.len(), cols + 1, i, j, v);
+    let mut linear = vec![0.0; cols + 1];
+    linear[cols] = -1.0;
+    let settings =
+        DefaultSettingsBuilder::default().verbose(false).tol_gap_rel(1e-11).tol_gap_abs(1e-11).build().unwrap();
+    let cones = [NonnegativeConeT(right.len())];
+    let mut solver =
+        DefaultSolver::new(&CscMatrix::zeros((cols + 1, cols + 1)), &linear, &constraints, &right, &cones, settings)
+            .unwrap();
+    solver.solve();
+    assert_eq!(solver.solution.status, SolverStatus::Solved);
+    solver.solution.x[cols]
+}
+
+#[test]
+fn the_linear_program_finds_the_referees_margin_separable_or_not() {
+    for (data, is_separable) in [(separable(40, 3, 150, 1), true), (with_ties(30, 3, 120, 2), false)] {
+        let settings = settings(Loss::Hinge, Solver::LinearProgram, 1.0, 1e-7);
+        let model = fit(&data, &settings).model;
+        let (margin, expected) = (1.0 - model.certificate.objective, margin_by_referee(&data));
+        assert!((margin - expected).abs() <= 1e-6, "{margin} {expected}");
+        assert_eq!(margin > 0.0, is_separable);
+        assert!(model.certificate.converged, "{:?}", model.certificate);
+        assert_eq!(model.decoder.threshold(), Some(1.0));
+        model.verify(&data).unwrap();
+    }
+    // More constraints than are looked at together.
+    let data = separable(200, 3, 9000, 3);
+    let model = fit(&data, &settings(Loss::Hinge, Solver::LinearProgram, 1.0, 1e-7)).model;
+    assert!((1.0 - model.certificate.objective - margin_by_referee(&data)).abs() <= 1e-6);
+}
+
+#[test]
+fn the_quadratic_program_gives_a_feasible_point_of_the_linear_one() {
+    let data = separable(40, 3, 150, 4);
+    let pairs = data.pairs().unwrap();
+    let model = fit(&data, &settings(Loss::Hinge, Solver::QuadraticProgram, 1.0, 1e-9)).model;
+    let optimum = {
+        let rows: Vec<Row> = rows_of(&data, Scale::None, 1e7, Method::Compare);
+        referee(&rows, Loss::Hinge, Intercept::Free)
+    };
+    assert!((model.certificate.objective - optimum).abs() <= 1e-6 * optimum, "{:?} {optimum}", model.certificate);
+    // With τ = −β: μ = 1/τ and w = u/τ satisfy the constraints of the linear program, and its margin is no smaller.
+    let threshold = model.decoder.threshold().unwrap();
+    let scores: Vec<f64> = model.scores(&data).unwrap().iter().map(|score| score / threshold).collect();
+    let margin = 1.0 / threshold;
+    for pair in 0..pairs.len() {
+        let z = scores[pairs.right()[pair] as usize] - scores[pairs.left()[pair] as usize];
+        let kept = match f64::from(pairs.outcome(pair).sign()) {
+            0.0 => 1.0 - z.abs(),
+            sign => sign * z - 1.0,
+        };
+        assert!(kept >= margin - 1e-9, "{kept} {margin}");
+    }
+    let largest =
+        1.0 - fit(&data, &settings(Loss::Hinge, Solver::LinearProgram, 1.0, 1e-9)).model.certificate.objective;
+    assert!(largest >= margin - 1e-9, "{largest} {margin}");
+    let error = refused(&with_ties(30, 3, 120, 2), &settings(Loss::Hinge, Solver::QuadraticProgram, 1.0, 1e-9));
+    assert_eq!(error.code(), Code::NotSeparable);
 }
