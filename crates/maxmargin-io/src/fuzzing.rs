@@ -62,8 +62,11 @@ pub fn pairs(bytes: &[u8]) {
             assert!(found.items <= loaded.data.rows() as u64 && found.cyclic_pairs <= pairs.len() as u64);
             let hash = loaded.data.hash().expect("owned data are sound");
             assert!(found.contradictions <= found.disputes && found.disputed_pairs <= pairs.len() as u64);
-            let two_a_row = (0..pairs.len())
-                .all(|pair| (pairs.left()[pair], pairs.right()[pair]) == (2 * pair as u32, 2 * pair as u32 + 1));
+            // Items that no pair names are not written.
+            let two_a_row = loaded.data.rows() == 2 * pairs.len()
+                && (0..pairs.len() as u32)
+                    .zip(pairs.left().iter().zip(pairs.right()))
+                    .all(|(pair, (&left, &right))| (left, right) == (2 * pair, 2 * pair + 1));
             // Names that are read without blanks around them, or as quoted text, may come back as others.
             let mut text = Vec::new();
             csv::write(&loaded.data, b',', &mut text).expect("what was read can be written");
