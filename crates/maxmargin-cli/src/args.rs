@@ -334,6 +334,9 @@ pub(crate) struct ConvertArguments {
     /// instead of held in memory [default: half of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Size>,
+    /// The items that the pairs in FILE name: both are written as one table with two items a row
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
     /// Verify every block of a .mmd file instead of writing anything
     #[arg(long, conflicts_with_all = ["output", "to"])]
     pub(crate) check: bool,
