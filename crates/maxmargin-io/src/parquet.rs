@@ -53,10 +53,7 @@ fn batches(path: &Path, options: &ReadOptions) -> Result<Opened<Lockstep>> {
 }
 
 /// The same, of the columns that `roles` names.
-fn opened<U>(
-    path: &Path,
-    roles: impl FnOnce(&Schema) -> Result<(U, Vec<usize>)>,
-) -> Result<Opened<Lockstep, U>> {
+fn opened<U>(path: &Path, roles: impl FnOnce(&Schema) -> Result<(U, Vec<usize>)>) -> Result<Opened<Lockstep, U>> {
     let file = open(path)?;
     let bytes = file.metadata().ok().map(|metadata| metadata.len());
     let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?.map_err(damaged)?;

@@ -75,7 +75,7 @@ pub(crate) fn refusal(chosen: &[usize], bad: BadCell) -> Refusal {
 /// Rows of text and numbers on their way into a table.
 pub struct RecordWriter<'a> {
     writer: ::csv::Writer<&'a mut dyn Write>,
-    cancel: &'a Cancel,
+    cancel: Cancel,
     text: Vec<u8>,
     rows: u64,
 }
@@ -121,7 +121,7 @@ pub fn write_records(
     };
     crate::write_text_file(file, |out| {
         let writer = ::csv::WriterBuilder::new().delimiter(delimiter).buffer_capacity(1 << 17).from_writer(out);
-        let mut records = RecordWriter { writer, cancel, text: Vec::new(), rows: 0 };
+        let mut records = RecordWriter { writer, cancel: cancel.clone(), text: Vec::new(), rows: 0 };
         content(&mut records)?;
         // What was asked to stop is not put in place.
         cancel.check()?;

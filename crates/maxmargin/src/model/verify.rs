@@ -5,15 +5,15 @@ use crate::data::{Dataset, Design, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, KernelKind, Points, expansion_scores};
 use crate::loss::Loss;
-use crate::run::Cancel;
-use crate::settings::Regularisation;
+use crate::run::{Cancel, Silent};
+use crate::settings::{Regularisation, Solver};
 use crate::solve::{
     Cut, Hard, KERNEL_ROUNDING, LinearRisk, Risk, Witness, bound_of_cuts, dual_of_square, dual_value, hard_primal,
-    imbalance, in_box, lower_bound, primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound,
-    value_and_slopes,
+    imbalance, in_box, largest_violation, lower_bound, primal_of_scores, proven_by_multipliers, relative_gap,
+    rounded_certificate, rounded_values, smooth_bound, value_and_slopes,
 };
 use crate::task::{Independent, Intercept, Objective, Ranking};
-use crate::train::{Problem, Tasks, by_row, check_values};
+use crate::train::{Problem, Ratings, Tasks, by_row, check_values, rate};
 use crate::wording::{count, counted};
 
 /// What `verify` recomputed.
@@ -72,13 +72,16 @@ impl Model {
         };
         let close = |a: f64, b: f64| (a - b).abs() <= rounding * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
         cancel.check()?;
+        if self.settings.method.is_rating() {
+            return self.verify_ratings(data, close, cancel);
+        }
         let mut problem = Problem::new(data, &self.settings)?;
         if self.settings.regularisation.is_nu() {
             // Training found it: that it is the one which ν asks for is proved by the dual point.
             problem.set_regularisation(Regularisation::C(certificate.c));
         }
         cancel.check()?;
-        if problem.decoder() != self.decoder {
+        if problem.decoder(self.decoder.threshold().unwrap_or(0.0)) != self.decoder {
             return Err(Error::new(
                 Code::CertificateMismatch,
                 "the model answers with other classes than the data have",
@@ -118,6 +121,33 @@ impl Model {
         Ok(found)
     }
 
+    /// Rates the items anew: the same pairs give the same ratings.
+    fn verify_ratings(
+        &self,
+        data: &Dataset,
+        close: impl Fn(f64, f64) -> bool,
+        cancel: &Cancel,
+    ) -> Result<Verification> {
+        let Ratings { weights, decoder, objective, lower_bound, c, lambda, .. } =
+            rate(data, &self.settings, &mut Silent, cancel)?;
+        cancel.check()?;
+        let certificate = &self.certificate;
+        let thresholds = (decoder.threshold().unwrap_or(0.0), self.decoder.threshold().unwrap_or(f64::NAN));
+        let bounds = (lower_bound.unwrap_or(0.0), certificate.lower_bound.unwrap_or(0.0));
+        let claims = [
+            ("objective", objective, certificate.objective),
+            ("lower bound", bounds.0, bounds.1),
+            ("threshold", thresholds.0, thresholds.1),
+            ("C", c, certificate.c),
+            ("lambda", lambda, certificate.lambda),
+        ];
+        let ratings = weights.iter().zip(self.scorer.numbers()).map(|(&found, &claimed)| ("rating", found, claimed));
+        match claims.into_iter().chain(ratings).find(|(_, found, claimed)| !close(*found, *claimed)) {
+            Some((what, found, claimed)) => Err(mismatch(what, found, claimed)),
+            None => Ok(Verification { objective, lower_bound, unproved: None }),
+        }
+    }
+
     /// The error for data that are not those of the training run: what differs.
     fn other_data(&self, data: &Dataset) -> Error {
         let certificate = &self.certificate;
@@ -144,7 +174,7 @@ impl Model {
     /// Objective and bound from the model's own numbers.
     pub(crate) fn recompute(&self, data: &Dataset, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
         let mut design = self.scaling.apply(data.matrix(), data.groups())?;
-        let threshold = self.scorer.intercept().unwrap_or(0.0);
+        let threshold = self.free_scalar();
         cancel.check()?;
         let weights = match &self.scorer {
             Scorer::Linear { weights, .. } if self.settings.kernel.kind == KernelKind::Precomputed => {
@@ -238,7 +268,7 @@ impl Model {
         expanded: &Expanded<'_>,
         cancel: &Cancel,
     ) -> Result<Verification> {
-        let (rule, threshold) = (self.settings.intercept, self.scorer.intercept().unwrap_or(0.0));
+        let (rule, threshold) = (self.settings.intercept, self.free_scalar());
         let (scores, square) = expanded.values(cancel)?;
         let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, rule);
         let lower_bound = match &self.witness {
@@ -293,6 +323,18 @@ impl Model {
         threshold: f64,
         cancel: &Cancel,
     ) -> Result<(f64, Option<f64>)> {
+        if self.settings.solver == Solver::LinearProgram {
+            let objective = largest_violation(task, design, weights);
+            let bound = match &self.witness {
+                Some(Witness::Dual(multipliers)) => {
+                    let proven = proven_by_multipliers(task, design, weights, multipliers);
+                    Some(proven.ok_or_else(|| infeasible("its multipliers do not add up to one"))?)
+                }
+                Some(_) => return Err(infeasible("it is not of this task")),
+                None => None,
+            };
+            return Ok((objective, bound));
+        }
         let (objective, shortfall) = hard_primal(task, design, weights, threshold, self.settings.intercept);
         if shortfall.is_nan() || shortfall > ROUNDING {
             return Err(Error::new(

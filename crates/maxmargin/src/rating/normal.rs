@@ -61,8 +61,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tails_are_those_of_tables() {
-        // Abramowitz and Stegun, tables 26.1 and 26.2.
+    fn tails_have_their_known_values() {
+        // To the last digits of a double.
         for (x, tail) in [
             (0.0, 0.5),
             (0.5, 0.308_537_538_725_986_9),

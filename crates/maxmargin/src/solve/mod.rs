@@ -5,6 +5,7 @@ mod cutting_plane;
 mod dual_coordinate_descent;
 mod kernel_newton;
 mod lasvm;
+mod linear_program;
 mod linear_risk;
 mod newton;
 mod quadratic_program;
@@ -24,6 +25,8 @@ pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub(crate) use kernel_newton::{KernelNewton, ROUNDING as KERNEL_ROUNDING, value_and_slopes};
 pub(crate) use lasvm::Lasvm;
+pub use linear_program::LinearProgram;
+pub(crate) use linear_program::{largest_violation, proven_by_multipliers};
 pub use linear_risk::LinearRisk;
 pub(crate) use linear_risk::{LONG_PART, TILE, most_lanes};
 pub use newton::Newton;
@@ -209,6 +212,11 @@ impl<'a> Progress<'a> {
         cancel: &'a crate::run::Cancel,
     ) -> Progress<'a> {
         Progress { observer, cancel, start: Instant::now(), lower_bound: None, trace: Vec::new() }
+    }
+
+    /// Who is told, for a solver within a method that reports on its own.
+    pub(crate) fn observer(&mut self) -> &mut dyn crate::run::Observer {
+        self.observer
     }
 
     pub(crate) fn cancelled(&self) -> bool {

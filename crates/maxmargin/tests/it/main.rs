@@ -3,6 +3,7 @@
 
 mod approximate;
 mod combinations;
+mod comparisons;
 mod conformance;
 mod determinism;
 mod hard_cases;
@@ -16,4 +17,5 @@ mod optimum;
 mod own_kernels;
 mod pairs;
 mod progress;
+mod ratings;
 mod stochastic;

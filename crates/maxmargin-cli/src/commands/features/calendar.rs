@@ -92,7 +92,9 @@ mod tests {
             assert_eq!(When::parse(date.as_bytes()), Some(When::Day(1.0)), "{date}");
         }
         assert_eq!(When::parse(b"-3.5"), Some(When::Number(-3.5)));
-        for wrong in ["", "nan", "inf", "2024-02-30", "2023-02-29", "31.05.2024", "2024-13-01", "may", "2024-1", "2024-01-01-01"] {
+        for wrong in
+            ["", "nan", "inf", "2024-02-30", "2023-02-29", "31.05.2024", "2024-13-01", "may", "2024-1", "2024-01-01-01"]
+        {
             assert_eq!(When::parse(wrong.as_bytes()), None, "{wrong}");
         }
     }

@@ -14,16 +14,41 @@ use serde_json::json;
 use std::time::Instant;
 
 const LEFT: &[&str] = &[
-    "left", "left_player", "home", "home_team", "hometeam", "white", "white_player", "player_1", "player1", "team_1", "team1", "player_a",
-    "team_a", "model_a",
+    "left",
+    "left_player",
+    "home",
+    "home_team",
+    "hometeam",
+    "white",
+    "white_player",
+    "player_1",
+    "player1",
+    "team_1",
+    "team1",
+    "player_a",
+    "team_a",
+    "model_a",
 ];
 const RIGHT: &[&str] = &[
-    "right", "right_player", "away", "away_team", "awayteam", "black", "black_player", "player_2", "player2", "team_2", "team2", "player_b",
-    "team_b", "model_b",
+    "right",
+    "right_player",
+    "away",
+    "away_team",
+    "awayteam",
+    "black",
+    "black_player",
+    "player_2",
+    "player2",
+    "team_2",
+    "team2",
+    "player_b",
+    "team_b",
+    "model_b",
 ];
 const RESULT: &[&str] = &["outcome", "result", "winner", "score"];
 const LEFT_SCORE: &[&str] = &["left_score", "home_score", "home_goals", "white_score", "score_1", "score1", "score_a"];
-const RIGHT_SCORE: &[&str] = &["right_score", "away_score", "away_goals", "black_score", "score_2", "score2", "score_b"];
+const RIGHT_SCORE: &[&str] =
+    &["right_score", "away_score", "away_goals", "black_score", "score_2", "score2", "score_b"];
 const DATE: &[&str] = &["date", "day", "time", "timestamp", "month", "period", "week", "season", "year"];
 const NEUTRAL: &[&str] = &["neutral", "neutral_ground", "neutral_venue"];
 
@@ -44,9 +69,9 @@ pub(crate) fn run(arguments: &GamesArguments, console: &Console, cancel: &Cancel
     let (season, facts) = read(arguments, cancel)?;
     let games = season.resolve(arguments.result_as).map_err(|error| error.in_file(&facts.file))?;
     if games.is_empty() {
-        return Err(Error::new(Code::NoRows, "there is no game with a result").in_file(&facts.file).help(
-            "a table of games has a line of column names, then one line a game with two players and a result",
-        ));
+        return Err(Error::new(Code::NoRows, "there is no game with a result")
+            .in_file(&facts.file)
+            .help("a table of games has a line of column names, then one line a game with two players and a result"));
     }
     let window = season.window(arguments)?;
     let load = start.elapsed().as_secs_f64();
@@ -175,9 +200,11 @@ fn choose(names: &[String], arguments: &GamesArguments) -> Result<(Vec<usize>, P
     let result = header.find("--result", arguments.result.as_ref(), &[])?;
     let scores = match (&result, &arguments.left_score) {
         (Some(_), _) => None,
-        _ => header
-            .find("--left-score", arguments.left_score.as_ref(), LEFT_SCORE)?
-            .zip(header.find("--right-score", arguments.right_score.as_ref(), RIGHT_SCORE)?),
+        _ => header.find("--left-score", arguments.left_score.as_ref(), LEFT_SCORE)?.zip(header.find(
+            "--right-score",
+            arguments.right_score.as_ref(),
+            RIGHT_SCORE,
+        )?),
     };
     match scores {
         Some((left, right)) => {
@@ -254,7 +281,7 @@ impl TakeRecords for Season<'_> {
             said(cells[2], [left, right], &places.sides).ok_or_else(|| {
                 let message = format!("this result is not understood{}: {}", at(), name(2));
                 let help = "write left, right or tie; -1, 0 or 1; the score 1, 0.5 or 0 of the left player; or the winner's name";
-                bad(2, Code::BadTarget, message, help, "a result")
+                bad(2, Code::BadOutcome, message, help, "a result")
             })?
         };
         let time = match places.date {
@@ -279,7 +306,12 @@ impl TakeRecords for Season<'_> {
                 let before = self.times.last().copied().unwrap_or(f64::NEG_INFINITY);
                 if when.value() < before {
                     let help = "sort the table by its dates, earliest first: features are what was known before a game";
-                    return Err(problem(Code::OutOfOrder, "this game is earlier than the one before it", help, "a later date"));
+                    return Err(problem(
+                        Code::OutOfOrder,
+                        "this game is earlier than the one before it",
+                        help,
+                        "a later date",
+                    ));
                 }
                 self.date_of.push(self.dates.code(cells[column]));
                 when.value()
@@ -303,7 +335,6 @@ impl TakeRecords for Season<'_> {
         self.neutral.push(neutral);
         Ok(())
     }
-
 }
 
 impl<'a> Season<'a> {
@@ -332,13 +363,13 @@ impl<'a> Season<'a> {
             (None, true, false) => Some(ResultAs::Sign),
             (None, false, true) => Some(ResultAs::Score),
             (None, true, true) => {
-                return Err(Error::new(Code::BadTarget, "the results have both -1 and 0.5")
+                return Err(Error::new(Code::BadOutcome, "the results have both -1 and 0.5")
                     .help("use -1, 0 and 1 with 1 for the right player, or the score 1, 0.5 or 0 of the left player"));
             }
             (None, false, false) => None,
         };
         if meaning.is_none() && (has(Said::Zero) || has(Said::One)) {
-            return Err(Error::new(Code::BadTarget, "results of 0 and 1 alone can mean two things").help(
+            return Err(Error::new(Code::BadOutcome, "results of 0 and 1 alone can mean two things").help(
                 "say --result-as score where 1 is a win of the left player, or --result-as sign where 0 is a tie and 1 a win of the right one",
             ));
         }
@@ -350,7 +381,7 @@ impl<'a> Season<'a> {
             _ => None,
         };
         let misread = || {
-            Error::new(Code::BadTarget, "there is a result that --result-as does not know")
+            Error::new(Code::BadOutcome, "there is a result that --result-as does not know")
                 .help("leave --result-as out, or check the results")
         };
         (0..self.said.len())
@@ -377,10 +408,7 @@ impl<'a> Season<'a> {
                     .help(format!("give {}", kind.example()))),
             }
         };
-        Ok((
-            bound("--from", &arguments.from, f64::NEG_INFINITY)?,
-            bound("--to", &arguments.to, f64::INFINITY)?,
-        ))
+        Ok((bound("--from", &arguments.from, f64::NEG_INFINITY)?, bound("--to", &arguments.to, f64::INFINITY)?))
     }
 
     fn settings(&self, arguments: &GamesArguments) -> HistorySettings {
@@ -474,11 +502,11 @@ impl Written {
         let bytes = std::fs::metadata(&arguments.output).map(|metadata| metadata.len()).unwrap_or(0);
         let ignored = if arguments.keep_ids { " --ignore left_player,right_player,date" } else { "" };
         console.say(&format!(
-            "wrote {}   {}: {} left, {} ties, {} right · {} · {}          next: maxmargin train compare {}{ignored} -o model.mm",
+            "wrote {}   {}: {} left, {}, {} right · {} · {}          next: maxmargin train compare {}{ignored} -o model.mm",
             arguments.output,
             format::counted(rows, "row", "rows"),
             format::count(self.left),
-            format::count(self.tie),
+            format::counted(self.tie, "tie", "ties"),
             format::count(self.right),
             format::bytes(bytes),
             format::seconds(write),

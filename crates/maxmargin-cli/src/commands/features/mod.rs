@@ -81,11 +81,8 @@ impl<'a> Header<'a> {
 
 /// A name in small letters, with nothing but letters, digits and single underscores: `White Player #` is `white_player`.
 fn plain(name: &str) -> String {
-    let words: Vec<String> = name
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect();
+    let words: Vec<String> =
+        name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
     words.join("_")
 }
 

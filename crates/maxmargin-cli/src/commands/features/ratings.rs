@@ -15,7 +15,8 @@ use serde_json::json;
 use std::time::Instant;
 
 const USER: &[&str] = &["user", "user_id", "userid", "person", "person_id", "judge", "rater", "worker", "reviewer"];
-const ITEM: &[&str] = &["item", "item_id", "itemid", "movie", "movie_id", "movieid", "product", "product_id", "book_id"];
+const ITEM: &[&str] =
+    &["item", "item_id", "itemid", "movie", "movie_id", "movieid", "product", "product_id", "book_id"];
 const RATING: &[&str] = &["rating", "score", "stars", "grade", "value"];
 
 pub(crate) fn run(arguments: &RatingsArguments, console: &Console, cancel: &Cancel) -> Result<()> {
@@ -32,7 +33,7 @@ pub(crate) fn run(arguments: &RatingsArguments, console: &Console, cancel: &Canc
     let to = output(&arguments.output, &inputs, console)?;
     let start = Instant::now();
     let options = ReadOptions { format: arguments.input_format, cancel: cancel.clone(), ..ReadOptions::default() };
-    let mut ratings = Ratings { arguments, ..Ratings::new(arguments) };
+    let mut ratings = Ratings::new(arguments);
     let facts = read_records(&arguments.file, &options, &mut ratings)?;
     let items = arguments.items.as_ref().map(|file| Described::read(file, &arguments.ignore, cancel)).transpose()?;
     let users = arguments.users.as_ref().map(|file| Described::read(file, &arguments.ignore, cancel)).transpose()?;
@@ -90,7 +91,9 @@ pub(crate) fn run(arguments: &RatingsArguments, console: &Console, cancel: &Canc
             out.end()
         })?;
         if pairs == 0 {
-            return Err(Error::new(Code::NoPairs, "no user rated two items").help("check which columns are user and item"));
+            return Err(
+                Error::new(Code::NoPairs, "no user rated two items").help("check which columns are user and item")
+            );
         }
         Ok(())
     })?;
@@ -134,8 +137,11 @@ fn settings(arguments: &RatingsArguments) -> Result<RatedSettings> {
         Some(text) => match text.parse() {
             Ok(most) if most > 0 => PairsPerUser::Some(most),
             _ => {
-                return Err(Error::new(Code::BadSetting, format!("--pairs-per-user {text} is neither a number nor `all`"))
-                    .help("give a whole number of 1 or more, or `all`"));
+                return Err(Error::new(
+                    Code::BadSetting,
+                    format!("--pairs-per-user {text} is neither a number nor `all`"),
+                )
+                .help("give a whole number of 1 or more, or `all`"));
             }
         },
     };
@@ -181,7 +187,8 @@ impl TakeRecords for Ratings<'_> {
         let Some(rating) = number.filter(|rating| rating.is_finite()) else {
             let found = shown(cells[2]);
             let message = format!("this rating is not a number{}: column `{}`, `{found}`", in_row(row), self.names[2]);
-            let error = Error::new(Code::BadCell, message).help("correct the cell, or name another column with --rating");
+            let error =
+                Error::new(Code::BadCell, message).help("correct the cell, or name another column with --rating");
             return Err(BadCell { column: 2, error, expected: "a finite number".to_string() });
         };
         self.rated.push(Rated { user: self.users.code(cells[0]), item: self.items.code(cells[1]), rating });
@@ -202,20 +209,12 @@ impl Described {
         let options = ReadOptions {
             pairing: Pairing::ItemRows,
             precision: Precision::F64,
-            columns: Columns::default(),
+            // A column that only the other table has is no mistake.
+            remembered: Columns { ignore: ignore.to_vec(), ..Columns::default() },
             cancel: cancel.clone(),
             ..ReadOptions::default()
         };
-        // A column of the other table is no mistake: only what this one has is asked for.
-        let mut header = Names::default();
-        let columns = match read_records(file, &options, &mut header) {
-            Ok(_) | Err(_) if !header.0.is_empty() => {
-                let known = |name: &&String| header.0.contains(name);
-                Columns { ignore: ignore.iter().filter(known).cloned().collect(), ..Columns::default() }
-            }
-            _ => Columns::default(),
-        };
-        let loaded = read(file, &ReadOptions { columns, ..options })?;
+        let loaded = read(file, &options)?;
         let index = Items::new(&loaded)?;
         let data = loaded.data;
         let names = (0..data.cols()).map(|column| match data.feature_names() {
@@ -231,7 +230,7 @@ impl Described {
             .names
             .iter()
             .map(|name| {
-                self.index.row(name).ok_or_else(|| {
+                self.index.find(name).map(|row| row as usize).ok_or_else(|| {
                     Error::new(Code::UnknownItem, format!("the {what} `{}` is not described", shown(name)))
                         .in_file(&self.file)
                         .help(format!("give every {what} that is rated or rates a row with its id"))
@@ -244,21 +243,6 @@ impl Described {
         let mut values = vec![0.0; self.names.len()];
         self.data.matrix().each_in_row(row, |column, value| values[column] = value);
         values
-    }
-}
-
-/// The names of the columns and nothing else.
-#[derive(Default)]
-struct Names(Vec<String>);
-
-impl TakeRecords for Names {
-    fn choose(&mut self, names: &[String]) -> Result<Vec<usize>> {
-        self.0 = names.to_vec();
-        Ok(Vec::new())
-    }
-
-    fn take(&mut self, _: &[&[u8]], _: Option<usize>) -> std::result::Result<(), BadCell> {
-        Ok(())
     }
 }
 
@@ -275,8 +259,9 @@ impl Sides<'_> {
         let mut names = self.items.names.clone();
         if let Some((users, _)) = self.users {
             if self.cross {
-                let products = |user: &String| self.items.names.iter().map(move |item| format!("{item}*{user}"));
-                names.extend(users.names.iter().flat_map(products).collect::<Vec<_>>());
+                for user in &users.names {
+                    names.extend(self.items.names.iter().map(|item| format!("{item}*{user}")));
+                }
             } else {
                 names.extend(users.names.iter().map(|name| format!("user.{name}")));
             }
