@@ -4,12 +4,14 @@ mod approximate;
 mod gram;
 mod kernels;
 mod online;
+mod ratings;
 mod stochastic;
 
 pub use approximate::{ApproximationLoss, Compared, approximation_loss};
 pub(crate) use approximate::{Seen, seen};
 pub(crate) use gram::check_values;
 pub(crate) use kernels::{Machine, by_row, usual_cache};
+pub(crate) use ratings::{Ratings, rate};
 
 use crate::data::{Dataset, Design, Outcome, PairCounts, Pairs, Scaling, Subset};
 use crate::error::{Code, Error, Result};
@@ -116,6 +118,9 @@ pub fn train_from(
     check_features(data.cols())?;
     data.matrix().check(0..data.rows())?;
     cancel.check()?;
+    if settings.task == Task::Compare && settings.method.is_rating() {
+        return ratings::train(data, settings, observer, cancel);
+    }
     let solver = choose_solver(settings, data.cols(), data.compared())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     let design = scaling.apply(data.matrix(), data.groups())?;

@@ -435,6 +435,14 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
             format!("NO GAIN in {passes}: {zero} of zero are kept, none was better than their objective {objective}");
         return (false, kept, Some(remedy.to_string()));
     }
+    if settings.method.is_rating() && certificate.lower_bound.is_none() {
+        let wrong = format::percent(certificate.objective);
+        return (
+            true,
+            format!("rated: {wrong} of the pairs are wrong; `{}` has no optimum to prove", settings.method.name()),
+            None,
+        );
+    }
     if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) {
         let passes = format::counted(certificate.passes, "pass", "passes");
         let how = match (trained.stop, settings.stochastic.early_stopping) {
@@ -518,6 +526,9 @@ pub(crate) fn regularisation(model: &Model) -> String {
 /// `solver newton, chosen`, or `solver sgd, first rate 0.5 found on a sample`.
 pub(crate) fn how_solved(trained: &Trained) -> String {
     let settings = &trained.model.settings;
+    if settings.method.is_rating() {
+        return format!("method {}", settings.method.name());
+    }
     let chosen = if settings.solver == Solver::Auto { ", chosen" } else { "" };
     let found = if settings.stochastic.rate.is_none() { " found on a sample" } else { "" };
     let rate = trained

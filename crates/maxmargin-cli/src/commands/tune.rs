@@ -40,6 +40,8 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     choose_before_reading(&settings, arguments.items.is_some())?;
     let refused = if settings.solver.is_hard_margin() {
         Some("a hard margin has no C to choose")
+    } else if settings.method.is_rating() {
+        Some("ratings are made in one go, and there is no path of settings to choose from")
     } else if settings.stochastic.early_stopping != EarlyStopping::None {
         Some("--early-stopping is for `train`: folds make all their passes")
     } else if train_settings.memory.is_some() {

@@ -149,6 +149,10 @@ impl CrossValidation {
             return Err(Error::new(Code::Unsupported, "--nu finds its own C, and there is no path over it")
                 .help("train once for each value, with --holdout to measure it"));
         }
+        if let Some(settings) = candidates.iter().find(|settings| settings.method.is_rating()) {
+            let message = format!("`{}` rates items in one go, and folds share no path", settings.method.name());
+            return Err(Error::new(Code::Unsupported, message).help("train once, with --holdout to measure it"));
+        }
         check_features(data.cols())?;
         data.matrix().check(0..data.rows())?;
         cancel.check()?;
