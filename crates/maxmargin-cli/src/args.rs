@@ -574,6 +574,13 @@ pub(crate) struct ReproduceArguments {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// A folder with real comparisons to judge all methods on too: football/results.csv.gz, chess2010/training_data.csv.gz,
+    /// recipes/pairs.csv and items.csv, as far as they are there
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<String>,
+    /// Leave the simulation out
+    #[arg(long, requires = "data")]
+    pub(crate) real_only: bool,
     /// Write an HTML report with plots
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<String>,
