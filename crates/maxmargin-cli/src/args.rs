@@ -142,6 +142,9 @@ pub(crate) struct TuneArguments {
     /// Learn from pairs: FILE is a table with columns better,worse[,weight][,group] that name rows of ITEMS
     #[arg(long, value_name = "ITEMS")]
     pub(crate) items: Option<String>,
+    /// Judge settings on these rows or pairs instead of folds; the model is learned from FILE alone
+    #[arg(long, value_name = "FILE", conflicts_with = "folds")]
+    pub(crate) validation: Option<String>,
     /// Parts to hold out in turn, 2 or more; queries and groups of pairs stay whole, classes keep their shares
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) folds: usize,
@@ -214,12 +217,16 @@ pub(crate) struct DataArguments {
 pub(crate) struct PredictArguments {
     /// The model
     pub(crate) model: String,
-    /// The rows to score; `-` is standard input
+    /// The rows to score, or the pairs to compare; `-` is standard input
     pub(crate) file: String,
+    /// The items that pairs name, where the model compares and the items are in a file of their own
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
     /// Where to write; standard output unless given
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// `lines`: score, or label and score; `trec`: a TREC run
+    /// `lines`: score; label and score; or outcome, scores of left and right, and how far from the threshold; `trec`: a
+    /// TREC run
     #[arg(long, value_enum, default_value = "lines")]
     pub(crate) format: PredictFormat,
     /// How to read.
@@ -329,6 +336,9 @@ pub(crate) struct ConvertArguments {
     /// instead of held in memory [default: half of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Size>,
+    /// The items that the pairs in FILE name: both are written as one table with two items a row
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
     /// Verify every block of a .mmd file instead of writing anything
     #[arg(long, conflicts_with_all = ["output", "to"])]
     pub(crate) check: bool,

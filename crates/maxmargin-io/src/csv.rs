@@ -602,8 +602,11 @@ fn push_rows(rows: &mut RowColumns, records: &[ByteRecord], plan: &Plan) -> std:
 }
 
 /// Writes a table with a header; rows in the order in which the input had them, each value in the shortest form that
-/// reads back the same.
+/// reads back the same. Data with pairs become a table of two items a row.
 pub fn write(data: &Dataset, delimiter: u8, out: &mut dyn Write) -> Result<()> {
+    if let Some(pairs) = data.pairs() {
+        return crate::wide::write_csv(data, pairs, delimiter, out);
+    }
     let failed = |error: csv::Error| refused_write(error);
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).buffer_capacity(1 << 17).from_writer(out);
     let (roles, features) = column_names(data);

@@ -31,6 +31,7 @@ mod sides;
 mod source;
 pub mod svmlight;
 mod table;
+mod wide;
 mod write;
 
 pub use blocks::{Block, BlockOptions, Found, Step, read_blocks};

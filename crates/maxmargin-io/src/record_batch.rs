@@ -812,6 +812,9 @@ fn text_at(array: &dyn Array, row: usize, out: &mut Vec<u8>) {
 
 /// The columns that a table of these data has.
 pub(crate) fn schema_of(data: &Dataset) -> SchemaRef {
+    if let Some(pairs) = data.pairs() {
+        return crate::wide::schema_of(data, pairs);
+    }
     let (roles, features) = column_names(data);
     let mut types = Vec::with_capacity(roles.len());
     match data.targets() {
@@ -829,19 +832,22 @@ pub(crate) fn schema_of(data: &Dataset) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The rows as batches, in the order in which the input had them.
+/// The rows as batches, in the order in which the input had them; pairs as two items a row.
 pub(crate) fn batches<'a>(
     data: &'a Dataset,
     schema: &SchemaRef,
-) -> Result<impl Iterator<Item = Result<RecordBatch>> + 'a> {
+) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>> {
+    if let Some(pairs) = data.pairs() {
+        return Ok(Box::new(crate::wide::batches(data, pairs, schema)?));
+    }
     data.matrix().check(0..data.rows())?;
     let rows = rows_in_input_order(data);
     let size = block_rows(schema.fields().len());
     let schema = Arc::clone(schema);
-    Ok((0..rows.len()).step_by(size).map(move |start| {
+    Ok(Box::new((0..rows.len()).step_by(size).map(move |start| {
         let rows = &rows[start..(start + size).min(rows.len())];
         batch_of(data, &schema, rows)
-    }))
+    })))
 }
 
 fn batch_of(data: &Dataset, schema: &SchemaRef, rows: &[usize]) -> Result<RecordBatch> {
