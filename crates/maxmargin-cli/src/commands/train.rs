@@ -512,6 +512,9 @@ pub(crate) fn regularisation(model: &Model) -> String {
     if model.settings.solver.is_hard_margin() {
         return "hard margin".to_string();
     }
+    if model.settings.method.is_rating() && certificate.c == 0.0 {
+        return "no regularisation".to_string();
+    }
     let costs = format!(
         "C = {}, lambda = {}",
         format::significant(certificate.c, 4),

@@ -13,7 +13,7 @@ use super::{Certificate, Compacted, Decoder, Expansion, Mapped, Model, Scorer};
 use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
-use crate::settings::{Settings, Task};
+use crate::settings::{Method, Settings, Task};
 use crate::solve::{Cut, Witness};
 use crate::task::{Intercept, OneClass};
 use crate::train::check_features;
@@ -288,7 +288,9 @@ impl Model {
                 return Err("its weights do not fit its feature map");
             }
         }
-        let regularised = match settings.solver.is_hard_margin() {
+        // Elo, Glicko and TrueSkill weigh nothing against anything.
+        let plain_rating = settings.method.is_rating() && settings.method != Method::BradleyTerry;
+        let regularised = match settings.solver.is_hard_margin() || plain_rating {
             true => *c == 0.0 && *lambda == 0.0,
             false => *c > 0.0 && *lambda > 0.0,
         };
