@@ -118,6 +118,7 @@ impl TaskName {
         match self {
             TaskName::Classify => Task::Classify,
             TaskName::Rank => Task::Rank,
+            TaskName::Compare => Task::Compare,
             TaskName::OneClass => Task::OneClass,
         }
     }
@@ -186,6 +187,8 @@ pub(crate) enum TaskName {
     Classify,
     /// Order the rows of each query, or items by pairs of a better and a worse one
     Rank,
+    /// Tell which of two items is better, or that neither is
+    Compare,
     /// Tell rows like the ones seen from outliers
     OneClass,
 }

@@ -35,6 +35,9 @@ impl Preferences {
         if self.silent > 0 {
             parts.push(format!("{} of weight 0", count(self.silent)));
         }
+        if self.found.ties > 0 {
+            parts.push(counted(self.found.ties, "tie", "ties"));
+        }
         if *contradictions > 0 {
             parts.push(format!("{} contradicted", count(*contradictions)));
         }
@@ -62,6 +65,13 @@ impl Preferences {
                 counted(found.contradicted_pairs, "pair", "pairs"),
             ));
         }
+        if found.disputes > found.contradictions {
+            sentences.push(format!(
+                "{} of items with more than one outcome, ties among them ({})",
+                counted(found.disputes, "couple", "couples"),
+                counted(found.disputed_pairs, "pair", "pairs"),
+            ));
+        }
         if found.cyclic_groups > 0 {
             sentences.push(format!(
                 "{} better than each other in a circle ({}, {}{} among them): no scoring function satisfies all of these",
@@ -83,6 +93,9 @@ impl Preferences {
             "contradictions": found.contradictions,
             "contradicted_pairs": found.contradicted_pairs,
             "contradicted_weight": found.contradicted_weight,
+            "ties": found.ties,
+            "disputes": found.disputes,
+            "disputed_pairs": found.disputed_pairs,
             "cyclic_groups": found.cyclic_groups,
             "cyclic_items": found.cyclic_items,
             "cyclic_pairs": found.cyclic_pairs,

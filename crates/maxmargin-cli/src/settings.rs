@@ -8,7 +8,7 @@ use maxmargin::kernel::{Approximation, KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Regularisation, Settings, Solver, Stochastic, Task};
+use maxmargin::settings::{Method, Regularisation, Settings, Solver, Stochastic, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Schedule};
 use maxmargin::task::{ClassWeight, Intercept, PairWeight, PairWeightAs};
 use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
@@ -27,7 +27,12 @@ pub(crate) fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct TrainSettings {
-    /// What a violated margin costs; hinge for classify, squared-hinge for rank unless given
+    /// How comparisons are learned from: with ties as data, without them, each tie as two contradictions, or by ratings
+    /// [default: compare]
+    #[arg(long, value_parser = named::<Method>(Method::ALL.map(Method::name)), help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) method: Option<Method>,
+    /// What a violated margin costs; hinge for classify and compare, squared-hinge for rank unless given
     #[arg(long, value_parser = named::<Loss>(Loss::ALL.map(Loss::name)), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) loss: Option<Loss>,
@@ -64,7 +69,7 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_parser = named::<Scale>(Scale::ALL.map(Scale::name)), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) scale: Option<Scale>,
-    /// The constant term of a classifier [default: free]
+    /// The constant term of a classifier, or the threshold of a comparison [default: free]
     #[arg(long, value_parser = named::<Intercept>(["none", "free", "penalised"]), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) intercept: Option<Intercept>,
@@ -444,13 +449,18 @@ impl SettingsFile {
         Ok(SettingsFile {
             task: Some(settings.task),
             train: TrainSettings {
+                method: Some(settings.method).filter(|method| *method != Method::default()),
                 loss: soft.then_some(settings.loss),
                 c: c.filter(|_| soft),
                 lambda: lambda.filter(|_| soft),
                 nu: nu.filter(|_| soft),
                 solver: Some(settings.solver),
                 scale: Some(settings.scale),
-                intercept: (settings.task == Task::Classify).then_some(settings.intercept),
+                intercept: match settings.task {
+                    Task::Classify => Some(settings.intercept),
+                    Task::Compare => Some(settings.intercept).filter(|rule| *rule == Intercept::Penalised),
+                    Task::Rank | Task::OneClass => None,
+                },
                 class_weight,
                 pair_weight: Some(settings.pair_weight).filter(|weight| *weight != PairWeight::Equal),
                 positive: settings.positive.clone(),
@@ -485,6 +495,7 @@ impl TrainSettings {
     pub(crate) fn or(self, other: TrainSettings) -> TrainSettings {
         let regularised = self.c.is_some() || self.lambda.is_some() || self.nu.is_some();
         TrainSettings {
+            method: self.method.or(other.method),
             loss: self.loss.or(other.loss),
             c: if regularised { self.c } else { other.c },
             lambda: if regularised { self.lambda } else { other.lambda },
@@ -514,7 +525,9 @@ impl TrainSettings {
 
     /// The library's settings.
     pub(crate) fn resolve(&self, task: Task) -> Result<Settings> {
+        let method = self.method.unwrap_or_default();
         let defaults = Settings::new(task);
+        let defaults = if task == Task::Compare { defaults.with_method(method) } else { defaults };
         let hard = self.solver.is_some_and(Solver::is_hard_margin);
         let given = [
             ("-c", self.c.is_some()),
@@ -564,6 +577,7 @@ impl TrainSettings {
         let passes = if by_weights || solver != Solver::Auto { solver } else { Solver::Smo }.default_passes();
         let settings = Settings {
             task,
+            method,
             // A share that may miss the margin, and a margin that none may miss, are of the hinge loss.
             loss: self.loss.unwrap_or(if hard || regularisation.is_nu() { Loss::Hinge } else { defaults.loss }),
             solver,
@@ -650,6 +664,7 @@ impl ReadSettings {
             index_base: self.index_base,
             least_features: self.least_features.map_or(0, |least| least as usize),
             pairing: Pairing::None,
+            outcomes_optional: false,
             cancel: cancel.clone(),
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::columns::Role;
 use fast_float2::FastFloat;
-use maxmargin::data::{Csr, Dense, Index, Matrix, Value};
+use maxmargin::data::{Csr, Dense, Index, Matrix, Outcome, Value};
 use maxmargin::error::{Code, Error, Result};
 
 /// A stored feature value, f32 or f64.
@@ -137,6 +137,24 @@ pub(crate) fn check<V: Cell>(value: V) -> std::result::Result<V, Problem> {
     }
 }
 
+/// Reads which side of a pair is better: a word, or the sign of right minus left.
+pub(crate) fn outcome(text: &[u8]) -> std::result::Result<Outcome, Problem> {
+    let text = text.trim_ascii();
+    if let Some(outcome) = Outcome::ALL.into_iter().find(|outcome| text.eq_ignore_ascii_case(outcome.name().as_bytes()))
+    {
+        return Ok(outcome);
+    }
+    if is_missing(text) {
+        return Err(Problem::Missing);
+    }
+    match fast_float2::parse::<f64, _>(text) {
+        Ok(-1.0) => Ok(Outcome::Left),
+        Ok(0.0) => Ok(Outcome::Tie),
+        Ok(1.0) => Ok(Outcome::Right),
+        _ => Err(Problem::NotANumber),
+    }
+}
+
 /// The error for a cell, without its place, and what was expected there. `found` is the cell as the user wrote it;
 /// `row` is said in the message where no line number will be.
 pub(crate) fn cell_error(
@@ -165,6 +183,16 @@ pub(crate) fn cell_error(
             format!("the weight is not valid{at}: column `{column}`{shown}"),
             format!("give a finite weight of zero or more, or {leave_out}"),
             "a finite number of zero or more",
+        ),
+        (Role::Outcome, _) => (
+            Code::BadOutcome,
+            match problem {
+                Problem::Missing => format!("the outcome is missing{at}: column `{column}`{shown}"),
+                _ => format!("the outcome is not valid{at}: column `{column}`{shown}"),
+            },
+            "write left, right or tie, or −1, 0 or 1, where 1 says that the right item is better; drop pairs without an outcome"
+                .to_string(),
+            "left, right or tie, or -1, 0 or 1",
         ),
         (Role::Target, Problem::Missing) => (
             Code::MissingValue,
@@ -245,6 +273,25 @@ mod tests {
             assert_eq!(parse::<f64>(wrong.as_bytes()), Err(Problem::NotANumber), "{wrong}");
         }
         assert_eq!(parse::<f32>(b"1e39"), Err(Problem::NotFinite));
+    }
+
+    #[test]
+    fn outcomes_are_words_or_signs() {
+        for (texts, expected) in [
+            (&["left", " LEFT ", "Left", "-1", "-1.0", "-1e0"][..], Outcome::Left),
+            (&["right", "Right\t", "1", "+1", "1.0", "1.000"], Outcome::Right),
+            (&["tie", "TIE", "0", "0.0", "-0", "+0.0"], Outcome::Tie),
+        ] {
+            for text in texts {
+                assert_eq!(outcome(text.as_bytes()), Ok(expected), "{text}");
+            }
+        }
+        for wrong in ["draw", "2", "-2", "0.5", "1.0000001", "l", "leftright", "true", "inf", "1 0", "−1"] {
+            assert_eq!(outcome(wrong.as_bytes()), Err(Problem::NotANumber), "{wrong}");
+        }
+        for missing in ["", " ", "NA", "nan"] {
+            assert_eq!(outcome(missing.as_bytes()), Err(Problem::Missing), "{missing}");
+        }
     }
 
     #[test]

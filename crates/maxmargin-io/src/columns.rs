@@ -4,8 +4,9 @@
 //! one; ignored where a flag says so; a feature otherwise. A column that a model knows as a feature is never taken
 //! for something else because of its name.
 //!
-//! Where pairs are looked for, a table with columns `better.NAME` and `worse.NAME` has two rows in each line: features
-//! come from these columns alone, first those of the better row, then the same ones of the worse row.
+//! Where pairs are looked for, a table with columns `better.NAME` and `worse.NAME`, or `left.NAME`, `right.NAME` and
+//! `outcome`, has two rows in each line: features come from these columns alone, first those of the better or left row,
+//! then the same ones of the worse or right row.
 
 use crate::{Columns, Pairing, ReadOptions};
 use maxmargin::error::{Code, Error, Result};
@@ -24,6 +25,9 @@ pub(crate) const WEIGHT_NAMES: &[&str] = &["weight", "weights", "sample_weight",
 pub(crate) const ID_NAMES: &[&str] =
     &["id", "row_id", "rowid", "doc_id", "docid", "document_id", "item_id", "example_id"];
 
+/// Names that mean the outcome of a comparison.
+pub(crate) const OUTCOME_NAMES: &[&str] = &["outcome"];
+
 /// What a column serves as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -31,6 +35,7 @@ pub(crate) enum Role {
     Group,
     Weight,
     Id,
+    Outcome,
     Feature,
     Ignored,
 }
@@ -42,6 +47,7 @@ impl Role {
             Role::Group => "group",
             Role::Weight => "weight",
             Role::Id => "id",
+            Role::Outcome => "outcome",
             Role::Feature => "feature",
             Role::Ignored => "ignored",
         }
@@ -54,8 +60,8 @@ pub(crate) struct Roles {
     pub(crate) names: Vec<String>,
     pub(crate) roles: Vec<Role>,
     pub(crate) notes: Vec<String>,
-    /// Whether a line holds a better and a worse row.
-    sides: bool,
+    /// What the two rows of a line are called, where it holds two.
+    sides: Option<Sides>,
     /// The names that the model knows, where there is one with names.
     #[cfg_attr(not(feature = "tables"), allow(dead_code))]
     model_names: Option<HashSet<String>>,
@@ -79,9 +85,9 @@ pub(crate) struct Plan {
     pub(crate) group: Option<usize>,
     pub(crate) weight: Option<usize>,
     pub(crate) id: Option<usize>,
+    pub(crate) outcome: Option<usize>,
     pub(crate) features: Vec<Feature>,
-    /// Whether a line holds a better and a worse row: the first half of the features are the one's, the second half the
-    /// other's.
+    /// Whether a line holds two rows: the first half of the features are the one's, the second half the other's.
     pub(crate) sides: bool,
     pub(crate) notes: Vec<String>,
 }
@@ -93,13 +99,42 @@ impl Plan {
     }
 }
 
-/// What the columns of the better and of the worse row begin with.
-const SIDES: [&str; 2] = ["better.", "worse."];
+/// What the two rows of a line are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sides {
+    BetterWorse,
+    LeftRight,
+}
 
-/// The name of a column without its side.
-#[cfg(feature = "tables")]
-fn without_side(name: &str) -> &str {
-    SIDES.iter().find_map(|side| name.strip_prefix(side)).unwrap_or(name)
+impl Sides {
+    /// The sides that a table has, where rows of two items are looked for. Features may well be called `left.eye` and
+    /// `right.eye`: where rows may also be single ones, it takes an outcome to make a pair of them.
+    pub(crate) fn find(names: &[String], options: &ReadOptions) -> Option<Sides> {
+        let outcome_needed = match options.pairing {
+            Pairing::Sides => true,
+            Pairing::Comparisons => false,
+            Pairing::None | Pairing::ItemRows | Pairing::Of(_) => return None,
+        };
+        let has_outcome = names.iter().any(|name| OUTCOME_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known)));
+        [Sides::BetterWorse, Sides::LeftRight].into_iter().find(|sides| {
+            sides.prefixes().iter().all(|side| names.iter().any(|name| name.starts_with(side)))
+                && (*sides == Sides::BetterWorse || has_outcome || !outcome_needed)
+        })
+    }
+
+    /// What the columns of the two rows begin with.
+    fn prefixes(self) -> [&'static str; 2] {
+        match self {
+            Sides::BetterWorse => ["better.", "worse."],
+            Sides::LeftRight => ["left.", "right."],
+        }
+    }
+
+    /// The name of a column without its side.
+    #[cfg(feature = "tables")]
+    fn without(self, name: &str) -> &str {
+        self.prefixes().iter().find_map(|side| name.strip_prefix(side)).unwrap_or(name)
+    }
 }
 
 impl Roles {
@@ -129,17 +164,19 @@ impl Roles {
             .as_ref()
             .and_then(|features| features.names.as_ref())
             .map(|names| names.iter().cloned().collect());
-        let sides = matches!(options.pairing, Pairing::Sides)
-            && SIDES.iter().all(|side| names.iter().any(|name| name.starts_with(side)));
+        let sides = Sides::find(&names, options);
         for (role, flag, wanted, common) in [
             (Role::Target, "--target", &asked.target, TARGET_NAMES),
             (Role::Group, "--group", &asked.group, GROUP_NAMES),
             (Role::Weight, "--weight", &asked.weight, WEIGHT_NAMES),
             (Role::Id, "--id", &asked.id, ID_NAMES),
+            (Role::Outcome, "", &None, OUTCOME_NAMES),
         ] {
-            let unused = match options.pairing {
-                Pairing::ItemRows => role == Role::Weight,
-                _ => sides && matches!(role, Role::Target | Role::Id),
+            let unused = match role {
+                Role::Outcome => sides != Some(Sides::LeftRight),
+                Role::Weight => matches!(options.pairing, Pairing::ItemRows),
+                Role::Target | Role::Id => sides.is_some(),
+                _ => false,
             };
             let column = match wanted {
                 Some(name) => Some(find(name, &names, &first_of, flag)?),
@@ -157,7 +194,7 @@ impl Roles {
                             roles[column] == Role::Feature
                                 && common.iter().any(|common| name.eq_ignore_ascii_case(common))
                                 // Where a line holds two items, features have a side in their name.
-                                && (sides || !model_names.as_ref().is_some_and(|names| names.contains(name)))
+                                && (sides.is_some() || !model_names.as_ref().is_some_and(|names| names.contains(name)))
                                 && !claimed(name)
                         })
                         .collect();
@@ -185,8 +222,11 @@ impl Roles {
                 notes.push(format!("column {} has no name: ignored", column + 1));
             }
         }
-        if !sides {
+        if sides.is_none() {
             refuse_lone_pairs(&names, &roles, model_names.as_ref(), options)?;
+        }
+        if sides == Some(Sides::LeftRight) && !roles.contains(&Role::Outcome) && !options.outcomes_optional {
+            return Err(no_outcome());
         }
         Ok(Roles { names, roles, notes, sides, model_names })
     }
@@ -199,7 +239,7 @@ impl Roles {
             Role::Ignored => false,
             Role::Feature if !is_list => {
                 let name = self.names[column].as_str();
-                let name = if self.sides { without_side(name) } else { name };
+                let name = self.sides.map_or(name, |sides| sides.without(name));
                 self.model_names.as_ref().is_none_or(|names| names.contains(name))
             }
             _ => true,
@@ -223,9 +263,9 @@ impl Roles {
                 })),
             }
         }
-        let mut worse = Vec::new();
-        if sides {
-            (features, worse) = split_sides(features, &mut notes)?;
+        let mut partners = Vec::new();
+        if let Some(sides) = sides {
+            (features, partners) = split_sides(features, sides, &mut notes)?;
         }
         if let Some(model) = &options.features {
             match &model.names {
@@ -233,8 +273,8 @@ impl Roles {
                 None => match_count(features.len(), model.count)?,
             }
         }
-        if sides {
-            features = with_worse(features, worse)?;
+        if sides.is_some() {
+            features = with_partners(features, partners)?;
         }
         if features.is_empty() {
             return Err(Error::new(Code::BadTable, "no column is left to be a feature")
@@ -249,15 +289,16 @@ impl Roles {
             group: at(Role::Group),
             weight: at(Role::Weight),
             id: at(Role::Id),
+            outcome: at(Role::Outcome),
             names,
             features,
-            sides,
+            sides: sides.is_some(),
             notes,
         })
     }
 }
 
-/// Refuses a table that names a better and a worse item in each row where rows with features are needed: somebody forgot
+/// Refuses a table that names two items in each row where rows with features are needed: somebody forgot
 /// to say where the items are. Without such a word the first id would be a cell that is no number.
 fn refuse_lone_pairs(
     names: &[String],
@@ -277,38 +318,57 @@ fn refuse_lone_pairs(
                 && !model_names.is_some_and(|known| known.contains(&names[column]))
         })
     };
-    if roles.contains(&Role::Target) || !(is_side("better") && is_side("worse")) {
+    let [left, right] = if is_side("better") && is_side("worse") {
+        ["better", "worse"]
+    } else if is_side("left") && is_side("right") && is_side("outcome") {
+        ["left", "right"]
+    } else {
+        return Ok(());
+    };
+    if roles.contains(&Role::Target) {
         return Ok(());
     }
     let (message, help) = if takes_pairs {
         (
-            "the columns `better` and `worse` name items, and nothing says where these are",
-            "name the file that holds the items with --items FILE, or leave the two columns out with --ignore better,worse",
+            "nothing says where these are",
+            format!(
+                "name the file that holds the items with --items FILE, or leave the two columns out with --ignore {left},{right}"
+            ),
         )
     } else {
         (
-            "the columns `better` and `worse` name items, and rows with features are needed",
-            "give the file that holds the items: it is items that are scored, not pairs",
+            "rows with features are needed",
+            "give the file that holds the items: it is items that are scored, not pairs".to_string(),
         )
     };
-    Err(Error::new(Code::NoItems, message).help(help))
+    Err(Error::new(Code::NoItems, format!("the columns `{left}` and `{right}` name items, and {message}")).help(help))
 }
 
-/// The features of the better and of the worse row, without their sides; columns of neither are left out with a note.
-fn split_sides(features: Vec<Feature>, notes: &mut Vec<String>) -> Result<(Vec<Feature>, Vec<Feature>)> {
-    let (mut better, mut worse, mut neither) = (Vec::new(), Vec::new(), Vec::new());
+/// What is said where pairs of a left and a right item lack their outcome.
+pub(crate) fn no_outcome() -> Error {
+    Error::new(Code::NoSuchColumn, "pairs of a left and a right item need a column `outcome`").help(
+        "add it, with left, right or tie in each row (or −1, 0 or 1); where one side is always the better one, call the sides `better` and `worse`",
+    )
+}
+
+/// The features of the two rows of a line, without their sides; columns of neither are left out with a note.
+fn split_sides(features: Vec<Feature>, sides: Sides, notes: &mut Vec<String>) -> Result<(Vec<Feature>, Vec<Feature>)> {
+    let [first, second] = sides.prefixes();
+    let (mut these, mut those, mut neither) = (Vec::new(), Vec::new(), Vec::new());
     for feature in features {
-        if let Some(name) = feature.name.strip_prefix(SIDES[0]) {
-            better.push(Feature { name: name.to_string(), ..feature });
-        } else if let Some(name) = feature.name.strip_prefix(SIDES[1]) {
-            worse.push(Feature { name: name.to_string(), ..feature });
+        if let Some(name) = feature.name.strip_prefix(first) {
+            these.push(Feature { name: name.to_string(), ..feature });
+        } else if let Some(name) = feature.name.strip_prefix(second) {
+            those.push(Feature { name: name.to_string(), ..feature });
         } else {
             neither.push(format!("`{}`", feature.name));
         }
     }
     notes.push(format!(
-        "a pair in each row: {} of a better and a worse item",
-        counted(better.len() as u64, "feature", "features")
+        "a pair in each row: {} of a {} and a {} item",
+        counted(these.len() as u64, "feature", "features"),
+        first.trim_end_matches('.'),
+        second.trim_end_matches('.'),
     ));
     if !neither.is_empty() {
         neither.truncate(5);
@@ -321,26 +381,29 @@ fn split_sides(features: Vec<Feature>, notes: &mut Vec<String>) -> Result<(Vec<F
             .find(|feature| !known.contains(feature.name.as_str()))
             .map(|feature| format!("{side}{}", feature.name))
     };
-    match lone(SIDES[0], &better, &worse).or_else(|| lone(SIDES[1], &worse, &better)) {
-        None => Ok((better, worse)),
+    match lone(first, &these, &those).or_else(|| lone(second, &those, &these)) {
+        None => Ok((these, those)),
         Some(column) => Err(Error::new(Code::BadTable, format!("column `{column}` has no partner on the other side"))
-            .help("give every `better.NAME` its `worse.NAME`, or leave the column out with --ignore")),
+            .help(format!("give every `{first}NAME` its `{second}NAME`, or leave the column out with --ignore"))),
     }
 }
 
-/// The features of the better row, then the same ones of the worse row.
-fn with_worse(mut better: Vec<Feature>, worse: Vec<Feature>) -> Result<Vec<Feature>> {
+/// The features of the first row of a line, then the same ones of the second row.
+fn with_partners(mut features: Vec<Feature>, partners: Vec<Feature>) -> Result<Vec<Feature>> {
     let mut by_name: HashMap<String, Feature> =
-        worse.into_iter().map(|feature| (feature.name.clone(), feature)).collect();
-    let partners: Option<Vec<Feature>> = better.iter().map(|feature| by_name.remove(&feature.name)).collect();
-    better.extend(partners.ok_or_else(|| Error::new(Code::Internal, "a feature of one side only"))?);
-    Ok(better)
+        partners.into_iter().map(|feature| (feature.name.clone(), feature)).collect();
+    let partners: Option<Vec<Feature>> = features.iter().map(|feature| by_name.remove(&feature.name)).collect();
+    features.extend(partners.ok_or_else(|| Error::new(Code::Internal, "a feature of one side only"))?);
+    Ok(features)
 }
 
 fn ambiguous(role: Role, flag: &str, first: &str, second: &str) -> Error {
-    Error::new(Code::BadTable, format!("both `{first}` and `{second}` could be the {}", role.name())).help(format!(
-        "say which with {flag} NAME (the other then counts as a feature), or leave one out with --ignore NAME"
-    ))
+    let help = if flag.is_empty() {
+        "leave one out with --ignore NAME".to_string()
+    } else {
+        format!("say which with {flag} NAME (the other then counts as a feature), or leave one out with --ignore NAME")
+    };
+    Error::new(Code::BadTable, format!("both `{first}` and `{second}` could be the {}", role.name())).help(help)
 }
 
 /// The columns asked for, and of those that a model remembers the ones this file has.

@@ -9,10 +9,10 @@ use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::kept::{Kept, RawRecord};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
-use crate::pairs::{PairColumns, PairTable};
+use crate::pairs::{PairCells, PairTable};
 use crate::source::read_error;
 use crate::table::{Before, RowColumns, Table};
-use crate::{Facts, Format, Loaded, Pairing, Precision, ReadOptions};
+use crate::{Facts, Format, Loaded, Precision, ReadOptions};
 use ::csv::ByteRecord;
 use maxmargin::data::{Dataset, Targets};
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
@@ -41,8 +41,7 @@ fn read_as<V: Cell, R: Read + Send>(file: &str, input: R, delimiter: u8, options
     let mut records = Records::new(file, input, delimiter);
     let names = records.header()?;
     let format = format_of(delimiter);
-    if let Pairing::Of(items) = &options.pairing {
-        let mut table = PairTable::new(PairColumns::find(names, options)?, items.clone());
+    if let Some(mut table) = PairTable::of(&names, options)? {
         records.each_batch(options, |batch| push_pairs(&mut table, batch))?;
         return table.finish(file, format);
     }
@@ -152,12 +151,17 @@ pub(crate) struct Refusal {
 
 /// Adds a batch to a table of pairs; the error says which row.
 fn push_pairs(table: &mut PairTable, batch: &[ByteRecord]) -> std::result::Result<(), (usize, Refusal)> {
-    let (better, worse) = (table.columns.better, table.columns.worse);
+    let (left, right, outcome) = (table.columns.left, table.columns.right, table.columns.outcome);
     let (weight, group) = (table.columns.weight, table.columns.group);
     for (row, record) in batch.iter().enumerate() {
-        let weight = weight.map(|column| (cells::parse(&record[column]), &record[column]));
-        let group = group.map(|column| &record[column]);
-        table.push(&record[better], &record[worse], weight, group, None).map_err(|refusal| (row, refusal))?;
+        let cells = PairCells {
+            left: &record[left],
+            right: &record[right],
+            outcome: outcome.map(|column| &record[column]),
+            weight: weight.map(|column| (cells::parse(&record[column]), &record[column])),
+            group: group.map(|column| &record[column]),
+        };
+        table.push(&cells, None).map_err(|refusal| (row, refusal))?;
     }
     Ok(())
 }
@@ -491,6 +495,9 @@ fn push_rows(rows: &mut RowColumns, records: &[ByteRecord], plan: &Plan) -> std:
         }
         if let Some(column) = plan.id {
             rows.push_id(&record[column]);
+        }
+        if let Some(column) = plan.outcome {
+            rows.push_outcome(&record[column]).map_err(failure(column, Role::Outcome))?;
         }
     }
     Ok(())

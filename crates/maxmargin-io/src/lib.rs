@@ -13,6 +13,7 @@ mod columns;
 pub mod csv;
 #[doc(hidden)]
 pub mod fuzzing;
+mod ids;
 mod kept;
 mod mapped;
 mod number;

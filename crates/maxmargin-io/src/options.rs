@@ -113,14 +113,19 @@ impl Columns {
     }
 }
 
-/// What the rows of a file have to do with pairs of a better and a worse row.
+/// What the rows of a file have to do with pairs of two rows.
 #[derive(Clone, Debug, Default)]
 pub enum Pairing {
     /// Nothing.
     #[default]
     None,
-    /// A table with columns `better.NAME` and `worse.NAME` holds a pair in each row.
+    /// A table with columns `better.NAME` and `worse.NAME`, or `left.NAME`, `right.NAME` and `outcome`, holds a pair in
+    /// each row.
     Sides,
+    /// The file holds comparisons: a pair in each row as above where there are such columns, and otherwise pairs of items
+    /// without features. These are named in columns `left`, `right` and `outcome` (or `better` and `worse`), and each
+    /// has one feature of its own, which is 1. Ids that [`ReadOptions::features`] does not name become rows of zeros.
+    Comparisons,
     /// They are items that pairs will name. What is called weight is a feature of theirs: it is pairs that have weights.
     ItemRows,
     /// The file is a table of pairs of these items.
@@ -150,6 +155,9 @@ pub struct ReadOptions {
     pub least_features: usize,
     /// Whether the file holds pairs, or items that pairs name.
     pub pairing: Pairing,
+    /// Whether pairs of a left and a right item may come without a column `outcome`: data that will be scored. Their
+    /// outcomes are then those of [`maxmargin::data::Pairs::new`] and say nothing.
+    pub outcomes_optional: bool,
     /// Polled while reading.
     pub cancel: Cancel,
 }

@@ -1,16 +1,19 @@
-//! Tables of pairs: `better,worse[,weight][,group]`, naming the rows of another file by their ids.
+//! Tables of pairs, `left,right,outcome[,weight][,group]` or `better,worse[,weight][,group]`, naming items by their ids.
 //!
 //! [`read_pairs`] reads any table that [`crate::read()`] reads; each id is looked up once, so that a million pairs cost
-//! two million look-ups. Items whose file has no ids (svmlight without comments) go by the number of their row, from 1.
-//! The other form of pairs, a table with columns `better.NAME` and `worse.NAME`, is an ordinary table with two rows a
-//! line: see `columns.rs` and [`Pairing::Sides`].
+//! two million look-ups. The items are the rows of another file. Where that has no ids (svmlight without comments), they
+//! go by the number of their row, from 1. Without such a file ([`Pairing::Comparisons`]) each id is a feature of its own:
+//! see `ids.rs`.
+//! The other form of pairs, a table with columns `left.NAME` and `right.NAME`, is an ordinary table with two rows a line:
+//! see `columns.rs` and [`Pairing::Sides`].
 
 use crate::cells::{self, Problem};
-use crate::columns::{GROUP_NAMES, Role, WEIGHT_NAMES, asked};
+use crate::columns::{GROUP_NAMES, OUTCOME_NAMES, Role, Sides, WEIGHT_NAMES, asked, no_outcome};
 use crate::csv::Refusal;
+use crate::ids::OwnFeatures;
 use crate::table::RowColumns;
 use crate::{Facts, Format, Loaded, Pairing, ReadOptions};
-use maxmargin::data::{Dataset, Pairs};
+use maxmargin::data::{Dataset, Names, Pairs};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::suggest::nearest;
 use maxmargin::wording::counted;
@@ -169,29 +172,51 @@ pub fn read_pairs(file: &str, items: Arc<Items>, options: &ReadOptions) -> Resul
 #[derive(Debug)]
 pub(crate) struct PairColumns {
     pub(crate) names: Vec<String>,
-    pub(crate) better: usize,
-    pub(crate) worse: usize,
+    pub(crate) left: usize,
+    pub(crate) right: usize,
+    /// None where the left item is always the better one, or outcomes are not known.
+    pub(crate) outcome: Option<usize>,
     pub(crate) weight: Option<usize>,
     pub(crate) group: Option<usize>,
     notes: Vec<String>,
 }
 
 impl PairColumns {
-    pub(crate) fn find(names: Vec<String>, options: &ReadOptions) -> Result<PairColumns> {
+    fn find(names: &[String], options: &ReadOptions) -> Result<PairColumns> {
+        let names = names.to_vec();
         let index: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         let asked = asked(options, &index);
         let named = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
-        let side = |wanted: &str| {
-            named(wanted).ok_or_else(|| {
-                let list: Vec<String> = names.iter().take(20).map(|name| format!("`{name}`")).collect();
-                Error::new(Code::NoSuchColumn, format!("a table of pairs needs a column `{wanted}`")).help(format!(
-                    "name the columns `better` and `worse`, and `weight` and `group` where there are any; the columns are {}",
-                    list.join(", ")
-                ))
-            })
-        };
-        let (better, worse) = (side("better")?, side("worse")?);
+        let both = |sides: [&str; 2]| named(sides[0]).zip(named(sides[1]));
         let mut notes = Vec::new();
+        let (left, right, outcome) = match (both(["better", "worse"]), both(["left", "right"])) {
+            (Some((better, worse)), _) => (better, worse, None),
+            (None, Some((left, right))) => {
+                let outcome = OUTCOME_NAMES.iter().find_map(|name| named(name));
+                match outcome {
+                    None if !options.outcomes_optional => return Err(no_outcome()),
+                    None => {}
+                    Some(column) => notes.push(format!("outcome column `{}`", names[column])),
+                }
+                (left, right, outcome)
+            }
+            (None, None) => {
+                let lacking = [["better", "worse"], ["worse", "better"], ["left", "right"], ["right", "left"]]
+                    .into_iter()
+                    .find(|[_, other]| named(other).is_some());
+                let message = match lacking {
+                    Some([side, _]) => format!("a table of pairs needs a column `{side}`"),
+                    None => {
+                        "a table of pairs needs columns `left`, `right` and `outcome`, or `better` and `worse`".into()
+                    }
+                };
+                let list: Vec<String> = names.iter().take(20).map(|name| format!("`{name}`")).collect();
+                return Err(Error::new(Code::NoSuchColumn, message).help(format!(
+                    "name the columns `left`, `right` and `outcome`, or `better` and `worse`, and `weight` and `group` where there are any; the columns are {}",
+                    list.join(", ")
+                )));
+            }
+        };
         let mut optional = |role: Role, wanted: &Option<String>, common: &[&str]| -> Result<Option<usize>> {
             let column = match wanted {
                 Some(wanted) => Some(index.get(wanted.as_str()).copied().ok_or_else(|| {
@@ -206,7 +231,7 @@ impl PairColumns {
         };
         let weight = optional(Role::Weight, &asked.weight, WEIGHT_NAMES)?;
         let group = optional(Role::Group, &asked.group, GROUP_NAMES)?;
-        let used = [Some(better), Some(worse), weight, group];
+        let used = [Some(left), Some(right), outcome, weight, group];
         let others: Vec<String> = (0..names.len())
             .filter(|column| !used.contains(&Some(*column)))
             .take(5)
@@ -215,101 +240,197 @@ impl PairColumns {
         if !others.is_empty() {
             notes.push(format!("columns of no use to pairs ignored: {}", others.join(", ")));
         }
-        Ok(PairColumns { names, better, worse, weight, group, notes })
+        Ok(PairColumns { names, left, right, outcome, weight, group, notes })
     }
 
     /// Columns that are read.
     #[cfg(feature = "tables")]
     pub(crate) fn needed(&self) -> Vec<usize> {
         let mut needed: Vec<usize> =
-            [Some(self.better), Some(self.worse), self.weight, self.group].into_iter().flatten().collect();
+            [Some(self.left), Some(self.right), self.outcome, self.weight, self.group].into_iter().flatten().collect();
         needed.sort_unstable();
         needed.dedup();
         needed
     }
+
+    fn others(&self) -> RowColumns {
+        RowColumns::of_pairs(self.outcome.is_some(), self.weight.is_some(), self.group.is_some())
+    }
+}
+
+/// The cells of a pair, as text. A weight is a number too, where it is one.
+pub(crate) struct PairCells<'a> {
+    pub(crate) left: &'a [u8],
+    pub(crate) right: &'a [u8],
+    pub(crate) outcome: Option<&'a [u8]>,
+    pub(crate) weight: Option<(std::result::Result<f64, Problem>, &'a [u8])>,
+    pub(crate) group: Option<&'a [u8]>,
+}
+
+/// What the ids of pairs stand for.
+enum Naming {
+    Of(Arc<Items>),
+    Own(OwnFeatures),
 }
 
 /// Pairs while they are read.
 pub(crate) struct PairTable {
     pub(crate) columns: PairColumns,
-    items: Arc<Items>,
-    better: Vec<u32>,
-    worse: Vec<u32>,
+    naming: Naming,
+    left: Vec<u32>,
+    right: Vec<u32>,
     others: RowColumns,
+    /// Pairs of the blocks before.
+    before: usize,
 }
 
 impl PairTable {
-    pub(crate) fn new(columns: PairColumns, items: Arc<Items>) -> PairTable {
-        let others = RowColumns::of_pairs(columns.weight.is_some(), columns.group.is_some());
-        PairTable { columns, items, better: Vec::new(), worse: Vec::new(), others }
+    /// The table that a file with these columns is to be read into; none where its rows have features.
+    pub(crate) fn of(names: &[String], options: &ReadOptions) -> Result<Option<PairTable>> {
+        let naming = match &options.pairing {
+            Pairing::Of(items) => Naming::Of(Arc::clone(items)),
+            Pairing::Comparisons if Sides::find(names, options).is_none() => {
+                if options.columns.target.is_some() || options.columns.id.is_some() {
+                    return Err(Error::new(
+                        Code::BadSetting,
+                        "pairs of items without features have no target and no ids of their own",
+                    )
+                    .help("leave --target and --id out, or name the file that holds the items with --items FILE"));
+                }
+                Naming::Own(OwnFeatures::new(options)?)
+            }
+            _ => return Ok(None),
+        };
+        let columns = PairColumns::find(names, options)?;
+        let others = columns.others();
+        Ok(Some(PairTable { columns, naming, left: Vec::new(), right: Vec::new(), others, before: 0 }))
     }
 
-    /// Number of pairs so far.
-    #[cfg(feature = "tables")]
-    pub(crate) fn len(&self) -> usize {
-        self.better.len()
+    /// Number of pairs so far, those of blocks before with them.
+    pub(crate) fn pairs(&self) -> usize {
+        self.before + self.left.len()
     }
 
     /// Adds a pair. `row` is said in messages where no line number will be.
-    pub(crate) fn push(
-        &mut self,
-        better: &[u8],
-        worse: &[u8],
-        weight: Option<(std::result::Result<f64, Problem>, &[u8])>,
-        group: Option<&[u8]>,
-        row: Option<usize>,
-    ) -> std::result::Result<(), Refusal> {
-        let at = || row.map(|row| format!(" in row {row}")).unwrap_or_default();
-        let found = |column: usize, text: &[u8]| {
-            self.items.find(text).ok_or_else(|| {
-                let name = &self.columns.names[column];
-                let (error, expected) = if cells::is_missing(text) {
-                    let message = format!("the item is missing{}: column `{name}`", at());
-                    let help = "name a better and a worse item in every row".to_string();
-                    (Error::new(Code::MissingValue, message).help(help), "the id of an item".to_string())
-                } else {
-                    self.items.unknown(name, text, &at())
-                };
-                Refusal { column, error, expected }
-            })
-        };
-        let (left, right) = (found(self.columns.better, better)?, found(self.columns.worse, worse)?);
+    pub(crate) fn push(&mut self, cells: &PairCells<'_>, row: Option<usize>) -> std::result::Result<(), Refusal> {
+        let at = row.map(|row| format!(" in row {row}")).unwrap_or_default();
+        let left = self.row_of(self.columns.left, cells.left, &at)?;
+        let right = self.row_of(self.columns.right, cells.right, &at)?;
         if left == right {
-            let shown = cells::clipped(&String::from_utf8_lossy(worse.trim_ascii()));
-            let error = Error::new(Code::PairWithItself, format!("item `{shown}` is compared with itself{}", at()))
+            let shown = cells::clipped(&String::from_utf8_lossy(cells.right.trim_ascii()));
+            let error = Error::new(Code::PairWithItself, format!("item `{shown}` is compared with itself{at}"))
                 .help("drop the pair: it says nothing");
-            return Err(Refusal {
-                column: self.columns.worse,
-                error,
-                expected: "another item than the better one".into(),
-            });
+            let expected = format!("another item than the {} one", self.columns.names[self.columns.left]);
+            return Err(Refusal { column: self.columns.right, error, expected });
         }
         let refusal = |column: usize, role: Role, problem: Problem, text: &[u8]| {
             let found = String::from_utf8_lossy(text).into_owned();
             let (error, expected) = cells::cell_error(role, problem, &self.columns.names[column], &found, row);
             Refusal { column, error, expected }
         };
-        if let (Some(column), Some((weight, text))) = (self.columns.weight, weight) {
+        if let (Some(column), Some(text)) = (self.columns.outcome, cells.outcome) {
+            self.others.push_outcome(text).map_err(|problem| refusal(column, Role::Outcome, problem, text))?;
+        }
+        if let (Some(column), Some((weight, text))) = (self.columns.weight, cells.weight) {
             self.others.push_weight(weight).map_err(|problem| refusal(column, Role::Weight, problem, text))?;
         }
-        if let (Some(column), Some(text)) = (self.columns.group, group) {
+        if let (Some(column), Some(text)) = (self.columns.group, cells.group) {
             self.others.push_group(text).map_err(|problem| refusal(column, Role::Group, problem, text))?;
         }
-        self.better.push(left);
-        self.worse.push(right);
+        self.left.push(left);
+        self.right.push(right);
         Ok(())
     }
 
-    /// The items with their pairs.
-    pub(crate) fn finish(self, file: &str, format: Format) -> Result<Loaded> {
-        if self.better.is_empty() {
-            return Err(Error::new(Code::NoRows, "the table has column names and no pairs")
-                .help("a table of pairs has a line `better,worse`, then one line a pair"));
-        }
-        let pairs = self.others.add_to(Pairs::new(self.better, self.worse)?)?;
-        let mut notes = self.columns.notes;
-        notes.insert(0, self.items.naming().to_string());
-        let facts = Facts { file: file.to_string(), format: Some(format), notes, ..Facts::default() };
-        Ok(Loaded { data: self.items.data.clone().with_pairs(pairs)?, facts })
+    /// The row of an item.
+    fn row_of(&mut self, column: usize, text: &[u8], at: &str) -> std::result::Result<u32, Refusal> {
+        let name = &self.columns.names[column];
+        let missing = || {
+            let message = format!("the item is missing{at}: column `{name}`");
+            let help = format!(
+                "name a {} and a {} item in every row",
+                self.columns.names[self.columns.left], self.columns.names[self.columns.right]
+            );
+            (Error::new(Code::MissingValue, message).help(help), "the id of an item".to_string())
+        };
+        let (error, expected) = match &mut self.naming {
+            Naming::Of(items) => match items.find(text) {
+                Some(row) => return Ok(row),
+                None if cells::is_missing(text) => missing(),
+                None => items.unknown(name, text, at),
+            },
+            Naming::Own(ids) => {
+                let text = text.trim_ascii();
+                if text.is_empty() {
+                    missing()
+                } else if std::str::from_utf8(text).is_err() {
+                    // It becomes the name of a feature.
+                    let message = format!("this id is not UTF-8 text{at}: column `{name}`");
+                    (Error::new(Code::NotText, message).help("save the table as UTF-8"), "an id in UTF-8".to_string())
+                } else {
+                    match ids.row(text) {
+                        Ok(row) => return Ok(row),
+                        Err(error) => (error, "an item seen before".to_string()),
+                    }
+                }
+            }
+        };
+        Err(Refusal { column, error, expected })
     }
+
+    /// The pairs so far with their items; none where there are no pairs. The next block begins without any.
+    pub(crate) fn block(&mut self) -> Result<Option<Dataset>> {
+        if self.left.is_empty() {
+            return Ok(None);
+        }
+        let pairs = self.take_pairs()?;
+        let items = match &mut self.naming {
+            Naming::Of(items) => items.data.clone(),
+            Naming::Own(ids) => ids.block()?,
+        };
+        items.with_pairs(pairs).map(Some)
+    }
+
+    fn take_pairs(&mut self) -> Result<Pairs> {
+        self.before += self.left.len();
+        let others = std::mem::replace(&mut self.others, self.columns.others());
+        others.add_to(Pairs::new(std::mem::take(&mut self.left), std::mem::take(&mut self.right))?)
+    }
+
+    /// What the columns of blocks stand for, where that are ids.
+    pub(crate) fn own_names(&self) -> Option<Names> {
+        match &self.naming {
+            Naming::Of(_) => None,
+            Naming::Own(ids) => Some(ids.names()),
+        }
+    }
+
+    /// What was found over all blocks.
+    pub(crate) fn facts(&self, file: &str, format: Format) -> Facts {
+        let mut notes = match &self.naming {
+            Naming::Of(items) => vec![items.naming().to_string()],
+            Naming::Own(ids) => ids.notes(),
+        };
+        notes.extend(self.columns.notes.iter().cloned());
+        Facts { file: file.to_string(), format: Some(format), notes, ..Facts::default() }
+    }
+
+    /// The items with their pairs.
+    pub(crate) fn finish(mut self, file: &str, format: Format) -> Result<Loaded> {
+        if self.pairs() == 0 {
+            return Err(no_pairs());
+        }
+        let facts = self.facts(file, format);
+        let pairs = self.take_pairs()?;
+        let items = match self.naming {
+            Naming::Of(items) => items.data.clone(),
+            Naming::Own(ids) => ids.whole()?,
+        };
+        Ok(Loaded { data: items.with_pairs(pairs)?, facts })
+    }
+}
+
+pub(crate) fn no_pairs() -> Error {
+    Error::new(Code::NoRows, "the table has column names and no pairs")
+        .help("a table of pairs has a line `left,right,outcome` or `better,worse`, then one line a pair")
 }

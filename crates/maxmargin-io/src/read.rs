@@ -225,10 +225,10 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
         },
     };
     let tabular = !matches!(found, Format::Svmlight | Format::Mmd);
-    if !tabular && matches!(options.pairing, Pairing::Of(_)) {
+    if !tabular && needs_table(found, &options.pairing) {
         return Err(Error::new(Code::UnknownFormat, format!("pairs are a table, and this file is {found}"))
             .in_file(name)
-            .help("give a table with columns `better` and `worse`; the items they name go with --items"));
+            .help("give a table with columns `left`, `right` and `outcome`, or `better` and `worse`; the items they name go with --items"));
     }
     if !tabular && !options.columns.is_empty() {
         return Err(Error::new(Code::BadSetting, format!("columns are named for a table, and this file is {found}"))
@@ -236,6 +236,15 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
             .help("leave --target, --group, --weight, --id and --ignore out"));
     }
     Ok(found)
+}
+
+/// Whether pairs of this kind cannot come in a format without columns. A cache may hold pairs of its own.
+fn needs_table(format: Format, pairing: &Pairing) -> bool {
+    match pairing {
+        Pairing::Of(_) => true,
+        Pairing::Comparisons => format == Format::Svmlight,
+        Pairing::None | Pairing::Sides | Pairing::ItemRows => false,
+    }
 }
 
 /// Control characters that text files do hold: tab, line and page ends, and the end-of-file mark of old systems.

@@ -4,9 +4,9 @@ use crate::blocks::Source;
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
-use crate::pairs::{PairColumns, PairTable};
+use crate::pairs::{PairCells, PairTable};
 use crate::table::{Before, RowColumns, Table};
-use crate::{Facts, Format, Loaded, Pairing, Precision, ReadOptions};
+use crate::{Facts, Format, Loaded, Precision, ReadOptions};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, Int8Type,
@@ -56,17 +56,16 @@ pub(crate) enum Use {
 
 /// Gives columns their roles and refuses types that cannot serve. The second result says which columns to read.
 pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Use, Vec<usize>)> {
-    let names = schema.fields().iter().map(|field| field.name().clone()).collect();
-    if let Pairing::Of(items) = &options.pairing {
-        let columns = PairColumns::find(names, options)?;
-        let needed = columns.needed();
+    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    if let Some(table) = PairTable::of(&names, options)? {
+        let needed = table.columns.needed();
         for &column in &needed {
             let field = schema.field(column);
             if !is_number(field.data_type()) && !is_text(field.data_type()) {
                 return Err(unfit(field, "part of a pair", "store it as numbers or text"));
             }
         }
-        return Ok((Use::Pairs(Box::new(PairTable::new(columns, items.clone()))), needed));
+        return Ok((Use::Pairs(Box::new(table)), needed));
     }
     let roles = Roles::find(names, options)?;
     let mut needed = Vec::new();
@@ -129,32 +128,44 @@ fn read_pairs(
     batches: impl Iterator<Item = Result<Batch>>,
     options: &ReadOptions,
 ) -> Result<Loaded> {
-    let (mut better, mut worse, mut weight, mut group) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for batch in batches {
         options.cancel.check()?;
         let batch = batch?;
-        let array = |column: usize| {
-            batch.columns[column].as_ref().ok_or_else(|| Error::new(Code::Internal, "a column was not read"))
-        };
-        let (betters, worses) = (array(table.columns.better)?, array(table.columns.worse)?);
-        let weights = table.columns.weight.map(array).transpose()?;
-        let groups = table.columns.group.map(array).transpose()?;
-        for row in 0..batch.rows {
-            read_text(betters, row, &mut better);
-            read_text(worses, row, &mut worse);
-            let weight = weights.map(|array| {
-                read_text(array, row, &mut weight);
-                (weight_at(array, row, &weight), &weight[..])
-            });
-            let group = groups.map(|array| {
-                read_text(array, row, &mut group);
-                &group[..]
-            });
-            let number = table.len() + 1;
-            table.push(&better, &worse, weight, group, Some(number)).map_err(|refusal| refusal.error)?;
-        }
+        push_pairs(&mut table, &batch, 0..batch.rows)?;
     }
     table.finish(file, format)
+}
+
+/// Adds some rows of a batch to a table of pairs.
+fn push_pairs(table: &mut PairTable, batch: &Batch, rows: Range<usize>) -> Result<()> {
+    let array = |column: usize| {
+        batch.columns[column].as_ref().ok_or_else(|| Error::new(Code::Internal, "a column was not read"))
+    };
+    let (lefts, rights) = (array(table.columns.left)?, array(table.columns.right)?);
+    let outcomes = table.columns.outcome.map(array).transpose()?;
+    let weights = table.columns.weight.map(array).transpose()?;
+    let groups = table.columns.group.map(array).transpose()?;
+    let mut texts: [Vec<u8>; 5] = Default::default();
+    for row in rows {
+        let [left, right, outcome, weight, group] = &mut texts;
+        fn text<'a>(array: &ArrayRef, row: usize, text: &'a mut Vec<u8>) -> &'a [u8] {
+            read_text(array, row, text);
+            text
+        }
+        let cells = PairCells {
+            left: text(lefts, row, left),
+            right: text(rights, row, right),
+            outcome: outcomes.map(|array| text(array, row, outcome)),
+            weight: weights.map(|array| {
+                let text = text(array, row, weight);
+                (weight_at(array, row, text), text)
+            }),
+            group: groups.map(|array| text(array, row, group)),
+        };
+        let number = table.pairs() + 1;
+        table.push(&cells, Some(number)).map_err(|refusal| refusal.error)?;
+    }
+    Ok(())
 }
 
 /// A weight, from a column of numbers or of text.
@@ -562,6 +573,7 @@ fn push_rows(
 ) -> std::result::Result<(), RowFailure> {
     let array = |column: Option<usize>| column.and_then(|column| batch.columns[column].as_ref().map(|a| (column, a)));
     let (target, group, weight, id) = (array(plan.target), array(plan.group), array(plan.weight), array(plan.id));
+    let outcome = array(plan.outcome);
     let mut text = Vec::new();
     for row in rows {
         if let Some((column, array)) = target {
@@ -588,6 +600,10 @@ fn push_rows(
         if let Some((_, array)) = id {
             read_text(array, row, &mut text);
             others.push_id(&text);
+        }
+        if let Some((column, array)) = outcome {
+            read_text(array, row, &mut text);
+            others.push_outcome(&text).map_err(|problem| (row, column, Role::Outcome, problem))?;
         }
     }
     Ok(())

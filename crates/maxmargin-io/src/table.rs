@@ -6,7 +6,7 @@
 use crate::cells::{self, Cell, Problem};
 use crate::columns::Plan;
 use crate::{Facts, Format, Loaded, Missing, ReadOptions};
-use maxmargin::data::{Dataset, Matrix, Names, Pairs, Targets};
+use maxmargin::data::{Dataset, Matrix, Names, Outcome, Pairs, Targets};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::wording::counted;
 use std::collections::HashMap;
@@ -101,10 +101,10 @@ impl<V: Cell> Table<V> {
         let targets = rows.targets.map_or(Ok(Targets::Absent), TargetColumn::finish)?;
         let mut data = Dataset::new(matrix, targets)?.with_feature_names(names)?;
         if let Some(pairs) = pairs {
-            let better: Vec<u32> = (0..pairs).map(|pair| 2 * pair).collect();
-            let worse: Vec<u32> = (0..pairs).map(|pair| 2 * pair + 1).collect();
-            let others = RowColumns { targets: None, ids: None, weights: rows.weights, groups: rows.groups };
-            data = data.with_pairs(others.add_to(Pairs::new(better, worse)?)?)?;
+            let left: Vec<u32> = (0..pairs).map(|pair| 2 * pair).collect();
+            let right: Vec<u32> = (0..pairs).map(|pair| 2 * pair + 1).collect();
+            let others = RowColumns { targets: None, ids: None, ..rows };
+            data = data.with_pairs(others.add_to(Pairs::new(left, right)?)?)?;
             return Ok((data, fill));
         }
         if let Some(weights) = rows.weights {
@@ -423,16 +423,25 @@ fn append_sparse<V: Cell, I>(
 }
 
 /// Many short texts in one arena.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Texts {
     bytes: Vec<u8>,
     ends: Vec<u64>,
 }
 
 impl Texts {
-    fn push(&mut self, text: &[u8]) {
+    pub(crate) fn push(&mut self, text: &[u8]) {
         self.bytes.extend_from_slice(text);
         self.ends.push(self.bytes.len() as u64);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        &self.bytes[start..self.ends[index] as usize]
     }
 }
 
@@ -482,9 +491,10 @@ struct GroupColumn {
     last: Vec<u8>,
 }
 
-/// Target, group, weight and id of the rows read so far.
+/// Target, group, weight and id of the rows read so far, and the outcomes of pairs.
 #[derive(Debug)]
 pub(crate) struct RowColumns {
+    outcomes: Option<Vec<Outcome>>,
     targets: Option<TargetColumn>,
     groups: Option<GroupColumn>,
     weights: Option<Vec<f64>>,
@@ -498,12 +508,14 @@ impl RowColumns {
             groups: plan.group.map(|_| GroupColumn::default()),
             weights: plan.weight.map(|_| Vec::new()),
             ids: plan.id.map(|_| Texts::default()),
+            outcomes: plan.outcome.map(|_| Vec::new()),
         }
     }
 
     /// The columns of a table of pairs.
-    pub(crate) fn of_pairs(weight: bool, group: bool) -> RowColumns {
+    pub(crate) fn of_pairs(outcome: bool, weight: bool, group: bool) -> RowColumns {
         RowColumns {
+            outcomes: outcome.then(Vec::new),
             targets: None,
             groups: group.then(GroupColumn::default),
             weights: weight.then(Vec::new),
@@ -511,8 +523,13 @@ impl RowColumns {
         }
     }
 
-    /// Gives pairs the weights and groups that were read.
+    /// Gives pairs the outcomes, weights and groups that were read.
     pub(crate) fn add_to(self, mut pairs: Pairs) -> Result<Pairs> {
+        if let Some(outcomes) = self.outcomes
+            && outcomes.iter().any(|outcome| *outcome != Outcome::Left)
+        {
+            pairs = pairs.with_outcomes(outcomes)?;
+        }
         if let Some(weights) = self.weights {
             pairs = pairs.with_weights(weights)?;
         }
@@ -575,6 +592,14 @@ impl RowColumns {
         groups.keys.push(key);
         groups.last.clear();
         groups.last.extend_from_slice(text);
+        Ok(())
+    }
+
+    /// Adds an outcome.
+    pub(crate) fn push_outcome(&mut self, text: &[u8]) -> std::result::Result<(), Problem> {
+        if let Some(outcomes) = &mut self.outcomes {
+            outcomes.push(cells::outcome(text)?);
+        }
         Ok(())
     }
 

@@ -94,6 +94,8 @@ codes! {
     DuplicateId = 233, 2, "id used twice";
     /// Pairs without the items that they name.
     NoItems = 234, 2, "no items for the pairs";
+    /// An outcome of a comparison that is none of those there are.
+    BadOutcome = 235, 2, "outcome is not valid";
     /// Only one class.
     SingleClass = 301, 2, "only one class";
     /// More classes than the task takes.
@@ -124,6 +126,8 @@ codes! {
     Undecided = 321, 2, "separability not decided";
     /// A share ν at which no margin is above zero.
     NuTooSmall = 322, 2, "nu too small for a margin";
+    /// Comparisons from which no useful threshold is learned.
+    NoThreshold = 323, 2, "no threshold for ties";
     /// A combination of task and solver that does not exist.
     Unsupported = 401, 2, "combination not supported";
     /// A setting outside its range.

@@ -46,6 +46,7 @@
 //! | [`task`] | what is to be learned, as margin constraints over scores; never sees features |
 //! | [`loss`] | what a violated margin costs |
 //! | [`solve`] | how a task is learned, with a bound on the optimum; never sees labels |
+//! | [`rating`] | ratings of items from their games, and the best threshold for ties |
 //! | [`simulate`] | realistic data of any size from a seed |
 //! | [`testing`] | checks for tasks of your own |
 //! | [`run`] | progress and cancelling of long jobs |
@@ -64,6 +65,7 @@ pub mod metric;
 pub mod model;
 pub mod online;
 mod random;
+pub mod rating;
 pub mod run;
 pub mod select;
 pub mod settings;

@@ -107,8 +107,10 @@ impl Needs {
             // Pairs may tie all rows together.
             let (tiles, longest, long) = match (settings.task, data.pairs()) {
                 (Task::Classify | Task::OneClass, _) => (TILES, 0, 0),
-                (Task::Rank, Some(_)) => (TILES, rows, data.rows() / LONG_PART),
-                (Task::Rank, None) => (2 * TILES, longest, lengths().filter(|&length| length > LONG_PART).count()),
+                (Task::Rank | Task::Compare, Some(_)) => (TILES, rows, data.rows() / LONG_PART),
+                (Task::Rank | Task::Compare, None) => {
+                    (2 * TILES, longest, lengths().filter(|&length| length > LONG_PART).count())
+                }
             };
             let lanes = most_lanes(lanes, long) as u64;
             // Longer parts have no exact Hessian.

@@ -16,6 +16,8 @@ pub enum Task {
     Classify,
     /// Order the rows of each group.
     Rank,
+    /// Tell which of two rows is better, or that neither is.
+    Compare,
     /// Tell rows like the ones seen from others.
     OneClass,
 }
@@ -26,8 +28,61 @@ impl Task {
         match self {
             Task::Classify => "classify",
             Task::Rank => "rank",
+            Task::Compare => "compare",
             Task::OneClass => "one-class",
         }
+    }
+}
+
+/// How comparisons are learned from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Ties are data: scores and the threshold that tells ties are learned together.
+    #[default]
+    Compare,
+    /// Ties say nothing to the scores.
+    Rank,
+    /// A tie says that either is better; what is decided counts twice.
+    Rank2,
+    /// Elo's ratings.
+    Elo,
+    /// Glickman's ratings with deviations.
+    Glicko,
+    /// Strengths of Bradley and Terry, with Davidson's ties.
+    BradleyTerry,
+    /// TrueSkill with a draw margin.
+    Trueskill,
+}
+
+impl Method {
+    /// Every method there is.
+    pub const ALL: [Method; 7] = [
+        Method::Compare,
+        Method::Rank,
+        Method::Rank2,
+        Method::Elo,
+        Method::Glicko,
+        Method::BradleyTerry,
+        Method::Trueskill,
+    ];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Compare => "compare",
+            Method::Rank => "rank",
+            Method::Rank2 => "rank2",
+            Method::Elo => "elo",
+            Method::Glicko => "glicko",
+            Method::BradleyTerry => "bradley-terry",
+            Method::Trueskill => "trueskill",
+        }
+    }
+
+    /// Whether it rates items by their ids alone.
+    pub fn is_rating(self) -> bool {
+        matches!(self, Method::Elo | Method::Glicko | Method::BradleyTerry | Method::Trueskill)
     }
 }
 
@@ -45,6 +100,8 @@ pub enum Solver {
     /// The hard margin as a quadratic program: every margin is reached, or there is no model. Loss and regularisation
     /// play no part.
     QuadraticProgram,
+    /// The largest margin of comparisons in function values, as a linear program. Loss and regularisation play no part.
+    LinearProgram,
     /// Cutting planes with exact line search.
     CuttingPlane,
     /// Stochastic gradient descent.
@@ -61,12 +118,13 @@ pub enum Solver {
 
 impl Solver {
     /// Every solver there is.
-    pub const ALL: [Solver; 10] = [
+    pub const ALL: [Solver; 11] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
         Solver::Newton,
         Solver::CuttingPlane,
         Solver::QuadraticProgram,
+        Solver::LinearProgram,
         Solver::Sgd,
         Solver::AveragedSgd,
         Solver::Pegasos,
@@ -81,6 +139,7 @@ impl Solver {
             Solver::DualCoordinateDescent => "dual-coordinate-descent",
             Solver::Newton => "newton",
             Solver::QuadraticProgram => "quadratic-program",
+            Solver::LinearProgram => "linear-program",
             Solver::CuttingPlane => "cutting-plane",
             Solver::Sgd => "sgd",
             Solver::AveragedSgd => "averaged-sgd",
@@ -92,7 +151,7 @@ impl Solver {
 
     /// Whether it makes a hard margin, which knows neither loss nor regularisation.
     pub fn is_hard_margin(self) -> bool {
-        self == Solver::QuadraticProgram
+        matches!(self, Solver::QuadraticProgram | Solver::LinearProgram)
     }
 
     /// Whether it learns from one random constraint after the other. Such a solver proves no bound, and makes the passes
@@ -243,6 +302,9 @@ impl Regularisation {
 pub struct Settings {
     /// What is to be learned.
     pub task: Task,
+    /// How comparisons are learned from.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub method: Method,
     /// What a violated margin costs.
     pub loss: Loss,
     /// How it is learned.
@@ -295,14 +357,15 @@ impl Settings {
     pub fn new(task: Task) -> Settings {
         Settings {
             task,
+            method: Method::Compare,
             loss: match task {
-                Task::Classify | Task::OneClass => Loss::Hinge,
+                Task::Classify | Task::Compare | Task::OneClass => Loss::Hinge,
                 Task::Rank => Loss::SquaredHinge,
             },
             solver: Solver::Auto,
             scale: Scale::None,
             intercept: match task {
-                Task::Classify => Intercept::Free,
+                Task::Classify | Task::Compare => Intercept::Free,
                 Task::Rank | Task::OneClass => Intercept::None,
             },
             positive: None,
@@ -310,7 +373,7 @@ impl Settings {
             max_passes: if task == Task::OneClass { Solver::Smo } else { Solver::Auto }.default_passes(),
             seed: 0,
             regularisation: match task {
-                Task::Classify | Task::Rank => Regularisation::C(1.0),
+                Task::Classify | Task::Rank | Task::Compare => Regularisation::C(1.0),
                 Task::OneClass => Regularisation::Nu(USUAL_NU),
             },
             class_weight: ClassWeight::Equal,
@@ -324,6 +387,12 @@ impl Settings {
     /// The same for a given solver, with the passes it gets unless told.
     pub fn with_solver(self, solver: Solver) -> Settings {
         Settings { solver, max_passes: solver.default_passes(), ..self }
+    }
+
+    /// The same by a given method of comparing, which alone learns its threshold together with the scores.
+    pub fn with_method(self, method: Method) -> Settings {
+        let intercept = if method == Method::Compare { Intercept::Free } else { Intercept::None };
+        Settings { method, intercept, ..self }
     }
 
     /// Refuses values outside their range.
@@ -451,9 +520,10 @@ impl Settings {
             return Err(Error::new(Code::BadSetting, "--max-passes is 0, and nothing would be learned")
                 .help("one pass is what `lasvm` is for: leave --max-passes out"));
         }
-        if self.task != Task::Rank && self.pair_weight_as != PairWeightAs::Slack {
-            return Err(Error::new(Code::BadSetting, "weights of pairs belong to rankers")
-                .help("leave --pair-weight-as out, or use `train rank`"));
+        self.validate_comparison()?;
+        if !matches!(self.task, Task::Rank | Task::Compare) && self.pair_weight_as != PairWeightAs::Slack {
+            return Err(Error::new(Code::BadSetting, "weights of pairs belong to rankers and comparisons")
+                .help("leave --pair-weight-as out, or use `train rank` or `train compare`"));
         }
         if self.task != Task::Rank && self.pair_weight != PairWeight::Equal {
             return Err(Error::new(Code::BadSetting, "pair weights belong to rankers")
@@ -475,6 +545,68 @@ impl Settings {
                 return Err(Error::new(Code::BadSetting, "class weights and a positive class belong to classifiers")
                     .help("leave --class-weight and --positive out, or use `train classify`"));
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses what does not go with comparisons, and a method without them.
+    fn validate_comparison(&self) -> Result<()> {
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        let compares = self.task == Task::Compare && self.method == Method::Compare;
+        if self.solver == Solver::LinearProgram && !compares {
+            return bad(
+                "the linear program is for comparisons with a threshold".to_string(),
+                "use --solver quadratic-program for a hard margin, or `train compare`",
+            );
+        }
+        if self.solver == Solver::LinearProgram && self.intercept == Intercept::Penalised {
+            return bad("the linear program holds the threshold at 1".to_string(), "leave --intercept out");
+        }
+        if self.task != Task::Compare {
+            return if self.method == Method::default() {
+                Ok(())
+            } else {
+                bad("a --method belongs to comparisons".to_string(), "leave --method out, or use `train compare`")
+            };
+        }
+        let name = self.method.name();
+        if self.method == Method::Compare && self.intercept == Intercept::None {
+            return bad(
+                "a comparison without a threshold knows no ties".to_string(),
+                "leave --intercept out, or use --method rank",
+            );
+        }
+        if self.method != Method::Compare && self.intercept != Intercept::None {
+            return bad(
+                format!("`{name}` finds its threshold after the scores, and does not penalise it"),
+                "leave --intercept out",
+            );
+        }
+        if self.intercept == Intercept::Penalised && self.loss == Loss::Logistic {
+            return bad(
+                "the logistic loss keeps the threshold above zero by itself".to_string(),
+                "leave --intercept out, or use --loss hinge or squared-hinge",
+            );
+        }
+        if self.intercept == Intercept::Penalised && (self.kernel.is_exact() || self.solver.is_kernel_dual()) {
+            return bad("through a kernel the threshold is free".to_string(), "leave --intercept out, or --kernel");
+        }
+        if self.class_weight != ClassWeight::Equal || self.positive.is_some() {
+            return bad(
+                "class weights and a positive class belong to classifiers".to_string(),
+                "leave --class-weight and --positive out; pairs have weights of their own",
+            );
+        }
+        if self.regularisation.is_nu() {
+            return bad("--nu is for classifiers and rankers".to_string(), "use -c instead");
+        }
+        if self.method.is_rating()
+            && (self.solver != Solver::Auto || self.kernel != KernelSettings::default() || self.scale != Scale::None)
+        {
+            return bad(
+                format!("`{name}` rates items by who met whom, and knows neither features nor solvers"),
+                "leave --solver, --kernel and --scale out, or use --method compare",
+            );
         }
         Ok(())
     }
@@ -553,7 +685,10 @@ mod tests {
         for weight in PairWeight::ALL {
             assert_eq!(serde_json::to_value(weight).expect("JSON"), weight.name());
         }
-        for task in [Task::Classify, Task::Rank] {
+        for method in Method::ALL {
+            assert_eq!(serde_json::to_value(method).expect("JSON"), method.name());
+        }
+        for task in [Task::Classify, Task::Rank, Task::Compare, Task::OneClass] {
             assert_eq!(serde_json::to_value(task).expect("JSON"), task.name());
         }
     }

@@ -11,21 +11,24 @@ pub(crate) use approximate::{Seen, seen};
 pub(crate) use gram::check_values;
 pub(crate) use kernels::{Machine, by_row, usual_cache};
 
-use crate::data::{Dataset, Design, Scaling, Subset};
+use crate::data::{Dataset, Design, Outcome, Pairs, Scaling, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
+use crate::metric::score_differences;
 use crate::model::{Certificate, Decoder, Mapped, Model, Scorer};
+use crate::rating::best_threshold;
 use crate::run::{Cancel, Event, Observer};
-use crate::settings::{Regularisation, Settings, Solver, Task};
+use crate::settings::{Method, Regularisation, Settings, Solver, Task};
 use crate::solve::{
-    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearRisk, Measure, Merging,
-    Newton, QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict, Witness,
-    dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
+    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearProgram, LinearRisk, Measure,
+    Merging, Newton, QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict,
+    Witness, dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
 };
 use crate::task::{
-    Binary, Classes, Independent, Intercept, Objective, OneClass, PairRanking, PairWeight, PairWeightAs, Ranking,
-    Roundable,
+    Binary, Classes, Comparison, Independent, Intercept, Objective, OneClass, PairWeight, PairWeightAs, Ranking,
+    Roundable, TiesAs,
 };
+use crate::wording::{count, counted};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -139,10 +142,10 @@ pub fn train_from(
         }
         false => None,
     };
-    let template = |scorer: Scorer, certificate: Certificate, witness: Option<Witness>| Model {
+    let template = |scorer: Scorer, decoder: Decoder, certificate: Certificate, witness: Option<Witness>| Model {
         settings: settings.clone(),
         scorer,
-        decoder: problem.decoder(),
+        decoder,
         scaling: scaling.clone(),
         feature_names: data.feature_names().cloned(),
         certificate,
@@ -160,14 +163,26 @@ pub fn train_from(
             data_hash,
             rows: data.rows() as u64,
             pairs: data.pairs().map(|pairs| pairs.len() as u64),
+            ties: problem.ties(),
             converged,
             passes,
             c,
             lambda,
         };
     if let Some(learned) = expanded {
-        let online::Learned { scorer, witness, objective, lower_bound, passes, stop, trace, rows, merging, definite } =
-            learned;
+        let online::Learned {
+            scorer,
+            threshold,
+            witness,
+            objective,
+            lower_bound,
+            passes,
+            stop,
+            trace,
+            rows,
+            merging,
+            definite,
+        } = learned;
         // Without lengths a dual value bounds nothing, and no witness proves it.
         let (mut stop, lower_bound, witness) = match (definite, stop) {
             (true, stop) => (stop, lower_bound, witness),
@@ -175,7 +190,7 @@ pub fn train_from(
             (false, stop) => (stop, None, None),
         };
         let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
-        let mut model = template(scorer, certificate, witness);
+        let mut model = template(scorer, problem.decoder(threshold), certificate, witness);
         if definite && model.scorer.numbers().iter().any(|number| number.abs() > LARGE_COEFFICIENT) {
             // What is stated is what `verify` finds. Who asked for an end waits for it.
             let found = model.recompute(data, &problem, &Cancel::new())?;
@@ -186,7 +201,7 @@ pub fn train_from(
             stop = if stop == Stop::Converged && !within { Stop::Stalled } else { stop };
         }
         return Ok(Trained {
-            model,
+            model: thresholded(model, data)?,
             solver,
             stop,
             first_rate: settings.stochastic.rate,
@@ -195,8 +210,9 @@ pub fn train_from(
             trace,
         });
     }
+    let problem = &problem;
     let linear = |weights: Vec<f64>, thresholds: &[f64]| {
-        let intercept = thresholds.first().copied();
+        let intercept = thresholds.first().copied().filter(|_| !problem.compares);
         match &mapped {
             Some(Seen { map, .. }) => Scorer::Mapped(Mapped { map: Arc::clone(map), weights, intercept }),
             None => Scorer::Linear { weights, intercept },
@@ -206,7 +222,10 @@ pub fn train_from(
         let (template, certificate) = (&template, &certificate);
         let measure = move |weights: &[f64], thresholds: &[f64]| {
             let scorer = linear(weights.to_vec(), thresholds);
-            (held_out.measure)(&template(scorer, certificate(0.0, None, false, 0, 0), None))
+            let decoder = problem.decoder(thresholds.first().copied().unwrap_or(0.0));
+            let model = template(scorer, decoder, certificate(0.0, None, false, 0, 0), None);
+            // A threshold that is not learned yet is no reason to stop.
+            (held_out.measure)(&thresholded(model.clone(), data).unwrap_or(model))
         };
         (measure, held_out.higher_is_better)
     });
@@ -214,7 +233,7 @@ pub fn train_from(
         let referee =
             judge.as_ref().map(|(measure, higher_is_better)| Referee { measure, higher_is_better: *higher_is_better });
         stochastic::solve_with_early_stopping(
-            &problem,
+            problem,
             seen_data,
             seen_scaling,
             design,
@@ -227,13 +246,49 @@ pub fn train_from(
     } else {
         let mut watching =
             Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as Measure<'_>) };
-        solve(&problem, design, settings, solver, start, &mut watching, cancel)?
+        solve(problem, design, settings, solver, start, &mut watching, cancel)?
     };
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, first_rate, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
     let witness = (witness != Witness::Weights).then_some(witness);
-    let model = template(linear(weights, &thresholds), certificate, witness);
+    let decoder = problem.decoder(thresholds.first().copied().unwrap_or(0.0));
+    let model = thresholded(template(linear(weights, &thresholds), decoder, certificate, witness), data)?;
     Ok(Trained { model, solver, stop, first_rate, kernel_rows: None, merging: None, trace })
+}
+
+/// The model with a threshold for ties, where it compares. An error where the learned one tells no ties.
+fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
+    let (Some(learned), Some(pairs)) = (model.decoder.threshold(), data.pairs()) else { return Ok(model) };
+    if model.settings.method != Method::Compare {
+        let decoder = decoder_by_scores(&model.settings, model.decoder.clone(), &model.scores(data)?, pairs);
+        return Ok(Model { decoder, ..model });
+    }
+    if !lacks_threshold(&model.settings, &model.decoder, model.scorer.numbers()) {
+        return Ok(model);
+    }
+    let message = if learned > 0.0 {
+        "the best scores are all the same: at this C nothing tells the items apart".to_string()
+    } else {
+        format!("the best threshold is {learned:.3}, and ties are told by one above zero")
+    };
+    Err(Error::new(Code::NoThreshold, message)
+        .help("try a larger -c, or --method rank or rank2; `maxmargin explain MM0323` says when this happens"))
+}
+
+/// Whether a comparison has learned no threshold that tells ties, or scores that are all the same.
+pub(crate) fn lacks_threshold(settings: &Settings, decoder: &Decoder, numbers: &[f64]) -> bool {
+    settings.method == Method::Compare
+        && decoder.threshold().is_some_and(|learned| learned <= 0.0 || numbers.iter().all(|number| *number == 0.0))
+}
+
+/// The decoder with the threshold of least error on the pairs learned from, where scores were learned without one.
+pub(crate) fn decoder_by_scores(settings: &Settings, decoder: Decoder, scores: &[f64], pairs: &Pairs) -> Decoder {
+    if decoder.threshold().is_none() || settings.method == Method::Compare {
+        return decoder;
+    }
+    let outcomes: Vec<Outcome> = (0..pairs.len()).map(|pair| pairs.outcome(pair)).collect();
+    let threshold = best_threshold(&score_differences(scores, pairs), &outcomes, pairs.weights()).value;
+    Decoder::Compare { threshold }
 }
 
 /// Rankers of so many rows begin where a quick look at so many random pairs ends, unless the Hessian is exact: its few
@@ -261,7 +316,14 @@ pub(crate) fn solve(
         }
         _ => None,
     };
-    let start = start.or(quick.as_ref());
+    // A barrier keeps the threshold above zero, and so must the start.
+    let inside = match &problem.task {
+        Tasks::Pairs(task) if task.barrier() > 0.0 && start.is_none() => {
+            Some(Start { weights: vec![0.0; design.cols()], thresholds: vec![1.0], ..Start::default() })
+        }
+        _ => None,
+    };
+    let start = start.or(quick.as_ref()).or(inside.as_ref());
     match (&problem.task, solver) {
         (_, Solver::Smo | Solver::Lasvm) => Err(Error::new(Code::Internal, "kernels are not solved for weights")),
         (_, solver) if solver.is_stochastic() => {
@@ -320,6 +382,7 @@ fn solve_independent<T: Independent + Roundable>(
             let program = QuadraticProgram { tolerance, max_passes, intercept };
             separated(problem, task, program.solve(task, design, observer, cancel)?)
         }
+        Solver::LinearProgram => LinearProgram { tolerance, max_passes }.solve(task, design, observer, cancel),
         _ => Err(unsupported(settings, solver, true)),
     }
 }
@@ -403,6 +466,9 @@ fn separated<T: Independent>(problem: &Problem, task: &T, verdict: Verdict) -> R
         .map(|&(block, _)| {
             let c = task.constraint(block);
             match c.against {
+                Some(other) if c.threshold > 0.0 => {
+                    format!("{} like {}", problem.data.row_name(c.row), problem.data.row_name(other))
+                }
                 Some(worse) => format!("{} over {}", problem.data.row_name(c.row), problem.data.row_name(worse)),
                 None => problem.data.row_name(c.row),
             }
@@ -463,7 +529,7 @@ fn with_smaller_witness<T: Independent>(
 pub(crate) enum Tasks {
     Binary(Binary, Classes),
     Ranking(Ranking),
-    Pairs(PairRanking),
+    Pairs(Comparison),
     OneClass(OneClass, Classes),
 }
 
@@ -475,6 +541,8 @@ pub(crate) struct Problem {
     /// The total weight of all blocks where C is 1.
     total: f64,
     pub(crate) hard: bool,
+    /// Whether differences of scores are compared with a threshold.
+    compares: bool,
     /// What the rows are called.
     data: Dataset,
 }
@@ -496,6 +564,34 @@ fn positive_total(total: f64, what: &str) -> Result<f64> {
     .help("give weights around 1: only their ratios matter, once C is chosen to fit"))
 }
 
+/// Refuses comparisons among which no threshold can be learned, or nothing at all.
+fn check_outcomes(data: &Dataset, method: Method) -> Result<()> {
+    let Some(pairs) = data.pairs() else { return Ok(()) };
+    let (mut ties, mut decided) = (0u64, 0u64);
+    let weighing = (0..pairs.len()).filter(|&pair| pairs.weight(pair) > 0.0);
+    weighing.for_each(|pair| if pairs.outcome(pair) == Outcome::Tie { ties += 1 } else { decided += 1 });
+    let (message, help) = match (ties, decided) {
+        (0, 0) => return Ok(()),
+        (ties, 0) => (
+            format!(
+                "{}, and none says which item is better: nothing can be learned from ties alone",
+                counted_ties(ties)
+            ),
+            "give pairs of which some are decided",
+        ),
+        (0, decided) if method == Method::Compare => (
+            format!("none of the {} is a tie, so that no threshold can be learned", counted(decided, "pair", "pairs")),
+            "use --method rank, which learns scores alone, or give pairs of which some are ties",
+        ),
+        _ => return Ok(()),
+    };
+    Err(Error::new(Code::NoThreshold, message).help(help))
+}
+
+fn counted_ties(ties: u64) -> String {
+    if ties == 1 { "the only pair is a tie".to_string() } else { format!("all {} pairs are ties", count(ties)) }
+}
+
 impl Problem {
     pub(crate) fn new(data: &Dataset, settings: &Settings) -> Result<Problem> {
         Problem::on(data, settings, None)
@@ -507,7 +603,8 @@ impl Problem {
         let hard = settings.solver.is_hard_margin();
         let problem = |task: Tasks, c: f64, total: f64| {
             let (c, lambda) = if hard { (0.0, 0.0) } else { (c, settings.regularisation.lambda(total)) };
-            Problem { task, c, lambda, total, hard, data: data.clone() }
+            let compares = settings.task == Task::Compare;
+            Problem { task, c, lambda, total, hard, compares, data: data.clone() }
         };
         // A constraint of a hard margin counts or does not; what it costs plays no part.
         let cost = |total: f64| if hard { 1.0 } else { settings.regularisation.c(total) };
@@ -535,6 +632,24 @@ impl Problem {
                 let c = cost(total);
                 Ok(problem(Tasks::OneClass(task.with_cost(c), OneClass::names(data.targets())), c, total))
             }
+            Task::Compare => {
+                if subset.is_some() {
+                    return Err(Error::new(
+                        Code::Internal,
+                        "explicit pairs are learned from in part by a data set of their own",
+                    ));
+                }
+                let ties_as = match settings.method {
+                    Method::Compare => TiesAs::Threshold,
+                    Method::Rank2 => TiesAs::Contradiction,
+                    _ => TiesAs::Nothing,
+                };
+                check_outcomes(data, settings.method)?;
+                let task = Comparison::new(data, ties_as, settings.pair_weight_as, settings.loss, 1.0)?;
+                let total = positive_total(task.total_cost(), "pair")?;
+                let c = cost(total);
+                Ok(problem(Tasks::Pairs(task.with_cost(c)), c, total))
+            }
             Task::Rank if data.pairs().is_some() && settings.pair_weight != PairWeight::Equal => {
                 Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
                     .help("leave --pair-weight out; --pair-weight-as says what the weights of the pairs do"))
@@ -543,7 +658,7 @@ impl Problem {
                 Err(Error::new(Code::Internal, "explicit pairs are learned from in part by a data set of their own"))
             }
             Task::Rank if data.pairs().is_some() => {
-                let task = PairRanking::new(data, settings.pair_weight_as, settings.loss, 1.0)?;
+                let task = Comparison::new(data, TiesAs::Nothing, settings.pair_weight_as, settings.loss, 1.0)?;
                 let total = positive_total(task.total_cost(), "pair")?;
                 let c = cost(total);
                 Ok(problem(Tasks::Pairs(task.with_cost(c)), c, total))
@@ -576,7 +691,7 @@ impl Problem {
     fn takes(&self, start: &Start, features: usize, expands: bool) -> bool {
         let (blocks, thresholds) = match &self.task {
             Tasks::Binary(task, _) => (task.blocks(), Objective::thresholds(task)),
-            Tasks::Pairs(task) => (task.blocks(), 0),
+            Tasks::Pairs(task) => (task.blocks(), Objective::thresholds(task)),
             Tasks::OneClass(task, _) => (task.blocks(), 0),
             // Through a kernel it starts from one number a row.
             Tasks::Ranking(_) => (if expands { self.data.rows() } else { 0 }, 0),
@@ -605,11 +720,23 @@ impl Problem {
         .help("give C or lambda a value such as 1 or 0.01"))
     }
 
-    pub(crate) fn decoder(&self) -> Decoder {
+    /// What scores mean; comparisons by a threshold.
+    pub(crate) fn decoder(&self, threshold: f64) -> Decoder {
+        if self.compares {
+            return Decoder::Compare { threshold };
+        }
         match &self.task {
             Tasks::Binary(_, classes) => Decoder::Sign(classes.clone()),
             Tasks::OneClass(_, classes) => Decoder::OneClass(classes.clone()),
             Tasks::Ranking(_) | Tasks::Pairs(_) => Decoder::Rank,
+        }
+    }
+
+    /// Ties with a second constraint, where there are any.
+    fn ties(&self) -> Option<u64> {
+        match &self.task {
+            Tasks::Pairs(task) => Some(task.second_constraints()).filter(|ties| *ties > 0),
+            Tasks::Binary(..) | Tasks::Ranking(_) | Tasks::OneClass(..) => None,
         }
     }
 
@@ -626,7 +753,7 @@ impl Problem {
 /// The solver for data of so many features, or an error where the combination of task, loss and solver does not exist:
 /// to be asked before any data are read. `compared` says how many rows explicit pairs compare, where the data are such.
 pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usize>) -> Result<Solver> {
-    let independent = settings.task != Task::Rank || compared.is_some();
+    let independent = !matches!(settings.task, Task::Rank | Task::Compare) || compared.is_some();
     let by_kernel = expands(settings);
     let features = settings.kernel.seen_features(features);
     // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
@@ -635,6 +762,7 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
     let solver = match settings.solver {
         Solver::Auto if by_kernel && independent => Solver::Smo,
         Solver::Auto if !independent => Solver::Newton,
+        Solver::Auto if settings.task == Task::Compare && settings.loss == Loss::Logistic => Solver::Newton,
         Solver::Auto if too_long => Solver::DualCoordinateDescent,
         Solver::Auto
             if features <= FEW_FEATURES && (settings.loss.is_smooth() || settings.tolerance >= ROUNDED_LIMIT) =>
@@ -646,10 +774,18 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usiz
     };
     let supported = match solver {
         Solver::Auto => false,
+        // Only Newton's method knows the barrier that keeps the threshold of three outcomes above zero.
+        _ if settings.task == Task::Compare
+            && settings.method == Method::Compare
+            && settings.loss == Loss::Logistic =>
+        {
+            solver == Solver::Newton && !by_kernel
+        }
         Solver::Smo | Solver::Lasvm => independent && settings.loss != Loss::Logistic,
         Solver::Newton if by_kernel => !independent && settings.loss == Loss::SquaredHinge,
         _ if settings.task == Task::OneClass => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
+        Solver::LinearProgram => settings.task == Task::Compare && independent,
         Solver::Newton | Solver::CuttingPlane if independent => true,
         Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => independent || settings.loss != Loss::Logistic,

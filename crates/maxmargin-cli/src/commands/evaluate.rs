@@ -7,9 +7,11 @@ use crate::format::{self, one_field};
 use crate::loading::{ensure_apart, ensure_different, gather_for, load_model};
 use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
-use maxmargin::data::Dataset;
+use maxmargin::data::{Dataset, Outcome};
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
+use maxmargin::metric::{
+    Evaluation, Interval, Judged, Metric, confusion, decided_scores, roc_curve, score_differences,
+};
 use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Task};
@@ -74,6 +76,7 @@ pub(crate) fn metrics(names: &[String], task: Task, pairs: bool) -> Result<Vec<M
     if names.is_empty() {
         return Ok(match task {
             Task::Classify | Task::OneClass => Metric::classification_defaults(),
+            Task::Compare => Metric::comparison_defaults(),
             Task::Rank if pairs => Metric::pair_defaults(),
             Task::Rank => Metric::ranking_defaults(),
         });
@@ -90,6 +93,7 @@ pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f6
 pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
     let decoder = match settings.task {
         Task::Rank => Decoder::Rank,
+        Task::Compare => Decoder::Compare { threshold: 1.0 },
         Task::OneClass => Decoder::OneClass(OneClass::names(data.targets())),
         Task::Classify => Decoder::Sign(Classes::find(data.targets(), settings.positive.as_deref())?),
     };
@@ -245,6 +249,7 @@ pub(crate) fn report_sections(
                 );
             }
         }
+        Decoder::Compare { threshold } => comparison_sections(report, &answers, data, *threshold, name),
         Decoder::Rank if data.pairs().is_some() => {
             let pairs = data.pairs().into_iter().flat_map(|pairs| (0..pairs.len()).map(|pair| pairs.ordered(pair)));
             let differences = pairs.map(|(better, worse)| answers.scores[better] - answers.scores[worse]).collect();
@@ -287,4 +292,41 @@ pub(crate) fn report_sections(
         );
     }
     Ok(())
+}
+
+/// Differences by outcome, the table of outcomes against predictions, and the curve over all thresholds.
+fn comparison_sections(report: &mut Report, answers: &Answers<'_>, data: &Dataset, threshold: f64, name: &str) {
+    let Some(pairs) = data.pairs() else { return };
+    let differences = score_differences(&answers.scores, pairs);
+    let of = |outcome: Outcome| {
+        let each = differences.iter().enumerate().filter(|(pair, _)| pairs.outcome(*pair) == outcome);
+        (outcome.name().to_string(), each.map(|(_, difference)| *difference).collect::<Vec<f64>>())
+    };
+    report.plot(
+        "Right minus left",
+        "How much higher the right item of each pair is scored; between the two lines the model says tie.",
+        Histogram::new("difference", "pairs", Outcome::ALL.map(of).to_vec())
+            .mark(-threshold, "left")
+            .mark(threshold, "right"),
+    );
+    let table = confusion(&answers.scores, pairs, threshold);
+    let mut columns = vec!["truth".to_string()];
+    columns.extend(Outcome::ALL.map(|outcome| format!("said {}", outcome.name())));
+    let rows = Outcome::ALL.iter().zip(table).map(|(truth, row)| {
+        let mut cells = vec![truth.name().to_string()];
+        cells.extend(row.map(|weight| format::significant(weight, 6)));
+        cells
+    });
+    report.table("Outcomes", columns, rows.collect());
+    let (scores, decided) = decided_scores(&differences, pairs);
+    let curve = roc_curve(&scores, &decided, 400);
+    let judged = Judged::comparisons(&answers.scores, pairs, threshold);
+    if let (false, Ok(area)) = (curve.is_empty(), Metric::Auc.evaluate(&judged)) {
+        report.plot(
+            "ROC curve",
+            "The share of decided pairs found, sign and all, against the share of ties wrongly taken for decided, over \
+             all thresholds. A wrong sign is never found, so that the curve may end below 1.",
+            LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: area.value }]),
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! Pairs of items by id, and tables that hold a pair in each row.
 
 use crate::tables::cells;
-use maxmargin::data::Dataset;
+use maxmargin::data::{Dataset, Outcome};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin_io::{
     Columns, Items, Loaded, Missing, ModelFeatures, Pairing, ReadOptions, csv, read, read_pairs, svmlight,
@@ -55,6 +55,201 @@ fn pairs_name_items_by_id_in_any_column_order() {
     let loaded = read_pairs(&file, items(), &ReadOptions { columns, ..ReadOptions::default() }).unwrap();
     let (codes, names) = loaded.data.pairs().unwrap().groups().unwrap();
     assert_eq!((codes, names.len()), (&[0, 1, 0][..], 2));
+}
+
+fn outcomes(data: &Dataset) -> Vec<(u32, u32, Outcome)> {
+    let pairs = data.pairs().expect("pairs");
+    (0..pairs.len()).map(|pair| (pairs.left()[pair], pairs.right()[pair], pairs.outcome(pair))).collect()
+}
+
+#[test]
+fn pairs_may_say_left_right_and_tie_in_words_or_signs() {
+    let text = "Outcome,right,when,LEFT,weight\n TIE,b,1,a,2\n-1,c,2,b,1\n+1,a,3,c,1\nRight,a,4,b,1\n0.0,a,5,c,0\nleft,a,6,b,1\n";
+    let loaded = pairs(text).unwrap();
+    use Outcome::{Left, Right, Tie};
+    assert_eq!(
+        outcomes(&loaded.data),
+        [(0, 1, Tie), (1, 2, Left), (2, 0, Right), (1, 0, Right), (2, 0, Tie), (1, 0, Left)]
+    );
+    let notes = &loaded.facts.notes;
+    assert!(notes.iter().any(|note| note == "outcome column `Outcome`"), "{notes:?}");
+    assert!(notes.iter().any(|note| note == "columns of no use to pairs ignored: `when`"), "{notes:?}");
+    let found = loaded.data.pairs().unwrap().consistency();
+    // a and b: tied, b over a, a over b. The tie of c and a weighs nothing.
+    assert_eq!((found.ties, found.disputes, found.disputed_pairs, found.contradictions), (1, 1, 3, 1));
+}
+
+#[test]
+fn pairs_that_are_all_left_are_pairs_of_better_and_worse() {
+    let said = pairs("left,right,outcome\na,b,left\nc,b,-1\n").unwrap();
+    let known = pairs("better,worse\na,b\nc,b\n").unwrap();
+    assert_eq!(said.data.pairs().unwrap().outcomes(), None);
+    assert_eq!(said.data.hash().unwrap(), known.data.hash().unwrap());
+    // Who writes better and worse means these, whatever else there is.
+    let both = pairs("left,right,outcome,better,worse\na,b,tie,c,a\n").unwrap();
+    assert_eq!(ordered(&both.data), [(2, 0)]);
+    assert_eq!(both.data.pairs().unwrap().outcomes(), None);
+}
+
+#[test]
+fn outcomes_may_be_missing_where_pairs_are_only_scored() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "p.csv", b"left,right\na,b\nc,b\n");
+    assert_eq!(read_pairs(&file, items(), &ReadOptions::default()).expect_err("needed").code(), Code::NoSuchColumn);
+    let optional = ReadOptions { outcomes_optional: true, ..ReadOptions::default() };
+    assert_eq!(ordered(&read_pairs(&file, items(), &optional).unwrap().data), [(0, 1), (2, 1)]);
+    let text = "left.x,right.x\n1,2\n";
+    let scored = ReadOptions { pairing: Pairing::Comparisons, ..optional };
+    assert_eq!(cells(&wide(text, &scored).unwrap().data), [[1.0], [2.0]]);
+    let error = wide(text, &ReadOptions { outcomes_optional: false, ..scored }).expect_err("needed");
+    assert_eq!(error.code(), Code::NoSuchColumn);
+    assert!(error.message().contains("`outcome`"), "{error}");
+}
+
+#[test]
+fn a_table_with_a_left_and_a_right_side_holds_two_rows_a_line() {
+    let text = "right.b,outcome,left.a,note,right.a,left.b,Weight\n1,tie,2,hi,4,5,3\n6,1,7,yo,9,0,8\n";
+    for pairing in [Pairing::Sides, Pairing::Comparisons] {
+        let loaded = wide(text, &ReadOptions { pairing, ..ReadOptions::default() }).unwrap();
+        assert_eq!(cells(&loaded.data), [[2.0, 5.0], [4.0, 1.0], [7.0, 0.0], [9.0, 6.0]]);
+        assert_eq!(outcomes(&loaded.data), [(0, 1, Outcome::Tie), (2, 3, Outcome::Right)]);
+        assert_eq!(loaded.data.pairs().unwrap().weights(), Some(&[3.0, 8.0][..]));
+        assert!(loaded.facts.notes.iter().any(|note| note.contains("2 features of a left and a right item")));
+    }
+    // Eyes are features where rows may be single ones.
+    let eyes = wide("left.eye,right.eye,target\n1,2,0\n3,4,1\n", &sides()).unwrap();
+    assert_eq!((eyes.data.cols(), eyes.data.pairs().is_none()), (2, true));
+    let error = wide("left.a,right.b,outcome\n1,2,tie\n", &sides()).expect_err("lone");
+    assert!(error.remedy().unwrap().contains("`left.NAME`"), "{error}");
+    let error = wide("left.a,right.a,outcome,Outcome\n1,2,tie,tie\n", &sides()).expect_err("twice");
+    assert!(error.message().contains("could be the outcome"), "{error}");
+}
+
+fn comparisons(text: &str, model: Option<&[&str]>) -> Result<Loaded> {
+    let features = model.map(|names| ModelFeatures {
+        count: names.len(),
+        names: Some(names.iter().map(ToString::to_string).collect()),
+        index_base: None,
+    });
+    wide(text, &ReadOptions { pairing: Pairing::Comparisons, features, ..ReadOptions::default() })
+}
+
+#[test]
+fn items_without_features_are_features_themselves() {
+    let text = "left,right,outcome,group\nbob,ann,tie,x\n ann ,zoë,right,y\nzoë,bob,left,x\n";
+    let loaded = comparisons(text, None).unwrap();
+    let names = |names: &maxmargin::data::Names| names.iter().map(|name| name.into_owned()).collect::<Vec<_>>();
+    assert_eq!(names(loaded.data.row_ids().unwrap()), ["bob", "ann", "zoë"]);
+    assert_eq!(names(loaded.data.feature_names().unwrap()), ["bob", "ann", "zoë"]);
+    assert_eq!(cells(&loaded.data), [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
+    assert_eq!(loaded.data.matrix().layout(), "sparse, u16 index, f32");
+    assert_eq!(outcomes(&loaded.data), [(0, 1, Outcome::Tie), (1, 2, Outcome::Right), (2, 0, Outcome::Left)]);
+    assert_eq!(loaded.data.pairs().unwrap().groups().unwrap().0, [0, 1, 0]);
+    // Better and worse will do as well.
+    assert_eq!(ordered(&comparisons("better,worse\nx,y\n", None).unwrap().data), [(0, 1)]);
+}
+
+#[test]
+fn a_model_knows_items_by_the_names_of_its_features() {
+    let text = "left,right,outcome\nnew,c,tie\na,new,left\nc,other,1\n";
+    let loaded = comparisons(text, Some(&["a", "b", "c"])).unwrap();
+    assert_eq!(cells(&loaded.data), [[0.0; 3], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0; 3]]);
+    assert_eq!(loaded.data.row_ids().unwrap().iter().collect::<Vec<_>>(), ["new", "c", "a", "other"]);
+    assert_eq!(loaded.data.feature_names().unwrap().iter().collect::<Vec<_>>(), ["a", "b", "c"]);
+    let notes = &loaded.facts.notes;
+    assert!(notes.iter().any(|note| note == "2 items the model has not seen: they score 0"), "{notes:?}");
+    let nameless = ModelFeatures { count: 3, names: None, index_base: Some(1) };
+    let options = ReadOptions { pairing: Pairing::Comparisons, features: Some(nameless), ..ReadOptions::default() };
+    assert_eq!(wide(text, &options).expect_err("no names").code(), Code::FeatureNames);
+}
+
+#[test]
+fn many_items_without_features_get_wide_indices() {
+    let mut text = String::from("left,right,outcome\n");
+    (0..70_000).for_each(|item| text.push_str(&format!("i{item},i{},tie\n", item + 1)));
+    let loaded = comparisons(&text, None).unwrap();
+    assert_eq!(loaded.data.matrix().layout(), "sparse, u32 index, f32");
+    assert_eq!((loaded.data.rows(), loaded.data.cols()), (70_001, 70_001));
+    let mut entries = Vec::new();
+    loaded.data.matrix().each_in_row(69_999, |column, value| entries.push((column, value)));
+    assert_eq!(entries, [(69_999, 1.0)]);
+}
+
+#[test]
+fn wrong_comparisons_are_refused_at_their_place() {
+    for (text, code, line, column, token) in [
+        ("left,right,outcome\na,b,tie\na,c,draw\n", Code::BadOutcome, 3, 5, "draw"),
+        ("left,right,outcome\na,b,\n", Code::BadOutcome, 2, 5, ""),
+        ("left,right,outcome\na,b,2\n", Code::BadOutcome, 2, 5, "2"),
+        ("left,right,outcome\na,a,tie\n", Code::PairWithItself, 2, 3, "a"),
+        ("left,right,outcome\n ,a,tie\n", Code::MissingValue, 2, 1, ""),
+        ("outcome,left.x,right.x\nlost,1,2\n", Code::BadOutcome, 2, 1, "lost"),
+    ] {
+        let error = comparisons(text, None).expect_err(text);
+        assert_eq!(error.code(), code, "{text} {error}");
+        let (found_line, found_column, found) = place(&error);
+        assert_eq!((found_line, found_column), (Some(line), Some(column)), "{text}");
+        assert_eq!(found.trim(), token, "{text}");
+        assert!(error.remedy().is_some(), "{text}");
+    }
+    assert_eq!(pairs("left,right,outcome\na,b,0.5\n").expect_err("half").code(), Code::BadOutcome);
+    assert_eq!(pairs("left,right,outcome\na,zz,tie\n").expect_err("unknown").code(), Code::UnknownItem);
+    assert_eq!(comparisons("left,right,outcome\n", None).expect_err("empty").code(), Code::NoRows);
+    let error = comparisons("left,outcome\na,tie\n", None).expect_err("one side");
+    assert!(error.message().contains("needs a column `right`"), "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "p.csv", b"left,right,outcome\na,\xff,tie\n");
+    let options = ReadOptions { pairing: Pairing::Comparisons, ..ReadOptions::default() };
+    assert_eq!(read(&file, &options).expect_err("no text").code(), Code::NotText);
+    // Rankers look for the items.
+    assert_eq!(wide("left,right,outcome\na,b,tie\n", &sides()).expect_err("no items").code(), Code::NoItems);
+}
+
+/// Comparisons in typed columns: outcomes as integers, floats or words.
+#[cfg(feature = "tables")]
+#[test]
+fn outcomes_of_any_type_are_understood() {
+    use Outcome::{Left, Right, Tie};
+    use arrow_array::{ArrayRef, Float32Array, Int8Array, Int64Array, RecordBatch, StringArray, UInt8Array};
+    let folder = tempfile::tempdir().unwrap();
+    let kinds: Vec<(ArrayRef, Vec<Outcome>)> = vec![
+        (Arc::new(Int8Array::from(vec![-1, 0, 1])), vec![Left, Tie, Right]),
+        (Arc::new(Float32Array::from(vec![1.0, -0.0, -1.0])), vec![Right, Tie, Left]),
+        (Arc::new(UInt8Array::from(vec![1, 0, 0])), vec![Right, Tie, Tie]),
+        (Arc::new(StringArray::from(vec!["Tie", "1", "left "])), vec![Tie, Right, Left]),
+    ];
+    for (at, (outcome, expected)) in kinds.into_iter().enumerate() {
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("left", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+            ("right", Arc::new(StringArray::from(vec!["2", "3", "1"]))),
+            ("outcome", outcome),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut bytes = Vec::new();
+        let mut writer = ::parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let file = write(folder.path(), &format!("{at}.parquet"), &bytes);
+        let options = ReadOptions { pairing: Pairing::Comparisons, ..ReadOptions::default() };
+        let loaded = read(&file, &options).unwrap();
+        let found: Vec<Outcome> = outcomes(&loaded.data).into_iter().map(|pair| pair.2).collect();
+        assert_eq!(found, expected, "{at}");
+        assert_eq!(loaded.data.row_ids().unwrap().iter().collect::<Vec<_>>(), ["1", "2", "3"]);
+    }
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("left.x", Arc::new(Int64Array::from(vec![1, 2]))),
+        ("right.x", Arc::new(Float32Array::from(vec![3.0, 4.0]))),
+        ("outcome", Arc::new(Float32Array::from(vec![1.0, 0.25]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(&mut bytes, &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    let error = read(&write(folder.path(), "w.arrow", &bytes), &sides()).expect_err("a quarter");
+    assert_eq!(error.code(), Code::BadOutcome);
+    assert!(error.message().contains("in row 2: column `outcome`, `0.25`"), "{error}");
 }
 
 #[test]

@@ -177,6 +177,11 @@ impl Pairs {
         self.outcomes.as_ref().map_or(Outcome::Left, |outcomes| outcomes[pair])
     }
 
+    /// The outcome of each pair; none where the left row is the better one throughout.
+    pub fn outcomes(&self) -> Option<&[Outcome]> {
+        self.outcomes.as_deref()
+    }
+
     /// How many are ties.
     pub fn ties(&self) -> usize {
         self.outcomes.iter().flat_map(|outcomes| outcomes.iter()).filter(|outcome| **outcome == Outcome::Tie).count()
@@ -253,27 +258,43 @@ impl Pairs {
         })
     }
 
-    /// What no scoring function can satisfy, in O(rows + pairs). Pairs of weight 0 say nothing and are left out, like ties.
+    /// What no scoring function can satisfy, in O(rows + pairs). Pairs of weight 0 say nothing and are left out; ties are
+    /// only looked at for couples of rows whose outcomes differ.
     pub fn consistency(&self) -> Consistency {
         let rows = self.rows();
-        let said: Vec<(u32, u32, f64)> = (0..self.len())
-            .filter(|&pair| self.weight(pair) > 0.0 && self.outcome(pair) != Outcome::Tie)
+        let mut said: Vec<Said> = (0..self.len())
+            .filter(|&pair| self.weight(pair) > 0.0)
             .map(|pair| {
                 let (better, worse) = self.ordered(pair);
-                (better as u32, worse as u32, self.weight(pair))
+                Said {
+                    better: better as u32,
+                    worse: worse as u32,
+                    weight: self.weight(pair),
+                    tie: self.outcome(pair) == Outcome::Tie,
+                }
             })
             .collect();
         let mut found = Consistency::default();
         let mut seen = vec![false; rows];
-        for &(better, worse, _) in &said {
-            seen[better as usize] = true;
-            seen[worse as usize] = true;
+        for pair in &said {
+            seen[pair.better as usize] = true;
+            seen[pair.worse as usize] = true;
+            found.ties += u64::from(pair.tie);
         }
         found.items = seen.iter().filter(|&&seen| seen).count() as u64;
         count_contradictions(rows, &said, &mut found);
+        said.retain(|pair| !pair.tie);
         count_cycles(rows, &said, &mut found);
         found
     }
+}
+
+/// What a pair says: the better and the worse row, or the left and the right row of a tie.
+struct Said {
+    better: u32,
+    worse: u32,
+    weight: f64,
+    tie: bool,
 }
 
 /// How far a set of pairs can be satisfied by any scoring function at all.
@@ -287,6 +308,12 @@ pub struct Consistency {
     pub contradicted_pairs: u64,
     /// The weight that every order of the rows must go against because of them: of each couple the lighter side.
     pub contradicted_weight: f64,
+    /// Pairs that are ties.
+    pub ties: u64,
+    /// Couples of rows that were compared with more than one outcome: said both ways round, or decided and tied.
+    pub disputes: u64,
+    /// Pairs of such couples.
+    pub disputed_pairs: u64,
     /// Groups of rows in which every one is, over some chain of pairs, better than every other.
     pub cyclic_groups: u64,
     /// Rows in such groups.
@@ -320,22 +347,27 @@ fn by_key(count: usize, keys: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, V
     (starts, order)
 }
 
-/// Couples said both ways round: pairs by their lower row, then two sums for each partner.
-fn count_contradictions(rows: usize, said: &[(u32, u32, f64)], found: &mut Consistency) {
-    let (starts, order) = by_key(rows, said.iter().map(|&(better, worse, _)| better.min(worse)));
-    // Weight and number of pairs in which the lower row is better, and in which the higher one is.
-    let mut sums = vec![[(0.0f64, 0u64); 2]; rows];
+/// Couples with more than one outcome: pairs by their lower row, then three sums for each partner.
+fn count_contradictions(rows: usize, said: &[Said], found: &mut Consistency) {
+    let (starts, order) = by_key(rows, said.iter().map(|pair| pair.better.min(pair.worse)));
+    // Weight and number of pairs in which the lower row is better, in which the higher one is, and of ties.
+    let mut sums = vec![[(0.0f64, 0u64); 3]; rows];
     for row in 0..rows {
         let run = &order[starts[row] as usize..starts[row + 1] as usize];
         for &pair in run {
-            let (better, worse, weight) = said[pair as usize];
-            let slot = &mut sums[better.max(worse) as usize][usize::from(better > worse)];
-            slot.0 += weight;
+            let pair = &said[pair as usize];
+            let outcome = if pair.tie { 2 } else { usize::from(pair.better > pair.worse) };
+            let slot = &mut sums[pair.better.max(pair.worse) as usize][outcome];
+            slot.0 += pair.weight;
             slot.1 += 1;
         }
         for &pair in run {
-            let (better, worse, _) = said[pair as usize];
-            let [up, down] = std::mem::take(&mut sums[better.max(worse) as usize]);
+            let pair = &said[pair as usize];
+            let [up, down, tied] = std::mem::take(&mut sums[pair.better.max(pair.worse) as usize]);
+            if [up, down, tied].iter().filter(|outcome| outcome.1 > 0).count() > 1 {
+                found.disputes += 1;
+                found.disputed_pairs += up.1 + down.1 + tied.1;
+            }
             if up.1 > 0 && down.1 > 0 {
                 found.contradictions += 1;
                 found.contradicted_pairs += up.1 + down.1;
@@ -347,9 +379,9 @@ fn count_contradictions(rows: usize, said: &[(u32, u32, f64)], found: &mut Consi
 
 /// Strongly connected components of more than one row: Tarjan's algorithm (Depth-first search and linear graph
 /// algorithms, SIAM J. Computing 1, 1972) with a stack of its own, so that a chain of a million rows is no danger.
-fn count_cycles(rows: usize, said: &[(u32, u32, f64)], found: &mut Consistency) {
+fn count_cycles(rows: usize, said: &[Said], found: &mut Consistency) {
     const UNSEEN: u32 = u32::MAX;
-    let (starts, order) = by_key(rows, said.iter().map(|pair| pair.0));
+    let (starts, order) = by_key(rows, said.iter().map(|pair| pair.better));
     let mut number = vec![UNSEEN; rows];
     let mut lowest = vec![0u32; rows];
     let mut component = vec![UNSEEN; rows];
@@ -369,7 +401,7 @@ fn count_cycles(rows: usize, said: &[(u32, u32, f64)], found: &mut Consistency) 
                 open.push(row);
             }
             if next[row] < starts[row + 1] {
-                let worse = said[order[next[row] as usize] as usize].1 as usize;
+                let worse = said[order[next[row] as usize] as usize].worse as usize;
                 next[row] += 1;
                 if number[worse] == UNSEEN {
                     path.push(worse);
@@ -399,11 +431,11 @@ fn count_cycles(rows: usize, said: &[(u32, u32, f64)], found: &mut Consistency) 
             }
         }
     }
-    for &(better, worse, weight) in said {
-        let (better, worse) = (better as usize, worse as usize);
+    for pair in said {
+        let (better, worse) = (pair.better as usize, pair.worse as usize);
         if component[better] != UNSEEN && component[better] == component[worse] {
             found.cyclic_pairs += 1;
-            found.cyclic_weight += weight;
+            found.cyclic_weight += pair.weight;
         }
     }
 }
@@ -457,20 +489,22 @@ mod tests {
     proptest! {
         #[test]
         fn contradictions_and_cycles_are_those_of_brute_force(
-            list in prop::collection::vec((0..9u32, 0..9u32, 0..4u8, any::<bool>()), 0..40),
+            list in prop::collection::vec((0..9u32, 0..9u32, 0..4u8, -1..=1i8), 0..40),
         ) {
             let list: Vec<_> = list.into_iter().filter(|pair| pair.0 != pair.1).collect();
-            let outcomes: Vec<Outcome> =
-                list.iter().map(|pair| if pair.3 { Outcome::Left } else { Outcome::Right }).collect();
+            let outcomes: Vec<Outcome> = list.iter().map(|pair| Outcome::of_sign(pair.3)).collect();
             let weights: Vec<f64> = list.iter().map(|pair| f64::from(pair.2)).collect();
             let built = pairs(&list.iter().map(|pair| (pair.0, pair.1)).collect::<Vec<_>>())
                 .with_outcomes(outcomes).expect("valid").with_weights(weights).expect("valid");
             let found = built.consistency();
             // Who is better than whom, in weight and number, and over any chain.
             let (mut weight, mut count, mut reaches) = ([[0.0; 9]; 9], [[0u64; 9]; 9], [[false; 9]; 9]);
+            let mut tied = [[0u64; 9]; 9];
             for pair in 0..built.len() {
                 let (better, worse) = built.ordered(pair);
-                if built.weight(pair) > 0.0 {
+                if built.weight(pair) > 0.0 && built.outcome(pair) == Outcome::Tie {
+                    tied[better][worse] += 1;
+                } else if built.weight(pair) > 0.0 {
                     weight[better][worse] += built.weight(pair);
                     count[better][worse] += 1;
                     reaches[better][worse] = true;
@@ -481,11 +515,18 @@ mod tests {
             } } }
             let mut expected = Consistency::default();
             for a in 0..9 {
-                expected.items += u64::from((0..9).any(|b| count[a][b] + count[b][a] > 0));
+                expected.items +=
+                    u64::from((0..9).any(|b| count[a][b] + count[b][a] + tied[a][b] + tied[b][a] > 0));
                 expected.cyclic_items += u64::from(reaches[a][a]);
                 // The first of a group stands for it.
                 expected.cyclic_groups += u64::from(reaches[a][a] && !(0..a).any(|b| reaches[a][b] && reaches[b][a]));
                 for b in 0..9 {
+                    expected.ties += tied[a][b];
+                    let outcomes = [count[a][b], count[b][a], tied[a][b] + tied[b][a]];
+                    if a < b && outcomes.iter().filter(|outcome| **outcome > 0).count() > 1 {
+                        expected.disputes += 1;
+                        expected.disputed_pairs += outcomes.iter().sum::<u64>();
+                    }
                     if reaches[a][b] && reaches[b][a] {
                         expected.cyclic_pairs += count[a][b];
                         expected.cyclic_weight += weight[a][b];

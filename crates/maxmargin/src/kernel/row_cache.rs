@@ -1,6 +1,7 @@
 //! [`RowCache`]: the kernel rows used last, within a budget of bytes.
 
 use super::Element;
+use std::sync::Arc;
 
 /// Kernel rows by number. A row is computed when it is asked for and not there, and the row that was not asked for the
 /// longest makes room.
@@ -11,6 +12,8 @@ pub(crate) struct RowCache<T> {
     slots: Vec<Slot<T>>,
     /// The slot of each row, or none.
     slot_of: Vec<Option<u32>>,
+    /// Which row stands for each, where rows from some on have the values of earlier ones: the second copies of ties.
+    shared: Option<(usize, Arc<[u32]>)>,
     now: u64,
     asked: u64,
     computed: u64,
@@ -28,7 +31,23 @@ impl<T: Element> RowCache<T> {
     pub(crate) fn new(rows: usize, length: usize, bytes: u64, least: usize) -> RowCache<T> {
         let row_bytes = (length.max(1) * size_of::<T>()) as u64;
         let most = usize::try_from(bytes / row_bytes).unwrap_or(usize::MAX).max(least).min(rows.max(1));
-        RowCache { length, most, slots: Vec::new(), slot_of: vec![None; rows], now: 0, asked: 0, computed: 0 }
+        let slot_of = vec![None; rows];
+        RowCache { length, most, slots: Vec::new(), slot_of, shared: None, now: 0, asked: 0, computed: 0 }
+    }
+
+    /// Lets the rows from `first` on share the values of the listed earlier ones.
+    pub(crate) fn sharing(mut self, first: usize, with: Arc<[u32]>) -> RowCache<T> {
+        self.shared = Some((first, with));
+        self
+    }
+
+    /// The row that stands for a row.
+    #[inline]
+    fn key(&self, row: usize) -> usize {
+        match &self.shared {
+            Some((first, with)) if row >= *first => with[row - first] as usize,
+            _ => row,
+        }
     }
 
     /// How many rows it holds at most.
@@ -41,7 +60,12 @@ impl<T: Element> RowCache<T> {
         self.now += 1;
         self.asked += rows.len() as u64;
         let mut missing = Vec::new();
-        for &row in rows {
+        let mut keys: Vec<usize> = rows.iter().map(|&row| self.key(row)).collect();
+        if self.shared.as_ref().is_some_and(|(_, with)| !with.is_empty()) {
+            keys.sort_unstable();
+            keys.dedup();
+        }
+        for row in keys {
             match self.slot_of[row] {
                 Some(slot) => self.slots[slot as usize].last_used = self.now,
                 None => missing.push(row),
@@ -96,7 +120,7 @@ impl<T: Element> RowCache<T> {
 
     /// A row that was prepared.
     pub(crate) fn row(&self, row: usize) -> &[T] {
-        self.slot_of[row].map_or(&[], |slot| &self.slots[slot as usize].values)
+        self.slot_of[self.key(row)].map_or(&[], |slot| &self.slots[slot as usize].values)
     }
 
     /// Forgets all rows, and gives their memory back.
@@ -143,5 +167,21 @@ mod tests {
         assert_eq!(cache.counts(), (12, 6));
         // A budget of one byte still holds what is needed at once.
         assert_eq!(RowCache::<f32>::new(10, 100, 1, 2).most, 2);
+    }
+
+    #[test]
+    fn rows_that_share_values_are_computed_once() {
+        let mut cache: RowCache<f32> = RowCache::new(5, 1, 1000, 1).sharing(3, vec![2, 0].into());
+        let mut filled = Vec::new();
+        let mut prepare = |cache: &mut RowCache<f32>, rows: &[usize]| {
+            cache.prepare(rows, |missing, outs| {
+                missing.iter().zip(outs).for_each(|(&row, out)| out[0] = row as f32);
+                filled.extend_from_slice(missing);
+            });
+        };
+        prepare(&mut cache, &[3, 2, 1]);
+        prepare(&mut cache, &[4, 0, 3]);
+        assert_eq!((cache.row(3), cache.row(4), cache.row(0)), (&[2.0][..], &[0.0][..], &[0.0][..]));
+        assert_eq!(filled, [1, 2, 0]);
     }
 }

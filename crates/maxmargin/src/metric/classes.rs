@@ -3,12 +3,13 @@
 use super::rows::{RowMetric, weight_of};
 use super::{Judged, Metric, Needs};
 use crate::error::Result;
+use std::borrow::Cow;
 
 /// True and predicted classes of weighted rows.
 pub(super) struct Classes<'a> {
     metric: &'a Metric,
-    truth: &'a [u32],
-    predicted: &'a [u32],
+    truth: Cow<'a, [u32]>,
+    predicted: Cow<'a, [u32]>,
     weights: Option<&'a [f64]>,
     count: usize,
     positive: usize,
@@ -48,12 +49,24 @@ impl<'a> Classes<'a> {
             Needs::BinaryPredictions => judged.needed_positive(metric)? as usize,
             _ => 0,
         };
+        let (truth, predicted) = (Cow::Borrowed(truth), Cow::Borrowed(predicted));
         Ok(Classes { metric, truth, predicted, weights: judged.weights, count, positive })
+    }
+
+    /// The same of classes that are made for it, none of them the positive one.
+    pub(super) fn of(
+        metric: &'a Metric,
+        truth: Vec<u32>,
+        predicted: Vec<u32>,
+        weights: Option<&'a [f64]>,
+        count: usize,
+    ) -> Classes<'a> {
+        Classes { metric, truth: truth.into(), predicted: predicted.into(), weights, count, positive: 0 }
     }
 
     fn tallies(&self, times: Option<&[u32]>) -> Vec<Tally> {
         let mut tallies = vec![Tally::default(); self.count];
-        for (row, (&truth, &predicted)) in self.truth.iter().zip(self.predicted).enumerate() {
+        for (row, (&truth, &predicted)) in self.truth.iter().zip(&*self.predicted).enumerate() {
             let weight = weight_of(row, self.weights, times);
             tallies[truth as usize].truth += weight;
             tallies[predicted as usize].predicted += weight;
@@ -96,10 +109,10 @@ impl RowMetric for Classes<'_> {
         let binary = self.metric.needs() == Needs::BinaryPredictions;
         let absent = |codes: &[u32]| binary && !codes.iter().any(|&code| code as usize == self.positive);
         let mut notes = Vec::new();
-        if absent(self.truth) && !matches!(self.metric, Metric::Precision) {
+        if absent(&self.truth) && !matches!(self.metric, Metric::Precision) {
             notes.push("no row is of the positive class".to_owned());
         }
-        if absent(self.predicted) && !matches!(self.metric, Metric::Recall) {
+        if absent(&self.predicted) && !matches!(self.metric, Metric::Recall) {
             notes.push("no row is predicted to be of the positive class".to_owned());
         }
         notes

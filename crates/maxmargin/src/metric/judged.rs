@@ -26,6 +26,8 @@ pub enum Truth<'a> {
         pairs: &'a Pairs,
         /// How many rows there are.
         rows: usize,
+        /// The difference of scores up to which neither row is better, where ties are told by one.
+        threshold: Option<f64>,
     },
 }
 
@@ -57,8 +59,14 @@ impl<'a> Judged<'a> {
 
     /// Rows of which some are said to be better than others.
     pub fn pairs(scores: &'a [f64], pairs: &'a Pairs) -> Judged<'a> {
-        let truth = Truth::Pairs { pairs, rows: scores.len() };
+        let truth = Truth::Pairs { pairs, rows: scores.len(), threshold: None };
         Judged { truth, scores: Some(scores), predictions: None, groups: None, weights: None }
+    }
+
+    /// The same where scores that differ by no more than a threshold say that neither is better.
+    pub fn comparisons(scores: &'a [f64], pairs: &'a Pairs, threshold: f64) -> Judged<'a> {
+        let truth = Truth::Pairs { pairs, rows: scores.len(), threshold: Some(threshold) };
+        Judged { truth, ..Judged::pairs(scores, pairs) }
     }
 
     /// Rows of `count` classes with a predicted class each; codes are below `count`.
@@ -138,7 +146,7 @@ impl<'a> Judged<'a> {
                     return Err(Error::new(Code::Internal, format!("a class code is not below {count}")));
                 }
             }
-            Truth::Pairs { pairs, rows } => {
+            Truth::Pairs { pairs, rows, .. } => {
                 if pairs.rows() > rows {
                     return Err(Error::new(Code::Internal, format!("a pair names a row that is not below {rows}")));
                 }

@@ -43,13 +43,14 @@
 //!
 //! # Row metrics
 //!
-//! `accuracy`, `error`, `precision`, `recall`, `f1`, `f1-micro`, `f1-macro`, `auc`, `average-precision`, `mae` and
-//! `rmse` honour row weights. In `auc` equal scores count half; in `average-precision` tied rows share one threshold.
+//! `accuracy`, `error`, `precision`, `recall`, `f1`, `f1-micro`, `f1-macro`, `auc`, `average-precision`, `log-loss`,
+//! `mae` and `rmse` honour row weights. Those of comparisons are described in `comparisons.rs`. In `auc` equal scores count half; in `average-precision` tied rows share one threshold.
 //! A precision, recall or F1 without anything to divide by is 0. `f1-macro` averages over the classes that occur
 //! among truths or predictions.
 
 mod bootstrap;
 mod classes;
+mod comparisons;
 mod deviation;
 mod judged;
 mod lists;
@@ -66,6 +67,7 @@ mod tests;
 mod variant;
 
 pub use bootstrap::Interval;
+pub use comparisons::{confusion, decided_scores, outcome_of, score_differences};
 pub use judged::{Evaluation, Judged, Truth};
 pub use roc::roc_curve;
 pub use variant::Variant;
@@ -93,6 +95,8 @@ pub enum Metric {
     F1Macro,
     /// The area under the receiver operating characteristic.
     Auc,
+    /// The mean of minus the logarithm of what the model says is likely to be, its scores taken as logarithms of odds.
+    LogLoss,
     /// The area under the precision–recall steps, over all rows.
     AveragePrecision,
     /// Mean average precision over queries.
@@ -160,7 +164,7 @@ impl Metric {
         match self {
             Metric::Accuracy | Metric::Error | Metric::F1Micro | Metric::F1Macro => Needs::Predictions,
             Metric::Precision | Metric::Recall | Metric::F1 => Needs::BinaryPredictions,
-            Metric::Auc | Metric::AveragePrecision => Needs::BinaryScores,
+            Metric::Auc | Metric::AveragePrecision | Metric::LogLoss => Needs::BinaryScores,
             Metric::Mae | Metric::Rmse => Needs::Reals,
             Metric::Map { .. }
             | Metric::Ndcg { .. }
@@ -175,7 +179,7 @@ impl Metric {
 
     /// Whether more is better.
     pub fn higher_is_better(&self) -> bool {
-        !matches!(self, Metric::Error | Metric::Mae | Metric::Rmse)
+        !matches!(self, Metric::Error | Metric::LogLoss | Metric::Mae | Metric::Rmse)
     }
 
     /// Whether row weights change the value; list metrics ignore them.
@@ -220,9 +224,17 @@ impl Metric {
         vec![Metric::PairAccuracy]
     }
 
+    /// What is reported for comparisons with ties unless asked otherwise.
+    pub fn comparison_defaults() -> Vec<Metric> {
+        vec![Metric::Error, Metric::Auc, Metric::PairAccuracy]
+    }
+
     /// Whether the metric is taken over a list of pairs.
     fn is_over_pairs(&self, judged: &Judged<'_>) -> bool {
-        *self == Metric::PairAccuracy && matches!(judged.truth, Truth::Pairs { .. })
+        match judged.truth {
+            Truth::Pairs { threshold, .. } => threshold.is_some() || *self == Metric::PairAccuracy,
+            _ => false,
+        }
     }
 
     /// Computes the metric.

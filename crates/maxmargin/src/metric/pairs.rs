@@ -6,7 +6,7 @@
 use super::Metric;
 use super::lists::List;
 use super::rows::RowMetric;
-use crate::data;
+use crate::data::{self, Outcome};
 use crate::error::{Code, Error, Result};
 use std::cmp::Ordering;
 
@@ -70,7 +70,7 @@ pub(super) fn pair_accuracy(list: List<'_>) -> Option<f64> {
     (all > 0).then(|| (pairs.concordant as f64 + 0.5 * pairs.tied_scores as f64) / all as f64)
 }
 
-/// Listed pairs, each in the right order, in the wrong one, or with equal scores.
+/// Listed pairs, each in the right order, in the wrong one, or with equal scores. Ties say nothing.
 pub(super) struct ListedPairs<'a> {
     pairs: &'a data::Pairs,
     right: Vec<f64>,
@@ -78,9 +78,10 @@ pub(super) struct ListedPairs<'a> {
 
 impl<'a> ListedPairs<'a> {
     pub(super) fn new(metric: &Metric, scores: &[f64], pairs: &'a data::Pairs) -> Result<ListedPairs<'a>> {
-        if (0..pairs.len()).all(|pair| pairs.weight(pair) == 0.0) {
+        let says_nothing = |pair: usize| pairs.weight(pair) == 0.0 || pairs.outcome(pair) == Outcome::Tie;
+        if (0..pairs.len()).all(says_nothing) {
             return Err(Error::new(Code::NoPairs, format!("{metric} cannot be computed: no pair counts"))
-                .help("give at least one pair of a weight above zero"));
+                .help("give at least one pair of a weight above zero that says which row is better"));
         }
         let right = (0..pairs.len())
             .map(|pair| {
@@ -103,7 +104,7 @@ impl RowMetric for ListedPairs<'_> {
     }
 
     fn counted(&self) -> Option<usize> {
-        Some(self.pairs.len())
+        Some(self.pairs.len() - self.pairs.ties())
     }
 
     fn value(&self, times: Option<&[u32]>) -> Option<f64> {
@@ -111,6 +112,9 @@ impl RowMetric for ListedPairs<'_> {
         let (mut right, mut total) = (0.0, 0.0);
         for (pair, &share) in self.right.iter().enumerate() {
             let unit = groups.map_or(pair, |codes| codes[pair] as usize);
+            if self.pairs.outcome(pair) == Outcome::Tie {
+                continue;
+            }
             let weight = self.pairs.weight(pair) * times.map_or(1.0, |times| f64::from(times[unit]));
             right += weight * share;
             total += weight;

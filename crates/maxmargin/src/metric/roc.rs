@@ -11,6 +11,8 @@ pub(super) struct Roc {
     area: bool,
     positive: Vec<bool>,
     weights: Option<Vec<f64>>,
+    /// Which row of the data each one is.
+    order: Vec<usize>,
     /// Where each run of equal scores ends.
     ends: Vec<usize>,
 }
@@ -19,18 +21,24 @@ impl Roc {
     pub(super) fn new(metric: &Metric, judged: &Judged<'_>) -> Result<Roc> {
         let labels = judged.needed_labels(metric)?;
         let scores = judged.needed_scores(metric)?;
-        let (order, ends) = thresholds(scores);
-        let roc = Roc {
-            area: *metric == Metric::Auc,
-            positive: order.iter().map(|&row| labels[row]).collect(),
-            weights: judged.weights.map(|weights| order.iter().map(|&row| weights[row]).collect()),
-            ends,
-        };
+        let roc = Roc::of(metric, scores, &labels, judged.weights);
         // Also where all rows of a class have weight 0.
         if roc.value(None).is_none() {
             return Err(single_class(metric));
         }
         Ok(roc)
+    }
+
+    /// Of rows that are positive or not.
+    pub(super) fn of(metric: &Metric, scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> Roc {
+        let (order, ends) = thresholds(scores);
+        Roc {
+            area: *metric == Metric::Auc,
+            positive: order.iter().map(|&row| positive[row]).collect(),
+            weights: weights.map(|weights| order.iter().map(|&row| weights[row]).collect()),
+            order,
+            ends,
+        }
     }
 }
 
@@ -53,7 +61,8 @@ impl RowMetric for Roc {
         for &end in &self.ends {
             let (mut tied_positives, mut tied_negatives) = (0.0, 0.0);
             for row in start..end {
-                let weight = weight_of(row, weights, times);
+                let times = times.map_or(1.0, |times| f64::from(times[self.order[row]]));
+                let weight = times * weight_of(row, weights, None);
                 if self.positive[row] {
                     tied_positives += weight;
                 } else {

@@ -2,6 +2,7 @@
 
 use super::bootstrap::{Interval, interval};
 use super::classes::Classes;
+use super::comparisons;
 use super::deviation::Deviation;
 use super::pairs::ListedPairs;
 use super::roc::Roc;
@@ -37,13 +38,21 @@ pub(super) fn weight_of(row: usize, weights: Option<&[f64]>, times: Option<&[u32
 }
 
 fn prepare<'a>(metric: &'a Metric, judged: &Judged<'a>) -> Result<Box<dyn RowMetric + 'a>> {
-    if let Truth::Pairs { pairs, .. } = judged.truth
-        && metric.is_over_pairs(judged)
-    {
-        return Ok(Box::new(ListedPairs::new(metric, judged.needed_scores(metric)?, pairs)?));
+    match judged.truth {
+        Truth::Pairs { pairs, threshold: Some(threshold), .. } => {
+            return comparisons::prepare(metric, judged.needed_scores(metric)?, pairs, threshold);
+        }
+        Truth::Pairs { pairs, threshold: None, .. } if metric.is_over_pairs(judged) => {
+            return Ok(Box::new(ListedPairs::new(metric, judged.needed_scores(metric)?, pairs)?));
+        }
+        _ => {}
     }
     Ok(match metric.needs() {
         Needs::Predictions | Needs::BinaryPredictions => Box::new(Classes::new(metric, judged)?),
+        Needs::BinaryScores if *metric == Metric::LogLoss => {
+            let (scores, labels) = (judged.needed_scores(metric)?, judged.needed_labels(metric)?);
+            Box::new(comparisons::LogLoss::of_rows(scores, &labels, judged.weights))
+        }
         Needs::BinaryScores => Box::new(Roc::new(metric, judged)?),
         Needs::Reals => Box::new(Deviation::new(metric, judged)?),
         Needs::Groups => return Err(Error::new(Code::Internal, format!("{metric} is not a metric over rows"))),

@@ -14,6 +14,8 @@ pub struct Answers<'a> {
     /// The true class of each row as 0 or 1; empty for rankers.
     pub codes: Vec<u32>,
     predictions: Option<Vec<u32>>,
+    /// The difference of scores up to which neither row of a pair is better.
+    threshold: Option<f64>,
 }
 
 impl Answers<'_> {
@@ -25,16 +27,18 @@ impl Answers<'_> {
     /// What scores mean, row by row in stored order.
     pub fn of_scores<'a>(scores: Vec<f64>, decoder: &Decoder, data: &'a Dataset) -> Result<Answers<'a>> {
         Ok(match decoder {
-            Decoder::Rank => Answers { data, scores, codes: Vec::new(), predictions: None },
+            Decoder::Rank | Decoder::Compare { .. } => {
+                Answers { data, scores, codes: Vec::new(), predictions: None, threshold: decoder.threshold() }
+            }
             Decoder::Sign(_) | Decoder::OneClass(_) => {
                 let codes = match decoder {
                     Decoder::OneClass(classes) => classes.positives(data.targets())?,
                     Decoder::Sign(classes) => classes.signs(data.targets())?.into_iter().map(|sign| sign > 0).collect(),
-                    Decoder::Rank => Vec::new(),
+                    Decoder::Rank | Decoder::Compare { .. } => Vec::new(),
                 };
                 let codes = codes.into_iter().map(u32::from).collect();
                 let predictions = scores.iter().map(|&score| u32::from(score >= 0.0)).collect();
-                Answers { data, scores, codes, predictions: Some(predictions) }
+                Answers { data, scores, codes, predictions: Some(predictions), threshold: None }
             }
         })
     }
@@ -42,6 +46,9 @@ impl Answers<'_> {
     /// As a metric wants it. Metrics over lists judge grades, for which a classifier's classes become 0 and 1, and
     /// ignore weights; explicit pairs are what pair-accuracy is over where there are any.
     pub fn judged(&self, metric: &Metric) -> Result<Judged<'_>> {
+        if let (Some(threshold), Some(pairs)) = (self.threshold, self.data.pairs()) {
+            return Ok(Judged::comparisons(&self.scores, pairs, threshold));
+        }
         if let (None, Some(pairs), Metric::PairAccuracy) = (&self.predictions, self.data.pairs(), metric) {
             return Ok(Judged::pairs(&self.scores, pairs));
         }

@@ -1,10 +1,12 @@
 //! [`Decoder`]: from scores to answers.
 
+use crate::data::Outcome;
+use crate::metric::outcome_of;
 use crate::task::Classes;
 use serde::{Deserialize, Serialize};
 
 /// What a score means.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decoder {
     /// The sign tells the class; zero counts as positive.
@@ -13,6 +15,11 @@ pub enum Decoder {
     OneClass(Classes),
     /// Higher is better.
     Rank,
+    /// Higher is better, and neither is where two scores differ by no more than a threshold.
+    Compare {
+        /// The threshold.
+        threshold: f64,
+    },
 }
 
 impl Decoder {
@@ -20,8 +27,21 @@ impl Decoder {
     pub fn classes(&self) -> Option<&Classes> {
         match self {
             Decoder::Sign(classes) | Decoder::OneClass(classes) => Some(classes),
-            Decoder::Rank => None,
+            Decoder::Rank | Decoder::Compare { .. } => None,
         }
+    }
+
+    /// The difference of two scores up to which neither is better, where there is one.
+    pub fn threshold(&self) -> Option<f64> {
+        match self {
+            Decoder::Compare { threshold } => Some(*threshold),
+            Decoder::Sign(_) | Decoder::OneClass(_) | Decoder::Rank => None,
+        }
+    }
+
+    /// Which of two scored rows is better, where that is what scores are for. The same from the other side.
+    pub fn outcome(&self, left: f64, right: f64) -> Option<Outcome> {
+        self.threshold().map(|threshold| outcome_of(right - left, threshold))
     }
 
     /// The label a score stands for, where scores stand for labels.

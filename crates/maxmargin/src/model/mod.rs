@@ -18,7 +18,7 @@ use crate::data::{Dataset, Names, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{CustomKernel, Kernel};
 use crate::run::Cancel;
-use crate::settings::{Settings, Solver};
+use crate::settings::{Method, Settings, Solver, Task};
 use crate::solve::{Witness, relative_gap};
 use crate::train::choose_solver;
 use crate::wording::counted;
@@ -42,6 +42,9 @@ pub struct Certificate {
     /// Explicit pairs of the training data, where it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u64>,
+    /// Of these the ties with a second constraint, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ties: Option<u64>,
     /// Whether the gap reached the tolerance.
     pub converged: bool,
     /// Passes made.
@@ -58,9 +61,9 @@ impl Certificate {
         self.lower_bound.map(|bound| relative_gap(self.objective, bound))
     }
 
-    /// Blocks of the problem, each with a dual variable: pairs, or rows.
+    /// Blocks of the problem, each with a dual variable: pairs, the ties among them with two, or rows.
     pub(crate) fn blocks(&self) -> u64 {
-        self.pairs.unwrap_or(self.rows)
+        self.pairs.unwrap_or(self.rows).saturating_add(self.ties.unwrap_or(0))
     }
 }
 
@@ -100,6 +103,16 @@ impl Model {
         match &self.feature_names {
             Some(names) => names.get(feature).into_owned(),
             None => (feature + base).to_string(),
+        }
+    }
+
+    /// The free scalar of the problem that the model solves: the constant term, or the threshold where it was learned
+    /// together with the scores.
+    pub(crate) fn free_scalar(&self) -> f64 {
+        match (self.settings.task, self.settings.method) {
+            (Task::Compare, Method::Compare) => self.decoder.threshold().unwrap_or(0.0),
+            (Task::Compare, _) => 0.0,
+            _ => self.scorer.intercept().unwrap_or(0.0),
         }
     }
 

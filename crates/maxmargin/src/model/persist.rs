@@ -296,7 +296,12 @@ impl Model {
             return Err("its settings are out of range");
         }
         // The border of a one-class model stands where its score is the margin.
-        if intercept.is_some() != (settings.intercept != Intercept::None || settings.task == Task::OneClass) {
+        let has_intercept = match settings.task {
+            Task::Classify => settings.intercept != Intercept::None,
+            Task::OneClass => true,
+            Task::Rank | Task::Compare => false,
+        };
+        if intercept.is_some() != has_intercept {
             return Err("its intercept does not fit its settings");
         }
         if settings.task == Task::OneClass && intercept != Some(-OneClass::MARGIN) {
@@ -306,9 +311,13 @@ impl Model {
             Decoder::Sign(_) => Task::Classify,
             Decoder::OneClass(_) => Task::OneClass,
             Decoder::Rank => Task::Rank,
+            Decoder::Compare { .. } => Task::Compare,
         };
         if answers != settings.task {
             return Err("its answers do not fit its task");
+        }
+        if self.decoder.threshold().is_some_and(|threshold| !threshold.is_finite()) {
+            return Err("its threshold is not a number");
         }
         if self.scaling.kind() != settings.scale {
             return Err("its scaling does not fit its settings");
@@ -316,7 +325,7 @@ impl Model {
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
             Some(Witness::Cuts(cuts)) => {
-                let dim = own.len() + usize::from(intercept.is_some());
+                let dim = own.len() + usize::from(settings.intercept != Intercept::None);
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
                 !cuts.is_empty() && cuts.iter().all(|cut| cut.point.len() == dim && finite(cut))
             }

@@ -6,11 +6,11 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, KernelKind, Points, expansion_scores};
 use crate::loss::Loss;
 use crate::run::Cancel;
-use crate::settings::Regularisation;
+use crate::settings::{Regularisation, Solver};
 use crate::solve::{
     Cut, Hard, KERNEL_ROUNDING, LinearRisk, Risk, Witness, bound_of_cuts, dual_of_square, dual_value, hard_primal,
-    imbalance, in_box, lower_bound, primal_of_scores, relative_gap, rounded_certificate, rounded_values, smooth_bound,
-    value_and_slopes,
+    imbalance, in_box, largest_violation, lower_bound, primal_of_scores, proven_by_multipliers, relative_gap,
+    rounded_certificate, rounded_values, smooth_bound, value_and_slopes,
 };
 use crate::task::{Independent, Intercept, Objective, Ranking};
 use crate::train::{Problem, Tasks, by_row, check_values};
@@ -78,7 +78,7 @@ impl Model {
             problem.set_regularisation(Regularisation::C(certificate.c));
         }
         cancel.check()?;
-        if problem.decoder() != self.decoder {
+        if problem.decoder(self.decoder.threshold().unwrap_or(0.0)) != self.decoder {
             return Err(Error::new(
                 Code::CertificateMismatch,
                 "the model answers with other classes than the data have",
@@ -144,7 +144,7 @@ impl Model {
     /// Objective and bound from the model's own numbers.
     pub(crate) fn recompute(&self, data: &Dataset, problem: &Problem, cancel: &Cancel) -> Result<Verification> {
         let mut design = self.scaling.apply(data.matrix(), data.groups())?;
-        let threshold = self.scorer.intercept().unwrap_or(0.0);
+        let threshold = self.free_scalar();
         cancel.check()?;
         let weights = match &self.scorer {
             Scorer::Linear { weights, .. } if self.settings.kernel.kind == KernelKind::Precomputed => {
@@ -238,7 +238,7 @@ impl Model {
         expanded: &Expanded<'_>,
         cancel: &Cancel,
     ) -> Result<Verification> {
-        let (rule, threshold) = (self.settings.intercept, self.scorer.intercept().unwrap_or(0.0));
+        let (rule, threshold) = (self.settings.intercept, self.free_scalar());
         let (scores, square) = expanded.values(cancel)?;
         let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, rule);
         let lower_bound = match &self.witness {
@@ -293,6 +293,18 @@ impl Model {
         threshold: f64,
         cancel: &Cancel,
     ) -> Result<(f64, Option<f64>)> {
+        if self.settings.solver == Solver::LinearProgram {
+            let objective = largest_violation(task, design, weights);
+            let bound = match &self.witness {
+                Some(Witness::Dual(multipliers)) => {
+                    let proven = proven_by_multipliers(task, design, weights, multipliers);
+                    Some(proven.ok_or_else(|| infeasible("its multipliers do not add up to one"))?)
+                }
+                Some(_) => return Err(infeasible("it is not of this task")),
+                None => None,
+            };
+            return Ok((objective, bound));
+        }
         let (objective, shortfall) = hard_primal(task, design, weights, threshold, self.settings.intercept);
         if shortfall.is_nan() || shortfall > ROUNDING {
             return Err(Error::new(

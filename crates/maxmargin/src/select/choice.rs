@@ -22,9 +22,12 @@ fn judged(row: &Row) -> usize {
     row.metrics.first().map_or(0, |summary| summary.folds.len())
 }
 
-/// Whether a row is to be preferred: one judged on all folds to one that had no hope, then by the mean of the first metric,
+/// Whether a row is to be preferred: one with a threshold where it compares, one judged on all folds to one that had no hope, then by the mean of the first metric,
 /// and by the smaller C where that is equal.
 pub(super) fn is_better(row: &Row, than: &Row, higher_is_better: bool) -> bool {
+    if row.without_threshold != than.without_threshold {
+        return than.without_threshold;
+    }
     if judged(row) != judged(than) {
         return judged(row) > judged(than);
     }
@@ -69,7 +72,10 @@ impl Tuned {
         let higher = self.higher_is_better();
         let least = goodness(best, higher) - best.metrics.first().map_or(0.0, |summary| summary.standard_error);
         let good = |row: &Row| {
-            same_path(&row.settings, &best.settings) && judged(row) == judged(best) && goodness(row, higher) >= least
+            same_path(&row.settings, &best.settings)
+                && judged(row) == judged(best)
+                && row.without_threshold == best.without_threshold
+                && goodness(row, higher) >= least
         };
         let smaller = |&a: &usize, &b: &usize| self.rows[a].c.total_cmp(&self.rows[b].c);
         (0..self.rows.len()).filter(|&at| good(&self.rows[at])).min_by(smaller).unwrap_or(self.best)
@@ -124,6 +130,7 @@ mod tests {
             passes: 1,
             seconds: 0.0,
             converged: true,
+            without_threshold: false,
         });
         tuned(metric, rows.collect())
     }

@@ -57,12 +57,14 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Mean and standard error of the values on two or more folds.
+    /// Mean and standard error of the values on the folds.
     pub fn new(folds: Vec<f64>) -> Summary {
         let count = folds.len() as f64;
         let mean = folds.iter().sum::<f64>() / count;
         let squares: f64 = folds.iter().map(|value| (value - mean).powi(2)).sum();
-        Summary { mean, standard_error: (squares / (count - 1.0) / count).sqrt(), folds }
+        // A single part says nothing about how far another would differ.
+        let standard_error = if folds.len() > 1 { (squares / (count - 1.0) / count).sqrt() } else { 0.0 };
+        Summary { mean, standard_error, folds }
     }
 }
 
@@ -85,6 +87,9 @@ pub struct Row {
     pub seconds: f64,
     /// Whether every fold converged.
     pub converged: bool,
+    /// Whether some fold of a comparison learned no threshold that tells ties, or scores that are all the same: such a
+    /// setting is not taken where there is another.
+    pub without_threshold: bool,
 }
 
 /// What cross-validation found.
@@ -111,6 +116,30 @@ impl CrossValidation {
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Tuned> {
+        let held_out = || folds(data, self.folds, self.seed).map_err(fewer_folds);
+        self.run_over(data, held_out, candidates, observer, cancel)
+    }
+
+    /// The same over given parts: each list of rows, or of pairs where the data are pairs, is held out in turn.
+    pub fn run_on(
+        &self,
+        data: &Dataset,
+        parts: Vec<Vec<usize>>,
+        candidates: &[Settings],
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Tuned> {
+        self.run_over(data, || Ok(parts), candidates, observer, cancel)
+    }
+
+    fn run_over(
+        &self,
+        data: &Dataset,
+        held_out: impl FnOnce() -> Result<Vec<Vec<usize>>>,
+        candidates: &[Settings],
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Tuned> {
         if self.metrics.is_empty() || candidates.is_empty() {
             return Err(Error::new(Code::BadSetting, "nothing to compare: there is no metric, or no setting")
                 .help("name at least one metric and one setting"));
@@ -125,9 +154,8 @@ impl CrossValidation {
         cancel.check()?;
         // What is wrong with the data as a whole is said as training would say it.
         let mut whole = Problem::new(data, &candidates[0])?;
-        let held_out = folds(data, self.folds, self.seed).map_err(fewer_folds)?;
-        let folds = Fold::all(data, held_out)?;
-        folds.iter().try_for_each(|fold| fold.check(&whole.decoder(), &self.metrics))?;
+        let folds = Fold::all(data, held_out()?)?;
+        folds.iter().try_for_each(|fold| fold.check(&whole.decoder(0.0), &self.metrics))?;
 
         let mut rows: Vec<Row> = Vec::with_capacity(candidates.len());
         let mut best: Option<(usize, Start)> = None;
@@ -247,6 +275,7 @@ fn row(settings: &Settings, whole: &Problem, fits: &[Fit], metrics: usize, secon
         passes: fits.iter().map(|fit| fit.passes).sum(),
         seconds,
         converged: fits.iter().all(|fit| fit.converged),
+        without_threshold: fits.iter().any(|fit| fit.without_threshold),
     }
 }
 
@@ -265,6 +294,8 @@ impl Tuned {
         cancel: &Cancel,
     ) -> Result<Trained> {
         let start = carried(self.start.clone(), self.rows[row].c / self.rows[self.best].c);
-        train_from(data, &self.rows[row].settings, Some(&start), held_out, observer, cancel)
+        // Of one part alone there is no point over all of them.
+        let start = Some(&start).filter(|_| self.fold_rows.len() > 1);
+        train_from(data, &self.rows[row].settings, start, held_out, observer, cancel)
     }
 }

@@ -8,7 +8,7 @@ use crate::model::{Answers, Decoder};
 use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver};
 use crate::solve::{Start, Stop, relative_gap};
-use crate::train::{Problem, solve};
+use crate::train::{Problem, decoder_by_scores, lacks_threshold, solve};
 use std::sync::Arc;
 
 /// The rows, or the pairs, of a fold.
@@ -55,6 +55,12 @@ impl Fold {
     /// A solution of the fold as a point of the problem over all rows or pairs: what was held out has no part in it.
     pub(super) fn spread(&self, start: &Start) -> Start {
         let mut start = start.clone();
+        if let (Learned::Pairs(kept, _), Some(dual)) = (&self.learned, &start.dual)
+            && dual.len() != kept.len()
+        {
+            // Second constraints of ties stand behind those of the pairs, and their places differ.
+            start.dual = None;
+        }
         if let (Learned::Pairs(kept, _), Some(dual)) = (&self.learned, &mut start.dual) {
             let mut all = vec![0.0; kept.len() + self.size];
             kept.iter().zip(&*dual).for_each(|(&pair, &alpha)| all[pair] = alpha);
@@ -104,6 +110,7 @@ pub(super) struct Fit {
     pub(super) lower_bound: Option<f64>,
     pub(super) passes: u64,
     pub(super) converged: bool,
+    pub(super) without_threshold: bool,
 }
 
 impl Fit {
@@ -161,10 +168,17 @@ impl<'a> Learner<'a> {
         // A fit cut short would be judged as if it were whole.
         cancel.check()?;
         let mut scores = self.design.scores_of(&self.fold.judged, &solution.weights);
-        if let Some(intercept) = solution.thresholds.first() {
-            scores.iter_mut().for_each(|score| *score += intercept);
+        let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
+        let mut decoder = problem.decoder(threshold);
+        if let Learned::Pairs(_, learned) = &self.fold.learned
+            && let Some(pairs) = learned.pairs()
+        {
+            decoder = decoder_by_scores(settings, decoder, &scores, pairs);
         }
-        let answers = Answers::of_scores(scores, &problem.decoder(), &self.fold.truth)?;
+        if decoder.threshold().is_none() {
+            scores.iter_mut().for_each(|score| *score += threshold);
+        }
+        let answers = Answers::of_scores(scores, &decoder, &self.fold.truth)?;
         let values = metrics.iter().map(|metric| Ok(answers.evaluate(metric)?.value)).collect::<Result<_>>()?;
         let fit = Fit {
             values,
@@ -172,6 +186,7 @@ impl<'a> Learner<'a> {
             lower_bound: solution.lower_bound,
             passes: solution.passes,
             converged: solution.stop == Stop::Converged,
+            without_threshold: lacks_threshold(settings, &decoder, &solution.weights),
         };
         self.start = Some(start_of(solution));
         Ok(fit)

@@ -25,6 +25,8 @@ const WIDTHS: usize = 5;
 const WIDTH_STEP: f64 = 4.0;
 /// Where a classifier's C is looked for through a kernel.
 const KERNEL: (f64, f64) = (1e-2, 1e3);
+/// And where that of comparisons is: the authors' own grid.
+const COMPARE_KERNEL: (f64, f64) = (1e-1, 1e5);
 /// More would be a slip of the keyboard.
 const MOST: usize = 10_000;
 /// Where a classifier's C is looked for.
@@ -76,7 +78,8 @@ impl Grid {
         match settings.task {
             Task::Classify | Task::OneClass if by_kernel => Grid::spaced(KERNEL.0, KERNEL.1, count),
             Task::Classify | Task::OneClass => Grid::spaced(CLASSIFY.0, CLASSIFY.1, count),
-            Task::Rank => {
+            Task::Compare if by_kernel => Grid::spaced(COMPARE_KERNEL.0, COMPARE_KERNEL.1, count),
+            Task::Rank | Task::Compare => {
                 let unit =
                     Problem::new(data, &Settings { regularisation: Regularisation::C(1.0), ..settings.clone() })?;
                 // With C = 1, lambda is one over the number of pairs.

@@ -47,7 +47,7 @@ pub(super) fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
                 -1.0
             }
         }
-        Task::Rank => (2.0 * score).round().clamp(-1.0, 2.0),
+        Task::Rank | Task::Compare => (2.0 * score).round().clamp(-1.0, 2.0),
     };
     let targets: Vec<f64> = scores.iter().map(target).collect();
     let matrix = if dense {
@@ -70,7 +70,7 @@ pub(super) fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
 pub(super) fn metrics(task: Task) -> Vec<Metric> {
     match task {
         Task::Classify | Task::OneClass => vec![Metric::Accuracy, Metric::Auc, Metric::F1],
-        Task::Rank => vec![Metric::PairAccuracy, Metric::parse("ndcg@3").expect("known")],
+        Task::Rank | Task::Compare => vec![Metric::PairAccuracy, Metric::parse("ndcg@3").expect("known")],
     }
 }
 

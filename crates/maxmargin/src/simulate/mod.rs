@@ -3,6 +3,7 @@
 //! | generator | like | makes |
 //! |---|---|---|
 //! | [`Search`] | LETOR, MSLR | graded documents of search queries, dense columns of several kinds |
+//! | [`Comparisons`] | the published simulation of comparing with ties | pairs of points, of which a hidden score says which is better |
 //! | [`Text`] | RCV1 | two classes of documents as sparse unit rows with Zipf-distributed words |
 //!
 //! A [`Generator`] makes rows in blocks, each from a random stream of its own. So blocks can be made in any order, by
@@ -19,9 +20,11 @@
 //! # Ok::<(), maxmargin::Error>(())
 //! ```
 
+mod comparisons;
 mod search;
 mod text;
 
+pub use comparisons::{ComparisonSettings, Comparisons, Pattern, Placed};
 pub use search::{Search, SearchSettings};
 pub use text::{Text, TextSettings};
 

@@ -14,7 +14,7 @@ use crate::data::Design;
 use crate::error::Result;
 use crate::loss::{Curve, Loss};
 use crate::run::Cancel;
-use crate::task::{Constraint, Independent, Intercept};
+use crate::task::{Barrier, Constraint, Independent, Intercept};
 use rayon::prelude::*;
 
 /// Blocks summed together; fixed, so that threads do not change a bit.
@@ -58,16 +58,22 @@ pub(crate) fn primal_of_scores<T: Independent>(
         [c.cost * loss.value(c.violation(scores, threshold))]
     });
     let penalty = if intercept == Intercept::Penalised { 0.5 * threshold * threshold } else { 0.0 };
-    half_square(w) + penalty + sum
+    half_square(w) + penalty + barrier(task, threshold) + sum
 }
 
-/// Makes Σ α_i t_i = 0 by shrinking the dual variables of the heavier side.
+/// What the threshold itself costs.
+fn barrier<T: Independent>(task: &T, threshold: f64) -> f64 {
+    let weight = task.barrier();
+    if weight > 0.0 { weight * Barrier::at(threshold).value } else { 0.0 }
+}
+
+/// Makes Σ α_i t_i = 0 by shrinking the dual variables of the heavier side. A barrier takes what pulls below zero.
 pub(crate) fn balance<T: Independent>(task: &T, alpha: &mut [f64]) {
     let [above, below] = sum_blocks(task.blocks(), |block| {
         let pull = alpha[block] * task.constraint(block).threshold;
         [pull.max(0.0), (-pull).max(0.0)]
     });
-    if above == below {
+    if above == below || (task.barrier() > 0.0 && above < below) {
         return;
     }
     let (shrink_above, shrink_below) = if above > below { (below / above, 1.0) } else { (1.0, above / below) };
@@ -108,7 +114,14 @@ pub(crate) fn dual_of_square<T: Independent>(task: &T, alpha: &[f64], square: f6
         let alpha = boxed(block, c.cost);
         [alpha * c.margin - loss.dual_cost(alpha, c.cost), alpha * c.threshold]
     });
-    let penalty = if intercept == Intercept::Penalised { 0.5 * pull * pull } else { 0.0 };
+    let weight = task.barrier();
+    let penalty = if weight > 0.0 {
+        Barrier::conjugate(weight, pull)
+    } else if intercept == Intercept::Penalised {
+        0.5 * pull * pull
+    } else {
+        0.0
+    };
     // The objective is never negative, so a worse bound than zero says nothing.
     (gain - 0.5 * square - penalty).max(0.0)
 }

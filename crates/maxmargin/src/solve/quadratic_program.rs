@@ -83,17 +83,27 @@ const NOTHING: f64 = 1e-7;
 const POLL: Duration = Duration::from_millis(20);
 
 /// What the interior point found on a working set.
-struct Found {
-    status: SolverStatus,
-    weights: Vec<f64>,
-    threshold: f64,
-    multipliers: Vec<f64>,
+pub(super) struct Found {
+    pub(super) status: SolverStatus,
+    pub(super) weights: Vec<f64>,
+    pub(super) threshold: f64,
+    pub(super) multipliers: Vec<f64>,
+}
+
+/// What a program makes as small as it can.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Least {
+    /// ½‖w‖²
+    Norm,
+    /// The free scalar: the largest violation.
+    Violation,
 }
 
 /// The constraints of a working set, row by row.
-struct Program {
+pub(super) struct Program {
     features: usize,
     intercept: Intercept,
+    least: Least,
     rows: Vec<usize>,
     columns: Vec<usize>,
     values: Vec<f64>,
@@ -112,9 +122,7 @@ impl QuadraticProgram {
     ) -> Result<Verdict> {
         let mut progress = Progress::new(observer, cancel);
         let counts: Vec<usize> = (0..task.blocks()).filter(|&block| task.constraint(block).cost > 0.0).collect();
-        // Evenly spaced, so that whatever order the data stand in, all of it is seen.
-        let step = counts.len().div_ceil(FIRST).max(1);
-        let mut working: Vec<usize> = counts.iter().copied().step_by(step).collect();
+        let mut working = first_working_set(&counts);
         let mut best: Option<Solution> = None;
         let mut pass = 0;
         let stop = loop {
@@ -124,7 +132,7 @@ impl QuadraticProgram {
             if pass >= self.max_passes {
                 break Stop::PassLimit;
             }
-            let program = Program::new(task, design, self.intercept, &working, cancel)?;
+            let program = Program::new(task, design, self.intercept, Least::Norm, &working, cancel)?;
             if let Some(empty) = program.empty_row() {
                 return Ok(Verdict::NotSeparable(Contradiction { blocks: vec![(working[empty], 1.0)], residual: 0.0 }));
             }
@@ -230,7 +238,7 @@ impl QuadraticProgram {
         if blocks.len() as f64 * (height as f64).powi(3) > MOST_THINNING {
             return Ok(());
         }
-        let program = Program::new(task, design, self.intercept, &blocks, cancel)?;
+        let program = Program::new(task, design, self.intercept, Least::Norm, &blocks, cancel)?;
         // The last coordinate keeps the sum of the weights, so that they do not all vanish.
         let mut columns = vec![vec![0.0; height]; blocks.len()];
         for ((&row, &column), &value) in program.rows.iter().zip(&program.columns).zip(&program.values) {
@@ -386,11 +394,18 @@ fn contradiction<T: Independent>(
     Some(Contradiction { blocks, residual })
 }
 
+/// Constraints to begin with, evenly spaced, so that whatever order the data stand in, all of it is seen.
+pub(super) fn first_working_set(counts: &[usize]) -> Vec<usize> {
+    let step = counts.len().div_ceil(FIRST).max(1);
+    counts.iter().copied().step_by(step).collect()
+}
+
 impl Program {
-    fn new<T: Independent>(
+    pub(super) fn new<T: Independent>(
         task: &T,
         design: &Design,
         intercept: Intercept,
+        least: Least,
         working: &[usize],
         cancel: &Cancel,
     ) -> Result<Program> {
@@ -398,6 +413,7 @@ impl Program {
         let mut program = Program {
             features,
             intercept,
+            least,
             rows: Vec::new(),
             columns: Vec::new(),
             values: Vec::new(),
@@ -462,7 +478,7 @@ impl Program {
     }
 
     /// Solves it on a thread of its own; none where the user cancels.
-    fn solve(self, cancel: &Cancel) -> Result<Option<Found>> {
+    pub(super) fn solve(self, cancel: &Cancel) -> Result<Option<Found>> {
         let (sender, receiver) = channel();
         let flag = cancel.clone();
         std::thread::spawn(move || {
@@ -483,10 +499,13 @@ impl Program {
     fn run(self, cancel: &Cancel) -> Result<Found> {
         let internal =
             |error: &dyn std::fmt::Display| Error::new(Code::Internal, format!("quadratic program: {error}"));
-        let Program { features, intercept, rows, columns, values, right, .. } = self;
+        let Program { features, intercept, least, rows, columns, values, right, .. } = self;
         let variables = features + usize::from(intercept != Intercept::None);
         let constraints = CscMatrix::new_from_triplets(right.len(), variables, rows, columns, values);
-        let penalised = features + usize::from(intercept == Intercept::Penalised);
+        let penalised = match least {
+            Least::Norm => features + usize::from(intercept == Intercept::Penalised),
+            Least::Violation => 0,
+        };
         let diagonal: Vec<usize> = (0..penalised).collect();
         let quadratic =
             CscMatrix::new_from_triplets(variables, variables, diagonal.clone(), diagonal, vec![1.0; penalised]);
@@ -501,7 +520,10 @@ impl Program {
             .build()
             .map_err(|error| internal(&error))?;
         let cones = [NonnegativeConeT(right.len())];
-        let linear = vec![0.0; variables];
+        let mut linear = vec![0.0; variables];
+        if let (Least::Violation, Some(last)) = (least, linear.last_mut()) {
+            *last = 1.0;
+        }
         let mut solver = DefaultSolver::new(&quadratic, &linear, &constraints, &right, &cones, settings)
             .map_err(|error| internal(&error))?;
         let cancel = cancel.clone();
@@ -517,14 +539,12 @@ impl Program {
 fn too_large(constraints: usize, features: usize) -> Error {
     Error::new(
         Code::BadSetting,
-        format!(
-            "a quadratic program of {constraints} constraints and {features} features is too large to be solved here"
-        ),
+        format!("a program of {constraints} constraints and {features} features is too large to be solved here"),
     )
     .help("use a soft margin with a large -c, which tends to the same model: leave --solver out")
 }
 
-fn undecided() -> Error {
+pub(super) fn undecided() -> Error {
     Error::new(
         Code::Undecided,
         "double precision does not tell whether the data are separable: the margin is too small beside the features",

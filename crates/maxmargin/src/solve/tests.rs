@@ -6,7 +6,8 @@ use crate::loss::Loss;
 use crate::random::Random;
 use crate::run::Cancel;
 use crate::task::{
-    Binary, ClassWeight, Classes, Curvature, Independent, PairRanking, PairWeight, PairWeightAs, Ranking, Roundable,
+    Binary, ClassWeight, Classes, Comparison, Curvature, Independent, PairWeight, PairWeightAs, Ranking, Roundable,
+    TiesAs,
 };
 use crate::testing::{check_curvature, check_objective};
 
@@ -44,13 +45,13 @@ fn binary(data: &Dataset, loss: Loss, intercept: bool) -> Binary {
     Binary::new(&data, &classes, &ClassWeight::Equal, loss, 0.7, intercept).expect("valid")
 }
 
-fn pairs(data: &Dataset, loss: Loss, weight_as: PairWeightAs) -> PairRanking {
+fn pairs(data: &Dataset, loss: Loss, weight_as: PairWeightAs) -> Comparison {
     let listed = (0..80u32).map(|pair| (pair * 13 % 60, (pair * 29 + 7) % 60));
     let (left, right): (Vec<u32>, Vec<u32>) = listed.filter(|(a, b)| a != b).unzip();
     let pairs = Pairs::new(left, right).expect("valid");
     let weights: Vec<f64> = (0..pairs.len()).map(|pair| (pair % 4) as f64).collect();
     let data = data.clone().with_pairs(pairs.with_weights(weights).expect("valid")).expect("valid");
-    PairRanking::new(&data, weight_as, loss, 0.4).expect("valid")
+    Comparison::new(&data, TiesAs::Nothing, weight_as, loss, 0.4).expect("valid")
 }
 
 fn ranking(data: &Dataset, loss: Loss) -> Ranking {

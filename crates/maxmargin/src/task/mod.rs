@@ -2,14 +2,16 @@
 //!
 //! A task never sees features. It turns scores into constraints, a value and slopes; a solver turns those into weights.
 
+mod barrier;
 mod binary;
+mod comparison;
 mod one_class;
-mod pairs;
 mod ranking;
 
+pub(crate) use barrier::Barrier;
 pub use binary::{Binary, ClassWeight, Classes};
+pub use comparison::{Comparison, PairWeightAs, TiesAs};
 pub use one_class::OneClass;
-pub use pairs::{PairRanking, PairWeightAs};
 pub(crate) use ranking::TargetOrder;
 pub use ranking::{PairWeight, Ranking};
 
@@ -65,6 +67,11 @@ pub trait Independent: Sync {
     fn loss(&self) -> Loss;
     /// The constraint of a block.
     fn constraint(&self, block: usize) -> Constraint;
+    /// The weight of −ln(1 − e^(−2b)) in the objective, b the free scalar: 0 but for ties with logistic loss, where it
+    /// keeps b above zero.
+    fn barrier(&self) -> f64 {
+        0.0
+    }
 }
 
 /// A task as a sum over parts, each a function of the scores of some neighbouring rows: what batch solvers need.

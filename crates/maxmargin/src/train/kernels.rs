@@ -51,6 +51,7 @@ pub(super) fn solve(
     }
     let intercept = match problem.task {
         Tasks::OneClass(..) => Some(-OneClass::MARGIN),
+        Tasks::Pairs(_) => None,
         _ => (settings.intercept != Intercept::None).then_some(fitted.threshold),
     };
     let definite = machine.kernel.is_definite() || machine.points.values_are_definite();
@@ -137,9 +138,14 @@ impl Machine {
             Tasks::Pairs(task) => task.blocks(),
             _ => points.rows(),
         };
+        // The two copies of a tie look at the same kernel values.
+        let copies = match &problem.task {
+            Tasks::Pairs(task) => task.second_copies(),
+            _ => (blocks, Vec::new().into()),
+        };
         let cache = match points.is_wide() {
-            true => Cache::Wide(Smo::cache(blocks, cache_bytes)),
-            false => Cache::Narrow(Smo::cache(blocks, cache_bytes)),
+            true => Cache::Wide(Smo::cache(blocks, cache_bytes).sharing(copies.0, copies.1)),
+            false => Cache::Narrow(Smo::cache(blocks, cache_bytes).sharing(copies.0, copies.1)),
         };
         Ok(Machine { kernel, points, cache, cache_bytes })
     }

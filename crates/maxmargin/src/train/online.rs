@@ -15,6 +15,8 @@ use crate::task::{Independent, Intercept, OneClass};
 /// What was learned through a kernel, by whichever solver.
 pub(super) struct Learned {
     pub(super) scorer: Scorer,
+    /// The threshold of comparisons, where it was learned.
+    pub(super) threshold: f64,
     /// What proves the bound beside the expansion.
     pub(super) witness: Option<Witness>,
     pub(super) objective: f64,
@@ -35,6 +37,7 @@ impl From<kernels::Solved> for Learned {
         let kernels::Solved { scorer, witness, fitted, definite } = solved;
         Learned {
             scorer,
+            threshold: fitted.threshold,
             witness,
             objective: fitted.objective,
             lower_bound: Some(fitted.lower_bound),
@@ -66,9 +69,9 @@ pub(super) fn solve(
         return descend(problem, rows, settings, solver, observer, cancel);
     }
     match &problem.task {
-        Tasks::Binary(task, _) => in_one_pass(task, rows, settings, None, observer, cancel),
-        Tasks::OneClass(task, _) => in_one_pass(task, rows, settings, Some(-OneClass::MARGIN), observer, cancel),
-        Tasks::Pairs(task) => in_one_pass(task, rows, settings, None, observer, cancel),
+        Tasks::Binary(task, _) => in_one_pass(task, rows, settings, |learned| learned, observer, cancel),
+        Tasks::OneClass(task, _) => in_one_pass(task, rows, settings, |_| Some(-OneClass::MARGIN), observer, cancel),
+        Tasks::Pairs(task) => in_one_pass(task, rows, settings, |_| None, observer, cancel),
         Tasks::Ranking(_) => Err(Error::new(Code::Internal, "graded rows have no constraints to list")),
     }
 }
@@ -110,12 +113,13 @@ fn descend(
             true => descent.solve::<f64>(&*sampled, rows, &scored, observer, cancel)?,
             false => descent.solve::<f32>(&*sampled, rows, &scored, observer, cancel)?,
         };
-    let intercept = (settings.intercept != Intercept::None).then_some(threshold);
+    let intercept = (settings.intercept != Intercept::None && !problem.compares).then_some(threshold);
     let scorer = Scorer::Expansion(expansion(vectors, &coefficients, intercept));
     let merging = Some(merging);
     let definite = rows.kernel.is_definite();
     Ok(Learned {
         scorer,
+        threshold,
         witness: None,
         objective,
         lower_bound: None,
@@ -128,12 +132,12 @@ fn descend(
     })
 }
 
-/// LaSVM over kernel values as exact as the rows; the constant term is the one given, or what was learned.
+/// LaSVM over kernel values as exact as the rows; the constant term is made of the free scalar, where one was learned.
 fn in_one_pass<T: Independent>(
     task: &T,
     rows: KernelRows<'_>,
     settings: &Settings,
-    constant: Option<f64>,
+    constant: impl Fn(Option<f64>) -> Option<f64>,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Learned> {
@@ -143,8 +147,9 @@ fn in_one_pass<T: Independent>(
     };
     let KernelSolution { numbers: alpha, threshold, objective, lower_bound, passes, stop, trace, rows: counts, .. } =
         solution;
-    let intercept = constant.or_else(|| (settings.intercept != Intercept::None).then_some(threshold));
+    let intercept = constant((settings.intercept != Intercept::None).then_some(threshold));
     Ok(Learned {
+        threshold,
         scorer: around(rows.kernel.clone(), by_row(task, &alpha).into_iter(), intercept, rows.design)?,
         witness: Some(Witness::Dual(alpha)),
         objective,

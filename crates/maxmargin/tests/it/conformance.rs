@@ -1,10 +1,11 @@
 //! The checks for tasks of one's own, on our tasks and on tasks with one thing wrong each.
 
+use crate::comparisons::with_ties;
 use crate::made::{Numbers, graded, two_classes};
 use crate::pairs::compared;
 use maxmargin::loss::Loss;
 use maxmargin::task::{
-    Binary, ClassWeight, Classes, Curvature, Objective, PairRanking, PairWeight, PairWeightAs, Ranking,
+    Binary, ClassWeight, Classes, Comparison, Curvature, Objective, PairWeight, PairWeightAs, Ranking, TiesAs,
 };
 use maxmargin::testing::{check_curvature, check_independent, check_objective};
 use std::ops::Range;
@@ -54,11 +55,32 @@ fn explicit_pairs_conform_with_every_loss_and_weighting() {
             if loss == Loss::Logistic && way == PairWeightAs::Margin {
                 continue;
             }
-            let task = PairRanking::new(&data, way, loss, 0.4).unwrap();
+            let task = Comparison::new(&data, TiesAs::Nothing, way, loss, 0.4).unwrap();
             let scores = scores(data.rows(), 5);
             check_objective(&task, &scores, &[]).unwrap();
             check_curvature(&task, &scores, &[]).unwrap();
             check_independent(&task, &scores, &[]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn comparisons_conform_whatever_ties_say() {
+    let data = with_ties(40, 2, 90, 3);
+    for loss in Loss::ALL {
+        for (ties_as, thresholds) in [
+            (TiesAs::Nothing, vec![]),
+            (TiesAs::Contradiction, vec![]),
+            (TiesAs::Threshold, vec![0.4]),
+            (TiesAs::Threshold, vec![1.6]),
+        ] {
+            let task = Comparison::new(&data, ties_as, PairWeightAs::Slack, loss, 0.4).unwrap();
+            let scores = scores(data.rows(), 5);
+            check_objective(&task, &scores, &thresholds).unwrap();
+            check_curvature(&task, &scores, &thresholds).unwrap();
+            if (loss, ties_as) != (Loss::Logistic, TiesAs::Threshold) {
+                check_independent(&task, &scores, &thresholds).unwrap();
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ fn hard(task: Task) -> Settings {
     Settings { solver: Solver::QuadraticProgram, loss: Loss::Hinge, tolerance: 1e-8, ..Settings::new(task) }
 }
 
-fn refused(data: &Dataset, settings: &Settings) -> Error {
+pub(crate) fn refused(data: &Dataset, settings: &Settings) -> Error {
     train(data, settings, None, &mut Silent, &Cancel::new()).expect_err("not separable")
 }
 

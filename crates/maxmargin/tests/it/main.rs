@@ -3,6 +3,7 @@
 
 mod approximate;
 mod combinations;
+mod comparisons;
 mod conformance;
 mod determinism;
 mod hard_cases;

@@ -1,0 +1,619 @@
+//! Ranking and comparing by explicit pairs, with or without ties.
+//!
+//! ```text
+//! min  ½‖w‖² + Σ_{p decided} C_p · loss(m_p + τ − z_p) + Σ_{p tied} C_p · (loss(m_p − τ + z_p) + loss(m_p − τ − z_p))
+//! ```
+//! with z_p = s_better − s_worse of a pair that says which row is better, and s_left − s_right of a tie; s = Xw. A pair is
+//! decided where |z| > τ, and a tie otherwise. What ties mean is [`TiesAs`]:
+//!
+//! | | a decided pair | a tie |
+//! |---|---|---|
+//! | threshold | the first sum, τ free | the second sum |
+//! | contradiction | twice, τ = 0 | both ways round, τ = 0 |
+//! | nothing | once, τ = 0 | is left out |
+//!
+//! There is no intercept: it would cancel. The weight u_p of a pair enters in one of three ways ([`PairWeightAs`]):
+//!
+//! | | C_p | m_p |
+//! |---|---|---|
+//! | slack | C·u_p | m |
+//! | margin | C | u_p |
+//! | replicate | C·u_p, u_p a whole number | m |
+//!
+//! m is 1, or 0 for the logistic loss, which then has no margin to scale. A pair of weight 0 says nothing in any of them.
+//!
+//! **Logistic loss with a threshold** is the likelihood of three ordered outcomes: P(tie) = σ(τ − z) − σ(−τ − z) =
+//! σ(τ − z) · σ(τ + z) · (1 − e^(−2τ)). So a tie costs two logistic losses and the barrier −ln(1 − e^(−2τ)), which keeps
+//! τ above zero.
+//!
+//! **Blocks.** One for each pair, then one more for each tie, over the same two rows: the second copy of a tie is a
+//! number, and stores nothing.
+//!
+//! As an [`Objective`] the rows fall into parts that no pair crosses: runs of rows between which nothing is compared,
+//! gathered up to about a thousand rows. Cost of a value, slope or product with the Hessian: O(rows + pairs).
+//!
+//! References: Herbrich, Graepel & Obermayer, Large margin rank boundaries for ordinal regression, Advances in Large
+//! Margin Classifiers (2000); Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014).
+
+use super::{Barrier, BlockMemo, Constraint, Curvature, Independent, Objective, Roundable};
+use crate::data::{Dataset, Outcome, Pairs};
+use crate::error::{Code, Error, Result};
+use crate::loss::{Curve, Loss};
+use crate::wording::count;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What the weight of a pair does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairWeightAs {
+    /// It multiplies what missing the margin costs.
+    #[default]
+    Slack,
+    /// It is the margin to be reached.
+    Margin,
+    /// It is how often the pair counts: a whole number.
+    Replicate,
+}
+
+impl PairWeightAs {
+    /// Every way there is.
+    pub const ALL: [PairWeightAs; 3] = [PairWeightAs::Slack, PairWeightAs::Margin, PairWeightAs::Replicate];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            PairWeightAs::Slack => "slack",
+            PairWeightAs::Margin => "margin",
+            PairWeightAs::Replicate => "replicate",
+        }
+    }
+}
+
+/// What a tie says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TiesAs {
+    /// Nothing.
+    Nothing,
+    /// Either row is the better one: two pairs that contradict each other. Decided pairs count twice beside them.
+    Contradiction,
+    /// That the scores differ by no more than a threshold, which is learned.
+    Threshold,
+}
+
+/// The task: the two rows, the cost and the margin of each pair.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    pairs: Pairs,
+    ties_as: TiesAs,
+    /// The ties that count, each with a block of its own behind those of the pairs.
+    ties: Arc<[u32]>,
+    weight_as: PairWeightAs,
+    loss: Loss,
+    curve: Curve,
+    c: f64,
+    parts: Arc<[Part]>,
+    /// Pairs in the order of their parts.
+    order: Arc<[u32]>,
+}
+
+/// A run of rows that no pair leaves, and where its pairs stand in the order.
+#[derive(Clone, Debug)]
+struct Part {
+    rows: Range<usize>,
+    pairs: Range<usize>,
+}
+
+/// Rows gathered in a part, where no pair asks for more.
+const PART: usize = 1024;
+
+impl Comparison {
+    /// A task over the pairs of a data set.
+    pub fn new(data: &Dataset, ties_as: TiesAs, weight_as: PairWeightAs, loss: Loss, c: f64) -> Result<Comparison> {
+        let pairs = data.pairs().filter(|pairs| !pairs.is_empty()).ok_or_else(|| {
+            Error::new(Code::NoPairs, "there are no pairs, so there is nothing to learn from")
+                .help("give at least one pair of items and which of them is better")
+        })?;
+        if weight_as == PairWeightAs::Margin && (loss == Loss::Logistic || ties_as == TiesAs::Threshold) {
+            let (message, help) = match ties_as {
+                TiesAs::Threshold => (
+                    "margins are measured by the threshold, and a weight cannot set them",
+                    "leave --pair-weight-as out: weights are costs",
+                ),
+                _ => (
+                    "the logistic loss has no margin that a weight could set",
+                    "use --pair-weight-as slack, or --loss hinge or squared-hinge",
+                ),
+            };
+            return Err(Error::new(Code::BadSetting, message).help(help));
+        }
+        if weight_as == PairWeightAs::Replicate {
+            check_copies(data, pairs)?;
+        }
+        let ties: Vec<u32> = match ties_as {
+            TiesAs::Nothing => Vec::new(),
+            TiesAs::Contradiction | TiesAs::Threshold => {
+                (0..pairs.len() as u32).filter(|&pair| pairs.outcome(pair as usize) == Outcome::Tie).collect()
+            }
+        };
+        let (parts, order) = parts(pairs, data.rows());
+        let (ties, parts, order) = (ties.into(), parts.into(), order.into());
+        let curve = Curve::Sharp(loss);
+        Ok(Comparison { pairs: pairs.clone(), ties_as, ties, weight_as, loss, curve, c, parts, order })
+    }
+
+    /// The same task with another weight of the loss.
+    pub fn with_cost(self, c: f64) -> Comparison {
+        Comparison { c, ..self }
+    }
+
+    /// Sets another weight of the loss.
+    pub(crate) fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
+    /// Where the second constraints of ties begin among the blocks, and the block of the first one of each.
+    pub(crate) fn second_copies(&self) -> (usize, Arc<[u32]>) {
+        (self.pairs.len(), Arc::clone(&self.ties))
+    }
+
+    /// Ties with a constraint of their own behind those of the pairs.
+    pub fn second_constraints(&self) -> u64 {
+        self.ties.len() as u64
+    }
+
+    /// What ties say.
+    pub fn ties_as(&self) -> TiesAs {
+        self.ties_as
+    }
+
+    /// The total weight of the loss.
+    pub fn total_cost(&self) -> f64 {
+        (0..self.blocks()).map(|block| self.constraint(block).cost).sum()
+    }
+
+    /// Number of constraints that can cost anything; copies count.
+    pub fn constraints(&self) -> u64 {
+        let copies = |block: usize| match (self.constraint(block).cost > 0.0, self.weight_as) {
+            (false, _) => 0,
+            (true, PairWeightAs::Slack | PairWeightAs::Margin) => 1,
+            (true, PairWeightAs::Replicate) => self.pairs.weight(self.pair(block)) as u64,
+        };
+        let twice = if self.ties_as == TiesAs::Contradiction { 2 } else { 1 };
+        let pairs = self.pairs.len();
+        let decided = |block: &usize| self.pairs.outcome(*block) != Outcome::Tie;
+        let counted: u64 = (0..pairs).filter(decided).map(|block| twice * copies(block)).sum();
+        counted + self.ties.iter().map(|&pair| 2 * copies(pair as usize)).sum::<u64>()
+    }
+
+    /// The pair of a block.
+    #[inline]
+    fn pair(&self, block: usize) -> usize {
+        block.checked_sub(self.pairs.len()).map_or(block, |tie| self.ties[tie] as usize)
+    }
+
+    /// What either constraint of a pair costs.
+    #[inline]
+    fn cost(&self, pair: usize) -> f64 {
+        let weight = self.pairs.weight(pair);
+        let times = match (self.ties_as, self.pairs.outcome(pair)) {
+            (TiesAs::Nothing, Outcome::Tie) => 0.0,
+            (TiesAs::Contradiction, Outcome::Left | Outcome::Right) => 2.0,
+            _ => 1.0,
+        };
+        match self.weight_as {
+            PairWeightAs::Slack | PairWeightAs::Replicate => self.c * weight * times,
+            PairWeightAs::Margin if weight > 0.0 => self.c * times,
+            PairWeightAs::Margin => 0.0,
+        }
+    }
+
+    #[inline]
+    fn margin(&self, pair: usize) -> f64 {
+        match self.weight_as {
+            PairWeightAs::Slack | PairWeightAs::Replicate => self.loss.margin(),
+            PairWeightAs::Margin => self.pairs.weight(pair),
+        }
+    }
+
+    /// What τ is multiplied by in the constraints of a pair.
+    #[inline]
+    fn threshold(&self, outcome: Outcome) -> f64 {
+        match (self.ties_as, outcome) {
+            (TiesAs::Threshold, Outcome::Tie) => 1.0,
+            (TiesAs::Threshold, Outcome::Left | Outcome::Right) => -1.0,
+            _ => 0.0,
+        }
+    }
+}
+
+/// Beyond this a weight is a slip, and copies could no longer be counted one by one.
+const MOST_COPIES: f64 = u32::MAX as f64;
+
+/// Refuses weights that are no numbers of copies.
+fn check_copies(data: &Dataset, pairs: &Pairs) -> Result<()> {
+    for pair in 0..pairs.len() {
+        let weight = pairs.weight(pair);
+        if weight.fract() == 0.0 && weight <= MOST_COPIES {
+            continue;
+        }
+        let (better, worse) = pairs.ordered(pair);
+        let of_pair = format!("pair {} ({} over {})", pair + 1, data.row_name(better), data.row_name(worse));
+        let (message, help) = if weight > MOST_COPIES {
+            let most = count(MOST_COPIES as u64);
+            (
+                format!("the weight of {of_pair} is {weight:e}, and no pair is copied more often than {most} times"),
+                "give smaller weights; --pair-weight-as slack takes them as costs, which count the same",
+            )
+        } else {
+            (
+                format!("the weight {weight} of {of_pair} is no number of copies"),
+                "copies are whole numbers; fractions go with --pair-weight-as slack, which counts the same",
+            )
+        };
+        return Err(Error::new(Code::BadWeight, message).help(help));
+    }
+    Ok(())
+}
+
+/// Cuts the rows wherever no pair crosses, gathers short runs, and sorts the pairs by part.
+fn parts(pairs: &Pairs, rows: usize) -> (Vec<Part>, Vec<u32>) {
+    // The furthest partner of each row among the pairs that start there.
+    let mut reach: Vec<u32> = (0..rows as u32).collect();
+    for (&left, &right) in pairs.left().iter().zip(pairs.right()) {
+        let slot = &mut reach[left.min(right) as usize];
+        *slot = (*slot).max(left.max(right));
+    }
+    let mut part_of = vec![0u32; rows];
+    let mut parts = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for row in 0..rows {
+        end = end.max(reach[row] as usize);
+        if row == end && (row + 1 - start >= PART || row + 1 == rows) {
+            part_of[start..=row].fill(parts.len() as u32);
+            parts.push(Part { rows: start..row + 1, pairs: 0..0 });
+            start = row + 1;
+        }
+    }
+    let part_of_pair = |pair: usize| part_of[pairs.left()[pair] as usize] as usize;
+    for pair in 0..pairs.len() {
+        parts[part_of_pair(pair)].pairs.end += 1;
+    }
+    let mut at = 0;
+    for part in &mut parts {
+        let count = part.pairs.end;
+        part.pairs = at..at;
+        at += count;
+    }
+    let mut order = vec![0u32; pairs.len()];
+    for pair in 0..pairs.len() {
+        let part = &mut parts[part_of_pair(pair)];
+        order[part.pairs.end] = pair as u32;
+        part.pairs.end += 1;
+    }
+    parts.retain(|part| !part.pairs.is_empty());
+    (parts, order)
+}
+
+impl Independent for Comparison {
+    fn blocks(&self) -> usize {
+        self.pairs.len() + self.ties.len()
+    }
+
+    fn loss(&self) -> Loss {
+        self.loss
+    }
+
+    #[inline]
+    fn constraint(&self, block: usize) -> Constraint {
+        let pair = self.pair(block);
+        let (row, against) = self.pairs.ordered(pair);
+        Constraint {
+            row,
+            against: Some(against),
+            // The second copy of a tie looks at it from the other side.
+            coefficient: if block == pair { 1.0 } else { -1.0 },
+            threshold: self.threshold(self.pairs.outcome(pair)),
+            margin: self.margin(pair),
+            cost: self.cost(pair),
+        }
+    }
+
+    fn barrier(&self) -> f64 {
+        if self.ties_as != TiesAs::Threshold || self.loss != Loss::Logistic {
+            return 0.0;
+        }
+        self.ties.iter().map(|&pair| self.cost(pair as usize)).sum()
+    }
+}
+
+/// A pair at one difference of scores: its value and derivatives by the difference z and by the threshold.
+#[derive(Clone, Copy, Debug, Default)]
+struct PairPoint {
+    value: f64,
+    by_score: f64,
+    by_threshold: f64,
+    score_curvature: f64,
+    cross_curvature: f64,
+    threshold_curvature: f64,
+    rounding: [f64; 2],
+}
+
+impl Comparison {
+    /// Everything about a pair whose scores differ by `z`, in the direction of [`Pairs::ordered`].
+    #[inline]
+    fn at(&self, pair: usize, z: f64, threshold: f64) -> PairPoint {
+        let outcome = self.pairs.outcome(pair);
+        let (cost, margin, t) = (self.cost(pair), self.margin(pair), self.threshold(outcome));
+        let mut point = PairPoint::default();
+        let mut add = |sign: f64| {
+            let at = self.curve.at(margin - sign * z - t * threshold);
+            point.value += cost * at.value;
+            point.by_score -= sign * cost * at.derivative;
+            point.by_threshold -= t * cost * at.derivative;
+            point.score_curvature += cost * at.curvature;
+            point.cross_curvature += sign * t * cost * at.curvature;
+            point.threshold_curvature += t * t * cost * at.curvature;
+            point.rounding.iter_mut().zip(at.rounding).for_each(|(sum, term)| *sum += cost * term);
+        };
+        add(1.0);
+        if outcome == Outcome::Tie && self.ties_as != TiesAs::Nothing {
+            add(-1.0);
+            if self.loss == Loss::Logistic && t != 0.0 {
+                let Barrier { value, slope, curvature } = Barrier::at(threshold);
+                point.value += cost * value;
+                point.by_threshold += cost * slope;
+                point.threshold_curvature += cost * curvature;
+            }
+        }
+        point
+    }
+}
+
+impl Objective for Comparison {
+    type Memo = PairMemo;
+
+    fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn rows(&self, part: usize) -> Range<usize> {
+        self.parts[part].rows.clone()
+    }
+
+    fn thresholds(&self) -> usize {
+        usize::from(self.ties_as == TiesAs::Threshold)
+    }
+
+    fn evaluate(
+        &self,
+        part: usize,
+        scores: &[f64],
+        thresholds: &[f64],
+        slope: &mut [f64],
+        threshold_slope: &mut [f64],
+        memo: &mut PairMemo,
+    ) -> f64 {
+        let Part { rows, pairs } = &self.parts[part];
+        let threshold = thresholds.first().copied().unwrap_or(0.0);
+        memo.clear();
+        slope.fill(0.0);
+        let (mut value, mut by_threshold) = (0.0, 0.0);
+        for &pair in &self.order[pairs.clone()] {
+            let (row, against) = self.pairs.ordered(pair as usize);
+            let (row, against) = (row - rows.start, against - rows.start);
+            let at = self.at(pair as usize, scores[row] - scores[against], threshold);
+            value += at.value;
+            slope[row] += at.by_score;
+            slope[against] -= at.by_score;
+            by_threshold += at.by_threshold;
+            memo.push(&at);
+        }
+        threshold_slope.iter_mut().for_each(|slope| *slope += by_threshold);
+        value
+    }
+}
+
+/// What is remembered of a part: second derivatives of each pair, by its difference of scores and by the threshold.
+#[derive(Clone, Debug, Default)]
+pub struct PairMemo {
+    blocks: BlockMemo,
+    cross: Vec<f64>,
+    threshold: f64,
+}
+
+impl PairMemo {
+    fn clear(&mut self) {
+        self.blocks.curvature.clear();
+        self.blocks.rounding = [0.0; 2];
+        self.cross.clear();
+        self.threshold = 0.0;
+    }
+
+    fn push(&mut self, at: &PairPoint) {
+        self.blocks.curvature.push(at.score_curvature);
+        self.blocks.rounding.iter_mut().zip(at.rounding).for_each(|(sum, term)| *sum += term);
+        self.cross.push(at.cross_curvature);
+        self.threshold += at.threshold_curvature;
+    }
+}
+
+impl Curvature for Comparison {
+    fn curvature(
+        &self,
+        part: usize,
+        memo: &PairMemo,
+        m: usize,
+        directions: &[f64],
+        threshold_directions: &[f64],
+        out: &mut [f64],
+        threshold_out: &mut [f64],
+    ) {
+        let Part { rows, pairs } = &self.parts[part];
+        out.fill(0.0);
+        let curved = memo.blocks.curvature.iter().zip(&memo.cross);
+        for (&pair, (&curvature, &cross)) in self.order[pairs.clone()].iter().zip(curved) {
+            if curvature == 0.0 {
+                continue;
+            }
+            let (row, against) = self.pairs.ordered(pair as usize);
+            let (row, against) = (m * (row - rows.start), m * (against - rows.start));
+            for column in 0..m {
+                let difference = directions[row + column] - directions[against + column];
+                let pull = curvature * difference
+                    + threshold_directions.get(column).map_or(0.0, |direction| cross * direction);
+                out[row + column] += pull;
+                out[against + column] -= pull;
+                if let Some(out) = threshold_out.get_mut(column) {
+                    *out += cross * difference;
+                }
+            }
+        }
+        for (out, direction) in threshold_out.iter_mut().zip(threshold_directions) {
+            *out += memo.threshold * direction;
+        }
+    }
+
+    fn only_differences_count(&self) -> bool {
+        true
+    }
+
+    fn diagonal(&self, part: usize, memo: &PairMemo, out: &mut [f64]) {
+        let Part { rows, pairs } = &self.parts[part];
+        out.fill(0.0);
+        for (&pair, &curvature) in self.order[pairs.clone()].iter().zip(&memo.blocks.curvature) {
+            let (row, against) = self.pairs.ordered(pair as usize);
+            out[row - rows.start] += curvature;
+            out[against - rows.start] += curvature;
+        }
+    }
+}
+
+impl Roundable for Comparison {
+    fn rounded(&self, width: f64) -> Comparison {
+        debug_assert!(self.loss == Loss::Hinge);
+        Comparison { curve: Curve::Rounded(width), ..self.clone() }
+    }
+
+    fn margin_scale(&self) -> f64 {
+        let counted = (0..self.pairs.len()).filter(|&pair| self.cost(pair) > 0.0);
+        let largest = counted.map(|pair| self.margin(pair)).fold(0.0, f64::max);
+        if largest > 0.0 { largest } else { 1.0 }
+    }
+
+    fn rounding(&self, _part: usize, memo: &PairMemo) -> [f64; 3] {
+        memo.blocks.rounding()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dense, Matrix, Targets};
+    use proptest::prelude::*;
+
+    fn data(rows: usize, list: &[(u32, u32, f64)]) -> Dataset {
+        let matrix = Matrix::DenseF64(Dense::new(vec![0.0; rows], rows, 1).expect("valid"));
+        let pairs = Pairs::new(
+            list.iter().map(|pair| pair.0).collect::<Vec<_>>(),
+            list.iter().map(|pair| pair.1).collect::<Vec<_>>(),
+        );
+        let weights: Vec<f64> = list.iter().map(|pair| pair.2).collect();
+        let pairs = pairs.and_then(|pairs| pairs.with_weights(weights)).expect("valid");
+        Dataset::new(matrix, Targets::Absent).and_then(|data| data.with_pairs(pairs)).expect("valid")
+    }
+
+    #[test]
+    fn names_are_those_of_the_files() {
+        for way in PairWeightAs::ALL {
+            assert_eq!(serde_json::to_value(way).expect("JSON"), way.name());
+        }
+    }
+
+    #[test]
+    fn weights_are_costs_margins_or_copies() {
+        let data = data(3, &[(0, 1, 2.0), (1, 2, 0.0), (2, 0, 3.0)]);
+        let costs_and_margins = |way| {
+            let task = Comparison::new(&data, TiesAs::Nothing, way, Loss::Hinge, 0.5).expect("valid");
+            let each: Vec<(f64, f64)> = (0..3)
+                .map(|pair| task.constraint(pair))
+                .map(|c| (c.cost, if c.cost > 0.0 { c.margin } else { 0.0 }))
+                .collect();
+            (each, task.constraints(), task.total_cost())
+        };
+        assert_eq!(costs_and_margins(PairWeightAs::Slack), (vec![(1.0, 1.0), (0.0, 0.0), (1.5, 1.0)], 2, 2.5));
+        assert_eq!(costs_and_margins(PairWeightAs::Margin), (vec![(0.5, 2.0), (0.0, 0.0), (0.5, 3.0)], 2, 1.0));
+        assert_eq!(costs_and_margins(PairWeightAs::Replicate), (vec![(1.0, 1.0), (0.0, 0.0), (1.5, 1.0)], 5, 2.5));
+    }
+
+    #[test]
+    fn weights_that_cannot_be_used_are_refused() {
+        let half = data(2, &[(0, 1, 1.5)]);
+        let error = Comparison::new(&half, TiesAs::Nothing, PairWeightAs::Replicate, Loss::Hinge, 1.0)
+            .expect_err("half a copy");
+        assert_eq!(error.code(), Code::BadWeight);
+        assert!(error.message().contains("1.5 of pair 1 (row 1 over row 2)"), "{error}");
+        let error =
+            Comparison::new(&half, TiesAs::Nothing, PairWeightAs::Margin, Loss::Logistic, 1.0).expect_err("no margin");
+        assert_eq!(error.code(), Code::BadSetting);
+        let none = data(2, &[]);
+        let error =
+            Comparison::new(&none, TiesAs::Nothing, PairWeightAs::Slack, Loss::Hinge, 1.0).expect_err("nothing");
+        assert_eq!(error.code(), Code::NoPairs);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_give_the_sum_over_listed_pairs(
+            list in prop::collection::vec((0..3000u32, 1..40u32, 0..4u8, any::<bool>()), 1..60),
+            far in any::<bool>(),
+            loss in prop::sample::select(vec![Loss::SquaredHinge, Loss::Logistic]),
+        ) {
+            // Near partners leave room for cuts; one far pair joins everything.
+            let mut near: Vec<(u32, u32, f64)> =
+                list.iter().map(|pair| (pair.0, pair.0 + pair.1, f64::from(pair.2) / 2.0)).collect();
+            if far {
+                near.push((3039, 0, 1.0));
+            }
+            let rows = 3040;
+            let outcomes: Vec<Outcome> =
+                near.iter().enumerate().map(|(at, _)| if at % 3 == 0 { Outcome::Right } else { Outcome::Left }).collect();
+            let data = data(rows, &near);
+            let pairs = data.pairs().expect("pairs").clone().with_outcomes(outcomes).expect("valid");
+            let data = data.with_pairs(pairs.clone()).expect("valid");
+            let task = Comparison::new(&data, TiesAs::Nothing, PairWeightAs::Slack, loss, 0.7).expect("valid");
+            prop_assert_eq!(far, task.parts() == 1 && task.rows(0).len() == rows);
+            let scores: Vec<f64> = (0..rows).map(|row| ((row * 7919) % 101) as f64 / 40.0).collect();
+            let direction: Vec<f64> = (0..2 * rows).map(|at| ((at * 104_729) % 97) as f64 / 50.0 - 1.0).collect();
+            let (mut value, mut slope, mut curved) = (0.0, vec![0.0; rows], vec![0.0; 2 * rows]);
+            for pair in 0..pairs.len() {
+                let (better, worse) = pairs.ordered(pair);
+                let cost = 0.7 * pairs.weight(pair);
+                let violation = loss.margin() - (scores[better] - scores[worse]);
+                value += cost * loss.value(violation);
+                slope[better] -= cost * loss.derivative(violation);
+                slope[worse] += cost * loss.derivative(violation);
+                for m in 0..2 {
+                    let d = cost * loss.curvature(violation) * (direction[2 * better + m] - direction[2 * worse + m]);
+                    curved[2 * better + m] += d;
+                    curved[2 * worse + m] -= d;
+                }
+            }
+            let (mut found, mut found_slope, mut found_curved) = (0.0, vec![0.0; rows], vec![0.0; 2 * rows]);
+            for part in 0..task.parts() {
+                let range = task.rows(part);
+                let mut memo = PairMemo::default();
+                found += task.evaluate(
+                    part, &scores[range.clone()], &[], &mut found_slope[range.clone()], &mut [], &mut memo,
+                );
+                let wide = 2 * range.start..2 * range.end;
+                task.curvature(part, &memo, 2, &direction[wide.clone()], &[], &mut found_curved[wide], &mut []);
+            }
+            prop_assert!((found - value).abs() <= 1e-12 * (1.0 + value));
+            for (a, b) in found_slope.iter().zip(&slope).chain(found_curved.iter().zip(&curved)) {
+                prop_assert!((a - b).abs() <= 1e-12 * (1.0 + b.abs()), "{} {}", a, b);
+            }
+        }
+    }
+}
