@@ -68,6 +68,15 @@ impl Gathered {
     }
 }
 
+/// The pairs that a task looks for in a file without items of their own.
+pub(crate) fn pairing_of(task: Task) -> Pairing {
+    match task {
+        Task::Rank => Pairing::Sides,
+        Task::Compare => Pairing::Comparisons,
+        Task::Classify | Task::OneClass => Pairing::None,
+    }
+}
+
 /// Reads the data of a task: rows, or pairs over the items of another file, or two items in each row of a table.
 pub(crate) fn gather(
     file: &str,
@@ -77,13 +86,13 @@ pub(crate) fn gather(
     task: Task,
 ) -> Result<Gathered> {
     let Some(items_file) = items else {
-        let pairing = if task == Task::Rank { Pairing::Sides } else { Pairing::None };
+        let pairing = pairing_of(task);
         let timed = load(file, &ReadOptions { pairing, ..options.clone() }, one_group)?;
         return Ok(Gathered { timed, items: None });
     };
-    if task != Task::Rank {
+    if !matches!(task, Task::Rank | Task::Compare) {
         return Err(Error::new(Code::BadSetting, "pairs of items are for rankers, and this is a classifier")
-            .help("leave --items out, or use `train rank`"));
+            .help("leave --items out, or use `train rank` or `train compare`"));
     }
     if file == "-" && items_file == "-" {
         return Err(Error::new(Code::Usage, "pairs and items cannot both come from standard input")

@@ -20,6 +20,7 @@ use maxmargin::run::Cancel;
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::io::Read;
+use std::path::PathBuf;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How to cut data into blocks.
@@ -44,7 +45,7 @@ impl Default for BlockOptions {
 pub struct Block {
     /// The rows; positions in the input count from the first row of the block.
     pub data: Dataset,
-    /// Rows of the input before this block.
+    /// Rows of the input before this block; pairs, where the data hold pairs.
     pub first_row: u64,
 }
 
@@ -63,7 +64,7 @@ pub enum Step<T> {
 pub struct Found {
     /// The findings.
     pub facts: Facts,
-    /// How many rows.
+    /// How many rows; how many pairs, where the data hold pairs.
     pub rows: u64,
     /// How many columns.
     pub cols: usize,
@@ -92,6 +93,10 @@ pub(crate) trait Source: Send {
     fn next(&mut self) -> Batch;
     /// The findings, once everything was read.
     fn facts(&mut self) -> Facts;
+    /// What the columns stand for, where they are the ids of items without features.
+    fn own_names(&self) -> Option<Names> {
+        None
+    }
 }
 
 /// Reads data block by block; `-` is standard input. `work` makes something of a block, on any thread; `put` gets that in
@@ -150,19 +155,7 @@ fn read_any<T: Send>(
     );
     let (name, format) = (input.file.clone(), input.format);
     let name = name.as_str();
-    // A stream is read once: the input keeps nothing of it.
-    let mut stream: Box<dyn Read + Send> = Box::new(std::io::empty());
-    let path = match &mut input.content {
-        Content::Stream(content) => {
-            std::mem::swap(content, &mut stream);
-            None
-        }
-        Content::File(spot) if matches!(format, Format::Svmlight | Format::Csv | Format::Tsv) => {
-            stream = Box::new(open(name, spot.path())?);
-            None
-        }
-        Content::File(spot) => Some(spot.path().to_path_buf()),
-    };
+    let (stream, path) = content(&mut input)?;
     let mut source: Box<dyn Source + '_> = match (format, path, options.precision) {
         (Format::Svmlight, None, Precision::F32) => {
             boxed(SvmlightBlocks::<f32, _>::new(name, stream, blocks.bytes, options), outline)?
@@ -195,6 +188,24 @@ fn read_any<T: Send>(
     facts.compression = input.compression.map(Compression::name);
     facts.bytes = input.bytes.or(facts.bytes);
     delivery.finish(facts)
+}
+
+/// The content to read: a stream of text, or else the path of a file.
+pub(crate) fn content(input: &mut Input) -> Result<(Box<dyn Read + Send>, Option<PathBuf>)> {
+    // A stream is read once: the input keeps nothing of it.
+    let mut stream: Box<dyn Read + Send> = Box::new(std::io::empty());
+    let path = match &mut input.content {
+        Content::Stream(content) => {
+            std::mem::swap(content, &mut stream);
+            None
+        }
+        Content::File(spot) if matches!(input.format, Format::Svmlight | Format::Csv | Format::Tsv) => {
+            stream = Box::new(open(&input.file, spot.path())?);
+            None
+        }
+        Content::File(spot) => Some(spot.path().to_path_buf()),
+    };
+    Ok((stream, path))
 }
 
 fn boxed<'a, V: Stored + 'a, R: Read + Send + 'a>(
@@ -316,9 +327,16 @@ impl<'a> Delivery<'a> {
     fn arrange(&mut self, parts: Vec<Dataset>, last: bool) -> Result<Option<Vec<Block>>> {
         let mut blocks = Vec::with_capacity(parts.len() + 1);
         for data in parts {
-            let data = self.sides.add(data)?;
             self.cols = self.cols.max(data.cols());
             let first_row = self.rows;
+            if let Some(pairs) = data.pairs() {
+                // Pairs carry their weights and groups themselves.
+                self.sides = SideFiles::default();
+                self.rows += pairs.len() as u64;
+                blocks.push(Block { data, first_row });
+                continue;
+            }
+            let data = self.sides.add(data)?;
             self.rows += data.rows() as u64;
             if !self.options.whole_groups {
                 self.count(&data);

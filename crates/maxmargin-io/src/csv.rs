@@ -14,12 +14,11 @@ use crate::source::read_error;
 use crate::table::{Before, RowColumns, Table};
 use crate::{Facts, Format, Loaded, Precision, ReadOptions};
 use ::csv::ByteRecord;
-use maxmargin::data::{Dataset, Targets};
+use maxmargin::data::{Dataset, Names, Targets};
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
 use maxmargin::wording::counted;
 use rayon::prelude::*;
 use std::io::{Read, Write};
-use std::marker::PhantomData;
 
 /// Bytes and rows of a batch of records; whichever is reached first ends it.
 const BATCH_BYTES: usize = 1 << 21;
@@ -67,49 +66,122 @@ pub(crate) fn blocks<'a>(
     options: &'a ReadOptions,
 ) -> Result<Box<dyn Source + 'a>> {
     let mut records = Records::new(file, input, delimiter);
-    let names = records.header().map_err(|error| error.in_file(file))?;
-    let widths = vec![None; names.len()];
-    let plan = Roles::find(names, options)
-        .and_then(|roles| roles.plan(&widths, options))
-        .map_err(|error| error.in_file(file))?;
-    let (mut current, next) = (Batch::default(), Batch::default());
+    let opened = records.header().and_then(|names| {
+        if let Some(table) = PairTable::of(&names, options)? {
+            return Ok(Columns::Pairs(Box::new(table)));
+        }
+        let widths = vec![None; names.len()];
+        Ok(Columns::Rows(Roles::find(names, options)?.plan(&widths, options)?))
+    });
+    let mut current = Batch::default();
+    let columns = opened.map_err(|error| error.in_file(file))?;
     current.read(&mut records, bytes);
     let before = Before::default();
-    Ok(match options.precision {
-        Precision::F32 => {
-            Box::new(CsvBlocks::<f32, _> { records, plan, bytes, options, current, next, before, stored: PhantomData })
+    Ok(match (columns, options.precision) {
+        (Columns::Pairs(rows), _) => {
+            Box::new(CsvBlocks { records, rows: *rows, bytes, current, next: Batch::default() })
         }
-        Precision::F64 => {
-            Box::new(CsvBlocks::<f64, _> { records, plan, bytes, options, current, next, before, stored: PhantomData })
+        (Columns::Rows(plan), Precision::F32) => {
+            let rows = TableRows::<f32> { plan, options, table: None, before };
+            Box::new(CsvBlocks { records, rows, bytes, current, next: Batch::default() })
+        }
+        (Columns::Rows(plan), Precision::F64) => {
+            let rows = TableRows::<f64> { plan, options, table: None, before };
+            Box::new(CsvBlocks { records, rows, bytes, current, next: Batch::default() })
         }
     })
 }
 
-struct CsvBlocks<'a, V, R> {
-    records: Records<'a, R>,
-    plan: Plan,
-    bytes: usize,
-    options: &'a ReadOptions,
-    current: Batch,
-    next: Batch,
-    before: Before,
-    stored: PhantomData<V>,
+/// What becomes of the columns of a file.
+enum Columns {
+    Rows(Plan),
+    Pairs(Box<PairTable>),
 }
 
-impl<V: Cell, R: Read + Send> CsvBlocks<'_, V, R> {
+/// What records become, a batch at a time.
+trait Rows: Send {
+    /// Takes a batch in.
+    fn take(&mut self, records: &[ByteRecord]) -> Result<std::result::Result<(), (usize, Refusal)>>;
+    /// What was taken in since the block before; none where that is nothing.
+    fn block(&mut self) -> Result<Option<Dataset>>;
+    /// The error for a table in which there was nothing, where there was nothing so far.
+    fn nothing(&self) -> Option<Error>;
+    fn facts(&self, file: &str, format: Format) -> Facts;
+    fn own_names(&self) -> Option<Names> {
+        None
+    }
+}
+
+/// Rows with features.
+struct TableRows<'a, V> {
+    plan: Plan,
+    options: &'a ReadOptions,
+    table: Option<Table<V>>,
+    before: Before,
+}
+
+impl<V: Cell> Rows for TableRows<'_, V> {
+    fn take(&mut self, records: &[ByteRecord]) -> Result<std::result::Result<(), (usize, Refusal)>> {
+        let mut table = Table::<V>::new(&self.plan, self.options)?;
+        let outcome = append(&mut table, &self.plan, records);
+        self.table = Some(table).filter(|_| !records.is_empty());
+        Ok(outcome.map_err(|failure| (failure.row, failure.refusal(&self.plan, records))))
+    }
+
+    fn block(&mut self) -> Result<Option<Dataset>> {
+        self.table.take().map(|table| table.block(&self.plan, &mut self.before)).transpose()
+    }
+
+    fn nothing(&self) -> Option<Error> {
+        (self.before.rows == 0).then(crate::table::no_rows)
+    }
+
+    fn facts(&self, file: &str, format: Format) -> Facts {
+        self.before.facts(file, format, &self.plan, self.options)
+    }
+}
+
+impl Rows for PairTable {
+    fn take(&mut self, records: &[ByteRecord]) -> Result<std::result::Result<(), (usize, Refusal)>> {
+        Ok(push_pairs(self, records))
+    }
+
+    fn block(&mut self) -> Result<Option<Dataset>> {
+        PairTable::block(self)
+    }
+
+    fn nothing(&self) -> Option<Error> {
+        (self.pairs() == 0).then(crate::pairs::no_pairs)
+    }
+
+    fn facts(&self, file: &str, format: Format) -> Facts {
+        PairTable::facts(self, file, format)
+    }
+
+    fn own_names(&self) -> Option<Names> {
+        PairTable::own_names(self)
+    }
+}
+
+struct CsvBlocks<'a, T, R> {
+    records: Records<'a, R>,
+    rows: T,
+    bytes: usize,
+    current: Batch,
+    next: Batch,
+}
+
+impl<T: Rows, R: Read + Send> CsvBlocks<'_, T, R> {
     /// The rows of the batch at hand, while the one behind it is read; whether it was the last.
     fn step(&mut self) -> (Option<Dataset>, Result<bool>) {
-        let CsvBlocks { records, plan, bytes, options, current, next, before, .. } = self;
-        let mut table = match Table::<V>::new(plan, options) {
-            Ok(table) => table,
+        let CsvBlocks { records, rows, bytes, current, next } = self;
+        let (_, outcome) = rayon::join(|| next.read(records, *bytes), || rows.take(current.records()));
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err((row, refusal))) => return (None, Err(records.cell_error(&current.records[row], refusal))),
             Err(error) => return (None, Err(error)),
-        };
-        let (_, outcome) = rayon::join(|| next.read(records, *bytes), || append(&mut table, plan, current.records()));
-        if let Err(failure) = outcome {
-            let refusal = failure.refusal(plan, current.records());
-            return (None, Err(records.cell_error(&current.records[failure.row], refusal)));
         }
-        let block = match (current.len > 0).then(|| table.block(plan, before)).transpose() {
+        let block = match rows.block() {
             Ok(block) => block,
             Err(error) => return (None, Err(error)),
         };
@@ -117,8 +189,8 @@ impl<V: Cell, R: Read + Send> CsvBlocks<'_, V, R> {
             return (block, Err(records.read_error(failure)));
         }
         let ended = current.at_end;
-        if ended && before.rows == 0 {
-            return (None, Err(crate::table::no_rows()));
+        if let Some(error) = rows.nothing().filter(|_| ended) {
+            return (None, Err(error));
         }
         std::mem::swap(current, next);
         records.forget_before(current);
@@ -126,7 +198,7 @@ impl<V: Cell, R: Read + Send> CsvBlocks<'_, V, R> {
     }
 }
 
-impl<V: Cell, R: Read + Send> Source for CsvBlocks<'_, V, R> {
+impl<T: Rows, R: Read + Send> Source for CsvBlocks<'_, T, R> {
     fn next(&mut self) -> blocks::Batch {
         let (block, outcome) = self.step();
         let (ended, failure) = match outcome {
@@ -137,7 +209,11 @@ impl<V: Cell, R: Read + Send> Source for CsvBlocks<'_, V, R> {
     }
 
     fn facts(&mut self) -> Facts {
-        self.before.facts(self.records.file, format_of(self.records.delimiter), &self.plan, self.options)
+        self.rows.facts(self.records.file, format_of(self.records.delimiter))
+    }
+
+    fn own_names(&self) -> Option<Names> {
+        self.rows.own_names()
     }
 }
 

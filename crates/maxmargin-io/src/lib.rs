@@ -19,6 +19,7 @@ mod mapped;
 mod number;
 mod options;
 mod output;
+mod pair_blocks;
 mod pairs;
 #[cfg(feature = "tables")]
 pub mod parquet;
@@ -33,6 +34,7 @@ mod write;
 
 pub use blocks::{Block, BlockOptions, Found, Step, read_blocks};
 pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
+pub use pair_blocks::PairBlocks;
 pub use pairs::{Items, read_pairs};
 pub use read::{read, stored_size};
 pub use source::read_whole;

@@ -14,7 +14,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, OffsetSizeTrait, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use maxmargin::data::{Dataset, Targets};
+use maxmargin::data::{Dataset, Names, Targets};
 use maxmargin::error::{Code, Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -236,42 +236,97 @@ fn table_blocks<'a, B: Iterator<Item = Result<Batch>> + Send + 'a>(
     bytes: usize,
     options: &'a ReadOptions,
 ) -> Result<Box<dyn Source + 'a>> {
-    let Use::Rows(roles) = columns else {
-        return Err(Error::new(Code::Internal, "pairs of items are read as a whole"));
-    };
     let first = first_rows(&mut batches)?;
-    let widths = list_widths(&schema, &first)?;
+    let (batch, next_row) = (Some(first), 0);
+    let roles = match columns {
+        Use::Rows(roles) => roles,
+        Use::Pairs(table) => {
+            let rows_a_block = (bytes / PAIR_BYTES).max(1);
+            return Ok(Box::new(TableBlocks { file, format, batches, batch, next_row, rows_a_block, rows: *table }));
+        }
+    };
+    let widths = batch.as_ref().map_or(Ok(Vec::new()), |first| list_widths(&schema, first))?;
     let plan = roles.plan(&widths, options)?;
     let value = if options.precision == Precision::F32 { 4 } else { 8 };
     let rows_a_block = (bytes / (value * plan.features.len())).clamp(1, block_rows(plan.features.len()));
-    let batch = Some(first);
-    let (before, next_row) = (Before::default(), 0);
-    Ok(Box::new(TableBlocks { file, format, widths, plan, batches, batch, next_row, rows_a_block, options, before }))
+    let rows = TableRows { plan, widths, options, before: Before::default() };
+    Ok(Box::new(TableBlocks { file, format, batches, batch, next_row, rows_a_block, rows }))
 }
 
-struct TableBlocks<'a, B> {
+/// What a pair of two ids counts as where blocks are cut by their bytes.
+const PAIR_BYTES: usize = 32;
+
+/// What rows of a batch become.
+trait Rows: Send {
+    fn block(&mut self, batch: &Batch, rows: Range<usize>) -> Result<Option<Dataset>>;
+    fn facts(&self, file: &str, format: Format) -> Facts;
+    fn own_names(&self) -> Option<Names> {
+        None
+    }
+}
+
+/// Rows with features.
+struct TableRows<'a> {
+    plan: Plan,
+    widths: Vec<Option<usize>>,
+    options: &'a ReadOptions,
+    before: Before,
+}
+
+impl TableRows<'_> {
+    fn block_of<V: Cell>(&mut self, batch: &Batch, rows: Range<usize>) -> Result<Dataset> {
+        let mut table = Table::<V>::new(&self.plan, self.options)?;
+        append(&mut table, &self.plan, &self.widths, batch, rows, self.before.rows)?;
+        table.block(&self.plan, &mut self.before)
+    }
+}
+
+impl Rows for TableRows<'_> {
+    fn block(&mut self, batch: &Batch, rows: Range<usize>) -> Result<Option<Dataset>> {
+        match self.options.precision {
+            Precision::F32 => self.block_of::<f32>(batch, rows).map(Some),
+            Precision::F64 => self.block_of::<f64>(batch, rows).map(Some),
+        }
+    }
+
+    fn facts(&self, file: &str, format: Format) -> Facts {
+        self.before.facts(file, format, &self.plan, self.options)
+    }
+}
+
+impl Rows for PairTable {
+    fn block(&mut self, batch: &Batch, rows: Range<usize>) -> Result<Option<Dataset>> {
+        push_pairs(self, batch, rows)?;
+        PairTable::block(self)
+    }
+
+    fn facts(&self, file: &str, format: Format) -> Facts {
+        PairTable::facts(self, file, format)
+    }
+
+    fn own_names(&self) -> Option<Names> {
+        PairTable::own_names(self)
+    }
+}
+
+struct TableBlocks<'a, B, T> {
     file: &'a str,
     format: Format,
-    widths: Vec<Option<usize>>,
-    plan: Plan,
     batches: B,
     /// The batch at hand; none at the end.
     batch: Option<Batch>,
     next_row: usize,
     rows_a_block: usize,
-    options: &'a ReadOptions,
-    before: Before,
+    rows: T,
 }
 
-impl<B: Iterator<Item = Result<Batch>> + Send> TableBlocks<'_, B> {
-    fn step<V: Cell>(&mut self) -> Result<Option<Dataset>> {
+impl<B: Iterator<Item = Result<Batch>> + Send, T: Rows> TableBlocks<'_, B, T> {
+    fn step(&mut self) -> Result<Option<Dataset>> {
         while let Some(batch) = &self.batch {
             if self.next_row < batch.rows {
                 let rows = self.next_row..(self.next_row + self.rows_a_block).min(batch.rows);
                 self.next_row = rows.end;
-                let mut table = Table::<V>::new(&self.plan, self.options)?;
-                append(&mut table, &self.plan, &self.widths, batch, rows, self.before.rows)?;
-                return table.block(&self.plan, &mut self.before).map(Some);
+                return self.rows.block(batch, rows);
             }
             self.batch = None;
             self.batch = self.batches.next().transpose()?;
@@ -281,13 +336,9 @@ impl<B: Iterator<Item = Result<Batch>> + Send> TableBlocks<'_, B> {
     }
 }
 
-impl<B: Iterator<Item = Result<Batch>> + Send> Source for TableBlocks<'_, B> {
+impl<B: Iterator<Item = Result<Batch>> + Send, T: Rows> Source for TableBlocks<'_, B, T> {
     fn next(&mut self) -> crate::blocks::Batch {
-        let block = match self.options.precision {
-            Precision::F32 => self.step::<f32>(),
-            Precision::F64 => self.step::<f64>(),
-        };
-        match block {
+        match self.step() {
             Ok(block) => {
                 crate::blocks::Batch { ended: block.is_none(), blocks: block.into_iter().collect(), failure: None }
             }
@@ -296,7 +347,11 @@ impl<B: Iterator<Item = Result<Batch>> + Send> Source for TableBlocks<'_, B> {
     }
 
     fn facts(&mut self) -> Facts {
-        self.before.facts(self.file, self.format, &self.plan, self.options)
+        self.rows.facts(self.file, self.format)
+    }
+
+    fn own_names(&self) -> Option<Names> {
+        self.rows.own_names()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::console::Console;
 use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
 use crate::loading::{
-    Gathered, Stamps, describe, ensure_apart, ensure_different, expect_features, gather, load, load_pairs,
+    Gathered, Stamps, describe, ensure_apart, ensure_different, expect_features, gather, load, load_pairs, pairing_of,
 };
 use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             let timed = match &gathered.items {
                 Some((_, items)) => load_pairs(validation, items, &options)?,
                 None => {
-                    let pairing = if data.pairs().is_some() { Pairing::Sides } else { Pairing::None };
+                    let pairing = if data.pairs().is_some() { pairing_of(task) } else { Pairing::None };
                     load(validation, &ReadOptions { pairing, ..options }, read_settings.one_group)?
                 }
             };

@@ -1,0 +1,171 @@
+//! [`PairBlocks`]: pairs that are used once and in order, in bounded memory, however many there are.
+
+use crate::blocks::{Batch, Source, content};
+use crate::options::{Facts, Format, ReadOptions};
+use crate::read::{Input, unread};
+use crate::source::Compression;
+use crate::{cache, csv};
+use maxmargin::data::{Dataset, Names, Pairs};
+use maxmargin::error::{Code, Error, Result};
+
+/// Pairs of a stored block.
+const STORED_PAIRS: usize = 1 << 14;
+
+/// An iterator over blocks of pairs, in input order. Each is a [`Dataset`] with [`Pairs`] over its own rows:
+///
+/// - a table of two items a row ([`crate::Pairing::Sides`], [`crate::Pairing::Comparisons`]): two rows a pair;
+/// - pairs over items that were read before ([`crate::Pairing::Of`]): all items each time, which share their memory;
+/// - items without features ([`crate::Pairing::Comparisons`]): a row for each item that the block names, with its id, and
+///   a column for each item seen so far. An item keeps its column; blocks have no feature names, and
+///   [`PairBlocks::items`] has them all.
+///
+/// The file may be `-` for standard input, and text may be compressed. The text of a block is read before the block in
+/// front of it is handed out, so that no more than two are in memory beside the ids.
+///
+/// ```
+/// use maxmargin_io::{PairBlocks, Pairing, ReadOptions};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let games = folder.path().join("games.csv");
+/// std::fs::write(&games, "left,right,outcome\nann,bob,left\nbob,cid,tie\n").unwrap();
+/// let options = ReadOptions { pairing: Pairing::Comparisons, ..ReadOptions::default() };
+/// let mut blocks = PairBlocks::open(games.to_str().unwrap(), &options, 1 << 20).unwrap();
+/// for block in &mut blocks {
+///     let block = block.unwrap();
+///     let pairs = block.pairs().unwrap();
+///     for pair in 0..pairs.len() {
+///         let (left, right) = (pairs.left()[pair] as usize, pairs.right()[pair] as usize);
+///         println!("{} {} {}", block.row_name(left), block.row_name(right), pairs.outcome(pair).name());
+///     }
+/// }
+/// assert_eq!((blocks.pairs(), blocks.items().unwrap().len()), (2, 3));
+/// blocks.facts().notes.iter().for_each(|note| println!("{note}"));
+/// ```
+pub struct PairBlocks<'a> {
+    // Before the input, whose temporary file goes with it.
+    source: Box<dyn Source + 'a>,
+    input: Input,
+    options: &'a ReadOptions,
+    ready: std::vec::IntoIter<Dataset>,
+    failure: Option<Error>,
+    ended: bool,
+    pairs: u64,
+}
+
+impl<'a> PairBlocks<'a> {
+    /// Opens a file, or `-` for standard input. Blocks have about so many bytes of text, or of values.
+    pub fn open(file: &'a str, options: &'a ReadOptions, bytes: usize) -> Result<PairBlocks<'a>> {
+        PairBlocks::opened(file, options, bytes.max(1)).map_err(|error| options.cancel.check().err().unwrap_or(error))
+    }
+
+    fn opened(file: &'a str, options: &'a ReadOptions, bytes: usize) -> Result<PairBlocks<'a>> {
+        let mut input = Input::open(file, options)?;
+        let name = if file == "-" { "standard input" } else { file };
+        let (stream, path) = content(&mut input)?;
+        let source: Box<dyn Source + 'a> = match (input.format, path) {
+            (Format::Csv, None) => csv::blocks(name, stream, b',', bytes, options)?,
+            (Format::Tsv, None) => csv::blocks(name, stream, b'\t', bytes, options)?,
+            #[cfg(feature = "tables")]
+            (Format::Parquet, Some(path)) => crate::parquet::blocks(name, &path, bytes, options)?,
+            #[cfg(feature = "tables")]
+            (Format::Arrow, Some(path)) => crate::arrow::blocks(name, &path, bytes, options)?,
+            (Format::Mmd, Some(path)) => {
+                let loaded = cache::open(name, &path)?;
+                loaded.data.matrix().check(0..loaded.data.rows())?;
+                Box::new(StoredPairs { data: loaded.data, facts: loaded.facts, next: 0 })
+            }
+            (Format::Svmlight, _) => return Err(none(name)),
+            (format, _) => return Err(unread(name, format)),
+        };
+        let ready = Vec::new().into_iter();
+        Ok(PairBlocks { source, input, options, ready, failure: None, ended: false, pairs: 0 })
+    }
+
+    /// Pairs of the blocks so far.
+    pub fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// The ids that the columns of blocks stand for, where items have no features: those of a model first, then the others
+    /// in the order of their first appearance.
+    pub fn items(&self) -> Option<Names> {
+        self.source.own_names()
+    }
+
+    /// What was found; notes are complete at the end.
+    pub fn facts(&mut self) -> Facts {
+        let mut facts = self.source.facts();
+        facts.compression = self.input.compression.map(Compression::name);
+        facts.bytes = self.input.bytes.or(facts.bytes);
+        facts
+    }
+
+    fn step(&mut self) -> Result<Option<Dataset>> {
+        loop {
+            if let Some(block) = self.ready.next() {
+                let Some(pairs) = block.pairs() else { return Err(none(&self.input.file)) };
+                self.pairs += pairs.len() as u64;
+                return Ok(Some(block));
+            }
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            self.options.cancel.check()?;
+            let Batch { blocks, ended, failure } = self.source.next();
+            self.ready = blocks.into_iter();
+            self.ended = ended || failure.is_some();
+            self.failure = failure.map(|error| self.options.cancel.check().err().unwrap_or(error));
+        }
+    }
+}
+
+impl Iterator for PairBlocks<'_> {
+    type Item = Result<Dataset>;
+
+    fn next(&mut self) -> Option<Result<Dataset>> {
+        let step = self.step();
+        if step.is_err() {
+            // What comes behind damage is not read.
+            (self.ended, self.ready) = (true, Vec::new().into_iter());
+        }
+        step.transpose()
+    }
+}
+
+fn none(file: &str) -> Error {
+    Error::new(Code::NoPairs, "the file holds no pairs")
+        .in_file(file)
+        .help("give a table with columns `left`, `right` and `outcome`, or `left.NAME`, `right.NAME` and `outcome`")
+}
+
+/// Runs of the pairs of a cache, over its mapped rows.
+struct StoredPairs {
+    data: Dataset,
+    facts: Facts,
+    next: usize,
+}
+
+impl Source for StoredPairs {
+    fn next(&mut self) -> Batch {
+        let count = self.data.pairs().map_or(0, Pairs::len);
+        let end = (self.next + STORED_PAIRS).min(count);
+        let part = match self.data.pairs() {
+            Some(pairs) => {
+                let picked: Vec<usize> = (self.next..end).collect();
+                self.data.clone().with_pairs(pairs.select(&picked))
+            }
+            None => Ok(self.data.clone()),
+        };
+        self.next = end;
+        match part {
+            Ok(block) => Batch { blocks: vec![block], ended: end == count, failure: None },
+            Err(error) => Batch::failed(error),
+        }
+    }
+
+    fn facts(&mut self) -> Facts {
+        self.facts.clone()
+    }
+}
