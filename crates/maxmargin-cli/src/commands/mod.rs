@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod explain;
 pub(crate) mod inspect;
+pub(crate) mod learn;
 pub(crate) mod predict;
 pub(crate) mod simulate;
 pub(crate) mod train;

@@ -10,6 +10,7 @@ mod explain;
 mod interrupt;
 mod invariance;
 mod kernels;
+mod learn;
 mod memory;
 mod model_file;
 mod output;

@@ -7,6 +7,7 @@
 mod comparison;
 mod differences;
 mod progressive;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod weights;
