@@ -4,6 +4,7 @@ use crate::settings::{ReadSettings, Size, TrainSettings, named};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use maxmargin::loss::Loss;
 use maxmargin::settings::{Solver, Task};
+use maxmargin::simulate::{Pattern, Placed};
 use maxmargin_io::Format;
 
 /// Learn to rank and classify with large margins, with a proof of how close to optimal the result is.
@@ -67,6 +68,8 @@ pub(crate) enum Command {
     Convert(ConvertArguments),
     /// Make data of any size to try things on
     Simulate(SimulateArguments),
+    /// Repeat a published experiment and lay our numbers beside the published ones
+    Reproduce(ReproduceArguments),
     /// Say more about an error code
     Explain(ExplainArguments),
     /// Print completions for a shell
@@ -413,6 +416,18 @@ pub(crate) struct SimulateArguments {
     /// Mean rows a query (search)
     #[arg(long, value_name = "N")]
     pub(crate) docs: Option<usize>,
+    /// Pairs (compare)
+    #[arg(long, value_name = "N", conflicts_with = "rows")]
+    pub(crate) pairs: Option<u64>,
+    /// The hidden score: the square of a norm, 1, 2 or inf, or a linear one (compare) [default: 2]
+    #[arg(long, value_name = "NORM", value_parser = named::<Pattern>(Pattern::ALL.map(Pattern::name)))]
+    pub(crate) norm: Option<Pattern>,
+    /// The share of ties (compare) [default: 0.5]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub(crate) ties: Option<f64>,
+    /// Where points lie: the second near the first, or both anywhere (compare) [default: near]
+    #[arg(long, value_parser = named::<Placed>(Placed::ALL.map(Placed::name)))]
+    pub(crate) placed: Option<Placed>,
     /// Features
     #[arg(long, value_name = "N")]
     pub(crate) features: Option<usize>,
@@ -440,6 +455,41 @@ pub(crate) enum SimulateKind {
     Search,
     /// Sparse unit rows of two classes with Zipf features, as in RCV1
     Text,
+    /// Pairs of points of which a hidden score says which is better, or that neither is
+    Compare,
+}
+
+/// `reproduce`
+#[derive(Args, Debug)]
+pub(crate) struct ReproduceArguments {
+    /// Which experiment
+    #[arg(value_enum)]
+    pub(crate) experiment: Experiment,
+    /// Repetitions with other seeds
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    pub(crate) seeds: u64,
+    /// Numbers of training pairs, separated by commas
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [50, 100, 200, 400])]
+    pub(crate) pairs: Vec<u64>,
+    /// Hidden patterns, separated by commas
+    #[arg(long, value_name = "NORMS", value_delimiter = ',', default_values_t = ["inf".to_string(), "1".to_string(), "2".to_string()])]
+    pub(crate) norm: Vec<String>,
+    /// Where points lie: `near` as in the published code and table, `apart` as on the slides
+    #[arg(long, value_parser = named::<Placed>(Placed::ALL.map(Placed::name)), default_value = "near")]
+    pub(crate) placed: Placed,
+    /// The first seed
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write an HTML report with plots
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<String>,
+}
+
+/// What can be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Experiment {
+    /// Comparing with ties: the simulation of the support vector comparison machine
+    Compare,
 }
 
 /// `explain`

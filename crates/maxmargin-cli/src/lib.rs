@@ -74,6 +74,7 @@ fn dispatch(command: &Command, console: &Console, cancel: &Cancel) -> Result<()>
         Command::Compact(arguments) => commands::compact::run(arguments, console, cancel),
         Command::Convert(arguments) => commands::convert::run(arguments, console, cancel),
         Command::Simulate(arguments) => commands::simulate::run(arguments, console, cancel),
+        Command::Reproduce(arguments) => commands::reproduce::run(arguments, console, cancel),
         Command::Explain(arguments) => commands::explain::run(arguments, console),
         Command::Completions(arguments) => commands::completions::run(arguments, console),
         Command::Demo(arguments) => commands::demo::run(arguments, console, cancel),

@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod learn;
 pub(crate) mod predict;
+pub(crate) mod reproduce;
 pub(crate) mod simulate;
 pub(crate) mod train;
 pub(crate) mod tune;

@@ -5,7 +5,7 @@ use crate::console::Console;
 use crate::format;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
-use maxmargin::simulate::{Generator, Search, SearchSettings, Text, TextSettings};
+use maxmargin::simulate::{ComparisonSettings, Comparisons, Generator, Search, SearchSettings, Text, TextSettings};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::svmlight::{SvmlightWriteOptions, write_blocks};
 use maxmargin_io::{Facts, Format, Loaded, output_format, write, write_text_file};
@@ -16,8 +16,26 @@ use std::time::Instant;
 pub(crate) fn run(arguments: &SimulateArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let to = output_format(&arguments.output, arguments.to)?;
     ensure_writable(Path::new(&arguments.output))?;
-    let generator = generator(arguments)?;
+    refuse_misplaced(arguments)?;
     let start = Instant::now();
+    if arguments.kind == SimulateKind::Compare {
+        let defaults = ComparisonSettings::default();
+        let comparisons = Comparisons::new(ComparisonSettings {
+            pairs: arguments.pairs.unwrap_or(defaults.pairs),
+            features: arguments.features.unwrap_or(defaults.features),
+            ties: arguments.ties.unwrap_or(defaults.ties),
+            pattern: arguments.norm.unwrap_or(defaults.pattern),
+            placed: arguments.placed.unwrap_or(defaults.placed),
+            noise: arguments.noise.unwrap_or(defaults.noise),
+            seed: arguments.seed,
+            stream: u64::from(arguments.stream),
+        })?;
+        let data = comparisons.to_dataset()?;
+        cancel.check()?;
+        write(&Loaded { data, facts: Facts::default() }, &arguments.output, to, cancel)?;
+        return say(arguments, console, to, comparisons.settings().features, start.elapsed().as_secs_f64());
+    }
+    let generator = generator(arguments)?;
     if to == Format::Svmlight {
         let options = SvmlightWriteOptions { cancel: cancel.clone(), ..SvmlightWriteOptions::default() };
         write_text_file(&arguments.output, |out| write_blocks(&*generator, out, &options))?;
@@ -26,13 +44,18 @@ pub(crate) fn run(arguments: &SimulateArguments, console: &Console, cancel: &Can
         cancel.check()?;
         write(&loaded, &arguments.output, to, cancel)?;
     }
-    let seconds = start.elapsed().as_secs_f64();
+    say(arguments, console, to, generator.features(), start.elapsed().as_secs_f64())
+}
+
+/// Says what was written, and what to do with it.
+fn say(arguments: &SimulateArguments, console: &Console, to: Format, features: usize, seconds: f64) -> Result<()> {
     let bytes = std::fs::metadata(&arguments.output).map(|metadata| metadata.len()).unwrap_or(0);
     let file = format::shell_word(&arguments.output);
     let next = match arguments.kind {
         _ if arguments.stream > 0 => format!("maxmargin evaluate model.mm {}", file),
         SimulateKind::Search => format!("maxmargin train rank {} -o model.mm", file),
         SimulateKind::Text => format!("maxmargin train classify {} -o model.mm", file),
+        SimulateKind::Compare => format!("maxmargin train compare {} --kernel gaussian -o model.mm", file),
     };
     console.say(&format!(
         "wrote {}   {to} · {} · {}          next: {next}",
@@ -40,21 +63,33 @@ pub(crate) fn run(arguments: &SimulateArguments, console: &Console, cancel: &Can
         format::bytes(bytes),
         format::seconds(seconds)
     ));
-    console.object(
-        || json!({ "output": arguments.output, "features": generator.features(), "bytes": bytes, "seconds": seconds }),
-    )
+    console.object(|| json!({ "output": arguments.output, "features": features, "bytes": bytes, "seconds": seconds }))
+}
+
+/// Refuses flags of other kinds.
+fn refuse_misplaced(arguments: &SimulateArguments) -> Result<()> {
+    let (search, text, compare) = ([SimulateKind::Search], [SimulateKind::Text], [SimulateKind::Compare]);
+    let rows = [SimulateKind::Search, SimulateKind::Text];
+    let flags: [(&str, bool, &[SimulateKind], &str); 8] = [
+        ("--nonzeros", arguments.nonzeros.is_some(), &text, "text"),
+        ("--queries", arguments.queries.is_some(), &search, "search"),
+        ("--docs", arguments.docs.is_some(), &search, "search"),
+        ("--rows", arguments.rows.is_some(), &rows, "search` and `simulate text"),
+        ("--pairs", arguments.pairs.is_some(), &compare, "compare"),
+        ("--norm", arguments.norm.is_some(), &compare, "compare"),
+        ("--ties", arguments.ties.is_some(), &compare, "compare"),
+        ("--placed", arguments.placed.is_some(), &compare, "compare"),
+    ];
+    match flags.iter().find(|(_, given, kinds, _)| *given && !kinds.contains(&arguments.kind)) {
+        Some((flag, _, _, kind)) => Err(Error::new(Code::BadSetting, format!("{flag} belongs to `simulate {kind}`"))
+            .help(format!("leave {flag} out"))),
+        None => Ok(()),
+    }
 }
 
 fn generator(arguments: &SimulateArguments) -> Result<Box<dyn Generator>> {
-    let misplaced = |flag: &str, kind: &str| {
-        Err(Error::new(Code::BadSetting, format!("{flag} belongs to `simulate {kind}`"))
-            .help(format!("leave {flag} out")))
-    };
     Ok(match arguments.kind {
         SimulateKind::Search => {
-            if arguments.nonzeros.is_some() {
-                return misplaced("--nonzeros", "text");
-            }
             let defaults = SearchSettings::default();
             let docs = arguments.docs.unwrap_or(defaults.docs);
             let queries = arguments.rows.map(|rows| rows.div_ceil(docs.max(1) as u64));
@@ -68,13 +103,7 @@ fn generator(arguments: &SimulateArguments) -> Result<Box<dyn Generator>> {
                 ..defaults
             })?)
         }
-        SimulateKind::Text => {
-            if arguments.queries.is_some() {
-                return misplaced("--queries", "search");
-            }
-            if arguments.docs.is_some() {
-                return misplaced("--docs", "search");
-            }
+        SimulateKind::Text | SimulateKind::Compare => {
             let defaults = TextSettings::default();
             let features = arguments.features.unwrap_or(defaults.features);
             Box::new(Text::new(TextSettings {

@@ -259,6 +259,21 @@ impl Dataset {
         })
     }
 
+    /// The rows and pairs of this data set, then those of another with the same features, copied; without targets, groups and
+    /// names of rows. To judge settings on the pairs of the other one, say.
+    pub fn followed_by(&self, other: &Dataset) -> Result<Dataset> {
+        self.matrix.check(0..self.rows())?;
+        other.matrix.check(0..other.rows())?;
+        let mut joined = Dataset::new(Matrix::join(&[&self.matrix, &other.matrix])?, Targets::Absent)?;
+        if let (Some(own), Some(others)) = (&self.pairs, &other.pairs) {
+            joined = joined.with_pairs(own.followed_by(others, self.rows())?)?;
+        }
+        match &self.feature_names {
+            Some(names) => joined.with_feature_names(names.clone()),
+            None => Ok(joined),
+        }
+    }
+
     /// The given rows in the given order, copied, with their groups and the pairs among them: a fold, say. Rows of one
     /// group must be neighbours in the list; a group of which only some rows are listed is kept with these.
     pub fn subset(&self, rows: &[usize]) -> Result<Dataset> {

@@ -235,6 +235,19 @@ impl Pairs {
         }
     }
 
+    /// These pairs, then others whose rows begin at `offset`. Groups are dropped.
+    pub fn followed_by(&self, others: &Pairs, offset: usize) -> Result<Pairs> {
+        let moved = |own: &[u32], others: &[u32]| -> Vec<u32> {
+            own.iter().copied().chain(others.iter().map(|&row| row + offset as u32)).collect()
+        };
+        let both = || [self, others].into_iter().flat_map(|pairs| (0..pairs.len()).map(move |pair| (pairs, pair)));
+        let outcomes: Vec<Outcome> = both().map(|(pairs, pair)| pairs.outcome(pair)).collect();
+        let weights: Vec<f64> = both().map(|(pairs, pair)| pairs.weight(pair)).collect();
+        let joined = Pairs::new(moved(&self.left, &others.left), moved(&self.right, &others.right))?;
+        let joined = joined.with_outcomes(outcomes)?;
+        if self.weights.is_some() || others.weights.is_some() { joined.with_weights(weights) } else { Ok(joined) }
+    }
+
     /// The pairs of which both rows are kept, with the rows' new numbers: `place[row]` is the new number of a row.
     pub(crate) fn moved(&self, place: &[Option<u32>]) -> Pairs {
         let kept: Vec<usize> = (0..self.len())

@@ -79,7 +79,7 @@ fn every_linear_task_and_solver_learns_from_mapped_rows() {
                     };
                     let linear = Settings { kernel: KernelSettings::default(), ..settings.clone() };
                     let context = format!("{task:?} {approximation} {loss:?} {solver:?}");
-                    if matches!(solver, Solver::Smo | Solver::Lasvm) {
+                    if matches!(solver, Solver::Smo | Solver::Lasvm | Solver::LinearProgram) {
                         assert_eq!(settings.validate().unwrap_err().code(), Code::BadSetting, "{context}");
                         continue;
                     }

@@ -1,0 +1,63 @@
+//! `maxmargin reproduce EXPERIMENT`
+
+mod simulated;
+
+use crate::args::{Experiment, ReproduceArguments};
+use crate::commands::train::{ensure_results, write_report};
+use crate::console::Console;
+use crate::format;
+use crate::report::Report;
+use maxmargin::error::Result;
+use maxmargin::run::Cancel;
+use serde_json::{Value, json};
+
+/// One number of a published table, or beside it.
+struct Row {
+    /// What was varied, for `--json`.
+    setting: Value,
+    method: &'static str,
+    metric: &'static str,
+    ours: f64,
+    standard_error: f64,
+    seeds: u64,
+    published: Option<f64>,
+}
+
+impl Row {
+    /// The mean of the values of several seeds.
+    fn mean(setting: Value, method: &'static str, metric: &'static str, values: &[f64], published: Option<f64>) -> Row {
+        let summary = maxmargin::select::Summary::new(values.to_vec());
+        let (ours, standard_error) = (summary.mean, summary.standard_error);
+        Row { setting, method, metric, ours, standard_error, seeds: values.len() as u64, published }
+    }
+
+    /// `11.42 ± 0.15`
+    fn cell(&self) -> String {
+        format!("{} ± {}", format::fixed(self.ours, 2), format::fixed(self.standard_error, 2))
+    }
+
+    fn as_json(&self) -> Value {
+        json!({
+            "setting": self.setting,
+            "method": self.method,
+            "metric": self.metric,
+            "ours": self.ours,
+            "standard_error": self.standard_error,
+            "seeds": self.seeds,
+            "published": self.published,
+        })
+    }
+}
+
+pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Cancel) -> Result<()> {
+    let Experiment::Compare = arguments.experiment;
+    ensure_results(&[arguments.report.as_ref()], &[])?;
+    let mut report = Report::new("Comparing with ties: ours beside the published table");
+    report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
+    let rows = simulated::run(arguments, &mut report, console, cancel)?;
+    if let Some(file) = &arguments.report {
+        write_report(&report, file)?;
+        console.say(&format!("wrote {file}"));
+    }
+    console.object(|| json!({ "rows": rows.iter().map(Row::as_json).collect::<Vec<_>>() }))
+}
