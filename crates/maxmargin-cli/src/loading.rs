@@ -98,37 +98,41 @@ pub(crate) fn gather(
         return Err(Error::new(Code::Usage, "pairs and items cannot both come from standard input")
             .help("put one of them into a file"));
     }
-    // Pairs have weights and groups; items have ids, targets and columns to leave out.
+    let items = load_items(items_file, options)?;
+    let timed = load_pairs(file, &items.1, options)?;
+    Ok(Gathered { timed, items: Some(items) })
+}
+
+/// Reads the items that pairs name. Pairs have weights and groups; items have ids, targets and columns to leave out.
+pub(crate) fn load_items(file: &str, options: &ReadOptions) -> Result<(Timed, Arc<Items>)> {
     let of_items = |columns: &Columns| Columns { weight: None, group: None, ..columns.clone() };
     let start = Instant::now();
-    let options_of_items = ReadOptions {
+    let options = ReadOptions {
         format: None,
         columns: of_items(&options.columns),
         remembered: of_items(&options.remembered),
         pairing: Pairing::ItemRows,
         ..options.clone()
     };
-    let loaded = maxmargin_io::read(items_file, &options_of_items)?;
+    let loaded = maxmargin_io::read(file, &options)?;
     let index = Arc::new(Items::new(&loaded)?);
-    let items = Timed { loaded, seconds: start.elapsed().as_secs_f64() };
-    let timed = load_pairs(file, &index, options)?;
-    Ok(Gathered { timed, items: Some((items, index)) })
+    Ok((Timed { loaded, seconds: start.elapsed().as_secs_f64() }, index))
 }
 
-/// Reads pairs over items that were read before.
-pub(crate) fn load_pairs(file: &str, items: &Arc<Items>, options: &ReadOptions) -> Result<Timed> {
+/// What the reader of pairs is asked for where items have been read before.
+pub(crate) fn options_of_pairs(options: &ReadOptions) -> ReadOptions {
     let of_pairs = |columns: &Columns| Columns {
         weight: columns.weight.clone(),
         group: columns.group.clone(),
         ..Columns::default()
     };
+    ReadOptions { columns: of_pairs(&options.columns), remembered: of_pairs(&options.remembered), ..options.clone() }
+}
+
+/// Reads pairs over items that were read before.
+pub(crate) fn load_pairs(file: &str, items: &Arc<Items>, options: &ReadOptions) -> Result<Timed> {
     let start = Instant::now();
-    let options = ReadOptions {
-        columns: of_pairs(&options.columns),
-        remembered: of_pairs(&options.remembered),
-        ..options.clone()
-    };
-    let loaded = read_pairs(file, Arc::clone(items), &options)?;
+    let loaded = read_pairs(file, Arc::clone(items), &options_of_pairs(options))?;
     Ok(Timed { loaded, seconds: start.elapsed().as_secs_f64() })
 }
 

@@ -7,7 +7,7 @@ use crate::args::LearnArguments;
 use crate::commands::train::save;
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Timed, describe, ensure_apart, load_model};
+use crate::loading::{describe, ensure_apart, load_items, load_model, options_of_pairs};
 use crate::settings::{Reading, scoring_options};
 use maxmargin::data::{Dataset, Names};
 use maxmargin::error::{Code, Error, Result};
@@ -16,10 +16,9 @@ use maxmargin::online::ComparisonLearner;
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin_io::atomic::ensure_writable;
-use maxmargin_io::{Columns, Facts, Items, PairBlocks, Pairing, ReadOptions};
+use maxmargin_io::{Facts, PairBlocks, Pairing, ReadOptions};
 use serde_json::json;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -127,7 +126,8 @@ fn settings(arguments: &LearnArguments, from: Option<&Model>) -> Result<Settings
 }
 
 enum Message {
-    Block(Dataset),
+    /// Pairs, and whether their items are features of their own.
+    Block(Dataset, bool),
     End(Facts),
     Failed(Error),
 }
@@ -141,8 +141,10 @@ fn read_ahead(file: &str, options: ReadOptions) -> Receiver<Message> {
             Ok(blocks) => blocks,
             Err(error) => return drop(sender.send(Message::Failed(error))),
         };
-        for block in &mut blocks {
-            let message = block.map_or_else(Message::Failed, Message::Block);
+        let mut own = None;
+        while let Some(block) = blocks.next() {
+            let own = *own.get_or_insert_with(|| blocks.items().is_some());
+            let message = block.map_or_else(Message::Failed, |block| Message::Block(block, own));
             if sender.send(message).is_err() {
                 return;
             }
@@ -166,13 +168,13 @@ impl FeatureNames {
     }
 
     /// Takes the names of a block: of its columns, or of the items that have their first appearance in it.
-    fn take(&mut self, data: &Dataset) {
+    fn take(&mut self, data: &Dataset, own: bool) {
         match (data.feature_names(), data.row_ids()) {
             (Some(names), _) if self.ends.is_empty() => {
                 let (bytes, ends) = names.parts();
                 (self.bytes, self.ends) = (bytes.to_vec(), ends.to_vec());
             }
-            (None, Some(ids)) => {
+            (None, Some(ids)) if own => {
                 for row in 0..data.rows() {
                     data.matrix().each_in_row(row, |column, _| {
                         if column == self.ends.len() {
@@ -215,39 +217,18 @@ impl Stream<'_> {
         let Some(file) = &self.arguments.items else {
             return Ok(ReadOptions { pairing: Pairing::Comparisons, ..options });
         };
-        let start = Instant::now();
-        let of_items = |columns: &Columns| Columns { weight: None, group: None, ..columns.clone() };
-        let of_pairs = |columns: &Columns| Columns {
-            weight: columns.weight.clone(),
-            group: columns.group.clone(),
-            ..Columns::default()
-        };
-        let for_items = ReadOptions {
-            format: None,
-            columns: of_items(&options.columns),
-            remembered: of_items(&options.remembered),
-            pairing: Pairing::ItemRows,
-            ..options.clone()
-        };
-        let loaded = maxmargin_io::read(file, &for_items)?;
-        let items = Arc::new(Items::new(&loaded)?);
-        self.reading.index_base = loaded.facts.index_base;
-        self.reading.fill = loaded.facts.fill.clone().or(self.reading.fill.take());
-        describe(self.console, &Timed { loaded, seconds: start.elapsed().as_secs_f64() }, &[]);
-        Ok(ReadOptions {
-            columns: of_pairs(&options.columns),
-            remembered: of_pairs(&options.remembered),
-            pairing: Pairing::Of(items),
-            features: None,
-            ..options
-        })
+        let (timed, items) = load_items(file, &options)?;
+        self.reading.index_base = timed.loaded.facts.index_base;
+        self.reading.fill = timed.loaded.facts.fill.clone().or(self.reading.fill.take());
+        describe(self.console, &timed, &[]);
+        Ok(ReadOptions { pairing: Pairing::Of(items), features: None, ..options_of_pairs(&options) })
     }
 
     /// Learns until the stream ends, or somebody asks for an end: whether that was it.
     fn follow(&mut self, blocks: &Receiver<Message>, cancel: &Cancel) -> Result<bool> {
         loop {
             match blocks.recv_timeout(Duration::from_millis(50)) {
-                Ok(Message::Block(data)) => self.learn(&data, cancel)?,
+                Ok(Message::Block(data, own)) => self.learn(&data, own, cancel)?,
                 Ok(Message::End(facts)) => {
                     self.describe(&facts);
                     return Ok(false);
@@ -265,15 +246,14 @@ impl Stream<'_> {
         }
     }
 
-    fn learn(&mut self, data: &Dataset, cancel: &Cancel) -> Result<()> {
-        let own = self.arguments.items.is_none() && data.feature_names().is_none() && data.row_ids().is_some();
+    fn learn(&mut self, data: &Dataset, own: bool, cancel: &Cancel) -> Result<()> {
         if let Some(known) = self.known.filter(|known| !own && data.cols() > *known) {
             let found = format::counted(data.cols() as u64, "feature", "features");
             return Err(Error::new(Code::TooManyFeatures, format!("the data have {found}, and the model knows {known}"))
                 .in_file(self.arguments.items.as_ref().unwrap_or(&self.arguments.file))
                 .help("go on with data made like those before"));
         }
-        self.names.take(data);
+        self.names.take(data, own);
         let pairs = data.pairs().map_or(0, |pairs| pairs.len());
         let unwanted = self.arguments.skip.saturating_sub(self.skipped).min(pairs as u64) as usize;
         self.skipped += unwanted as u64;

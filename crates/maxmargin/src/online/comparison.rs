@@ -125,7 +125,7 @@ impl ComparisonLearner {
     }
 
     /// Learns from some of the comparisons of a data set, in order. Features it has not met begin with weight zero; pairs
-    /// of weight zero are passed over. Numbers that overflow are an error, after which the learner is of no use.
+    /// of weight zero are predicted and not learned from. Numbers that overflow are an error, after which the learner is of no use.
     pub fn learn(&mut self, data: &Dataset, range: Range<usize>) -> Result<()> {
         let pairs = data.pairs().ok_or_else(|| {
             Error::new(Code::NoPairs, "the data hold no pairs").help("give a table with columns left,right,outcome")
@@ -183,14 +183,14 @@ fn passive_aggressive_plainly<R: Differences>(
             rows.prefetch(right as usize);
         }
         let weight = pairs.weight(pair);
-        if weight == 0.0 {
-            continue;
-        }
         let (left, right) = (left[pair] as usize, right[pair] as usize);
         let sign = pairs.outcome(pair).sign();
         let z = rows.product(left, right, w);
         finite &= z.is_finite();
         progress.count(sign, z, tau);
+        if weight == 0.0 {
+            continue;
+        }
         let tie = sign == 0;
         let s = if tie { 1f64.copysign(-z) } else { f64::from(sign) };
         let q = if tie { -1.0 } else { 1.0 };
@@ -261,9 +261,6 @@ fn gradient_plainly<R: Differences>(
             rows.prefetch(right as usize);
         }
         let weight = pairs.weight(pair);
-        if weight == 0.0 {
-            continue;
-        }
         let (left, right) = (left[pair] as usize, right[pair] as usize);
         let sign = pairs.outcome(pair).sign();
         let (z, averaged) = weights.products(rows, left, right);
@@ -271,6 +268,9 @@ fn gradient_plainly<R: Differences>(
         match (averaged, &weights.average) {
             (Some(z), Some(average)) => progress.count(sign, z, average.threshold),
             _ => progress.count(sign, z, *threshold),
+        }
+        if weight == 0.0 {
+            continue;
         }
         let t = progress.pairs();
         let eta = rate / (1.0 + lambda * rate * t as f64);

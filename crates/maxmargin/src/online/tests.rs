@@ -172,9 +172,6 @@ fn gradient_steps_are_those_of_weights_that_are_shrunk_one_by_one() {
             let (mut mean, mut mean_tau, mut losses, mut wrong) = (vec![0.0; 5], 0.5, 0.0, 0.0);
             for pair in 0..pairs.len() {
                 let weight = pairs.weight(pair);
-                if weight == 0.0 {
-                    continue;
-                }
                 let mut d = vec![0.0; 5];
                 data.matrix().each_in_row(2 * pair + 1, |column, value| d[column] += value);
                 data.matrix().each_in_row(2 * pair, |column, value| d[column] -= value);
@@ -184,6 +181,9 @@ fn gradient_steps_are_those_of_weights_that_are_shrunk_one_by_one() {
                 let sign = pairs.outcome(pair).sign();
                 wrong += f64::from(u8::from(outcome != sign));
                 t += 1.0;
+                if weight == 0.0 {
+                    continue;
+                }
                 let eta = rate / (1.0 + lambda * rate * t);
                 let (value, by_z, by_tau) = loss_and_slopes(loss, sign, dot(&w), tau);
                 losses += weight * value;
