@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Compact(CompactArguments),
     /// Turn data from one format into another
     Convert(ConvertArguments),
+    /// Turn games or ratings into pairs with features to learn a comparison from
+    Features(FeaturesArguments),
     /// Make data of any size to try things on
     Simulate(SimulateArguments),
     /// Repeat a published experiment and lay our numbers beside the published ones
@@ -203,6 +205,9 @@ pub(crate) struct TuneArguments {
     /// Learn from pairs: FILE is a table with columns better,worse[,weight][,group] that name rows of ITEMS
     #[arg(long, value_name = "ITEMS")]
     pub(crate) items: Option<String>,
+    /// Judge settings on these rows or pairs instead of folds; the model is learned from FILE alone
+    #[arg(long, value_name = "FILE", conflicts_with = "folds")]
+    pub(crate) validation: Option<String>,
     /// Parts to hold out in turn, 2 or more; queries and groups of pairs stay whole, classes keep their shares
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) folds: usize,
@@ -275,12 +280,16 @@ pub(crate) struct DataArguments {
 pub(crate) struct PredictArguments {
     /// The model
     pub(crate) model: String,
-    /// The rows to score; `-` is standard input
+    /// The rows to score, or the pairs to compare; `-` is standard input
     pub(crate) file: String,
+    /// The items that pairs name, where the model compares and the items are in a file of their own
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
     /// Where to write; standard output unless given
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// `lines`: score, or label and score; `trec`: a TREC run
+    /// `lines`: score; label and score; or outcome, scores of left and right, and how far from the threshold; `trec`: a
+    /// TREC run
     #[arg(long, value_enum, default_value = "lines")]
     pub(crate) format: PredictFormat,
     /// How to read.
@@ -390,12 +399,160 @@ pub(crate) struct ConvertArguments {
     /// instead of held in memory [default: half of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Size>,
+    /// The items that the pairs in FILE name: both are written as one table with two items a row
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
     /// Verify every block of a .mmd file instead of writing anything
     #[arg(long, conflicts_with_all = ["output", "to"])]
     pub(crate) check: bool,
     /// How to read.
     #[command(flatten)]
     pub(crate) data: DataArguments,
+}
+
+/// `features`
+#[derive(Args, Debug)]
+pub(crate) struct FeaturesArguments {
+    /// What the features are made of
+    #[command(subcommand)]
+    pub(crate) kind: FeaturesKind,
+}
+
+/// What features can be made of.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FeaturesKind {
+    /// Games in order of time become rows with what was known about both players before
+    #[command(after_long_help = GAMES)]
+    Games(GamesArguments),
+    /// Ratings of items by users become pairs of items that one user rated
+    #[command(after_long_help = RATINGS)]
+    Ratings(RatingsArguments),
+}
+
+const GAMES: &str = "\
+Each game becomes a row with `left.NAME` and `right.NAME` for each feature, and `outcome` (left, right or tie):
+elo, glicko, glicko_deviation, games, wins, draws, losses, win_rate, draw_rate, loss_rate, score_against_higher,
+score_against_lower, opponent_difference, days_since_last, and first (1 for the left player, who moves first or is at
+home, 0 for the right one and for both on neutral ground). All of it is what was known before the date of the game:
+games of one date do not see each other.
+
+Columns are found by common names (home_team and away_team, white and black, ...) where no flag names them. A result is
+left, right or tie (also win words such as home, white, draw, 1-0), the name of the winner, -1, 0 or 1 (1 says that
+right is better), or the score 1, 0.5 or 0 of the left player; two columns of scores or goals will do as well. Games
+without a result are left out and counted.";
+
+const RATINGS: &str = "\
+A user's two ratings are a comparison: the higher one is better, and ratings that differ by --tie-within at most are a
+tie. Which item is left is drawn at random. With --items the output has `left.NAME` and `right.NAME` for each feature
+of the items, `outcome`, and the user as `group`; without it the ids of the items as `left` and `right`.
+
+What is said about a user is the same on both sides, so that it cancels in r(right) - r(left) of a linear model:
+--users alone serves kernels. --cross makes the product of each feature of the user with each feature of the item,
+which lets a linear model weigh items differently for different users.";
+
+/// `features games`
+#[derive(Args, Debug)]
+pub(crate) struct GamesArguments {
+    /// A table with a row a game, earlier games first; `-` is standard input
+    pub(crate) file: String,
+    /// Where to write, .csv or .tsv, also with .gz or .zst
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: String,
+    /// The column of the left player
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub(crate) left: Option<String>,
+    /// The column of the right player
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub(crate) right: Option<String>,
+    /// The column of the result
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns", conflicts_with_all = ["left_score", "right_score"])]
+    pub(crate) result: Option<String>,
+    /// What numbers in it mean, where they do not tell: `score` of the left player, or `sign` -1, 0, 1 with 1 for right
+    #[arg(long, value_enum, value_name = "MEANING", help_heading = "Columns")]
+    pub(crate) result_as: Option<ResultAs>,
+    /// The column of the left player's score or goals, instead of a result
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns", requires = "right_score")]
+    pub(crate) left_score: Option<String>,
+    /// The column of the right player's
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns", requires = "left_score")]
+    pub(crate) right_score: Option<String>,
+    /// The column of the date, such as 2024-05-31, or of a number that grows with time
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub(crate) date: Option<String>,
+    /// The column that says where nobody moves first or is at home
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub(crate) neutral: Option<String>,
+    /// Write games from this date on; earlier ones are learned from all the same
+    #[arg(long, value_name = "DATE", allow_negative_numbers = true)]
+    pub(crate) from: Option<String>,
+    /// Write games up to this date
+    #[arg(long, value_name = "DATE", allow_negative_numbers = true)]
+    pub(crate) to: Option<String>,
+    /// Write the columns left_player, right_player and date too; leave them out of the features with --ignore
+    #[arg(long)]
+    pub(crate) keep_ids: bool,
+    /// Elo's factor K [default: FIDE's rule, 40, 20 or 10]
+    #[arg(long, value_name = "K")]
+    pub(crate) elo_factor: Option<f64>,
+    /// Growth of Glicko's deviation, by the root of a day or of a numbered period [default: 8.1 for dates, which makes a
+    /// new player of an old one in five years, 63.2 for numbers; 0 without dates]
+    #[arg(long, value_name = "C")]
+    pub(crate) growth: Option<f64>,
+    /// The format of the data where it is not recognised
+    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT")]
+    pub(crate) input_format: Option<Format>,
+}
+
+/// What the numbers of a result mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResultAs {
+    /// 1, 0.5 or 0 for the left player
+    Score,
+    /// -1 left, 0 tie, 1 right
+    Sign,
+}
+
+/// `features ratings`
+#[derive(Args, Debug)]
+pub(crate) struct RatingsArguments {
+    /// A table with columns user, item and rating; `-` is standard input
+    pub(crate) file: String,
+    /// Where to write, .csv or .tsv, also with .gz or .zst
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: String,
+    /// A table of the items, with an id and features
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
+    /// A table of the users, with an id and features
+    #[arg(long, value_name = "USERS", requires = "items")]
+    pub(crate) users: Option<String>,
+    /// Make products of the features of user and item, which linear models need
+    #[arg(long, requires = "users")]
+    pub(crate) cross: bool,
+    /// Columns of ITEMS and USERS that are no features, separated by commas
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires = "items")]
+    pub(crate) ignore: Vec<String>,
+    /// Pairs of each user: a number, or `all` [default: each rating is part of one pair]
+    #[arg(long, value_name = "N")]
+    pub(crate) pairs_per_user: Option<String>,
+    /// Ratings that differ by this much at most are a tie
+    #[arg(long, value_name = "E", default_value_t = 0.0, allow_negative_numbers = true)]
+    pub(crate) tie_within: f64,
+    /// Seeds which ratings meet and which one is left
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// The column of the user
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub(crate) user: Option<String>,
+    /// The column of the item
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub(crate) item: Option<String>,
+    /// The column of the rating
+    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
+    pub(crate) rating: Option<String>,
+    /// The format of the ratings where it is not recognised
+    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT")]
+    pub(crate) input_format: Option<Format>,
 }
 
 /// `simulate`

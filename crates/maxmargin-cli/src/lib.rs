@@ -73,6 +73,7 @@ fn dispatch(command: &Command, console: &Console, cancel: &Cancel) -> Result<()>
         Command::Verify(arguments) => commands::verify::run(arguments, console, cancel),
         Command::Compact(arguments) => commands::compact::run(arguments, console, cancel),
         Command::Convert(arguments) => commands::convert::run(arguments, console, cancel),
+        Command::Features(arguments) => commands::features::run(arguments, console, cancel),
         Command::Simulate(arguments) => commands::simulate::run(arguments, console, cancel),
         Command::Reproduce(arguments) => commands::reproduce::run(arguments, console, cancel),
         Command::Explain(arguments) => commands::explain::run(arguments, console),

@@ -5,12 +5,12 @@ use crate::console::Console;
 use crate::format;
 use crate::preferences::Preferences;
 use crate::settings::scoring_options;
-use maxmargin::data::Groups;
+use maxmargin::data::{Dataset, Groups};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
-use maxmargin_io::{Columns, Facts, Found, Items, Loaded, Pairing, ReadOptions, read_pairs};
+use maxmargin_io::{Columns, Facts, Found, Items, Loaded, Missing, ModelFeatures, Pairing, ReadOptions, read_pairs};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -98,42 +98,62 @@ pub(crate) fn gather(
         return Err(Error::new(Code::Usage, "pairs and items cannot both come from standard input")
             .help("put one of them into a file"));
     }
-    let items = load_items(items_file, options)?;
-    let timed = load_pairs(file, &items.1, options)?;
-    Ok(Gathered { timed, items: Some(items) })
+    let (items, index) = load_items(items_file, options)?;
+    let timed = load_pairs(file, &index, options)?;
+    Ok(Gathered { timed, items: Some((items, index)) })
 }
 
-/// Reads the items that pairs name. Pairs have weights and groups; items have ids, targets and columns to leave out.
-pub(crate) fn load_items(file: &str, options: &ReadOptions) -> Result<(Timed, Arc<Items>)> {
+/// Reads the items that pairs name.
+pub(crate) fn load_items(items_file: &str, options: &ReadOptions) -> Result<(Timed, Arc<Items>)> {
+    // Pairs have weights and groups; items have ids, targets and columns to leave out.
     let of_items = |columns: &Columns| Columns { weight: None, group: None, ..columns.clone() };
     let start = Instant::now();
-    let options = ReadOptions {
+    let options_of_items = ReadOptions {
         format: None,
         columns: of_items(&options.columns),
         remembered: of_items(&options.remembered),
         pairing: Pairing::ItemRows,
         ..options.clone()
     };
-    let loaded = maxmargin_io::read(file, &options)?;
+    let loaded = maxmargin_io::read(items_file, &options_of_items)?;
     let index = Arc::new(Items::new(&loaded)?);
     Ok((Timed { loaded, seconds: start.elapsed().as_secs_f64() }, index))
 }
 
-/// What the reader of pairs is asked for where items have been read before.
-pub(crate) fn options_of_pairs(options: &ReadOptions) -> ReadOptions {
+/// How a table of pairs is read whose items are in a file of their own.
+pub(crate) fn pair_options(options: &ReadOptions) -> ReadOptions {
     let of_pairs = |columns: &Columns| Columns {
         weight: columns.weight.clone(),
         group: columns.group.clone(),
         ..Columns::default()
     };
-    ReadOptions { columns: of_pairs(&options.columns), remembered: of_pairs(&options.remembered), ..options.clone() }
+    ReadOptions {
+        columns: of_pairs(&options.columns),
+        remembered: of_pairs(&options.remembered),
+        features: None,
+        ..options.clone()
+    }
 }
 
 /// Reads pairs over items that were read before.
 pub(crate) fn load_pairs(file: &str, items: &Arc<Items>, options: &ReadOptions) -> Result<Timed> {
     let start = Instant::now();
-    let loaded = read_pairs(file, Arc::clone(items), &options_of_pairs(options))?;
+    let loaded = read_pairs(file, Arc::clone(items), &pair_options(options))?;
     Ok(Timed { loaded, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// The options for data that are judged beside others: the same features, read the same way.
+pub(crate) fn options_like(options: &ReadOptions, data: &Dataset, facts: &Facts) -> ReadOptions {
+    let mut options = options.clone();
+    options.features = Some(ModelFeatures {
+        count: data.cols(),
+        names: data.feature_names().map(|names| names.iter().map(|name| name.into_owned()).collect()),
+        index_base: facts.index_base,
+    });
+    if let Some(fill) = &facts.fill {
+        options.missing = Missing::Fill(fill.clone());
+    }
+    options
 }
 
 /// Reads rows, or pairs, for a model to be measured on, the way its training data were read.

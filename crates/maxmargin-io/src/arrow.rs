@@ -2,11 +2,12 @@
 
 use crate::blocks::Source;
 use crate::record_batch::{self, Batch, Opened};
+use crate::records::TakeRecords;
 use crate::{Format, Loaded, ReadOptions};
 use arrow_array::RecordBatchReader;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, Schema};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use std::fs::File;
@@ -28,8 +29,21 @@ pub(crate) fn blocks<'a>(
     record_batch::blocks(file, Format::Arrow, batches(path, options), bytes, options)
 }
 
+/// Reads some columns as text.
+pub(crate) fn read_records(path: &Path, options: &ReadOptions, taker: &mut dyn TakeRecords) -> Result<()> {
+    let opened = opened(path, |schema| record_batch::chosen(schema, taker))?;
+    record_batch::read_records(opened, options, taker)
+}
+
 /// The schema of a file or stream, what its columns serve as, and its batches.
-fn batches(path: &Path, options: &ReadOptions) -> Result<Opened<impl Iterator<Item = Result<Batch>> + Send + 'static>> {
+fn batches(path: &Path, options: &ReadOptions) -> Result<Opened<Batches>> {
+    opened(path, |schema| record_batch::roles(schema, options))
+}
+
+type Batches = Box<dyn Iterator<Item = Result<Batch>> + Send>;
+
+/// The same, of the columns that `roles` names.
+fn opened<U>(path: &Path, roles: impl FnOnce(&Schema) -> Result<(U, Vec<usize>)>) -> Result<Opened<Batches, U>> {
     let mut magic = Vec::new();
     open(path)?.take(6).read_to_end(&mut magic).map_err(unreadable)?;
     if magic.starts_with(b"FEA1") {
@@ -38,7 +52,7 @@ fn batches(path: &Path, options: &ReadOptions) -> Result<Opened<impl Iterator<It
     }
     let is_file = magic == b"ARROW1";
     let schema = open_batches(path, is_file, None)?.schema();
-    let (columns, needed) = record_batch::roles(&schema, options)?;
+    let (columns, needed) = roles(&schema)?;
     let width = schema.fields().len();
     let mut reader = open_batches(path, is_file, Some(needed.clone()))?;
     let batches = std::iter::from_fn(move || {
@@ -55,7 +69,7 @@ fn batches(path: &Path, options: &ReadOptions) -> Result<Opened<impl Iterator<It
         }
         Some(Ok(batch))
     });
-    Ok(Opened { schema, columns, batches })
+    Ok(Opened { schema, columns, batches: Box::new(batches) })
 }
 
 /// The batches of a file or a stream, of all columns or of some.

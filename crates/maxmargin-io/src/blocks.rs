@@ -14,7 +14,7 @@ use crate::sides::SideFiles;
 use crate::source::{Compression, open};
 use crate::svmlight::{Outline, Stored, SvmlightBlocks, known_base};
 use crate::{cache, csv};
-use maxmargin::data::{Dataset, Groups, Matrix, Names, Targets};
+use maxmargin::data::{Dataset, Groups, Matrix, Names, Pairs, Targets};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use rayon::prelude::*;
@@ -171,7 +171,7 @@ fn read_any<T: Send>(
         (Format::Arrow, Some(path), _) => crate::arrow::blocks(name, &path, blocks.bytes, options)?,
         (Format::Mmd, Some(path), _) => {
             let loaded = cache::open(name, &path)?;
-            if loaded.data.input_order().is_some() {
+            if loaded.data.input_order().is_some() || loaded.data.pairs().is_some() {
                 return all_at_once(read_input(input, options)?, blocks, work, put);
             }
             Box::new(StoredBlocks::new(loaded, blocks))
@@ -232,7 +232,8 @@ fn all_at_once<T>(
         data = data.with_groups(Groups::one(rows))?;
     }
     data.matrix().check(0..data.rows())?;
-    let (rows, cols, groups) = (data.rows() as u64, data.cols(), data.groups().map(|groups| groups.len() as u64));
+    let rows = data.pairs().map_or(data.rows(), Pairs::len) as u64;
+    let (cols, groups) = (data.cols(), data.groups().map(|groups| groups.len() as u64));
     put(Step::Block(work(&Block { data, first_row: 0 })?))?;
     Ok(Found { facts, rows, cols, groups })
 }

@@ -10,6 +10,7 @@ use crate::columns::{Plan, Role, Roles};
 use crate::kept::{Kept, RawRecord};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
 use crate::pairs::{PairCells, PairTable};
+use crate::records::{self, TakeRecords};
 use crate::source::read_error;
 use crate::table::{Before, RowColumns, Table};
 use crate::{Facts, Format, Loaded, Precision, ReadOptions};
@@ -51,6 +52,27 @@ fn read_as<V: Cell, R: Read + Send>(file: &str, input: R, delimiter: u8, options
         append(&mut table, &plan, batch).map_err(|failure| (failure.row, failure.refusal(&plan, batch)))
     })?;
     table.finish(file, format, plan, options)
+}
+
+/// Reads some columns as text.
+pub(crate) fn read_records(
+    file: &str,
+    input: impl Read + Send,
+    delimiter: u8,
+    options: &ReadOptions,
+    taker: &mut dyn TakeRecords,
+) -> Result<()> {
+    let mut records = Records::new(file, input, delimiter);
+    let columns = taker.choose(&records.header()?)?;
+    records.each_batch(options, |batch| {
+        let mut cells = Vec::with_capacity(columns.len());
+        for (row, record) in batch.iter().enumerate() {
+            cells.clear();
+            cells.extend(columns.iter().map(|&column| records::present(&record[column])));
+            taker.take(&cells, None).map_err(|bad| (row, records::refusal(&columns, bad)))?;
+        }
+        Ok(())
+    })
 }
 
 fn format_of(delimiter: u8) -> Format {
@@ -580,8 +602,11 @@ fn push_rows(rows: &mut RowColumns, records: &[ByteRecord], plan: &Plan) -> std:
 }
 
 /// Writes a table with a header; rows in the order in which the input had them, each value in the shortest form that
-/// reads back the same.
+/// reads back the same. Data with pairs become a table of two items a row.
 pub fn write(data: &Dataset, delimiter: u8, out: &mut dyn Write) -> Result<()> {
+    if let Some(pairs) = data.pairs() {
+        return crate::wide::write_csv(data, pairs, delimiter, out);
+    }
     let failed = |error: csv::Error| refused_write(error);
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).buffer_capacity(1 << 17).from_writer(out);
     let (roles, features) = column_names(data);

@@ -26,10 +26,12 @@ pub mod parquet;
 mod read;
 #[cfg(feature = "tables")]
 mod record_batch;
+mod records;
 mod sides;
 mod source;
 pub mod svmlight;
 mod table;
+mod wide;
 mod write;
 
 pub use blocks::{Block, BlockOptions, Found, Step, read_blocks};
@@ -37,5 +39,6 @@ pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Pairin
 pub use pair_blocks::PairBlocks;
 pub use pairs::{Items, read_pairs};
 pub use read::{read, stored_size};
+pub use records::{BadCell, RecordWriter, TakeRecords, read_records, write_records};
 pub use source::read_whole;
 pub use write::{output_format, write, write_text_file};

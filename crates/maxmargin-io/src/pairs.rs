@@ -77,7 +77,8 @@ impl Items {
         }
     }
 
-    fn find(&self, text: &[u8]) -> Option<u32> {
+    /// The row of an item, by its name.
+    pub fn find(&self, text: &[u8]) -> Option<u32> {
         let text = text.trim_ascii();
         match (&self.index, self.data.row_ids()) {
             (Index::Ids(slots), Some(ids)) => {

@@ -5,7 +5,9 @@
 
 use crate::blocks::Source;
 use crate::record_batch::{self, Batch, Opened};
+use crate::records::TakeRecords;
 use crate::{Format, Loaded, ReadOptions};
+use arrow_schema::Schema;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use parquet::arrow::ProjectionMask;
@@ -39,14 +41,25 @@ pub(crate) fn blocks<'a>(
     record_batch::blocks(file, Format::Parquet, batches(path, options), bytes, options)
 }
 
+/// Reads some columns as text.
+pub(crate) fn read_records(path: &Path, options: &ReadOptions, taker: &mut dyn TakeRecords) -> Result<()> {
+    let opened = opened(path, |schema| record_batch::chosen(schema, taker))?;
+    record_batch::read_records(opened, options, taker)
+}
+
 /// The schema of a file, what its columns serve as, and its batches.
 fn batches(path: &Path, options: &ReadOptions) -> Result<Opened<Lockstep>> {
+    opened(path, |schema| record_batch::roles(schema, options))
+}
+
+/// The same, of the columns that `roles` names.
+fn opened<U>(path: &Path, roles: impl FnOnce(&Schema) -> Result<(U, Vec<usize>)>) -> Result<Opened<Lockstep, U>> {
     let file = open(path)?;
     let bytes = file.metadata().ok().map(|metadata| metadata.len());
     let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?.map_err(damaged)?;
     check_bounds(&metadata, bytes.unwrap_or(u64::MAX))?;
     let schema = metadata.schema().clone();
-    let (columns, needed) = record_batch::roles(&schema, options)?;
+    let (columns, needed) = roles(&schema)?;
     let threads = rayon::current_num_threads().clamp(1, needed.len().max(1));
     let rows = record_batch::block_rows(needed.len());
     let mut readers = Vec::with_capacity(threads);

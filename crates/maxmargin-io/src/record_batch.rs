@@ -5,15 +5,17 @@ use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
 use crate::pairs::{PairCells, PairTable};
+use crate::records::{self, TakeRecords};
 use crate::table::{Before, RowColumns, Table};
 use crate::{Facts, Format, Loaded, Precision, ReadOptions};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, Int8Type,
-    Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, OffsetSizeTrait, RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use maxmargin::data::{Dataset, Names, Targets};
 use maxmargin::error::{Code, Error, Result};
 use rayon::prelude::*;
@@ -90,15 +92,58 @@ pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Use, Vec<
     Ok((Use::Rows(roles), needed))
 }
 
+/// The columns that somebody chooses by their names, in the order chosen, and the same in the order of the file.
+pub(crate) fn chosen(schema: &Schema, taker: &mut dyn TakeRecords) -> Result<(Vec<usize>, Vec<usize>)> {
+    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let columns = taker.choose(&names)?;
+    for &column in &columns {
+        let field = schema.field(column);
+        let kind = field.data_type();
+        if !is_number(kind) && !is_text(kind) && !is_date(kind) {
+            return Err(unfit(field, "read as text", "store it as numbers, text or dates"));
+        }
+    }
+    let mut needed = columns.clone();
+    needed.sort_unstable();
+    needed.dedup();
+    Ok((columns, needed))
+}
+
+/// Hands over the cells of chosen columns as text, row by row.
+pub(crate) fn read_records<B: Iterator<Item = Result<Batch>>>(
+    opened: Opened<B, Vec<usize>>,
+    options: &ReadOptions,
+    taker: &mut dyn TakeRecords,
+) -> Result<()> {
+    let Opened { columns, batches, .. } = opened;
+    let mut texts = vec![Vec::new(); columns.len()];
+    let mut number = 0;
+    for batch in batches {
+        options.cancel.check()?;
+        let batch = batch?;
+        let arrays: Option<Vec<&ArrayRef>> = columns.iter().map(|&column| batch.columns[column].as_ref()).collect();
+        let arrays = arrays.ok_or_else(|| Error::new(Code::Internal, "a column was not read"))?;
+        for row in 0..batch.rows {
+            for (text, array) in texts.iter_mut().zip(&arrays) {
+                read_text(array, row, text);
+            }
+            number += 1;
+            let cells: Vec<&[u8]> = texts.iter().map(|text| records::present(text)).collect();
+            taker.take(&cells, Some(number)).map_err(|bad| bad.error)?;
+        }
+    }
+    Ok(())
+}
+
 fn unfit(field: &Field, use_of: &str, remedy: &str) -> Error {
     let message = format!("column `{}` is of type {} and cannot be {use_of}", field.name(), field.data_type());
     Error::new(Code::BadColumnType, message).help(remedy.replace("NAME", field.name()))
 }
 
 /// A file that was opened: its schema, what its columns serve as, and its batches.
-pub(crate) struct Opened<B> {
+pub(crate) struct Opened<B, U = Use> {
     pub(crate) schema: SchemaRef,
-    pub(crate) columns: Use,
+    pub(crate) columns: U,
     pub(crate) batches: B,
 }
 
@@ -383,6 +428,10 @@ fn is_text(data_type: &DataType) -> bool {
         DataType::Dictionary(_, values) => is_text(values),
         _ => false,
     }
+}
+
+fn is_date(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..))
 }
 
 /// The type of a list's elements.
@@ -714,6 +763,13 @@ fn text_at(array: &dyn Array, row: usize, out: &mut Vec<u8>) {
             out.extend_from_slice(array.as_primitive::<$type>().value_as_string(row).as_bytes())
         };
     }
+    macro_rules! date {
+        ($type:ty) => {
+            if let Some(date) = array.as_primitive::<$type>().value_as_date(row) {
+                let _ = write!(out, "{date}");
+            }
+        };
+    }
     match array.data_type() {
         DataType::Utf8 => out.extend_from_slice(array.as_string::<i32>().value(row).as_bytes()),
         DataType::LargeUtf8 => out.extend_from_slice(array.as_string::<i64>().value(row).as_bytes()),
@@ -744,12 +800,21 @@ fn text_at(array: &dyn Array, row: usize, out: &mut Vec<u8>) {
         DataType::Decimal64(..) => decimal!(Decimal64Type),
         DataType::Decimal128(..) => decimal!(Decimal128Type),
         DataType::Decimal256(..) => decimal!(Decimal256Type),
+        DataType::Date32 => date!(Date32Type),
+        DataType::Date64 => date!(Date64Type),
+        DataType::Timestamp(TimeUnit::Second, _) => date!(TimestampSecondType),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => date!(TimestampMillisecondType),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => date!(TimestampMicrosecondType),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => date!(TimestampNanosecondType),
         _ => {}
     }
 }
 
 /// The columns that a table of these data has.
 pub(crate) fn schema_of(data: &Dataset) -> SchemaRef {
+    if let Some(pairs) = data.pairs() {
+        return crate::wide::schema_of(data, pairs);
+    }
     let (roles, features) = column_names(data);
     let mut types = Vec::with_capacity(roles.len());
     match data.targets() {
@@ -767,19 +832,22 @@ pub(crate) fn schema_of(data: &Dataset) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The rows as batches, in the order in which the input had them.
+/// The rows as batches, in the order in which the input had them; pairs as two items a row.
 pub(crate) fn batches<'a>(
     data: &'a Dataset,
     schema: &SchemaRef,
-) -> Result<impl Iterator<Item = Result<RecordBatch>> + 'a> {
+) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>> {
+    if let Some(pairs) = data.pairs() {
+        return Ok(Box::new(crate::wide::batches(data, pairs, schema)?));
+    }
     data.matrix().check(0..data.rows())?;
     let rows = rows_in_input_order(data);
     let size = block_rows(schema.fields().len());
     let schema = Arc::clone(schema);
-    Ok((0..rows.len()).step_by(size).map(move |start| {
+    Ok(Box::new((0..rows.len()).step_by(size).map(move |start| {
         let rows = &rows[start..(start + size).min(rows.len())];
         batch_of(data, &schema, rows)
-    }))
+    })))
 }
 
 fn batch_of(data: &Dataset, schema: &SchemaRef, rows: &[usize]) -> Result<RecordBatch> {

@@ -37,6 +37,11 @@ pub fn write(loaded: &Loaded, file: &str, format: Format, cancel: &Cancel) -> Re
         .in_file(file)
         .help("write sparse data to svmlight (.svm) or .mmd"));
     }
+    if format == Format::Svmlight && loaded.data.pairs().is_some() {
+        return Err(Error::new(Code::BadSetting, "svmlight text has no place for pairs")
+            .in_file(file)
+            .help("write them to .csv, .parquet, .arrow or .mmd"));
+    }
     let path = output_path(file);
     let binary = matches!(format, Format::Parquet | Format::Arrow | Format::Mmd);
     let packing = packing(file)?;

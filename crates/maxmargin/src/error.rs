@@ -96,6 +96,8 @@ codes! {
     NoItems = 234, 2, "no items for the pairs";
     /// An outcome of a comparison that is none of those there are.
     BadOutcome = 235, 2, "outcome is not valid";
+    /// Games that are not in the order of time.
+    OutOfOrder = 236, 2, "games are not in order of time";
     /// Only one class.
     SingleClass = 301, 2, "only one class";
     /// More classes than the task takes.

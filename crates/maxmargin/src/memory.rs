@@ -67,7 +67,7 @@ pub struct Needs {
 impl Needs {
     /// What training on these data needs.
     pub fn of(data: &Dataset, settings: &Settings) -> Result<Needs> {
-        let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
+        let solver = choose_solver(settings, data.cols(), data.compared())?;
         let (rows, bytes) = (data.rows() as u64, data.matrix().bytes());
         // What the solver learns from.
         let cols = settings.kernel.seen_features(data.cols()) as u64;
@@ -94,6 +94,11 @@ impl Needs {
             beside += usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8));
         }
         beside += map_bytes(data, settings);
+        if let Some(compared) = data.compared().filter(|compared| compared.as_differences() && !expands(settings)) {
+            // Differences of the pairs, as dense or sparse as their rows.
+            beside +=
+                if data.matrix().is_dense() { seen_bytes * compared.pairs as u64 / rows.max(1) } else { seen_bytes };
+        }
         if solver == Solver::CuttingPlane {
             beside += CUTS * 2 * cols * 8;
         }
@@ -207,7 +212,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
             &help,
         ));
     }
-    let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
+    let solver = choose_solver(settings, data.cols(), data.compared())?;
     let all = |why: &str, instead: &str| {
         let given = memory_given(budget);
         let message = format!("{why}, so that all features must be in memory; the budget is {given}");

@@ -4,14 +4,16 @@ mod approximate;
 mod gram;
 mod kernels;
 mod online;
+mod ratings;
 mod stochastic;
 
 pub use approximate::{ApproximationLoss, Compared, approximation_loss};
 pub(crate) use approximate::{Seen, seen};
 pub(crate) use gram::check_values;
 pub(crate) use kernels::{Machine, by_row, usual_cache};
+pub(crate) use ratings::{Ratings, rate};
 
-use crate::data::{Dataset, Design, Outcome, Pairs, Scaling, Subset};
+use crate::data::{Dataset, Design, Outcome, PairCounts, Pairs, Scaling, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::metric::score_differences;
@@ -22,7 +24,8 @@ use crate::settings::{Method, Regularisation, Settings, Solver, Task};
 use crate::solve::{
     Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearProgram, LinearRisk, Measure,
     Merging, Newton, QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict,
-    Witness, dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap, rounded_values, smooth_bound,
+    Witness, bound_of_cuts, dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap, rounded_values,
+    smooth_bound,
 };
 use crate::task::{
     Binary, Classes, Comparison, Independent, Intercept, Objective, OneClass, PairWeight, PairWeightAs, Ranking,
@@ -115,7 +118,10 @@ pub fn train_from(
     check_features(data.cols())?;
     data.matrix().check(0..data.rows())?;
     cancel.check()?;
-    let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
+    if settings.task == Task::Compare && settings.method.is_rating() {
+        return ratings::train(data, settings, observer, cancel);
+    }
+    let solver = choose_solver(settings, data.cols(), data.compared())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
@@ -333,6 +339,15 @@ pub(crate) fn solve(
         (Tasks::Binary(task, _), solver) => {
             solve_independent(problem, task, design, settings, solver, start, observer, cancel)
         }
+        (Tasks::Pairs(task), solver)
+            if !solver.is_hard_margin() && problem.data.compared().is_some_and(PairCounts::as_differences) =>
+        {
+            let (differences, rows) = (task.over_differences(), task.differences(design, cancel)?);
+            let solution = solve_independent(problem, &differences, &rows, settings, solver, start, observer, cancel)?;
+            drop(rows);
+            // Who asked for an end waits for what is stated.
+            restate(solution, task, design, settings, &Cancel::new())
+        }
         (Tasks::Pairs(task), solver) => {
             solve_independent(problem, task, design, settings, solver, start, observer, cancel)
         }
@@ -493,6 +508,34 @@ fn separated<T: Independent>(problem: &Problem, task: &T, verdict: Verdict) -> R
     };
     Err(Error::new(Code::NotSeparable, message)
         .help("use a soft margin, which pays for what cannot be satisfied: leave --solver out and set -c"))
+}
+
+/// A solution found over rounded differences, with objective and bound of the rows themselves: what `verify` finds.
+fn restate<T: Independent + Roundable>(
+    mut solution: Solution,
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+    cancel: &Cancel,
+) -> Result<Solution> {
+    let (weights, rule) = (&solution.weights, settings.intercept);
+    let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
+    let scores = design.all_scores(weights);
+    solution.objective = primal_of_scores(task, weights, &scores, threshold, rule);
+    if solution.lower_bound.is_some() {
+        solution.lower_bound = Some(match &solution.witness {
+            Witness::Dual(alpha) => dual_value(task, design, alpha, rule),
+            Witness::Rounded(width) => {
+                rounded_values(task, design, weights, &scores, threshold, *width, rule, cancel)?.1
+            }
+            Witness::Weights => smooth_bound(task, design, &scores, threshold, rule, cancel)?,
+            Witness::Cuts(cuts) => {
+                let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
+                bound_of_cuts(&mut risk, cuts, cancel).map_err(|why| Error::new(Code::Internal, why))?
+            }
+        });
+    }
+    Ok(restated(solution, settings.tolerance))
 }
 
 /// A solution whose objective or bound was computed anew has converged only if these say so.
@@ -752,14 +795,15 @@ impl Problem {
 }
 
 /// The solver for data of so many features, or an error where the combination of task, loss and solver does not exist:
-/// to be asked before any data are read. `compared` says how many rows explicit pairs compare, where the data are such.
-pub fn choose_solver(settings: &Settings, features: usize, compared: Option<usize>) -> Result<Solver> {
+/// to be asked before any data are read. `compared` says what explicit pairs compare, where the data are such.
+pub fn choose_solver(settings: &Settings, features: usize, compared: Option<PairCounts>) -> Result<Solver> {
     let independent = !matches!(settings.task, Task::Rank | Task::Compare) || compared.is_some();
     let by_kernel = expands(settings);
     let features = settings.kernel.seen_features(features);
     // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
     // every width of a rounded hinge would be solved by conjugate gradients, on one thread; a visit to a pair costs two rows.
-    let too_long = settings.loss == Loss::Hinge && compared.is_some_and(|rows| rows.saturating_mul(features) > TILE);
+    let too_long = settings.loss == Loss::Hinge
+        && compared.is_some_and(|compared| !compared.as_differences() && compared.rows.saturating_mul(features) > TILE);
     let solver = match settings.solver {
         Solver::Auto if by_kernel && independent => Solver::Smo,
         Solver::Auto if !independent => Solver::Newton,

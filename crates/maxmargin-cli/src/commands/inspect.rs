@@ -1,7 +1,7 @@
 //! `maxmargin inspect MODEL`
 
 use crate::args::InspectArguments;
-use crate::commands::train::{named_weights, regularisation};
+use crate::commands::train::{named_weights, regularisation, ties_sentence};
 use crate::console::Console;
 use crate::format;
 use crate::loading::load_model;
@@ -36,6 +36,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
             "non_zero_weights": non_zero,
             "intercept": intercept,
             "classes": classes(&model),
+            "threshold": model.decoder.threshold(),
             "objective": certificate.objective,
             "lower_bound": certificate.lower_bound,
             "gap": certificate.gap(),
@@ -80,6 +81,10 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     ];
     if let Some([negative, positive]) = classes(&model) {
         rows.push(("classes", format!("`{positive}` where the score is positive, else `{negative}`")));
+    }
+    if let Some(threshold) = model.decoder.threshold() {
+        rows.push(("method", model.settings.method.name().to_string()));
+        rows.push(("ties", ties_sentence(&model, threshold)));
     }
     if let Some(intercept) = intercept {
         rows.push(("intercept", format::significant(intercept, 6)));

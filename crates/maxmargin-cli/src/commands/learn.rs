@@ -7,7 +7,7 @@ use crate::args::LearnArguments;
 use crate::commands::train::save;
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe, ensure_apart, load_items, load_model, options_of_pairs};
+use crate::loading::{describe, ensure_apart, load_items, load_model, pair_options};
 use crate::settings::{Reading, scoring_options};
 use maxmargin::data::{Dataset, Names};
 use maxmargin::error::{Code, Error, Result};
@@ -221,7 +221,7 @@ impl Stream<'_> {
         self.reading.index_base = timed.loaded.facts.index_base;
         self.reading.fill = timed.loaded.facts.fill.clone().or(self.reading.fill.take());
         describe(self.console, &timed, &[]);
-        Ok(ReadOptions { pairing: Pairing::Of(items), features: None, ..options_of_pairs(&options) })
+        Ok(ReadOptions { pairing: Pairing::Of(items), ..pair_options(&options) })
     }
 
     /// Learns until the stream ends, or somebody asks for an end: whether that was it.

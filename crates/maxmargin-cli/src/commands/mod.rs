@@ -6,6 +6,7 @@ pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod explain;
+pub(crate) mod features;
 pub(crate) mod inspect;
 pub(crate) mod learn;
 pub(crate) mod predict;

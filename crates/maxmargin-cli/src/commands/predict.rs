@@ -3,6 +3,10 @@
 //! Rows are read, scored and written block by block, so that memory does not grow with the file. A TREC run and a scaling
 //! within each query need whole queries: blocks are cut between queries then, the result waits in a temporary file, and a
 //! file whose queries turn out to be scattered is read again as a whole.
+//!
+//! A model that compares takes pairs instead: see `predict/pairs.rs`.
+
+mod pairs;
 
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
@@ -28,6 +32,13 @@ const CHUNK: usize = 16 * 1024;
 
 pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
+    if model.decoder.threshold().is_some() {
+        return pairs::run(arguments, &model, console, cancel);
+    }
+    if arguments.items.is_some() {
+        return Err(Error::new(Code::BadSetting, "--items names the items of pairs, and the model scores rows")
+            .help("give the rows to score, and leave --items out"));
+    }
     let output = arguments.output.as_deref().filter(|output| *output != "-");
     match output {
         None => refuse_json(console)?,

@@ -6,26 +6,27 @@ use crate::console::Console;
 use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
 use crate::loading::{
-    Gathered, Stamps, describe, ensure_apart, ensure_different, expect_features, gather, load, load_pairs, pairing_of,
+    Gathered, Stamps, describe, ensure_apart, ensure_different, expect_features, gather, load, load_pairs,
+    options_like, pairing_of,
 };
 use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
 use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
-use maxmargin::data::{Dataset, Scale, hold_out};
+use maxmargin::data::{Dataset, PairCounts, Scale, hold_out};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::kernel::KernelKind;
 use maxmargin::loss::Loss;
 use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::settings::{Method, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Stop, relative_gap};
 use maxmargin::task::{PairWeight, Ranking};
 use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, expands, scale_spread, train};
 use maxmargin::wording::{memory_given, memory_needed};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
-use maxmargin_io::{ModelFeatures, Pairing, ReadOptions};
+use maxmargin_io::{Pairing, ReadOptions};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
@@ -65,7 +66,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
     let preferences = Preferences::of(&data);
     describe_training(console, &gathered, preferences.as_ref(), task);
-    choose_solver(&settings, data.cols(), data.compared_rows())?;
+    choose_solver(&settings, data.cols(), data.compared())?;
     let load_seconds = gathered.seconds();
     let facts = gathered.features().loaded.facts.clone();
     let at_file = |error: Error| error.in_file(&arguments.file);
@@ -90,15 +91,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
 
     let (data, held_out) = match (&arguments.validation, train_settings.holdout) {
         (Some(validation), _) => {
-            let mut options = options.clone();
-            options.features = Some(ModelFeatures {
-                count: data.cols(),
-                names: data.feature_names().map(|names| names.iter().map(|name| name.into_owned()).collect()),
-                index_base: facts.index_base,
-            });
-            if let Some(fill) = &facts.fill {
-                options.missing = maxmargin_io::Missing::Fill(fill.clone());
-            }
+            let options = options_like(&options, &data, &facts);
             if let Some(budget) = budget {
                 refuse_large_text(validation, &options, budget)?;
             }
@@ -242,6 +235,14 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         if let Some(rate) = trained.first_rate {
             object["rate"] = json!(rate);
         }
+        if let Some(threshold) = trained.model.decoder.threshold() {
+            object["method"] = json!(settings.method.name());
+            object["threshold"] = json!(threshold);
+        }
+        if settings.solver == Solver::LinearProgram {
+            object["margin"] = json!(1.0 - certificate.objective);
+            object["separable"] = json!(certificate.objective < 1.0);
+        }
         let kernel = kernel.as_json();
         if !kernel.is_null() {
             object["kernel"] = kernel;
@@ -259,9 +260,9 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
 /// Refuses, before anything is read, what no solver does. `items` says whether pairs are told to come.
 pub(crate) fn choose_before_reading(settings: &Settings, items: bool) -> Result<()> {
     // A table without --items may still turn out to hold pairs.
-    let chosen = |pairs: bool| choose_solver(settings, 0, pairs.then_some(0));
+    let chosen = |pairs: bool| choose_solver(settings, 0, pairs.then_some(PairCounts { rows: 0, pairs: 0 }));
     if let Err(error) = chosen(items) {
-        chosen(settings.task == Task::Rank).map_err(|_| error)?;
+        chosen(matches!(settings.task, Task::Rank | Task::Compare)).map_err(|_| error)?;
     }
     Ok(())
 }
@@ -392,6 +393,20 @@ pub(crate) fn proven(gap: f64) -> String {
 pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<String>) {
     let certificate = &trained.model.certificate;
     let objective = format::significant(certificate.objective, 6);
+    if trained.solver == Solver::LinearProgram && certificate.converged {
+        // The objective is how far the largest margin falls short of the threshold, which is 1.
+        let margin = 1.0 - certificate.objective;
+        let found = format!(
+            "largest margin {} at a threshold of 1, {}",
+            format::significant(margin, 4),
+            proven(certificate.gap().unwrap_or(1.0))
+        );
+        let remedy = "some pairs contradict each other: a soft margin pays for them, leave --solver out and set -c";
+        return match margin > 0.0 {
+            true => (true, format!("separable: {found}"), None),
+            false => (true, format!("NOT separable: {found}"), Some(remedy.to_string())),
+        };
+    }
     if trained.solver.is_hard_margin() && certificate.converged {
         // ½‖w‖² is the objective, and the nearest row is 1/‖w‖ away.
         let margin = format::significant(1.0 / (2.0 * certificate.objective).sqrt(), 4);
@@ -419,6 +434,14 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
         let kept =
             format!("NO GAIN in {passes}: {zero} of zero are kept, none was better than their objective {objective}");
         return (false, kept, Some(remedy.to_string()));
+    }
+    if settings.method.is_rating() && certificate.lower_bound.is_none() {
+        let wrong = format::percent(certificate.objective);
+        return (
+            true,
+            format!("rated: {wrong} of the pairs are wrong; `{}` has no optimum to prove", settings.method.name()),
+            None,
+        );
     }
     if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) {
         let passes = format::counted(certificate.passes, "pass", "passes");
@@ -503,6 +526,9 @@ pub(crate) fn regularisation(model: &Model) -> String {
 /// `solver newton, chosen`, or `solver sgd, first rate 0.5 found on a sample`.
 pub(crate) fn how_solved(trained: &Trained) -> String {
     let settings = &trained.model.settings;
+    if settings.method.is_rating() {
+        return format!("method {}", settings.method.name());
+    }
     let chosen = if settings.solver == Solver::Auto { ", chosen" } else { "" };
     let found = if settings.stochastic.rate.is_none() { " found on a sample" } else { "" };
     let rate = trained
@@ -535,6 +561,9 @@ fn summarise(
         format::counted(certificate.constraints, "constraint", "constraints"),
         how_solved(trained),
     ))?;
+    if let Some(threshold) = trained.model.decoder.threshold() {
+        console.show(&ties_sentence(&trained.model, threshold))?;
+    }
     kernel.sentences().iter().try_for_each(|sentence| console.show(sentence))?;
     if let Some((measured, name, data)) = measured {
         let over = match data.groups() {
@@ -555,6 +584,16 @@ fn summarise(
         format::bytes(size),
         format::shell_word(&arguments.output)
     ))
+}
+
+/// When two items are told to be equally good.
+pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
+    let how = match model.settings.method {
+        Method::Compare if model.settings.solver == Solver::LinearProgram => "",
+        Method::Compare => ", learned with the scores",
+        _ => ", of least error on the training pairs",
+    };
+    format!("a tie where scores differ by no more than {}{how}", format::significant(threshold, 6))
 }
 
 /// Headline, convergence and weights of a trained model.

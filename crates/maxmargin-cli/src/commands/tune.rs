@@ -9,11 +9,11 @@ use crate::commands::train::{
 use crate::console::Console;
 use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
-use crate::loading::{Stamps, gather};
+use crate::loading::{Gathered, Stamps, describe, expect_features, gather, load, load_pairs, options_like, pairing_of};
 use crate::preferences::Preferences;
 use crate::progress::{ProgressTable, TuneProgress};
 use crate::report::{Axis, Best, HeatMap, LinePlot, Report, Series, Table, Tile, Tone};
-use crate::settings::{Reading, SettingsFile};
+use crate::settings::{ReadSettings, Reading, SettingsFile};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::Metric;
@@ -22,6 +22,7 @@ use maxmargin::select::{CrossValidation, Edge, Grid, Row, Tuned};
 use maxmargin::settings::Task;
 use maxmargin::solve::{EarlyStopping, Stop};
 use maxmargin::train::{Trained, check_features, choose_solver};
+use maxmargin_io::ReadOptions;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -39,6 +40,8 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     choose_before_reading(&settings, arguments.items.is_some())?;
     let refused = if settings.solver.is_hard_margin() {
         Some("a hard margin has no C to choose")
+    } else if settings.method.is_rating() {
+        Some("ratings are made in one go, and there is no path of settings to choose from")
     } else if settings.stochastic.early_stopping != EarlyStopping::None {
         Some("--early-stopping is for `train`: folds make all their passes")
     } else if train_settings.memory.is_some() {
@@ -69,7 +72,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
     let preferences = Preferences::of(&data);
     describe_training(console, &gathered, preferences.as_ref(), task);
-    choose_solver(&settings, data.cols(), data.compared_rows())?;
+    choose_solver(&settings, data.cols(), data.compared())?;
     check_free_memory(&data, &settings).map_err(at_file)?;
     let load_seconds = gathered.seconds();
     let facts = gathered.features().loaded.facts.clone();
@@ -86,10 +89,17 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
             widths.widths(&settings).iter().flat_map(|settings| grid.candidates(settings)).collect()
         }
     };
+    let judged = match &arguments.validation {
+        None => None,
+        Some(file) => Some(judged_on(file, &data, &gathered, &options, &read_settings, task, console)?),
+    };
     let validation = CrossValidation { folds: arguments.folds, seed: settings.seed, metrics };
     let start = Instant::now();
     let mut progress = TuneProgress::new(console);
-    let tuned = validation.run(&data, &candidates, &mut progress, cancel);
+    let tuned = match judged {
+        None => validation.run(&data, &candidates, &mut progress, cancel),
+        Some((both, part)) => validation.run_on(&both, vec![part], &candidates, &mut progress, cancel),
+    };
     progress.finish();
     let tuned = tuned.map_err(at_file)?;
     let tune_seconds = start.elapsed().as_secs_f64();
@@ -161,7 +171,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
         let what = if tuned.widths().is_empty() { "C" } else { "C and gamma" };
         let mut page = Report::new(format!("{what} for {}", arguments.file));
         let version = env!("CARGO_PKG_VERSION");
-        page.subtitle(format!("maxmargin {version} · {} · {} folds", task.name(), tuned.fold_rows.len()));
+        page.subtitle(format!("maxmargin {version} · {} · {}", task.name(), judged_by(&tuned)));
         sections(&mut page, &tuned, chosen, &data, &warnings, &next);
         if let Some(preferences) = &preferences {
             preferences.report(&mut page);
@@ -186,6 +196,43 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
         }
         object
     })
+}
+
+/// The data followed by those of a validation file, and which of them are judged on.
+fn judged_on(
+    file: &str,
+    data: &Dataset,
+    gathered: &Gathered,
+    options: &ReadOptions,
+    read_settings: &ReadSettings,
+    task: Task,
+    console: &Console,
+) -> Result<(Dataset, Vec<usize>)> {
+    let Some(own) = data.pairs() else {
+        return Err(Error::new(Code::BadSetting, "--validation judges pairs, and these are rows")
+            .help("use --folds, which holds out parts of the rows in turn"));
+    };
+    let facts = &gathered.features().loaded.facts;
+    let options = options_like(options, data, facts);
+    let (timed, offset) = match &gathered.items {
+        Some((_, items)) => (load_pairs(file, items, &options)?, None),
+        None => {
+            let options = ReadOptions { pairing: pairing_of(task), ..options };
+            (load(file, &options, read_settings.one_group)?, Some(data.rows()))
+        }
+    };
+    expect_features(&timed, data.cols(), file)?;
+    let extra = Preferences::of(&timed.loaded.data).map(|preferences| preferences.parts());
+    describe(console, &timed, &extra.unwrap_or_default());
+    let judged = &timed.loaded.data;
+    let Some(pairs) = judged.pairs() else {
+        return Err(Error::new(Code::NoPairs, "the file holds no pairs").in_file(file));
+    };
+    let both = match offset {
+        None => data.clone().with_pairs(own.followed_by(pairs, 0)?)?,
+        Some(_) => data.followed_by(judged).map_err(|error| error.in_file(file))?,
+    };
+    Ok((both, (own.len()..own.len() + pairs.len()).collect()))
 }
 
 /// Refuses flags of `train` that say what `tune` is to find out, or hold out what it holds out itself.
@@ -310,6 +357,9 @@ fn shifted(tuned: &Tuned, end: usize, within: f64) -> String {
 
 /// `0.8476 ± 0.0019`
 fn value(summary: &maxmargin::select::Summary) -> String {
+    if summary.folds.len() == 1 {
+        return format::fixed(summary.mean, 4);
+    }
     format!("{} ± {}", format::fixed(summary.mean, 4), format::fixed(summary.standard_error, 4))
 }
 
@@ -336,9 +386,10 @@ fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[String]) ->
         let gap = row.gap.map_or("–".to_string(), format::gap);
         let gap = if row.converged { gap } else { format!("{gap}!") };
         let seconds = format::seconds(row.seconds);
-        let shown = match tuned.was_left(at) {
-            true => format!("left after {} folds", row.metrics[0].folds.len()),
-            false => bar(tuned, at),
+        let shown = match (row.without_threshold, tuned.was_left(at)) {
+            (true, _) => "no threshold".to_string(),
+            (_, true) => format!("left after {} folds", row.metrics[0].folds.len()),
+            (_, false) => bar(tuned, at),
         };
         let line = format!("{line}{gap:>11}{:>8}{seconds:>11}  {shown}", format::count(row.passes));
         console.show(line.trim_end())?;
@@ -347,11 +398,10 @@ fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[String]) ->
     let held = |row: &Row| {
         tuned.metrics.iter().zip(&row.metrics).map(|(m, s)| format!("{m} {}", value(s))).collect::<Vec<_>>().join(", ")
     };
-    let folds = tuned.fold_rows.len();
     let said = |name: &str, row: &Row| {
         format!("{name}: {}, lambda = {}, {}", named(tuned, row), format::scientific(row.lambda, 2), held(row))
     };
-    console.show(&format!("{} over {folds} folds", said("best", best)))?;
+    console.show(&format!("{}, {}", said("best", best), judged_by(tuned)))?;
     let simple = tuned.one_standard_error();
     if simple != tuned.best {
         console.show(&said("within one standard error", &tuned.rows[simple]))?;
@@ -360,6 +410,14 @@ fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[String]) ->
         console.show(&format!("   {warning}"))?;
     }
     Ok(())
+}
+
+/// `over 5 folds`, or that one part was held out.
+fn judged_by(tuned: &Tuned) -> String {
+    match tuned.fold_rows.len() {
+        1 => "on held-out data".to_string(),
+        folds => format!("over {folds} folds"),
+    }
 }
 
 /// A value of C as it can be typed.
@@ -423,6 +481,7 @@ fn object(task: Task, tuned: &Tuned, chosen: usize, trained: Option<(&Trained, &
                 "seconds": row.seconds,
                 "converged": row.converged,
                 "left": first.folds.len() < tuned.fold_rows.len(),
+                "without_threshold": row.without_threshold,
                 "metrics": metrics,
             })
         })
@@ -570,6 +629,7 @@ fn sections(page: &mut Report, tuned: &Tuned, chosen: usize, data: &Dataset, war
         cells.push(format::count(row.passes));
         cells.push(format::seconds(row.seconds));
         cells.push(match (row.metrics[0].folds.len(), row.converged) {
+            _ if row.without_threshold => "no threshold".to_string(),
             (judged, _) if judged < tuned.fold_rows.len() => format!("left after {judged} folds"),
             (_, true) => "yes".to_string(),
             (_, false) => "no".to_string(),

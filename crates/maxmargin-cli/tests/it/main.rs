@@ -7,6 +7,7 @@ mod demo;
 mod disk_full;
 mod evaluate;
 mod explain;
+mod features;
 mod interrupt;
 mod invariance;
 mod kernels;

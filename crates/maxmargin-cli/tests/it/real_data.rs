@@ -114,3 +114,18 @@ fn uneven_features_are_scaled() {
     assert_eq!(trained["converged"], true, "{trained}");
     assert!(number(&bench.json(&format!("evaluate m.mm {test}")), "ndcg@10") > 0.25);
 }
+
+#[test]
+fn real_games_become_features_without_a_flag() {
+    for (file, rows, players) in
+        [("football/results.csv.gz", 40_000.0, 200.0), ("chess2010/training_data.csv.gz", 65_000.0, 7000.0)]
+    {
+        let Some(path) = data(file) else { continue };
+        let bench = Workbench::new();
+        let object = bench.json(&format!("features games {path} -o wide.csv"));
+        assert!(number(&object, "rows") > rows && number(&object, "players") > players, "{object}");
+        // Who is at home, or has white, wins more often than not.
+        assert!(number(&object["outcomes"], "left") > number(&object["outcomes"], "right"));
+        assert!(number(&object["outcomes"], "tie") > 0.2 * rows);
+    }
+}

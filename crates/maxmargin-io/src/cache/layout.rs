@@ -6,8 +6,9 @@ use xxhash_rust::xxh3::Xxh3;
 /// How every cache file begins. The line ends betray a transfer that took the file for text.
 pub const MAGIC: [u8; 8] = *b"\x89MMD\r\n\x1a\n";
 
-/// The version of the format that is written, and the highest that is read.
-pub const VERSION: u32 = 1;
+/// The highest version of the format that is written and read. Data without pairs are written as version 1, which has no
+/// sections for pairs, so that programs from before there were any read them.
+pub const VERSION: u32 = 2;
 
 /// Bytes under one checksum.
 pub(super) const BLOCK: u64 = 1 << 20;
@@ -66,6 +67,13 @@ numbered! {
         Starts = 18, "row starts";
         Indices = 19, "indices";
         Values = 20, "values";
+        PairLeft = 21, "left rows of pairs";
+        PairRight = 22, "right rows of pairs";
+        PairOutcomes = 23, "outcomes of pairs";
+        PairWeights = 24, "weights of pairs";
+        PairGroups = 25, "groups of pairs";
+        PairGroupNameBytes = 26, "group names of pairs";
+        PairGroupNameEnds = 27, "ends of group names of pairs";
     }
 }
 
@@ -114,7 +122,8 @@ impl Kind {
     fn element_bytes(self, storage: Storage) -> u32 {
         match self {
             Kind::Facts | Kind::FeatureNameBytes | Kind::GroupNameBytes | Kind::LabelNameBytes | Kind::RowIdBytes => 1,
-            Kind::LabelCodes | Kind::SetCodes => 4,
+            Kind::PairOutcomes | Kind::PairGroupNameBytes => 1,
+            Kind::LabelCodes | Kind::SetCodes | Kind::PairLeft | Kind::PairRight | Kind::PairGroups => 4,
             Kind::Indices => storage.index_bytes(),
             Kind::Values => storage.value_bytes(),
             _ => 8,
@@ -240,12 +249,17 @@ impl Layout {
         self.sections.iter().find(|section| section.kind == kind)
     }
 
+    /// The lowest version that has all of the sections.
+    pub(super) fn version(&self) -> u32 {
+        if self.section(Kind::PairLeft).is_some() { 2 } else { 1 }
+    }
+
     /// The bytes up to the first section.
     pub(super) fn encode(&self) -> Vec<u8> {
         let shape = &self.shape;
         let mut header = Vec::with_capacity(self.header_bytes as usize);
         header.extend(MAGIC);
-        header.extend(VERSION.to_le_bytes());
+        header.extend(self.version().to_le_bytes());
         header.extend((self.header_bytes as u32).to_le_bytes());
         header.extend(0u64.to_le_bytes());
         for number in [self.file_bytes, shape.rows, shape.cols, shape.entries, shape.hash] {
@@ -396,6 +410,14 @@ fn check_lengths(shape: &Shape, lengths: &[(Kind, u64)]) -> Result<(), String> {
         return Err("its label sets do not go with its targets".to_string());
     }
 
+    let pairs = count(Kind::PairLeft);
+    for kind in [Kind::PairOutcomes, Kind::PairWeights, Kind::PairGroups] {
+        expect(kind, pairs.filter(|_| has(kind)))?;
+    }
+    expect(Kind::PairRight, pairs)?;
+    both(Kind::PairGroupNameBytes, Kind::PairGroupNameEnds)?;
+    both(Kind::PairGroups, Kind::PairGroupNameEnds)?;
+
     let dense = shape.storage.is_dense();
     if dense && rows.checked_mul(shape.cols) != Some(shape.entries) {
         return Err(format!("{} values cannot be {rows} rows of {}", shape.entries, shape.cols));
@@ -449,6 +471,26 @@ mod tests {
     }
 
     #[test]
+    fn pairs_make_it_version_two_and_nothing_else_does() {
+        let mut lengths = lengths();
+        let plain = Layout::plan(sparse(), &lengths).expect("valid");
+        assert_eq!((plain.version(), plain.encode()[8]), (1, 1));
+        lengths.extend([(Kind::PairLeft, 8), (Kind::PairRight, 8), (Kind::PairOutcomes, 2)]);
+        let paired = Layout::plan(sparse(), &lengths).expect("valid");
+        let mut file = paired.encode();
+        assert_eq!(file[8], 2);
+        file.resize(paired.file_bytes as usize, 0);
+        assert_eq!(Layout::decode(&file).as_ref(), Ok(&paired));
+        // A version that had no pairs cannot have written them.
+        file[8] = 1;
+        let checksum = header_checksum(&file[..paired.header_bytes as usize]);
+        file[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&checksum.to_le_bytes());
+        assert!(matches!(Layout::decode(&file), Err(Problem::Damaged(_))));
+        file[8] = 3;
+        assert_eq!(Layout::decode(&file), Err(Problem::Version(3)));
+    }
+
+    #[test]
     fn lengths_that_do_not_fit_the_shape_are_refused() {
         fn refused(change: impl FnOnce(&mut Shape, &mut Vec<(Kind, u64)>)) {
             let (mut shape, mut lengths) = (sparse(), lengths());
@@ -466,6 +508,11 @@ mod tests {
         refused(|_, lengths| lengths.swap(0, 1));
         refused(|_, lengths| lengths.insert(1, (Kind::GroupStarts, 16)));
         refused(|_, lengths| lengths.insert(1, (Kind::FeatureNameBytes, 3)));
+        refused(|_, lengths| lengths.push((Kind::PairLeft, 8)));
+        refused(|_, lengths| lengths.extend([(Kind::PairLeft, 8), (Kind::PairRight, 4)]));
+        refused(|_, lengths| lengths.extend([(Kind::PairLeft, 8), (Kind::PairRight, 8), (Kind::PairOutcomes, 3)]));
+        refused(|_, lengths| lengths.extend([(Kind::PairLeft, 8), (Kind::PairRight, 8), (Kind::PairGroups, 8)]));
+        refused(|_, lengths| lengths.push((Kind::PairWeights, 0)));
         for (missing, _) in lengths() {
             refused(|_, lengths| lengths.retain(|&(kind, _)| kind != missing));
         }

@@ -4,7 +4,7 @@ use super::layout::{BLOCK, Kind, Layout, Problem, Section, Storage, TargetKind, 
 use super::rules::{self, Float, Verdict};
 use crate::mapped::{MappedFile, Plain};
 use crate::{Facts, Format, Loaded};
-use maxmargin::data::{Buffer, Csr, Dataset, Dense, Groups, Guard, Index, Matrix, Names, Targets};
+use maxmargin::data::{Buffer, Csr, Dataset, Dense, Groups, Guard, Index, Matrix, Names, Pairs, Targets};
 use maxmargin::error::{Code, Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ pub fn check(path: &Path) -> Result<CheckReport> {
     }
     let shape = &store.layout.shape;
     Ok(CheckReport {
-        version: VERSION,
+        version: store.layout.version(),
         bytes: store.layout.file_bytes,
         blocks: store.layout.blocks,
         rows: shape.rows,
@@ -229,6 +229,13 @@ impl Store {
             Kind::GroupStarts,
             Kind::LabelNameBytes,
             Kind::LabelNameEnds,
+            Kind::PairLeft,
+            Kind::PairRight,
+            Kind::PairOutcomes,
+            Kind::PairWeights,
+            Kind::PairGroups,
+            Kind::PairGroupNameBytes,
+            Kind::PairGroupNameEnds,
         ])?;
         let facts: StoredFacts = serde_json::from_slice(&self.need::<u8>(Kind::Facts)?)
             .map_err(|error| self.damaged_section(Kind::Facts, &error.to_string()))?;
@@ -254,6 +261,9 @@ impl Store {
         if let Some(order) = self.view::<u64>(Kind::InputOrder) {
             data = data.with_input_order(order)?;
         }
+        if let Some(pairs) = self.pairs()? {
+            data = data.with_pairs(pairs)?;
+        }
         let facts = Facts {
             file: self.file.clone(),
             format: Some(Format::Mmd),
@@ -264,6 +274,28 @@ impl Store {
             bytes: Some(self.layout.file_bytes),
         };
         Ok(Loaded { data: data.with_hash(self.layout.shape.hash), facts })
+    }
+
+    /// The pairs, where there are any; what they name is judged first.
+    fn pairs(&self) -> Result<Option<Pairs>> {
+        let Some(left) = self.view::<u32>(Kind::PairLeft) else { return Ok(None) };
+        let right = self.need::<u32>(Kind::PairRight)?;
+        self.judge(Kind::PairLeft, rules::pairs(&left, &right, self.layout.shape.rows))?;
+        let mut pairs = Pairs::new(left, right)?;
+        if let Some(numbers) = self.view::<u8>(Kind::PairOutcomes) {
+            let outcomes = rules::outcomes(&numbers);
+            pairs = pairs.with_outcomes(outcomes.map_err(|what| self.damaged_section(Kind::PairOutcomes, &what))?)?;
+        }
+        if let Some(weights) = self.view::<f64>(Kind::PairWeights) {
+            self.judge(Kind::PairWeights, rules::weights(&weights))?;
+            pairs = pairs.with_weights(weights)?;
+        }
+        if let Some(names) = self.names(Kind::PairGroupNameBytes, Kind::PairGroupNameEnds) {
+            let codes = self.need::<u32>(Kind::PairGroups)?;
+            self.judge(Kind::PairGroups, rules::pair_groups(&codes, &names))?;
+            pairs = pairs.with_groups(codes, names)?;
+        }
+        Ok(Some(pairs))
     }
 
     fn matrix(self: &Arc<Store>) -> Result<Matrix> {

@@ -5,7 +5,7 @@
 //! where there is an offence is its place searched for.
 
 use crate::mapped::Plain;
-use maxmargin::data::{Index, Names, Targets, Value};
+use maxmargin::data::{Index, Names, Outcome, Targets, Value};
 use rayon::prelude::*;
 
 /// Nothing, or what is wrong.
@@ -142,6 +142,35 @@ pub(super) fn weights(weights: &[f64]) -> Verdict {
         |&weight| (0.0..f64::INFINITY).contains(&weight),
         |row| format!("the weight of row {row} is {}", weights[row]),
     )
+}
+
+/// Pairs of two different rows that exist.
+pub(super) fn pairs(left: &[u32], right: &[u32], rows: u64) -> Verdict {
+    for side in [left, right] {
+        expect_all(
+            side,
+            |&row| u64::from(row) < rows,
+            |pair| format!("pair {pair} names row {} of {rows}", side[pair]),
+        )?;
+    }
+    match left.iter().zip(right).position(|(left, right)| left == right) {
+        None => Ok(()),
+        Some(pair) => Err(format!("pair {pair} compares row {} with itself", left[pair])),
+    }
+}
+
+/// Numbers that stand for an outcome.
+pub(super) fn outcomes(numbers: &[u8]) -> Result<Vec<Outcome>, String> {
+    let known = |number: u8| Outcome::ALL.into_iter().find(|outcome| *outcome as u8 == number);
+    let outcomes: Option<Vec<Outcome>> = numbers.iter().map(|&number| known(number)).collect();
+    outcomes.ok_or_else(|| "there is no such outcome".to_string())
+}
+
+/// Codes that have a name.
+pub(super) fn pair_groups(codes: &[u32], groups: &Names) -> Verdict {
+    names(groups)?;
+    let limit = groups.len() as u64;
+    expect_all(codes, |&code| u64::from(code) < limit, |pair| format!("the group of pair {pair} has no name"))
 }
 
 /// Positions that exist.

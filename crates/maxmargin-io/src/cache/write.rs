@@ -6,7 +6,7 @@ use super::rules::{self, Float, Verdict};
 use crate::Loaded;
 use crate::atomic::{WriteError, write_atomically};
 use crate::mapped::as_bytes;
-use maxmargin::data::{Csr, Dataset, Dense, Index, Matrix, Names, Targets};
+use maxmargin::data::{Csr, Dataset, Dense, Index, Matrix, Names, Pairs, Targets};
 use maxmargin::error::{Code, Error, Result};
 use rayon::prelude::*;
 use std::io::{self, Write};
@@ -29,6 +29,11 @@ pub fn write(loaded: &Loaded, out: &mut impl Write) -> std::result::Result<(), W
         parts.push((Kind::Fill, as_bytes(fill)));
     }
     let shape = collect(data, &mut parts)?;
+    let outcomes: Option<Vec<u8>> =
+        data.pairs().and_then(Pairs::outcomes).map(|outcomes| outcomes.iter().map(|outcome| *outcome as u8).collect());
+    if let Some(pairs) = data.pairs() {
+        put_pairs(pairs, outcomes.as_deref(), data.rows(), &mut parts)?;
+    }
     let lengths: Vec<(Kind, u64)> = parts.iter().map(|(kind, bytes)| (*kind, bytes.len() as u64)).collect();
     let layout = Layout::plan(shape, &lengths).map_err(|what| unsound(&what))?;
 
@@ -112,6 +117,31 @@ fn collect<'a>(data: &'a Dataset, parts: &mut Vec<(Kind, &'a [u8])>) -> Result<S
     };
     let (cols, entries) = (data.cols() as u64, data.matrix().entries());
     Ok(Shape { storage, targets, rows, cols, entries, hash: data.hash()? })
+}
+
+/// Adds what pairs consist of.
+fn put_pairs<'a>(
+    pairs: &'a Pairs,
+    outcomes: Option<&'a [u8]>,
+    rows: usize,
+    parts: &mut Vec<(Kind, &'a [u8])>,
+) -> Result<()> {
+    rules::pairs(pairs.left(), pairs.right(), rows as u64).map_err(|what| unsound(&what))?;
+    parts.push((Kind::PairLeft, as_bytes(pairs.left())));
+    parts.push((Kind::PairRight, as_bytes(pairs.right())));
+    parts.extend(outcomes.map(|outcomes| (Kind::PairOutcomes, outcomes)));
+    if let Some(weights) = pairs.weights() {
+        rules::weights(weights).map_err(|what| unsound(&what))?;
+        parts.push((Kind::PairWeights, as_bytes(weights)));
+    }
+    if let Some((codes, names)) = pairs.groups() {
+        rules::names(names).map_err(|what| unsound(&what))?;
+        let (bytes, ends) = names.parts();
+        parts.push((Kind::PairGroups, as_bytes(codes)));
+        parts.push((Kind::PairGroupNameBytes, bytes));
+        parts.push((Kind::PairGroupNameEnds, as_bytes(ends)));
+    }
+    Ok(())
 }
 
 fn dense<'a, V: Float>(matrix: &'a Dense<V>, parts: &mut Vec<(Kind, &'a [u8])>, storage: Storage) -> Result<Storage> {

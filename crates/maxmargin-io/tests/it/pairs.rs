@@ -3,8 +3,10 @@
 use crate::tables::cells;
 use maxmargin::data::{Dataset, Outcome};
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::run::Cancel;
 use maxmargin_io::{
-    Columns, Items, Loaded, Missing, ModelFeatures, Pairing, ReadOptions, csv, read, read_pairs, svmlight,
+    Block, BlockOptions, Columns, Format, Items, Loaded, Missing, ModelFeatures, PairBlocks, Pairing, ReadOptions,
+    Step, cache, csv, read, read_blocks, read_pairs, svmlight, write as write_data,
 };
 use std::io::Write;
 use std::path::Path;
@@ -452,4 +454,185 @@ fn sides_must_match_each_other_and_the_model() {
     // A feature called weight has a side; what has none is the weight of the pair.
     let loaded = wide("better.weight,worse.weight,weight\n1,2,3\n", &model(&["weight"])).unwrap();
     assert_eq!(loaded.data.pairs().unwrap().weights(), Some(&[3.0][..]));
+}
+
+/// Pairs with ties, weights and groups over a few hundred items, by id.
+fn many_pairs(pairs: usize) -> String {
+    let mut text = String::from("left,right,outcome,weight,group\n");
+    for pair in 0..pairs {
+        let (left, right) = (pair * 7919 % 311, (pair * 104_729 + 1) % 311);
+        let right = if left == right { (right + 1) % 311 } else { right };
+        text.push_str(&format!("i{left},i{right},{},{},g{}\n", pair as i64 % 3 - 1, 1 + pair % 4, pair / 10));
+    }
+    text
+}
+
+/// What each pair says, by ids and by the entries of its rows.
+type Told = (String, String, Outcome, f64, Option<String>, [Vec<(usize, f64)>; 2]);
+
+fn told(data: &Dataset) -> Vec<Told> {
+    let pairs = data.pairs().expect("pairs");
+    let entries = |row: u32| {
+        let mut entries = Vec::new();
+        data.matrix().each_in_row(row as usize, |column, value| entries.push((column, value)));
+        entries
+    };
+    (0..pairs.len())
+        .map(|pair| {
+            let (left, right) = (pairs.left()[pair], pairs.right()[pair]);
+            let name = |row: u32| data.row_ids().map_or(String::new(), |ids| ids.get(row as usize).into_owned());
+            let group = pairs.groups().map(|(codes, names)| names.get(codes[pair] as usize).into_owned());
+            (name(left), name(right), pairs.outcome(pair), pairs.weight(pair), group, [entries(left), entries(right)])
+        })
+        .collect()
+}
+
+fn stored_items() -> Arc<Items> {
+    let mut text = String::from("id,x,y\n");
+    (0..311).for_each(|item| text.push_str(&format!("i{item},{},{}\n", item * item % 97, 1.0 / (1.0 + item as f64))));
+    Arc::new(Items::new(&csv::read("items.csv", text.as_bytes(), b',', &item_options()).unwrap()).unwrap())
+}
+
+#[test]
+fn blocks_of_pairs_are_the_whole_piece_by_piece() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = many_pairs(3000);
+    let plain = write(folder.path(), "pairs.csv", text.as_bytes());
+    let packed = write(folder.path(), "pairs.csv.zst", &zstd::stream::encode_all(text.as_bytes(), 3).unwrap());
+    let over_items = ReadOptions { pairing: Pairing::Of(stored_items()), ..ReadOptions::default() };
+    let alone = ReadOptions { pairing: Pairing::Comparisons, ..ReadOptions::default() };
+    let wide_file = folder.path().join("wide.tsv").to_str().unwrap().to_string();
+    write_data(&read(&plain, &over_items).unwrap(), &wide_file, Format::Tsv, &Cancel::default()).unwrap();
+    let mut cases = vec![(&plain, &over_items), (&packed, &over_items), (&plain, &alone), (&packed, &alone)];
+    cases.push((&wide_file, &alone));
+    for (file, options) in cases {
+        let whole = read(file, options).unwrap();
+        let mut blocks = PairBlocks::open(file, options, 4096).unwrap();
+        let (mut found, mut count, mut columns) = (Vec::new(), 0, 0);
+        for block in &mut blocks {
+            let block = block.unwrap();
+            assert!(block.cols() >= columns, "columns are never taken back");
+            columns = block.cols();
+            count += 1;
+            found.extend(told(&block));
+        }
+        assert!(count > 10, "{file}: {count} blocks");
+        assert_eq!(columns, whole.data.cols());
+        assert_eq!(found, told(&whole.data), "{file}");
+        assert_eq!(blocks.pairs(), 3000);
+        assert_eq!(blocks.facts().notes, whole.facts.notes, "{file}");
+        assert_eq!(blocks.items().as_ref(), whole.data.feature_names().filter(|_| whole.data.cols() == 311));
+        // The same by the way that works on several blocks at a time.
+        let mut lines = Vec::new();
+        let work = |block: &Block| Ok((block.first_row, told(&block.data)));
+        let options_of_blocks = BlockOptions { bytes: 4096, ..BlockOptions::default() };
+        let totals = read_blocks(file, options, &options_of_blocks, &work, &mut |step| {
+            let Step::Block((first, told)) = step else { panic!("once") };
+            assert_eq!(first, lines.len() as u64);
+            lines.extend(told);
+            Ok(())
+        });
+        assert_eq!(totals.unwrap().rows, 3000);
+        assert_eq!(lines, found, "{file}");
+    }
+}
+
+#[test]
+fn blocks_name_the_line_of_a_bad_pair_and_hand_out_what_stands_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = many_pairs(2000);
+    text.push_str("i1,i2,win,1,g\n");
+    let file = write(folder.path(), "pairs.csv", text.as_bytes());
+    let options = ReadOptions { pairing: Pairing::Comparisons, ..ReadOptions::default() };
+    let mut blocks = PairBlocks::open(&file, &options, 4096).unwrap();
+    let outcome: Result<Vec<Dataset>> = (&mut blocks).collect();
+    let error = outcome.expect_err("win");
+    assert_eq!((error.code(), place(&error).0), (Code::BadOutcome, Some(2002)));
+    assert!(blocks.pairs() > 1500 && blocks.next().is_none());
+    let empty = write(folder.path(), "empty.csv", b"left,right,outcome\n");
+    let error = PairBlocks::open(&empty, &options, 4096).unwrap().next().unwrap().expect_err("empty");
+    assert_eq!(error.code(), Code::NoRows);
+    let rows = write(folder.path(), "rows.csv", b"target,x\n1,2\n");
+    let sides = sides();
+    let error = PairBlocks::open(&rows, &sides, 4096).unwrap().next().unwrap().expect_err("rows");
+    assert_eq!(error.code(), Code::NoPairs);
+}
+
+#[test]
+fn a_model_keeps_its_columns_in_every_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "pairs.csv", many_pairs(1000).as_bytes());
+    let names = vec!["i9".to_string(), "i4".to_string()];
+    let features = Some(ModelFeatures { count: 2, names: Some(names), index_base: None });
+    let options = ReadOptions { pairing: Pairing::Comparisons, features, ..ReadOptions::default() };
+    let mut blocks = PairBlocks::open(&file, &options, 2048).unwrap();
+    for block in &mut blocks {
+        let block = block.unwrap();
+        assert_eq!(block.cols(), 2);
+        for (left, _, .., [entries, _]) in told(&block) {
+            let expected = match left.as_str() {
+                "i9" => vec![(0, 1.0)],
+                "i4" => vec![(1, 1.0)],
+                _ => vec![],
+            };
+            assert_eq!(entries, expected, "{left}");
+        }
+    }
+    assert!(blocks.facts().notes.iter().any(|note| note.contains("309 items the model has not seen")));
+}
+
+#[test]
+fn two_items_a_row_survive_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "pairs.csv", many_pairs(500).as_bytes());
+    let options = ReadOptions { pairing: Pairing::Of(stored_items()), ..ReadOptions::default() };
+    let pairs = read(&file, &options).unwrap();
+    let mut names = vec!["wide.csv", "wide.tsv.gz"];
+    if cfg!(feature = "tables") {
+        names.extend(["wide.parquet", "wide.arrow"]);
+    }
+    let mut hashes = Vec::new();
+    for name in names {
+        let wide = folder.path().join(name).to_str().unwrap().to_string();
+        write_data(&pairs, &wide, Format::of_name(name).unwrap(), &Cancel::default()).unwrap();
+        let loaded = read(&wide, &sides()).unwrap();
+        assert_eq!((loaded.data.rows(), loaded.data.pairs().unwrap().len()), (1000, 500), "{name}");
+        let ids_left_off = |told: Vec<Told>| told.into_iter().map(|t| (t.2, t.3, t.4, t.5)).collect::<Vec<_>>();
+        // Wide tables are dense: a zero is an entry there.
+        let filled = |told: Vec<(Outcome, f64, Option<String>, [Vec<(usize, f64)>; 2])>| {
+            told.into_iter()
+                .map(|t| (t.0, t.1, t.2, t.3.map(|row| row.into_iter().filter(|e| e.1 != 0.0).collect::<Vec<_>>())))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(filled(ids_left_off(told(&loaded.data))), filled(ids_left_off(told(&pairs.data))), "{name}");
+        let cached = folder.path().join(format!("{name}.mmd"));
+        cache::save(&loaded, &cached).unwrap();
+        assert_eq!(cache::check(&cached).unwrap().version, 2);
+        let again = read(cached.to_str().unwrap(), &sides()).unwrap();
+        assert_eq!(told(&again.data), told(&loaded.data), "{name}");
+        assert_eq!(again.data.computed_hash().unwrap(), loaded.data.hash().unwrap());
+        let cached = cached.to_str().unwrap().to_string();
+        let sides = sides();
+        let blocks: Result<Vec<Dataset>> = PairBlocks::open(&cached, &sides, 4096).unwrap().collect();
+        assert_eq!(blocks.unwrap().iter().flat_map(told).collect::<Vec<_>>(), told(&loaded.data));
+        hashes.push(loaded.data.hash().unwrap());
+    }
+    assert!(hashes.iter().all(|hash| *hash == hashes[0]));
+    let error = write_data(&pairs, folder.path().join("w.svm").to_str().unwrap(), Format::Svmlight, &Cancel::default());
+    assert_eq!(error.expect_err("no place").code(), Code::BadSetting);
+}
+
+#[test]
+fn damaged_pairs_of_a_cache_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let loaded = wide("left.x,right.x,outcome,group\n1,2,tie,a\n3,4,right,b\n", &sides()).unwrap();
+    let path = folder.path().join("w.mmd");
+    cache::save(&loaded, &path).unwrap();
+    let sound = std::fs::read(&path).unwrap();
+    for at in 0..sound.len() {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 0x41;
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(cache::check(&path).is_err(), "byte {at}");
+    }
 }

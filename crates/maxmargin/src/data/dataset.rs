@@ -1,7 +1,7 @@
 //! [`Dataset`]: everything a learner needs, in one place.
 
 use super::kernels::for_this_machine;
-use super::{Buffer, Groups, Matrix, Names, Pairs, Rows, Targets, with_rows};
+use super::{Buffer, Groups, Matrix, Names, PairCounts, Pairs, Rows, Targets, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::random::scramble;
 use rayon::prelude::*;
@@ -191,9 +191,9 @@ impl Dataset {
         self.pairs.as_ref()
     }
 
-    /// How many rows there are to compare, where comparisons are given.
-    pub fn compared_rows(&self) -> Option<usize> {
-        self.pairs.as_ref().map(|_| self.rows())
+    /// How many rows are compared in how many pairs, where comparisons are given.
+    pub fn compared(&self) -> Option<PairCounts> {
+        self.pairs.as_ref().map(|pairs| PairCounts { rows: self.rows(), pairs: pairs.len() })
     }
 
     /// Where the stored rows stood in the input, where that differs.

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod dataset;
+mod differences;
 mod groups;
 pub(crate) mod kernels;
 mod matrix;
@@ -21,7 +22,7 @@ pub use kernels::{Index, Value};
 pub use matrix::{Csr, Dense, Guard, Matrix};
 pub(crate) use matrix::{Rows, with_rows};
 pub use names::Names;
-pub use pairs::{Consistency, Outcome, Pairs};
+pub use pairs::{Consistency, Outcome, PairCounts, Pairs};
 pub use residency::Residency;
 pub(crate) use residency::Visits;
 pub use scale::{Design, Scale, Scaling};

@@ -52,6 +52,23 @@ impl Outcome {
     }
 }
 
+/// How many rows are compared, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairCounts {
+    /// Rows there are.
+    pub rows: usize,
+    /// Pairs of them.
+    pub pairs: usize,
+}
+
+impl PairCounts {
+    /// Whether the differences of the pairs are learned from as rows of their own: where there are no more pairs than rows,
+    /// as in tables with two items a line.
+    pub fn as_differences(self) -> bool {
+        self.pairs <= self.rows
+    }
+}
+
 /// Comparisons of two rows of a data set each.
 #[derive(Clone, Debug)]
 pub struct Pairs {

@@ -184,6 +184,11 @@ impl Design {
         self.factor.as_deref()
     }
 
+    /// Whether each row has a factor of its own.
+    pub(super) fn scales_rows(&self) -> bool {
+        self.row_factors.is_some()
+    }
+
     #[inline]
     pub(crate) fn row_factor(&self, row: usize) -> f64 {
         self.row_factors.as_ref().map_or(1.0, |factors| factors[row])

@@ -14,7 +14,7 @@ use scorer::Ready;
 pub use scorer::{Expansion, Mapped, Scorer};
 pub use verify::Verification;
 
-use crate::data::{Dataset, Names, Scaling};
+use crate::data::{Dataset, Names, PairCounts, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{CustomKernel, Kernel};
 use crate::online::OnlineState;
@@ -122,7 +122,8 @@ impl Model {
     /// Whether the weights alone prove the bound, as those of Newton's method do. A model that came by another way may
     /// claim more than its weights prove.
     pub fn proved_by_weights(&self) -> bool {
-        let compared = self.certificate.pairs.map(|_| self.certificate.rows as usize);
+        let rows = self.certificate.rows as usize;
+        let compared = self.certificate.pairs.map(|pairs| PairCounts { rows, pairs: pairs as usize });
         let solver = choose_solver(&self.settings, self.features(), compared);
         self.settings.loss.is_smooth() && matches!(solver, Ok(Solver::Newton))
     }

@@ -5,7 +5,7 @@ use crate::data::{Dataset, Design, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, KernelKind, Points, expansion_scores};
 use crate::loss::Loss;
-use crate::run::Cancel;
+use crate::run::{Cancel, Silent};
 use crate::settings::{Regularisation, Solver};
 use crate::solve::{
     Cut, Hard, KERNEL_ROUNDING, LinearRisk, Risk, Witness, bound_of_cuts, dual_of_square, dual_value, hard_primal,
@@ -13,7 +13,7 @@ use crate::solve::{
     rounded_certificate, rounded_values, smooth_bound, value_and_slopes,
 };
 use crate::task::{Independent, Intercept, Objective, Ranking};
-use crate::train::{Problem, Tasks, by_row, check_values};
+use crate::train::{Problem, Ratings, Tasks, by_row, check_values, rate};
 use crate::wording::{count, counted};
 
 /// What `verify` recomputed.
@@ -79,6 +79,9 @@ impl Model {
         };
         let close = |a: f64, b: f64| (a - b).abs() <= rounding * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
         cancel.check()?;
+        if self.settings.method.is_rating() {
+            return self.verify_ratings(data, close, cancel);
+        }
         let mut problem = Problem::new(data, &self.settings)?;
         if self.settings.regularisation.is_nu() {
             // Training found it: that it is the one which ν asks for is proved by the dual point.
@@ -123,6 +126,33 @@ impl Model {
             .help(ALTERED));
         }
         Ok(found)
+    }
+
+    /// Rates the items anew: the same pairs give the same ratings.
+    fn verify_ratings(
+        &self,
+        data: &Dataset,
+        close: impl Fn(f64, f64) -> bool,
+        cancel: &Cancel,
+    ) -> Result<Verification> {
+        let Ratings { weights, decoder, objective, lower_bound, c, lambda, .. } =
+            rate(data, &self.settings, &mut Silent, cancel)?;
+        cancel.check()?;
+        let certificate = &self.certificate;
+        let thresholds = (decoder.threshold().unwrap_or(0.0), self.decoder.threshold().unwrap_or(f64::NAN));
+        let bounds = (lower_bound.unwrap_or(0.0), certificate.lower_bound.unwrap_or(0.0));
+        let claims = [
+            ("objective", objective, certificate.objective),
+            ("lower bound", bounds.0, bounds.1),
+            ("threshold", thresholds.0, thresholds.1),
+            ("C", c, certificate.c),
+            ("lambda", lambda, certificate.lambda),
+        ];
+        let ratings = weights.iter().zip(self.scorer.numbers()).map(|(&found, &claimed)| ("rating", found, claimed));
+        match claims.into_iter().chain(ratings).find(|(_, found, claimed)| !close(*found, *claimed)) {
+            Some((what, found, claimed)) => Err(mismatch(what, found, claimed)),
+            None => Ok(Verification { objective, lower_bound, unproved: None }),
+        }
     }
 
     /// The error for data that are not those of the training run: what differs.

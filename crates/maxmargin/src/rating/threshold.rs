@@ -42,8 +42,8 @@ pub struct Threshold {
 ///
 /// Where the slices differ in length.
 pub fn best_threshold(differences: &[f64], outcomes: &[Outcome], weights: Option<&[f64]>) -> Threshold {
-    assert_eq!(differences.len(), outcomes.len(), "one outcome a difference");
-    assert!(weights.is_none_or(|weights| weights.len() == outcomes.len()), "one weight a difference");
+    debug_assert_eq!(differences.len(), outcomes.len(), "one outcome a difference");
+    debug_assert!(weights.is_none_or(|weights| weights.len() == outcomes.len()), "one weight a difference");
     let weight = |pair: usize| weights.map_or(1.0, |weights| weights[pair]);
     // What a pair adds to the error once it is answered with a tie instead of by its sign.
     let added = |pair: usize| {

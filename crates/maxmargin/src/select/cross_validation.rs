@@ -149,6 +149,10 @@ impl CrossValidation {
             return Err(Error::new(Code::Unsupported, "--nu finds its own C, and there is no path over it")
                 .help("train once for each value, with --holdout to measure it"));
         }
+        if let Some(settings) = candidates.iter().find(|settings| settings.method.is_rating()) {
+            let message = format!("`{}` rates items in one go, and folds share no path", settings.method.name());
+            return Err(Error::new(Code::Unsupported, message).help("train once, with --holdout to measure it"));
+        }
         check_features(data.cols())?;
         data.matrix().check(0..data.rows())?;
         cancel.check()?;
@@ -206,7 +210,7 @@ impl<'a> Learners<'a> {
         if !expands(settings) {
             return Ok(Learners::Weights(learners(folds, data, settings, cancel)?));
         }
-        choose_solver(settings, data.cols(), data.compared_rows())?;
+        choose_solver(settings, data.cols(), data.compared())?;
         let shared = shared_design(data, settings, cancel)?;
         Ok(Learners::Kernel(Box::new(KernelPath::new(folds, data, settings, shared.as_ref(), cancel)?)))
     }
@@ -241,7 +245,7 @@ pub(super) fn learners<'a>(
     settings: &Settings,
     cancel: &Cancel,
 ) -> Result<Vec<Learner<'a>>> {
-    let solver = choose_solver(settings, data.cols(), data.compared_rows())?;
+    let solver = choose_solver(settings, data.cols(), data.compared())?;
     let shared = shared_design(data, settings, cancel)?;
     let made: Vec<Result<Learner<'_>>> =
         folds.par_iter().map(|fold| Learner::new(fold, data, settings, solver, shared.as_ref(), cancel)).collect();

@@ -414,7 +414,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
         let short = self.design.shift().is_none() && matrix.entries() * SHORT_ROW < matrix.rows() as u64 * dim as u64;
         self.sum_products(|this, lane, sum, thresholds| {
             let mut product = Product::new(dim, features);
-            let (mut weights, mut entries) = (Vec::new(), Vec::new());
+            let (mut weights, mut cross, mut entries) = (Vec::new(), Vec::new(), Vec::new());
             for (part, memo) in lane.parts.clone().zip(&lane.memos) {
                 if this.cancel.is_raised() {
                     break;
@@ -423,7 +423,16 @@ impl<T: Curvature> LinearRisk<'_, T> {
                 weights.clear();
                 weights.resize(rows.len(), 0.0);
                 this.task.diagonal(part, memo, &mut weights);
-                for (row, &weight) in rows.clone().zip(&weights).filter(|&(_, &weight)| weight != 0.0) {
+                cross.clear();
+                cross.resize(rows.len(), 0.0);
+                // There is one threshold at the most.
+                if let Some(corner) = thresholds.last_mut() {
+                    *corner += this.task.by_threshold(part, memo, &mut cross);
+                }
+                for ((row, &weight), &cross) in rows.clone().zip(&weights).zip(&cross) {
+                    if weight == 0.0 {
+                        continue;
+                    }
                     if short {
                         this.design.scaled_entries(row, &mut entries);
                         for (at, &(column, value)) in entries.iter().enumerate() {
@@ -439,21 +448,19 @@ impl<T: Curvature> LinearRisk<'_, T> {
                                 }
                             }
                         }
-                        for (at, line) in thresholds.chunks_exact_mut(dim).enumerate() {
+                        for line in thresholds.chunks_exact_mut(dim) {
                             for &(column, value) in &entries {
                                 if let Some(sum) = line.get_mut(column) {
-                                    *sum += weight * value;
+                                    *sum += cross * value;
                                 }
                             }
-                            line[features + at] += weight;
                         }
                     } else {
                         let (values, out) = product.next(1, sum);
                         this.design.fill_scaled_row(row, &mut values[..features]);
                         out.iter_mut().zip(&*values).for_each(|(out, value)| *out = weight * value);
-                        for (at, line) in thresholds.chunks_exact_mut(dim).enumerate() {
-                            line.iter_mut().zip(&*out).for_each(|(line, out)| *line += out);
-                            line[features + at] += weight;
+                        for line in thresholds.chunks_exact_mut(dim) {
+                            line[..features].iter_mut().zip(&*values).for_each(|(line, value)| *line += cross * value);
                         }
                     }
                 }

@@ -214,6 +214,11 @@ impl<'a> Progress<'a> {
         Progress { observer, cancel, start: Instant::now(), lower_bound: None, trace: Vec::new() }
     }
 
+    /// Who is told, for a solver within a method that reports on its own.
+    pub(crate) fn observer(&mut self) -> &mut dyn crate::run::Observer {
+        self.observer
+    }
+
     pub(crate) fn cancelled(&self) -> bool {
         self.cancel.is_raised()
     }

@@ -111,10 +111,17 @@ pub trait Curvature: Objective {
         false
     }
 
-    /// Whether each row is a matter of its own score plus the threshold, if there is one. Then the Hessian is
-    /// Σ_i h_i x_i x_iᵀ with h the diagonal, each x followed by a 1 where there is a threshold.
+    /// Whether each row is a matter of its own score and the threshold, if there is one. Then the Hessian by the weights
+    /// is Σ_i h_i x_i x_iᵀ with h the diagonal.
     fn rows_are_separate(&self) -> bool {
         false
+    }
+
+    /// Where rows are separate and there is a threshold: the second derivative of a part by each score and the threshold,
+    /// written to `out`, and that by the threshold alone. Both are those of the score where it enters plus the threshold.
+    fn by_threshold(&self, part: usize, memo: &Self::Memo, out: &mut [f64]) -> f64 {
+        self.diagonal(part, memo, out);
+        out.iter().sum()
     }
 
     /// The Hessian of a part, at the point of the last evaluation, times `m` directions. `directions` and `out` hold

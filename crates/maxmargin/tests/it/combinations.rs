@@ -44,7 +44,7 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
                     let mut seen = Counting(0);
                     let outcome = train(data, &settings, None, &mut seen, &Cancel::new());
                     let chosen =
-                        settings.validate().and_then(|()| choose_solver(&settings, data.cols(), data.compared_rows()));
+                        settings.validate().and_then(|()| choose_solver(&settings, data.cols(), data.compared()));
                     let chosen = match chosen {
                         Ok(chosen) => chosen,
                         Err(refusal) => {

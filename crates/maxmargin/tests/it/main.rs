@@ -18,4 +18,5 @@ mod optimum;
 mod own_kernels;
 mod pairs;
 mod progress;
+mod ratings;
 mod stochastic;

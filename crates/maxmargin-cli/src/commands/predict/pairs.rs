@@ -1,0 +1,142 @@
+//! `maxmargin predict MODEL PAIRS` where the model compares: one line a pair, in input order,
+//! `outcome left right margin`. The margin is how far the difference of the two scores is from the threshold.
+
+use crate::args::{PredictArguments, PredictFormat};
+use crate::console::Console;
+use crate::format;
+use crate::loading::{Stamp, ensure_apart, load_items, pair_options, refuse_json};
+use crate::settings::scoring_options;
+use maxmargin::data::Dataset;
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::model::{BlockScorer, Model};
+use maxmargin::run::Cancel;
+use maxmargin_io::atomic::{ensure_writable, refused_write};
+use maxmargin_io::{PairBlocks, Pairing, ReadOptions};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Bytes of a block of pairs.
+const BLOCK: usize = 4 << 20;
+
+pub(super) fn run(arguments: &PredictArguments, model: &Model, console: &Console, cancel: &Cancel) -> Result<()> {
+    if arguments.format == PredictFormat::Trec {
+        return Err(Error::new(Code::BadSetting, "a TREC run lists documents, and the model compares pairs")
+            .help("leave --format out"));
+    }
+    let output = arguments.output.as_deref().filter(|output| *output != "-");
+    match output {
+        None => refuse_json(console)?,
+        Some(output) => {
+            ensure_writable(Path::new(output))?;
+            ensure_apart(output, &[&arguments.model, &arguments.file, arguments.items.as_deref().unwrap_or_default()])?;
+        }
+    }
+    let start = Instant::now();
+    let (options, _) = scoring_options(model, &arguments.data.read, arguments.data.input_format, cancel)?;
+    let comparison = match &arguments.items {
+        Some(items) => {
+            let (loaded, index) = load_items(items, &options)?;
+            let scores = BlockScorer::new(model).scores(&loaded.loaded.data).map_err(|error| error.in_file(items))?;
+            let options = ReadOptions {
+                pairing: Pairing::Of(Arc::clone(&index)),
+                outcomes_optional: true,
+                ..pair_options(&options)
+            };
+            Comparison { model, scorer: BlockScorer::new(model), items: Some(scores), options }
+        }
+        None => {
+            let options = ReadOptions { pairing: Pairing::Comparisons, outcomes_optional: true, ..options };
+            Comparison { model, scorer: BlockScorer::new(model), items: None, options }
+        }
+    };
+    let unchanged = Stamp::of(&arguments.file);
+    let mut found = None;
+    match output {
+        Some(output) => maxmargin_io::write_text_file(output, |out| {
+            let (outcome, written) = comparison.write(&arguments.file, out);
+            found = Some(outcome?);
+            written.map_err(refused_write)?;
+            unchanged.check(&arguments.file)?;
+            cancel.check()
+        })?,
+        None => {
+            let mut failed = Ok(());
+            console.write(|out| {
+                let (outcome, written) = comparison.write(&arguments.file, out);
+                if written.is_ok() {
+                    match outcome {
+                        Ok(outcome) => found = Some(outcome),
+                        Err(error) => failed = Err(error),
+                    }
+                }
+                written
+            })?;
+            failed?;
+        }
+    }
+    // Where the reader of standard output has seen enough, there is nothing more to say.
+    let Some((pairs, notes)) = found else { return Ok(()) };
+    let seconds = start.elapsed().as_secs_f64();
+    let read = format::counted(pairs, "pair", "pairs");
+    console.say(&format!("{}   {read} · {}", arguments.file, format::seconds(seconds)));
+    notes.iter().for_each(|note| console.say(&format!("   {note}")));
+    if let Some(output) = output {
+        console.say(&format!("wrote {output}: {read}"));
+    }
+    console.object(|| json!({ "pairs": pairs, "output": arguments.output, "seconds": { "predict": seconds } }))
+}
+
+/// What is compared by what.
+struct Comparison<'a> {
+    model: &'a Model,
+    scorer: BlockScorer<'a>,
+    /// The score of each item, where items were read before.
+    items: Option<Vec<f64>>,
+    options: ReadOptions,
+}
+
+impl Comparison<'_> {
+    /// Writes a line for each pair: how many there were, with notes, and whether they could be written.
+    fn write(&self, file: &str, out: &mut dyn Write) -> (Result<(u64, Vec<String>)>, io::Result<()>) {
+        let mut blocks = match PairBlocks::open(file, &self.options, BLOCK) {
+            Ok(blocks) => blocks,
+            Err(error) => return (Err(error), Ok(())),
+        };
+        for block in &mut blocks {
+            let lines = block.and_then(|block| self.lines(&block)).map_err(|error| error.in_file(file));
+            let lines = match lines {
+                Ok(lines) => lines,
+                Err(error) => return (Err(error), Ok(())),
+            };
+            if let Err(error) = out.write_all(lines.as_bytes()) {
+                return (Err(refused_write(&error)), Err(error));
+            }
+        }
+        (Ok((blocks.pairs(), blocks.facts().notes)), Ok(()))
+    }
+
+    fn lines(&self, block: &Dataset) -> Result<String> {
+        let Some(pairs) = block.pairs() else { return Ok(String::new()) };
+        let own;
+        let scores = match &self.items {
+            Some(scores) => scores,
+            None => {
+                own = self.scorer.scores(block)?;
+                &own
+            }
+        };
+        let threshold = self.model.decoder.threshold().unwrap_or(0.0);
+        let mut text = String::with_capacity(64 * pairs.len());
+        for (&left, &right) in pairs.left().iter().zip(pairs.right()) {
+            let (left, right) = (scores[left as usize], scores[right as usize]);
+            let outcome = self.model.decoder.outcome(left, right).map_or("", |outcome| outcome.name());
+            let margin = ((right - left).abs() - threshold).abs();
+            let _ = writeln!(text, "{outcome}\t{left}\t{right}\t{margin}");
+        }
+        Ok(text)
+    }
+}
