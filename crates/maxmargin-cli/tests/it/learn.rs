@@ -114,7 +114,7 @@ fn bad_input_is_refused_and_leaves_nothing_behind() {
     bench.write("zero.csv", "left,right,outcome,weight\na,b,left,0\n");
     bench.write("items.csv", "id,x\na,1\nb,2\n");
     for (file, code) in [
-        ("outcome.csv", "MM0202"),
+        ("outcome.csv", "MM0235"),
         ("itself.csv", "MM0232"),
         ("missing.csv", "MM0212"),
         ("nan.csv", "MM0204"),
