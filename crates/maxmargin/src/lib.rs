@@ -41,6 +41,7 @@
 //! | [`select`] | which settings to learn with, by cross-validation over warm-started paths |
 //! | [`memory`] | training within a memory budget |
 //! | [`model`] | what was learned: scoring, saving, loading, verifying |
+//! | [`online`] | learning from a stream of examples |
 //! | [`metric`] | how good scores or predictions are, with bootstrap intervals |
 //! | [`task`] | what is to be learned, as margin constraints over scores; never sees features |
 //! | [`loss`] | what a violated margin costs |
@@ -62,6 +63,7 @@ pub mod loss;
 pub mod memory;
 pub mod metric;
 pub mod model;
+pub mod online;
 mod random;
 pub mod rating;
 pub mod run;

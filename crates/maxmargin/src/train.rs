@@ -159,6 +159,7 @@ pub fn train_from(
         reading: None,
         version: env!("CARGO_PKG_VERSION").to_string(),
         compacted: None,
+        online: None,
     };
     let (c, lambda) = (problem.c, problem.lambda);
     let certificate =
@@ -833,6 +834,8 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<Pair
         Solver::Newton | Solver::CuttingPlane if independent => true,
         Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => independent || settings.loss != Loss::Logistic,
+        // Validated settings refuse it for anything but streams, which are not trained on here.
+        Solver::PassiveAggressive => false,
     };
     if supported { Ok(solver) } else { Err(unsupported(settings, solver, independent)) }
 }
@@ -848,6 +851,10 @@ pub fn expands(settings: &Settings) -> bool {
 /// `independent` says whether each constraint stands for itself: rows to classify, or explicit pairs.
 fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
+    if solver == Solver::PassiveAggressive {
+        return Error::new(Code::Unsupported, "passive-aggressive steps learn from a stream")
+            .help("use `maxmargin learn compare`, or leave --solver out");
+    }
     let remedy = match (independent, settings.loss) {
         (false, _) if settings.regularisation.is_nu() => {
             return Error::new(Code::Unsupported, "--nu is for explicit pairs, and these rows are graded")
