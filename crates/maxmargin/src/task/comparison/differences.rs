@@ -150,34 +150,43 @@ struct Lanes {
     scores: [f64; LANES],
 }
 
+/// Slope, curvature and cross derivative of some rows; adds to the sums. Inlined, so that it is compiled for the machine.
+#[inline(always)]
+fn lanes(
+    run: &Run<'_>,
+    rows: &Lanes,
+    at: &impl Fn(f64) -> CurvePoint,
+    sums: &mut [[f64; LANES]; 6],
+) -> ([f64; LANES], [f64; LANES], [f64; LANES]) {
+    let (mut slope, mut curvature, mut cross) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        let (sign, z) = (f64::from(rows.signs[lane]), rows.scores[lane]);
+        let is_tie = if rows.signs[lane] == 0 { 1.0 } else { 0.0 };
+        // A tie looks at −z first, and at z with its second constraint.
+        let side = sign - is_tie;
+        let t = run.threshold * (2.0 * is_tie - 1.0);
+        let first = run.c * rows.costs[lane];
+        let second = is_tie * first;
+        let reach = rows.margins[lane] - t * run.value;
+        let (one, other) = (at(reach - side * z), at(reach - z));
+        let (pull_one, pull_other) = (first * one.derivative, second * other.derivative);
+        let (bend_one, bend_other) = (first * one.curvature, second * other.curvature);
+        slope[lane] = -side * pull_one - pull_other;
+        curvature[lane] = bend_one + bend_other;
+        cross[lane] = t * (side * bend_one + bend_other);
+        sums[0][lane] += first * one.value + second * other.value;
+        sums[1][lane] -= t * (pull_one + pull_other);
+        sums[2][lane] += t * t * (bend_one + bend_other);
+        sums[3][lane] += second;
+        sums[4][lane] += first * one.rounding[0] + second * other.rounding[0];
+        sums[5][lane] += first * one.rounding[1] + second * other.rounding[1];
+    }
+    (slope, curvature, cross)
+}
+
 #[inline(always)]
 fn evaluate_each(run: &Run<'_>, at: impl Fn(f64) -> CurvePoint, out: Out<'_>) -> RunSums {
     let mut sums = [[0.0; LANES]; 6];
-    let mut work = |rows: &Lanes| {
-        let (mut slope, mut curvature, mut cross) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
-        for lane in 0..LANES {
-            let (sign, z) = (f64::from(rows.signs[lane]), rows.scores[lane]);
-            let is_tie = if rows.signs[lane] == 0 { 1.0 } else { 0.0 };
-            // A tie looks at −z first, and at z with its second constraint.
-            let side = sign - is_tie;
-            let t = run.threshold * (2.0 * is_tie - 1.0);
-            let (first, second) = (run.c * rows.costs[lane], is_tie * (run.c * rows.costs[lane]));
-            let reach = rows.margins[lane] - t * run.value;
-            let (one, other) = (at(reach - side * z), at(reach - z));
-            let pull = first * one.derivative + second * other.derivative;
-            let bend = first * one.curvature + second * other.curvature;
-            slope[lane] = -side * first * one.derivative - second * other.derivative;
-            curvature[lane] = bend;
-            cross[lane] = t * (side * first * one.curvature + second * other.curvature);
-            sums[0][lane] += first * one.value + second * other.value;
-            sums[1][lane] -= t * pull;
-            sums[2][lane] += t * t * bend;
-            sums[3][lane] += second;
-            sums[4][lane] += first * one.rounding[0] + second * other.rounding[0];
-            sums[5][lane] += first * one.rounding[1] + second * other.rounding[1];
-        }
-        (slope, curvature, cross)
-    };
     let count = run.scores.len();
     for start in (0..count).step_by(LANES) {
         let here = start..(start + LANES).min(count);
@@ -191,7 +200,7 @@ fn evaluate_each(run: &Run<'_>, at: impl Fn(f64) -> CurvePoint, out: Out<'_>) ->
         if let Some(margins) = run.margins {
             rows.margins[..length].copy_from_slice(&margins[here.clone()]);
         }
-        let (slope, curvature, cross) = work(&rows);
+        let (slope, curvature, cross) = lanes(run, &rows, &at, &mut sums);
         out.slope[here.clone()].copy_from_slice(&slope[..length]);
         out.curvature[here.clone()].copy_from_slice(&curvature[..length]);
         out.cross[here].copy_from_slice(&cross[..length]);
