@@ -163,7 +163,13 @@ pub(crate) struct LearnArguments {
     #[arg(long, value_parser = named::<Loss>(Loss::ALL.map(Loss::name)), help_heading = "Learning")]
     pub(crate) loss: Option<Loss>,
     /// The most a pair may move the weights: the aggressiveness of passive-aggressive steps [default: 0.1]
-    #[arg(short, value_name = "C", allow_negative_numbers = true, conflicts_with = "lambda", help_heading = "Learning")]
+    #[arg(
+        short,
+        value_name = "C",
+        allow_negative_numbers = true,
+        conflicts_with = "lambda",
+        help_heading = "Learning"
+    )]
     pub(crate) c: Option<f64>,
     /// How readily passive-aggressive steps move the threshold; 0 for one that stays [default: 1]
     #[arg(long, value_name = "K", allow_negative_numbers = true, help_heading = "Learning")]

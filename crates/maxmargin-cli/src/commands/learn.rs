@@ -39,12 +39,10 @@ pub(crate) fn run(arguments: &LearnArguments, console: &Console, cancel: &Cancel
     let settings = settings(arguments, from.as_ref())?;
     let learner = match &from {
         None => ComparisonLearner::new(&settings)?,
-        Some(model) => {
-            ComparisonLearner::from_model(model, &settings).map_err(|error| match &arguments.from {
-                Some(file) => error.in_file(file),
-                None => error,
-            })?
-        }
+        Some(model) => ComparisonLearner::from_model(model, &settings).map_err(|error| match &arguments.from {
+            Some(file) => error.in_file(file),
+            None => error,
+        })?,
     };
     ensure_writable(Path::new(&arguments.output))?;
     let inputs: Vec<&str> = std::iter::once(arguments.file.as_str()).chain(arguments.items.as_deref()).collect();
@@ -249,9 +247,12 @@ impl Stream<'_> {
     fn learn(&mut self, data: &Dataset, own: bool, cancel: &Cancel) -> Result<()> {
         if let Some(known) = self.known.filter(|known| !own && data.cols() > *known) {
             let found = format::counted(data.cols() as u64, "feature", "features");
-            return Err(Error::new(Code::TooManyFeatures, format!("the data have {found}, and the model knows {known}"))
-                .in_file(self.arguments.items.as_ref().unwrap_or(&self.arguments.file))
-                .help("go on with data made like those before"));
+            return Err(Error::new(
+                Code::TooManyFeatures,
+                format!("the data have {found}, and the model knows {known}"),
+            )
+            .in_file(self.arguments.items.as_ref().unwrap_or(&self.arguments.file))
+            .help("go on with data made like those before"));
         }
         self.names.take(data, own);
         let pairs = data.pairs().map_or(0, |pairs| pairs.len());

@@ -44,13 +44,19 @@ fn wide(lines: &[String]) -> String {
 #[test]
 fn a_stream_in_two_parts_gives_the_bytes_of_one() {
     let lines = games(9000, 40);
-    let features: String = (0..40).map(|player| format!("p{player},{},{}\n", player as f64 / 10.0, player % 3)).collect();
+    let features: String =
+        (0..40).map(|player| format!("p{player},{},{}\n", player as f64 / 10.0, player % 3)).collect();
     let bench = Workbench::new();
     bench.write("items.csv", format!("id,strength,luck\n{features}"));
     for (name, make) in [("games", table as fn(&[String]) -> String), ("wide", wide), ("games-items", table)] {
         let items = if name.ends_with("items") { "--items items.csv" } else { "" };
-        bench.write("all.csv", make(&lines)).write("first.csv", make(&lines[..1234])).write("rest.csv", make(&lines[1234..]));
-        for way in ["", "--solver sgd --loss logistic", "--solver averaged-sgd --rate 0.05", "--loss squared-hinge -c 0.01"] {
+        bench
+            .write("all.csv", make(&lines))
+            .write("first.csv", make(&lines[..1234]))
+            .write("rest.csv", make(&lines[1234..]));
+        for way in
+            ["", "--solver sgd --loss logistic", "--solver averaged-sgd --rate 0.05", "--loss squared-hinge -c 0.01"]
+        {
             bench.ok(&format!("learn compare all.csv {items} -o whole.mm {way} -q"));
             bench.ok(&format!("learn compare first.csv {items} -o part.mm {way} -q"));
             bench.ok(&format!("learn compare rest.csv {items} --from part.mm -o part.mm -q"));
@@ -75,8 +81,13 @@ fn a_stream_on_standard_input_is_learned_from() {
     assert_eq!((number(&said, "pairs"), number(&said, "features")), (5000.0, 40.0));
     assert!(number(&said, "error") < 0.35 && number(&said, "auc") > 0.6, "{said}");
     assert!(number(&said, "auc_resolution") < 0.05 && number(&said, "threshold") >= 1.0, "{said}");
-    let counted: f64 =
-        said["confusion"].as_array().expect("rows").iter().flat_map(|row| row.as_array().expect("a row")).filter_map(|n| n.as_f64()).sum();
+    let counted: f64 = said["confusion"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .flat_map(|row| row.as_array().expect("a row"))
+        .filter_map(|n| n.as_f64())
+        .sum();
     assert_eq!(counted, 5000.0);
 }
 

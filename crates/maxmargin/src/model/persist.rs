@@ -130,7 +130,8 @@ impl Model {
             tensors.push(("online.numbers", Dtype::F64, numbers.len(), reals(&numbers)));
             let counted = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
             tensors.push(("online.counts", Dtype::U64, counts.len(), counted));
-            for (name, vector) in [("online.weights", online.stored_weights()), ("online.average", online.stored_average())]
+            for (name, vector) in
+                [("online.weights", online.stored_weights()), ("online.average", online.stored_average())]
             {
                 if let Some(vector) = vector {
                     tensors.push((name, Dtype::F64, vector.len(), reals(vector)));

@@ -145,7 +145,8 @@ impl Progressive {
         let (confusion, rest) = rest.split_first_chunk::<9>()?;
         let (recent, rest) = rest.split_first_chunk::<WORDS>()?;
         let buckets: &[u64; KINDS * BUCKETS] = rest.try_into().ok()?;
-        let adds_up = |counts: &[u64]| counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count)) == Some(pairs);
+        let adds_up =
+            |counts: &[u64]| counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count)) == Some(pairs);
         let whole = adds_up(confusion)
             && adds_up(buckets)
             && buckets[..BUCKETS].iter().sum::<u64>() == confusion[3..6].iter().sum::<u64>()
@@ -178,7 +179,13 @@ mod tests {
             for &(sign, z) in stream.iter().filter(|pair| pair.0 != 0) {
                 all += 1.0;
                 if z.signum() == f64::from(sign) && z != 0.0 {
-                    won += if z.abs() > tie.abs() { 1.0 } else if z.abs() == tie.abs() { 0.5 } else { 0.0 };
+                    won += if z.abs() > tie.abs() {
+                        1.0
+                    } else if z.abs() == tie.abs() {
+                        0.5
+                    } else {
+                        0.0
+                    };
                 }
             }
         }

@@ -47,7 +47,9 @@ impl Rule {
                 let rate = rate.unwrap_or(USUAL_RATE);
                 if rate * lambda >= 1.0 {
                     return bad(
-                        format!("--rate {rate} times --lambda {lambda} is not below 1, and steps would turn the weights round"),
+                        format!(
+                            "--rate {rate} times --lambda {lambda} is not below 1, and steps would turn the weights round"
+                        ),
                         "take a smaller --rate or --lambda",
                     );
                 }
@@ -55,7 +57,10 @@ impl Rule {
                 Ok(Rule::Gradient { lambda, rate, loss: settings.loss, averaged })
             }
             (Solver::Sgd | Solver::AveragedSgd, _) => bad(
-                format!("`{}` over a stream takes --lambda: -c weighs a sum whose length nobody knows", settings.solver.name()),
+                format!(
+                    "`{}` over a stream takes --lambda: -c weighs a sum whose length nobody knows",
+                    settings.solver.name()
+                ),
                 "give --lambda, such as 1e-4, instead of -c",
             ),
             (solver, _) => bad(
@@ -83,7 +88,10 @@ impl ComparisonLearner {
         }
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         let Scorer::Linear { weights, .. } = &model.scorer else {
-            return bad("the model has no weights to go on with: it is one of a kernel".to_string(), "begin without --from");
+            return bad(
+                "the model has no weights to go on with: it is one of a kernel".to_string(),
+                "begin without --from",
+            );
         };
         let (Task::Compare, Some(threshold)) = (model.settings.task, model.decoder.threshold()) else {
             return bad(
@@ -122,8 +130,11 @@ impl ComparisonLearner {
     pub fn model(&self, settings: &Settings, feature_names: Option<Names>, reading: Option<String>) -> Result<Model> {
         let OnlineState { loss, weight, progress, .. } = &self.state;
         if *weight == 0.0 {
-            return Err(Error::new(Code::NoPairs, "there was no pair with a weight above zero, and nothing was learned")
-                .help("give at least one pair"));
+            return Err(Error::new(
+                Code::NoPairs,
+                "there was no pair with a weight above zero, and nothing was learned",
+            )
+            .help("give at least one pair"));
         }
         let weights = self.weights();
         let (c, lambda) = (settings.regularisation.c(*weight), settings.regularisation.lambda(*weight));

@@ -54,9 +54,10 @@ impl Weights {
     #[inline(always)]
     pub(super) fn products(&self, rows: &impl Differences, left: usize, right: usize) -> (f64, Option<f64>) {
         let product = rows.product(left, right, &self.vector);
-        let average = self.average.as_ref().map(|average| {
-            (rows.product(left, right, &average.vector) + average.fraction * product) / average.divisor
-        });
+        let average = self
+            .average
+            .as_ref()
+            .map(|average| (rows.product(left, right, &average.vector) + average.fraction * product) / average.divisor);
         (product / self.divisor, average)
     }
 

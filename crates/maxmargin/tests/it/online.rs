@@ -150,7 +150,10 @@ fn a_state_that_does_not_fit_its_model_is_damage() {
     other.settings.solver = Solver::Sgd;
     assert!(other.to_bytes().is_err());
     let mut other = model;
-    other.online = learned(&data, &by(Solver::PassiveAggressive)).model(&by(Solver::PassiveAggressive), None, None).unwrap().online;
+    other.online = learned(&data, &by(Solver::PassiveAggressive))
+        .model(&by(Solver::PassiveAggressive), None, None)
+        .unwrap()
+        .online;
     assert!(other.to_bytes().is_err());
 }
 
