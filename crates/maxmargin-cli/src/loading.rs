@@ -5,7 +5,7 @@ use crate::console::Console;
 use crate::format;
 use crate::preferences::Preferences;
 use crate::settings::scoring_options;
-use maxmargin::data::{Dataset, Groups};
+use maxmargin::data::{Dataset, Groups, Names};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
@@ -44,6 +44,14 @@ impl Gathered {
     /// Where the features come from.
     pub(crate) fn features(&self) -> &Timed {
         self.items.as_ref().map_or(&self.timed, |(items, _)| items)
+    }
+
+    /// Whether the items are known by nothing but their ids, and each is a feature.
+    pub(crate) fn items_are_features(&self) -> bool {
+        let data = &self.timed.loaded.data;
+        let named = data.row_ids().map(Names::parts);
+        let compared = self.items.is_none() && data.pairs().is_some();
+        compared && named.is_some() && named == data.feature_names().map(Names::parts)
     }
 
     pub(crate) fn seconds(&self) -> f64 {

@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod features;
 pub(crate) mod inspect;
 pub(crate) mod predict;
+pub(crate) mod rank_items;
 pub(crate) mod reproduce;
 pub(crate) mod simulate;
 pub(crate) mod train;
