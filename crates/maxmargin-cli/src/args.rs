@@ -2,7 +2,8 @@
 
 use crate::settings::{ReadSettings, Size, TrainSettings, named};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use maxmargin::settings::Task;
+use maxmargin::loss::Loss;
+use maxmargin::settings::{Solver, Task};
 use maxmargin::simulate::{Pattern, Placed};
 use maxmargin_io::Format;
 
@@ -49,6 +50,8 @@ pub(crate) struct Common {
 pub(crate) enum Command {
     /// Learn a model from data
     Train(TrainArguments),
+    /// Learn from a stream, one example after the other, in memory that does not grow with it
+    Learn(LearnArguments),
     /// Score rows with a model, one line a row in input order
     Predict(PredictArguments),
     /// List items by score, best first, with ranks that ties share and intervals
@@ -130,6 +133,72 @@ impl TaskName {
         }
     }
 }
+
+/// `learn`
+#[derive(Args, Debug)]
+#[command(after_long_help = STREAM)]
+pub(crate) struct LearnArguments {
+    /// What to learn
+    #[arg(value_enum)]
+    pub(crate) task: LearnTask,
+    /// The stream: a table of pairs; `-` is standard input
+    pub(crate) file: String,
+    /// Pairs name rows of this file, in columns left,right,outcome[,weight]
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
+    /// Where to save the model
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) output: String,
+    /// Go on from this model: exactly where it stopped, if `learn` made it and nothing is set otherwise
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) from: Option<String>,
+    /// Pass over the first pairs of the stream: those that --from has learned already
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip: u64,
+    /// Save the model every so many pairs as well, each time as a whole
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) snapshot_every: Option<u64>,
+    /// How to step: passive-aggressive needs no rate and is at home with features of any size [default: passive-aggressive]
+    #[arg(long, value_parser = named::<Solver>(["passive-aggressive", "sgd", "averaged-sgd"]), help_heading = "Learning")]
+    pub(crate) solver: Option<Solver>,
+    /// What a missed margin costs; logistic is for sgd and averaged-sgd [default: hinge]
+    #[arg(long, value_parser = named::<Loss>(Loss::ALL.map(Loss::name)), help_heading = "Learning")]
+    pub(crate) loss: Option<Loss>,
+    /// The most a pair may move the weights: the aggressiveness of passive-aggressive steps [default: 0.1]
+    #[arg(
+        short,
+        value_name = "C",
+        allow_negative_numbers = true,
+        conflicts_with = "lambda",
+        help_heading = "Learning"
+    )]
+    pub(crate) c: Option<f64>,
+    /// How readily passive-aggressive steps move the threshold; 0 for one that stays [default: 1]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, help_heading = "Learning")]
+    pub(crate) kappa: Option<f64>,
+    /// The pull toward zero, for sgd and averaged-sgd [default: 1e-4]
+    #[arg(long, value_name = "L", allow_negative_numbers = true, help_heading = "Learning")]
+    pub(crate) lambda: Option<f64>,
+    /// The first rate E of sgd and averaged-sgd, which falls like E/(1 + lambda·E·t) [default: 0.1]
+    #[arg(long, value_name = "E", allow_negative_numbers = true, help_heading = "Learning")]
+    pub(crate) rate: Option<f64>,
+    /// How to read.
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+}
+
+/// What can be learned from a stream.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LearnTask {
+    /// Tell which of two items is better, or that neither is
+    Compare,
+}
+
+const STREAM: &str = "\
+A stream is not scaled: nothing is known of rows that are still to come. Bring features to a common size before, or go on
+from a model of `train compare --scale standard`, whose scaling is multiplied into the weights. Every pair is predicted
+before it is learned from: `error` is the share of wrong predictions since the beginning, `recent` that of the last 8,192.
+Ctrl-C saves what was learned so far.";
 
 /// `tune`
 #[derive(Args, Debug)]
@@ -611,6 +680,13 @@ pub(crate) struct ReproduceArguments {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// A folder with real comparisons to judge all methods on too: football/results.csv.gz, chess2010/training_data.csv.gz,
+    /// recipes/pairs.csv and items.csv, as far as they are there
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<String>,
+    /// Leave the simulation out
+    #[arg(long, requires = "data")]
+    pub(crate) real_only: bool,
     /// Write an HTML report with plots
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<String>,

@@ -66,6 +66,7 @@ fn return_freed_memory() {
 fn dispatch(command: &Command, console: &Console, cancel: &Cancel) -> Result<()> {
     match command {
         Command::Train(arguments) => commands::train::run(arguments, console, cancel),
+        Command::Learn(arguments) => commands::learn::run(arguments, console, cancel),
         Command::Tune(arguments) => commands::tune::run(arguments, console, cancel),
         Command::Predict(arguments) => commands::predict::run(arguments, console, cancel),
         Command::RankItems(arguments) => commands::rank_items::run(arguments, console, cancel),

@@ -8,7 +8,7 @@ use maxmargin::kernel::{Approximation, KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Method, Regularisation, Settings, Solver, Stochastic, Task};
+use maxmargin::settings::{Method, Online, Regularisation, Settings, Solver, Stochastic, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Schedule};
 use maxmargin::task::{ClassWeight, Intercept, PairWeight, PairWeightAs};
 use maxmargin_io::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
@@ -596,6 +596,7 @@ impl TrainSettings {
             stochastic: self.stochastic.resolve(),
             pair_weight_as: self.pair_weight_as.unwrap_or_default(),
             kernel,
+            online: Online::default(),
         };
         settings.validate()?;
         Ok(settings)
@@ -664,6 +665,7 @@ impl ReadSettings {
             remembered: Columns::default(),
             missing,
             features: None,
+            features_grow: false,
             index_base: self.index_base,
             least_features: self.least_features.map_or(0, |least| least as usize),
             pairing: Pairing::None,

@@ -86,7 +86,7 @@ impl OwnFeatures {
             if ids.texts.len() != features.count {
                 return Err(Error::new(Code::Internal, "features of one name"));
             }
-            model = Some(features.count);
+            model = Some(features.count).filter(|_| !options.features_grow);
         }
         Ok(OwnFeatures { ids, model, row_of: Vec::new(), rows: Vec::new() })
     }

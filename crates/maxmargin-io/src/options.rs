@@ -149,6 +149,9 @@ pub struct ReadOptions {
     /// The model's features, for data that will be scored: table columns are matched by these names, and an svmlight
     /// file gets at least this many columns.
     pub features: Option<ModelFeatures>,
+    /// Whether items without features that `features` does not name become features too, behind its own: data that a model
+    /// will learn from.
+    pub features_grow: bool,
     /// The index base of svmlight files, where it shall not be detected.
     pub index_base: Option<u8>,
     /// The least number of features of an svmlight file: the last ones may be zero in all of its rows.

@@ -42,6 +42,7 @@
 //! | [`memory`] | training within a memory budget |
 //! | [`model`] | what was learned: scoring, saving, loading, verifying |
 //! | [`items`] | items in the order of their scores, with intervals and ranks that ties share |
+//! | [`online`] | learning from a stream of examples |
 //! | [`metric`] | how good scores or predictions are, with bootstrap intervals |
 //! | [`task`] | what is to be learned, as margin constraints over scores; never sees features |
 //! | [`loss`] | what a violated margin costs |
@@ -64,6 +65,7 @@ pub mod loss;
 pub mod memory;
 pub mod metric;
 pub mod model;
+pub mod online;
 mod random;
 pub mod rating;
 pub mod run;

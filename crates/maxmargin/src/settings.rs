@@ -114,10 +114,12 @@ pub enum Solver {
     Smo,
     /// The same one row after the other, in one pass: LaSVM.
     Lasvm,
+    /// Passive-aggressive steps over a stream of comparisons: see [`crate::online`].
+    PassiveAggressive,
 }
 
 impl Solver {
-    /// Every solver there is.
+    /// Every solver of data at hand. [`Solver::PassiveAggressive`] is for streams alone.
     pub const ALL: [Solver; 11] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
@@ -146,6 +148,7 @@ impl Solver {
             Solver::Pegasos => "pegasos",
             Solver::Smo => "smo",
             Solver::Lasvm => "lasvm",
+            Solver::PassiveAggressive => "passive-aggressive",
         }
     }
 
@@ -169,7 +172,7 @@ impl Solver {
     pub fn default_passes(self) -> u64 {
         match self {
             Solver::Smo => 100_000,
-            Solver::Lasvm => 1,
+            Solver::Lasvm | Solver::PassiveAggressive => 1,
             _ if self.is_stochastic() => 20,
             _ => 1000,
         }
@@ -260,6 +263,20 @@ impl Stochastic {
     }
 }
 
+/// What only learning from a stream takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Online {
+    /// How readily passive-aggressive steps move the threshold, beside the weights: κ, 0 for one that stays.
+    pub kappa: f64,
+}
+
+impl Default for Online {
+    fn default() -> Online {
+        Online { kappa: 1.0 }
+    }
+}
+
 /// How much the loss weighs against the size of the weights: one quantity, said in one of two ways.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -342,6 +359,9 @@ pub struct Settings {
     /// The kernel.
     #[serde(default, skip_serializing_if = "is_default")]
     pub kernel: KernelSettings,
+    /// What only learning from a stream takes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub online: Online,
 }
 
 /// The share of rows that a one-class model leaves outside unless told.
@@ -381,6 +401,7 @@ impl Settings {
             pair_weight: PairWeight::Equal,
             stochastic: Stochastic::default(),
             kernel: KernelSettings::default(),
+            online: Online::default(),
         }
     }
 
@@ -521,6 +542,7 @@ impl Settings {
                 .help("one pass is what `lasvm` is for: leave --max-passes out"));
         }
         self.validate_comparison()?;
+        self.validate_stream()?;
         if !matches!(self.task, Task::Rank | Task::Compare) && self.pair_weight_as != PairWeightAs::Slack {
             return Err(Error::new(Code::BadSetting, "weights of pairs belong to rankers and comparisons")
                 .help("leave --pair-weight-as out, or use `train rank` or `train compare`"));
@@ -611,6 +633,43 @@ impl Settings {
         Ok(())
     }
 
+    /// Refuses what does not go with passive-aggressive steps.
+    fn validate_stream(&self) -> Result<()> {
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        if self.solver != Solver::PassiveAggressive {
+            return if self.online == Online::default() {
+                Ok(())
+            } else {
+                bad(
+                    format!("--kappa is for passive-aggressive steps, and the solver is `{}`", self.solver.name()),
+                    "leave --kappa or --solver out",
+                )
+            };
+        }
+        if (self.task, self.method) != (Task::Compare, Method::Compare) || self.kernel != KernelSettings::default() {
+            return bad(
+                "passive-aggressive steps learn weights from a stream of comparisons".to_string(),
+                "use `maxmargin learn compare`, or leave --solver out",
+            );
+        }
+        if self.loss == Loss::Logistic {
+            return bad(
+                "passive-aggressive steps are of the hinge or the squared hinge".to_string(),
+                "leave --loss out, or use --solver averaged-sgd",
+            );
+        }
+        if !matches!(self.regularisation, Regularisation::C(_)) {
+            return bad("passive-aggressive steps take -c, and not --lambda".to_string(), "use -c instead");
+        }
+        if !(self.online.kappa.is_finite() && self.online.kappa >= 0.0) {
+            return bad(
+                format!("--kappa is {}, and must be zero or a positive number", self.online.kappa),
+                "give --kappa a value such as 1, or 0 for a threshold that stays",
+            );
+        }
+        Ok(())
+    }
+
     /// Refuses a kernel that the solver does not take, and what only some solvers take beside a kernel.
     fn validate_kernel_solver(&self) -> Result<()> {
         let (kind, solver) = (self.kernel.kind, self.solver);
@@ -667,7 +726,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_files() {
-        for solver in Solver::ALL {
+        for solver in Solver::ALL.into_iter().chain([Solver::PassiveAggressive]) {
             assert_eq!(serde_json::to_value(solver).expect("JSON"), solver.name());
         }
         for schedule in Schedule::ALL {

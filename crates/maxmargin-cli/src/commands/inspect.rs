@@ -135,7 +135,18 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         ),
     };
     let constraints = format::counted(certificate.constraints, "constraint", "constraints");
-    rows.push(("training data", format!("{data}, {constraints}, hash {:016x}", certificate.data_hash)));
+    rows.push((
+        "training data",
+        match model.online.as_ref().map(|online| online.progress()) {
+            None => format!("{data}, {constraints}, hash {:016x}", certificate.data_hash),
+            Some(progress) => format!(
+                "a stream of {}, {}, progressive error {}",
+                format::counted(progress.pairs(), "pair", "pairs"),
+                format::counted(progress.ties(), "tie", "ties"),
+                format::fixed(progress.error().unwrap_or(0.0), 4),
+            ),
+        },
+    ));
     for (name, value) in rows {
         console.print(&format!("{name:<14}  {value}"))?;
     }

@@ -8,6 +8,7 @@ pub(crate) mod evaluate;
 pub(crate) mod explain;
 pub(crate) mod features;
 pub(crate) mod inspect;
+pub(crate) mod learn;
 pub(crate) mod predict;
 pub(crate) mod rank_items;
 pub(crate) mod reproduce;

@@ -248,6 +248,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         if let Some(threshold) = trained.model.decoder.threshold() {
             object["method"] = json!(settings.method.name());
             object["threshold"] = json!(threshold);
+            object["tells_ties"] = json!(threshold > 0.0);
         }
         if settings.solver == Solver::LinearProgram {
             object["margin"] = json!(1.0 - certificate.objective);
@@ -522,6 +523,9 @@ pub(crate) fn regularisation(model: &Model) -> String {
     if model.settings.solver.is_hard_margin() {
         return "hard margin".to_string();
     }
+    if model.settings.method.is_rating() && certificate.c == 0.0 {
+        return "no regularisation".to_string();
+    }
     let costs = format!(
         "C = {}, lambda = {}",
         format::significant(certificate.c, 4),
@@ -598,6 +602,13 @@ fn summarise(
 
 /// When two items are told to be equally good.
 pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
+    if threshold <= 0.0 && model.settings.method == Method::Compare {
+        return format!(
+            "NEVER a tie: the best threshold is {}, for ties are few and outcomes uncertain; a larger -c may help, and \
+             --method rank2 chooses its threshold by the error",
+            format::significant(threshold, 4)
+        );
+    }
     let how = match model.settings.method {
         Method::Compare if model.settings.solver == Solver::LinearProgram => "",
         Method::Compare => ", learned with the scores",

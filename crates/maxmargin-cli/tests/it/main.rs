@@ -11,6 +11,7 @@ mod features;
 mod interrupt;
 mod invariance;
 mod kernels;
+mod learn;
 mod memory;
 mod model_file;
 mod output;

@@ -61,6 +61,11 @@ impl<V: Value> Dense<V> {
     pub fn values(&self) -> &[V] {
         &self.values
     }
+
+    /// Values a row.
+    pub(crate) fn cols(&self) -> usize {
+        self.cols
+    }
 }
 
 /// Compressed sparse rows. Indices within a row increase.

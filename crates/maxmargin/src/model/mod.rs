@@ -17,6 +17,7 @@ pub use verify::Verification;
 use crate::data::{Dataset, Names, PairCounts, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{CustomKernel, Kernel};
+use crate::online::OnlineState;
 use crate::run::Cancel;
 use crate::settings::{Method, Settings, Solver, Task};
 use crate::solve::{Witness, relative_gap};
@@ -90,6 +91,8 @@ pub struct Model {
     pub version: String,
     /// What it was made from, where it was compacted.
     pub compacted: Option<Compacted>,
+    /// What it takes to go on learning, where it was learned from a stream.
+    pub online: Option<OnlineState>,
 }
 
 impl Model {

@@ -5,15 +5,17 @@
 //! the map and the landmarks where it has any, as `vectors`, `intercept`, `scale.shift`, `scale.factor`, `names.bytes`,
 //! `names.ends`, `witness.state` (0 at zero, 1 at the most common value, 2 a stored value, one a row), `witness.values`,
 //! `witness.limits` (that most common value), or instead `witness.points` (the points of the cuts, weights and thresholds
-//! of one after the other) and `witness.multipliers` (one a cut), or `witness.width` (over which a hinge is rounded off), and
-//! `checksum`: the XXH3 of the whole file with these eight bytes zero. The header stands in the metadata under
+//! of one after the other) and `witness.multipliers` (one a cut), or `witness.width` (over which a hinge is rounded off), of a
+//! model learned from a stream `online.numbers`, `online.counts`, `online.weights` and `online.average` (see
+//! `online/stored.rs`), and `checksum`: the XXH3 of the whole file with these eight bytes zero. The header stands in the metadata under
 //! `maxmargin`.
 
 use super::{Certificate, Compacted, Decoder, Expansion, Mapped, Model, Scorer};
 use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
-use crate::settings::{Settings, Task};
+use crate::online::OnlineState;
+use crate::settings::{Method, Settings, Task};
 use crate::solve::{Cut, Witness};
 use crate::task::{Intercept, OneClass};
 use crate::train::check_features;
@@ -122,6 +124,19 @@ impl Model {
             }
             Some(Witness::Rounded(width)) => tensors.push(("witness.width", Dtype::F64, 1, reals(&[*width]))),
             Some(Witness::Weights) | None => {}
+        }
+        if let Some(online) = &self.online {
+            let (numbers, counts) = (online.numbers(), online.progress.numbers());
+            tensors.push(("online.numbers", Dtype::F64, numbers.len(), reals(&numbers)));
+            let counted = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
+            tensors.push(("online.counts", Dtype::U64, counts.len(), counted));
+            for (name, vector) in
+                [("online.weights", online.stored_weights()), ("online.average", online.stored_average())]
+            {
+                if let Some(vector) = vector {
+                    tensors.push((name, Dtype::F64, vector.len(), reals(vector)));
+                }
+            }
         }
         tensors.push((CHECKSUM, Dtype::U64, 1, vec![0; 8]));
         let views = tensors
@@ -250,6 +265,17 @@ impl Model {
             }
             _ => return Err(damaged("it has two witnesses")),
         };
+        let online = match (tensors.tensor("online.counts"), &scorer) {
+            (Ok(counts), Scorer::Linear { weights, .. }) => {
+                let counts: Vec<u64> = words(counts.data()).map(u64::from_le_bytes).collect();
+                let numbers = reals("online.numbers")?.unwrap_or_default();
+                let vectors = (reals("online.weights")?, reals("online.average")?);
+                let state = OnlineState::from_stored(&numbers, &counts, weights, vectors);
+                Some(state.ok_or_else(|| damaged(NO_STATE))?)
+            }
+            (Ok(_), _) => return Err(damaged(NO_STATE)),
+            (Err(_), _) => None,
+        };
         let model = Model {
             settings: header.settings,
             scorer,
@@ -261,6 +287,7 @@ impl Model {
             reading: header.reading,
             version: header.program_version,
             compacted: header.compacted,
+            online,
         };
         model.check().map_err(damaged)?;
         Ok(model)
@@ -288,7 +315,9 @@ impl Model {
                 return Err("its weights do not fit its feature map");
             }
         }
-        let regularised = match settings.solver.is_hard_margin() {
+        // Elo, Glicko and TrueSkill weigh nothing against anything.
+        let plain_rating = settings.method.is_rating() && settings.method != Method::BradleyTerry;
+        let regularised = match settings.solver.is_hard_margin() || plain_rating {
             true => *c == 0.0 && *lambda == 0.0,
             false => *c > 0.0 && *lambda > 0.0,
         };
@@ -321,6 +350,11 @@ impl Model {
         }
         if self.scaling.kind() != settings.scale {
             return Err("its scaling does not fit its settings");
+        }
+        if let Some(online) = &self.online
+            && !online.belongs_to(self)
+        {
+            return Err(NO_STATE);
         }
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
@@ -404,6 +438,7 @@ fn read_vectors(tensors: &SafeTensors<'_>, rows: usize, cols: usize) -> Option<M
     }
 }
 
+const NO_STATE: &str = "what it takes to go on learning does not fit the model";
 const INCOMPLETE: &str = "its witness is not complete";
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> {

@@ -50,6 +50,13 @@ impl Model {
     /// The same, until somebody asks for an end.
     pub fn verify_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Verification> {
         let certificate = &self.certificate;
+        if self.online.is_some() {
+            return Err(Error::new(
+                Code::Unsupported,
+                "the model was learned from a stream in one pass, and claims no bound that could be verified",
+            )
+            .help("measure it with `maxmargin evaluate`, or learn it with `maxmargin train compare`"));
+        }
         self.check_whole()?;
         // A hash kept with the data proves nothing about them.
         if data.rows() as u64 != certificate.rows || data.computed_hash()? != certificate.data_hash {

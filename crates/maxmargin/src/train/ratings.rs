@@ -113,6 +113,7 @@ pub(super) fn train(
         reading: None,
         version: env!("CARGO_PKG_VERSION").to_string(),
         compacted: None,
+        online: None,
     };
     let solver = if settings.method == Method::BradleyTerry { Solver::Newton } else { Solver::Auto };
     Ok(Trained { model, solver, stop, first_rate: None, kernel_rows: None, merging: None, trace })

@@ -12,6 +12,7 @@ mod kernels;
 mod made;
 mod model_file;
 mod nu;
+mod online;
 mod online_kernels;
 mod optimum;
 mod own_kernels;

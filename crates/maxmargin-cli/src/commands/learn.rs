@@ -1,0 +1,364 @@
+//! `maxmargin learn compare FILE -o MODEL`
+//!
+//! One pass over a stream of pairs. A thread of its own reads ahead by a block or two, so that a stream that has nothing to
+//! say keeps nobody from stopping. The model is saved as a whole, now and then and in the end.
+
+use crate::args::LearnArguments;
+use crate::commands::train::save;
+use crate::console::Console;
+use crate::format;
+use crate::loading::{describe, ensure_apart, load_items, load_model, pair_options};
+use crate::settings::{Reading, scoring_options};
+use maxmargin::data::{Dataset, Names};
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::model::Model;
+use maxmargin::online::ComparisonLearner;
+use maxmargin::run::Cancel;
+use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin_io::atomic::ensure_writable;
+use maxmargin_io::{Facts, PairBlocks, Pairing, ReadOptions};
+use serde_json::json;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+/// Text of a block. Small, so that a slow stream is learned from soon.
+const BLOCK: usize = 64 << 10;
+/// Pairs learned from before somebody asks whether to stop.
+const TURN: usize = 1 << 14;
+/// The first line of progress; each one after comes when the pairs have doubled.
+const FIRST_LINE: u64 = 1000;
+
+/// C and λ unless given.
+const USUAL_C: f64 = 0.1;
+const USUAL_LAMBDA: f64 = 1e-4;
+
+pub(crate) fn run(arguments: &LearnArguments, console: &Console, cancel: &Cancel) -> Result<()> {
+    let start = Instant::now();
+    let from = arguments.from.as_deref().map(load_model).transpose()?;
+    let settings = settings(arguments, from.as_ref())?;
+    let learner = match &from {
+        None => ComparisonLearner::new(&settings)?,
+        Some(model) => ComparisonLearner::from_model(model, &settings).map_err(|error| match &arguments.from {
+            Some(file) => error.in_file(file),
+            None => error,
+        })?,
+    };
+    ensure_writable(Path::new(&arguments.output))?;
+    let inputs: Vec<&str> = std::iter::once(arguments.file.as_str()).chain(arguments.items.as_deref()).collect();
+    ensure_apart(&arguments.output, &inputs)?;
+    if arguments.file == "-" && arguments.items.as_deref() == Some("-") {
+        return Err(Error::new(Code::Usage, "pairs and items cannot both come from standard input")
+            .help("put one of them into a file"));
+    }
+
+    let read = &arguments.data.read;
+    let (mut options, reading) = match &from {
+        None => {
+            let reading = Reading { read: read.clone(), ..Reading::default() };
+            (read.options(arguments.data.input_format, cancel)?, reading)
+        }
+        Some(model) => {
+            let kept = Reading::of(model)?;
+            let reading = Reading { read: read.clone().or(kept.read), holdout: None, ..kept };
+            (scoring_options(model, read, arguments.data.input_format, cancel)?.0, reading)
+        }
+    };
+    options.features_grow = true;
+    let mut stream = Stream {
+        learner,
+        settings,
+        names: FeatureNames::of(from.as_ref()),
+        known: from.as_ref().map(Model::features),
+        reading,
+        arguments,
+        console,
+        start,
+        next_line: 0,
+        headed: false,
+        skipped: 0,
+    };
+    let options = stream.read_items(options)?;
+    if let (Some(file), Some(model)) = (&arguments.from, &from) {
+        let pairs = stream.learner.progress().pairs();
+        match (pairs, &model.online) {
+            (0, Some(_)) => console.say(&format!(
+                "going on from the weights of {file}; the settings are others, and what was counted begins anew"
+            )),
+            (0, None) => console.say(&format!("going on from the weights of {file}")),
+            _ => console.say(&format!("going on from {file} after {}", format::counted(pairs, "pair", "pairs"))),
+        }
+    }
+    stream.next_line = (stream.learner.progress().pairs() + 1).max(FIRST_LINE);
+    let interrupted = stream.follow(&read_ahead(&arguments.file, options), cancel)?;
+    stream.finish(interrupted)
+}
+
+/// The settings: those of the model that it goes on from, where `learn` made it, with flags winning.
+fn settings(arguments: &LearnArguments, from: Option<&Model>) -> Result<Settings> {
+    let kept = from.filter(|model| model.online.is_some()).map(|model| &model.settings);
+    let kept = kept.filter(|kept| arguments.solver.is_none_or(|solver| solver == kept.solver));
+    let mut settings = match kept {
+        Some(kept) => kept.clone(),
+        None => {
+            let solver = arguments.solver.unwrap_or(Solver::PassiveAggressive);
+            let usual = match solver {
+                Solver::PassiveAggressive => Regularisation::C(USUAL_C),
+                _ => Regularisation::Lambda(USUAL_LAMBDA),
+            };
+            let settings = Settings::new(Task::Compare).with_solver(solver);
+            Settings { regularisation: usual, max_passes: 1, ..settings }
+        }
+    };
+    if let Some(c) = arguments.c {
+        settings.regularisation = Regularisation::C(c);
+    }
+    if let Some(lambda) = arguments.lambda {
+        settings.regularisation = Regularisation::Lambda(lambda);
+    }
+    settings.loss = arguments.loss.unwrap_or(settings.loss);
+    settings.online.kappa = arguments.kappa.unwrap_or(settings.online.kappa);
+    settings.stochastic.rate = arguments.rate.or(settings.stochastic.rate);
+    settings.validate()?;
+    Ok(settings)
+}
+
+enum Message {
+    /// Pairs, and whether their items are features of their own.
+    Block(Dataset, bool),
+    End(Facts),
+    Failed(Error),
+}
+
+/// Reads blocks in a thread of its own, which ends when nobody wants them any more, or with the program.
+fn read_ahead(file: &str, options: ReadOptions) -> Receiver<Message> {
+    let (sender, receiver) = sync_channel(1);
+    let file = file.to_string();
+    std::thread::spawn(move || {
+        let mut blocks = match PairBlocks::open(&file, &options, BLOCK) {
+            Ok(blocks) => blocks,
+            Err(error) => return drop(sender.send(Message::Failed(error))),
+        };
+        let mut own = None;
+        while let Some(block) = blocks.next() {
+            let own = *own.get_or_insert_with(|| blocks.items().is_some());
+            let message = block.map_or_else(Message::Failed, |block| Message::Block(block, own));
+            if sender.send(message).is_err() {
+                return;
+            }
+        }
+        let _ = sender.send(Message::End(blocks.facts()));
+    });
+    receiver
+}
+
+/// What the features are called. Items without features get their columns in the order in which the stream names them.
+struct FeatureNames {
+    bytes: Vec<u8>,
+    ends: Vec<u64>,
+}
+
+impl FeatureNames {
+    fn of(model: Option<&Model>) -> FeatureNames {
+        let names = model.and_then(|model| model.feature_names.as_ref());
+        let (bytes, ends) = names.map(|names| names.parts()).unwrap_or_default();
+        FeatureNames { bytes: bytes.to_vec(), ends: ends.to_vec() }
+    }
+
+    /// Takes the names of a block: of its columns, or of the items that have their first appearance in it.
+    fn take(&mut self, data: &Dataset, own: bool) {
+        match (data.feature_names(), data.row_ids()) {
+            (Some(names), _) if self.ends.is_empty() => {
+                let (bytes, ends) = names.parts();
+                (self.bytes, self.ends) = (bytes.to_vec(), ends.to_vec());
+            }
+            (None, Some(ids)) if own => {
+                for row in 0..data.rows() {
+                    data.matrix().each_in_row(row, |column, _| {
+                        if column == self.ends.len() {
+                            self.bytes.extend_from_slice(ids.get_bytes(row));
+                            self.ends.push(self.bytes.len() as u64);
+                        }
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn names(&self, features: usize) -> Option<Names> {
+        (features > 0 && self.ends.len() == features)
+            .then(|| Names::from_parts(self.bytes.clone().into(), self.ends.clone().into()))
+    }
+}
+
+/// A stream while it is learned from.
+struct Stream<'a> {
+    learner: ComparisonLearner,
+    settings: Settings,
+    names: FeatureNames,
+    /// Features of the model that it goes on from.
+    known: Option<usize>,
+    reading: Reading,
+    arguments: &'a LearnArguments,
+    console: &'a Console,
+    start: Instant,
+    /// Pairs at which the next line of progress is due.
+    next_line: u64,
+    headed: bool,
+    skipped: u64,
+}
+
+impl Stream<'_> {
+    /// Reads the items, where pairs name rows of another file, and says how to read the pairs.
+    fn read_items(&mut self, options: ReadOptions) -> Result<ReadOptions> {
+        let Some(file) = &self.arguments.items else {
+            return Ok(ReadOptions { pairing: Pairing::Comparisons, ..options });
+        };
+        let (timed, items) = load_items(file, &options)?;
+        self.reading.index_base = timed.loaded.facts.index_base;
+        self.reading.fill = timed.loaded.facts.fill.clone().or(self.reading.fill.take());
+        describe(self.console, &timed, &[]);
+        Ok(ReadOptions { pairing: Pairing::Of(items), ..pair_options(&options) })
+    }
+
+    /// Learns until the stream ends, or somebody asks for an end: whether that was it.
+    fn follow(&mut self, blocks: &Receiver<Message>, cancel: &Cancel) -> Result<bool> {
+        loop {
+            match blocks.recv_timeout(Duration::from_millis(50)) {
+                Ok(Message::Block(data, own)) => self.learn(&data, own, cancel)?,
+                Ok(Message::End(facts)) => {
+                    self.describe(&facts);
+                    return Ok(false);
+                }
+                Ok(Message::Failed(_)) if cancel.is_raised() => return Ok(true),
+                Ok(Message::Failed(error)) => return Err(error),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::new(Code::Internal, "reading ended without a word"));
+                }
+            }
+            if cancel.is_raised() {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn learn(&mut self, data: &Dataset, own: bool, cancel: &Cancel) -> Result<()> {
+        if let Some(known) = self.known.filter(|known| !own && data.cols() > *known) {
+            let found = format::counted(data.cols() as u64, "feature", "features");
+            return Err(Error::new(
+                Code::TooManyFeatures,
+                format!("the data have {found}, and the model knows {known}"),
+            )
+            .in_file(self.arguments.items.as_ref().unwrap_or(&self.arguments.file))
+            .help("go on with data made like those before"));
+        }
+        self.names.take(data, own);
+        let pairs = data.pairs().map_or(0, |pairs| pairs.len());
+        let unwanted = self.arguments.skip.saturating_sub(self.skipped).min(pairs as u64) as usize;
+        self.skipped += unwanted as u64;
+        let mut next = unwanted;
+        while next < pairs && !cancel.is_raised() {
+            let seen = self.learner.progress().pairs();
+            let mut turn = TURN.min(pairs - next) as u64;
+            let snapshot = self.arguments.snapshot_every.map(|every| (seen / every + 1) * every);
+            turn = turn.min(snapshot.map_or(u64::MAX, |at| at - seen)).min(self.next_line.saturating_sub(seen).max(1));
+            let end = next + turn as usize;
+            self.learner.learn(data, next..end).map_err(|error| error.in_file(&self.arguments.file))?;
+            next = end;
+            let learned = self.learner.progress().pairs();
+            if snapshot.is_some_and(|at| learned >= at && learned > seen) {
+                save(&self.model()?, &self.arguments.output)?;
+            }
+            if learned >= self.next_line {
+                self.line();
+                self.next_line = 2 * learned;
+            }
+        }
+        Ok(())
+    }
+
+    fn model(&self) -> Result<Model> {
+        let names = self.names.names(self.learner.features());
+        self.learner.model(&self.settings, names, Some(self.reading.to_text()?))
+    }
+
+    fn describe(&self, facts: &Facts) {
+        facts.notes.iter().for_each(|note| self.console.say(&format!("   {note}")));
+    }
+
+    /// How it goes.
+    fn line(&mut self) {
+        let progress = self.learner.progress();
+        if !std::mem::replace(&mut self.headed, true) {
+            self.console.say(&format!(
+                "{:>14}{:>9}{:>9}{:>9}{:>11}{:>10}",
+                "pairs", "error", "recent", "auc", "threshold", "time"
+            ));
+        }
+        let share = |value: Option<f64>| value.map_or("–".to_string(), |value| format::fixed(value, 4));
+        self.console.say(&format!(
+            "{:>14}{:>9}{:>9}{:>9}{:>11} {:>9}",
+            format::count(progress.pairs()),
+            share(progress.error()),
+            share(progress.recent_error()),
+            share(progress.auc().map(|auc| auc.area)),
+            format::significant(self.learner.threshold(), 4),
+            format::seconds(self.start.elapsed().as_secs_f64()),
+        ));
+    }
+
+    /// Saves the model and says how it went.
+    fn finish(&self, interrupted: bool) -> Result<()> {
+        let progress = self.learner.progress();
+        if interrupted && progress.pairs() == 0 {
+            return Err(Error::new(Code::Interrupted, "interrupted before the first pair; nothing was written")
+                .help("run the command again"));
+        }
+        let model = self.model()?;
+        let output = &self.arguments.output;
+        let bytes = save(&model, output)?;
+        let pairs = format::counted(progress.pairs(), "pair", "pairs");
+        if interrupted {
+            self.console.say(&format!("interrupted: the model has learned from {pairs}; go on with --from {output}"));
+        }
+        if progress.ties() == 0 {
+            self.console.say("   no tie was seen: the threshold says nothing about ties");
+        } else if progress.ties() == progress.pairs() {
+            self.console.say("   nothing but ties was seen: the weights say nothing");
+        }
+        let (error, auc) = (progress.error().unwrap_or(0.0), progress.auc());
+        self.console.say(&format!(
+            "wrote {output}: {} · {pairs}, {} · progressive error {}{} · threshold {} · {}",
+            format::bytes(bytes),
+            format::counted(progress.ties(), "tie", "ties"),
+            format::fixed(error, 4),
+            auc.map_or(String::new(), |auc| format!(
+                ", auc {} ± {}",
+                format::fixed(auc.area, 4),
+                format::significant(auc.resolution, 1)
+            )),
+            format::significant(self.learner.threshold(), 4),
+            format::seconds(self.start.elapsed().as_secs_f64()),
+        ));
+        self.console.object(|| {
+            json!({
+                "model": output,
+                "bytes": bytes,
+                "pairs": progress.pairs(),
+                "ties": progress.ties(),
+                "skipped": self.skipped,
+                "features": self.learner.features(),
+                "threshold": self.learner.threshold(),
+                "error": error,
+                "recent_error": progress.recent_error(),
+                "auc": auc.map(|auc| auc.area),
+                "auc_resolution": auc.map(|auc| auc.resolution),
+                "confusion": progress.confusion(),
+                "interrupted": interrupted,
+                "seconds": self.start.elapsed().as_secs_f64(),
+            })
+        })
+    }
+}

@@ -1,0 +1,289 @@
+//! [`ComparisonLearner`]: a ranking function and a threshold for ties, one pair after the other.
+//!
+//! A pair has d = x_right − x_left and an outcome y: −1 (left), 0 (tie) or 1 (right). With z = w·d the prediction is the
+//! sign of z where |z| > τ, and a tie otherwise.
+//!
+//! **Passive-aggressive** (Crammer, Dekel, Keshet, Shalev-Shwartz and Singer, Online passive-aggressive algorithms, JMLR
+//! 2006, here with ties and a threshold that is learned). Each pair moves as little as mends it:
+//!
+//! ```text
+//! min  ½‖w − w_t‖² + (τ − τ_t)²/(2κ) + C·ξ     s.t.  ξ ≥ ℓ(w, τ),  ξ ≥ 0,  τ ≥ 1
+//! ℓ = 1 + τ − y·z where y ≠ 0,   1 − τ + |z| where y = 0
+//! ```
+//! With s = y, or −sgn z for a tie, and q = 1, or −1 for a tie, the minimum is a = min(C, [ℓ]₊/(‖d‖² + κ)), w += a·s·d,
+//! τ −= q·κ·a. Where τ would fall below 1 it is 1, and a = clip((2 − y·z)/‖d‖², 0, C). Below 1 a step for a tie could carry
+//! z past zero, and scaling w and τ together changes no prediction, so that nothing is lost. With the squared hinge it is
+//! C·ξ², 1/(2C) is added to both denominators and no step is capped. As PA-I on the vectors (y·d, −√κ) it
+//! makes at most max{R² + κ, 1/C}·(‖u‖² + (τ_u − τ_0)²/κ + 2C·Σℓ*) wrong predictions, R the largest ‖d‖ and ℓ* the losses
+//! of any u and τ_u ≥ 1.
+//!
+//! **Stochastic gradient descent** on λ/2‖w‖² + mean loss, with v = margin + τ − y·z for an inequality and both of
+//! margin − τ ± z for a tie; for the logistic loss with −ln(1 − e^(−2τ)) besides, which makes it the likelihood of an ordinal
+//! model. η = η₀/(1 + λη₀t), the threshold takes steps of 0.01·η and stays at 0.01 or above (Bottou, Stochastic gradient
+//! descent tricks, 2012); weights shrink lazily and are averaged on demand (`weights.rs`).
+//!
+//! One pass in the order of the stream; nothing is random. It proves no bound, keeps no pair and scales no feature. O(entries
+//! of both rows) a pair.
+
+use super::differences::Differences;
+use super::progressive::Progressive;
+use super::weights::Weights;
+use crate::data::kernels::for_this_machine;
+use crate::data::{Dataset, Pairs, with_rows};
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use std::ops::Range;
+
+/// The least threshold of passive-aggressive steps.
+const LEAST_THRESHOLD: f64 = 1.0;
+/// The least threshold of gradient steps: that of the logistic loss must be positive.
+const LEAST_GRADIENT_THRESHOLD: f64 = 0.01;
+/// The threshold takes shorter steps than the weights do: every pair pulls at it.
+const THRESHOLD_RATE: f64 = 0.01;
+/// Rows of pairs so far ahead are asked for.
+const AHEAD: usize = 8;
+
+/// How a pair changes the weights.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Rule {
+    PassiveAggressive { c: f64, kappa: f64, squared: bool },
+    Gradient { lambda: f64, rate: f64, loss: Loss, averaged: bool },
+}
+
+/// What is learned, and what it takes to go on exactly where it stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OnlineState {
+    pub(crate) weights: Weights,
+    pub(crate) threshold: f64,
+    /// The sum of the losses that pairs had before they were learned from, times their weights.
+    pub(crate) loss: f64,
+    /// The sum of their weights.
+    pub(crate) weight: f64,
+    pub(crate) progress: Progressive,
+}
+
+/// Learns from pairs of rows, one after the other. See the top of the file.
+#[derive(Clone, Debug)]
+pub struct ComparisonLearner {
+    pub(super) rule: Rule,
+    pub(super) state: OnlineState,
+    /// All zeros between pairs.
+    scratch: Vec<f64>,
+}
+
+impl Rule {
+    fn is_averaged(self) -> bool {
+        matches!(self, Rule::Gradient { averaged: true, .. })
+    }
+
+    /// Where a threshold may begin.
+    pub(super) fn least_threshold(self) -> f64 {
+        match self {
+            Rule::PassiveAggressive { .. } => LEAST_THRESHOLD,
+            Rule::Gradient { .. } => LEAST_GRADIENT_THRESHOLD,
+        }
+    }
+}
+
+impl ComparisonLearner {
+    pub(super) fn start(rule: Rule, weights: Vec<f64>, threshold: f64) -> ComparisonLearner {
+        ComparisonLearner::go_on(
+            rule,
+            OnlineState {
+                weights: Weights::new(weights, threshold, rule.is_averaged()),
+                threshold,
+                loss: 0.0,
+                weight: 0.0,
+                progress: Progressive::default(),
+            },
+        )
+    }
+
+    pub(super) fn go_on(rule: Rule, state: OnlineState) -> ComparisonLearner {
+        let scratch = vec![0.0; state.weights.vector.len()];
+        ComparisonLearner { rule, state, scratch }
+    }
+
+    /// Features met so far.
+    pub fn features(&self) -> usize {
+        self.state.weights.vector.len()
+    }
+
+    /// The weights to predict with.
+    pub fn weights(&self) -> Vec<f64> {
+        self.state.weights.point()
+    }
+
+    /// The threshold to predict with.
+    pub fn threshold(&self) -> f64 {
+        self.state.weights.average.as_ref().map_or(self.state.threshold, |average| average.threshold)
+    }
+
+    /// How well pairs were foretold.
+    pub fn progress(&self) -> &Progressive {
+        &self.state.progress
+    }
+
+    /// Learns from some of the comparisons of a data set, in order. Features it has not met begin with weight zero; pairs
+    /// of weight zero are predicted and not learned from. Numbers that overflow are an error, after which the learner is of no use.
+    pub fn learn(&mut self, data: &Dataset, range: Range<usize>) -> Result<()> {
+        let pairs = data.pairs().ok_or_else(|| {
+            Error::new(Code::NoPairs, "the data hold no pairs").help("give a table with columns left,right,outcome")
+        })?;
+        if range.end > pairs.len() || range.start > range.end {
+            return Err(Error::new(Code::Internal, format!("pairs {range:?} of {}", pairs.len())));
+        }
+        data.matrix().check(0..data.rows())?;
+        self.state.weights.grow(data.cols());
+        self.scratch.resize(self.features(), 0.0);
+        let ComparisonLearner { rule, state, scratch } = self;
+        let finite = with_rows!(data.matrix(), rows => match rule {
+            Rule::PassiveAggressive { .. } => passive_aggressive(rows, pairs, range, *rule, state, scratch),
+            Rule::Gradient { .. } => gradient(rows, pairs, range, *rule, state),
+        });
+        if finite && state.threshold.is_finite() && state.loss.is_finite() {
+            return Ok(());
+        }
+        Err(Error::new(Code::Overflow, format!("numbers overflowed before pair {}", state.progress.pairs())).help(
+            match rule {
+                Rule::PassiveAggressive { .. } => "features are too large: bring them to a common size, such as 0 to 1",
+                Rule::Gradient { .. } => "take a smaller --rate, or --solver passive-aggressive, which needs none",
+            },
+        ))
+    }
+}
+
+for_this_machine! {
+    /// See [`passive_aggressive_plainly`].
+    fn passive_aggressive[R: Differences](
+        rows: &R, pairs: &Pairs, range: Range<usize>, rule: Rule, state: &mut OnlineState, scratch: &mut [f64],
+    ) -> bool = passive_aggressive_plainly
+}
+
+/// Passive-aggressive steps; whether all numbers were finite. What depends on the outcome is chosen without branches:
+/// outcomes are what cannot be foreseen.
+#[inline(always)]
+fn passive_aggressive_plainly<R: Differences>(
+    rows: &R,
+    pairs: &Pairs,
+    range: Range<usize>,
+    rule: Rule,
+    state: &mut OnlineState,
+    scratch: &mut [f64],
+) -> bool {
+    let Rule::PassiveAggressive { c, kappa, squared } = rule else { return false };
+    let OnlineState { weights, threshold, loss: losses, weight: total, progress } = state;
+    let w = &mut weights.vector[..];
+    let (left, right) = (pairs.left(), pairs.right());
+    let short = rows.are_short();
+    let (mut tau, mut finite) = (*threshold, true);
+    for pair in range {
+        if let (Some(&left), Some(&right)) = (left.get(pair + AHEAD), right.get(pair + AHEAD)) {
+            rows.prefetch(left as usize);
+            rows.prefetch(right as usize);
+        }
+        let weight = pairs.weight(pair);
+        let (left, right) = (left[pair] as usize, right[pair] as usize);
+        let sign = pairs.outcome(pair).sign();
+        let z = rows.product(left, right, w);
+        finite &= z.is_finite();
+        progress.count(sign, z, tau);
+        if weight == 0.0 {
+            continue;
+        }
+        let tie = sign == 0;
+        let s = if tie { 1f64.copysign(-z) } else { f64::from(sign) };
+        let q = if tie { -1.0 } else { 1.0 };
+        let toward = s * z;
+        let loss = (1.0 + q * tau - toward).max(0.0);
+        *total += weight;
+        *losses += weight * if squared { loss * loss } else { loss };
+        if !short && loss == 0.0 {
+            continue;
+        }
+        let (most, soft) = if squared { (f64::INFINITY, 0.5 / (c * weight)) } else { (c * weight, 0.0) };
+        let square = rows.square(left, right, scratch) + soft;
+        let mut a = (loss * (1.0 / (square + kappa))).min(most);
+        let mut moved = tau - q * kappa * a;
+        let below = moved < LEAST_THRESHOLD;
+        let held = ((1.0 + LEAST_THRESHOLD - toward) * (1.0 / square)).max(0.0).min(most);
+        a = if below { held } else { a };
+        moved = if below { LEAST_THRESHOLD } else { moved };
+        tau = moved;
+        rows.add(left, right, a * s, w);
+    }
+    *threshold = tau;
+    finite
+}
+
+for_this_machine! {
+    /// See [`gradient_plainly`].
+    fn gradient[R: Differences](
+        rows: &R, pairs: &Pairs, range: Range<usize>, rule: Rule, state: &mut OnlineState,
+    ) -> bool = gradient_plainly
+}
+
+/// The loss of a pair, and its slopes by z and τ.
+#[inline(always)]
+pub(super) fn loss_and_slopes(loss: Loss, sign: i8, z: f64, tau: f64) -> (f64, f64, f64) {
+    if sign != 0 {
+        let y = f64::from(sign);
+        let violation = loss.margin() + tau - y * z;
+        let slope = loss.derivative(violation);
+        return (loss.value(violation), -y * slope, slope);
+    }
+    let (above, below) = (loss.margin() - tau + z, loss.margin() - tau - z);
+    let (up, down) = (loss.derivative(above), loss.derivative(below));
+    let (mut value, mut slope) = (loss.value(above) + loss.value(below), -up - down);
+    if loss == Loss::Logistic {
+        value -= (-(-2.0 * tau).exp_m1()).ln();
+        slope -= 2.0 / (2.0 * tau).exp_m1();
+    }
+    (value, up - down, slope)
+}
+
+/// Gradient steps; whether all numbers were finite.
+#[inline(always)]
+fn gradient_plainly<R: Differences>(
+    rows: &R,
+    pairs: &Pairs,
+    range: Range<usize>,
+    rule: Rule,
+    state: &mut OnlineState,
+) -> bool {
+    let Rule::Gradient { lambda, rate, loss, .. } = rule else { return false };
+    let OnlineState { weights, threshold, loss: losses, weight: total, progress } = state;
+    let (left, right) = (pairs.left(), pairs.right());
+    let mut finite = true;
+    for pair in range {
+        if let (Some(&left), Some(&right)) = (left.get(pair + AHEAD), right.get(pair + AHEAD)) {
+            rows.prefetch(left as usize);
+            rows.prefetch(right as usize);
+        }
+        let weight = pairs.weight(pair);
+        let (left, right) = (left[pair] as usize, right[pair] as usize);
+        let sign = pairs.outcome(pair).sign();
+        let (z, averaged) = weights.products(rows, left, right);
+        finite &= z.is_finite();
+        match (averaged, &weights.average) {
+            (Some(z), Some(average)) => progress.count(sign, z, average.threshold),
+            _ => progress.count(sign, z, *threshold),
+        }
+        if weight == 0.0 {
+            continue;
+        }
+        let t = progress.pairs();
+        let eta = rate / (1.0 + lambda * rate * t as f64);
+        let (value, by_z, by_tau) = loss_and_slopes(loss, sign, z, *threshold);
+        *total += weight;
+        *losses += weight * value;
+        weights.shrink(1.0 - eta * lambda);
+        if by_z != 0.0 {
+            weights.add(rows, left, right, -eta * weight * by_z);
+        }
+        let moved = *threshold - THRESHOLD_RATE * eta * weight * by_tau;
+        *threshold = moved.max(LEAST_GRADIENT_THRESHOLD);
+        weights.include(t, *threshold);
+    }
+    finite
+}
