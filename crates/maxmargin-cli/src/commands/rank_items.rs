@@ -9,7 +9,7 @@
 use crate::args::RankItemsArguments;
 use crate::console::Console;
 use crate::format::{self, one_field};
-use crate::loading::{describe, ensure_apart, gather_for, load_items, load_model};
+use crate::loading::{describe, ensure_apart, expect_features, gather_for, load_items, load_model};
 use crate::preferences::Preferences;
 use crate::progress::ResampleProgress;
 use crate::settings::{Reading, scoring_options};
@@ -125,7 +125,7 @@ fn items(arguments: &RankItemsArguments, model: &Model, console: &Console, cance
     if let Some(file) = arguments.file.as_ref().or(arguments.items.as_ref()) {
         let (options, _) = scoring_options(model, &arguments.data.read, arguments.data.input_format, cancel)?;
         let (timed, _) = load_items(file, &options)?;
-        crate::loading::expect_features(&timed, model.features(), file)?;
+        expect_features(&timed, model.features(), file)?;
         describe(console, &timed, &[]);
         return Ok(timed.loaded.data);
     }
@@ -150,6 +150,11 @@ fn resampled(
     console: &Console,
     cancel: &Cancel,
 ) -> Result<Resampled> {
+    if model.online.is_some() {
+        return Err(Error::new(Code::Unsupported, "a model learned from a stream is not learned again from resamples")
+            .in_file(&arguments.model)
+            .help("leave --pairs out, or use a model of `train`"));
+    }
     let gathered = gather_for(model, file, arguments.items.as_deref(), &arguments.data, cancel)?;
     let mut data = gathered.timed.loaded.data.clone();
     if data.pairs().is_none() {
