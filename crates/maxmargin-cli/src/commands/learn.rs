@@ -245,6 +245,7 @@ impl Stream<'_> {
     }
 
     fn learn(&mut self, data: &Dataset, own: bool, cancel: &Cancel) -> Result<()> {
+        self.reading.items_are_features |= own;
         if let Some(known) = self.known.filter(|known| !own && data.cols() > *known) {
             let found = format::counted(data.cols() as u64, "feature", "features");
             return Err(Error::new(

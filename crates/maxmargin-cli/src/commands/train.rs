@@ -2,6 +2,7 @@
 
 use crate::args::TrainArguments;
 use crate::commands::evaluate::{self, Measured};
+use crate::comparisons;
 use crate::console::Console;
 use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
@@ -126,6 +127,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     };
     let judges_pairs = held_out.as_ref().is_some_and(|(held_out, _)| held_out.pairs().is_some());
     let metrics = evaluate::metrics(&arguments.metric, task, judges_pairs)?;
+    let metrics = comparisons::with_log_loss(metrics, &arguments.metric, &settings);
     if data.matrix().is_limited() {
         console.say("   the features do not fit into the memory budget: they are read a block at a time");
     }
@@ -168,6 +170,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         index_base: facts.index_base,
         fill: facts.fill.clone(),
         holdout: train_settings.holdout,
+        items_are_features: gathered.items_are_features(),
     };
     trained.model.reading = Some(reading.to_text()?);
     if arguments.no_witness {
@@ -202,8 +205,15 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         if let Some(preferences) = &preferences {
             preferences.report(&mut page);
         }
-        if let Some((measured, name, data)) = &measured {
-            evaluate::report_sections(&mut page, &trained.model, data, name, measured)?;
+        match &measured {
+            Some((measured, name, data)) => {
+                evaluate::report_sections(&mut page, &trained.model, data, name, measured)?;
+            }
+            None if comparisons::has_level_curves(&trained.model, &data) => {
+                let scores = trained.model.scores(&data)?;
+                comparisons::level_curves(&mut page, &trained.model, &data, &scores, &arguments.file)?;
+            }
+            None => {}
         }
         write_report(&page, report)?;
         console.say(&format!("wrote {report}"));

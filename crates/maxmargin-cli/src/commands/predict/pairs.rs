@@ -4,7 +4,7 @@
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Stamp, ensure_apart, load_items, pair_options, refuse_json};
+use crate::loading::{Stamp, asking_for_pairs, ensure_apart, load_items, pair_options, refuse_json};
 use crate::settings::scoring_options;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
@@ -104,10 +104,12 @@ impl Comparison<'_> {
     fn write(&self, file: &str, out: &mut dyn Write) -> (Result<(u64, Vec<String>)>, io::Result<()>) {
         let mut blocks = match PairBlocks::open(file, &self.options, BLOCK) {
             Ok(blocks) => blocks,
-            Err(error) => return (Err(error), Ok(())),
+            Err(error) => return (Err(asking_for_pairs(error, self.model)), Ok(())),
         };
         for block in &mut blocks {
-            let lines = block.and_then(|block| self.lines(&block)).map_err(|error| error.in_file(file));
+            let lines = block
+                .and_then(|block| self.lines(&block))
+                .map_err(|error| asking_for_pairs(error, self.model).in_file(file));
             let lines = match lines {
                 Ok(lines) => lines,
                 Err(error) => return (Err(error), Ok(())),
