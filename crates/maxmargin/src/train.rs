@@ -286,7 +286,7 @@ fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
 }
 
 /// Differences of scores below this share of a margin, with a threshold that is not above zero, are no model.
-const SMALL_DIFFERENCE: f64 = 0.1;
+const SMALL_DIFFERENCE: f64 = 1e-6;
 
 /// Whether a comparison has learned no threshold that tells ties, or scores that are all the same.
 pub(crate) fn lacks_threshold(settings: &Settings, decoder: &Decoder, numbers: &[f64]) -> bool {
@@ -773,7 +773,10 @@ impl Problem {
     /// What scores mean; comparisons by a threshold.
     pub(crate) fn decoder(&self, threshold: f64) -> Decoder {
         if self.compares {
-            return Decoder::Compare { threshold };
+            return match &self.task {
+                Tasks::Pairs(task) if task.barrier() > 0.0 => Decoder::Likelihood { threshold },
+                _ => Decoder::Compare { threshold },
+            };
         }
         match &self.task {
             Tasks::Binary(_, classes) => Decoder::Sign(classes.clone()),

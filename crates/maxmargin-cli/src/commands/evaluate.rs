@@ -259,7 +259,9 @@ pub(crate) fn report_sections(
                 );
             }
         }
-        Decoder::Compare { threshold } => comparisons::sections(report, model, &answers, data, *threshold, name)?,
+        Decoder::Compare { .. } | Decoder::Likelihood { .. } => {
+            comparisons::sections(report, model, &answers, data, name)?;
+        }
         Decoder::Rank if data.pairs().is_some() => {
             let pairs = data.pairs().into_iter().flat_map(|pairs| (0..pairs.len()).map(|pair| pairs.ordered(pair)));
             let differences = pairs.map(|(better, worse)| answers.scores[better] - answers.scores[worse]).collect();

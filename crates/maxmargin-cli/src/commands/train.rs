@@ -248,7 +248,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         if let Some(threshold) = trained.model.decoder.threshold() {
             object["method"] = json!(settings.method.name());
             object["threshold"] = json!(threshold);
-            object["tells_ties"] = json!(threshold > 0.0);
+            object["tells_ties"] = json!(trained.model.decoder.tie_width().is_some_and(|width| width > 0.0));
         }
         if settings.solver == Solver::LinearProgram {
             object["margin"] = json!(1.0 - certificate.objective);
@@ -608,6 +608,19 @@ pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
              --method rank2 chooses its threshold by the error",
             format::significant(threshold, 4)
         );
+    }
+    if let Some(width) = model.decoder.tie_width().filter(|width| *width != threshold) {
+        return match width > 0.0 {
+            true => format!(
+                "a tie is the most probable where scores differ by no more than {}, by a threshold of {}",
+                format::significant(width, 6),
+                format::significant(threshold, 6)
+            ),
+            false => format!(
+                "a tie is NEVER the most probable: the threshold is {}, and ties are few",
+                format::significant(threshold, 6)
+            ),
+        };
     }
     let how = match model.settings.method {
         Method::Compare if model.settings.solver == Solver::LinearProgram => "",

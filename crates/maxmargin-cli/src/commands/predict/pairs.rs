@@ -131,12 +131,12 @@ impl Comparison<'_> {
                 &own
             }
         };
-        let threshold = self.model.decoder.threshold().unwrap_or(0.0);
+        let width = self.model.decoder.tie_width().unwrap_or(0.0);
         let mut text = String::with_capacity(64 * pairs.len());
         for (&left, &right) in pairs.left().iter().zip(pairs.right()) {
             let (left, right) = (scores[left as usize], scores[right as usize]);
             let outcome = self.model.decoder.outcome(left, right).map_or("", |outcome| outcome.name());
-            let margin = ((right - left).abs() - threshold).abs();
+            let margin = ((right - left).abs() - width).abs();
             let _ = writeln!(text, "{outcome}\t{left}\t{right}\t{margin}");
         }
         Ok(text)
