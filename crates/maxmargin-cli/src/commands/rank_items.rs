@@ -25,7 +25,7 @@ use std::path::Path;
 
 pub(crate) fn run(arguments: &RankItemsArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
-    if !matches!(model.decoder, Decoder::Compare { .. } | Decoder::Rank) {
+    if !matches!(model.decoder, Decoder::Compare { .. } | Decoder::Likelihood { .. } | Decoder::Rank) {
         return Err(Error::new(Code::BadSetting, "the model tells classes apart, and its scores are no ranking")
             .in_file(&arguments.model)
             .help("use a model of `train compare` or `train rank`"));
