@@ -128,7 +128,7 @@ fn bad_input_is_refused_and_leaves_nothing_behind() {
         ("outcome.csv", "MM0235"),
         ("itself.csv", "MM0232"),
         ("missing.csv", "MM0212"),
-        ("nan.csv", "MM0204"),
+        ("nan.csv", "MM0212"),
         ("empty.csv", "MM0201"),
         ("rows.txt", "MM0304"),
         ("zero.csv", "MM0304"),
