@@ -13,9 +13,13 @@ use maxmargin::settings::{Method, Settings, Task};
 use serde_json::{Map, Value, json};
 
 /// The default metrics with log-loss, where outcomes have probabilities.
-pub(crate) fn with_log_loss(mut metrics: Vec<Metric>, asked: &[String], settings: &Settings) -> Vec<Metric> {
-    let likely =
-        settings.task == Task::Compare && settings.method == Method::Compare && settings.loss == Loss::Logistic;
+pub(crate) fn with_log_loss(
+    mut metrics: Vec<Metric>,
+    asked: &[String],
+    judged_as: Task,
+    settings: &Settings,
+) -> Vec<Metric> {
+    let likely = judged_as == Task::Compare && settings.method == Method::Compare && settings.loss == Loss::Logistic;
     if asked.is_empty() && likely {
         metrics.push(Metric::LogLoss);
     }
