@@ -6,14 +6,14 @@ import os
 import platform
 import sys
 
-from . import classify, kernels, rank
+from . import classify, compare, kernels, rank
 from .measure import BENCH, DATA
 
 
 def main():
     parser = argparse.ArgumentParser(prog="bench/run")
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
-    parser.add_argument("--only", help="workloads whose name holds this word: load, train, growth, predict, rank, kernel")
+    parser.add_argument("--only", help="workloads whose name holds this word: load, train, growth, predict, rank, compare, kernel")
     arguments = parser.parse_args()
     scale = 10 if arguments.quick else 1
     DATA.mkdir(exist_ok=True)
@@ -25,6 +25,9 @@ def main():
         "rank queries": lambda: rank.queries(10_000 // scale),
         "rank one list": lambda: [rank.one_list(500_000 // scale)],
         "rank real data": rank.real,
+        "compare": lambda: compare.beside_liblinear(2_000_000 // scale),
+        "compare many": lambda: [compare.many(5_000_000 // scale)],
+        "compare online": lambda: [compare.online()],
         "kernel": lambda: kernels.all_of_them(scale),
         "kernel large": lambda: [kernels.large(100_000 // scale)],
     }

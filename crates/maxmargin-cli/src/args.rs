@@ -54,6 +54,8 @@ pub(crate) enum Command {
     Learn(LearnArguments),
     /// Score rows with a model, one line a row in input order
     Predict(PredictArguments),
+    /// List items by score, best first, with ranks that ties share and intervals
+    RankItems(RankItemsArguments),
     /// Measure a model on data with known targets
     Evaluate(EvaluateArguments),
     /// Find the C, and the width of a kernel, that work best, by cross-validation
@@ -311,6 +313,41 @@ pub(crate) enum PredictFormat {
     /// `query Q0 document rank score maxmargin`
     Trec,
 }
+
+/// `rank-items`
+#[derive(Args, Debug)]
+#[command(after_long_help = RANKS)]
+pub(crate) struct RankItemsArguments {
+    /// The model
+    pub(crate) model: String,
+    /// The items to rank; those of --items unless given, or the model's own where they have no features
+    #[arg(value_name = "ITEMS")]
+    pub(crate) file: Option<String>,
+    /// Where to write; standard output unless given
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+    /// Add 95 % intervals, by learning again from resamples of these, the pairs the model was learned from
+    #[arg(long, value_name = "PAIRS")]
+    pub(crate) pairs: Option<String>,
+    /// The items that the pairs name, where they are in a file of their own
+    #[arg(long, value_name = "ITEMS", requires = "pairs")]
+    pub(crate) items: Option<String>,
+    /// Resamples for the intervals
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(20..=100_000))]
+    pub(crate) resamples: u32,
+    /// Seeds the resampling
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// How to read.
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+}
+
+const RANKS: &str = "\
+A line an item, tab-separated: rank, id, score, and with --pairs the low and the high end of the interval. The rank is 1
+and the number of items that are better by more than the threshold for ties: by score, or, with --pairs, by the low end
+of the interval of the difference. Pairs say nothing about a constant added to all scores: intervals are those of scores
+whose mean over the items is that of the model's.";
 
 /// `evaluate`
 #[derive(Args, Debug)]
@@ -643,6 +680,13 @@ pub(crate) struct ReproduceArguments {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// A folder with real comparisons to judge all methods on too: football/results.csv.gz, chess2010/training_data.csv.gz,
+    /// recipes/pairs.csv and items.csv, as far as they are there
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<String>,
+    /// Leave the simulation out
+    #[arg(long, requires = "data")]
+    pub(crate) real_only: bool,
     /// Write an HTML report with plots
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<String>,

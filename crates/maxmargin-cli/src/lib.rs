@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod comparisons;
 mod console;
 pub mod format;
 mod kernels;
@@ -68,6 +69,7 @@ fn dispatch(command: &Command, console: &Console, cancel: &Cancel) -> Result<()>
         Command::Learn(arguments) => commands::learn::run(arguments, console, cancel),
         Command::Tune(arguments) => commands::tune::run(arguments, console, cancel),
         Command::Predict(arguments) => commands::predict::run(arguments, console, cancel),
+        Command::RankItems(arguments) => commands::rank_items::run(arguments, console, cancel),
         Command::Evaluate(arguments) => commands::evaluate::run(arguments, console, cancel),
         Command::Inspect(arguments) => commands::inspect::run(arguments, console),
         Command::Verify(arguments) => commands::verify::run(arguments, console, cancel),

@@ -4,8 +4,8 @@ use crate::args::DataArguments;
 use crate::console::Console;
 use crate::format;
 use crate::preferences::Preferences;
-use crate::settings::scoring_options;
-use maxmargin::data::{Dataset, Groups};
+use crate::settings::{Reading, scoring_options};
+use maxmargin::data::{Dataset, Groups, Names};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
@@ -44,6 +44,14 @@ impl Gathered {
     /// Where the features come from.
     pub(crate) fn features(&self) -> &Timed {
         self.items.as_ref().map_or(&self.timed, |(items, _)| items)
+    }
+
+    /// Whether the items are known by nothing but their ids, and each is a feature.
+    pub(crate) fn items_are_features(&self) -> bool {
+        let data = &self.timed.loaded.data;
+        let named = data.row_ids().map(Names::parts);
+        let compared = self.items.is_none() && data.pairs().is_some();
+        compared && named.is_some() && named == data.feature_names().map(Names::parts)
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -165,9 +173,30 @@ pub(crate) fn gather_for(
     cancel: &Cancel,
 ) -> Result<Gathered> {
     let (options, one_group) = scoring_options(model, &data.read, data.input_format, cancel)?;
-    let gathered = gather(file, items, &options, one_group, model.settings.task)?;
+    let gathered = gather(file, items, &options, one_group, model.settings.task)
+        .map_err(|error| asking_for_pairs(error, model))?;
     expect_features(&gathered.timed, model.features(), items.unwrap_or(file))?;
     Ok(gathered)
+}
+
+/// Where a model that compares gets a file without pairs: says what to give it.
+pub(crate) fn asking_for_pairs(error: Error, model: &Model) -> Error {
+    let none = match error.code() {
+        Code::NoSuchColumn => error.message().starts_with("a table of pairs needs"),
+        Code::UnknownFormat => error.message().starts_with("pairs are a table"),
+        _ => false,
+    };
+    if !none || model.decoder.threshold().is_none() {
+        return error;
+    }
+    let pairs = match Reading::of(model).is_ok_and(|reading| reading.items_are_features) {
+        true => "a table of pairs with columns `left`, `right` and `outcome`, which name items",
+        false => {
+            "a table of pairs, with both items in a row as columns `left.NAME` and `right.NAME`, or with columns `left` and \
+             `right` that name rows of --items FILE; and `outcome`, unless it is to be predicted"
+        }
+    };
+    error.help(format!("the model compares, so give {pairs}; `maxmargin rank-items` scores single items"))
 }
 
 /// New data may have fewer features than were learned from, but not more.

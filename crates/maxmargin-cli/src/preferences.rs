@@ -11,6 +11,8 @@ pub(crate) struct Preferences {
     weighted: bool,
     /// Pairs of weight 0.
     silent: u64,
+    /// Decided pairs of two items with the same features.
+    indistinct: u64,
     found: Consistency,
 }
 
@@ -23,6 +25,8 @@ impl Preferences {
             pairs: pairs.len() as u64,
             weighted: pairs.weights().is_some(),
             silent: silent as u64,
+            // A file that cannot be read any more is refused by what comes after.
+            indistinct: data.indistinct_pairs().unwrap_or(0),
             found: pairs.consistency(),
         })
     }
@@ -81,6 +85,12 @@ impl Preferences {
                 weight(found.cyclic_weight),
             ));
         }
+        if self.indistinct > 0 {
+            sentences.push(format!(
+                "{} two items with the same features: no score can tell them apart",
+                counted(self.indistinct, "decided pair has", "decided pairs have"),
+            ));
+        }
         sentences
     }
 
@@ -100,6 +110,7 @@ impl Preferences {
             "cyclic_items": found.cyclic_items,
             "cyclic_pairs": found.cyclic_pairs,
             "cyclic_weight": found.cyclic_weight,
+            "indistinct": self.indistinct,
             "consistent": found.is_consistent(),
         })
     }

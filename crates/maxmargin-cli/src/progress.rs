@@ -123,23 +123,85 @@ impl Observer for ProgressTable<'_> {
     }
 }
 
+/// How far a bootstrap is: a line redrawn in place on a terminal, now and then elsewhere.
+pub(crate) struct ResampleProgress<'a> {
+    line: LiveLine<'a>,
+    start: Instant,
+}
+
+impl<'a> ResampleProgress<'a> {
+    pub(crate) fn new(console: &'a Console) -> ResampleProgress<'a> {
+        ResampleProgress { line: LiveLine::new(console), start: Instant::now() }
+    }
+
+    /// Clears the line.
+    pub(crate) fn finish(&mut self) {
+        self.line.clear();
+    }
+}
+
+impl Observer for ResampleProgress<'_> {
+    fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        if let Event::Resamples { done, total } = event
+            && self.line.is_due()
+        {
+            let left = self.start.elapsed().as_secs_f64() * (total - done) as f64 / (*done).max(1) as f64;
+            let left = if left >= 1.0 { format!(" · about {} left", format::seconds(left)) } else { String::new() };
+            self.line.draw(&format!("{done} of {total} resamples{left}"));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A line that is redrawn in place on a terminal, and written now and then elsewhere.
+struct LiveLine<'a> {
+    console: &'a Console,
+    last: Instant,
+    drawn: bool,
+}
+
+impl<'a> LiveLine<'a> {
+    fn new(console: &'a Console) -> LiveLine<'a> {
+        LiveLine { console, last: Instant::now(), drawn: false }
+    }
+
+    /// Whether anybody wants to hear more by now.
+    fn is_due(&self) -> bool {
+        self.console.talks() && (self.console.is_live() || self.last.elapsed() >= LINE_EVERY)
+    }
+
+    fn draw(&mut self, line: &str) {
+        self.last = Instant::now();
+        if self.console.is_live() {
+            let mut out = std::io::stderr().lock();
+            let _ = write!(out, "\r\x1b[2K{line}");
+            let _ = out.flush();
+            self.drawn = true;
+        } else {
+            self.console.say(line);
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+        }
+    }
+}
+
 /// How far cross-validation is: one line a setting, redrawn in place on a terminal, now and then elsewhere.
 pub(crate) struct TuneProgress<'a> {
-    console: &'a Console,
-    last_line: Instant,
-    live_row: bool,
+    line: LiveLine<'a>,
 }
 
 impl<'a> TuneProgress<'a> {
     pub(crate) fn new(console: &'a Console) -> TuneProgress<'a> {
-        TuneProgress { console, last_line: Instant::now(), live_row: false }
+        TuneProgress { line: LiveLine::new(console) }
     }
 
     /// Clears the line: the table that follows says it all.
     pub(crate) fn finish(&mut self) {
-        if std::mem::take(&mut self.live_row) {
-            let _ = write!(std::io::stderr(), "\r\x1b[2K");
-        }
+        self.line.clear();
     }
 }
 
@@ -148,10 +210,9 @@ impl Observer for TuneProgress<'_> {
         let Event::Setting { row, done, total } = event else {
             return ControlFlow::Continue(());
         };
-        if !self.console.talks() || (!self.console.is_live() && self.last_line.elapsed() < LINE_EVERY) {
+        if !self.line.is_due() {
             return ControlFlow::Continue(());
         }
-        self.last_line = Instant::now();
         // The larger C, the longer it takes: the last setting tells more than the mean.
         let left = row.seconds * (total - done) as f64;
         let left = if left >= 1.0 { format!(" · about {} left", format::seconds(left)) } else { String::new() };
@@ -159,15 +220,7 @@ impl Observer for TuneProgress<'_> {
         let width = row.settings.kernel.gamma;
         let width = width.map_or(String::new(), |gamma| format!(", gamma = {}", format::significant(gamma, 3)));
         let c = format::significant(row.c, 3);
-        let line = format!("{done} of {total} settings · C = {c}{width} gives {quality}{left}");
-        if self.console.is_live() {
-            let mut out = std::io::stderr().lock();
-            let _ = write!(out, "\r\x1b[2K{line}");
-            let _ = out.flush();
-            self.live_row = true;
-        } else {
-            self.console.say(&line);
-        }
+        self.line.draw(&format!("{done} of {total} settings · C = {c}{width} gives {quality}{left}"));
         ControlFlow::Continue(())
     }
 }

@@ -361,6 +361,9 @@ pub(crate) struct Reading {
     /// The share that was held out of the training data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holdout: Option<f64>,
+    /// Whether the features are the items themselves, known by nothing but their ids.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) items_are_features: bool,
 }
 
 impl Reading {

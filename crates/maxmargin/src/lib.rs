@@ -41,6 +41,7 @@
 //! | [`select`] | which settings to learn with, by cross-validation over warm-started paths |
 //! | [`memory`] | training within a memory budget |
 //! | [`model`] | what was learned: scoring, saving, loading, verifying |
+//! | [`items`] | items in the order of their scores, with intervals and ranks that ties share |
 //! | [`online`] | learning from a stream of examples |
 //! | [`metric`] | how good scores or predictions are, with bootstrap intervals |
 //! | [`task`] | what is to be learned, as margin constraints over scores; never sees features |
@@ -58,6 +59,7 @@
 
 pub mod data;
 pub mod error;
+pub mod items;
 pub mod kernel;
 pub mod loss;
 pub mod memory;

@@ -61,6 +61,13 @@ pub enum Event<'a> {
         /// Settings in all.
         total: usize,
     },
+    /// A bootstrap finished some of its resamples.
+    Resamples {
+        /// Resamples finished so far.
+        done: usize,
+        /// Resamples in all.
+        total: usize,
+    },
 }
 
 /// Receives events; may end the job by breaking.

@@ -263,24 +263,30 @@ pub fn train_from(
     Ok(Trained { model, solver, stop, first_rate, kernel_rows: None, merging: None, trace })
 }
 
-/// The model with a threshold for ties, where it compares. An error where the learned one tells no ties.
+/// The model with a threshold for ties, where it compares. An error where nothing was learned; a threshold that is not above
+/// zero beside scores that do differ is a model that never says tie, and for the caller to report.
 fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
     let (Some(learned), Some(pairs)) = (model.decoder.threshold(), data.pairs()) else { return Ok(model) };
     if model.settings.method != Method::Compare {
         let decoder = decoder_by_scores(&model.settings, model.decoder.clone(), &model.scores(data)?, pairs);
         return Ok(Model { decoder, ..model });
     }
-    if !lacks_threshold(&model.settings, &model.decoder, model.scorer.numbers()) {
+    // Scores that hardly differ under a threshold that tells no ties say nothing at all.
+    let differences = score_differences(&model.scores(data)?, pairs);
+    let largest = differences.iter().fold(0.0, |largest: f64, difference| largest.max(difference.abs()));
+    if largest > 0.0 && (learned > 0.0 || largest >= SMALL_DIFFERENCE) {
         return Ok(model);
     }
-    let message = if learned > 0.0 {
-        "the best scores are all the same: at this C nothing tells the items apart".to_string()
-    } else {
-        format!("the best threshold is {learned:.3}, and ties are told by one above zero")
-    };
+    let message = format!(
+        "the best scores hardly differ, by {largest:.1e} at the most, and the best threshold is {learned:.3}: at this C \
+         nothing is learned"
+    );
     Err(Error::new(Code::NoThreshold, message)
         .help("try a larger -c, or --method rank or rank2; `maxmargin explain MM0323` says when this happens"))
 }
+
+/// Differences of scores below this share of a margin, with a threshold that is not above zero, are no model.
+const SMALL_DIFFERENCE: f64 = 1e-6;
 
 /// Whether a comparison has learned no threshold that tells ties, or scores that are all the same.
 pub(crate) fn lacks_threshold(settings: &Settings, decoder: &Decoder, numbers: &[f64]) -> bool {
@@ -767,7 +773,10 @@ impl Problem {
     /// What scores mean; comparisons by a threshold.
     pub(crate) fn decoder(&self, threshold: f64) -> Decoder {
         if self.compares {
-            return Decoder::Compare { threshold };
+            return match &self.task {
+                Tasks::Pairs(task) if task.barrier() > 0.0 => Decoder::Likelihood { threshold },
+                _ => Decoder::Compare { threshold },
+            };
         }
         match &self.task {
             Tasks::Binary(_, classes) => Decoder::Sign(classes.clone()),

@@ -2,16 +2,15 @@
 
 use crate::args::EvaluateArguments;
 use crate::commands::train::write_report;
+use crate::comparisons::{self, Outcomes};
 use crate::console::Console;
 use crate::format::{self, one_field};
 use crate::loading::{ensure_apart, ensure_different, gather_for, load_model};
 use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
-use maxmargin::data::{Dataset, Outcome};
+use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::metric::{
-    Evaluation, Interval, Judged, Metric, confusion, decided_scores, roc_curve, score_differences,
-};
+use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Settings, Task};
@@ -51,10 +50,12 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let data = &gathered.timed.loaded.data;
     gathered.describe(console, Preferences::of(data).as_ref(), &[]);
     let metrics = metrics(&arguments.metric, model.settings.task, data.pairs().is_some())?;
+    let metrics = comparisons::with_log_loss(metrics, &arguments.metric, &model.settings);
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     cancel.check()?;
     let measured = measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;
     cancel.check()?;
+    let outcomes = Outcomes::of(&model, data)?;
     if let Some(file) = &arguments.per_query {
         write_per_query(data, &measured, file)?;
         console.say(&format!("wrote {file}"));
@@ -68,7 +69,16 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     }
     // Last, so that standard output stays empty where a file could not be written.
     show(console, &measured)?;
-    console.object(|| as_json(&measured))
+    if let Some(outcomes) = &outcomes {
+        outcomes.show(console)?;
+    }
+    console.object(|| {
+        let mut object = as_json(&measured);
+        if let Some(outcomes) = &outcomes {
+            object["confusion"] = outcomes.as_json();
+        }
+        object
+    })
 }
 
 /// The metrics asked for, or those of the task; `pairs` says whether the data are explicit pairs.
@@ -249,7 +259,9 @@ pub(crate) fn report_sections(
                 );
             }
         }
-        Decoder::Compare { threshold } => comparison_sections(report, &answers, data, *threshold, name),
+        Decoder::Compare { .. } | Decoder::Likelihood { .. } => {
+            comparisons::sections(report, model, &answers, data, name)?;
+        }
         Decoder::Rank if data.pairs().is_some() => {
             let pairs = data.pairs().into_iter().flat_map(|pairs| (0..pairs.len()).map(|pair| pairs.ordered(pair)));
             let differences = pairs.map(|(better, worse)| answers.scores[better] - answers.scores[worse]).collect();
@@ -292,41 +304,4 @@ pub(crate) fn report_sections(
         );
     }
     Ok(())
-}
-
-/// Differences by outcome, the table of outcomes against predictions, and the curve over all thresholds.
-fn comparison_sections(report: &mut Report, answers: &Answers<'_>, data: &Dataset, threshold: f64, name: &str) {
-    let Some(pairs) = data.pairs() else { return };
-    let differences = score_differences(&answers.scores, pairs);
-    let of = |outcome: Outcome| {
-        let each = differences.iter().enumerate().filter(|(pair, _)| pairs.outcome(*pair) == outcome);
-        (outcome.name().to_string(), each.map(|(_, difference)| *difference).collect::<Vec<f64>>())
-    };
-    report.plot(
-        "Right minus left",
-        "How much higher the right item of each pair is scored; between the two lines the model says tie.",
-        Histogram::new("difference", "pairs", Outcome::ALL.map(of).to_vec())
-            .mark(-threshold, "left")
-            .mark(threshold, "right"),
-    );
-    let table = confusion(&answers.scores, pairs, threshold);
-    let mut columns = vec!["truth".to_string()];
-    columns.extend(Outcome::ALL.map(|outcome| format!("said {}", outcome.name())));
-    let rows = Outcome::ALL.iter().zip(table).map(|(truth, row)| {
-        let mut cells = vec![truth.name().to_string()];
-        cells.extend(row.map(|weight| format::significant(weight, 6)));
-        cells
-    });
-    report.table("Outcomes", columns, rows.collect());
-    let (scores, decided) = decided_scores(&differences, pairs);
-    let curve = roc_curve(&scores, &decided, 400);
-    let judged = Judged::comparisons(&answers.scores, pairs, threshold);
-    if let (false, Ok(area)) = (curve.is_empty(), Metric::Auc.evaluate(&judged)) {
-        report.plot(
-            "ROC curve",
-            "The share of decided pairs found, sign and all, against the share of ties wrongly taken for decided, over \
-             all thresholds. A wrong sign is never found, so that the curve may end below 1.",
-            LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: area.value }]),
-        );
-    }
 }

@@ -125,7 +125,7 @@ fn settings(arguments: &LearnArguments, from: Option<&Model>) -> Result<Settings
 
 enum Message {
     /// Pairs, and whether their items are features of their own.
-    Block(Dataset, bool),
+    Block(Box<Dataset>, bool),
     End(Facts),
     Failed(Error),
 }
@@ -142,7 +142,7 @@ fn read_ahead(file: &str, options: ReadOptions) -> Receiver<Message> {
         let mut own = None;
         while let Some(block) = blocks.next() {
             let own = *own.get_or_insert_with(|| blocks.items().is_some());
-            let message = block.map_or_else(Message::Failed, |block| Message::Block(block, own));
+            let message = block.map_or_else(Message::Failed, |block| Message::Block(Box::new(block), own));
             if sender.send(message).is_err() {
                 return;
             }
@@ -245,6 +245,7 @@ impl Stream<'_> {
     }
 
     fn learn(&mut self, data: &Dataset, own: bool, cancel: &Cancel) -> Result<()> {
+        self.reading.items_are_features |= own;
         if let Some(known) = self.known.filter(|known| !own && data.cols() > *known) {
             let found = format::counted(data.cols() as u64, "feature", "features");
             return Err(Error::new(

@@ -10,6 +10,7 @@ pub(crate) mod features;
 pub(crate) mod inspect;
 pub(crate) mod learn;
 pub(crate) mod predict;
+pub(crate) mod rank_items;
 pub(crate) mod reproduce;
 pub(crate) mod simulate;
 pub(crate) mod train;

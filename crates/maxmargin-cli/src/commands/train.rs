@@ -2,6 +2,7 @@
 
 use crate::args::TrainArguments;
 use crate::commands::evaluate::{self, Measured};
+use crate::comparisons;
 use crate::console::Console;
 use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
@@ -126,6 +127,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     };
     let judges_pairs = held_out.as_ref().is_some_and(|(held_out, _)| held_out.pairs().is_some());
     let metrics = evaluate::metrics(&arguments.metric, task, judges_pairs)?;
+    let metrics = comparisons::with_log_loss(metrics, &arguments.metric, &settings);
     if data.matrix().is_limited() {
         console.say("   the features do not fit into the memory budget: they are read a block at a time");
     }
@@ -168,6 +170,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         index_base: facts.index_base,
         fill: facts.fill.clone(),
         holdout: train_settings.holdout,
+        items_are_features: gathered.items_are_features(),
     };
     trained.model.reading = Some(reading.to_text()?);
     if arguments.no_witness {
@@ -202,8 +205,15 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         if let Some(preferences) = &preferences {
             preferences.report(&mut page);
         }
-        if let Some((measured, name, data)) = &measured {
-            evaluate::report_sections(&mut page, &trained.model, data, name, measured)?;
+        match &measured {
+            Some((measured, name, data)) => {
+                evaluate::report_sections(&mut page, &trained.model, data, name, measured)?;
+            }
+            None if comparisons::has_level_curves(&trained.model, &data) => {
+                let scores = trained.model.scores(&data)?;
+                comparisons::level_curves(&mut page, &trained.model, &data, &scores, &arguments.file)?;
+            }
+            None => {}
         }
         write_report(&page, report)?;
         console.say(&format!("wrote {report}"));
@@ -238,6 +248,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         if let Some(threshold) = trained.model.decoder.threshold() {
             object["method"] = json!(settings.method.name());
             object["threshold"] = json!(threshold);
+            object["tells_ties"] = json!(trained.model.decoder.tie_width().is_some_and(|width| width > 0.0));
         }
         if settings.solver == Solver::LinearProgram {
             object["margin"] = json!(1.0 - certificate.objective);
@@ -512,6 +523,9 @@ pub(crate) fn regularisation(model: &Model) -> String {
     if model.settings.solver.is_hard_margin() {
         return "hard margin".to_string();
     }
+    if model.settings.method.is_rating() && certificate.c == 0.0 {
+        return "no regularisation".to_string();
+    }
     let costs = format!(
         "C = {}, lambda = {}",
         format::significant(certificate.c, 4),
@@ -588,6 +602,26 @@ fn summarise(
 
 /// When two items are told to be equally good.
 pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
+    if threshold <= 0.0 && model.settings.method == Method::Compare {
+        return format!(
+            "NEVER a tie: the best threshold is {}, for ties are few and outcomes uncertain; a larger -c may help, and \
+             --method rank2 chooses its threshold by the error",
+            format::significant(threshold, 4)
+        );
+    }
+    if let Some(width) = model.decoder.tie_width().filter(|width| *width != threshold) {
+        return match width > 0.0 {
+            true => format!(
+                "a tie is the most probable where scores differ by no more than {}, by a threshold of {}",
+                format::significant(width, 6),
+                format::significant(threshold, 6)
+            ),
+            false => format!(
+                "a tie is NEVER the most probable: the threshold is {}, and ties are few",
+                format::significant(threshold, 6)
+            ),
+        };
+    }
     let how = match model.settings.method {
         Method::Compare if model.settings.solver == Solver::LinearProgram => "",
         Method::Compare => ", learned with the scores",

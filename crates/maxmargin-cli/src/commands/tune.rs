@@ -124,7 +124,13 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
                     .help("what was compared stands; `train` with -c learns one model from it"));
             }
             let fill = facts.fill.clone();
-            let reading = Reading { read: read_settings.clone(), index_base: facts.index_base, fill, holdout: None };
+            let reading = Reading {
+                read: read_settings.clone(),
+                index_base: facts.index_base,
+                fill,
+                holdout: None,
+                items_are_features: gathered.items_are_features(),
+            };
             trained.model.reading = Some(reading.to_text()?);
             if arguments.no_witness {
                 trained.model.witness = None;

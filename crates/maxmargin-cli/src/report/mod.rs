@@ -6,6 +6,7 @@
 
 mod axis;
 mod bars;
+mod contour;
 mod heat_map;
 mod histogram;
 mod html;
@@ -15,6 +16,7 @@ mod svg;
 
 pub use axis::{Axis, Scale};
 pub use bars::Bars;
+pub use contour::{Contour, Segment, Surface};
 pub use heat_map::{Best, HeatMap};
 pub use histogram::Histogram;
 pub use line::{LinePlot, RocCurve, Series};

@@ -104,6 +104,14 @@ impl Path {
         push_coordinate(&mut self.0, y);
     }
 
+    /// Goes on elsewhere without a line to there.
+    pub fn jump(&mut self, x: f64, y: f64) {
+        self.0.push('M');
+        push_coordinate(&mut self.0, x);
+        self.0.push(' ');
+        push_coordinate(&mut self.0, y);
+    }
+
     /// Closes the outline.
     pub fn close(&mut self) {
         if !self.0.is_empty() {
@@ -156,6 +164,14 @@ impl Canvas {
     pub fn path(&mut self, path: &Path, class: &str) {
         if !path.is_empty() {
             let _ = write!(self.body, "<path class=\"{class}\" d=\"{}\"/>", path.0);
+        }
+    }
+
+    /// A path whose line has the given strength, from 0 to 1, unless it is empty.
+    pub fn shaded_path(&mut self, path: &Path, class: &str, strength: f64) {
+        if !path.is_empty() {
+            let strength = strength.clamp(0.0, 1.0);
+            let _ = write!(self.body, "<path class=\"{class}\" stroke-opacity=\"{strength:.2}\" d=\"{}\"/>", path.0);
         }
     }
 

@@ -204,3 +204,38 @@ fn features_of_items_and_users_are_joined_or_multiplied() {
     bench.write("items.csv", "id,sweet\na,1\nb,3\nc,5\n");
     bench.refused("features ratings ratings.csv --items items.csv -o wide.csv", "MM0231").says("`d`");
 }
+
+#[test]
+fn pairs_without_features_are_rated_by_every_method() {
+    let bench = Workbench::new();
+    bench.write(
+        "pairs.csv",
+        "left,right,outcome\na,b,left\nb,c,left\na,c,left\nc,a,right\nb,a,right\nb,c,tie\na,b,tie\nc,d,left\nd,a,right\n",
+    );
+    for method in ["elo", "glicko", "bradley-terry", "trueskill"] {
+        let object = bench.json(&format!("train compare pairs.csv --method {method} -o m.mm"));
+        assert_eq!(object["lower_bound"].is_null(), method != "bradley-terry", "{object}");
+        bench.ok("verify m.mm pairs.csv");
+        let said = bench.ok("predict m.mm pairs.csv").stdout;
+        let first: Vec<&str> = said.lines().next().expect("a line").split('\t').collect();
+        let (left, right): (f64, f64) = (first[1].parse().expect("a score"), first[2].parse().expect("a score"));
+        assert!(left > right, "{method}: {said}");
+        bench.refused(&format!("tune compare pairs.csv --method {method}"), "MM0402");
+    }
+    bench.write("items.csv", "id,x\na,1\nb,2\nc,3\nd,4\n");
+    bench
+        .refused("train compare pairs.csv --items items.csv --method elo -o n.mm", "MM0401")
+        .says("these items have features");
+}
+
+#[test]
+fn what_games_become_is_learned_from() {
+    let bench = Workbench::new();
+    let results = ["left", "tie", "right", "left", "tie"];
+    let games: String = (0..60)
+        .map(|game| format!("{},p{},p{},{}\n", game / 3, game % 7, (game % 7 + 1 + game % 5) % 7, results[game % 5]))
+        .collect();
+    bench.write("games.csv", format!("day,left,right,outcome\n{games}"));
+    bench.ok("features games games.csv -o wide.csv --from 5 --keep-ids");
+    bench.ok("train compare wide.csv --method rank --scale standard --ignore left_player,right_player,date -o m.mm");
+}

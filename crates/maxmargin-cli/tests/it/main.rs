@@ -2,6 +2,7 @@
 
 mod approximate;
 mod bad_input;
+mod compare;
 mod convert;
 mod demo;
 mod disk_full;

@@ -329,11 +329,11 @@ fn damage_is_named_by_section_and_byte() {
 #[test]
 fn a_newer_version_is_told_from_damage() {
     let mut bytes = bytes_of(&small(0, 1).make());
-    bytes[8] = 2;
+    bytes[8] = 3;
     let (_folder, path) = stored(&bytes);
     let error = cache::open("data.mmd", &path).expect_err("newer");
     assert_eq!(error.code(), Code::CacheVersion);
-    assert!(error.message().contains("version 2"), "{error}");
+    assert!(error.message().contains("version 3"), "{error}");
 }
 
 #[test]

@@ -609,6 +609,7 @@ fn two_items_a_row_survive_every_format() {
         cache::save(&loaded, &cached).unwrap();
         assert_eq!(cache::check(&cached).unwrap().version, 2);
         let again = read(cached.to_str().unwrap(), &sides()).unwrap();
+        again.data.matrix().check(0..again.data.rows()).unwrap();
         assert_eq!(told(&again.data), told(&loaded.data), "{name}");
         assert_eq!(again.data.computed_hash().unwrap(), loaded.data.hash().unwrap());
         let cached = cached.to_str().unwrap().to_string();

@@ -1,7 +1,7 @@
 //! [`Dataset`]: everything a learner needs, in one place.
 
 use super::kernels::for_this_machine;
-use super::{Buffer, Groups, Matrix, Names, PairCounts, Pairs, Rows, Targets, with_rows};
+use super::{Buffer, Groups, Matrix, Names, Outcome, PairCounts, Pairs, Rows, Targets, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::random::scramble;
 use rayon::prelude::*;
@@ -194,6 +194,27 @@ impl Dataset {
     /// How many rows are compared in how many pairs, where comparisons are given.
     pub fn compared(&self) -> Option<PairCounts> {
         self.pairs.as_ref().map(|pairs| PairCounts { rows: self.rows(), pairs: pairs.len() })
+    }
+
+    /// How many pairs say that one row is better although both have the same features, so that no score tells them apart.
+    /// Pairs of weight 0 are left out.
+    pub fn indistinct_pairs(&self) -> Result<u64> {
+        let Some(pairs) = &self.pairs else { return Ok(0) };
+        self.matrix.check(0..self.rows())?;
+        let decided = |pair: &usize| pairs.outcome(*pair) != Outcome::Tie && pairs.weight(*pair) > 0.0;
+        let same = |sides: &mut [Vec<(usize, f64)>; 2], pair: usize| {
+            for (row, entries) in [pairs.left()[pair], pairs.right()[pair]].into_iter().zip(&mut *sides) {
+                entries.clear();
+                self.matrix.each_in_row(row as usize, |column, value| {
+                    if value != 0.0 {
+                        entries.push((column, value));
+                    }
+                });
+            }
+            u64::from(sides[0] == sides[1])
+        };
+        let all = (0..pairs.len()).into_par_iter().filter(decided);
+        Ok(all.map_init(Default::default, same).sum())
     }
 
     /// Where the stored rows stood in the input, where that differs.

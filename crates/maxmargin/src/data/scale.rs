@@ -385,12 +385,17 @@ impl Design {
     /// Writes one row as the learner sees it into zeroed `values`.
     pub(crate) fn fill_scaled_row(&self, row: usize, values: &mut [f64]) {
         let row_factor = self.row_factor(row);
-        self.matrix.each_in_row(row, |column, value| {
-            // A mapped file that changes meanwhile may hold any index.
-            if let Some(slot) = values.get_mut(column) {
-                *slot = row_factor * value;
+        match &self.matrix {
+            Matrix::DenseF32(rows) => {
+                values.iter_mut().zip(rows.row(row)).for_each(|(slot, &value)| *slot = row_factor * f64::from(value));
             }
-        });
+            matrix => matrix.each_in_row(row, |column, value| {
+                // A mapped file that changes meanwhile may hold any index.
+                if let Some(slot) = values.get_mut(column) {
+                    *slot = row_factor * value;
+                }
+            }),
+        }
         if let Some(shift) = &self.shift {
             values.iter_mut().zip(&**shift).for_each(|(value, shift)| *value -= shift);
         }

@@ -70,7 +70,7 @@ pub(super) fn interval(
 }
 
 /// The quantile of sorted values, linear between neighbours.
-fn quantile(sorted: &[f64], level: f64) -> f64 {
+pub(crate) fn quantile(sorted: &[f64], level: f64) -> f64 {
     let place = level * (sorted.len() - 1) as f64;
     let below = place.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);

@@ -67,6 +67,7 @@ mod tests;
 mod variant;
 
 pub use bootstrap::Interval;
+pub(crate) use bootstrap::quantile;
 pub use comparisons::{confusion, decided_scores, outcome_of, score_differences};
 pub use judged::{Evaluation, Judged, Truth};
 pub use roc::roc_curve;

@@ -15,7 +15,7 @@ use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
 use crate::online::OnlineState;
-use crate::settings::{Settings, Task};
+use crate::settings::{Method, Settings, Task};
 use crate::solve::{Cut, Witness};
 use crate::task::{Intercept, OneClass};
 use crate::train::check_features;
@@ -315,7 +315,9 @@ impl Model {
                 return Err("its weights do not fit its feature map");
             }
         }
-        let regularised = match settings.solver.is_hard_margin() {
+        // Elo, Glicko and TrueSkill weigh nothing against anything.
+        let plain_rating = settings.method.is_rating() && settings.method != Method::BradleyTerry;
+        let regularised = match settings.solver.is_hard_margin() || plain_rating {
             true => *c == 0.0 && *lambda == 0.0,
             false => *c > 0.0 && *lambda > 0.0,
         };
@@ -338,7 +340,7 @@ impl Model {
             Decoder::Sign(_) => Task::Classify,
             Decoder::OneClass(_) => Task::OneClass,
             Decoder::Rank => Task::Rank,
-            Decoder::Compare { .. } => Task::Compare,
+            Decoder::Compare { .. } | Decoder::Likelihood { .. } => Task::Compare,
         };
         if answers != settings.task {
             return Err("its answers do not fit its task");

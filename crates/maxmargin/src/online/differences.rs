@@ -101,16 +101,16 @@ impl<I: Index, V: Value> Differences for Csr<I, V> {
         let (index_chunks, index_rest) = right_indices.as_chunks::<4>();
         let (value_chunks, value_rest) = right_values.as_chunks::<4>();
         for (indices, values) in index_chunks.iter().zip(value_chunks) {
-            for lane in 0..4 {
-                meet(lane, indices[lane], values[lane].wide());
+            for (lane, (&index, value)) in indices.iter().zip(values).enumerate() {
+                meet(lane, index, value.wide());
             }
         }
         index_rest.iter().zip(value_rest).for_each(|(&index, &value)| meet(0, index, value.wide()));
         // What the right row has not met.
         let (index_chunks, index_rest) = left_indices.as_chunks::<4>();
         for indices in index_chunks {
-            for lane in 0..4 {
-                meet(lane, indices[lane], 0.0);
+            for (lane, &index) in indices.iter().enumerate() {
+                meet(lane, index, 0.0);
             }
         }
         index_rest.iter().for_each(|&index| meet(0, index, 0.0));

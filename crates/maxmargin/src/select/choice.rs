@@ -23,16 +23,27 @@ fn judged(row: &Row) -> usize {
 }
 
 /// Whether a row is to be preferred: one with a threshold where it compares, one judged on all folds to one that had no hope, then by the mean of the first metric,
-/// and by the smaller C where that is equal.
-pub(super) fn is_better(row: &Row, than: &Row, higher_is_better: bool) -> bool {
+/// by those of the others where that is equal, and by the smaller C where all are.
+pub(super) fn is_better(row: &Row, than: &Row, higher_is_better: &[bool]) -> bool {
     if row.without_threshold != than.without_threshold {
         return than.without_threshold;
     }
     if judged(row) != judged(than) {
         return judged(row) > judged(than);
     }
-    let (one, other) = (goodness(row, higher_is_better), goodness(than, higher_is_better));
-    one > other || (one == other && row.c < than.c)
+    let (one, other) = (goodness(row, higher_is_better[0]), goodness(than, higher_is_better[0]));
+    if one != other {
+        return one > other;
+    }
+    // Errors of few rows are often equal: what else was measured tells them apart.
+    let others = row.metrics.iter().zip(&than.metrics).zip(higher_is_better).skip(1);
+    let mut decided = others.filter(|((one, other), _)| one.mean != other.mean);
+    match decided.next() {
+        Some(((one, other), higher)) => (one.mean > other.mean) == *higher,
+        // Without a threshold a small C has learned nothing at all.
+        None if row.without_threshold => row.c > than.c,
+        None => row.c < than.c,
+    }
 }
 
 /// The best row so far, that a setting is compared with fold by fold.
@@ -136,9 +147,9 @@ mod tests {
     }
 
     fn tuned(metric: Metric, rows: Vec<Row>) -> Tuned {
-        let higher = metric.higher_is_better();
+        let higher = [metric.higher_is_better()];
         let best =
-            (1..rows.len()).fold(0, |best, at| if is_better(&rows[at], &rows[best], higher) { at } else { best });
+            (1..rows.len()).fold(0, |best, at| if is_better(&rows[at], &rows[best], &higher) { at } else { best });
         Tuned { metrics: vec![metric], fold_rows: vec![1; 3], rows, best, start: Start::default() }
     }
 
@@ -199,7 +210,7 @@ mod tests {
         // One that was left can never win, however easy its folds were.
         let mut left = found.rows[0].clone();
         left.metrics = vec![Summary::new(vec![0.99, 0.99])];
-        assert!(!is_better(&left, &found.rows[0], true) && is_better(&found.rows[0], &left, true));
+        assert!(!is_better(&left, &found.rows[0], &[true]) && is_better(&found.rows[0], &left, &[true]));
     }
 
     #[test]

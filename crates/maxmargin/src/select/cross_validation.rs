@@ -41,7 +41,7 @@ pub struct CrossValidation {
     pub folds: usize,
     /// Seeds the folds.
     pub seed: u64,
-    /// What is measured on held-out rows; the first decides.
+    /// What is measured on held-out rows; the first decides, and the next where it is equal.
     pub metrics: Vec<Metric>,
 }
 
@@ -101,7 +101,7 @@ pub struct Tuned {
     pub fold_rows: Vec<usize>,
     /// One row a setting, in the order given.
     pub rows: Vec<Row>,
-    /// The row with the best mean; of equal ones that with the smallest C.
+    /// The row with the best mean; of equal ones that with the best mean of the next metric, then the smallest C.
     pub best: usize,
     /// What the folds learned in the best row.
     pub(super) start: Start,
@@ -161,6 +161,7 @@ impl CrossValidation {
         let folds = Fold::all(data, held_out()?)?;
         folds.iter().try_for_each(|fold| fold.check(&whole.decoder(0.0), &self.metrics))?;
 
+        let higher: Vec<bool> = self.metrics.iter().map(Metric::higher_is_better).collect();
         let mut rows: Vec<Row> = Vec::with_capacity(candidates.len());
         let mut best: Option<(usize, Start)> = None;
         for path in candidates.chunk_by(same_path) {
@@ -176,8 +177,7 @@ impl CrossValidation {
                 whole.set_regularisation(settings.regularisation);
                 rows.push(row(settings, &whole, &fits, self.metrics.len(), start.elapsed().as_secs_f64()));
                 let row = &rows[rows.len() - 1];
-                let higher = self.metrics[0].higher_is_better();
-                if best.as_ref().is_none_or(|(best, _)| is_better(row, &rows[*best], higher)) {
+                if best.as_ref().is_none_or(|(best, _)| is_better(row, &rows[*best], &higher)) {
                     best = Some((rows.len() - 1, learners.start()));
                 }
                 let event = Event::Setting { row, done: rows.len(), total: candidates.len() };

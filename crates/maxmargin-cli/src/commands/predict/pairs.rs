@@ -4,7 +4,7 @@
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Stamp, ensure_apart, load_items, pair_options, refuse_json};
+use crate::loading::{Stamp, asking_for_pairs, ensure_apart, load_items, pair_options, refuse_json};
 use crate::settings::scoring_options;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
@@ -104,10 +104,12 @@ impl Comparison<'_> {
     fn write(&self, file: &str, out: &mut dyn Write) -> (Result<(u64, Vec<String>)>, io::Result<()>) {
         let mut blocks = match PairBlocks::open(file, &self.options, BLOCK) {
             Ok(blocks) => blocks,
-            Err(error) => return (Err(error), Ok(())),
+            Err(error) => return (Err(asking_for_pairs(error, self.model)), Ok(())),
         };
         for block in &mut blocks {
-            let lines = block.and_then(|block| self.lines(&block)).map_err(|error| error.in_file(file));
+            let lines = block
+                .and_then(|block| self.lines(&block))
+                .map_err(|error| asking_for_pairs(error, self.model).in_file(file));
             let lines = match lines {
                 Ok(lines) => lines,
                 Err(error) => return (Err(error), Ok(())),
@@ -129,12 +131,12 @@ impl Comparison<'_> {
                 &own
             }
         };
-        let threshold = self.model.decoder.threshold().unwrap_or(0.0);
+        let width = self.model.decoder.tie_width().unwrap_or(0.0);
         let mut text = String::with_capacity(64 * pairs.len());
         for (&left, &right) in pairs.left().iter().zip(pairs.right()) {
             let (left, right) = (scores[left as usize], scores[right as usize]);
             let outcome = self.model.decoder.outcome(left, right).map_or("", |outcome| outcome.name());
-            let margin = ((right - left).abs() - threshold).abs();
+            let margin = ((right - left).abs() - width).abs();
             let _ = writeln!(text, "{outcome}\t{left}\t{right}\t{margin}");
         }
         Ok(text)

@@ -1,5 +1,6 @@
 //! `maxmargin reproduce EXPERIMENT`
 
+mod real;
 mod simulated;
 
 use crate::args::{Experiment, ReproduceArguments};
@@ -54,7 +55,11 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
     ensure_results(&[arguments.report.as_ref()], &[])?;
     let mut report = Report::new("Comparing with ties: ours beside the published table");
     report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
-    let rows = simulated::run(arguments, &mut report, console, cancel)?;
+    let mut rows =
+        if arguments.real_only { Vec::new() } else { simulated::run(arguments, &mut report, console, cancel)? };
+    if let Some(folder) = &arguments.data {
+        rows.extend(real::run(folder, arguments.seeds, &mut report, console, cancel)?);
+    }
     if let Some(file) = &arguments.report {
         write_report(&report, file)?;
         console.say(&format!("wrote {file}"));

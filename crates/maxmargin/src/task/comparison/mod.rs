@@ -37,6 +37,8 @@
 //! References: Herbrich, Graepel & Obermayer, Large margin rank boundaries for ordinal regression, Advances in Large
 //! Margin Classifiers (2000); Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014).
 
+mod differences;
+
 use super::{Barrier, BlockMemo, Constraint, Curvature, Independent, Objective, Roundable};
 use crate::data::{Dataset, Design, Outcome, Pairs};
 use crate::error::{Code, Error, Result};
@@ -99,8 +101,6 @@ pub struct Comparison {
     parts: Arc<[Part]>,
     /// Pairs in the order of their parts.
     order: Arc<[u32]>,
-    /// Whether each pair is a row of its own, the difference of right and left.
-    differences: bool,
 }
 
 /// A run of rows that no pair leaves, and where its pairs stand in the order.
@@ -145,27 +145,12 @@ impl Comparison {
         let (parts, order) = parts(pairs, data.rows());
         let (ties, parts, order) = (ties.into(), parts.into(), order.into());
         let curve = Curve::Sharp(loss);
-        let (pairs, differences) = (pairs.clone(), false);
-        Ok(Comparison { pairs, ties_as, ties, weight_as, loss, curve, c, parts, order, differences })
-    }
-
-    /// The same task over rows that are differences, right minus left, see [`Comparison::differences`].
-    pub(crate) fn over_differences(&self) -> Comparison {
-        let count = self.pairs.len();
-        let part = |at: usize| at * PART..((at + 1) * PART).min(count);
-        let parts = (0..count.div_ceil(PART)).map(|at| Part { rows: part(at), pairs: part(at) }).collect();
-        Comparison { parts, order: Vec::new().into(), differences: true, ..self.clone() }
+        Ok(Comparison { pairs: pairs.clone(), ties_as, ties, weight_as, loss, curve, c, parts, order })
     }
 
     /// The rows of [`Comparison::over_differences`].
     pub(crate) fn differences(&self, design: &Design, cancel: &Cancel) -> Result<Design> {
         design.differences(&self.pairs, cancel)
-    }
-
-    /// 1 where the difference that a pair looks at first is right minus left, −1 where it is left minus right.
-    #[inline]
-    fn direction(&self, pair: usize) -> f64 {
-        if self.pairs.outcome(pair) == Outcome::Right { 1.0 } else { -1.0 }
     }
 
     /// The same task with another weight of the loss.
@@ -333,18 +318,12 @@ impl Independent for Comparison {
     #[inline]
     fn constraint(&self, block: usize) -> Constraint {
         let pair = self.pair(block);
-        // The second copy of a tie looks at it from the other side.
-        let side = if block == pair { 1.0 } else { -1.0 };
-        let (row, against, coefficient) = if self.differences {
-            (pair, None, side * self.direction(pair))
-        } else {
-            let (row, against) = self.pairs.ordered(pair);
-            (row, Some(against), side)
-        };
+        let (row, against) = self.pairs.ordered(pair);
         Constraint {
             row,
-            against,
-            coefficient,
+            against: Some(against),
+            // The second copy of a tie looks at it from the other side.
+            coefficient: if block == pair { 1.0 } else { -1.0 },
             threshold: self.threshold(self.pairs.outcome(pair)),
             margin: self.margin(pair),
             cost: self.cost(pair),
@@ -430,18 +409,6 @@ impl Objective for Comparison {
         let threshold = thresholds.first().copied().unwrap_or(0.0);
         memo.clear();
         let (mut value, mut by_threshold) = (0.0, 0.0);
-        if self.differences {
-            for ((pair, &score), slope) in pairs.clone().zip(scores).zip(slope) {
-                let direction = self.direction(pair);
-                let at = self.at(pair, direction * score, threshold);
-                value += at.value;
-                *slope = direction * at.by_score;
-                by_threshold += at.by_threshold;
-                memo.push(&PairPoint { cross_curvature: direction * at.cross_curvature, ..at });
-            }
-            threshold_slope.iter_mut().for_each(|slope| *slope += by_threshold);
-            return value;
-        }
         slope.fill(0.0);
         for &pair in &self.order[pairs.clone()] {
             let (row, against) = self.pairs.ordered(pair as usize);
@@ -495,21 +462,6 @@ impl Curvature for Comparison {
     ) {
         let Part { rows, pairs } = &self.parts[part];
         let curved = memo.blocks.curvature.iter().zip(&memo.cross);
-        if self.differences {
-            let lines = directions.chunks_exact(m).zip(out.chunks_exact_mut(m));
-            for ((directions, out), (&curvature, &cross)) in lines.zip(curved) {
-                for (column, (out, direction)) in out.iter_mut().zip(directions).enumerate() {
-                    *out = curvature * direction + threshold_directions.get(column).map_or(0.0, |along| cross * along);
-                    if let Some(out) = threshold_out.get_mut(column) {
-                        *out += cross * direction;
-                    }
-                }
-            }
-            for (out, direction) in threshold_out.iter_mut().zip(threshold_directions) {
-                *out += memo.threshold * direction;
-            }
-            return;
-        }
         out.fill(0.0);
         for (&pair, (&curvature, &cross)) in self.order[pairs.clone()].iter().zip(curved) {
             if curvature == 0.0 {
@@ -534,24 +486,11 @@ impl Curvature for Comparison {
     }
 
     fn only_differences_count(&self) -> bool {
-        !self.differences
-    }
-
-    fn rows_are_separate(&self) -> bool {
-        self.differences
-    }
-
-    fn by_threshold(&self, _part: usize, memo: &PairMemo, out: &mut [f64]) -> f64 {
-        out.copy_from_slice(&memo.cross);
-        memo.threshold
+        true
     }
 
     fn diagonal(&self, part: usize, memo: &PairMemo, out: &mut [f64]) {
         let Part { rows, pairs } = &self.parts[part];
-        if self.differences {
-            out.copy_from_slice(&memo.blocks.curvature);
-            return;
-        }
         out.fill(0.0);
         for (&pair, &curvature) in self.order[pairs.clone()].iter().zip(&memo.blocks.curvature) {
             let (row, against) = self.pairs.ordered(pair as usize);
