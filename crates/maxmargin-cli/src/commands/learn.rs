@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &LearnArguments, console: &Console, cancel: &Cancel
             _ => console.say(&format!("going on from {file} after {}", format::counted(pairs, "pair", "pairs"))),
         }
     }
-    stream.next_line = (stream.learner.progress().pairs() + 1).max(FIRST_LINE);
+    stream.next_line = (2 * stream.learner.progress().pairs()).max(FIRST_LINE);
     let interrupted = stream.follow(&read_ahead(&arguments.file, options), cancel)?;
     stream.finish(interrupted)
 }

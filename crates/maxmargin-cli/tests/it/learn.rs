@@ -130,7 +130,7 @@ fn bad_input_is_refused_and_leaves_nothing_behind() {
         ("missing.csv", "MM0212"),
         ("nan.csv", "MM0212"),
         ("empty.csv", "MM0201"),
-        ("rows.txt", "MM0304"),
+        ("rows.txt", "MM0104"),
         ("zero.csv", "MM0304"),
         ("nowhere.csv", "MM0101"),
         ("games.csv --items items.csv", "MM0231"),
