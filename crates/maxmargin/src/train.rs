@@ -271,7 +271,7 @@ fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
         let decoder = decoder_by_scores(&model.settings, model.decoder.clone(), &model.scores(data)?, pairs);
         return Ok(Model { decoder, ..model });
     }
-    // Scores that hardly differ under a threshold that tells no ties say nothing at all.
+    // Scores that hardly differ say nothing at all.
     let scores = model.scores(data)?;
     let range = |values: &[f64]| {
         values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| (low.min(value), high.max(value)))
@@ -286,8 +286,12 @@ fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
             high - low
         }
     };
-    if largest > 0.0 && (learned > 0.0 || largest >= SMALL_DIFFERENCE) {
+    if largest >= SMALL_DIFFERENCE {
         return Ok(model);
+    }
+    if model.settings.solver == Solver::LinearProgram {
+        return Err(Error::new(Code::NotSeparable, "not separable: no weights do better than scores that are all the same")
+            .help("use a soft margin, which pays for what cannot be satisfied: leave --solver out and set -c"));
     }
     let message = format!(
         "the best scores hardly differ, by {largest:.1e} at the most, and the best threshold is {learned:.3}: at this C \
@@ -297,7 +301,7 @@ fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
         .help("try a larger -c, or --method rank or rank2; `maxmargin explain MM0323` says when this happens"))
 }
 
-/// Differences of scores below this share of a margin, with a threshold that is not above zero, are no model.
+/// Differences of scores below this share of a margin are no model.
 const SMALL_DIFFERENCE: f64 = 1e-6;
 
 /// Whether a comparison has learned no threshold that tells ties, or scores that are all the same.
