@@ -431,8 +431,9 @@ mod tests {
         fn sums_equal_those_over_listed_pairs(
             rows in prop::collection::vec((0..4i32, -30..30i32, 0..4u8, -5.0..5.0f64), 2..60),
             weighted in any::<bool>(),
-            // Nothing, or the width over which the hinge is rounded off.
-            rounded in prop::sample::select(vec![None, Some(0.25), Some(1.5)]),
+            // Nothing, or the width over which the hinge is rounded off: one that no violation here meets exactly, for there
+            // the second derivative jumps.
+            rounded in prop::sample::select(vec![None, Some(0.26), Some(1.53)]),
             loss in prop::sample::select(vec![Loss::Hinge, Loss::SquaredHinge]),
             threshold in prop::sample::select(vec![-1.5, -1.0, 0.0, 0.375, 0.9, 1.0, 1.6, 4.0]),
             offset in prop::sample::select(vec![0.0, 1048576.0, -1073741824.0]),
