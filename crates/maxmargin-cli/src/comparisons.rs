@@ -139,7 +139,7 @@ pub(crate) fn level_curves(
     scores: &[f64],
     name: &str,
 ) -> Result<()> {
-    let (Some(threshold), Some(pairs), 2) = (model.decoder.threshold(), data.pairs(), model.features()) else {
+    let (Some(threshold), Some(pairs), 2) = (model.decoder.tie_width(), data.pairs(), model.features()) else {
         return Ok(());
     };
     data.matrix().check(0..data.rows())?;

@@ -81,7 +81,7 @@ impl Needs {
         let longest = lengths().max().unwrap_or(0) as u64;
         let mut beside = BASE + sides(data);
         let by_rows = matches!(solver, Solver::DualCoordinateDescent);
-        let rows_and_pairs = rows + data.pairs().map_or(0, |pairs| pairs.len() as u64);
+        let rows_and_pairs = rows + data.pairs().map_or(0, |pairs| (pairs.len() + pairs.ties()) as u64);
         beside += rows_and_pairs * if by_rows { row::DUAL_COORDINATE_DESCENT } else { row::BY_PARTS };
         if expands(settings) {
             // Rows ready to be multiplied; learned from one by one, all of them may become vectors of their own too.
@@ -94,10 +94,15 @@ impl Needs {
             beside += usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8));
         }
         beside += map_bytes(data, settings);
-        if let Some(compared) = data.compared().filter(|compared| compared.as_differences() && !expands(settings)) {
-            // Differences of the pairs, as dense or sparse as their rows.
-            beside +=
-                if data.matrix().is_dense() { seen_bytes * compared.pairs as u64 / rows.max(1) } else { seen_bytes };
+        let by_differences = !(expands(settings) || solver.is_stochastic() || solver.is_hard_margin());
+        let by_differences = by_differences && !settings.method.is_rating();
+        if let Some(compared) = data.compared().filter(|compared| compared.as_differences() && by_differences) {
+            // Differences of the pairs, as dense as their rows; sparse ones are gathered in pieces and joined.
+            beside += if data.matrix().is_dense() {
+                seen_bytes * compared.pairs as u64 / rows.max(1)
+            } else {
+                2 * seen_bytes
+            };
         }
         if solver == Solver::CuttingPlane {
             beside += CUTS * 2 * cols * 8;

@@ -638,6 +638,16 @@ impl Settings {
         if self.regularisation.is_nu() {
             return bad("--nu is for classifiers and rankers".to_string(), "use -c instead");
         }
+        if self.method.is_rating() && (self.loss != Loss::Hinge || self.pair_weight_as != PairWeightAs::Slack) {
+            return bad(
+                format!("`{name}` has neither a loss nor margins to choose"),
+                "leave --loss and --pair-weight-as out, or use --method compare",
+            );
+        }
+        let costs = matches!(self.regularisation, Regularisation::C(c) if c == 1.0);
+        if self.method.is_rating() && self.method != Method::BradleyTerry && !costs {
+            return bad(format!("`{name}` has no C"), "leave -c and --lambda out");
+        }
         if self.method.is_rating()
             && (self.solver != Solver::Auto || self.kernel != KernelSettings::default() || self.scale != Scale::None)
         {

@@ -1,7 +1,7 @@
 //! Differences of two rows each, as rows of a matrix of their own.
 //!
 //! Pairs of rows that hardly any two pairs share cost two rows a visit; as differences they cost one, and every row is a
-//! matter of its own score. A difference is right minus left as the learner sees them, rounded to the stored precision.
+//! matter of its own score; shifts cancel in them. A difference is right minus left as the learner sees them, rounded to the stored precision.
 
 use super::kernels::Value;
 use super::matrix::{Csr, Dense, Matrix};
@@ -26,14 +26,6 @@ impl Design {
             Matrix::DenseF64(_) => {
                 Matrix::DenseF64(dense(self, pairs, |left, right, out| general(self, left, right, out), cancel)?)
             }
-            matrix if self.shift().is_some() => match matrix.is_double() {
-                true => {
-                    Matrix::DenseF64(dense(self, pairs, |left, right, out| general(self, left, right, out), cancel)?)
-                }
-                false => {
-                    Matrix::DenseF32(dense(self, pairs, |left, right, out| general(self, left, right, out), cancel)?)
-                }
-            },
             matrix => match (matrix.is_double(), self.cols() <= 1 << 16) {
                 (false, true) => Matrix::Csr16F32(sparse(self, pairs, |column| column as u16, cancel)?),
                 (false, false) => Matrix::Csr32F32(sparse(self, pairs, |column| column as u32, cancel)?),
@@ -111,8 +103,8 @@ where
                 if cancel.is_raised() {
                     break;
                 }
-                design.scaled_entries(pairs.left()[pair] as usize, &mut one);
-                design.scaled_entries(pairs.right()[pair] as usize, &mut other);
+                design.unshifted_entries(pairs.left()[pair] as usize, &mut one);
+                design.unshifted_entries(pairs.right()[pair] as usize, &mut other);
                 let before = values.len();
                 merge(&one, &other, |column, value| {
                     indices.push(narrow(column));

@@ -340,6 +340,11 @@ impl Design {
     /// The entries of one row as the learner sees it, where nothing is shifted.
     pub(crate) fn scaled_entries(&self, row: usize, entries: &mut Vec<(usize, f64)>) {
         debug_assert!(self.shift.is_none());
+        self.unshifted_entries(row, entries);
+    }
+
+    /// The same whatever is shifted, without the shift: it cancels in differences.
+    pub(super) fn unshifted_entries(&self, row: usize, entries: &mut Vec<(usize, f64)>) {
         let (row_factor, cols) = (self.row_factor(row), self.cols());
         entries.clear();
         self.matrix.each_in_row(row, |column, value| {

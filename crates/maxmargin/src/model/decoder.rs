@@ -43,8 +43,9 @@ impl Decoder {
     pub fn tie_width(&self) -> Option<f64> {
         match self {
             Decoder::Likelihood { threshold } => {
-                let odds = threshold.exp() - 2.0 * (-threshold).exp();
-                Some(if odds >= 1.0 { odds.ln() } else { f64::NEG_INFINITY })
+                // ln(e^τ − 2e^(−τ)), also where e^τ is no number.
+                let likely = *threshold > std::f64::consts::LN_2;
+                Some(if likely { threshold + (-2.0 * (-2.0 * threshold).exp()).ln_1p() } else { f64::NEG_INFINITY })
             }
             _ => self.threshold(),
         }

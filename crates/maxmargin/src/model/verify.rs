@@ -6,14 +6,14 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, KernelKind, Points, expansion_scores};
 use crate::loss::Loss;
 use crate::run::{Cancel, Silent};
-use crate::settings::{Regularisation, Solver};
+use crate::settings::{Method, Regularisation, Solver};
 use crate::solve::{
     Cut, Hard, KERNEL_ROUNDING, LinearRisk, Risk, Witness, balanced_values, bound_of_cuts, dual_of_square, dual_value,
     hard_primal, imbalance, in_box, largest_violation, lower_bound, primal_of_scores, proven_by_multipliers,
     relative_gap, rounded_certificate, rounded_values, smooth_bound, value_and_slopes,
 };
 use crate::task::{Independent, Intercept, Objective, Ranking};
-use crate::train::{Problem, Ratings, Tasks, by_row, check_values, rate};
+use crate::train::{Problem, Ratings, Tasks, by_row, check_values, decoder_by_scores, rate};
 use crate::wording::{count, counted};
 
 /// What `verify` recomputed.
@@ -105,6 +105,15 @@ impl Model {
             }
         }
         let found = self.recompute(data, &problem, cancel)?;
+        if let (Some(claimed), Some(pairs), Method::Rank | Method::Rank2) =
+            (self.decoder.threshold(), data.pairs(), self.settings.method)
+        {
+            let best = decoder_by_scores(&self.settings, self.decoder.clone(), &self.scores(data)?, pairs);
+            let best = best.threshold().unwrap_or(0.0);
+            if !close(best, claimed) {
+                return Err(mismatch("threshold", best, claimed));
+            }
+        }
         if !close(found.objective, certificate.objective) {
             return Err(mismatch("objective", found.objective, certificate.objective));
         }

@@ -19,7 +19,7 @@ use super::{Game, games};
 use crate::data::{Outcome, Pairs};
 use crate::error::Result;
 use crate::run::{Cancel, Observer};
-use crate::solve::{CurvedRisk, Newton, Preconditioner, Risk, Stop};
+use crate::solve::{CurvedRisk, Newton, Preconditioner, Risk, Stop, TracePoint};
 
 /// Up to so many coordinates the whole Hessian is formed.
 const EXACT: usize = 300;
@@ -52,8 +52,12 @@ pub struct BradleyTerry {
     pub objective: f64,
     /// What no other strengths can get below.
     pub lower_bound: f64,
+    /// Passes made.
+    pub passes: u64,
     /// Why it stopped.
     pub stop: Stop,
+    /// How it went.
+    pub trace: Vec<TracePoint>,
 }
 
 impl BradleyTerry {
@@ -80,7 +84,9 @@ pub fn bradley_terry(
         ties: solution.thresholds.first().copied(),
         objective: solution.objective,
         lower_bound: solution.lower_bound.unwrap_or(0.0),
+        passes: solution.passes,
         stop: solution.stop,
+        trace: solution.trace,
     })
 }
 

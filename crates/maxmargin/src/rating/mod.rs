@@ -28,7 +28,7 @@ pub use elo::{Elo, EloFactor, elo};
 pub use glicko::{Glicko, GlickoSettings, glicko};
 pub use history::{HISTORY_FEATURES, History, HistorySettings};
 pub use rated::{PairsPerUser, Rated, RatedPair, RatedSettings, rated_pairs};
-pub use threshold::{Threshold, best_threshold, decide};
+pub use threshold::{Threshold, best_threshold};
 pub use trueskill::{TrueskillSettings, trueskill};
 
 use crate::data::{Outcome, Pairs};

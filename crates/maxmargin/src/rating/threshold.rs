@@ -15,6 +15,7 @@
 //! - the largest |z| itself, where everything is to be a tie.
 
 use crate::data::Outcome;
+use crate::metric::outcome_of;
 
 /// A threshold for ties, and the share of the weight of the pairs it was chosen on that it gets wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,23 +78,11 @@ pub fn best_threshold(differences: &[f64], outcomes: &[Outcome], weights: Option
     let (mut wrong, mut total) = (0.0, 0.0);
     for (pair, (&difference, &outcome)) in differences.iter().zip(outcomes).enumerate() {
         total += weight(pair);
-        if decide(difference, value) != outcome {
+        if outcome_of(difference, value) != outcome {
             wrong += weight(pair);
         }
     }
     Threshold { value, error: if total > 0.0 { wrong / total } else { 0.0 } }
-}
-
-/// The outcome that a difference r(right) − r(left) stands for under a threshold; a tie where it is NaN.
-#[inline]
-pub fn decide(difference: f64, threshold: f64) -> Outcome {
-    if difference > threshold {
-        Outcome::Right
-    } else if difference < -threshold {
-        Outcome::Left
-    } else {
-        Outcome::Tie
-    }
 }
 
 /// The middle of two sizes, below the larger one whatever is rounded.
@@ -110,7 +99,7 @@ mod tests {
 
     fn wrong(differences: &[f64], outcomes: &[Outcome], weights: &[f64], threshold: f64) -> f64 {
         let each = differences.iter().zip(outcomes).zip(weights);
-        each.filter(|((difference, outcome), _)| decide(**difference, threshold) != **outcome)
+        each.filter(|((difference, outcome), _)| outcome_of(**difference, threshold) != **outcome)
             .map(|(_, weight)| weight)
             .sum()
     }

@@ -1,7 +1,7 @@
 //! One fold: a part to learn from over the shared features, and a part to judge on.
 
 use super::warm_start::{carried, start_of};
-use crate::data::{Dataset, Dense, Design, Matrix, Scaling, Subset, complement};
+use crate::data::{Dataset, Dense, Design, Matrix, Pairs, Scaling, Subset, complement};
 use crate::error::{Code, Error, Result};
 use crate::metric::Metric;
 use crate::model::{Answers, Decoder};
@@ -55,8 +55,8 @@ impl Fold {
     /// A solution of the fold as a point of the problem over all rows or pairs: what was held out has no part in it.
     pub(super) fn spread(&self, start: &Start) -> Start {
         let mut start = start.clone();
-        if let (Learned::Pairs(kept, _), Some(dual)) = (&self.learned, &start.dual)
-            && dual.len() != kept.len()
+        if let (Learned::Pairs(_, learned), Some(held_out)) = (&self.learned, self.truth.pairs())
+            && held_out.ties() + learned.pairs().map_or(0, Pairs::ties) > 0
         {
             // Second constraints of ties stand behind those of the pairs, and their places differ.
             start.dual = None;

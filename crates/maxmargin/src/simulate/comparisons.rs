@@ -106,6 +106,9 @@ impl Default for ComparisonSettings {
     }
 }
 
+/// Numbers that are made in memory at the most.
+const MOST_NUMBERS: u64 = 4_000_000_000;
+
 /// Pairs made together, from one random stream.
 const BLOCK: u64 = 1024;
 
@@ -133,6 +136,13 @@ impl Comparisons {
         let ComparisonSettings { pairs, features, ties, noise, seed, .. } = settings;
         require((1..=u64::from(u32::MAX) / 2).contains(&pairs), "pairs", pairs, "from 1 to 2,147,483,647")?;
         require((1..=1 << 20).contains(&features), "features", features, "from 1 to 1,048,576")?;
+        let numbers = 2 * pairs.saturating_mul(features as u64);
+        require(
+            numbers <= MOST_NUMBERS,
+            "pairs",
+            pairs,
+            "so few that two rows a pair fit into memory: 16 GB of numbers",
+        )?;
         require((0.0..=1.0).contains(&ties), "ties", ties, "a share from 0 to 1")?;
         require(noise.is_finite() && noise >= 0.0, "noise", noise, "zero or a positive number")?;
         let mut random = Random::new(seed, MODEL, 0);

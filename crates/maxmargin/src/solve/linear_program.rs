@@ -13,8 +13,10 @@
 //! Its dual is max Σ λ_i (m_i − t_i) over λ ≥ 0, Σ λ_i = 1, Σ λ_i a_i x_i = 0. Solved by the interior-point method of
 //! [`super::quadratic_program`] on a working set, to which the constraints that are missed most are added.
 //!
-//! **The bound.** Multipliers add up to zero but for rounding, g = Σ λ_i a_i x_i. For all weights up to twice the length of
-//! those found, Σ λ_i (m_i − t_i) − 2‖w‖·‖g‖ is a lower bound of s; λ is the witness.
+//! **The bound.** Multipliers add up to zero but for rounding, g = Σ λ_i a_i x_i: they are refused where ‖g‖ is more than a
+//! 1e-8th of L = Σ λ_i ‖a_i x_i‖. For all weights of length up to R = 2‖w‖ + 10/L, twice that of those found and ten
+//! thresholds a typical difference, Σ λ_i (m_i − t_i) − R·‖g‖ is a lower bound of s; λ is the witness. Larger weights are
+//! not ruled out by numbers of double precision.
 //!
 //! Reference: Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014).
 
@@ -73,8 +75,10 @@ pub(crate) fn largest_violation<T: Independent>(task: &T, design: &Design, weigh
     (0..task.blocks()).into_par_iter().map(violation).reduce(|| f64::NEG_INFINITY, larger)
 }
 
-/// What multipliers prove about the largest violation of weights up to twice as long as these, see the top of the file. None
-/// where they are no multipliers.
+/// What is left of multipliers that add up to nothing, beside the constraints they weigh.
+const NOTHING: f64 = 1e-8;
+
+/// What multipliers prove about the largest violation, see the top of the file. None where they are no multipliers.
 pub(crate) fn proven_by_multipliers<T: Independent>(
     task: &T,
     design: &Design,
@@ -89,18 +93,29 @@ pub(crate) fn proven_by_multipliers<T: Independent>(
         return None;
     }
     let mut coefficients = vec![0.0; design.rows()];
-    let mut promised = 0.0;
+    let (mut promised, mut lengths) = (0.0, 0.0);
+    let (mut row, mut other) = (vec![0.0; design.cols()], vec![0.0; design.cols()]);
+    let length = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
     for (block, &lambda) in multipliers.iter().enumerate().filter(|(_, lambda)| **lambda > 0.0) {
         let c = task.constraint(block);
         coefficients[c.row] += lambda * c.coefficient;
-        if let Some(row) = c.against {
-            coefficients[row] -= lambda * c.coefficient;
+        row.fill(0.0);
+        design.fill_scaled_row(c.row, &mut row);
+        if let Some(against) = c.against {
+            coefficients[against] -= lambda * c.coefficient;
+            other.fill(0.0);
+            design.fill_scaled_row(against, &mut other);
+            row.iter_mut().zip(&other).for_each(|(row, other)| *row -= other);
         }
+        lengths += lambda * c.coefficient.abs() * length(&row);
         promised += lambda * (c.margin - c.threshold * THRESHOLD);
     }
-    let length = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
     let rest = length(&design.weighted_sum(&mut coefficients));
-    Some((promised - 2.0 * length(weights) * rest).max(0.0))
+    if rest.is_nan() || rest > NOTHING * lengths {
+        return None;
+    }
+    let radius = if lengths > 0.0 { 2.0 * length(weights) + 10.0 / lengths } else { 0.0 };
+    Some((promised / total - radius * rest).max(0.0))
 }
 
 impl LinearProgram {
@@ -143,8 +158,12 @@ impl LinearProgram {
                 let shares = found.multipliers.iter().map(|z| z.max(0.0) / total);
                 working.iter().zip(shares).for_each(|(&block, share)| multipliers[block] = share);
                 let objective = largest_violation(task, design, &found.weights);
-                let bound = proven_by_multipliers(task, design, &found.weights, &multipliers).unwrap_or(0.0);
+                let proven = proven_by_multipliers(task, design, &found.weights, &multipliers);
+                let bound = proven.unwrap_or(0.0);
                 progress.bound(Some(bound));
+                if !objective.is_finite() {
+                    return Err(undecided());
+                }
                 let ended = progress.report(pass, objective, &found.weights, &[THRESHOLD]);
                 let gap = relative_gap(objective, bound);
                 if best.as_ref().and_then(Solution::gap).is_none_or(|before| gap < before) {
@@ -153,7 +172,7 @@ impl LinearProgram {
                         thresholds: vec![THRESHOLD],
                         objective,
                         lower_bound: Some(bound),
-                        witness: Witness::Dual(multipliers),
+                        witness: if proven.is_some() { Witness::Dual(multipliers) } else { Witness::Weights },
                         passes: pass,
                         stop: Stop::Converged,
                         first_rate: None,

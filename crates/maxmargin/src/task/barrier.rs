@@ -26,7 +26,8 @@ impl Barrier {
     /// The largest of pull·b − weight·φ(b) over b > 0, for a pull that is not above zero.
     pub(crate) fn conjugate(weight: f64, pull: f64) -> f64 {
         let pull = -pull;
-        if pull <= 0.0 {
+        // Below this the value is zero to rounding, and the ratio no number.
+        if pull <= weight * 1e-300 {
             return 0.0;
         }
         let threshold = 0.5 * (2.0 * weight / pull).ln_1p();

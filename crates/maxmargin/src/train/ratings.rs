@@ -4,14 +4,15 @@
 //! one of least error on the pairs. The strengths of Bradley and Terry minimise an objective, which is stated with its proven bound;
 //! Elo, Glicko and TrueSkill minimise nothing: what is stated in its place is the share of the pairs they get wrong, and no bound.
 
-use super::{Trained, check_outcomes, decoder_by_scores, positive_total};
+use super::problem::{check_outcomes, positive_total};
+use super::{Trained, decoder_by_scores};
 use crate::data::{Dataset, Pairs, Scaling};
 use crate::error::{Code, Error, Result};
-use crate::metric::score_differences;
+use crate::metric::{outcome_of, score_differences};
 use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::rating::{
-    BradleyTerry, BradleyTerrySettings, EloFactor, GlickoSettings, TrueskillSettings, bradley_terry, decide, elo,
-    glicko, trueskill,
+    BradleyTerry, BradleyTerrySettings, EloFactor, GlickoSettings, TrueskillSettings, bradley_terry, elo, glicko,
+    trueskill,
 };
 use crate::run::{Cancel, Observer};
 use crate::settings::{Method, Settings, Solver};
@@ -27,6 +28,7 @@ pub(crate) struct Ratings {
     /// The cost of a pair; 0 where the method has none.
     pub(crate) c: f64,
     pub(crate) lambda: f64,
+    passes: u64,
     stop: Stop,
     trace: Vec<TracePoint>,
 }
@@ -54,26 +56,26 @@ pub(crate) fn rate(
         _ => {
             let c = settings.regularisation.c(total);
             let fit = BradleyTerrySettings { c, tolerance: settings.tolerance, max_passes: settings.max_passes };
-            let BradleyTerry { strengths, objective, lower_bound, stop, .. } =
+            let BradleyTerry { strengths, objective, lower_bound, passes, stop, trace, .. } =
                 bradley_terry(pairs, rows, &fit, progress.observer(), cancel)?;
-            (strengths, Some((objective, lower_bound, c, stop)))
+            (strengths, Some((objective, lower_bound, c, passes, stop, trace)))
         }
     };
     let decoder = decoder_by_scores(settings, Decoder::Compare { threshold: 0.0 }, &ratings, pairs);
     let mut weights = vec![0.0; data.cols()];
     columns.iter().zip(&ratings).for_each(|(&column, &rating)| weights[column] = rating);
     let found = match fitted {
-        Some((objective, lower_bound, c, stop)) => {
+        Some((objective, lower_bound, c, passes, stop, trace)) => {
             let lambda = settings.regularisation.lambda(total);
             let lower_bound = Some(lower_bound);
-            Ratings { weights, decoder, objective, lower_bound, c, lambda, stop, trace: Vec::new() }
+            Ratings { weights, decoder, objective, lower_bound, c, lambda, passes, stop, trace }
         }
         None => {
             let objective = error(pairs, &ratings, decoder.threshold().unwrap_or(0.0));
             progress.report(1, objective, &weights, &[]);
             let trace = progress.trace;
             let stop = Stop::Finished;
-            Ratings { weights, decoder, objective, lower_bound: None, c: 0.0, lambda: 0.0, stop, trace }
+            Ratings { weights, decoder, objective, lower_bound: None, c: 0.0, lambda: 0.0, passes: 1, stop, trace }
         }
     };
     Ok(found)
@@ -86,7 +88,7 @@ pub(super) fn train(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Trained> {
-    let Ratings { weights, decoder, objective, lower_bound, c, lambda, stop, trace } =
+    let Ratings { weights, decoder, objective, lower_bound, c, lambda, passes, stop, trace } =
         rate(data, settings, observer, cancel)?;
     cancel.check()?;
     let certificate = Certificate {
@@ -98,7 +100,7 @@ pub(super) fn train(
         pairs: data.pairs().map(|pairs| pairs.len() as u64),
         ties: None,
         converged: stop == Stop::Converged,
-        passes: 1,
+        passes,
         c,
         lambda,
     };
@@ -150,7 +152,7 @@ fn error(pairs: &Pairs, ratings: &[f64], threshold: f64) -> f64 {
     let (mut wrong, mut total) = (0.0, 0.0);
     for (pair, difference) in score_differences(ratings, pairs).into_iter().enumerate() {
         total += pairs.weight(pair);
-        if decide(difference, threshold) != pairs.outcome(pair) {
+        if outcome_of(difference, threshold) != pairs.outcome(pair) {
             wrong += pairs.weight(pair);
         }
     }

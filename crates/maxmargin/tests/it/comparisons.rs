@@ -5,12 +5,13 @@ use crate::made::{Numbers, fit};
 use crate::optimum::{Row, assert_certified, referee, scaled_rows};
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};
-use maxmargin::data::{Dataset, Dense, Matrix, Outcome, Pairs, Scale, Targets};
+use maxmargin::data::{Csr, Dataset, Dense, Matrix, Outcome, Pairs, Scale, Targets};
 use maxmargin::error::Code;
 use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::model::Decoder;
 use maxmargin::settings::{Method, Regularisation, Settings, Solver, Task};
+use maxmargin::solve::Witness;
 use maxmargin::task::Intercept;
 
 /// Items with features, and pairs that mostly follow a hidden score, ties where it differs little; weights 1, 2 or 3.
@@ -78,10 +79,15 @@ fn settings(loss: Loss, solver: Solver, c: f64, tolerance: f64) -> Settings {
 
 #[test]
 fn comparisons_reach_the_referees_optimum_with_every_loss_solver_and_scaling() {
-    let data = with_ties(30, 4, 120, 5);
+    // More pairs than items, and so few that they are learned from as differences.
+    reach_the_referees_optimum(&with_ties(30, 4, 120, 5));
+    reach_the_referees_optimum(&with_ties(150, 4, 110, 5));
+}
+
+fn reach_the_referees_optimum(data: &Dataset) {
     for scale in [Scale::None, Scale::Standard] {
         for intercept in [Intercept::Free, Intercept::Penalised] {
-            let rows = rows_of(&data, scale, 0.7, Method::Compare);
+            let rows = rows_of(data, scale, 0.7, Method::Compare);
             for loss in [Loss::Hinge, Loss::SquaredHinge] {
                 let optimum = referee(&rows, loss, intercept);
                 for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane, Solver::Smo] {
@@ -89,11 +95,96 @@ fn comparisons_reach_the_referees_optimum_with_every_loss_solver_and_scaling() {
                         continue;
                     }
                     let settings = Settings { scale, intercept, ..settings(loss, solver, 0.7, 1e-6) };
-                    assert_certified(&data, &settings, optimum);
+                    assert_certified(data, &settings, optimum);
                 }
             }
         }
     }
+}
+
+/// The same data in f32, dense or sparse.
+fn in_single_precision(data: &Dataset, sparse: bool) -> Dataset {
+    let rows: Vec<Vec<(usize, f64)>> = (0..data.rows())
+        .map(|row| {
+            let mut entries = Vec::new();
+            data.matrix().each_in_row(row, |column, value| entries.push((column, f64::from(value as f32))));
+            entries.retain(|entry| !sparse || entry.1.abs() > 0.5);
+            entries
+        })
+        .collect();
+    let matrix = match sparse {
+        true => {
+            let starts: Vec<u64> = std::iter::once(0)
+                .chain(rows.iter().scan(0, |end, row| {
+                    *end += row.len() as u64;
+                    Some(*end)
+                }))
+                .collect();
+            let indices: Vec<u16> = rows.iter().flatten().map(|entry| entry.0 as u16).collect();
+            let values: Vec<f32> = rows.iter().flatten().map(|entry| entry.1 as f32).collect();
+            Matrix::Csr16F32(Csr::new(starts, indices, values, data.cols()).unwrap())
+        }
+        false => {
+            let values: Vec<f32> = rows.iter().flatten().map(|entry| entry.1 as f32).collect();
+            Matrix::DenseF32(Dense::new(values, data.rows(), data.cols()).unwrap())
+        }
+    };
+    data.clone().with_matrix(matrix).unwrap()
+}
+
+#[test]
+fn differences_in_single_precision_are_certified_over_the_rows_themselves() {
+    for sparse in [false, true] {
+        let data = in_single_precision(&with_ties(300, 4, 200, 5), sparse);
+        for scale in [Scale::None, Scale::Standard] {
+            let rows = rows_of(&data, scale, 0.7, Method::Compare);
+            for loss in Loss::ALL {
+                for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane] {
+                    if loss == Loss::Logistic && solver != Solver::Newton {
+                        continue;
+                    }
+                    let settings = Settings { scale, ..settings(loss, solver, 0.7, 1e-5) };
+                    let model = fit(&data, &settings).model;
+                    assert!(model.certificate.converged, "{settings:?} {:?}", model.certificate);
+                    model.verify(&data).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+                    if loss != Loss::Logistic {
+                        let optimum = referee(&rows, loss, Intercept::Free);
+                        let found = model.certificate.objective;
+                        assert!((found - optimum).abs() <= 3e-5 * optimum, "{settings:?}: {found} {optimum}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_altered_threshold_and_altered_multipliers_are_noticed() {
+    let data = with_ties(30, 3, 100, 4);
+    for method in [Method::Rank, Method::Rank2] {
+        let mut model = fit(&data, &settings(Loss::Hinge, Solver::Auto, 1.0, 1e-4).with_method(method)).model;
+        model.verify(&data).unwrap();
+        model.decoder = Decoder::Compare { threshold: 0.5 * model.decoder.threshold().unwrap() + 0.01 };
+        assert_eq!(model.verify(&data).unwrap_err().code(), Code::CertificateMismatch);
+    }
+    let mut model = fit(&data, &settings(Loss::Hinge, Solver::LinearProgram, 1.0, 1e-6)).model;
+    model.verify(&data).unwrap();
+    let Some(Witness::Dual(multipliers)) = &mut model.witness else { panic!("multipliers") };
+    multipliers.fill(0.0);
+    multipliers[0] = 1.0;
+    assert_eq!(model.verify(&data).unwrap_err().code(), Code::CertificateMismatch);
+}
+
+#[test]
+fn a_tie_of_weight_zero_says_nothing_to_the_likelihood() {
+    let data = with_ties(30, 3, 100, 4);
+    let pairs = data.pairs().unwrap();
+    let tie = (0..pairs.len()).find(|&pair| pairs.outcome(pair) == Outcome::Tie).unwrap();
+    let mut weights = pairs.weights().unwrap().to_vec();
+    weights[tie] = 0.0;
+    let data = data.clone().with_pairs(pairs.clone().with_weights(weights).unwrap()).unwrap();
+    let model = fit(&data, &settings(Loss::Logistic, Solver::Auto, 1.0, 1e-6)).model;
+    assert!(model.certificate.converged);
 }
 
 #[test]

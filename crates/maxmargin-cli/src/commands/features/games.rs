@@ -276,7 +276,7 @@ impl TakeRecords for Season<'_> {
         }
         let said = if places.scores {
             let (left, right) = (number(2)?, number(3)?);
-            Said::Known(maxmargin::rating::decide(right - left, 0.0))
+            Said::Known(maxmargin::metric::outcome_of(right - left, 0.0))
         } else {
             said(cells[2], [left, right], &places.sides).ok_or_else(|| {
                 let message = format!("this result is not understood{}: {}", at(), name(2));

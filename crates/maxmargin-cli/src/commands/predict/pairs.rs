@@ -147,7 +147,8 @@ impl Comparison<'_> {
                 &own
             }
         };
-        let width = self.model.decoder.tie_width().unwrap_or(0.0);
+        // Where no tie is ever said, equal scores are the border.
+        let width = self.model.decoder.tie_width().unwrap_or(0.0).max(0.0);
         let mut text = String::with_capacity(64 * pairs.len());
         for (&left, &right) in pairs.left().iter().zip(pairs.right()) {
             let (left, right) = (scores[left as usize], scores[right as usize]);

@@ -370,7 +370,8 @@ impl Comparison {
         add(1.0);
         if outcome == Outcome::Tie && self.ties_as != TiesAs::Nothing {
             add(-1.0);
-            if self.loss == Loss::Logistic && t != 0.0 {
+            // A tie that does not count has no say in where the wall stands.
+            if self.loss == Loss::Logistic && t != 0.0 && cost > 0.0 {
                 let Barrier { value, slope, curvature } = Barrier::at(threshold);
                 point.value += cost * value;
                 point.by_threshold += cost * slope;

@@ -106,9 +106,11 @@ impl Totals {
 
     /// What is left is a sum over fewer pairs, and not below zero but for rounding.
     fn subtract(&mut self, other: Totals) {
-        self.weight = (self.weight - other.weight).max(0.0);
-        self.sum = (self.sum - other.sum).max(0.0);
-        self.squares = (self.squares - other.squares).max(0.0);
+        // `f64::max` would call what is no number zero, and an overflow a perfect fit.
+        let left = |whole: f64, part: f64| if whole - part < 0.0 { 0.0 } else { whole - part };
+        self.weight = left(self.weight, other.weight);
+        self.sum = left(self.sum, other.sum);
+        self.squares = left(self.squares, other.squares);
     }
 }
 

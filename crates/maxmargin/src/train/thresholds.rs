@@ -1,0 +1,68 @@
+//! Thresholds of comparisons: learned with the scores, or chosen after them; and where there is none.
+
+use crate::data::{Dataset, Outcome, Pairs};
+use crate::error::{Code, Error, Result};
+use crate::metric::score_differences;
+use crate::model::{Decoder, Model};
+use crate::rating::best_threshold;
+use crate::settings::{Method, Settings, Solver};
+
+/// The model with a threshold for ties, where it compares. An error where nothing was learned; a threshold that is not above
+/// zero beside scores that do differ is a model that never says tie, and for the caller to report.
+pub(super) fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
+    let Some(learned) = model.decoder.threshold() else { return Ok(model) };
+    if let (true, Some(pairs)) = (model.settings.method != Method::Compare, data.pairs()) {
+        let decoder = decoder_by_scores(&model.settings, model.decoder.clone(), &model.scores(data)?, pairs);
+        return Ok(Model { decoder, ..model });
+    }
+    // Scores that hardly differ say nothing at all.
+    let scores = model.scores(data)?;
+    let range = |values: &[f64]| {
+        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| (low.min(value), high.max(value)))
+    };
+    let largest = match data.pairs() {
+        Some(pairs) => {
+            let (low, high) = range(&score_differences(&scores, pairs));
+            high.max(-low)
+        }
+        None => {
+            let (low, high) = range(&scores);
+            high - low
+        }
+    };
+    if largest >= SMALL_DIFFERENCE {
+        return Ok(model);
+    }
+    if model.settings.solver == Solver::LinearProgram && model.certificate.converged {
+        return Err(Error::new(
+            Code::NotSeparable,
+            "not separable: no weights do better than scores that are all the same",
+        )
+        .help("use a soft margin, which pays for what cannot be satisfied: leave --solver out and set -c"));
+    }
+    let message = format!(
+        "the best scores hardly differ, by {largest:.1e} at the most, and the best threshold is {learned:.3}: at this C \
+         nothing is learned"
+    );
+    Err(Error::new(Code::NoThreshold, message)
+        .help("try a larger -c, or --method rank or rank2; `maxmargin explain MM0323` says when this happens"))
+}
+
+/// Differences of scores below this share of a margin are no model.
+const SMALL_DIFFERENCE: f64 = 1e-6;
+
+/// Whether a comparison has learned no threshold that tells ties, or scores that are all the same.
+pub(crate) fn lacks_threshold(settings: &Settings, decoder: &Decoder, numbers: &[f64]) -> bool {
+    settings.method == Method::Compare
+        && decoder.threshold().is_some_and(|learned| learned <= 0.0 || numbers.iter().all(|number| *number == 0.0))
+}
+
+/// The decoder with the threshold of least error on the pairs learned from, where scores were learned without one.
+pub(crate) fn decoder_by_scores(settings: &Settings, decoder: Decoder, scores: &[f64], pairs: &Pairs) -> Decoder {
+    if decoder.threshold().is_none() || settings.method == Method::Compare {
+        return decoder;
+    }
+    let outcomes: Vec<Outcome> = (0..pairs.len()).map(|pair| pairs.outcome(pair)).collect();
+    let threshold = best_threshold(&score_differences(scores, pairs), &outcomes, pairs.weights()).value;
+    Decoder::Compare { threshold }
+}
