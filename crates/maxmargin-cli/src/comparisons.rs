@@ -12,13 +12,23 @@ use maxmargin::model::{Answers, Model};
 use maxmargin::settings::{Method, Settings, Task};
 use serde_json::{Map, Value, json};
 
-/// The default metrics with log-loss, where outcomes have probabilities.
-pub(crate) fn with_log_loss(
+/// The default metrics that are defined on these pairs, with log-loss where outcomes have probabilities.
+pub(crate) fn fitting(
     mut metrics: Vec<Metric>,
     asked: &[String],
     judged_as: Task,
     settings: &Settings,
+    data: &Dataset,
 ) -> Vec<Metric> {
+    if let (true, Some(pairs)) = (asked.is_empty(), data.pairs()) {
+        // What is not defined on these pairs is not shown unless asked for.
+        let ties = pairs.ties();
+        metrics.retain(|metric| match metric {
+            Metric::Auc => ties > 0 && ties < pairs.len(),
+            Metric::PairAccuracy => ties < pairs.len(),
+            _ => true,
+        });
+    }
     let likely = judged_as == Task::Compare && settings.method == Method::Compare && settings.loss == Loss::Logistic;
     if asked.is_empty() && likely {
         metrics.push(Metric::LogLoss);

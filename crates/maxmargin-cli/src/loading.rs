@@ -181,6 +181,9 @@ pub(crate) fn gather_for(
     let gathered = gather(file, items, &options, one_group, reads_like(&model.settings))
         .map_err(|error| asking_for_pairs(error, model))?;
     expect_features(&gathered.timed, model.features(), items.unwrap_or(file))?;
+    if items.is_none() {
+        expect_known_items(model, &gathered.timed.loaded.data).map_err(|error| error.in_file(file))?;
+    }
     Ok(gathered)
 }
 
@@ -202,6 +205,16 @@ pub(crate) fn asking_for_pairs(error: Error, model: &Model) -> Error {
         }
     };
     error.help(format!("the model compares, so give {pairs}; `maxmargin rank-items` scores single items"))
+}
+
+/// Refuses pairs of ids of which the model knows none: their items are somewhere else.
+pub(crate) fn expect_known_items(model: &Model, data: &Dataset) -> Result<()> {
+    if model.decoder.threshold().is_none() || data.pairs().is_none() || data.matrix().entries() > 0 || data.cols() == 0
+    {
+        return Ok(());
+    }
+    Err(Error::new(Code::NoItems, "the model knows none of the items that these pairs name")
+        .help("name the file that holds the items with --items FILE, or give pairs of items the model was trained on"))
 }
 
 /// New data may have fewer features than were learned from, but not more.

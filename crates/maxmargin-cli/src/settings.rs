@@ -549,7 +549,7 @@ impl TrainSettings {
                 Code::BadSetting,
                 format!("{flag} says what a missed margin costs, and a hard margin misses none"),
             )
-            .help(format!("leave {flag} out, or use a soft margin: leave --solver quadratic-program out")));
+            .help(format!("leave {flag} out, or use a soft margin: leave --solver out")));
         }
         let regularisation = match (self.c, self.lambda, self.nu) {
             (Some(c), None, None) => Regularisation::C(c),

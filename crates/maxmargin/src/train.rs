@@ -207,7 +207,7 @@ pub fn train_from(
             stop = if stop == Stop::Converged && !within { Stop::Stalled } else { stop };
         }
         return Ok(Trained {
-            model: thresholded(model, data)?,
+            model: thresholded(model, &problem, data)?,
             solver,
             stop,
             first_rate: settings.stochastic.rate,
@@ -233,7 +233,7 @@ pub fn train_from(
             // A threshold that comes after the scores is found anew; one that is learned is what it is so far.
             let model = match settings.method {
                 Method::Compare => model,
-                _ => thresholded(model, data).ok()?,
+                _ => thresholded(model, problem, data).ok()?,
             };
             (held_out.measure)(&model)
         };
@@ -262,7 +262,7 @@ pub fn train_from(
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
     let witness = (witness != Witness::Weights).then_some(witness);
     let decoder = problem.decoder(thresholds.first().copied().unwrap_or(0.0));
-    let model = thresholded(template(linear(weights, &thresholds), decoder, certificate, witness), data)?;
+    let model = thresholded(template(linear(weights, &thresholds), decoder, certificate, witness), problem, data)?;
     Ok(Trained { model, solver, stop, first_rate, kernel_rows: None, merging: None, trace })
 }
 

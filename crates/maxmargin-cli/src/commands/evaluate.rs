@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     gathered.describe(console, Preferences::of(data).as_ref(), &[]);
     let judged = judged_like(&model.settings, data);
     let metrics = metrics(&arguments.metric, judged, data.pairs().is_some())?;
-    let metrics = comparisons::with_log_loss(metrics, &arguments.metric, judged, &model.settings);
+    let metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     cancel.check()?;
     let measured = measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;

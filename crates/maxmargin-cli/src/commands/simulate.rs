@@ -5,7 +5,9 @@ use crate::console::Console;
 use crate::format;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
-use maxmargin::simulate::{ComparisonSettings, Comparisons, Generator, Search, SearchSettings, Text, TextSettings};
+use maxmargin::simulate::{
+    ComparisonSettings, Comparisons, Generator, Pattern, Search, SearchSettings, Text, TextSettings,
+};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::svmlight::{SvmlightWriteOptions, write_blocks};
 use maxmargin_io::{Facts, Format, Loaded, output_format, write, write_text_file};
@@ -55,7 +57,10 @@ fn say(arguments: &SimulateArguments, console: &Console, to: Format, features: u
         _ if arguments.stream > 0 => format!("maxmargin evaluate model.mm {}", file),
         SimulateKind::Search => format!("maxmargin train rank {} -o model.mm", file),
         SimulateKind::Text => format!("maxmargin train classify {} -o model.mm", file),
-        SimulateKind::Compare => format!("maxmargin train compare {} --kernel gaussian -o model.mm", file),
+        SimulateKind::Compare if arguments.norm == Some(Pattern::Linear) => {
+            format!("maxmargin train compare {} -o model.mm", file)
+        }
+        SimulateKind::Compare => format!("maxmargin train compare {} --kernel gaussian -c 100 -o model.mm", file),
     };
     console.say(&format!(
         "wrote {}   {to} · {} · {}          next: {next}",

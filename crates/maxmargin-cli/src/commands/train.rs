@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     let judged = held_out.as_ref().map_or(&data, |(held_out, _)| held_out);
     let judged_as = evaluate::judged_like(&settings, judged);
     let metrics = evaluate::metrics(&arguments.metric, judged_as, judged.pairs().is_some())?;
-    let metrics = comparisons::with_log_loss(metrics, &arguments.metric, judged_as, &settings);
+    let metrics = comparisons::fitting(metrics, &arguments.metric, judged_as, &settings, judged);
     if data.matrix().is_limited() {
         console.say("   the features do not fit into the memory budget: they are read a block at a time");
     }
@@ -254,8 +254,8 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             object["tells_ties"] = json!(trained.model.decoder.tie_width().is_some_and(|width| width > 0.0));
         }
         if settings.solver == Solver::LinearProgram {
-            object["margin"] = json!(1.0 - certificate.objective);
-            object["separable"] = json!(certificate.objective < 1.0);
+            object["margin"] = json!(2.0 - certificate.objective);
+            object["separable"] = json!(certificate.objective < 2.0);
         }
         let kernel = kernel.as_json();
         if !kernel.is_null() {
@@ -428,8 +428,8 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> (bool, String, Option<
     let certificate = &trained.model.certificate;
     let objective = format::significant(certificate.objective, 6);
     if trained.solver == Solver::LinearProgram && certificate.converged {
-        // The objective is how far the largest margin falls short of the threshold, which is 1.
-        let margin = 1.0 - certificate.objective;
+        // The objective is by how much the largest margin falls short of 2.
+        let margin = 2.0 - certificate.objective;
         let found = format!(
             "largest margin {} at a threshold of 1, {}",
             format::significant(margin, 4),

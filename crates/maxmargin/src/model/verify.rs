@@ -9,8 +9,8 @@ use crate::run::{Cancel, Silent};
 use crate::settings::{Method, Regularisation, Solver};
 use crate::solve::{
     Cut, Hard, KERNEL_ROUNDING, LinearRisk, Risk, Witness, balanced_values, bound_of_cuts, dual_of_square, dual_value,
-    hard_primal, imbalance, in_box, largest_violation, lower_bound, primal_of_scores, proven_by_multipliers,
-    relative_gap, rounded_certificate, rounded_values, smooth_bound, value_and_slopes,
+    hard_primal, imbalance, in_box, lower_bound, primal_of_scores, proven_by_multipliers, relative_gap,
+    rounded_certificate, rounded_values, smooth_bound, stated_violation, value_and_slopes,
 };
 use crate::task::{Independent, Intercept, Objective, Ranking};
 use crate::train::{Problem, Ratings, Tasks, by_row, check_values, decoder_by_scores, rate};
@@ -362,7 +362,7 @@ impl Model {
         cancel: &Cancel,
     ) -> Result<(f64, Option<f64>)> {
         if self.settings.solver == Solver::LinearProgram {
-            let objective = largest_violation(task, design, weights);
+            let objective = stated_violation(task, design, weights);
             let bound = match &self.witness {
                 Some(Witness::Dual(multipliers)) => {
                     let proven = proven_by_multipliers(task, design, weights, multipliers);

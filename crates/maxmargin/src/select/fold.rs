@@ -186,7 +186,8 @@ impl<'a> Learner<'a> {
             lower_bound: solution.lower_bound,
             passes: solution.passes,
             converged: solution.stop == Stop::Converged,
-            without_threshold: lacks_threshold(settings, &decoder, &solution.weights),
+            without_threshold: lacks_threshold(settings, &decoder, &solution.weights)
+                || problem.learned_nothing(settings, solution.objective, solution.lower_bound),
         };
         self.start = Some(start_of(solution));
         Ok(fit)

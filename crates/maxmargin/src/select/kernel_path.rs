@@ -129,7 +129,8 @@ impl KernelFold<'_> {
             lower_bound: Some(fitted.lower_bound),
             passes: fitted.passes,
             converged: fitted.stop == Stop::Converged,
-            without_threshold: lacks_threshold(settings, &decoder, &fitted.numbers),
+            without_threshold: lacks_threshold(settings, &decoder, &fitted.numbers)
+                || problem.learned_nothing(settings, fitted.objective, Some(fitted.lower_bound)),
         };
         self.last = Some((problem.c, fitted.numbers));
         Ok(fit)

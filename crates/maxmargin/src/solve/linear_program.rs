@@ -10,6 +10,8 @@
 //! ```text
 //! min  s   s.t.  s ≥ m_i − t_i − a_i w·x_i   for all i that count,      s = 1 − μ
 //! ```
+//! What is stated as the objective is 1 + s = 2 − μ: s may be zero, and a relative gap to zero says nothing.
+//!
 //! Its dual is max Σ λ_i (m_i − t_i) over λ ≥ 0, Σ λ_i = 1, Σ λ_i a_i x_i = 0. Solved by the interior-point method of
 //! [`super::quadratic_program`] on a working set, to which the constraints that are missed most are added.
 //!
@@ -63,8 +65,8 @@ impl<T: Independent> Independent for Held<'_, T> {
     }
 }
 
-/// The largest violation of the constraints that count.
-pub(crate) fn largest_violation<T: Independent>(task: &T, design: &Design, weights: &[f64]) -> f64 {
+/// One more than the largest violation of the constraints that count.
+pub(crate) fn stated_violation<T: Independent>(task: &T, design: &Design, weights: &[f64]) -> f64 {
     let scores = design.all_scores(weights);
     let violation = |block: usize| {
         let c = task.constraint(block);
@@ -72,7 +74,7 @@ pub(crate) fn largest_violation<T: Independent>(task: &T, design: &Design, weigh
     };
     // What is no number is no small violation.
     let larger = |a: f64, b: f64| if a.is_nan() || a > b { a } else { b };
-    (0..task.blocks()).into_par_iter().map(violation).reduce(|| f64::NEG_INFINITY, larger)
+    1.0 + (0..task.blocks()).into_par_iter().map(violation).reduce(|| f64::NEG_INFINITY, larger)
 }
 
 /// What is left of multipliers that add up to nothing, beside the constraints they weigh.
@@ -115,11 +117,11 @@ pub(crate) fn proven_by_multipliers<T: Independent>(
         return None;
     }
     let radius = if lengths > 0.0 { 2.0 * length(weights) + 10.0 / lengths } else { 0.0 };
-    Some((promised / total - radius * rest).max(0.0))
+    Some((1.0 + promised / total - radius * rest).max(0.0))
 }
 
 impl LinearProgram {
-    /// Solves the task over the rows of `design`. The objective is 1 − μ.
+    /// Solves the task over the rows of `design`. The objective is 2 − μ.
     pub fn solve<T: Independent>(
         &self,
         task: &T,
@@ -157,7 +159,7 @@ impl LinearProgram {
                 let total: f64 = found.multipliers.iter().map(|z| z.max(0.0)).sum();
                 let shares = found.multipliers.iter().map(|z| z.max(0.0) / total);
                 working.iter().zip(shares).for_each(|(&block, share)| multipliers[block] = share);
-                let objective = largest_violation(task, design, &found.weights);
+                let objective = stated_violation(task, design, &found.weights);
                 let proven = proven_by_multipliers(task, design, &found.weights, &multipliers);
                 let bound = proven.unwrap_or(0.0);
                 progress.bound(Some(bound));

@@ -28,7 +28,7 @@ pub use dual_coordinate_descent::DualCoordinateDescent;
 pub(crate) use kernel_newton::{KernelNewton, ROUNDING as KERNEL_ROUNDING, value_and_slopes};
 pub(crate) use lasvm::Lasvm;
 pub use linear_program::LinearProgram;
-pub(crate) use linear_program::{largest_violation, proven_by_multipliers};
+pub(crate) use linear_program::{proven_by_multipliers, stated_violation};
 pub use linear_risk::LinearRisk;
 pub(crate) use linear_risk::{LONG_PART, TILE, most_lanes};
 pub use newton::Newton;

@@ -2,6 +2,7 @@
 
 use crate::data::{Dataset, Outcome, Subset};
 use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
 use crate::model::Decoder;
 use crate::settings::{Method, Regularisation, Settings, Task};
 use crate::solve::Start;
@@ -186,6 +187,26 @@ impl Problem {
             Tasks::Graded(task) => task.set_cost(self.c),
             Tasks::Pairs(task) => task.set_cost(self.c),
             Tasks::OneClass(task, _) => task.set_cost(self.c),
+        }
+    }
+
+    /// Whether it is proven that no scores are better than ones that are all the same, by more than the tolerance: a
+    /// comparison with the hinge on outcomes too uncertain for it. Without a bound the objective itself has to show it.
+    pub(crate) fn learned_nothing(&self, settings: &Settings, objective: f64, lower_bound: Option<f64>) -> bool {
+        if settings.loss != Loss::Hinge || settings.intercept != Intercept::Free || self.hard {
+            return false;
+        }
+        // With equal scores the best threshold is 1, where every decided pair costs 2, or −1, where each constraint of a
+        // tie does.
+        let (decided, tied) = match &self.task {
+            Tasks::Pairs(task) if self.compares => task.costs_by_kind(),
+            Tasks::Graded(task) => task.costs_by_kind(),
+            _ => return false,
+        };
+        let trivial = 2.0 * decided.min(tied);
+        match lower_bound {
+            Some(bound) => bound >= trivial * (1.0 - settings.tolerance),
+            None => objective >= trivial * (1.0 - 1e-6),
         }
     }
 

@@ -6,14 +6,23 @@ use crate::metric::score_differences;
 use crate::model::{Decoder, Model};
 use crate::rating::best_threshold;
 use crate::settings::{Method, Settings, Solver};
+use crate::train::Problem;
 
 /// The model with a threshold for ties, where it compares. An error where nothing was learned; a threshold that is not above
 /// zero beside scores that do differ is a model that never says tie, and for the caller to report.
-pub(super) fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
+pub(super) fn thresholded(model: Model, problem: &Problem, data: &Dataset) -> Result<Model> {
     let Some(learned) = model.decoder.threshold() else { return Ok(model) };
     if let (true, Some(pairs)) = (model.settings.method != Method::Compare, data.pairs()) {
         let decoder = decoder_by_scores(&model.settings, model.decoder.clone(), &model.scores(data)?, pairs);
         return Ok(Model { decoder, ..model });
+    }
+    let certificate = &model.certificate;
+    if problem.learned_nothing(&model.settings, certificate.objective, certificate.lower_bound) {
+        return Err(Error::new(
+            Code::NoThreshold,
+            "no scores are better than ones that are all the same: these outcomes are too uncertain for the hinge loss",
+        )
+        .help("add --loss logistic or --loss squared-hinge, which learn from them too, or use --method rank2"));
     }
     // Scores that hardly differ say nothing at all.
     let scores = model.scores(data)?;

@@ -310,6 +310,14 @@ fn what_has_no_threshold_is_refused() {
         };
         assert!((0..outcomes.len()).all(|pair| said(pair) != Some(Outcome::Tie)), "{loss:?}");
     }
+    // Outcomes that say nothing about the items: the hinge learns nothing, and is proven to.
+    let mut numbers = Numbers::new(3);
+    let random: Vec<Outcome> = (0..pairs.len()).map(|_| Outcome::of_sign((3.0 * numbers.next()) as i8 - 1)).collect();
+    let random = data.clone().with_pairs(pairs.clone().with_outcomes(random).unwrap()).unwrap();
+    for solver in [Solver::Newton, Solver::DualCoordinateDescent, Solver::Smo] {
+        assert_eq!(refused(&random, &settings(Loss::Hinge, solver, 0.01, 1e-3)).code(), Code::NoThreshold);
+    }
+    fit(&random, &settings(Loss::SquaredHinge, Solver::Auto, 0.01, 1e-3));
     // Items that are all alike: no weights tell them apart.
     let alike = Matrix::DenseF64(Dense::new(vec![1.0; 90], 30, 3).unwrap());
     let alike = Dataset::new(alike, Targets::Absent).unwrap().with_pairs(pairs.clone()).unwrap();
@@ -376,7 +384,7 @@ fn the_linear_program_finds_the_referees_margin_separable_or_not() {
     for (data, is_separable) in [(separable(40, 3, 150, 1), true), (with_ties(30, 3, 120, 2), false)] {
         let settings = settings(Loss::Hinge, Solver::LinearProgram, 1.0, 1e-7);
         let model = fit(&data, &settings).model;
-        let (margin, expected) = (1.0 - model.certificate.objective, margin_by_referee(&data));
+        let (margin, expected) = (2.0 - model.certificate.objective, margin_by_referee(&data));
         assert!((margin - expected).abs() <= 1e-6, "{margin} {expected}");
         assert_eq!(margin > 0.0, is_separable);
         assert!(model.certificate.converged, "{:?}", model.certificate);
@@ -386,7 +394,7 @@ fn the_linear_program_finds_the_referees_margin_separable_or_not() {
     // More constraints than are looked at together.
     let data = separable(200, 3, 9000, 3);
     let model = fit(&data, &settings(Loss::Hinge, Solver::LinearProgram, 1.0, 1e-7)).model;
-    assert!((1.0 - model.certificate.objective - margin_by_referee(&data)).abs() <= 1e-6);
+    assert!((2.0 - model.certificate.objective - margin_by_referee(&data)).abs() <= 1e-6);
 }
 
 #[test]
@@ -412,7 +420,7 @@ fn the_quadratic_program_gives_a_feasible_point_of_the_linear_one() {
         assert!(kept >= margin - 1e-9, "{kept} {margin}");
     }
     let largest =
-        1.0 - fit(&data, &settings(Loss::Hinge, Solver::LinearProgram, 1.0, 1e-9)).model.certificate.objective;
+        2.0 - fit(&data, &settings(Loss::Hinge, Solver::LinearProgram, 1.0, 1e-9)).model.certificate.objective;
     assert!(largest >= margin - 1e-9, "{largest} {margin}");
     let error = refused(&with_ties(30, 3, 120, 2), &settings(Loss::Hinge, Solver::QuadraticProgram, 1.0, 1e-9));
     assert_eq!(error.code(), Code::NotSeparable);

@@ -502,7 +502,7 @@ impl Written {
         let bytes = std::fs::metadata(&arguments.output).map(|metadata| metadata.len()).unwrap_or(0);
         let ignored = if arguments.keep_ids { " --ignore left_player,right_player,date" } else { "" };
         console.say(&format!(
-            "wrote {}   {}: {} left, {}, {} right · {} · {}          next: maxmargin train compare {}{ignored} --scale standard -o model.mm",
+            "wrote {}   {}: {} left, {}, {} right · {} · {}          next: maxmargin train compare {}{ignored} --scale standard --loss logistic -o model.mm",
             arguments.output,
             format::counted(rows, "row", "rows"),
             format::count(self.left),

@@ -4,7 +4,9 @@
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Stamp, asking_for_pairs, ensure_apart, load_items, pair_options, refuse_json};
+use crate::loading::{
+    Stamp, asking_for_pairs, ensure_apart, expect_known_items, load_items, pair_options, refuse_json,
+};
 use crate::settings::scoring_options;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
@@ -12,12 +14,16 @@ use maxmargin::model::{BlockScorer, Model};
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::{ensure_writable, refused_write};
 use maxmargin_io::{PairBlocks, Pairing, ReadOptions};
+use rayon::prelude::*;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+
+/// Lines that one thread writes at a time.
+const CHUNK: usize = 1024;
 
 /// Bytes of a block of pairs.
 const BLOCK: usize = 4 << 20;
@@ -62,11 +68,11 @@ pub(super) fn run(arguments: &PredictArguments, model: &Model, console: &Console
                 outcomes_optional: true,
                 ..pair_options(&options)
             };
-            Comparison { model, scorer: BlockScorer::new(model), items: Some(scores), options }
+            Comparison { model, scorer: BlockScorer::new(model), items: Some(scores), stored: OnceLock::new(), options }
         }
         None => {
             let options = ReadOptions { pairing: Pairing::Comparisons, outcomes_optional: true, ..options };
-            Comparison { model, scorer: BlockScorer::new(model), items: None, options }
+            Comparison { model, scorer: BlockScorer::new(model), items: None, stored: OnceLock::new(), options }
         }
     };
     let unchanged = Stamp::of(&arguments.file);
@@ -112,6 +118,8 @@ struct Comparison<'a> {
     scorer: BlockScorer<'a>,
     /// The score of each item, where items were read before.
     items: Option<Vec<f64>>,
+    /// The score of each stored row, once it is known.
+    stored: OnceLock<Vec<f64>>,
     options: ReadOptions,
 }
 
@@ -122,9 +130,10 @@ impl Comparison<'_> {
             Ok(blocks) => blocks,
             Err(error) => return (Err(asking_for_pairs(error, self.model)), Ok(())),
         };
+        let mut first = true;
         for block in &mut blocks {
             let lines = block
-                .and_then(|block| self.lines(&block))
+                .and_then(|block| self.lines(&block, std::mem::take(&mut first)))
                 .map_err(|error| asking_for_pairs(error, self.model).in_file(file));
             let lines = match lines {
                 Ok(lines) => lines,
@@ -137,25 +146,43 @@ impl Comparison<'_> {
         (Ok((blocks.pairs(), blocks.facts().notes)), Ok(()))
     }
 
-    fn lines(&self, block: &Dataset) -> Result<String> {
+    fn lines(&self, block: &Dataset, first: bool) -> Result<String> {
         let Some(pairs) = block.pairs() else { return Ok(String::new()) };
         let own;
         let scores = match &self.items {
-            Some(scores) => scores,
+            Some(scores) => &scores[..],
+            // Pairs of stored rows come with all rows each time.
+            None if block.rows() > 2 * pairs.len() => {
+                if self.stored.get().is_none() {
+                    let _ = self.stored.set(self.scorer.scores(block)?);
+                }
+                self.stored.get().map_or(&[][..], Vec::as_slice)
+            }
             None => {
+                if first {
+                    expect_known_items(self.model, block)?;
+                }
                 own = self.scorer.scores(block)?;
                 &own
             }
         };
         // Where no tie is ever said, equal scores are the border.
         let width = self.model.decoder.tie_width().unwrap_or(0.0).max(0.0);
-        let mut text = String::with_capacity(64 * pairs.len());
-        for (&left, &right) in pairs.left().iter().zip(pairs.right()) {
-            let (left, right) = (scores[left as usize], scores[right as usize]);
+        let line = |text: &mut String, pair: usize| {
+            let (left, right) = (scores[pairs.left()[pair] as usize], scores[pairs.right()[pair] as usize]);
             let outcome = self.model.decoder.outcome(left, right).map_or("", |outcome| outcome.name());
             let margin = ((right - left).abs() - width).abs();
             let _ = writeln!(text, "{outcome}\t{left}\t{right}\t{margin}");
-        }
-        Ok(text)
+        };
+        let parts: Vec<String> = (0..pairs.len().div_ceil(CHUNK))
+            .into_par_iter()
+            .map(|chunk| {
+                let here = chunk * CHUNK..((chunk + 1) * CHUNK).min(pairs.len());
+                let mut text = String::with_capacity(64 * here.len());
+                here.for_each(|pair| line(&mut text, pair));
+                text
+            })
+            .collect();
+        Ok(parts.concat())
     }
 }

@@ -5,7 +5,7 @@
 //! - `elo` and `glicko` are the ratings alone, with the threshold of least error on the training pairs;
 //! - `rank`, `rank2` and `compare` are linear in all features, with the hinge, C chosen by the error of five folds of the
 //!   training pairs; `compare-logistic` is `compare` with the likelihood of the three outcomes, which always has a
-//!   threshold above zero.
+//!   threshold above zero. Where nothing is learned at any C, the most frequent outcome is said.
 
 use super::Row;
 use crate::args::{Arguments, Command};
@@ -244,8 +244,14 @@ fn by_features(learned: &Dataset, tested: &Dataset, cancel: &Cancel) -> Result<V
             let candidates = Grid::usual(learned, &settings)?.candidates(&settings);
             let validation = CrossValidation { folds: FOLDS, seed: 1, metrics: vec![Metric::Error, Metric::Auc] };
             let tuned = validation.run(learned, &candidates, &mut Silent, cancel)?;
-            let model = tuned.refit(tuned.best, learned, None, &mut Silent, cancel)?.model;
-            judgement(name, &Answers::new(&model, tested)?)
+            match tuned.refit(tuned.best, learned, None, &mut Silent, cancel) {
+                Ok(trained) => judgement(name, &Answers::new(&trained.model, tested)?),
+                // Nothing learned: what is left is to say the most frequent outcome.
+                Err(error) if error.code() == Code::NoThreshold => {
+                    Ok(Judgement { method: name, ..majority(learned, tested) })
+                }
+                Err(error) => Err(error),
+            }
         })
         .collect()
 }

@@ -173,9 +173,13 @@ impl Comparison {
         self.ties.len() as u64
     }
 
-    /// What ties say.
-    pub fn ties_as(&self) -> TiesAs {
-        self.ties_as
+    /// The cost of all constraints of decided pairs, and of all of ties.
+    pub(crate) fn costs_by_kind(&self) -> (f64, f64) {
+        let is_tie = |block: usize| self.pairs.outcome(self.pair(block)) == Outcome::Tie;
+        (0..self.blocks()).fold((0.0, 0.0), |(decided, tied), block| {
+            let cost = self.constraint(block).cost;
+            if is_tie(block) { (decided, tied + cost) } else { (decided + cost, tied) }
+        })
     }
 
     /// The total weight of the loss.

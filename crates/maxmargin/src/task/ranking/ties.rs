@@ -144,6 +144,12 @@ impl GradedComparison {
         self.c * self.groups.iter().map(|plan| plan.total() + plan.tied_total()).sum::<f64>()
     }
 
+    /// The cost of all constraints of decided pairs, and of all of ties.
+    pub(crate) fn costs_by_kind(&self) -> (f64, f64) {
+        let sum = |total: &dyn Fn(usize) -> f64| self.c * (0..self.groups.len()).map(total).sum::<f64>();
+        (sum(&|at| self.groups[at].total()), sum(&|at| self.groups[at].tied_total()))
+    }
+
     fn margin(kind: Kind, threshold: f64) -> f64 {
         1.0 + kind.sign() * threshold
     }
