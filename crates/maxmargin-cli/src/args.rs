@@ -90,7 +90,8 @@ pub(crate) struct TrainArguments {
     pub(crate) task: TaskName,
     /// The training data; `-` is standard input
     pub(crate) file: String,
-    /// Learn from explicit pairs: FILE is a table with columns better,worse[,weight][,group] that name rows of this file
+    /// Learn from explicit pairs: FILE is a table with columns better,worse or left,right,outcome, and weight and group where
+    /// there are any, that name rows of this file
     #[arg(long, value_name = "ITEMS")]
     pub(crate) items: Option<String>,
     /// Where to save the model
