@@ -39,8 +39,7 @@ pub(crate) fn run(arguments: &RankItemsArguments, console: &Console, cancel: &Ca
     let items = items(arguments, &model, console, cancel)?;
     let scores =
         model.scores(&items).map_err(|error| error.in_file(arguments.file.as_ref().unwrap_or(&arguments.model)))?;
-    // One below zero tells no ties, as 0 does.
-    let threshold = model.decoder.threshold().unwrap_or(0.0).max(0.0);
+    let threshold = model.decoder.threshold().unwrap_or(0.0);
     let resampled = match &arguments.pairs {
         Some(pairs) => Some(resampled(arguments, pairs, &model, &items, console, cancel)?),
         None => None,
