@@ -1,8 +1,10 @@
 """Comparisons with ties beside LIBLINEAR on the flipped data: each decided pair once, each tie twice, the threshold a bias."""
 
+import re
+import subprocess
 import time
 
-from .measure import DATA, in_child, maxmargin, simulated, train
+from .measure import BENCH, DATA, in_child, maxmargin, simulated, train
 
 # LIBLINEAR's solver, the size of its bias feature, and whether that is left unpenalised.
 PEERS = {"squared-hinge": ("-s 2 -B 1 -R", 1.0), "hinge": ("-s 3 -B 100", 100.0)}
@@ -82,4 +84,15 @@ def many(pairs):
         "passes": result["passes"],
         "proven gap": result["gap"],
         "peak memory, mapped data included, in data files": peak / path.stat().st_size,
+    }
+
+
+def online():
+    """Updates a second of pairs in memory, one thread, parsing excluded: crates/maxmargin/benches/online.rs."""
+    command = ["cargo", "bench", "--quiet", "--workspace", "--bench", "online"]
+    lines = subprocess.run(command, cwd=BENCH.parent, check=True, capture_output=True, text=True).stdout
+    figures = re.findall(r"^(.*): ([0-9.]+) million updates a second", lines, re.MULTILINE)
+    return {
+        "workload": "compare online: updates a second from memory, one thread",
+        **{f"{name}, million a second": float(figure) for name, figure in figures},
     }

@@ -27,6 +27,7 @@ def main():
         "rank real data": rank.real,
         "compare": lambda: compare.beside_liblinear(2_000_000 // scale),
         "compare many": lambda: [compare.many(5_000_000 // scale)],
+        "compare online": lambda: [compare.online()],
         "kernel": lambda: kernels.all_of_them(scale),
         "kernel large": lambda: [kernels.large(100_000 // scale)],
     }

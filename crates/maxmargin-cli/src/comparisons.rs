@@ -13,9 +13,13 @@ use maxmargin::settings::{Method, Settings, Task};
 use serde_json::{Map, Value, json};
 
 /// The default metrics with log-loss, where outcomes have probabilities.
-pub(crate) fn with_log_loss(mut metrics: Vec<Metric>, asked: &[String], settings: &Settings) -> Vec<Metric> {
-    let likely =
-        settings.task == Task::Compare && settings.method == Method::Compare && settings.loss == Loss::Logistic;
+pub(crate) fn with_log_loss(
+    mut metrics: Vec<Metric>,
+    asked: &[String],
+    judged_as: Task,
+    settings: &Settings,
+) -> Vec<Metric> {
+    let likely = judged_as == Task::Compare && settings.method == Method::Compare && settings.loss == Loss::Logistic;
     if asked.is_empty() && likely {
         metrics.push(Metric::LogLoss);
     }
@@ -28,8 +32,8 @@ pub(crate) struct Outcomes([[f64; 3]; 3]);
 impl Outcomes {
     /// Those of data with pairs, where the model tells ties.
     pub(crate) fn of(model: &Model, data: &Dataset) -> Result<Option<Outcomes>> {
-        match (model.decoder.threshold(), data.pairs()) {
-            (Some(threshold), Some(pairs)) => Ok(Some(Outcomes(confusion(&model.scores(data)?, pairs, threshold)))),
+        match (model.decoder.tie_width(), data.pairs()) {
+            (Some(width), Some(pairs)) => Ok(Some(Outcomes(confusion(&model.scores(data)?, pairs, width)))),
             _ => Ok(None),
         }
     }
@@ -85,27 +89,26 @@ pub(crate) fn sections(
     model: &Model,
     answers: &Answers<'_>,
     data: &Dataset,
-    threshold: f64,
     name: &str,
 ) -> Result<()> {
-    let Some(pairs) = data.pairs() else { return Ok(()) };
+    let (Some(pairs), Some(width)) = (data.pairs(), model.decoder.tie_width()) else { return Ok(()) };
     let differences = score_differences(&answers.scores, pairs);
     let of = |outcome: Outcome| {
         let each = differences.iter().enumerate().filter(|(pair, _)| pairs.outcome(*pair) == outcome);
         (outcome.name().to_string(), each.map(|(_, difference)| *difference).collect::<Vec<f64>>())
     };
-    report.plot(
-        "Right minus left",
-        "How much higher the right item of each pair is scored; between the two lines the model says tie.",
-        Histogram::new("difference", "pairs", Outcome::ALL.map(of).to_vec())
-            .mark(-threshold, "left")
-            .mark(threshold, "right"),
-    );
-    let outcomes = Outcomes(confusion(&answers.scores, pairs, threshold));
+    let histogram = Histogram::new("difference", "pairs", Outcome::ALL.map(of).to_vec());
+    let (marked, told) = match width > 0.0 {
+        true => (histogram.mark(-width, "left").mark(width, "right"), "between the two lines the model says tie"),
+        false => (histogram.mark(0.0, "equal"), "the model never says tie"),
+    };
+    let told = format!("How much higher the right item of each pair is scored; {told}.");
+    report.plot("Right minus left", told, marked);
+    let outcomes = Outcomes(confusion(&answers.scores, pairs, width));
     report.table("Outcomes", Outcomes::columns(), outcomes.rows());
     let (scores, decided) = decided_scores(&differences, pairs);
     let curve = roc_curve(&scores, &decided, 400);
-    let judged = Judged::comparisons(&answers.scores, pairs, threshold);
+    let judged = Judged::comparisons(&answers.scores, pairs, width);
     if let (false, Ok(area)) = (curve.is_empty(), Metric::Auc.evaluate(&judged)) {
         report.plot(
             "ROC curve",

@@ -9,7 +9,7 @@ use maxmargin::data::{Dataset, Groups, Names};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
-use maxmargin::settings::Task;
+use maxmargin::settings::{Settings, Task};
 use maxmargin_io::{Columns, Facts, Found, Items, Loaded, Missing, ModelFeatures, Pairing, ReadOptions, read_pairs};
 use std::path::Path;
 use std::sync::Arc;
@@ -74,6 +74,11 @@ impl Gathered {
             }
         }
     }
+}
+
+/// The task that reads and lists its rows the same way: graded rows are a ranker's, whatever equal grades say.
+pub(crate) fn reads_like(settings: &Settings) -> Task {
+    if settings.ties_from_grades { Task::Rank } else { settings.task }
 }
 
 /// The pairs that a task looks for in a file without items of their own.
@@ -173,7 +178,7 @@ pub(crate) fn gather_for(
     cancel: &Cancel,
 ) -> Result<Gathered> {
     let (options, one_group) = scoring_options(model, &data.read, data.input_format, cancel)?;
-    let gathered = gather(file, items, &options, one_group, model.settings.task)
+    let gathered = gather(file, items, &options, one_group, reads_like(&model.settings))
         .map_err(|error| asking_for_pairs(error, model))?;
     expect_features(&gathered.timed, model.features(), items.unwrap_or(file))?;
     Ok(gathered)

@@ -111,6 +111,10 @@ pub(crate) struct TrainSettings {
     #[arg(long, value_parser = named::<PairWeight>(PairWeight::ALL.map(PairWeight::name)), help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pair_weight: Option<PairWeight>,
+    /// For compare: learn from all pairs of graded rows within each query, equal grades being ties
+    #[arg(long, help_heading = "Learning")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) ties_from_grades: bool,
     /// The label that counts as positive; the larger one unless given
     #[arg(long, value_name = "LABEL", allow_hyphen_values = true, help_heading = "Learning")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -466,6 +470,7 @@ impl SettingsFile {
                 },
                 class_weight,
                 pair_weight: Some(settings.pair_weight).filter(|weight| *weight != PairWeight::Equal),
+                ties_from_grades: settings.ties_from_grades,
                 positive: settings.positive.clone(),
                 pair_weight_as: Some(settings.pair_weight_as).filter(|way| *way != PairWeightAs::default()),
                 tolerance: Some(settings.tolerance),
@@ -508,6 +513,7 @@ impl TrainSettings {
             intercept: self.intercept.or(other.intercept),
             class_weight: self.class_weight.or(other.class_weight),
             pair_weight: self.pair_weight.or(other.pair_weight),
+            ties_from_grades: self.ties_from_grades || other.ties_from_grades,
             positive: self.positive.or(other.positive),
             pair_weight_as: self.pair_weight_as.or(other.pair_weight_as),
             tolerance: self.tolerance.or(other.tolerance),
@@ -587,6 +593,7 @@ impl TrainSettings {
             scale: self.scale.unwrap_or(defaults.scale),
             intercept: self.intercept.unwrap_or(defaults.intercept),
             pair_weight: self.pair_weight.unwrap_or_default(),
+            ties_from_grades: self.ties_from_grades,
             positive: self.positive.clone(),
             tolerance: self.tolerance.unwrap_or(defaults.tolerance),
             max_passes: self.max_passes.unwrap_or(passes),

@@ -323,7 +323,7 @@ mod tests {
     fn every_method_gives_intervals_around_its_scores_whatever_the_threads() {
         let data = games(6, 300, 3);
         for method in Method::ALL {
-            let settings = Settings { method, ..Settings::new(Task::Compare) };
+            let settings = Settings::new(Task::Compare).with_method(method);
             let model = learned(&data, &settings);
             let own = centred(model.scores(&data).expect("scores"));
             let on = |threads: usize| {

@@ -353,6 +353,9 @@ pub struct Settings {
     /// How much each pair of a ranking counts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pair_weight: PairWeight,
+    /// Whether comparisons are all pairs of graded rows within queries, equal grades being ties.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ties_from_grades: bool,
     /// What only the stochastic solvers take.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stochastic: Stochastic,
@@ -399,6 +402,7 @@ impl Settings {
             class_weight: ClassWeight::Equal,
             pair_weight_as: PairWeightAs::Slack,
             pair_weight: PairWeight::Equal,
+            ties_from_grades: false,
             stochastic: Stochastic::default(),
             kernel: KernelSettings::default(),
             online: Online::default(),
@@ -583,6 +587,18 @@ impl Settings {
         }
         if self.solver == Solver::LinearProgram && self.intercept == Intercept::Penalised {
             return bad("the linear program holds the threshold at 1".to_string(), "leave --intercept out");
+        }
+        if self.ties_from_grades && !compares {
+            return bad(
+                "--ties-from-grades learns scores together with the threshold for ties".to_string(),
+                "use `train compare` without --method, or leave --ties-from-grades out",
+            );
+        }
+        if self.ties_from_grades && self.pair_weight_as != PairWeightAs::default() {
+            return bad(
+                "it is explicit pairs that have weights, and grades have none".to_string(),
+                "leave --pair-weight-as out; rows may have weights, and a pair counts their product",
+            );
         }
         if self.task != Task::Compare {
             return if self.method == Method::default() {

@@ -24,12 +24,12 @@ use crate::settings::{Method, Regularisation, Settings, Solver, Task};
 use crate::solve::{
     Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearProgram, LinearRisk, Measure,
     Merging, Newton, QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict,
-    Witness, bound_of_cuts, dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap, rounded_values,
-    smooth_bound,
+    Witness, balanced_values, bound_of_cuts, dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap,
+    rounded_values, smooth_bound,
 };
 use crate::task::{
-    Binary, Classes, Comparison, Independent, Intercept, Objective, OneClass, PairWeight, PairWeightAs, Ranking,
-    Roundable, TiesAs,
+    Binary, Classes, Comparison, GradedComparison, Independent, Intercept, Objective, OneClass, PairWeight,
+    PairWeightAs, Ranking, Roundable, TiesAs,
 };
 use crate::wording::{count, counted};
 use std::ops::ControlFlow;
@@ -266,16 +266,35 @@ pub fn train_from(
 /// The model with a threshold for ties, where it compares. An error where nothing was learned; a threshold that is not above
 /// zero beside scores that do differ is a model that never says tie, and for the caller to report.
 fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
-    let (Some(learned), Some(pairs)) = (model.decoder.threshold(), data.pairs()) else { return Ok(model) };
-    if model.settings.method != Method::Compare {
+    let Some(learned) = model.decoder.threshold() else { return Ok(model) };
+    if let (true, Some(pairs)) = (model.settings.method != Method::Compare, data.pairs()) {
         let decoder = decoder_by_scores(&model.settings, model.decoder.clone(), &model.scores(data)?, pairs);
         return Ok(Model { decoder, ..model });
     }
-    // Scores that hardly differ under a threshold that tells no ties say nothing at all.
-    let differences = score_differences(&model.scores(data)?, pairs);
-    let largest = differences.iter().fold(0.0, |largest: f64, difference| largest.max(difference.abs()));
-    if largest > 0.0 && (learned > 0.0 || largest >= SMALL_DIFFERENCE) {
+    // Scores that hardly differ say nothing at all.
+    let scores = model.scores(data)?;
+    let range = |values: &[f64]| {
+        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| (low.min(value), high.max(value)))
+    };
+    let largest = match data.pairs() {
+        Some(pairs) => {
+            let (low, high) = range(&score_differences(&scores, pairs));
+            high.max(-low)
+        }
+        None => {
+            let (low, high) = range(&scores);
+            high - low
+        }
+    };
+    if largest >= SMALL_DIFFERENCE {
         return Ok(model);
+    }
+    if model.settings.solver == Solver::LinearProgram {
+        return Err(Error::new(
+            Code::NotSeparable,
+            "not separable: no weights do better than scores that are all the same",
+        )
+        .help("use a soft margin, which pays for what cannot be satisfied: leave --solver out and set -c"));
     }
     let message = format!(
         "the best scores hardly differ, by {largest:.1e} at the most, and the best threshold is {learned:.3}: at this C \
@@ -285,8 +304,8 @@ fn thresholded(model: Model, data: &Dataset) -> Result<Model> {
         .help("try a larger -c, or --method rank or rank2; `maxmargin explain MM0323` says when this happens"))
 }
 
-/// Differences of scores below this share of a margin, with a threshold that is not above zero, are no model.
-const SMALL_DIFFERENCE: f64 = 0.1;
+/// Differences of scores below this share of a margin are no model.
+const SMALL_DIFFERENCE: f64 = 1e-6;
 
 /// Whether a comparison has learned no threshold that tells ties, or scores that are all the same.
 pub(crate) fn lacks_threshold(settings: &Settings, decoder: &Decoder, numbers: &[f64]) -> bool {
@@ -368,7 +387,10 @@ pub(crate) fn solve(
             let mut risk = LinearRisk::new(task, design, false, cancel);
             cutting_plane(settings).solve(&mut risk, design.cols(), start, observer, cancel)
         }
-        (Tasks::Ranking(_), solver) => Err(unsupported(settings, solver, false)),
+        (Tasks::Graded(task), Solver::Newton | Solver::CuttingPlane) => {
+            solve_graded(task, design, settings, solver, start, observer, cancel)
+        }
+        (Tasks::Ranking(_) | Tasks::Graded(_), solver) => Err(unsupported(settings, solver, false)),
         (Tasks::OneClass(..), solver) => Err(unsupported(settings, solver, true)),
     }
 }
@@ -390,7 +412,14 @@ fn solve_independent<T: Independent + Roundable>(
     match solver {
         Solver::DualCoordinateDescent => DualCoordinateDescent { tolerance, max_passes, seed, intercept }
             .solve(task, design, start, observer, cancel),
-        Solver::Newton if settings.loss == Loss::Hinge => round_off(task, design, settings, start, observer, cancel),
+        Solver::Newton if settings.loss == Loss::Hinge => {
+            let values = |weights: &[f64], thresholds: &[f64], width: f64, cancel: &Cancel| {
+                let threshold = thresholds.first().copied().unwrap_or(0.0);
+                let scores = design.scores_until(weights, cancel)?;
+                rounded_values(task, design, weights, &scores, threshold, width, intercept, cancel)
+            };
+            round_off(task, design, settings, &values, start, observer, cancel)
+        }
         Solver::Newton => {
             let solve = |risk: &mut LinearRisk<'_, T>| newton(settings).solve(risk, features, start, observer, cancel);
             as_one_risk(task, design, settings, solver, solve, cancel)
@@ -407,6 +436,38 @@ fn solve_independent<T: Independent + Roundable>(
         Solver::LinearProgram => LinearProgram { tolerance, max_passes }.solve(task, design, observer, cancel),
         _ => Err(unsupported(settings, solver, true)),
     }
+}
+
+/// Runs the solver on comparisons by grades. Their bound is taken as `verify` takes it.
+fn solve_graded(
+    task: &GradedComparison,
+    design: &Design,
+    settings: &Settings,
+    solver: Solver,
+    start: Option<&Start>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Solution> {
+    let penalised = settings.intercept == Intercept::Penalised;
+    let values = |weights: &[f64], thresholds: &[f64], width: Option<f64>, cancel: &Cancel| {
+        let threshold = thresholds.first().copied().unwrap_or(0.0);
+        balanced_values(task, design, weights, threshold, width, penalised, cancel)
+    };
+    if solver == Solver::Newton && settings.loss == Loss::Hinge {
+        let values = |weights: &[f64], thresholds: &[f64], width: f64, cancel: &Cancel| {
+            values(weights, thresholds, Some(width), cancel)
+        };
+        return round_off(task, design, settings, &values, start, observer, cancel);
+    }
+    let mut risk = LinearRisk::new(task, design, penalised, cancel);
+    if solver == Solver::CuttingPlane {
+        return cutting_plane(settings).solve(&mut risk, design.cols(), start, observer, cancel);
+    }
+    let mut solution = newton(settings).solve(&mut risk, design.cols(), start, observer, cancel)?;
+    // Who asked for an end waits for what is stated.
+    let (primal, bound) = values(&solution.weights, &solution.thresholds, None, &Cancel::new())?;
+    (solution.objective, solution.lower_bound) = (primal, Some(bound));
+    Ok(restated(solution, settings.tolerance))
 }
 
 fn newton(settings: &Settings) -> Newton {
@@ -448,20 +509,19 @@ fn rounded_hinge(settings: &Settings) -> RoundedHinge {
     }
 }
 
-/// Solves a hinge task with one constraint a block, its kink rounded off.
-fn round_off<T: Independent + Roundable>(
+/// Primal value and lower bound of a rounded hinge, of weights, thresholds and a width.
+type RoundedValues<'a> = &'a dyn Fn(&[f64], &[f64], f64, &Cancel) -> Result<(f64, f64)>;
+
+/// Solves a hinge task, its kink rounded off.
+fn round_off<T: Roundable>(
     task: &T,
     design: &Design,
     settings: &Settings,
+    values: RoundedValues<'_>,
     start: Option<&Start>,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Solution> {
-    let values = |weights: &[f64], thresholds: &[f64], width: f64, cancel: &Cancel| {
-        let threshold = thresholds.first().copied().unwrap_or(0.0);
-        let scores = design.scores_until(weights, cancel)?;
-        rounded_values(task, design, weights, &scores, threshold, width, settings.intercept, cancel)
-    };
     let prove = |weights: &[f64], thresholds: &[f64], width: f64| values(weights, thresholds, width, cancel);
     let mut solution = rounded_hinge(settings).solve(task, design, Some(&prove), start, observer, cancel)?;
     if let (Witness::Rounded(width), false) = (&solution.witness, solution.stop == Stop::Converged) {
@@ -579,6 +639,8 @@ fn with_smaller_witness<T: Independent>(
 pub(crate) enum Tasks {
     Binary(Binary, Classes),
     Ranking(Ranking),
+    /// Comparisons of all pairs of graded rows.
+    Graded(GradedComparison),
     Pairs(Comparison),
     OneClass(OneClass, Classes),
 }
@@ -682,6 +744,19 @@ impl Problem {
                 let c = cost(total);
                 Ok(problem(Tasks::OneClass(task.with_cost(c), OneClass::names(data.targets())), c, total))
             }
+            Task::Compare if settings.ties_from_grades => {
+                if data.pairs().is_some() {
+                    return Err(Error::new(
+                        Code::BadSetting,
+                        "these are explicit pairs, which say themselves what is a tie",
+                    )
+                    .help("leave --ties-from-grades out, or give graded rows"));
+                }
+                let task = GradedComparison::on(data, settings.loss, 1.0, subset)?;
+                let total = positive_total(task.total_cost(), "pair")?;
+                let c = cost(total);
+                Ok(problem(Tasks::Graded(task.with_cost(c)), c, total))
+            }
             Task::Compare => {
                 if subset.is_some() {
                     return Err(Error::new(
@@ -732,6 +807,7 @@ impl Problem {
         match &mut self.task {
             Tasks::Binary(task, _) => task.set_cost(self.c),
             Tasks::Ranking(task) => task.set_cost(self.c),
+            Tasks::Graded(task) => task.set_cost(self.c),
             Tasks::Pairs(task) => task.set_cost(self.c),
             Tasks::OneClass(task, _) => task.set_cost(self.c),
         }
@@ -745,6 +821,7 @@ impl Problem {
             Tasks::OneClass(task, _) => (task.blocks(), 0),
             // Through a kernel it starts from one number a row.
             Tasks::Ranking(_) => (if expands { self.data.rows() } else { 0 }, 0),
+            Tasks::Graded(task) => (0, Objective::thresholds(task)),
         };
         let Start { weights, thresholds: free, dual, width: _ } = start;
         let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
@@ -773,12 +850,15 @@ impl Problem {
     /// What scores mean; comparisons by a threshold.
     pub(crate) fn decoder(&self, threshold: f64) -> Decoder {
         if self.compares {
-            return Decoder::Compare { threshold };
+            return match &self.task {
+                Tasks::Pairs(task) if task.barrier() > 0.0 => Decoder::Likelihood { threshold },
+                _ => Decoder::Compare { threshold },
+            };
         }
         match &self.task {
             Tasks::Binary(_, classes) => Decoder::Sign(classes.clone()),
             Tasks::OneClass(_, classes) => Decoder::OneClass(classes.clone()),
-            Tasks::Ranking(_) | Tasks::Pairs(_) => Decoder::Rank,
+            Tasks::Ranking(_) | Tasks::Graded(_) | Tasks::Pairs(_) => Decoder::Rank,
         }
     }
 
@@ -786,7 +866,7 @@ impl Problem {
     fn ties(&self) -> Option<u64> {
         match &self.task {
             Tasks::Pairs(task) => Some(task.second_constraints()).filter(|ties| *ties > 0),
-            Tasks::Binary(..) | Tasks::Ranking(_) | Tasks::OneClass(..) => None,
+            Tasks::Binary(..) | Tasks::Ranking(_) | Tasks::Graded(_) | Tasks::OneClass(..) => None,
         }
     }
 
@@ -794,6 +874,7 @@ impl Problem {
         match &self.task {
             Tasks::Binary(task, _) => task.constraints(),
             Tasks::Ranking(task) => task.pairs(),
+            Tasks::Graded(task) => task.constraints(),
             Tasks::Pairs(task) => task.constraints(),
             Tasks::OneClass(task, _) => task.constraints(),
         }
@@ -803,7 +884,8 @@ impl Problem {
 /// The solver for data of so many features, or an error where the combination of task, loss and solver does not exist:
 /// to be asked before any data are read. `compared` says what explicit pairs compare, where the data are such.
 pub fn choose_solver(settings: &Settings, features: usize, compared: Option<PairCounts>) -> Result<Solver> {
-    let independent = !matches!(settings.task, Task::Rank | Task::Compare) || compared.is_some();
+    let independent =
+        !settings.ties_from_grades && (!matches!(settings.task, Task::Rank | Task::Compare) || compared.is_some());
     let by_kernel = expands(settings);
     let features = settings.kernel.seen_features(features);
     // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
@@ -825,6 +907,10 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<Pair
     };
     let supported = match solver {
         Solver::Auto => false,
+        // Its pairs are neither listed nor drawn.
+        _ if settings.ties_from_grades => {
+            matches!(solver, Solver::Newton | Solver::CuttingPlane) && !by_kernel && settings.loss != Loss::Logistic
+        }
         // Only Newton's method knows the barrier that keeps the threshold of three outcomes above zero.
         _ if settings.task == Task::Compare
             && settings.method == Method::Compare
@@ -862,6 +948,17 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
             .help("use `maxmargin learn compare`, or leave --solver out");
     }
     let remedy = match (independent, settings.loss) {
+        (false, _) if settings.ties_from_grades && expands(settings) => {
+            return Error::new(Code::Unsupported, "comparing by grades learns weights, and kernels have none")
+                .help("use --approximate nystrom:1000, or list the pairs in a file and name the rows with --items");
+        }
+        (false, Loss::Logistic) if settings.ties_from_grades => {
+            return Error::new(
+                Code::Unsupported,
+                format!("comparing by grades with {loss} loss is not part of this version"),
+            )
+            .help("use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss");
+        }
         (false, _) if settings.regularisation.is_nu() => {
             return Error::new(Code::Unsupported, "--nu is for explicit pairs, and these rows are graded")
                 .help("use -c, or list the pairs in a file and name the rows with --items");

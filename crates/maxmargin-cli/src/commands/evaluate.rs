@@ -5,7 +5,7 @@ use crate::commands::train::write_report;
 use crate::comparisons::{self, Outcomes};
 use crate::console::Console;
 use crate::format::{self, one_field};
-use crate::loading::{ensure_apart, ensure_different, gather_for, load_model};
+use crate::loading::{ensure_apart, ensure_different, gather_for, load_model, reads_like};
 use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
@@ -40,7 +40,7 @@ impl Measured {
 pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
     // Names are checked before anything is read.
-    metrics(&arguments.metric, model.settings.task, false)?;
+    metrics(&arguments.metric, reads_like(&model.settings), false)?;
     for output in [arguments.per_query.as_ref(), arguments.report.as_ref()].into_iter().flatten() {
         ensure_writable(Path::new(output))?;
         ensure_apart(output, &[&arguments.model, &arguments.file, arguments.items.as_deref().unwrap_or_default()])?;
@@ -49,8 +49,9 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &arguments.data, cancel)?;
     let data = &gathered.timed.loaded.data;
     gathered.describe(console, Preferences::of(data).as_ref(), &[]);
-    let metrics = metrics(&arguments.metric, model.settings.task, data.pairs().is_some())?;
-    let metrics = comparisons::with_log_loss(metrics, &arguments.metric, &model.settings);
+    let judged = judged_like(&model.settings, data);
+    let metrics = metrics(&arguments.metric, judged, data.pairs().is_some())?;
+    let metrics = comparisons::with_log_loss(metrics, &arguments.metric, judged, &model.settings);
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     cancel.check()?;
     let measured = measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;
@@ -79,6 +80,11 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         }
         object
     })
+}
+
+/// The task by whose metrics a model is judged on data: one that compares ranks rows of which no pairs are listed.
+pub(crate) fn judged_like(settings: &Settings, data: &Dataset) -> Task {
+    if data.pairs().is_some() { settings.task } else { reads_like(settings) }
 }
 
 /// The metrics asked for, or those of the task; `pairs` says whether the data are explicit pairs.
@@ -261,7 +267,9 @@ pub(crate) fn report_sections(
                 );
             }
         }
-        Decoder::Compare { threshold } => comparisons::sections(report, model, &answers, data, *threshold, name)?,
+        Decoder::Compare { .. } | Decoder::Likelihood { .. } if data.pairs().is_some() => {
+            comparisons::sections(report, model, &answers, data, name)?;
+        }
         Decoder::Rank if data.pairs().is_some() => {
             let pairs = data.pairs().into_iter().flat_map(|pairs| (0..pairs.len()).map(|pair| pairs.ordered(pair)));
             let differences = pairs.map(|(better, worse)| answers.scores[better] - answers.scores[worse]).collect();
@@ -271,7 +279,7 @@ pub(crate) fn report_sections(
                 Histogram::new("difference", "pairs", vec![("pairs".to_string(), differences)]).mark(0.0, "equal"),
             );
         }
-        Decoder::Rank => {
+        Decoder::Rank | Decoder::Compare { .. } | Decoder::Likelihood { .. } => {
             let targets = data.targets().real()?;
             let mut grades: Vec<f64> = targets.to_vec();
             grades.sort_by(f64::total_cmp);

@@ -176,6 +176,8 @@ fn classes(model: &Model) -> Option<[&str; 2]> {
 fn proof(model: &Model) -> &'static str {
     if model.compacted.is_some() {
         "that of the model before it was compacted"
+    } else if model.online.is_some() {
+        "none: a stream is not kept, and nothing can be recomputed from it"
     } else if model.certificate.lower_bound.is_none() {
         "the solver proves no bound; `maxmargin verify` recomputes the objective"
     } else if let Some(Witness::Cuts(_)) = &model.witness {

@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &LearnArguments, console: &Console, cancel: &Cancel
             _ => console.say(&format!("going on from {file} after {}", format::counted(pairs, "pair", "pairs"))),
         }
     }
-    stream.next_line = (stream.learner.progress().pairs() + 1).max(FIRST_LINE);
+    stream.next_line = (2 * stream.learner.progress().pairs()).max(FIRST_LINE);
     let interrupted = stream.follow(&read_ahead(&arguments.file, options), cancel)?;
     stream.finish(interrupted)
 }
@@ -125,7 +125,7 @@ fn settings(arguments: &LearnArguments, from: Option<&Model>) -> Result<Settings
 
 enum Message {
     /// Pairs, and whether their items are features of their own.
-    Block(Dataset, bool),
+    Block(Box<Dataset>, bool),
     End(Facts),
     Failed(Error),
 }
@@ -142,7 +142,7 @@ fn read_ahead(file: &str, options: ReadOptions) -> Receiver<Message> {
         let mut own = None;
         while let Some(block) = blocks.next() {
             let own = *own.get_or_insert_with(|| blocks.items().is_some());
-            let message = block.map_or_else(Message::Failed, |block| Message::Block(block, own));
+            let message = block.map_or_else(Message::Failed, |block| Message::Block(Box::new(block), own));
             if sender.send(message).is_err() {
                 return;
             }

@@ -4,7 +4,7 @@
 //! within each query need whole queries: blocks are cut between queries then, the result waits in a temporary file, and a
 //! file whose queries turn out to be scattered is read again as a whole.
 //!
-//! A model that compares takes pairs instead: see `predict/pairs.rs`.
+//! A model that compares takes pairs instead, see `predict/pairs.rs`; one that was trained from graded rows takes either.
 
 mod pairs;
 
@@ -32,7 +32,9 @@ const CHUNK: usize = 16 * 1024;
 
 pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
-    if model.decoder.threshold().is_some() {
+    if model.decoder.threshold().is_some()
+        && (!model.settings.ties_from_grades || pairs::are_in(arguments, &model, cancel)?)
+    {
         return pairs::run(arguments, &model, console, cancel);
     }
     if arguments.items.is_some() {

@@ -25,7 +25,7 @@ use std::path::Path;
 
 pub(crate) fn run(arguments: &RankItemsArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
-    if !matches!(model.decoder, Decoder::Compare { .. } | Decoder::Rank) {
+    if !matches!(model.decoder, Decoder::Compare { .. } | Decoder::Likelihood { .. } | Decoder::Rank) {
         return Err(Error::new(Code::BadSetting, "the model tells classes apart, and its scores are no ranking")
             .in_file(&arguments.model)
             .help("use a model of `train compare` or `train rank`"));
@@ -39,7 +39,8 @@ pub(crate) fn run(arguments: &RankItemsArguments, console: &Console, cancel: &Ca
     let items = items(arguments, &model, console, cancel)?;
     let scores =
         model.scores(&items).map_err(|error| error.in_file(arguments.file.as_ref().unwrap_or(&arguments.model)))?;
-    let threshold = model.decoder.threshold().unwrap_or(0.0);
+    // One below zero tells no ties, as 0 does.
+    let threshold = model.decoder.tie_width().unwrap_or(0.0).max(0.0);
     let resampled = match &arguments.pairs {
         Some(pairs) => Some(resampled(arguments, pairs, &model, &items, console, cancel)?),
         None => None,

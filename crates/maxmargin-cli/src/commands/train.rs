@@ -8,7 +8,7 @@ use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
 use crate::loading::{
     Gathered, Stamps, describe, ensure_apart, ensure_different, expect_features, gather, load, load_pairs,
-    options_like, pairing_of,
+    options_like, pairing_of, reads_like,
 };
 use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
@@ -23,7 +23,7 @@ use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Method, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Stop, relative_gap};
-use maxmargin::task::{PairWeight, Ranking};
+use maxmargin::task::{GradedComparison, PairWeight, Ranking};
 use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, expands, scale_spread, train};
 use maxmargin::wording::{memory_given, memory_needed};
 use maxmargin_io::atomic::{ensure_writable, write_atomically};
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         SettingsFile::under(&arguments.settings, &arguments.data.read, arguments.config.as_deref(), "train", task)?;
     let settings = train_settings.resolve(task)?;
     choose_before_reading(&settings, arguments.items.is_some())?;
-    evaluate::metrics(&arguments.metric, task, false)?;
+    evaluate::metrics(&arguments.metric, reads_like(&settings), false)?;
     let others = [&arguments.items, &arguments.validation, &arguments.config].map(|file| file.as_deref());
     let inputs = [&[Some(arguments.file.as_str())], &others[..]].concat();
     ensure_results(&[Some(&arguments.output), arguments.report.as_ref()], &inputs)?;
@@ -61,12 +61,13 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         inputs.into_iter().flatten().try_for_each(|file| refuse_large_text(file, &options, budget))?;
     }
     let unchanged = Stamps::of([Some(&arguments.file), arguments.items.as_ref()]);
-    let gathered = gather(&arguments.file, arguments.items.as_deref(), &options, read_settings.one_group, task)?;
+    let gathered =
+        gather(&arguments.file, arguments.items.as_deref(), &options, read_settings.one_group, reads_like(&settings))?;
     let data = gathered.timed.loaded.data.clone();
     let features_file = arguments.items.as_ref().unwrap_or(&arguments.file);
     check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
     let preferences = Preferences::of(&data);
-    describe_training(console, &gathered, preferences.as_ref(), task);
+    describe_training(console, &gathered, preferences.as_ref(), &settings);
     choose_solver(&settings, data.cols(), data.compared())?;
     let load_seconds = gathered.seconds();
     let facts = gathered.features().loaded.facts.clone();
@@ -99,7 +100,8 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
             let timed = match &gathered.items {
                 Some((_, items)) => load_pairs(validation, items, &options)?,
                 None => {
-                    let pairing = if data.pairs().is_some() { pairing_of(task) } else { Pairing::None };
+                    let pairing =
+                        if data.pairs().is_some() { pairing_of(reads_like(&settings)) } else { Pairing::None };
                     load(validation, &ReadOptions { pairing, ..options }, read_settings.one_group)?
                 }
             };
@@ -125,9 +127,10 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         }
         (None, None) => (data, None),
     };
-    let judges_pairs = held_out.as_ref().is_some_and(|(held_out, _)| held_out.pairs().is_some());
-    let metrics = evaluate::metrics(&arguments.metric, task, judges_pairs)?;
-    let metrics = comparisons::with_log_loss(metrics, &arguments.metric, &settings);
+    let judged = held_out.as_ref().map_or(&data, |(held_out, _)| held_out);
+    let judged_as = evaluate::judged_like(&settings, judged);
+    let metrics = evaluate::metrics(&arguments.metric, judged_as, judged.pairs().is_some())?;
+    let metrics = comparisons::with_log_loss(metrics, &arguments.metric, judged_as, &settings);
     if data.matrix().is_limited() {
         console.say("   the features do not fit into the memory budget: they are read a block at a time");
     }
@@ -248,7 +251,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
         if let Some(threshold) = trained.model.decoder.threshold() {
             object["method"] = json!(settings.method.name());
             object["threshold"] = json!(threshold);
-            object["tells_ties"] = json!(threshold > 0.0);
+            object["tells_ties"] = json!(trained.model.decoder.tie_width().is_some_and(|width| width > 0.0));
         }
         if settings.solver == Solver::LinearProgram {
             object["margin"] = json!(1.0 - certificate.objective);
@@ -270,6 +273,13 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
 
 /// Refuses, before anything is read, what no solver does. `items` says whether pairs are told to come.
 pub(crate) fn choose_before_reading(settings: &Settings, items: bool) -> Result<()> {
+    if settings.ties_from_grades && items {
+        return Err(Error::new(
+            Code::BadSetting,
+            "--items goes with explicit pairs, and --ties-from-grades with graded rows",
+        )
+        .help("give the graded rows alone, or leave --ties-from-grades out"));
+    }
     // A table without --items may still turn out to hold pairs.
     let chosen = |pairs: bool| choose_solver(settings, 0, pairs.then_some(PairCounts { rows: 0, pairs: 0 }));
     if let Err(error) = chosen(items) {
@@ -318,10 +328,18 @@ const INTERVAL_RESAMPLES: usize = 200;
 const UNEVEN: f64 = 1e3;
 
 /// What there is to rank, in the words of the user's data.
-fn ranking_parts(data: &Dataset, task: Task) -> Vec<String> {
+fn ranking_parts(data: &Dataset, settings: &Settings) -> Vec<String> {
     let mut extra = Vec::new();
     // What is wrong with the data is said by training itself.
-    if task == Task::Rank
+    if settings.ties_from_grades {
+        if let (Some(groups), Ok(task)) = (data.groups(), GradedComparison::new(data, Loss::Hinge, 1.0)) {
+            extra.push(format::counted(groups.len() as u64, "query", "queries"));
+            extra.push(format::counted(task.decided() + task.ties(), "pair", "pairs"));
+            extra.push(format::counted(task.ties(), "tie", "ties"));
+        }
+        return extra;
+    }
+    if settings.task == Task::Rank
         && data.pairs().is_none()
         && let (Some(groups), Ok(ranking)) = (data.groups(), Ranking::new(data, Loss::Hinge, PairWeight::Equal, 1.0))
     {
@@ -339,8 +357,13 @@ fn ranking_parts(data: &Dataset, task: Task) -> Vec<String> {
 }
 
 /// Says what was found, and what of the pairs no scoring function can satisfy.
-pub(crate) fn describe_training(console: &Console, gathered: &Gathered, preferences: Option<&Preferences>, task: Task) {
-    gathered.describe(console, preferences, &ranking_parts(&gathered.timed.loaded.data, task));
+pub(crate) fn describe_training(
+    console: &Console,
+    gathered: &Gathered,
+    preferences: Option<&Preferences>,
+    settings: &Settings,
+) {
+    gathered.describe(console, preferences, &ranking_parts(&gathered.timed.loaded.data, settings));
     for sentence in preferences.iter().flat_map(|preferences| preferences.sentences()) {
         console.say(&format!("   {sentence}"));
     }
@@ -582,7 +605,7 @@ fn summarise(
     if let Some((measured, name, data)) = measured {
         let over = match data.groups() {
             _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
-            Some(groups) if trained.model.settings.task == Task::Rank => {
+            Some(groups) if reads_like(&trained.model.settings) == Task::Rank => {
                 format::counted(groups.len() as u64, "query", "queries")
             }
             _ => format::counted(data.rows() as u64, "row", "rows"),
@@ -608,6 +631,19 @@ pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
              --method rank2 chooses its threshold by the error",
             format::significant(threshold, 4)
         );
+    }
+    if let Some(width) = model.decoder.tie_width().filter(|width| *width != threshold) {
+        return match width > 0.0 {
+            true => format!(
+                "a tie is the most probable where scores differ by no more than {}, by a threshold of {}",
+                format::significant(width, 6),
+                format::significant(threshold, 6)
+            ),
+            false => format!(
+                "a tie is NEVER the most probable: the threshold is {}, and ties are few",
+                format::significant(threshold, 6)
+            ),
+        };
     }
     let how = match model.settings.method {
         Method::Compare if model.settings.solver == Solver::LinearProgram => "",

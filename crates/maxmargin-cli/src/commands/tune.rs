@@ -9,7 +9,9 @@ use crate::commands::train::{
 use crate::console::Console;
 use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
-use crate::loading::{Gathered, Stamps, describe, expect_features, gather, load, load_pairs, options_like, pairing_of};
+use crate::loading::{
+    Gathered, Stamps, describe, expect_features, gather, load, load_pairs, options_like, pairing_of, reads_like,
+};
 use crate::preferences::Preferences;
 use crate::progress::{ProgressTable, TuneProgress};
 use crate::report::{Axis, Best, HeatMap, LinePlot, Report, Series, Table, Tile, Tone};
@@ -52,7 +54,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     if let Some(reason) = refused {
         return Err(Error::new(Code::BadSetting, reason).help("leave it out, or use `train`"));
     }
-    metrics(&arguments.metric, task, false)?;
+    metrics(&arguments.metric, reads_like(&settings), false)?;
     let grid = arguments.grid.as_deref().map(str::parse::<Grid>).transpose()?;
     let widths = arguments.gamma_grid.as_deref().map(str::parse::<Grid>).transpose()?;
     if widths.is_some() && !settings.kernel.kind.has_gamma() {
@@ -65,18 +67,19 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
 
     let options = read_settings.options(arguments.data.input_format, cancel)?;
     let unchanged = Stamps::of([Some(&arguments.file), arguments.items.as_ref()]);
-    let gathered = gather(&arguments.file, arguments.items.as_deref(), &options, read_settings.one_group, task)?;
+    let gathered =
+        gather(&arguments.file, arguments.items.as_deref(), &options, read_settings.one_group, reads_like(&settings))?;
     let at_file = |error: Error| unchanged.check().err().unwrap_or_else(|| error.in_file(&arguments.file));
     let data = gathered.timed.loaded.data.clone();
     let features_file = arguments.items.as_ref().unwrap_or(&arguments.file);
     check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
     let preferences = Preferences::of(&data);
-    describe_training(console, &gathered, preferences.as_ref(), task);
+    describe_training(console, &gathered, preferences.as_ref(), &settings);
     choose_solver(&settings, data.cols(), data.compared())?;
     check_free_memory(&data, &settings).map_err(at_file)?;
     let load_seconds = gathered.seconds();
     let facts = gathered.features().loaded.facts.clone();
-    let metrics = metrics(&arguments.metric, task, data.pairs().is_some())?;
+    let metrics = metrics(&arguments.metric, evaluate::judged_like(&settings, &data), data.pairs().is_some())?;
     let learned_from = if data.pairs().is_some() { "pairs" } else { "rows" };
     let uneven = advise_on_scales(console, &data, &settings, cancel).map_err(at_file)?;
 
@@ -91,7 +94,9 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     };
     let judged = match &arguments.validation {
         None => None,
-        Some(file) => Some(judged_on(file, &data, &gathered, &options, &read_settings, task, console)?),
+        Some(file) => {
+            Some(judged_on(file, &data, &gathered, &options, &read_settings, reads_like(&settings), console)?)
+        }
     };
     let validation = CrossValidation { folds: arguments.folds, seed: settings.seed, metrics };
     let start = Instant::now();

@@ -196,10 +196,10 @@ fn curves(values: &[f64], columns: usize, rows: usize, level: f64) -> Vec<Curve>
     }
     let place = |edge: usize| {
         let point = edge / 2;
-        let other = if edge % 2 == 0 { point + 1 } else { point + columns };
+        let other = if edge.is_multiple_of(2) { point + 1 } else { point + columns };
         let share = ((level - values[point]) / (values[other] - values[point])).clamp(0.0, 1.0);
         let (x, y) = ((point % columns) as f64, (point / columns) as f64);
-        if edge % 2 == 0 { (x + share, y) } else { (x, y + share) }
+        if edge.is_multiple_of(2) { (x + share, y) } else { (x, y + share) }
     };
     let mut found = Vec::new();
     // Curves that end at the border are walked from an end, then what is left is closed.

@@ -9,6 +9,7 @@ mod disk_full;
 mod evaluate;
 mod explain;
 mod features;
+mod grades;
 mod interrupt;
 mod invariance;
 mod kernels;

@@ -202,8 +202,8 @@ impl Dataset {
         let Some(pairs) = &self.pairs else { return Ok(0) };
         self.matrix.check(0..self.rows())?;
         let decided = |pair: &usize| pairs.outcome(*pair) != Outcome::Tie && pairs.weight(*pair) > 0.0;
-        let same = |(left, right): &mut (Vec<(usize, f64)>, Vec<(usize, f64)>), pair: usize| {
-            for (row, entries) in [(pairs.left()[pair], &mut *left), (pairs.right()[pair], &mut *right)] {
+        let same = |sides: &mut [Vec<(usize, f64)>; 2], pair: usize| {
+            for (row, entries) in [pairs.left()[pair], pairs.right()[pair]].into_iter().zip(&mut *sides) {
                 entries.clear();
                 self.matrix.each_in_row(row as usize, |column, value| {
                     if value != 0.0 {
@@ -211,7 +211,7 @@ impl Dataset {
                     }
                 });
             }
-            u64::from(left == right)
+            u64::from(sides[0] == sides[1])
         };
         let all = (0..pairs.len()).into_par_iter().filter(decided);
         Ok(all.map_init(Default::default, same).sum())

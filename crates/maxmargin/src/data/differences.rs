@@ -179,7 +179,10 @@ mod tests {
     fn differences_are_right_minus_left_however_rows_are_stored_and_scaled() {
         let rows: Vec<Vec<(usize, f64)>> = (0..7u32)
             .map(|row| {
-                (0..5).filter(|c| (row as usize + c) % 3 != 0).map(|c| (c, f64::from(row * 7 % 5) - c as f64)).collect()
+                (0..5)
+                    .filter(|c| !(row as usize + c).is_multiple_of(3))
+                    .map(|c| (c, f64::from(row * 7 % 5) - c as f64))
+                    .collect()
             })
             .collect();
         let pairs = Pairs::new(vec![0, 2, 4, 6, 1], vec![1, 3, 5, 0, 6]).expect("valid");

@@ -66,6 +66,7 @@ pub(super) fn prepare<'a>(
     scores: &'a [f64],
     pairs: &'a Pairs,
     threshold: f64,
+    likelihood: f64,
 ) -> Result<Box<dyn RowMetric + 'a>> {
     if (0..pairs.len()).all(|pair| pairs.weight(pair) == 0.0) {
         return Err(Error::new(Code::NoPairs, format!("{metric} cannot be computed: no pair counts"))
@@ -88,7 +89,7 @@ pub(super) fn prepare<'a>(
             }
             Box::new(roc)
         }
-        Needs::BinaryScores => Box::new(LogLoss::of_pairs(&differences, pairs, threshold)?),
+        Needs::BinaryScores => Box::new(LogLoss::of_pairs(&differences, pairs, likelihood)?),
         _ => {
             return Err(mismatch(format!("{metric} needs targets, and these are comparisons"))
                 .help("comparisons are measured by error, accuracy, f1-macro, auc, log-loss and pair-accuracy"));

@@ -28,6 +28,8 @@ pub enum Truth<'a> {
         rows: usize,
         /// The difference of scores up to which neither row is better, where ties are told by one.
         threshold: Option<f64>,
+        /// The threshold of the likelihood, where it is another one.
+        likelihood: Option<f64>,
     },
 }
 
@@ -59,14 +61,22 @@ impl<'a> Judged<'a> {
 
     /// Rows of which some are said to be better than others.
     pub fn pairs(scores: &'a [f64], pairs: &'a Pairs) -> Judged<'a> {
-        let truth = Truth::Pairs { pairs, rows: scores.len(), threshold: None };
+        let truth = Truth::Pairs { pairs, rows: scores.len(), threshold: None, likelihood: None };
         Judged { truth, scores: Some(scores), predictions: None, groups: None, weights: None }
     }
 
     /// The same where scores that differ by no more than a threshold say that neither is better.
     pub fn comparisons(scores: &'a [f64], pairs: &'a Pairs, threshold: f64) -> Judged<'a> {
-        let truth = Truth::Pairs { pairs, rows: scores.len(), threshold: Some(threshold) };
+        let truth = Truth::Pairs { pairs, rows: scores.len(), threshold: Some(threshold), likelihood: None };
         Judged { truth, ..Judged::pairs(scores, pairs) }
+    }
+
+    /// The same with the threshold of the likelihood, where that is not the one ties are told by.
+    pub fn with_likelihood(mut self, threshold: f64) -> Judged<'a> {
+        if let Truth::Pairs { likelihood, .. } = &mut self.truth {
+            *likelihood = Some(threshold);
+        }
+        self
     }
 
     /// Rows of `count` classes with a predicted class each; codes are below `count`.

@@ -39,8 +39,9 @@ pub(super) fn weight_of(row: usize, weights: Option<&[f64]>, times: Option<&[u32
 
 fn prepare<'a>(metric: &'a Metric, judged: &Judged<'a>) -> Result<Box<dyn RowMetric + 'a>> {
     match judged.truth {
-        Truth::Pairs { pairs, threshold: Some(threshold), .. } => {
-            return comparisons::prepare(metric, judged.needed_scores(metric)?, pairs, threshold);
+        Truth::Pairs { pairs, threshold: Some(threshold), likelihood, .. } => {
+            let likelihood = likelihood.unwrap_or(threshold);
+            return comparisons::prepare(metric, judged.needed_scores(metric)?, pairs, threshold, likelihood);
         }
         Truth::Pairs { pairs, threshold: None, .. } if metric.is_over_pairs(judged) => {
             return Ok(Box::new(ListedPairs::new(metric, judged.needed_scores(metric)?, pairs)?));

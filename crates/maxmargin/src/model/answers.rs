@@ -14,8 +14,8 @@ pub struct Answers<'a> {
     /// The true class of each row as 0 or 1; empty for rankers.
     pub codes: Vec<u32>,
     predictions: Option<Vec<u32>>,
-    /// The difference of scores up to which neither row of a pair is better.
-    threshold: Option<f64>,
+    /// The difference of scores up to which neither row of a pair is said to be better, and the threshold of a comparison.
+    thresholds: Option<(f64, f64)>,
 }
 
 impl Answers<'_> {
@@ -27,18 +27,22 @@ impl Answers<'_> {
     /// What scores mean, row by row in stored order.
     pub fn of_scores<'a>(scores: Vec<f64>, decoder: &Decoder, data: &'a Dataset) -> Result<Answers<'a>> {
         Ok(match decoder {
-            Decoder::Rank | Decoder::Compare { .. } => {
-                Answers { data, scores, codes: Vec::new(), predictions: None, threshold: decoder.threshold() }
-            }
+            Decoder::Rank | Decoder::Compare { .. } | Decoder::Likelihood { .. } => Answers {
+                data,
+                scores,
+                codes: Vec::new(),
+                predictions: None,
+                thresholds: decoder.tie_width().zip(decoder.threshold()),
+            },
             Decoder::Sign(_) | Decoder::OneClass(_) => {
                 let codes = match decoder {
                     Decoder::OneClass(classes) => classes.positives(data.targets())?,
                     Decoder::Sign(classes) => classes.signs(data.targets())?.into_iter().map(|sign| sign > 0).collect(),
-                    Decoder::Rank | Decoder::Compare { .. } => Vec::new(),
+                    Decoder::Rank | Decoder::Compare { .. } | Decoder::Likelihood { .. } => Vec::new(),
                 };
                 let codes = codes.into_iter().map(u32::from).collect();
                 let predictions = scores.iter().map(|&score| u32::from(score >= 0.0)).collect();
-                Answers { data, scores, codes, predictions: Some(predictions), threshold: None }
+                Answers { data, scores, codes, predictions: Some(predictions), thresholds: None }
             }
         })
     }
@@ -46,8 +50,8 @@ impl Answers<'_> {
     /// As a metric wants it. Metrics over lists judge grades, for which a classifier's classes become 0 and 1, and
     /// ignore weights; explicit pairs are what pair-accuracy is over where there are any.
     pub fn judged(&self, metric: &Metric) -> Result<Judged<'_>> {
-        if let (Some(threshold), Some(pairs)) = (self.threshold, self.data.pairs()) {
-            return Ok(Judged::comparisons(&self.scores, pairs, threshold));
+        if let (Some((width, threshold)), Some(pairs)) = (self.thresholds, self.data.pairs()) {
+            return Ok(Judged::comparisons(&self.scores, pairs, width).with_likelihood(threshold));
         }
         if let (None, Some(pairs), Metric::PairAccuracy) = (&self.predictions, self.data.pairs(), metric) {
             return Ok(Judged::pairs(&self.scores, pairs));

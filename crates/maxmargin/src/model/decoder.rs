@@ -20,6 +20,12 @@ pub enum Decoder {
         /// The threshold.
         threshold: f64,
     },
+    /// The most probable of three outcomes, where scores are logarithms of odds: P(right) = σ(z − τ), P(left) = σ(−z − τ),
+    /// with z the difference of two scores.
+    Likelihood {
+        /// τ
+        threshold: f64,
+    },
 }
 
 impl Decoder {
@@ -27,25 +33,61 @@ impl Decoder {
     pub fn classes(&self) -> Option<&Classes> {
         match self {
             Decoder::Sign(classes) | Decoder::OneClass(classes) => Some(classes),
-            Decoder::Rank | Decoder::Compare { .. } => None,
+            Decoder::Rank | Decoder::Compare { .. } | Decoder::Likelihood { .. } => None,
         }
     }
 
-    /// The difference of two scores up to which neither is better, where there is one.
+    /// The difference of two scores up to which neither is said to be better, where there is one: the threshold itself, or
+    /// up to where a tie is the most probable outcome. P(tie) ≥ P(right) at z ≥ 0 is e^z ≤ e^τ − 2e^(−τ), which takes
+    /// τ > ln 2; below that no difference makes a tie the most probable, and the width is −∞.
+    pub fn tie_width(&self) -> Option<f64> {
+        match self {
+            Decoder::Likelihood { threshold } => {
+                let odds = threshold.exp() - 2.0 * (-threshold).exp();
+                Some(if odds >= 1.0 { odds.ln() } else { f64::NEG_INFINITY })
+            }
+            _ => self.threshold(),
+        }
+    }
+
+    /// The threshold of a comparison, where there is one.
     pub fn threshold(&self) -> Option<f64> {
         match self {
-            Decoder::Compare { threshold } => Some(*threshold),
+            Decoder::Compare { threshold } | Decoder::Likelihood { threshold } => Some(*threshold),
             Decoder::Sign(_) | Decoder::OneClass(_) | Decoder::Rank => None,
         }
     }
 
     /// Which of two scored rows is better, where that is what scores are for. The same from the other side.
     pub fn outcome(&self, left: f64, right: f64) -> Option<Outcome> {
-        self.threshold().map(|threshold| outcome_of(right - left, threshold))
+        self.tie_width().map(|width| outcome_of(right - left, width))
     }
 
     /// The label a score stands for, where scores stand for labels.
     pub fn label(&self, score: f64) -> Option<&str> {
         self.classes().map(|classes| if score >= 0.0 { classes.positive.as_str() } else { classes.negative.as_str() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_probable_outcome_is_said() {
+        let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+        for threshold in [0.2, 0.69, 0.7, 1.0, 2.5, 8.0] {
+            let decoder = Decoder::Likelihood { threshold };
+            for step in -400..=400 {
+                let z = f64::from(step) * 0.025 + 0.0013;
+                let outcomes = [
+                    (Outcome::Right, sigmoid(z - threshold)),
+                    (Outcome::Left, sigmoid(-z - threshold)),
+                    (Outcome::Tie, sigmoid(threshold - z) - sigmoid(-threshold - z)),
+                ];
+                let (likeliest, _) = outcomes.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("three");
+                assert_eq!(decoder.outcome(1.0, 1.0 + z), Some(likeliest), "{threshold} {z}");
+            }
+        }
     }
 }

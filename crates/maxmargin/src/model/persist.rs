@@ -340,7 +340,7 @@ impl Model {
             Decoder::Sign(_) => Task::Classify,
             Decoder::OneClass(_) => Task::OneClass,
             Decoder::Rank => Task::Rank,
-            Decoder::Compare { .. } => Task::Compare,
+            Decoder::Compare { .. } | Decoder::Likelihood { .. } => Task::Compare,
         };
         if answers != settings.task {
             return Err("its answers do not fit its task");

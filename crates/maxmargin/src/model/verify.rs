@@ -8,9 +8,9 @@ use crate::loss::Loss;
 use crate::run::{Cancel, Silent};
 use crate::settings::{Regularisation, Solver};
 use crate::solve::{
-    Cut, Hard, KERNEL_ROUNDING, LinearRisk, Risk, Witness, bound_of_cuts, dual_of_square, dual_value, hard_primal,
-    imbalance, in_box, largest_violation, lower_bound, primal_of_scores, proven_by_multipliers, relative_gap,
-    rounded_certificate, rounded_values, smooth_bound, value_and_slopes,
+    Cut, Hard, KERNEL_ROUNDING, LinearRisk, Risk, Witness, balanced_values, bound_of_cuts, dual_of_square, dual_value,
+    hard_primal, imbalance, in_box, largest_violation, lower_bound, primal_of_scores, proven_by_multipliers,
+    relative_gap, rounded_certificate, rounded_values, smooth_bound, value_and_slopes,
 };
 use crate::task::{Independent, Intercept, Objective, Ranking};
 use crate::train::{Problem, Ratings, Tasks, by_row, check_values, rate};
@@ -221,6 +221,27 @@ impl Model {
                 };
                 (objective, bound)
             }
+            Tasks::Graded(task) => {
+                let penalised = self.settings.intercept == Intercept::Penalised;
+                let values = |width| balanced_values(task, &design, weights, threshold, width, penalised, cancel);
+                match &self.witness {
+                    Some(Witness::Cuts(cuts)) => {
+                        let mut risk = LinearRisk::new(task, &design, penalised, cancel);
+                        let objective =
+                            risk.evaluate(&[&weights[..], &[threshold]].concat(), &mut vec![0.0; weights.len() + 1]);
+                        (objective, Some(proven_by_cuts(&mut risk, cuts, cancel)?))
+                    }
+                    Some(Witness::Rounded(width)) if self.settings.loss == Loss::Hinge => {
+                        let (objective, bound) = values(Some(*width))?;
+                        (objective, Some(bound))
+                    }
+                    Some(Witness::Dual(_) | Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
+                    Some(Witness::Weights) | None => {
+                        let (objective, bound) = values(None)?;
+                        (objective, Some(bound).filter(|_| by_weights))
+                    }
+                }
+            }
             Tasks::Binary(task, _) if problem.hard => self.recompute_hard(task, &design, weights, threshold, cancel)?,
             Tasks::Pairs(task) if problem.hard => self.recompute_hard(task, &design, weights, threshold, cancel)?,
             Tasks::Binary(task, _) => self.recompute_soft(task, &design, weights, threshold, cancel)?,
@@ -239,6 +260,7 @@ impl Model {
             Tasks::OneClass(task, _) => self.recompute_kernel(task, expanded, cancel),
             Tasks::Pairs(task) => self.recompute_kernel(task, expanded, cancel),
             Tasks::Ranking(task) => self.recompute_ranked(task, expanded, cancel),
+            Tasks::Graded(_) => Err(infeasible("it is not of this task")),
         }
     }
 

@@ -90,21 +90,31 @@ impl<I: Index, V: Value> Differences for Csr<I, V> {
                 *slot = value.wide();
             }
         }
-        let mut sum = 0.0;
-        for (index, value) in right_indices.iter().zip(right_values) {
+        // Four sums, for an addition waits for the one before it.
+        let mut lanes = [0.0; 4];
+        let mut meet = |lane: usize, index: I, value: f64| {
             if let Some(slot) = scratch.get_mut(index.position()) {
-                let difference = value.wide() - std::mem::take(slot);
-                sum += difference * difference;
+                let difference = value - std::mem::take(slot);
+                lanes[lane] += difference * difference;
+            }
+        };
+        let (index_chunks, index_rest) = right_indices.as_chunks::<4>();
+        let (value_chunks, value_rest) = right_values.as_chunks::<4>();
+        for (indices, values) in index_chunks.iter().zip(value_chunks) {
+            for (lane, (&index, value)) in indices.iter().zip(values).enumerate() {
+                meet(lane, index, value.wide());
             }
         }
+        index_rest.iter().zip(value_rest).for_each(|(&index, &value)| meet(0, index, value.wide()));
         // What the right row has not met.
-        for index in left_indices {
-            if let Some(slot) = scratch.get_mut(index.position()) {
-                let alone = std::mem::take(slot);
-                sum += alone * alone;
+        let (index_chunks, index_rest) = left_indices.as_chunks::<4>();
+        for indices in index_chunks {
+            for (lane, &index) in indices.iter().enumerate() {
+                meet(lane, index, 0.0);
             }
         }
-        sum
+        index_rest.iter().for_each(|&index| meet(0, index, 0.0));
+        (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
     }
     #[inline(always)]
     fn add(&self, left: usize, right: usize, step: f64, w: &mut [f64]) {

@@ -254,7 +254,8 @@ fn every_rule_learns_what_a_stream_says() {
         Rule::PassiveAggressive { c: 0.1, kappa: 1.0, squared: false },
         Rule::PassiveAggressive { c: 0.1, kappa: 1.0, squared: true },
         Rule::Gradient { lambda: 1e-5, rate: 0.1, loss: Loss::Hinge, averaged: false },
-        Rule::Gradient { lambda: 1e-5, rate: 0.1, loss: Loss::SquaredHinge, averaged: true },
+        // The squared hinge grows steeper with its argument, and wants shorter steps.
+        Rule::Gradient { lambda: 1e-5, rate: 0.01, loss: Loss::SquaredHinge, averaged: true },
         Rule::Gradient { lambda: 1e-5, rate: 0.1, loss: Loss::Logistic, averaged: true },
     ] {
         let learner = learned(rule, &data);

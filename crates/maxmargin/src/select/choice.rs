@@ -40,6 +40,8 @@ pub(super) fn is_better(row: &Row, than: &Row, higher_is_better: &[bool]) -> boo
     let mut decided = others.filter(|((one, other), _)| one.mean != other.mean);
     match decided.next() {
         Some(((one, other), higher)) => (one.mean > other.mean) == *higher,
+        // Without a threshold a small C has learned nothing at all.
+        None if row.without_threshold => row.c > than.c,
         None => row.c < than.c,
     }
 }

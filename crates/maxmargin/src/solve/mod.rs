@@ -1,5 +1,6 @@
 //! Solvers: how a task is learned. A solver never sees labels.
 
+mod balanced;
 mod certificate;
 mod cutting_plane;
 mod dual_coordinate_descent;
@@ -16,6 +17,7 @@ mod smo;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use balanced::balanced_values;
 pub(crate) use certificate::{
     Hard, dual_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box, primal_of_scores, rounded_values,
     smooth_bound,

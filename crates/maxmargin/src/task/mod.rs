@@ -12,8 +12,8 @@ pub(crate) use barrier::Barrier;
 pub use binary::{Binary, ClassWeight, Classes};
 pub use comparison::{Comparison, PairWeightAs, TiesAs};
 pub use one_class::OneClass;
-pub(crate) use ranking::TargetOrder;
-pub use ranking::{PairWeight, Ranking};
+pub use ranking::{GradedComparison, PairWeight, Ranking};
+pub(crate) use ranking::{Shares, TargetOrder};
 
 use crate::loss::Loss;
 use serde::{Deserialize, Serialize};

@@ -154,7 +154,7 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     problem.check_range()?;
     let metric = match &problem.task {
         Tasks::Binary(..) | Tasks::OneClass(..) => Metric::Accuracy,
-        Tasks::Ranking(_) | Tasks::Pairs(_) => Metric::PairAccuracy,
+        Tasks::Ranking(_) | Tasks::Graded(_) | Tasks::Pairs(_) => Metric::PairAccuracy,
     };
     let value = |mut scores: Vec<f64>, intercept: f64| {
         scores.iter_mut().for_each(|score| *score += intercept);

@@ -87,7 +87,9 @@ fn coefficients(problem: &Problem, numbers: &[f64]) -> BTreeMap<usize, f64> {
         Tasks::Binary(task, _) => by_row(task, numbers),
         Tasks::Pairs(task) => by_row(task, numbers),
         Tasks::OneClass(task, _) => by_row(task, numbers),
-        Tasks::Ranking(_) => numbers.iter().copied().enumerate().filter(|entry| entry.1 != 0.0).collect(),
+        Tasks::Ranking(_) | Tasks::Graded(_) => {
+            numbers.iter().copied().enumerate().filter(|entry| entry.1 != 0.0).collect()
+        }
     }
 }
 
@@ -176,7 +178,7 @@ impl Machine {
         cancel: &Cancel,
     ) -> Vec<f64> {
         match &problem.task {
-            Tasks::Ranking(_) => fitted.reached.clone(),
+            Tasks::Ranking(_) | Tasks::Graded(_) => fitted.reached.clone(),
             Tasks::OneClass(..) => fitted.reached.iter().map(|reached| reached - OneClass::MARGIN).collect(),
             Tasks::Binary(task, _) => {
                 // What a penalised threshold adds is in what was reached.
@@ -219,6 +221,7 @@ impl Job<'_> {
                 let gram = DifferenceGram { kernel: self.kernel.clone(), points: Arc::clone(self.points), pairs };
                 self.minimise(task, &gram, cache, observer, cancel)
             }
+            Tasks::Graded(_) => Err(Error::new(Code::Internal, "comparisons by grades have no kernel")),
             Tasks::Ranking(task) => {
                 let &Settings { tolerance, max_passes, .. } = self.settings;
                 let newton = KernelNewton { tolerance, max_passes };

@@ -72,7 +72,9 @@ pub(super) fn solve(
         Tasks::Binary(task, _) => in_one_pass(task, rows, settings, |learned| learned, observer, cancel),
         Tasks::OneClass(task, _) => in_one_pass(task, rows, settings, |_| Some(-OneClass::MARGIN), observer, cancel),
         Tasks::Pairs(task) => in_one_pass(task, rows, settings, |_| None, observer, cancel),
-        Tasks::Ranking(_) => Err(Error::new(Code::Internal, "graded rows have no constraints to list")),
+        Tasks::Ranking(_) | Tasks::Graded(_) => {
+            Err(Error::new(Code::Internal, "graded rows have no constraints to list"))
+        }
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) fn sampled<'a>(problem: &'a Problem, settings: &Settings) -> Result<B
                 .help("leave --sample out: every pair is drawn once a pass"));
         }
         Tasks::Pairs(task) => Box::new(ByRow::new(task)?),
+        Tasks::Graded(_) => return Err(Error::new(Code::Internal, "comparisons by grades are not drawn")),
         Tasks::Ranking(task) => {
             Box::new(ByPair::new(task, settings.loss, settings.stochastic.sample.unwrap_or_default(), None))
         }

@@ -116,7 +116,7 @@ fn the_logistic_loss_is_the_likelihood_of_three_outcomes() {
     let pairs = data.pairs().unwrap();
     for c in [0.05, 3.0] {
         let model = fit(&data, &settings(Loss::Logistic, Solver::Auto, c, 1e-8)).model;
-        let Decoder::Compare { threshold } = model.decoder else { panic!("{:?}", model.decoder) };
+        let Decoder::Likelihood { threshold } = model.decoder else { panic!("{:?}", model.decoder) };
         let value = |weights: &[f64], threshold: f64| {
             let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
             let rows = scaled_rows(&data, Scale::None);
@@ -178,8 +178,10 @@ fn answers_are_the_same_from_both_sides_and_at_any_scale() {
                 let outcome = model.decoder.outcome(scores[left], scores[right]).unwrap();
                 let back = model.decoder.outcome(scores[right], scores[left]).unwrap();
                 assert_eq!(outcome.sign(), -back.sign());
-                let larger = Decoder::Compare { threshold: 3.0 * threshold };
-                assert_eq!(larger.outcome(3.0 * scores[left], 3.0 * scores[right]), Some(outcome));
+                if let Decoder::Compare { .. } = model.decoder {
+                    let larger = Decoder::Compare { threshold: 3.0 * threshold };
+                    assert_eq!(larger.outcome(3.0 * scores[left], 3.0 * scores[right]), Some(outcome));
+                }
                 let (here, there) = (scores[right] - scores[left], others[right] - others[left]);
                 assert!((here - there).abs() <= 1e-3 * (1.0 + here.abs()), "{settings:?}: {here} {there}");
             }
@@ -208,9 +210,19 @@ fn what_has_no_threshold_is_refused() {
     outcomes[..5].fill(Outcome::Tie);
     let few_ties = data.clone().with_pairs(pairs.clone().with_outcomes(outcomes).unwrap()).unwrap();
     for loss in [Loss::Hinge, Loss::SquaredHinge] {
-        let error = refused(&few_ties, &settings(loss, Solver::Auto, 1e-4, 1e-6));
-        assert_eq!(error.code(), Code::NoThreshold, "{error}");
+        let model = fit(&few_ties, &settings(loss, Solver::Auto, 1e-4, 1e-6)).model;
+        let outcomes = few_ties.pairs().unwrap();
+        let scores = model.scores(&few_ties).unwrap();
+        assert!(model.decoder.threshold().unwrap() <= 0.0, "{loss:?}");
+        let said = |pair: usize| {
+            model.decoder.outcome(scores[outcomes.left()[pair] as usize], scores[outcomes.right()[pair] as usize])
+        };
+        assert!((0..outcomes.len()).all(|pair| said(pair) != Some(Outcome::Tie)), "{loss:?}");
     }
+    // Items that are all alike: no weights tell them apart.
+    let alike = Matrix::DenseF64(Dense::new(vec![1.0; 90], 30, 3).unwrap());
+    let alike = Dataset::new(alike, Targets::Absent).unwrap().with_pairs(pairs.clone()).unwrap();
+    assert_eq!(refused(&alike, &usual).code(), Code::NoThreshold);
 }
 
 /// Pairs that some weights satisfy: outcomes follow a hidden score, and those near the border are left out.

@@ -6,6 +6,7 @@ mod combinations;
 mod comparisons;
 mod conformance;
 mod determinism;
+mod graded_comparisons;
 mod hard_cases;
 mod hard_margin;
 mod kernels;

@@ -22,6 +22,22 @@ use std::time::Instant;
 /// Bytes of a block of pairs.
 const BLOCK: usize = 4 << 20;
 
+/// Whether there are pairs to compare, and not rows to score: items are named, or each row of a table holds two.
+pub(super) fn are_in(arguments: &PredictArguments, model: &Model, cancel: &Cancel) -> Result<bool> {
+    if arguments.items.is_some() {
+        return Ok(true);
+    }
+    // What comes by standard input can be read once, and is rows.
+    if arguments.file == "-" {
+        return Ok(false);
+    }
+    let (options, _) = scoring_options(model, &arguments.data.read, arguments.data.input_format, cancel)?;
+    let options = ReadOptions { pairing: Pairing::Comparisons, outcomes_optional: true, ..options };
+    let Ok(mut blocks) = PairBlocks::open(&arguments.file, &options, BLOCK) else { return Ok(false) };
+    // Pairs of bare ids name no features that the model could know.
+    Ok(blocks.next().is_some_and(|first| first.is_ok()) && blocks.items().is_none())
+}
+
 pub(super) fn run(arguments: &PredictArguments, model: &Model, console: &Console, cancel: &Cancel) -> Result<()> {
     if arguments.format == PredictFormat::Trec {
         return Err(Error::new(Code::BadSetting, "a TREC run lists documents, and the model compares pairs")
@@ -131,12 +147,12 @@ impl Comparison<'_> {
                 &own
             }
         };
-        let threshold = self.model.decoder.threshold().unwrap_or(0.0);
+        let width = self.model.decoder.tie_width().unwrap_or(0.0);
         let mut text = String::with_capacity(64 * pairs.len());
         for (&left, &right) in pairs.left().iter().zip(pairs.right()) {
             let (left, right) = (scores[left as usize], scores[right as usize]);
             let outcome = self.model.decoder.outcome(left, right).map_or("", |outcome| outcome.name());
-            let margin = ((right - left).abs() - threshold).abs();
+            let margin = ((right - left).abs() - width).abs();
             let _ = writeln!(text, "{outcome}\t{left}\t{right}\t{margin}");
         }
         Ok(text)

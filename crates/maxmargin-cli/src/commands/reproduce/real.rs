@@ -3,7 +3,9 @@
 //!
 //! - `majority` says the most frequent outcome of the training pairs, always;
 //! - `elo` and `glicko` are the ratings alone, with the threshold of least error on the training pairs;
-//! - `rank`, `rank2` and `compare` are linear in all features, C chosen by the error of five folds of the training pairs.
+//! - `rank`, `rank2` and `compare` are linear in all features, with the hinge, C chosen by the error of five folds of the
+//!   training pairs; `compare-logistic` is `compare` with the likelihood of the three outcomes, which always has a
+//!   threshold above zero.
 
 use super::Row;
 use crate::args::{Arguments, Command};
@@ -16,6 +18,7 @@ use crate::settings::ReadSettings;
 use clap::Parser;
 use maxmargin::data::{Dataset, Outcome, Pairs, Scale, hold_out};
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::loss::Loss;
 use maxmargin::metric::{Judged, Metric, score_differences};
 use maxmargin::model::Answers;
 use maxmargin::rating::best_threshold;
@@ -227,15 +230,22 @@ fn by_games(learned: &Dataset, tested: &Dataset, cancel: &Cancel) -> Result<Vec<
 
 /// The methods that learn from features, C chosen by folds.
 fn by_features(learned: &Dataset, tested: &Dataset, cancel: &Cancel) -> Result<Vec<Judgement>> {
-    [Method::Rank, Method::Rank2, Method::Compare]
+    let learners = [
+        ("rank", Method::Rank, Loss::Hinge),
+        ("rank2", Method::Rank2, Loss::Hinge),
+        ("compare", Method::Compare, Loss::Hinge),
+        ("compare-logistic", Method::Compare, Loss::Logistic),
+    ];
+    learners
         .into_iter()
-        .map(|method| {
-            let settings = Settings { scale: Scale::Standard, ..Settings::new(Task::Compare).with_method(method) };
+        .map(|(name, method, loss)| {
+            let settings = Settings::new(Task::Compare).with_method(method);
+            let settings = Settings { scale: Scale::Standard, loss, ..settings };
             let candidates = Grid::usual(learned, &settings)?.candidates(&settings);
             let validation = CrossValidation { folds: FOLDS, seed: 1, metrics: vec![Metric::Error, Metric::Auc] };
             let tuned = validation.run(learned, &candidates, &mut Silent, cancel)?;
             let model = tuned.refit(tuned.best, learned, None, &mut Silent, cancel)?.model;
-            judgement(method.name(), &Answers::new(&model, tested)?)
+            judgement(name, &Answers::new(&model, tested)?)
         })
         .collect()
 }
@@ -258,9 +268,9 @@ fn show(
         methods.iter().map(|&method| vec![method.to_string(), cell(method, "error"), cell(method, "auc")]).collect();
     if console.talks() {
         console.show(&format!("\n{name}: {note}"))?;
-        console.show(&format!("{:>14}{:>17}{:>17}", "method", "error, %", "AUC, %"))?;
+        console.show(&format!("{:>18}{:>17}{:>17}", "method", "error, %", "AUC, %"))?;
         for cells in &table {
-            console.show(&format!("{:>14}{:>17}{:>17}", cells[0], cells[1], cells[2]))?;
+            console.show(&format!("{:>18}{:>17}{:>17}", cells[0], cells[1], cells[2]))?;
         }
     }
     let header = ["method", "error, %", "AUC, %"].map(String::from).to_vec();

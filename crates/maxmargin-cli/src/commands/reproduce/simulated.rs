@@ -191,7 +191,7 @@ fn pattern(name: &str) -> Result<Pattern> {
 }
 
 /// The row of a method's errors.
-fn error_of<'a>(rows: &'a [Row], place: Place, method: Method) -> Option<&'a Row> {
+fn error_of(rows: &[Row], place: Place, method: Method) -> Option<&Row> {
     rows.iter().find(|row| row.setting == place.as_json() && row.method == method.name() && row.metric == "error")
 }
 

@@ -15,6 +15,10 @@
 //! order is ours.
 
 mod sweep;
+mod ties;
+
+pub use ties::GradedComparison;
+pub(crate) use ties::Shares;
 
 use super::{Curvature, Objective, Roundable};
 use crate::data::kernels::for_this_machine;
@@ -26,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
-use sweep::{Channel, FORK, Item, PartnerSums, SweepScratch, Totals, Violations, by_score, sweep};
+use sweep::{Channel, Counts, FORK, Item, PartnerSums, SweepScratch, Totals, Violations, by_score, sweep};
 
 /// How much a pair counts beside the weights of its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +68,31 @@ enum Shape {
     Rounded(f64),
 }
 
+impl Shape {
+    fn of(loss: Loss, task: &str) -> Result<Shape> {
+        match loss {
+            Loss::Hinge => Ok(Shape::Hinge),
+            Loss::SquaredHinge => Ok(Shape::SquaredHinge),
+            Loss::Logistic => Err(Error::new(Code::Unsupported, format!("{task} has no logistic loss"))
+                .help("use --loss squared-hinge or --loss hinge")),
+        }
+    }
+
+    /// The margins whose squared hinges, so weighted, add up to the loss at a margin, where it has a curvature.
+    fn squared_parts(self, margin: f64) -> Vec<(f64, f64)> {
+        match self {
+            Shape::Hinge => Vec::new(),
+            Shape::SquaredHinge => vec![(margin, 1.0)],
+            Shape::Rounded(width) => {
+                // The width that the lowered margin really has: the dual point must stay in its box to the last digit.
+                let lowered = (margin - width).min(margin.next_down());
+                let width = margin - lowered;
+                vec![(margin, 0.5 / width), (lowered, -0.5 / width)]
+            }
+        }
+    }
+}
+
 /// The task: which rows to compare, and how much each pair counts.
 #[derive(Clone, Debug)]
 pub struct Ranking {
@@ -98,28 +127,11 @@ impl Ranking {
 
     /// The same over some of the groups: those whose rows are in the subset.
     pub fn on(data: &Dataset, loss: Loss, pair_weight: PairWeight, c: f64, subset: Option<&Subset>) -> Result<Ranking> {
-        let shape = match loss {
-            Loss::Hinge => Shape::Hinge,
-            Loss::SquaredHinge => Shape::SquaredHinge,
-            Loss::Logistic => {
-                return Err(Error::new(Code::Unsupported, "ranking has no logistic loss")
-                    .help("use --loss squared-hinge or --loss hinge"));
-            }
-        };
-        let targets = data.targets().real()?;
-        let groups = data.groups().ok_or_else(|| {
-            Error::new(Code::NoGroups, "ranking compares rows of the same query, and the rows have no query ids").help(
-                "add qid:ID to the rows, name the column with --group, or rank all rows as one list with --one-group",
-            )
-        })?;
-        if let Some(range) = groups.ranges().find(|range| range.len() > u32::MAX as usize) {
-            return Err(Error::new(Code::BadSetting, format!("a query of {} rows is too long", range.len())));
-        }
-        let seen: Vec<Range<usize>> = groups.ranges().filter(|range| counts(subset, range.start)).collect();
-        let plans: Vec<Option<GroupPlan>> =
-            seen.into_par_iter().map(|range| plan(range, data, targets, pair_weight)).collect();
-        let single_grade = plans.iter().filter(|plan| plan.is_none()).count();
-        let groups: Vec<GroupPlan> = plans.into_iter().flatten().collect();
+        let shape = Shape::of(loss, "ranking")?;
+        let mut groups = plans("ranking", data, pair_weight, subset)?;
+        let all = groups.len();
+        groups.retain(|plan| plan.levels.len() > 2);
+        let single_grade = all - groups.len();
         let pairs = groups.iter().map(GroupPlan::pairs).sum();
         if pairs == 0 {
             return Err(Error::new(
@@ -157,21 +169,12 @@ impl Ranking {
     }
 
     /// Sums over violated pairs of one margin; two numbers a place in the scratch's sums.
-    fn violations(plan: &GroupPlan, sorted: &[Item], margin: f64, signed: bool, scratch: &mut Scratch) -> Totals {
+    fn violations(plan: &GroupPlan, sorted: &[Item], margin: f64, counts: Counts, scratch: &mut Scratch) -> Totals {
         let Scratch { sweep: buffers, sums, .. } = scratch;
         sums.clear();
         sums.resize(2 * sorted.len(), 0.0);
-        let work = Violations { margin, signed, channels: &plan.channels() };
+        let work = Violations { margin, counts, channels: &plan.channels() };
         sweep(&work, &plan.levels, sorted, buffers, sums)
-    }
-
-    /// The margins whose squared hinges, so weighted, add up to the loss, where it has a curvature.
-    fn squared_parts(&self) -> Vec<(f64, f64)> {
-        match self.shape {
-            Shape::Hinge => Vec::new(),
-            Shape::SquaredHinge => vec![(1.0, 1.0)],
-            Shape::Rounded(delta) => vec![(1.0, 0.5 / delta), (1.0 - delta, -0.5 / delta)],
-        }
     }
 
     /// The groups, for those who draw pairs.
@@ -207,7 +210,21 @@ pub(crate) struct TargetOrder<'a> {
     pub(crate) weight: f64,
 }
 
-fn plan(rows: Range<usize>, data: &Dataset, targets: &[f64], pair_weight: PairWeight) -> Option<GroupPlan> {
+/// The groups whose rows are in the subset; `task` says who asks.
+fn plans(task: &str, data: &Dataset, pair_weight: PairWeight, subset: Option<&Subset>) -> Result<Vec<GroupPlan>> {
+    let targets = data.targets().real()?;
+    let groups = data.groups().ok_or_else(|| {
+        Error::new(Code::NoGroups, format!("{task} compares rows of the same query, and the rows have no query ids"))
+            .help("add qid:ID to the rows, name the column with --group, or rank all rows as one list with --one-group")
+    })?;
+    if let Some(range) = groups.ranges().find(|range| range.len() > u32::MAX as usize) {
+        return Err(Error::new(Code::BadSetting, format!("a query of {} rows is too long", range.len())));
+    }
+    let seen: Vec<Range<usize>> = groups.ranges().filter(|range| counts(subset, range.start)).collect();
+    Ok(seen.into_par_iter().map(|range| plan(range, data, targets, pair_weight)).collect())
+}
+
+fn plan(rows: Range<usize>, data: &Dataset, targets: &[f64], pair_weight: PairWeight) -> GroupPlan {
     let targets = &targets[rows.clone()];
     let mut by_target: Vec<u32> = (0..targets.len() as u32).collect();
     by_target.sort_by(|&a, &b| targets[a as usize].total_cmp(&targets[b as usize]));
@@ -218,9 +235,6 @@ fn plan(rows: Range<usize>, data: &Dataset, targets: &[f64], pair_weight: PairWe
         }
     }
     levels.push(by_target.len() as u32);
-    if levels.len() <= 2 {
-        return None;
-    }
     let lowest = targets[by_target[0] as usize];
     let place_targets = || by_target.iter().map(|&row| targets[row as usize] - lowest).collect();
     let weights =
@@ -231,10 +245,21 @@ fn plan(rows: Range<usize>, data: &Dataset, targets: &[f64], pair_weight: PairWe
         let total = plan.total();
         plan.factor = if total > 0.0 { 1.0 / total } else { 0.0 };
     }
-    Some(plan)
+    plan
 }
 
 impl GroupPlan {
+    /// Its rows by level, each sorted by score.
+    fn sort(&self, scores: &[f64], sorted: &mut Vec<Item>) {
+        sorted.clear();
+        let items = self.by_target.iter().enumerate();
+        sorted.extend(items.map(|(place, &row)| Item { score: scores[row as usize], place: place as u32 }));
+        for level in self.levels.windows(2) {
+            let level = &mut sorted[level[0] as usize..level[1] as usize];
+            if level.len() >= FORK { level.par_sort_unstable_by(by_score) } else { level.sort_unstable_by(by_score) }
+        }
+    }
+
     fn pairs(&self) -> u64 {
         self.levels.windows(2).map(|level| u64::from(level[0]) * u64::from(level[1] - level[0])).sum()
     }
@@ -328,13 +353,7 @@ impl Objective for Ranking {
         memo: &mut RankingMemo,
     ) -> f64 {
         let plan = &self.groups[part];
-        memo.sorted.clear();
-        let items = plan.by_target.iter().enumerate();
-        memo.sorted.extend(items.map(|(place, &row)| Item { score: scores[row as usize], place: place as u32 }));
-        for level in plan.levels.windows(2) {
-            let level = &mut memo.sorted[level[0] as usize..level[1] as usize];
-            if level.len() >= FORK { level.par_sort_unstable_by(by_score) } else { level.sort_unstable_by(by_score) }
-        }
+        plan.sort(scores, &mut memo.sorted);
         let cost = self.c * plan.factor;
         memo.diagonal.clear();
         memo.diagonal.resize(scores.len(), 0.0);
@@ -342,14 +361,14 @@ impl Objective for Ranking {
         (memo.value, memo.summed) = (0.0, 0.0);
         with_scratch(|scratch| {
             if self.shape == Shape::Hinge {
-                memo.value = Self::violations(plan, &memo.sorted, 1.0, true, scratch).sum;
+                memo.value = Self::violations(plan, &memo.sorted, 1.0, Counts::Signed, scratch).sum;
                 for (&row, out) in plan.by_target.iter().zip(scratch.sums.chunks_exact(2)) {
                     slope[row as usize] = cost * out[1];
                 }
                 return;
             }
-            for (number, (margin, share)) in self.squared_parts().into_iter().enumerate() {
-                let totals = Self::violations(plan, &memo.sorted, margin, false, scratch);
+            for (number, (margin, share)) in self.shape.squared_parts(1.0).into_iter().enumerate() {
+                let totals = Self::violations(plan, &memo.sorted, margin, Counts::Plain, scratch);
                 memo.value += share * totals.squares;
                 memo.summed += share.abs() * totals.squares;
                 *if number == 0 { &mut memo.hinge } else { &mut memo.saturated } = totals.sum;
@@ -407,7 +426,7 @@ impl Curvature for Ranking {
                 add_scaled(&mut out[m * row as usize..][..m], cost * diagonal, direction);
             }
             let channels = plan.channels();
-            for (margin, share) in self.squared_parts() {
+            for (margin, share) in self.shape.squared_parts(1.0) {
                 sums.clear();
                 sums.resize(directions.len(), 0.0);
                 let work = PartnerSums { margin, channels: &channels, m, directions: placed };
@@ -424,8 +443,6 @@ impl Curvature for Ranking {
 impl Roundable for Ranking {
     fn rounded(&self, width: f64) -> Ranking {
         debug_assert!(self.shape != Shape::SquaredHinge);
-        // The width that the lowered margin really has: the dual point must stay in its box to the last digit.
-        let width = 1.0 - (1.0 - width.max(f64::EPSILON));
         Ranking { shape: Shape::Rounded(width), ..self.clone() }
     }
 

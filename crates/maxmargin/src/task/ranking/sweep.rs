@@ -89,6 +89,8 @@ impl<'a> Channel<'a> {
 /// Sums over all violated pairs of one margin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Totals {
+    /// Σ weight
+    pub(super) weight: f64,
     /// Σ weight·v
     pub(super) sum: f64,
     /// Σ weight·v²
@@ -97,8 +99,16 @@ pub(super) struct Totals {
 
 impl Totals {
     fn add(&mut self, other: Totals) {
+        self.weight += other.weight;
         self.sum += other.sum;
         self.squares += other.squares;
+    }
+
+    /// What is left is a sum over fewer pairs, and not below zero but for rounding.
+    fn subtract(&mut self, other: Totals) {
+        self.weight = (self.weight - other.weight).max(0.0);
+        self.sum = (self.sum - other.sum).max(0.0);
+        self.squares = (self.squares - other.squares).max(0.0);
     }
 }
 
@@ -127,6 +137,9 @@ pub(super) trait Cross: Sync {
     /// The same for all pairs of a short run of at most [`LEAF`] rows at once, in any order within their levels; none
     /// where that does not pay.
     fn leaf(&self, levels: &[u32], items: &[Item], out: &mut [f64]) -> Option<Totals>;
+    /// What [`Cross::cross`] adds for the pair of a row with itself, where both halves hold it: taken back from `out`, which
+    /// starts at place 0, and returned.
+    fn take_back(&self, item: &Item, out: &mut [f64]) -> Totals;
 }
 
 /// Runs up to this length are handled pair by pair, eight at a time: that costs less than walking and merging them.
@@ -164,6 +177,37 @@ pub(super) fn sweep<W: Cross>(
     // Each run of n items has n windows of its own and one to spare; a run has at least one item, so twice is enough.
     windows.resize(2 * items.len(), Window::default());
     recurse(work, levels, Buffers { items, scratch: merged, windows, out }, false)
+}
+
+/// Applies `work` to the ordered pairs of two rows of one level, each of which is once the better and once the worse one:
+/// the level is walked against itself, and the pairs of a row with itself, which are violated where the margin is above
+/// zero, are taken back.
+pub(super) fn within_levels<W: Cross>(
+    work: &W,
+    levels: &[u32],
+    sorted: &[Item],
+    scratch: &mut SweepScratch,
+    out: &mut [f64],
+) -> Totals {
+    let SweepScratch { merged, windows, .. } = scratch;
+    let longest = levels.windows(2).map(|level| (level[1] - level[0]) as usize).max().unwrap_or(0);
+    merged.resize(merged.len().max(2 * longest), Item::default());
+    windows.resize(windows.len().max(2 * longest + 2), Window::default());
+    let mut totals = Totals::default();
+    for level in levels.windows(2) {
+        let level = &sorted[level[0] as usize..level[1] as usize];
+        if level.len() < 2 {
+            continue;
+        }
+        let halves = Halves { low: level, high: level };
+        let mut of_level =
+            work.cross(0, out, halves, &mut merged[..2 * level.len()], &mut windows[..2 * level.len() + 2]);
+        for item in level {
+            of_level.subtract(work.take_back(item, out));
+        }
+        totals.add(of_level);
+    }
+    totals
 }
 
 /// What a sweep works in; what it held before plays no part.
@@ -283,6 +327,7 @@ fn walk_plainly<B: Fn(u32) -> f64, W: Fn(u32) -> f64>(
         falling.sum += step * falling.weight;
         down[down_high] = falling;
         let own = select_unpredictable(takes_better, better(of_high.place), 0.0);
+        totals.weight += own * falling.weight;
         totals.sum += own * falling.sum;
         totals.squares += own * squares;
         falling.weight += select_unpredictable(takes_better, 0.0, worse(of_low.place));
@@ -380,6 +425,7 @@ fn fill_plainly(leaf: &mut Leaf, levels: &[u32], margin: f64) -> Totals {
             }
             down_weight[at] = weight.iter().sum();
             down_sum[at] = sum.iter().sum();
+            totals.weight += own * down_weight[at];
             totals.sum += own * down_sum[at];
             totals.squares += own * squares.iter().sum::<f64>();
         }
@@ -392,17 +438,28 @@ for_this_machine! {
     fn fill[](leaf: &mut Leaf, levels: &[u32], margin: f64) -> Totals = fill_plainly
 }
 
+/// How Σ weight is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counts {
+    /// Over all pairs of a place.
+    Plain,
+    /// Those in which it is the better row counted negative.
+    Signed,
+    /// The one, and behind it the other.
+    Both,
+}
+
 /// Sums of violations of one margin: for each place Σ weight·v, better rows counted negative, and Σ weight.
 pub(super) struct Violations<'c> {
     pub(super) margin: f64,
-    /// Whether better rows count negative in Σ weight too.
-    pub(super) signed: bool,
+    pub(super) counts: Counts,
     pub(super) channels: &'c [Channel<'c>],
 }
 
 impl Cross for Violations<'_> {
+    #[inline(always)]
     fn width(&self) -> usize {
-        2
+        if self.counts == Counts::Both { 3 } else { 2 }
     }
 
     fn cross(
@@ -423,10 +480,14 @@ impl Cross for Violations<'_> {
             } else {
                 walk(halves, self.margin, |i| channel.better(i), |j| channel.worse(j), up, down, merged)
             });
+            let width = self.width();
             let mut put = |item: &Item, own: f64, sign: f64, window: &Window| {
-                let slot = &mut out[2 * (item.place - base) as usize..][..2];
+                let slot = &mut out[width * (item.place - base) as usize..][..width];
                 slot[0] += sign * own * window.sum;
-                slot[1] += (if self.signed { sign } else { 1.0 }) * own * window.weight;
+                slot[1] += (if self.counts == Counts::Signed { sign } else { 1.0 }) * own * window.weight;
+                if let Some(signed) = slot.get_mut(2) {
+                    *signed += sign * own * window.weight;
+                }
             };
             low.iter().zip(&*up).for_each(|(item, window)| put(item, channel.worse(item.place), 1.0, window));
             // The window of the better row at k was written while k + 1 rows were left.
@@ -440,14 +501,36 @@ impl Cross for Violations<'_> {
         for channel in self.channels {
             let mut leaf = Leaf::new(items, |i| channel.better(i), |j| channel.worse(j));
             totals.add(fill(&mut leaf, levels, self.margin));
-            let sign = if self.signed { -1.0 } else { 1.0 };
+            let sign = if self.counts == Counts::Signed { -1.0 } else { 1.0 };
+            let width = self.width();
             for (at, item) in items.iter().enumerate() {
-                let slot = &mut out[2 * (item.place - levels[0]) as usize..][..2];
+                let slot = &mut out[width * (item.place - levels[0]) as usize..][..width];
+                let (above, below) = (leaf.worse[at] * leaf.up_weight[at], leaf.better[at] * leaf.down_weight[at]);
                 slot[0] += leaf.worse[at] * leaf.up_sum[at] - leaf.better[at] * leaf.down_sum[at];
-                slot[1] += leaf.worse[at] * leaf.up_weight[at] + sign * leaf.better[at] * leaf.down_weight[at];
+                slot[1] += above + sign * below;
+                if let Some(signed) = slot.get_mut(2) {
+                    *signed += above - below;
+                }
             }
         }
         Some(totals)
+    }
+
+    fn take_back(&self, item: &Item, out: &mut [f64]) -> Totals {
+        let mut totals = Totals::default();
+        if worse_first(item.score, item.score, self.margin) {
+            return totals;
+        }
+        let violation = item.score - (item.score - self.margin);
+        for channel in self.channels {
+            let weight = channel.better(item.place) * channel.worse(item.place);
+            // By its own score the pair is flat: both sides cancelled, in the sums and in signed counts.
+            if self.counts != Counts::Signed {
+                out[self.width() * item.place as usize + 1] -= 2.0 * weight;
+            }
+            totals.add(Totals { weight, sum: weight * violation, squares: weight * violation * violation });
+        }
+        totals
     }
 }
 
@@ -582,6 +665,19 @@ impl Cross for PartnerSums<'_> {
             }
         }
         Some(Totals::default())
+    }
+
+    fn take_back(&self, item: &Item, out: &mut [f64]) -> Totals {
+        if worse_first(item.score, item.score, self.margin) {
+            return Totals::default();
+        }
+        let place = item.place as usize;
+        for channel in self.channels {
+            let weight = 2.0 * channel.better(item.place) * channel.worse(item.place);
+            let own = self.directions[self.m * place..][..self.m].iter();
+            out[self.m * place..][..self.m].iter_mut().zip(own).for_each(|(out, d)| *out -= weight * d);
+        }
+        Totals::default()
     }
 }
 
