@@ -284,7 +284,7 @@ mod tests {
             let count = random.below(12) as usize;
             // Whole and half numbers, so that many differences are exactly the threshold.
             let scores: Vec<f64> = (0..count).map(|_| random.below(9) as f64 / 2.0).collect();
-            let threshold = [0.0, 0.5, 1.0, 10.0, -1.0][case % 5];
+            let threshold: f64 = [0.0, 0.5, 1.0, 10.0, -1.0][case % 5];
             let brute: Vec<usize> = scores
                 .iter()
                 .map(|score| 1 + scores.iter().filter(|other| **other - score > threshold.max(0.0)).count())
