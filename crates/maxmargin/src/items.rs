@@ -1,6 +1,6 @@
 //! Items in the order of their scores: ranks that ties share, and how sure the scores are.
 //!
-//! **Ranks.** With s the scores and τ the threshold for ties (0 where the model has none),
+//! **Ranks.** With s the scores and τ the threshold for ties (0 where the model has none, or one below 0),
 //!
 //! ```text
 //! rank(i) = 1 + |{ j : s_j − s_i > τ }|
@@ -58,7 +58,7 @@ pub fn order(scores: &[f64]) -> Vec<usize> {
 
 /// The rank of each item: 1 and the number of items whose score is higher by more than the threshold.
 pub fn ranks(scores: &[f64], threshold: f64) -> Vec<usize> {
-    let order = order(scores);
+    let (order, threshold) = (order(scores), threshold.max(0.0));
     let mut ranks = vec![0; scores.len()];
     // Better items only get more as the score falls.
     let mut better = 0;
@@ -94,7 +94,7 @@ impl Resampled {
 
     /// The rank of each item: 1 and the number of items that are better by more than the threshold for sure.
     pub fn ranks(&self, threshold: f64, cancel: &Cancel) -> Result<Vec<usize>> {
-        let items = self.scores.len() / self.resamples.max(1);
+        let (items, threshold) = (self.scores.len() / self.resamples.max(1), threshold.max(0.0));
         let rank = |item: usize| {
             cancel.check()?;
             let surely_better = |other: usize| other != item && self.surely_better(other, item, threshold);
@@ -284,10 +284,10 @@ mod tests {
             let count = random.below(12) as usize;
             // Whole and half numbers, so that many differences are exactly the threshold.
             let scores: Vec<f64> = (0..count).map(|_| random.below(9) as f64 / 2.0).collect();
-            let threshold = [0.0, 0.5, 1.0, 10.0][case % 4];
+            let threshold: f64 = [0.0, 0.5, 1.0, 10.0, -1.0][case % 5];
             let brute: Vec<usize> = scores
                 .iter()
-                .map(|score| 1 + scores.iter().filter(|other| **other - score > threshold).count())
+                .map(|score| 1 + scores.iter().filter(|other| **other - score > threshold.max(0.0)).count())
                 .collect();
             assert_eq!(ranks(&scores, threshold), brute, "{scores:?} at {threshold}");
         }

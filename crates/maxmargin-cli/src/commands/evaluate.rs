@@ -228,7 +228,9 @@ pub(crate) fn report_sections(
             .map(|row| {
                 let over = if row.evaluation.per_query.is_some() {
                     format::counted(row.evaluation.counted as u64, "query", "queries")
-                } else if data.pairs().is_some() && row.metric == Metric::PairAccuracy {
+                } else if data.pairs().is_some()
+                    && (row.metric == Metric::PairAccuracy || model.decoder.threshold().is_some())
+                {
                     format::counted(row.evaluation.counted as u64, "pair", "pairs")
                 } else {
                     format::counted(row.evaluation.counted as u64, "row", "rows")

@@ -127,7 +127,10 @@ fn items(arguments: &RankItemsArguments, model: &Model, console: &Console, cance
         let (options, _) = scoring_options(model, &arguments.data.read, arguments.data.input_format, cancel)?;
         let (timed, _) = load_items(file, &options)?;
         expect_features(&timed, model.features(), file)?;
-        describe(console, &timed, &[]);
+        // Items that pairs name are described with the pairs.
+        if arguments.file.is_some() {
+            describe(console, &timed, &[]);
+        }
         return Ok(timed.loaded.data);
     }
     let names =

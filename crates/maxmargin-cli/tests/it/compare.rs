@@ -137,7 +137,7 @@ fn items_are_ranked_with_ties_that_share_ranks_for_every_method() {
 }
 
 #[test]
-fn intervals_hold_the_scores_and_are_the_same_at_any_number_of_threads() {
+fn intervals_are_the_same_at_any_number_of_threads_and_in_any_output() {
     let bench = Workbench::new();
     bench.write("games.csv", GAMES).write("items.csv", ITEMS).write("pairs.csv", PAIRS);
     bench.ok("train compare games.csv --method bradley-terry -o games.mm -c 1");
