@@ -308,7 +308,9 @@ pub(crate) fn solve(
             solve_independent(problem, task, design, settings, solver, start, observer, cancel)
         }
         (Tasks::Pairs(task), solver)
+            // Cuts are taken at kinks, which rounded differences move.
             if !solver.is_hard_margin()
+                && solver != Solver::CuttingPlane
                 && (settings.tolerance >= ROUNDED_DIFFERENCES || design.matrix().is_double())
                 && problem.data.compared().is_some_and(PairCounts::as_differences) =>
         {

@@ -300,8 +300,10 @@ fn what_has_no_threshold_is_refused() {
     let mut outcomes: Vec<Outcome> = (0..pairs.len()).map(|pair| few_ties.pairs().unwrap().outcome(pair)).collect();
     outcomes[..5].fill(Outcome::Tie);
     let few_ties = data.clone().with_pairs(pairs.clone().with_outcomes(outcomes).unwrap()).unwrap();
-    for loss in [Loss::Hinge, Loss::SquaredHinge] {
-        let model = fit(&few_ties, &settings(loss, Solver::Auto, 1e-4, 1e-6)).model;
+    let error = refused(&few_ties, &settings(Loss::Hinge, Solver::Auto, 1e-4, 1e-6));
+    assert_eq!(error.code(), Code::NoThreshold, "{error}");
+    for (loss, c) in [(Loss::Hinge, 1.0), (Loss::SquaredHinge, 1e-4)] {
+        let model = fit(&few_ties, &settings(loss, Solver::Auto, c, 1e-6)).model;
         let outcomes = few_ties.pairs().unwrap();
         let scores = model.scores(&few_ties).unwrap();
         assert!(model.decoder.threshold().unwrap() <= 0.0, "{loss:?}");

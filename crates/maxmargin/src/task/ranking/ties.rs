@@ -439,7 +439,7 @@ mod tests {
             weighted in any::<bool>(),
             // Nothing, or the width over which the hinge is rounded off: one that no violation here meets exactly, for there
             // the second derivative jumps.
-            rounded in prop::sample::select(vec![None, Some(0.26), Some(1.53)]),
+            rounded in prop::sample::select(vec![None, Some(0.265625), Some(1.515625)]),
             loss in prop::sample::select(vec![Loss::Hinge, Loss::SquaredHinge]),
             threshold in prop::sample::select(vec![-1.5, -1.0, 0.0, 0.375, 0.9, 1.0, 1.6, 4.0]),
             offset in prop::sample::select(vec![0.0, 1048576.0, -1073741824.0]),
