@@ -418,7 +418,7 @@ fn solve_graded(
 }
 
 /// Below this tolerance differences are not rounded to f32: what that loses would show.
-const ROUNDED_DIFFERENCES: f64 = 1e-6;
+const ROUNDED_DIFFERENCES: f64 = 1e-4;
 
 fn newton(settings: &Settings) -> Newton {
     Newton { tolerance: settings.tolerance, max_passes: settings.max_passes }
