@@ -165,12 +165,17 @@ impl Roles {
             .and_then(|features| features.names.as_ref())
             .map(|names| names.iter().cloned().collect());
         let sides = Sides::find(&names, options);
+        // What is to be learned of a left and a right item is the outcome.
+        let (target, outcome) = match sides {
+            Some(Sides::LeftRight) => (&None, &asked.target),
+            _ => (&asked.target, &None),
+        };
         for (role, flag, wanted, common) in [
-            (Role::Target, "--target", &asked.target, TARGET_NAMES),
+            (Role::Target, "--target", target, TARGET_NAMES),
             (Role::Group, "--group", &asked.group, GROUP_NAMES),
             (Role::Weight, "--weight", &asked.weight, WEIGHT_NAMES),
             (Role::Id, "--id", &asked.id, ID_NAMES),
-            (Role::Outcome, "", &None, OUTCOME_NAMES),
+            (Role::Outcome, "--target", outcome, OUTCOME_NAMES),
         ] {
             let unused = match role {
                 Role::Outcome => sides != Some(Sides::LeftRight),
@@ -347,7 +352,7 @@ fn refuse_lone_pairs(
 /// What is said where pairs of a left and a right item lack their outcome.
 pub(crate) fn no_outcome() -> Error {
     Error::new(Code::NoSuchColumn, "pairs of a left and a right item need a column `outcome`").help(
-        "add it, with left, right or tie in each row (or −1, 0 or 1); where one side is always the better one, call the sides `better` and `worse`",
+        "add it, with left, right or tie in each row (or −1, 0 or 1), or name it with --target COLUMN; where one side is always the better one, call the sides `better` and `worse`",
     )
 }
 

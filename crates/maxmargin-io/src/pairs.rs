@@ -193,7 +193,13 @@ impl PairColumns {
         let (left, right, outcome) = match (both(["better", "worse"]), both(["left", "right"])) {
             (Some((better, worse)), _) => (better, worse, None),
             (None, Some((left, right))) => {
-                let outcome = OUTCOME_NAMES.iter().find_map(|name| named(name));
+                let outcome = match &asked.target {
+                    Some(wanted) => Some(index.get(wanted.as_str()).copied().ok_or_else(|| {
+                        Error::new(Code::NoSuchColumn, format!("there is no column `{wanted}` among the pairs"))
+                            .help("--target names the column that holds the outcome")
+                    })?),
+                    None => OUTCOME_NAMES.iter().find_map(|name| named(name)),
+                };
                 match outcome {
                     None if !options.outcomes_optional => return Err(no_outcome()),
                     None => {}
