@@ -297,12 +297,12 @@ impl PairTable {
         let naming = match &options.pairing {
             Pairing::Of(items) => Naming::Of(Arc::clone(items)),
             Pairing::Comparisons if Sides::find(names, options).is_none() => {
-                if options.columns.target.is_some() || options.columns.id.is_some() {
+                if options.columns.id.is_some() {
                     return Err(Error::new(
                         Code::BadSetting,
-                        "pairs of items without features have no target and no ids of their own",
+                        "pairs of items without features have no ids of their own",
                     )
-                    .help("leave --target and --id out, or name the file that holds the items with --items FILE"));
+                    .help("leave --id out, or name the file that holds the items with --items FILE"));
                 }
                 Naming::Own(OwnFeatures::new(options)?)
             }
