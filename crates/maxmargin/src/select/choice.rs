@@ -22,8 +22,9 @@ fn judged(row: &Row) -> usize {
     row.metrics.first().map_or(0, |summary| summary.folds.len())
 }
 
-/// Whether a row is to be preferred: one with a threshold where it compares, one judged on all folds to one that had no hope, then by the mean of the first metric,
-/// by those of the others where that is equal, and by the smaller C where all are.
+/// Whether a row is to be preferred: one with a threshold where it compares, one judged on all folds to one that had no
+/// hope, then by the mean of the first metric, by those of the others where that is equal, and by the smaller C where all
+/// are.
 pub(super) fn is_better(row: &Row, than: &Row, higher_is_better: &[bool]) -> bool {
     if row.without_threshold != than.without_threshold {
         return than.without_threshold;

@@ -69,6 +69,17 @@ impl Fold {
         start
     }
 
+    /// The decoder with a threshold for the scores of all rows, where it is chosen after them: on the pairs learned from.
+    pub(super) fn decoder(&self, settings: &Settings, decoder: Decoder, scores: &[f64]) -> Decoder {
+        match &self.learned {
+            Learned::Pairs(_, learned) => match learned.pairs() {
+                Some(pairs) => decoder_by_scores(settings, decoder, scores, pairs),
+                None => decoder,
+            },
+            Learned::Rows(_) => decoder,
+        }
+    }
+
     /// Refuses, before anything is learned, metrics that the held-out rows cannot be measured by.
     pub(super) fn check(&self, decoder: &Decoder, metrics: &[Metric]) -> Result<()> {
         let answers = Answers::of_scores(vec![0.0; self.judged.len()], decoder, &self.truth)?;
@@ -169,12 +180,7 @@ impl<'a> Learner<'a> {
         cancel.check()?;
         let mut scores = self.design.scores_of(&self.fold.judged, &solution.weights);
         let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-        let mut decoder = problem.decoder(threshold);
-        if let Learned::Pairs(_, learned) = &self.fold.learned
-            && let Some(pairs) = learned.pairs()
-        {
-            decoder = decoder_by_scores(settings, decoder, &scores, pairs);
-        }
+        let decoder = self.fold.decoder(settings, problem.decoder(threshold), &scores);
         if decoder.threshold().is_none() {
             scores.iter_mut().for_each(|score| *score += threshold);
         }

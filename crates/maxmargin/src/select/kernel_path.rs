@@ -15,7 +15,7 @@ use crate::model::Answers;
 use crate::run::{Cancel, Silent};
 use crate::settings::Settings;
 use crate::solve::{Start, Stop};
-use crate::train::{Machine, Problem, Tasks, decoder_by_scores, lacks_threshold, usual_cache};
+use crate::train::{Machine, Problem, Tasks, lacks_threshold, usual_cache};
 use std::sync::Arc;
 
 pub(super) struct KernelPath<'a> {
@@ -114,12 +114,7 @@ impl KernelFold<'_> {
         cancel.check()?;
         let scores = machine.scores(problem, &fitted, settings, cancel);
         cancel.check()?;
-        let mut decoder = problem.decoder(fitted.threshold);
-        if let Learned::Pairs(_, learned) = &self.fold.learned
-            && let Some(pairs) = learned.pairs()
-        {
-            decoder = decoder_by_scores(settings, decoder, &scores, pairs);
-        }
+        let decoder = self.fold.decoder(settings, problem.decoder(fitted.threshold), &scores);
         let judged = self.fold.judged.iter().map(|&row| scores[row]).collect();
         let answers = Answers::of_scores(judged, &decoder, &self.fold.truth)?;
         let values = metrics.iter().map(|metric| Ok(answers.evaluate(metric)?.value)).collect::<Result<_>>()?;
