@@ -28,7 +28,7 @@ use crate::solve::{
     Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearProgram, LinearRisk, Measure,
     Merging, Newton, QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict,
     Witness, balanced_values, bound_of_cuts, dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap,
-    rounded_values, smooth_bound,
+    rounded_values, sampled_start, smooth_bound,
 };
 use crate::task::{GradedComparison, Independent, Intercept, Objective, Roundable};
 use std::ops::ControlFlow;
@@ -327,6 +327,8 @@ pub(crate) fn solve(
             rounded_hinge(settings).solve(task, design, None, start, observer, cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) => {
+            let sampled = sampled_start(task, design, false, start, cancel)?;
+            let start = sampled.as_ref().or(start);
             let mut risk = LinearRisk::new(task, design, false, cancel);
             newton(settings).solve(&mut risk, design.cols(), start, observer, cancel)
         }
@@ -368,6 +370,8 @@ fn solve_independent<T: Independent + Roundable>(
             round_off(task, design, settings, &values, start, observer, cancel)
         }
         Solver::Newton => {
+            let sampled = sampled_start(task, design, intercept == Intercept::Penalised, start, cancel)?;
+            let start = sampled.as_ref().or(start);
             let solve = |risk: &mut LinearRisk<'_, T>| newton(settings).solve(risk, features, start, observer, cancel);
             as_one_risk(task, design, settings, solver, solve, cancel)
         }
@@ -410,6 +414,8 @@ fn solve_graded(
     if solver == Solver::CuttingPlane {
         return cutting_plane(settings).solve(&mut risk, design.cols(), start, observer, cancel);
     }
+    let sampled = sampled_start(task, design, penalised, start, cancel)?;
+    let start = sampled.as_ref().or(start);
     let mut solution = newton(settings).solve(&mut risk, design.cols(), start, observer, cancel)?;
     // Who asked for an end waits for what is stated.
     let (primal, bound) = values(&solution.weights, &solution.thresholds, None, &Cancel::new())?;

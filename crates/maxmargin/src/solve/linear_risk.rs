@@ -257,7 +257,12 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         let mut scores = std::mem::take(&mut self.direction_scores);
         scores.resize(self.scores.len(), 0.0);
         let this = &*self;
+        let still = direction[..self.features()].iter().all(|&along| along == 0.0);
         Self::each_lane(&mut lanes, &mut scores, |lane, scores| {
+            if still {
+                scores.fill(0.0);
+                return;
+            }
             let mut at = 0;
             for part in lane.parts.clone() {
                 if this.cancel.is_raised() {
@@ -503,6 +508,29 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
             }
             product.flush(sum);
         })
+    }
+
+    /// Thresholds move no score: this costs no pass over the features.
+    fn free_curvature(&mut self, coordinate: usize) -> f64 {
+        let (dim, features) = (self.dim(), self.features());
+        let mut along = vec![0.0; dim - features];
+        along[coordinate - features] = 1.0;
+        let this = &*self;
+        let parts: Vec<f64> = this
+            .lanes
+            .par_iter()
+            .map(|lane| {
+                let (mut sums, mut still, mut out) = (vec![0.0; along.len()], Vec::new(), Vec::new());
+                for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+                    let length = this.task.rows(part).len();
+                    still.resize(length, 0.0);
+                    out.resize(length, 0.0);
+                    this.task.curvature(part, memo, 1, &still, &along, &mut out, &mut sums);
+                }
+                sums[coordinate - features]
+            })
+            .collect();
+        parts.iter().sum()
     }
 
     fn preconditioner(&mut self) -> Preconditioner {

@@ -11,6 +11,7 @@ mod linear_risk;
 mod newton;
 mod quadratic_program;
 mod rounded_hinge;
+mod sampled_start;
 mod scaled_rows;
 mod sgd;
 mod smo;
@@ -35,6 +36,7 @@ pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub(crate) use rounded_hinge::{RoundedHinge, rounded_certificate};
+pub(crate) use sampled_start::sampled_start;
 pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
 pub use sgd::{EarlyStopping, Merging, Sample, Schedule};
@@ -69,6 +71,13 @@ pub trait CurvedRisk: Risk {
     fn hessian(&mut self) -> Vec<f64>;
     /// The Hessian times a direction.
     fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]);
+    /// The second derivative by one coordinate that is not penalised.
+    fn free_curvature(&mut self, coordinate: usize) -> f64 {
+        let (mut unit, mut column) = (vec![0.0; self.dim()], vec![0.0; self.dim()]);
+        unit[coordinate] = 1.0;
+        self.hessian_times(&unit, &mut column);
+        column[coordinate]
+    }
     /// Something like the Hessian that is cheap to form and to solve with.
     fn preconditioner(&mut self) -> Preconditioner;
 }

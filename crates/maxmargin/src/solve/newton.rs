@@ -247,11 +247,7 @@ fn free_slack(risk: &mut dyn CurvedRisk, w: &[f64], gradient: &[f64]) -> Option<
         if g == 0.0 {
             continue;
         }
-        let mut unit = vec![0.0; w.len()];
-        unit[coordinate] = 1.0;
-        let mut column = vec![0.0; w.len()];
-        risk.hessian_times(&unit, &mut column);
-        let curvature = column[coordinate];
+        let curvature = risk.free_curvature(coordinate);
         if g.abs() > FREE_GRADIENT * (curvature * w[coordinate].abs().max(1.0)) {
             return None;
         }
