@@ -5,6 +5,7 @@ mod commands;
 mod comparisons;
 mod console;
 pub mod format;
+pub mod host;
 mod kernels;
 mod loading;
 mod machine;

@@ -1,0 +1,359 @@
+//! Data sets over arrays of numpy, whose memory is shared, and over files.
+//!
+//! An array that a data set shares must not be written to while the core reads it. What comes here has been made contiguous
+//! and of one of the few types taken; what is not so is refused.
+
+use crate::error::OrRaise;
+use crate::run::{quietly, unknown};
+use maxmargin::data::{Buffer, Csr, Dataset as CoreDataset, Dense, Matrix, Names, Outcome, Pairs, Targets};
+use maxmargin::run::Cancel;
+use maxmargin::settings::Task;
+use maxmargin_io::{Facts, Loaded};
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// Features with targets, queries, weights and comparisons, in memory or mapped from a file.
+#[pyclass(frozen, module = "maxmargin")]
+pub(crate) struct Dataset {
+    pub(crate) data: CoreDataset,
+    /// What a model keeps of how the data were read.
+    pub(crate) reading: String,
+    facts: Facts,
+}
+
+/// The numbers of an array, shared. `T` is what they are stored as, `U` what they are read as: the same bits.
+fn shared<T: Element, U: Send + Sync + 'static, D: numpy::ndarray::Dimension>(
+    name: &str,
+    array: &Bound<'_, numpy::PyArray<T, D>>,
+) -> PyResult<Buffer<U>> {
+    const { assert!(size_of::<T>() == size_of::<U>() && align_of::<T>() == align_of::<U>()) };
+    let start = array.data();
+    if !array.is_c_contiguous() || !start.is_aligned() {
+        return Err(PyTypeError::new_err(format!("{name} must be a C-contiguous, aligned array")));
+    }
+    let owner: Arc<Py<PyAny>> = Arc::new(array.clone().into_any().unbind());
+    // SAFETY: the array is contiguous and aligned, has that many elements, and its owner keeps it alive. That nobody writes
+    // to it meanwhile is asked of the caller. `U` has the size and alignment of `T` and takes any bits: the types used here
+    // are numbers.
+    Ok(unsafe { Buffer::from_raw(start.cast_const().cast::<U>(), array.len(), owner) })
+}
+
+/// An array of one of a few types.
+fn wrong_type(name: &str, array: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
+    let found = array.getattr("dtype").map_or_else(|_| array.get_type().to_string(), |dtype| dtype.to_string());
+    PyTypeError::new_err(format!("{name} must be {wanted}, and is of {found}"))
+}
+
+/// A list of numbers of one type.
+pub(crate) fn numbers<T: Element + Sync + 'static>(name: &str, array: &Bound<'_, PyAny>) -> PyResult<Buffer<T>> {
+    let array = array
+        .cast::<PyArray1<T>>()
+        .map_err(|_| wrong_type(name, array, &format!("a one-dimensional array of {}", std::any::type_name::<T>())))?;
+    shared(name, array)
+}
+
+fn dense<T: Element + Sync + 'static>(array: &Bound<'_, PyArray2<T>>) -> PyResult<(Buffer<T>, usize, usize)> {
+    let (rows, columns) = (array.shape()[0], array.shape()[1]);
+    Ok((shared("X", array)?, rows, columns))
+}
+
+fn task_of(name: &str) -> PyResult<Task> {
+    let tasks = [Task::Classify, Task::Rank, Task::Compare, Task::OneClass];
+    let names = tasks.map(Task::name);
+    tasks.into_iter().find(|task| task.name() == name).ok_or_else(|| unknown("task", name, &names))
+}
+
+fn names_of(names: Vec<String>) -> Names {
+    names.iter().map(String::as_str).collect()
+}
+
+impl Dataset {
+    fn of_arrays(data: CoreDataset) -> PyResult<Dataset> {
+        let reading = maxmargin_cli::host::reading_of_arrays(data.feature_names().is_some()).or_raise()?;
+        Ok(Dataset { data, reading, facts: Facts::default() })
+    }
+
+    fn of_matrix(matrix: Matrix) -> PyResult<Dataset> {
+        Dataset::of_arrays(CoreDataset::new(matrix, Targets::Absent).or_raise()?)
+    }
+
+    /// The same features with something else beside them.
+    fn changed(&self, change: impl FnOnce(CoreDataset) -> maxmargin::Result<CoreDataset>) -> PyResult<Dataset> {
+        Dataset::of_arrays(change(self.data.clone()).or_raise()?)
+    }
+
+    /// Numbers of the rows in the order they were given.
+    pub(crate) fn in_given_order<'py, T: Element + Clone>(
+        &self,
+        py: Python<'py>,
+        stored: Vec<T>,
+    ) -> Bound<'py, PyArray1<T>> {
+        self.data.to_input_order(stored).into_pyarray(py)
+    }
+}
+
+#[pymethods]
+impl Dataset {
+    /// Rows of a C-contiguous array of f32 or f64, shared.
+    #[staticmethod]
+    fn dense(array: &Bound<'_, PyAny>) -> PyResult<Dataset> {
+        if let Ok(array) = array.cast::<PyArray2<f32>>() {
+            let (values, rows, columns) = dense(array)?;
+            return Dataset::of_matrix(Matrix::DenseF32(Dense::new(values, rows, columns).or_raise()?));
+        }
+        if let Ok(array) = array.cast::<PyArray2<f64>>() {
+            let (values, rows, columns) = dense(array)?;
+            return Dataset::of_matrix(Matrix::DenseF64(Dense::new(values, rows, columns).or_raise()?));
+        }
+        Err(wrong_type("X", array, "a two-dimensional array of float32 or float64"))
+    }
+
+    /// Compressed sparse rows: 32-bit indices and values are shared. 32-bit starts are widened.
+    #[staticmethod]
+    fn sparse(
+        py: Python<'_>,
+        starts: &Bound<'_, PyAny>,
+        indices: &Bound<'_, PyAny>,
+        values: &Bound<'_, PyAny>,
+        columns: usize,
+    ) -> PyResult<Dataset> {
+        let starts: Buffer<u64> = match starts.cast::<PyArray1<i32>>() {
+            Ok(starts) => {
+                let starts: Buffer<i32> = shared("X.indptr", starts)?;
+                starts.iter().map(|&start| start as u64).collect::<Vec<u64>>().into()
+            }
+            Err(_) => {
+                let starts =
+                    starts.cast::<PyArray1<i64>>().map_err(|_| wrong_type("X.indptr", starts, "int32 or int64"))?;
+                shared("X.indptr", starts)?
+            }
+        };
+        // What is negative is far too large as it is read here, and refused as such.
+        let indices: Buffer<u32> = shared(
+            "X.indices",
+            indices.cast::<PyArray1<i32>>().map_err(|_| wrong_type("X.indices", indices, "int32"))?,
+        )?;
+        let matrix = if let Ok(values) = values.cast::<PyArray1<f32>>() {
+            let values: Buffer<f32> = shared("X.data", values)?;
+            Matrix::Csr32F32(quietly(py, |_| Csr::new(starts, indices, values, columns))?)
+        } else {
+            let values: Buffer<f64> = shared(
+                "X.data",
+                values
+                    .cast::<PyArray1<f64>>()
+                    .map_err(|_| wrong_type("X.data", values, "a one-dimensional array of float32 or float64"))?,
+            )?;
+            Matrix::Csr32F64(quietly(py, |_| Csr::new(starts, indices, values, columns))?)
+        };
+        Dataset::of_matrix(matrix)
+    }
+
+    /// The same with a number for each row.
+    fn with_targets(&self, targets: &Bound<'_, PyAny>) -> PyResult<Dataset> {
+        let targets = numbers::<f64>("y", targets)?;
+        self.changed(|data| {
+            let changed = CoreDataset::new(data.matrix().clone(), Targets::Real(targets))?;
+            match data.feature_names() {
+                Some(names) => changed.with_feature_names(names.clone()),
+                None => Ok(changed),
+            }
+        })
+    }
+
+    /// The same with a label for each row, as a position among sorted names.
+    fn with_labels(&self, codes: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<Dataset> {
+        let codes = numbers::<u32>("y", codes)?;
+        self.changed(|data| {
+            let targets = Targets::Labels { names: names_of(names), codes };
+            let changed = CoreDataset::new(data.matrix().clone(), targets)?;
+            match data.feature_names() {
+                Some(names) => changed.with_feature_names(names.clone()),
+                None => Ok(changed),
+            }
+        })
+    }
+
+    /// The same with a weight for each row.
+    fn with_weights(&self, weights: &Bound<'_, PyAny>) -> PyResult<Dataset> {
+        let weights = numbers::<f64>("sample_weight", weights)?;
+        self.changed(|data| data.with_weights(weights))
+    }
+
+    /// The same with the query of each row, as a position among names; rows of a query are moved together.
+    fn with_groups(&self, py: Python<'_>, codes: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<Dataset> {
+        let codes = numbers::<u32>("qid", codes)?;
+        let data = quietly(py, |_| self.data.clone().with_group_keys(&codes, names_of(names)))?;
+        Dataset::of_arrays(data)
+    }
+
+    /// The same with comparisons of two rows each; outcomes are -1 (left is better), 0 (a tie) or 1.
+    #[pyo3(signature = (left, right, outcomes, weights = None))]
+    fn with_pairs(
+        &self,
+        left: &Bound<'_, PyAny>,
+        right: &Bound<'_, PyAny>,
+        outcomes: &Bound<'_, PyAny>,
+        weights: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Dataset> {
+        let (left, right) = (numbers::<u32>("left", left)?, numbers::<u32>("right", right)?);
+        let outcomes: Vec<Outcome> =
+            numbers::<i8>("y", outcomes)?.iter().map(|&sign| Outcome::of_sign(sign.signum())).collect();
+        let weights = weights.map(|weights| numbers::<f64>("sample_weight", weights)).transpose()?;
+        self.changed(|data| {
+            let pairs = Pairs::new(left, right)?.with_outcomes(outcomes)?;
+            let pairs = match weights {
+                Some(weights) => pairs.with_weights(weights)?,
+                None => pairs,
+            };
+            data.with_pairs(pairs)
+        })
+    }
+
+    /// The same with a name for each column.
+    fn with_feature_names(&self, names: Vec<String>) -> PyResult<Dataset> {
+        self.changed(|data| data.with_feature_names(names_of(names)))
+    }
+
+    /// Some of the rows, by position in the order given.
+    fn rows_at(&self, py: Python<'_>, rows: Vec<usize>) -> PyResult<Dataset> {
+        let data = quietly(py, |_| self.data.select(&rows))?;
+        Ok(Dataset { data, reading: self.reading.clone(), facts: self.facts.clone() })
+    }
+
+    /// Rows and columns.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.data.rows(), self.data.cols())
+    }
+
+    /// How the features are stored.
+    #[getter]
+    fn layout(&self) -> &'static str {
+        self.data.matrix().layout()
+    }
+
+    /// Bytes of the features.
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.data.matrix().bytes()
+    }
+
+    /// Names of the columns, where there are any.
+    #[getter]
+    fn feature_names(&self) -> Option<Vec<String>> {
+        self.data.feature_names().map(|names| names.iter().map(|name| name.into_owned()).collect())
+    }
+
+    /// Ids of the rows, where there are any.
+    #[getter]
+    fn row_ids(&self) -> Option<Vec<String>> {
+        let ids: Option<Vec<String>> = self.data.row_ids().map(|ids| ids.iter().map(|id| id.into_owned()).collect());
+        ids.map(|ids| self.data.to_input_order(ids))
+    }
+
+    /// How many queries there are, where there are any.
+    #[getter]
+    fn n_queries(&self) -> Option<usize> {
+        self.data.groups().map(maxmargin::data::Groups::len)
+    }
+
+    /// How many comparisons there are, where there are any.
+    #[getter]
+    fn n_pairs(&self) -> Option<usize> {
+        self.data.pairs().map(Pairs::len)
+    }
+
+    /// The target of each row: numbers, or labels, or none.
+    #[getter]
+    fn targets<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(match self.data.targets() {
+            Targets::Real(targets) => Some(self.in_given_order(py, targets.to_vec()).into_any()),
+            Targets::Labels { names, codes } => {
+                let labels: Vec<String> = codes.iter().map(|&code| names.get(code as usize).into_owned()).collect();
+                Some(self.data.to_input_order(labels).into_pyobject(py)?.into_any())
+            }
+            Targets::Absent | Targets::Sets { .. } => None,
+        })
+    }
+
+    /// The query of each row as a position among all queries, where there are any.
+    #[getter]
+    fn qid<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u32>>> {
+        self.data.groups().map(|groups| {
+            let codes = groups.ranges().enumerate().flat_map(|(group, rows)| rows.map(move |_| group as u32)).collect();
+            self.in_given_order(py, codes)
+        })
+    }
+
+    /// The weight of each row, where they have any.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
+        self.data.weights().map(|weights| self.in_given_order(py, weights.to_vec()))
+    }
+
+    /// The comparisons: left rows, right rows, outcomes.
+    #[getter]
+    #[allow(clippy::type_complexity)] // a tuple of arrays is what numpy users unpack
+    fn pairs<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> Option<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i8>>)> {
+        self.data.pairs().map(|pairs| {
+            let signs: Vec<i8> = (0..pairs.len()).map(|pair| pairs.outcome(pair).sign()).collect();
+            (pairs.left().to_vec().into_pyarray(py), pairs.right().to_vec().into_pyarray(py), signs.into_pyarray(py))
+        })
+    }
+
+    /// The hash over all values, which certificates name.
+    #[getter]
+    fn hash(&self, py: Python<'_>) -> PyResult<u64> {
+        quietly(py, |_| self.data.hash())
+    }
+
+    /// What the reader found about the file, in short phrases.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.facts.notes.clone()
+    }
+
+    /// Writes the data; the extension tells the format (.mmd is the cache).
+    fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
+        let file = path.display().to_string();
+        let loaded = Loaded { data: self.data.clone(), facts: self.facts.clone() };
+        quietly(py, |cancel| {
+            let format = maxmargin_io::output_format(&file, None)?;
+            maxmargin_io::write(&loaded, &file, format, cancel)
+        })
+    }
+
+    fn __len__(&self) -> usize {
+        self.data.rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let mut parts = vec![format!("{} rows × {} features, {}", self.data.rows(), self.data.cols(), self.layout())];
+        parts.extend(self.n_queries().map(|queries| format!("{queries} queries")));
+        parts.extend(self.n_pairs().map(|pairs| format!("{pairs} pairs")));
+        parts.extend(self.data.weights().map(|_| "weighted".to_string()));
+        format!("<maxmargin.Dataset: {}>", parts.join(", "))
+    }
+}
+
+/// Reads data as the command does: the format is found by content and name.
+#[pyfunction]
+#[pyo3(signature = (path, task, items = None, settings = "{}"))]
+pub(crate) fn load(
+    py: Python<'_>,
+    path: std::path::PathBuf,
+    task: &str,
+    items: Option<std::path::PathBuf>,
+    settings: &str,
+) -> PyResult<Dataset> {
+    let task = task_of(task)?;
+    let (file, items) = (path.display().to_string(), items.map(|items| items.display().to_string()));
+    let read =
+        quietly(py, |cancel: &Cancel| maxmargin_cli::host::read(&file, items.as_deref(), task, settings, cancel))?;
+    Ok(Dataset { data: read.data, reading: read.reading, facts: read.facts })
+}

@@ -1,0 +1,75 @@
+//! Errors of the core as exceptions.
+
+use maxmargin::error::{Code, Error};
+use pyo3::exceptions::{
+    PyFileNotFoundError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyValueError,
+};
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    maxmargin,
+    MaxmarginError,
+    PyValueError,
+    "What is wrong with data, settings or a model.\n\n`code` is stable and `maxmargin explain CODE` says more; `remedy` says what to do."
+);
+
+/// The exception for an error.
+pub(crate) fn exception(error: &Error) -> PyErr {
+    let message = in_python(&error.to_string());
+    match error.code() {
+        Code::FileNotFound => PyFileNotFoundError::new_err(message),
+        Code::FileUnreadable | Code::WriteFailed | Code::OutputUnwritable | Code::FileShrank => {
+            PyOSError::new_err(message)
+        }
+        Code::Interrupted => PyKeyboardInterrupt::new_err(message),
+        Code::MemoryBudget => PyMemoryError::new_err(message),
+        Code::Internal => PyRuntimeError::new_err(message),
+        code => Python::attach(|py| {
+            let exception = MaxmarginError::new_err(message);
+            let value = exception.value(py);
+            let remedy = error.remedy().map(in_python);
+            match value.setattr("code", code.to_string()).and_then(|()| value.setattr("remedy", remedy)) {
+                Ok(()) => exception,
+                Err(other) => other,
+            }
+        }),
+    }
+}
+
+/// Flags in the words of the core as the arguments they are here: `--max-passes` is `max_iter`.
+fn in_python(text: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let start = word.find(|c: char| c == '-' || c.is_alphanumeric()).unwrap_or(0);
+        let (before, rest) = word.split_at(start);
+        let end = rest.find(|c: char| !(c == '-' || c.is_alphanumeric())).unwrap_or(rest.len());
+        let (flag, after) = rest.split_at(end);
+        let argument = match flag {
+            "-c" => "C".to_string(),
+            "--tolerance" => "tol".to_string(),
+            "--max-passes" => "max_iter".to_string(),
+            "--seed" => "random_state".to_string(),
+            "--threads" => "n_jobs".to_string(),
+            "--group" | "--one-group" => "qid".to_string(),
+            "--folds" => "cv".to_string(),
+            flag => match flag.strip_prefix("--").filter(|name| !name.is_empty()) {
+                Some(name) => name.replace('-', "_"),
+                None => flag.to_string(),
+            },
+        };
+        words.push(format!("{before}{argument}{after}"));
+    }
+    words.join(" ")
+}
+
+/// For `?` in functions that Python calls.
+pub(crate) trait OrRaise<T> {
+    /// The value, or the exception for the error.
+    fn or_raise(self) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for maxmargin::Result<T> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(|error| exception(&error))
+    }
+}

@@ -1,0 +1,48 @@
+//! The extension module `maxmargin._core`: the core's types and functions for Python, one file a module of the core.
+//!
+//! It holds no logic of its own. Arrays are shared, not copied; the interpreter is let go while the core works; an error
+//! becomes an exception and so does a panic.
+
+mod data;
+mod error;
+mod items;
+mod metric;
+mod model;
+mod online;
+mod run;
+mod select;
+mod settings;
+mod train;
+
+use pyo3::prelude::*;
+use std::ffi::OsString;
+
+/// Runs the command line and returns its exit code.
+#[pyfunction]
+fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| maxmargin_cli::run(arguments))
+}
+
+#[pymodule]
+#[pyo3(name = "_core")]
+fn core_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("MaxmarginError", py.get_type::<error::MaxmarginError>())?;
+    module.add_class::<data::Dataset>()?;
+    module.add_class::<model::Model>()?;
+    module.add_class::<online::Learner>()?;
+    module.add_class::<run::Progress>()?;
+    module.add_class::<run::Tried>()?;
+    module.add_function(wrap_pyfunction!(command, module)?)?;
+    module.add_function(wrap_pyfunction!(data::load, module)?)?;
+    module.add_function(wrap_pyfunction!(items::ranks, module)?)?;
+    module.add_function(wrap_pyfunction!(items::resampled, module)?)?;
+    module.add_function(wrap_pyfunction!(metric::evaluate, module)?)?;
+    module.add_function(wrap_pyfunction!(metric::metric_names, module)?)?;
+    module.add_function(wrap_pyfunction!(run::_panic, module)?)?;
+    module.add_function(wrap_pyfunction!(select::tune, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::resolved, module)?)?;
+    module.add_function(wrap_pyfunction!(train::train, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,299 @@
+//! Models: what was learned, how close to optimal it is, and files of it.
+
+use crate::data::Dataset;
+use crate::error::OrRaise;
+use crate::run::{job, quietly};
+use maxmargin::data::Outcome;
+use maxmargin::error::{Code, Error};
+use maxmargin::model::{Model as CoreModel, Scorer};
+use maxmargin::solve::{Stop, Witness};
+use maxmargin::train::Trained;
+use maxmargin_cli::format::significant;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::path::PathBuf;
+
+/// A trained model.
+#[pyclass(frozen, module = "maxmargin")]
+pub(crate) struct Model {
+    pub(crate) model: CoreModel,
+    /// How the training ended, where it was this process that trained it.
+    solver: Option<&'static str>,
+    stop: Option<Stop>,
+    /// Pass, objective, bound and seconds.
+    trace: Vec<(u64, f64, Option<f64>, f64)>,
+}
+
+impl Model {
+    pub(crate) fn trained(trained: Trained, data: &Dataset) -> PyResult<Model> {
+        let Trained { mut model, solver, stop, trace, .. } = trained;
+        model.reading = Some(data.reading.clone());
+        let trace = trace.iter().map(|point| (point.pass, point.objective, point.lower_bound, point.seconds)).collect();
+        Ok(Model { model, solver: Some(solver.name()), stop: Some(stop), trace })
+    }
+
+    pub(crate) fn of(model: CoreModel) -> Model {
+        Model { model, solver: None, stop: None, trace: Vec::new() }
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Reads a model file.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Model> {
+        let file = path.display().to_string();
+        quietly(py, |_| maxmargin_cli::host::load_model(&file)).map(Model::of)
+    }
+
+    /// The model that the content of a file holds.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, content: &[u8]) -> PyResult<Model> {
+        quietly(py, |_| CoreModel::from_bytes(content)).map(Model::of)
+    }
+
+    /// Writes a model file, as a whole or not at all.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let file = path.display().to_string();
+        quietly(py, |_| maxmargin_cli::host::save_model(&self.model, &file)).map(drop)
+    }
+
+    /// The content of a model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = quietly(py, |_| self.model.to_bytes())?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The same without what proves the lower bound, which saves space.
+    fn without_witness(&self) -> Model {
+        Model::of(CoreModel { witness: None, ..self.model.clone() })
+    }
+
+    /// The score of each row, in the order given.
+    #[pyo3(signature = (data, threads = 0))]
+    fn scores<'py>(&self, py: Python<'py>, data: &Dataset, threads: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let scores = job(py, threads, None, |_, _| self.model.scores(&data.data))?;
+        Ok(data.in_given_order(py, scores))
+    }
+
+    /// The outcome of each comparison of the data: -1 (left is better), 0 (a tie) or 1.
+    fn outcomes<'py>(&self, py: Python<'py>, data: &Dataset) -> PyResult<Bound<'py, PyArray1<i8>>> {
+        let outcomes = quietly(py, |_| {
+            let scores = self.model.scores(&data.data)?;
+            let pairs = data.data.pairs().ok_or_else(|| {
+                Error::new(Code::NoPairs, "the data hold no pairs").help("give pairs of a left and a right row")
+            })?;
+            let outcome = |pair: usize| {
+                let (left, right) = (scores[pairs.left()[pair] as usize], scores[pairs.right()[pair] as usize]);
+                self.model.decoder.outcome(left, right).map(Outcome::sign)
+            };
+            (0..pairs.len())
+                .map(|pair| {
+                    outcome(pair).ok_or_else(|| {
+                        Error::new(Code::Unsupported, "the model does not compare: its task is another one")
+                            .help("use a model of the task `compare`")
+                    })
+                })
+                .collect::<maxmargin::Result<Vec<i8>>>()
+        })?;
+        Ok(outcomes.into_pyarray(py))
+    }
+
+    /// Recomputes objective, lower bound and gap from the training data; an error where the certificate does not hold.
+    fn verify(&self, py: Python<'_>, data: &Dataset) -> PyResult<(f64, Option<f64>, Option<f64>)> {
+        let found = quietly(py, |cancel| self.model.verify_until(&data.data, cancel))?;
+        Ok((found.objective, found.lower_bound, found.gap()))
+    }
+
+    /// What the task is called.
+    #[getter]
+    fn task(&self) -> &'static str {
+        self.model.settings.task.name()
+    }
+
+    /// The settings, as JSON.
+    #[getter]
+    fn settings(&self) -> PyResult<String> {
+        serde_json::to_string(&self.model.settings)
+            .map_err(|error| Error::new(Code::Internal, error.to_string()))
+            .or_raise()
+    }
+
+    /// The weights of the (scaled) features, where there are any.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
+        self.model.scorer.weights().map(|weights| weights.to_vec().into_pyarray(py))
+    }
+
+    /// One number a support vector, where there is a kernel.
+    #[getter]
+    fn dual_coef<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
+        match &self.model.scorer {
+            Scorer::Expansion(expansion) => Some(expansion.coefficients.clone().into_pyarray(py)),
+            Scorer::Linear { .. } | Scorer::Mapped(_) => None,
+        }
+    }
+
+    /// Positions of the rows, or pairs, of the training data with a dual variable above zero, where the model kept them.
+    fn support<'py>(&self, py: Python<'py>, data: &Dataset) -> Option<Bound<'py, PyArray1<i64>>> {
+        let Some(Witness::Dual(dual)) = &self.model.witness else { return None };
+        let pairs = data.data.pairs().map(|pairs| pairs.len());
+        let mut rows: Vec<i64> = match pairs {
+            // The second constraints of ties stand behind those of the pairs.
+            Some(count) => dual[..count.min(dual.len())]
+                .iter()
+                .enumerate()
+                .filter(|(_, dual)| **dual > 0.0)
+                .map(|(pair, _)| pair as i64)
+                .collect(),
+            None if dual.len() == data.data.rows() => dual
+                .iter()
+                .enumerate()
+                .filter(|(_, dual)| **dual > 0.0)
+                .map(|(row, _)| data.data.input_row(row) as i64)
+                .collect(),
+            None => return None,
+        };
+        rows.sort_unstable();
+        Some(rows.into_pyarray(py))
+    }
+
+    /// The kernel's γ, given or found, where it has one.
+    #[getter]
+    fn gamma(&self) -> Option<f64> {
+        match &self.model.scorer {
+            Scorer::Expansion(expansion) => expansion.kernel.gamma(),
+            Scorer::Linear { .. } | Scorer::Mapped(_) => self.model.settings.kernel.gamma,
+        }
+    }
+
+    /// The constant term.
+    #[getter]
+    fn intercept(&self) -> Option<f64> {
+        self.model.scorer.intercept()
+    }
+
+    /// The difference of scores up to which neither of two rows is better, where ties are told.
+    #[getter]
+    fn tie_width(&self) -> Option<f64> {
+        self.model.decoder.tie_width()
+    }
+
+    /// The threshold that was learned together with the scores.
+    #[getter]
+    fn threshold(&self) -> Option<f64> {
+        self.model.decoder.threshold()
+    }
+
+    /// The labels of a negative and a positive score.
+    #[getter]
+    fn classes(&self) -> Option<(String, String)> {
+        self.model.decoder.classes().map(|classes| (classes.negative.clone(), classes.positive.clone()))
+    }
+
+    /// How many features it knows.
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.model.features()
+    }
+
+    /// What they are called, where they have names.
+    #[getter]
+    fn feature_names(&self) -> Option<Vec<String>> {
+        self.model.feature_names.as_ref().map(|names| names.iter().map(|name| name.into_owned()).collect())
+    }
+
+    /// The objective reached.
+    #[getter]
+    fn objective(&self) -> f64 {
+        self.model.certificate.objective
+    }
+
+    /// A proven lower bound on the optimum, where the method gives one.
+    #[getter]
+    fn lower_bound(&self) -> Option<f64> {
+        self.model.certificate.lower_bound
+    }
+
+    /// (objective − lower bound) / objective.
+    #[getter]
+    fn gap(&self) -> Option<f64> {
+        self.model.certificate.gap()
+    }
+
+    /// Whether the gap reached the tolerance.
+    #[getter]
+    fn converged(&self) -> bool {
+        self.model.certificate.converged
+    }
+
+    /// Passes made.
+    #[getter]
+    fn passes(&self) -> u64 {
+        self.model.certificate.passes
+    }
+
+    /// Margin constraints.
+    #[getter]
+    fn constraints(&self) -> u64 {
+        self.model.certificate.constraints
+    }
+
+    /// The weight of the sum of losses, given or found.
+    #[getter]
+    fn c(&self) -> f64 {
+        self.model.certificate.c
+    }
+
+    /// The hash of the training data.
+    #[getter]
+    fn data_hash(&self) -> u64 {
+        self.model.certificate.data_hash
+    }
+
+    /// The solver that trained it, where it was trained here.
+    #[getter]
+    fn solver(&self) -> Option<&'static str> {
+        self.solver
+    }
+
+    /// Whether the solver had to end where a rule of it or the user said so instead of at the tolerance.
+    #[getter]
+    fn stopped_early(&self) -> bool {
+        matches!(self.stop, Some(Stop::Cancelled))
+    }
+
+    /// Whether the solver is one that makes the passes asked for and proves nothing.
+    #[getter]
+    fn finished(&self) -> bool {
+        matches!(self.stop, Some(Stop::Finished | Stop::EarlyStopped | Stop::NoGain))
+    }
+
+    /// Pass, objective, lower bound and seconds of each pass.
+    #[getter]
+    fn trace(&self) -> Vec<(u64, f64, Option<f64>, f64)> {
+        self.trace.clone()
+    }
+
+    /// Error rates of what was foretold before it was learned from, where it was learned from a stream: all, the last
+    /// ones, and the area under the curve.
+    #[getter]
+    fn progressive(&self) -> Option<(u64, Option<f64>, Option<f64>)> {
+        self.model.online.as_ref().map(|state| {
+            let progress = state.progress();
+            (progress.pairs(), progress.error(), progress.recent_error())
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        let model = &self.model;
+        let gap = model.certificate.gap().map_or("no bound".to_string(), |gap| format!("gap {}", significant(gap, 2)));
+        format!(
+            "<maxmargin.Model: {}, {} features, objective {}, {gap}>",
+            model.settings.task.name(),
+            model.features(),
+            significant(model.certificate.objective, 6)
+        )
+    }
+}

@@ -1,0 +1,90 @@
+//! Learning from a stream of comparisons.
+
+use crate::data::Dataset;
+use crate::error::OrRaise;
+use crate::model::Model;
+use crate::run::quietly;
+use crate::settings;
+use maxmargin::online::ComparisonLearner;
+use maxmargin::settings::Settings;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Learns from one pair after the other.
+#[pyclass(frozen, module = "maxmargin")]
+pub(crate) struct Learner {
+    settings: Settings,
+    learner: Mutex<ComparisonLearner>,
+}
+
+impl Learner {
+    fn learner(&self) -> MutexGuard<'_, ComparisonLearner> {
+        self.learner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Learner {
+    #[new]
+    #[pyo3(signature = (settings, model = None))]
+    fn new(settings: &str, model: Option<&Model>) -> PyResult<Learner> {
+        let settings = settings::parse(settings).or_raise()?;
+        let learner = match model {
+            Some(model) => ComparisonLearner::from_model(&model.model, &settings),
+            None => ComparisonLearner::new(&settings),
+        };
+        Ok(Learner { settings, learner: Mutex::new(learner.or_raise()?) })
+    }
+
+    /// Learns from all comparisons of the data, in order. An error leaves what was learned before.
+    fn learn(&self, py: Python<'_>, data: &Dataset) -> PyResult<()> {
+        quietly(py, |_| {
+            let mut learner = self.learner();
+            let mut next = learner.clone();
+            let pairs = data.data.pairs().map_or(0, |pairs| pairs.len());
+            next.learn(&data.data, 0..pairs)?;
+            *learner = next;
+            Ok(())
+        })
+    }
+
+    /// What has been learned so far.
+    #[pyo3(signature = (feature_names = None))]
+    fn model(&self, feature_names: Option<Vec<String>>) -> PyResult<Model> {
+        let reading = maxmargin_cli::host::reading_of_arrays(feature_names.is_some()).or_raise()?;
+        let names = feature_names.map(|names| names.iter().map(String::as_str).collect());
+        self.learner().model(&self.settings, names, Some(reading)).map(Model::of).or_raise()
+    }
+
+    /// The weights to predict with.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.learner().weights().into_pyarray(py)
+    }
+
+    /// The threshold to predict with.
+    #[getter]
+    fn threshold(&self) -> f64 {
+        self.learner().threshold()
+    }
+
+    /// Pairs learned from.
+    #[getter]
+    fn pairs(&self) -> u64 {
+        self.learner().progress().pairs()
+    }
+
+    /// The share of pairs that were foretold wrongly before they were learned from: of all, and of the last ones.
+    #[getter]
+    fn errors(&self) -> (Option<f64>, Option<f64>) {
+        let learner = self.learner();
+        (learner.progress().error(), learner.progress().recent_error())
+    }
+
+    /// How often each outcome (row: left, tie, right) was foretold as each (column).
+    #[getter]
+    fn confusion(&self) -> Vec<Vec<u64>> {
+        self.learner().progress().confusion().iter().map(|row| row.to_vec()).collect()
+    }
+}

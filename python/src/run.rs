@@ -1,0 +1,202 @@
+//! Long jobs: the core works on threads of its own while the calling thread answers signals and calls back.
+
+use crate::error::exception;
+use maxmargin::error::{Code, Error};
+use maxmargin::run::{Cancel, Event, Observer};
+use maxmargin::solve::relative_gap;
+use maxmargin_cli::format::significant;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use std::any::Any;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// How often signals are looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A pass over the data, as a callback sees it.
+#[pyclass(frozen, get_all, module = "maxmargin")]
+pub(crate) struct Progress {
+    /// Passes so far.
+    iteration: u64,
+    /// The objective of the best model so far.
+    objective: f64,
+    /// The best lower bound so far.
+    lower_bound: Option<f64>,
+    /// (objective − lower bound) / objective.
+    gap: Option<f64>,
+    /// The weights of that model.
+    coef: Vec<f64>,
+}
+
+#[pymethods]
+impl Progress {
+    fn __repr__(&self) -> String {
+        let gap = self.gap.map_or("None".to_string(), |gap| significant(gap, 3));
+        format!("Progress(iteration={}, objective={}, gap={gap})", self.iteration, significant(self.objective, 6))
+    }
+}
+
+/// A setting that was tried, as a callback sees it.
+#[pyclass(frozen, get_all, module = "maxmargin")]
+pub(crate) struct Tried {
+    /// Settings tried so far.
+    done: usize,
+    /// Settings in all.
+    total: usize,
+    /// The weight of the loss.
+    c: f64,
+    /// The mean of the first metric over the folds.
+    mean: f64,
+}
+
+#[pymethods]
+impl Tried {
+    fn __repr__(&self) -> String {
+        let (c, mean) = (significant(self.c, 6), significant(self.mean, 6));
+        format!("Tried(done={}, total={}, c={c}, mean={mean})", self.done, self.total)
+    }
+}
+
+/// What goes from the job to the thread that may call Python.
+enum Message {
+    Progress(Progress),
+    Tried(Tried),
+}
+
+/// Sends events and waits for what the callback says, so that a stop comes after the very pass.
+struct Relay {
+    events: Sender<Message>,
+    answers: Receiver<bool>,
+}
+
+impl Observer for Relay {
+    fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let message = match event {
+            Event::Pass { pass, objective, lower_bound, weights, .. } => Message::Progress(Progress {
+                iteration: *pass,
+                objective: *objective,
+                lower_bound: *lower_bound,
+                gap: lower_bound.map(|bound| relative_gap(*objective, bound)),
+                coef: weights.to_vec(),
+            }),
+            Event::Setting { row, done, total } => Message::Tried(Tried {
+                done: *done,
+                total: *total,
+                c: row.c,
+                mean: row.metrics.first().map_or(f64::NAN, |summary| summary.mean),
+            }),
+            _ => return ControlFlow::Continue(()),
+        };
+        let stop = self.events.send(message).is_err() || self.answers.recv().unwrap_or(true);
+        if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Receives events where nobody wants them; keeps the channel open as long as the job runs.
+struct Quiet(#[allow(dead_code)] Sender<Message>);
+
+impl Observer for Quiet {
+    fn report(&mut self, _: &Event<'_>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Runs a job on so many threads, all of the machine's for 0. Ctrl-C and exceptions of the callback end it; a callback that
+/// returns true asks it to stop where it is.
+pub(crate) fn job<T: Send>(
+    py: Python<'_>,
+    threads: usize,
+    callback: Option<&Py<PyAny>>,
+    work: impl FnOnce(&mut dyn Observer, &Cancel) -> maxmargin::Result<T> + Send,
+) -> PyResult<T> {
+    let cancel = Cancel::new();
+    let (events_in, events) = channel();
+    let (answers_in, answers) = channel();
+    let wanted = callback.is_some();
+    let (outcome, raised) = py.detach(move || {
+        let cancel = &cancel;
+        std::thread::scope(move |scope| {
+            let worker = scope.spawn(move || {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
+                    Error::new(Code::Internal, format!("the threads could not be started: {error}"))
+                })?;
+                let mut observer: Box<dyn Observer + Send> =
+                    if wanted { Box::new(Relay { events: events_in, answers }) } else { Box::new(Quiet(events_in)) };
+                pool.install(|| work(&mut *observer, cancel))
+            });
+            let mut raised: Option<PyErr> = None;
+            loop {
+                match events.recv_timeout(LOOK) {
+                    Ok(message) => {
+                        let answer = if raised.is_some() { Ok(true) } else { ask(callback, message) };
+                        let stop = answer.unwrap_or_else(|exception| {
+                            raised.get_or_insert(exception);
+                            cancel.raise();
+                            true
+                        });
+                        // Nobody is there to hear it where the job has ended meanwhile.
+                        let _ = answers_in.send(stop);
+                    }
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let (None, Err(exception)) = (&raised, Python::attach(|py| py.check_signals())) {
+                            raised = Some(exception);
+                            cancel.raise();
+                        }
+                    }
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+            (worker.join(), raised)
+        })
+    });
+    match (raised, outcome) {
+        (Some(exception), _) => Err(exception),
+        (None, Ok(result)) => result.map_err(|error| exception(&error)),
+        (None, Err(panic)) => Err(internal(&*panic)),
+    }
+}
+
+/// The same for jobs that report nothing.
+pub(crate) fn quietly<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&Cancel) -> maxmargin::Result<T> + Send,
+) -> PyResult<T> {
+    job(py, 0, None, |_, cancel| work(cancel))
+}
+
+fn ask(callback: Option<&Py<PyAny>>, message: Message) -> PyResult<bool> {
+    let Some(callback) = callback else { return Ok(false) };
+    Python::attach(|py| {
+        py.check_signals()?;
+        let answer = match message {
+            Message::Progress(progress) => callback.call1(py, (progress,))?,
+            Message::Tried(tried) => callback.call1(py, (tried,))?,
+        };
+        answer.bind(py).is_truthy()
+    })
+}
+
+/// The exception for a panic of the core.
+fn internal(panic: &(dyn Any + Send)) -> PyErr {
+    let said = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    PyRuntimeError::new_err(format!("{}: a defect of maxmargin, please report it: {said}", Code::Internal))
+}
+
+/// Panics within the core, for the test that this is an exception like any other.
+#[pyfunction]
+pub(crate) fn _panic(py: Python<'_>) -> PyResult<()> {
+    quietly(py, |_| {
+        let nothing: Option<()> = None;
+        #[allow(clippy::expect_used)] // that is what is asked for
+        nothing.expect("asked to");
+        Ok(())
+    })
+}
+
+/// The exception for a value that is not one of those there are.
+pub(crate) fn unknown(name: &str, value: &str, known: &[&str]) -> PyErr {
+    PyValueError::new_err(format!("{name} is '{value}', and must be one of {}", known.join(", ")))
+}
