@@ -1,0 +1,144 @@
+"""What people have, as what the core takes: C-contiguous f32 or f64, or sparse rows with 32-bit indices.
+
+Arrays that are so already are shared with the core and not copied. Nobody may write to them while a method runs.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+
+Array = npt.NDArray[Any]
+
+#: Indices of sparse rows are kept in 32 bits.
+MOST_COLUMNS = 2**31 - 1
+
+
+def dataset(X: Any) -> _core.Dataset:
+    """The data set over checked features: an array or sparse rows."""
+    if not hasattr(X, "indptr"):
+        return _core.Dataset.dense(np.require(X, requirements=["C", "A"]))
+    if X.shape[1] > MOST_COLUMNS:
+        raise ValueError(f"X has {X.shape[1]} columns, and at most {MOST_COLUMNS} are taken")
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    indices = np.require(X.indices, dtype=np.int32, requirements=["C", "A"])
+    starts = np.require(X.indptr, dtype=np.int32 if X.indptr.dtype == np.int32 else np.int64, requirements=["C", "A"])
+    return _core.Dataset.sparse(starts, indices, np.require(X.data, requirements=["C", "A"]), X.shape[1])
+
+
+def is_table(X: Any) -> bool:
+    """Whether X has named columns."""
+    return hasattr(X, "columns") or hasattr(X, "column_names")
+
+
+def column_names(X: Any) -> list[Any]:
+    """The names of the columns of a table."""
+    return list(X.column_names if hasattr(X, "column_names") else X.columns)
+
+
+def without_column(X: Any, name: str, argument: str) -> tuple[Any, Array]:
+    """A table without one of its columns, and that column."""
+    if not is_table(X):
+        raise TypeError(f"{argument} names the column {name!r}, and X is no table with named columns")
+    names = column_names(X)
+    if name not in names:
+        raise ValueError(f"{argument} names the column {name!r}, and X has only {names}")
+    column = np.asarray(X[name])
+    kept = [other for other in names if other != name]
+    return (X.select(kept) if hasattr(X, "select") else X[kept]), column
+
+
+def plain(X: Any) -> tuple[Any, list[str] | None]:
+    """X as scikit-learn takes it: tables of Arrow become one array with row after row, beside the names of their columns."""
+    if not hasattr(X, "column_names") or hasattr(X, "iloc"):
+        return X, None
+    names = list(X.column_names)
+    columns = [X[name] for name in names]
+    single = all(str(column.type) in ("float", "float32") for column in columns)
+    out = np.empty((X.num_rows, len(names)), dtype=np.float32 if single else np.float64)
+    for position, (name, column) in enumerate(zip(names, columns, strict=True)):
+        if column.null_count:
+            raise ValueError(f"the column {name!r} of X has {column.null_count} missing values")
+        values = column.to_numpy()
+        if values.dtype.kind not in "biuf":
+            raise ValueError(f"the column {name!r} of X holds no numbers but {column.type}")
+        out[:, position] = values
+    return out, names
+
+
+def vector(name: str, values: Any, rows: int) -> Array:
+    """A list of one value a row."""
+    found = np.asarray(values)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, and has the shape {found.shape}")
+    if len(found) != rows:
+        raise ValueError(f"{name} has {len(found)} values, and there are {rows} rows")
+    return found
+
+
+def weights(name: str, values: Any, rows: int) -> npt.NDArray[np.float64] | None:
+    """Weights of rows: finite numbers that are not negative."""
+    if values is None:
+        return None
+    if np.ndim(values) == 0:
+        values = np.full(rows, values)
+    try:
+        found = np.require(vector(name, values, rows), dtype=np.float64, requirements=["C", "A"])
+    except TypeError as error:
+        raise TypeError(f"{name} must be numbers: {error}") from error
+    except ValueError as error:
+        message = str(error)
+        raise ValueError(message if message.startswith(name) else f"{name} must be numbers: {message}") from error
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    if (found < 0).any():
+        raise ValueError(f"{name} contains negative values")
+    if rows and not found.any():
+        raise ValueError(f"{name} is zero for every row")
+    return found
+
+
+def codes(name: str, values: Any, rows: int) -> tuple[npt.NDArray[np.uint32], list[str]]:
+    """Values of any type as positions among the distinct ones, in the order in which these first appear."""
+    found = vector(name, values, rows)
+    if found.dtype.kind == "f" and np.isnan(found).any():
+        raise ValueError(f"{name} contains NaN")
+    if found.dtype.kind == "O" and any(value is None or value != value for value in found):
+        raise ValueError(f"{name} contains missing values")
+    starts = np.flatnonzero(np.concatenate(([True], found[1:] != found[:-1]))) if rows else np.empty(0, dtype=np.intp)
+    heads = found[starts]
+    try:
+        distinct, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"{name} holds values that cannot be compared with each other: {error}") from error
+    order = np.argsort(first, kind="stable")
+    place = np.empty(len(order), dtype=np.uint32)
+    place[order] = np.arange(len(order), dtype=np.uint32)
+    lengths = np.diff(np.append(starts, rows))
+    return np.repeat(place[inverse.ravel()], lengths), [str(distinct[position]) for position in order]
+
+
+#: What outcomes may be called; 1 says that the right one is better.
+OUTCOMES = {"left": -1, "tie": 0, "right": 1}
+
+
+def outcomes(name: str, values: Any, rows: int) -> npt.NDArray[np.int8]:
+    """Outcomes of comparisons as -1, 0 or 1."""
+    found = vector(name, values, rows)
+    if found.dtype.kind in "US" or (found.dtype.kind == "O" and all(isinstance(value, str) for value in found)):
+        unknown = sorted({str(value) for value in found} - OUTCOMES.keys())
+        if unknown:
+            raise ValueError(f"{name} holds {unknown[0]!r}, and must be 'left', 'tie' or 'right', or -1, 0 or 1")
+        return np.array([OUTCOMES[str(value)] for value in found], dtype=np.int8)
+    if found.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be -1, 0 or 1, or 'left', 'tie' or 'right', and is of {found.dtype}")
+    if not np.isin(found, (-1, 0, 1)).all():
+        bad = found[~np.isin(found, (-1, 0, 1))][0]
+        raise ValueError(f"{name} holds {bad}, and must be -1 (left is better), 0 (a tie) or 1 (right is better)")
+    return found.astype(np.int8)

@@ -1,0 +1,219 @@
+"""Two classes."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from . import _core, arrays
+from .estimator import Callback, MarginEstimator, one_of
+
+
+def label(value: Any) -> str:
+    """A class as the core writes it."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    if isinstance(value, bool | np.bool_):
+        return str(int(value))
+    return str(value)
+
+
+class SVMClassifier(ClassifierMixin, MarginEstimator):
+    """Tells two classes apart with a large margin: ½‖w‖² + C · Σ weight · loss.
+
+    Linear or through a kernel; for other than two classes it raises an error. Arrays in C order of float32 or float64 and
+    sparse rows with 32-bit indices are shared with the core and not copied, and must not be written to during `fit`. Problems
+    with fewer than a million entries are solved to double precision whatever `tol` is.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        The weight of the sum of losses.
+    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+        What a missed margin costs.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "chi-squared", "intersection", "precomputed"}, default="linear"
+        The kernel.
+    gamma : {"scale", "auto"} or float or None, default="scale"
+        The kernel's width; None looks at a sample, as the command does.
+    degree : int, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=0.0
+        Of the polynomial and sigmoid kernels.
+    intercept : {"free", "penalised", "none"}, default="free"
+        What is done about the constant term.
+    class_weight : dict, "balanced" or None, default=None
+        How much each class counts.
+    scale : {"none", "standard", "min-max", "max-abs", "unit-rows"}, default="none"
+        How features are scaled before; `coef_` is then of scaled features.
+    solver : str, default="auto"
+        The solver; "auto" takes the one that suits.
+    tol : float, default=1e-3
+        The relative gap (objective − lower bound) / objective to stop at.
+    max_iter : int or None, default=None
+        The most passes; None takes the solver's own.
+    cache_size : float, default=200
+        Megabytes for kernel rows.
+    random_state : int, RandomState or None, default=None
+        Seeds what is random; None is 0.
+    n_jobs : int or None, default=-1
+        Threads; -1 takes all cores, None one. It changes no bit of the result.
+    verbose : int, default=0
+        Whether passes are told on standard error.
+    callback : callable or None, default=None
+        Called with a :class:`maxmargin.Progress` after each pass; a true answer stops there with the best so far.
+
+    Attributes
+    ----------
+    classes_ : array of the two classes
+    coef_ : array of shape (1, n_features), of linear models
+    intercept_ : array of shape (1,)
+    support_ : positions of the rows with a part in the solution
+    dual_coef_ : array of shape (1, n_support), of kernels
+    objective_, lower_bound_, gap_ : float
+        What was reached, what nothing can be below, and the relative distance.
+    n_iter_ : int
+    converged_ : bool
+    model_ : Model
+
+    Examples
+    --------
+    >>> from maxmargin import SVMClassifier
+    >>> classifier = SVMClassifier().fit([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"])
+    >>> classifier.predict([[0.2], [2.9]]).tolist()
+    ['no', 'yes']
+    >>> classifier.gap_ < 1e-9
+    True
+    """
+
+    _task = "classify"
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "hinge",
+        kernel: str = "linear",
+        gamma: str | float | None = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        intercept: str = "free",
+        class_weight: Any = None,
+        scale: str = "none",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        cache_size: float = 200,
+        random_state: Any = None,
+        n_jobs: int | None = -1,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.intercept = intercept
+        self.class_weight = class_weight
+        self.scale = scale
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learns from rows and their classes.
+
+        Parameters
+        ----------
+        X : array, sparse rows, table or Dataset
+        y : one class a row; left out where X is a Dataset
+        sample_weight : one weight a row, optional
+
+        Returns
+        -------
+        self
+        """
+        data, X = self._dataset(X, y, sample_weight)
+        return self._train(data, X, **self._positive)
+
+    def _dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[_core.Dataset, Any]:
+        if isinstance(X, _core.Dataset):
+            if y is not None or sample_weight is not None:
+                raise TypeError("a Dataset holds its own y and sample_weight: leave both out")
+            if X.targets is None:
+                raise ValueError("the Dataset holds no classes")
+            self.classes_, self._positive = np.unique(np.asarray(X.targets)), {}
+            return X, X
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        X = self._features(X, reset=True)
+        y = column_or_1d(y, warn=True)
+        if len(y) != X.shape[0]:
+            raise ValueError(f"y has {len(y)} values, and X has {X.shape[0]} rows: inconsistent numbers of samples")
+        check_classification_targets(y)
+        weights = arrays.weights("sample_weight", sample_weight, X.shape[0])
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2:
+            kind = type_of_target(y)
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        counted = codes if weights is None else codes[weights > 0]
+        if len(np.unique(counted)) < 2:
+            raise ValueError(f"y holds one class only among the rows that count, {self.classes_[counted[0]]!r}: two are needed")
+        data = self._named(arrays.dataset(X))
+        self._positive = {}
+        if self.classes_.dtype.kind in "biuf" and (self.classes_.astype(np.float64) == self.classes_).all():
+            data = data.with_targets(np.require(y, dtype=np.float64, requirements=["C", "A"]))
+        else:
+            names = [label(value) for value in self.classes_]
+            if names[0] == names[1]:
+                names = ["0", "1"]
+            order = sorted(range(2), key=lambda position: names[position].encode())
+            place = np.argsort(order).astype(np.uint32)
+            data = data.with_labels(place[codes.ravel()], [names[position] for position in order])
+            if order != [0, 1]:
+                self._positive = {"positive": names[1]}
+        return (data if weights is None else data.with_weights(weights)), X
+
+    def _settings(self, X: Any) -> dict[str, Any]:
+        settings = super()._settings(X)
+        settings["intercept"] = one_of("intercept", self.intercept, ("free", "penalised", "none"))
+        if self.class_weight is None:
+            return settings
+        if isinstance(self.class_weight, dict):
+            unknown = [name for name in self.class_weight if name not in self.classes_]
+            if unknown:
+                raise ValueError(f"class_weight names the class {unknown[0]!r}, and y holds {list(self.classes_)}")
+            settings["class-weight"] = {"by-label": {label(name): float(w) for name, w in self.class_weight.items()}}
+        else:
+            settings["class-weight"] = one_of("class_weight", self.class_weight, ("balanced",))
+        return settings
+
+    def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:
+        super()._adopt(model, data)
+        self.intercept_ = np.array([model.intercept or 0.0])
+        for name in ("coef_", "dual_coef_"):
+            if hasattr(self, name):
+                setattr(self, name, getattr(self, name).reshape(1, -1))
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """The score of each row: positive for the second of `classes_`."""
+        return self._scores(X)
+
+    def predict(self, X: Any) -> Any:
+        """The class of each row."""
+        check_is_fitted(self, "model_")
+        return self.classes_[(self._scores(X) >= 0).astype(np.intp)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

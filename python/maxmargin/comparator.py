@@ -1,0 +1,244 @@
+"""Comparisons with ties."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from . import _core, arrays
+from .estimator import Callback, MarginEstimator, one_of
+
+
+def interleaved(left: Any, right: Any) -> Any:
+    """Rows of both sides, left and right in turn, as the command reads tables of two items a row."""
+    if left.shape != right.shape:
+        raise ValueError(f"X_left has the shape {left.shape}, and X_right {right.shape}: both must be the same")
+    count = left.shape[0]
+    if hasattr(left, "indptr"):
+        from scipy import sparse
+
+        order = np.arange(2 * count).reshape(2, count).T.ravel()
+        return sparse.vstack([left, right], format="csr")[order]
+    both = np.empty((2 * count, left.shape[1]), dtype=np.result_type(left, right))
+    both[0::2], both[1::2] = left, right
+    return both
+
+
+class PairEstimator(MarginEstimator):
+    """What comparators share."""
+
+    _task = "compare"
+
+    def _pairs(
+        self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool = True
+    ) -> tuple[_core.Dataset, Any]:
+        left = self._features(X_left, reset=reset, name="X_left")
+        right = self._features(X_right, reset=False, name="X_right")
+        if hasattr(left, "indptr") != hasattr(right, "indptr"):
+            raise TypeError("X_left and X_right must both be dense or both be sparse")
+        X, count = interleaved(left, right), left.shape[0]
+        signs = arrays.outcomes("y", y, count)
+        weights = arrays.weights("sample_weight", sample_weight, count)
+        places = np.arange(2 * count, dtype=np.uint32)
+        data = self._named(arrays.dataset(X))
+        sides = (np.ascontiguousarray(places[0::2]), np.ascontiguousarray(places[1::2]))
+        return data.with_pairs(*sides, signs, weights), X
+
+    def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:
+        super()._adopt(model, data)
+        self.threshold_ = model.tie_width
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """The score r(x) of each item: higher is better."""
+        return self._scores(X)
+
+    def compare(self, X_left: Any, X_right: Any) -> Any:
+        """Which is better: -1 for the left one, 1 for the right one, 0 for neither.
+
+        Swapping the sides changes the sign and nothing else.
+        """
+        left, right = self._scores(X_left, "X_left"), self._scores(X_right, "X_right")
+        if len(left) != len(right):
+            raise ValueError(f"X_left has {len(left)} rows, and X_right {len(right)}: both must be the same")
+        difference = right - left
+        return np.where(np.abs(difference) <= (self.threshold_ or 0.0), 0, np.sign(difference)).astype(np.int64)
+
+    def rank(self, X: Any) -> Any:
+        """The rank of each item, from 1: items that are ties with a better one share its rank."""
+        scores = np.require(self._scores(X), dtype=np.float64, requirements=["C", "A"])
+        return _core.ranks(scores, max(self.threshold_ or 0.0, 0.0))
+
+    def score(self, X_left: Any, X_right: Any, y: Any) -> float:
+        """The share of comparisons whose outcome is predicted."""
+        found = self.compare(X_left, X_right)
+        return float(np.mean(found == arrays.outcomes("y", y, len(found))))
+
+
+class SVMComparator(PairEstimator):
+    """Tells which of two items is better, or that neither is: scores and the threshold for ties are learned together.
+
+    Parameters
+    ----------
+    C, loss, kernel, gamma, degree, coef0, scale, solver, tol, max_iter, cache_size, random_state, n_jobs, verbose, callback
+        As those of :class:`SVMClassifier`.
+    method : {"compare", "rank", "rank2"}, default="compare"
+        How ties are learned from: "rank" ignores them, "rank2" takes each for two contradictory pairs.
+
+    Attributes
+    ----------
+    threshold_ : float
+        Items whose scores differ by no more are equally good.
+    coef_, dual_coef_, support_, objective_, lower_bound_, gap_, n_iter_, converged_, model_
+        As those of :class:`SVMClassifier`; `support_` are positions of pairs.
+
+    Examples
+    --------
+    >>> from maxmargin import SVMComparator
+    >>> left, right = [[0.0], [3.0], [1.0], [2.0], [0.0]], [[3.0], [0.0], [1.2], [2.1], [0.1]]
+    >>> comparator = SVMComparator(C=10).fit(left, right, ["right", "left", "tie", "tie", "tie"])
+    >>> comparator.compare([[0.0], [1.0]], [[2.9], [1.1]]).tolist()
+    [1, 0]
+    >>> comparator.rank([[3.0], [0.0], [2.9]]).tolist()
+    [1, 3, 1]
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "hinge",
+        method: str = "compare",
+        kernel: str = "linear",
+        gamma: str | float | None = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        scale: str = "none",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        cache_size: float = 200,
+        random_state: Any = None,
+        n_jobs: int | None = -1,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.method = method
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.scale = scale
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def _settings(self, X: Any) -> dict[str, Any]:
+        return {**super()._settings(X), "method": one_of("method", self.method, ("compare", "rank", "rank2"))}
+
+    def fit(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learns from pairs of items.
+
+        Parameters
+        ----------
+        X_left, X_right : arrays, sparse rows or tables with one item a row, or a Dataset of pairs alone
+        y : the outcome of each pair: "left", "tie" or "right", or -1, 0 or 1 (the right one is better)
+        sample_weight : one weight a pair, optional
+
+        Returns
+        -------
+        self
+        """
+        data, X = self._dataset(X_left, X_right, y, sample_weight)
+        return self._train(data, X)
+
+    def _dataset(
+        self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None
+    ) -> tuple[_core.Dataset, Any]:
+        if isinstance(X_left, _core.Dataset):
+            if X_right is not None or y is not None or sample_weight is not None:
+                raise TypeError("a Dataset holds both sides, y and sample_weight: leave them out")
+            if X_left.n_pairs is None:
+                raise ValueError("the Dataset holds no pairs: load it with task='compare'")
+            return X_left, X_left
+        if X_right is None or y is None:
+            raise ValueError(f"{type(self).__name__} requires X_left, X_right and y")
+        return self._pairs(X_left, X_right, y, sample_weight)
+
+    def fit_items(self, items: Any, pairs: Any, sample_weight: Any = None) -> Self:
+        """Learns from pairs that name rows of a table of items.
+
+        Parameters
+        ----------
+        items : array, sparse rows or table with one item a row; pairs name the rows of a pandas table by its index
+        pairs : array of shape (n, 3) with left, right and outcome in each row, or a table with these columns (and `weight`)
+        sample_weight : one weight a pair, optional
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from maxmargin import SVMComparator
+        >>> items = [[0.0], [1.0], [1.1], [3.0]]
+        >>> comparator = SVMComparator(C=10).fit_items(items, [[0, 1, 1], [1, 2, 0], [3, 2, -1]])
+        >>> comparator.rank(items).tolist()
+        [4, 2, 2, 1]
+        """
+        ids = getattr(items, "index", None)
+        X = self._features(items, reset=True, name="items")
+        left, right, outcome, weight = self._named_pairs(pairs)
+        weights = arrays.weights("sample_weight", weight if sample_weight is None else sample_weight, len(left))
+        places = (self._places(left, ids, X.shape[0], "left"), self._places(right, ids, X.shape[0], "right"))
+        if (places[0] == places[1]).any():
+            at = int(np.flatnonzero(places[0] == places[1])[0])
+            raise ValueError(f"pairs compare an item with itself in row {at}")
+        data = self._named(arrays.dataset(X)).with_pairs(*places, arrays.outcomes("outcome", outcome, len(left)), weights)
+        return self._train(data, X)
+
+    @staticmethod
+    def _named_pairs(pairs: Any) -> tuple[Any, Any, Any, Any]:
+        if arrays.is_table(pairs):
+            names = arrays.column_names(pairs)
+            missing = [name for name in ("left", "right", "outcome") if name not in names]
+            if missing:
+                raise ValueError(f"pairs need the columns left, right and outcome, and have {names}")
+            weight = np.asarray(pairs["weight"]) if "weight" in names else None
+            return np.asarray(pairs["left"]), np.asarray(pairs["right"]), np.asarray(pairs["outcome"]), weight
+        table = np.asarray(pairs)
+        if table.ndim != 2 or table.shape[1] != 3:
+            raise ValueError(f"pairs must have the shape (n, 3), and have {table.shape}")
+        return table[:, 0], table[:, 1], table[:, 2], None
+
+    @staticmethod
+    def _places(names: Any, ids: Any, rows: int, side: str) -> Any:
+        """The row of each item."""
+        if ids is not None and callable(getattr(ids, "get_indexer", None)):
+            if not ids.is_unique:
+                raise ValueError("the index of items holds an id twice")
+            found = ids.get_indexer(names)
+            unknown = found < 0
+        else:
+            try:
+                found = np.asarray(names).astype(np.int64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"pairs name items on the {side} side that are no row numbers: {error}") from error
+            unknown = (found < 0) | (found >= rows)
+        if unknown.any():
+            name = np.asarray(names)[unknown][0]
+            raise ValueError(f"pairs name the item {name!r} on the {side} side, which items do not hold")
+        return np.require(found, dtype=np.uint32, requirements=["C", "A"])
+
+    def intervals(self, data: _core.Dataset, *, resamples: int = 200) -> tuple[Any, Any, Any]:
+        """Of the items of the training data: ends of the 95 % interval of each score, and ranks that count only what is
+        surely better, by resampling the pairs."""
+        check_is_fitted(self, "model_")
+        return _core.resampled(self.model_, data, resamples, self._seed(), self._threads())

@@ -1,0 +1,255 @@
+"""What all estimators share: settings from parameters, training, what is known after it, files and copies.
+
+An estimator is one file: its parameters, the task, how its arguments become a data set, and what it predicts.
+"""
+
+import json
+import numbers
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _core, arrays
+
+Callback = Callable[[_core.Progress], object]
+
+#: scikit-learn's names of kernels.
+KERNELS = {"rbf": "gaussian", "poly": "polynomial"}
+
+#: Kernels with a number that gamma sets.
+WITH_GAMMA = ("gaussian", "polynomial", "sigmoid", "chi-squared")
+
+
+def number(
+    name: str, value: Any, *, above: float | None = None, at_least: float | None = None, whole: bool = False
+) -> Any:
+    """A parameter that must be a number within bounds."""
+    kind, article = (numbers.Integral, "a whole number") if whole else (numbers.Real, "a number")
+    if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
+        raise TypeError(f"{name} must be {article}, and is {value!r}")
+    bounds = [f"above {above:g}"] if above is not None else []
+    bounds += [f"at least {at_least:g}"] if at_least is not None else []
+    low = (above is not None and not value > above) or (at_least is not None and not value >= at_least)
+    if low or not np.isfinite(float(value)):
+        raise ValueError(f"{name} must be {article} {' and '.join(bounds)}, and is {value!r}")
+    return int(value) if whole else float(value)
+
+
+def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
+    """A parameter that must be one of a few names; underscores and dashes are the same."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {', '.join(known)}, and is {value!r}")
+    found = value.replace("_", "-")
+    if found not in [other.replace("_", "-") for other in known]:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, and is {value!r}")
+    return found
+
+
+class MarginEstimator(BaseEstimator):
+    """The base of all estimators."""
+
+    #: The core's name of the task.
+    _task: str
+
+    # Set by the estimators themselves.
+    C: float
+    loss: str
+    tol: float
+    max_iter: int | None
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+    callback: Callback | None
+
+    def _settings(self, X: Any) -> dict[str, Any]:
+        """The settings of the core that the parameters stand for. X is what will be learned from, checked."""
+        settings: dict[str, Any] = {
+            "task": self._task,
+            "loss": one_of("loss", self.loss, ("hinge", "squared_hinge", "logistic")),
+            "regularisation": {"c": number("C", self.C, above=0)},
+            "tolerance": number("tol", self.tol, above=0),
+            "seed": self._seed(),
+        }
+        parameters = self.get_params(deep=False)
+        if "solver" in parameters:
+            settings["solver"] = one_of("solver", parameters["solver"], SOLVERS)
+        if "scale" in parameters:
+            settings["scale"] = one_of("scale", parameters["scale"], SCALES)
+        if self.max_iter is not None:
+            settings["max-passes"] = number("max_iter", self.max_iter, at_least=1, whole=True)
+        if "kernel" in parameters:
+            settings["kernel"] = self._kernel(parameters, X)
+        return settings
+
+    def _kernel(self, parameters: dict[str, Any], X: Any) -> dict[str, Any]:
+        known = ("linear", "rbf", "gaussian", "poly", "polynomial", "sigmoid", "chi-squared", "intersection", "precomputed")
+        kind = one_of("kernel", parameters["kernel"], known)
+        kind = KERNELS.get(kind, kind)
+        kernel: dict[str, Any] = {"kind": kind}
+        if kind in WITH_GAMMA:
+            kernel["gamma"] = self._gamma(parameters["gamma"], X)
+        if kind == "polynomial":
+            kernel["degree"] = number("degree", parameters["degree"], at_least=1, whole=True)
+        if kind in ("polynomial", "sigmoid"):
+            kernel["coef0"] = number("coef0", parameters["coef0"])
+        if "cache_size" in parameters and kind != "linear":
+            kernel["cache"] = int(number("cache_size", parameters["cache_size"], above=0) * 2**20)
+        return kernel
+
+    def _gamma(self, gamma: Any, X: Any) -> float | None:
+        """scikit-learn's words for gamma; None leaves it to the core, which looks at a sample."""
+        if gamma is None:
+            return None
+        if isinstance(gamma, str):
+            word = one_of("gamma", gamma, ("scale", "auto"))
+            if isinstance(X, _core.Dataset):
+                raise ValueError(f"gamma={gamma!r} needs an array; give a number, or None to let it be found")
+            columns = X.shape[1]
+            if word == "auto":
+                return float(1.0 / columns)
+            if hasattr(X, "multiply"):
+                variance = X.multiply(X).mean() - X.mean() ** 2
+            else:
+                variance = X.var()
+            return float(1.0 / (columns * variance)) if variance > 0 else 1.0
+        return float(number("gamma", gamma, above=0))
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return 0
+        if isinstance(self.random_state, numbers.Integral):
+            return int(number("random_state", self.random_state, at_least=0, whole=True))
+        return int(self.random_state.randint(2**31 - 1))
+
+    def _threads(self) -> int:
+        if self.n_jobs is None:
+            return 1
+        jobs = int(number("n_jobs", self.n_jobs, at_least=-1, whole=True))
+        if jobs == 0:
+            raise ValueError("n_jobs must be -1 (all cores) or a number of threads, and is 0")
+        return 0 if jobs < 0 else jobs
+
+    def _watch(self) -> Callback | None:
+        if not self.verbose:
+            return self.callback
+        own = self.callback
+
+        def told(progress: _core.Progress) -> object:
+            gap = "" if progress.gap is None else f"  gap {progress.gap:.1e}"
+            print(f"{type(self).__name__}: pass {progress.iteration}  objective {progress.objective:.6g}{gap}", file=sys.stderr)
+            return own(progress) if own is not None else None
+
+        return told
+
+    def _features(self, X: Any, *, reset: bool, name: str = "X", least: int = 1) -> Any:
+        """Checked features: an array in C order, or sparse rows. Names of columns are kept or compared."""
+        X, names = arrays.plain(X)
+        # scikit-learn's own messages call it X.
+        checked = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_min_samples=least,
+            **({} if name == "X" else {"input_name": name}),
+        )
+        if names is not None:
+            if reset:
+                self.feature_names_in_ = np.array(names, dtype=object)
+            elif hasattr(self, "feature_names_in_") and list(self.feature_names_in_) != names:
+                raise ValueError(f"the columns of {name} are {names}, and those seen in fit {list(self.feature_names_in_)}")
+        return checked
+
+    def _named(self, data: _core.Dataset) -> _core.Dataset:
+        names = getattr(self, "feature_names_in_", None)
+        return data if names is None else data.with_feature_names([str(name) for name in names])
+
+    def _train(self, data: _core.Dataset, X: Any, **more: Any) -> Self:
+        """Learns from a data set, and keeps what is known afterwards."""
+        settings = {**self._settings(X), **more}
+        model = _core.train(data, json.dumps(settings), self._threads(), self._watch())
+        return self._adopt(model, data)
+
+    def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:
+        """Takes a model as what was learned."""
+        self.model_ = model
+        self.n_features_in_ = model.n_features
+        self.objective_ = model.objective
+        self.lower_bound_ = model.lower_bound
+        self.gap_ = model.gap
+        self.converged_ = model.converged
+        self.n_iter_ = max(1, model.passes)
+        for name in ("coef_", "dual_coef_", "support_", "intercept_", "threshold_", "gamma_"):
+            self.__dict__.pop(name, None)
+        if model.weights is not None:
+            self.coef_ = model.weights
+        if model.dual_coef is not None:
+            self.dual_coef_ = model.dual_coef
+            if model.gamma is not None:
+                self.gamma_ = model.gamma
+        support = model.support(data)
+        if support is not None:
+            self.support_ = support
+        if not (model.converged or model.finished or model.stopped_early):
+            gap = "not known" if model.gap is None else f"{model.gap:.1e}"
+            warnings.warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} passes with a relative gap of {gap} where tol asks for "
+                f"{self.tol:g}: raise max_iter, or scale the features (scale='standard'), or lower C",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def _scores(self, X: Any, name: str = "X") -> Any:
+        """Scores of rows by what was learned."""
+        check_is_fitted(self, "model_")
+        if isinstance(X, _core.Dataset):
+            return self.model_.scores(X, self._threads())
+        X = self._features(X, reset=False, name=name)
+        return self.model_.scores(arrays.dataset(X), self._threads())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model that was learned to a file that the command and :class:`maxmargin.Model` read.
+
+        The same data, settings and seed give the same bytes as `maxmargin train`.
+        """
+        check_is_fitted(self, "model_")
+        self.model_.save(path)
+
+    def verify(self, data: _core.Dataset) -> tuple[float, float | None, float | None]:
+        """Recomputes objective, lower bound and gap from the training data; an error where they do not hold."""
+        check_is_fitted(self, "model_")
+        return self.model_.verify(data)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
+        return tags
+
+
+SCALES = ("none", "standard", "min-max", "max-abs", "unit-rows", "min-max-per-query")
+
+SOLVERS = (
+    "auto",
+    "dual-coordinate-descent",
+    "newton",
+    "cutting-plane",
+    "quadratic-program",
+    "linear-program",
+    "sgd",
+    "averaged-sgd",
+    "pegasos",
+    "smo",
+    "lasvm",
+)

@@ -1,0 +1,146 @@
+"""Ranking within queries."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from . import _core, arrays
+from .estimator import Callback, MarginEstimator, one_of
+from .metrics import ndcg_score
+
+
+class SVMRanker(MarginEstimator):
+    """Orders the rows of each query with a large margin, over all pairs of a query whose grades differ.
+
+    The pairs are never listed: n rows take n log n. `predict` returns scores, higher is better; compare them within a query.
+    Arrays in C order and sparse rows with 32-bit indices are shared and not copied where the rows of each query stand
+    together, and must not be written to during `fit`. With `sample_weight` a pair counts the product of the weights of its rows.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        The weight of the sum of losses over pairs.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        What a missed margin costs.
+    kernel, gamma, degree, coef0, scale, solver, tol, max_iter, cache_size, random_state, n_jobs, verbose, callback
+        As those of :class:`SVMClassifier`; `scale` takes "min-max-per-query" too.
+    pair_weight : {"equal", "per-query", "grade-gap"}, default="equal"
+        How much each pair counts.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,), of linear models
+    objective_, lower_bound_, gap_, n_iter_, converged_, model_
+        As those of :class:`SVMClassifier`.
+
+    Examples
+    --------
+    >>> from maxmargin import SVMRanker
+    >>> X, grades, qid = [[3.0], [1.0], [2.0], [1.0], [4.0]], [2, 0, 1, 0, 1], ["a", "a", "a", "b", "b"]
+    >>> ranker = SVMRanker().fit(X, grades, qid=qid)
+    >>> bool(ranker.coef_[0] > 0)
+    True
+    >>> ranker.score(X, grades, qid=qid)
+    1.0
+    """
+
+    _task = "rank"
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "squared_hinge",
+        kernel: str = "linear",
+        gamma: str | float | None = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        pair_weight: str = "equal",
+        scale: str = "none",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        cache_size: float = 200,
+        random_state: Any = None,
+        n_jobs: int | None = -1,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.pair_weight = pair_weight
+        self.scale = scale
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> Self:
+        """Learns from rows and their grades.
+
+        Parameters
+        ----------
+        X : array, sparse rows, table or Dataset
+        y : one grade a row, higher is better; left out where X is a Dataset
+        qid : the query of each row, of any type and in any order, or the name of a column of X; one query where left out
+        sample_weight : one weight a row, optional
+
+        Returns
+        -------
+        self
+        """
+        data, X = self._dataset(X, y, qid, sample_weight)
+        return self._train(data, X)
+
+    def _dataset(
+        self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None
+    ) -> tuple[_core.Dataset, Any]:
+        self._qid_column: str | None = None
+        if isinstance(X, _core.Dataset):
+            if y is not None or qid is not None or sample_weight is not None:
+                raise TypeError("a Dataset holds its own y, qid and sample_weight: leave them out")
+            return X, X
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        if isinstance(qid, str):
+            self._qid_column = qid
+            X, qid = arrays.without_column(X, qid, "qid")
+        X = self._features(X, reset=True, least=2)
+        rows = X.shape[0]
+        y = column_or_1d(y, warn=True, dtype=np.float64)
+        check_consistent_length(X, y)
+        if not np.isfinite(y).all():
+            raise ValueError("y contains NaN or infinity")
+        weights = arrays.weights("sample_weight", sample_weight, rows)
+        data = self._named(arrays.dataset(X)).with_targets(np.require(y, requirements=["C", "A"]))
+        if weights is not None:
+            data = data.with_weights(weights)
+        keys, names = (np.zeros(rows, dtype=np.uint32), ["0"]) if qid is None else arrays.codes("qid", qid, rows)
+        return data.with_groups(keys, names), X
+
+    def _settings(self, X: Any) -> dict[str, Any]:
+        settings = super()._settings(X)
+        settings["pair-weight"] = one_of("pair_weight", self.pair_weight, ("equal", "per-query", "grade-gap"))
+        return settings
+
+    def predict(self, X: Any) -> Any:
+        """The score of each row: higher is better."""
+        column = getattr(self, "_qid_column", None)
+        if column is not None and arrays.is_table(X) and column in arrays.column_names(X):
+            X = arrays.without_column(X, column, "qid")[0]
+        return self._scores(X)
+
+    def score(self, X: Any, y: Any, qid: Any = None) -> float:
+        """The mean NDCG of the queries."""
+        if isinstance(qid, str):
+            X, qid = arrays.without_column(X, qid, "qid")
+        return ndcg_score(y, self.predict(X), qid=qid)

@@ -1,0 +1,78 @@
+"""Reading files as the command does."""
+
+import json
+import os
+from collections.abc import Sequence
+
+from . import _core
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    task: str = "rank",
+    items: str | os.PathLike[str] | None = None,
+    precision: str = "f32",
+    target: str | None = None,
+    group: str | None = None,
+    weight: str | None = None,
+    id: str | None = None,
+    ignore: Sequence[str] = (),
+    missing: str | None = None,
+    index_base: int | None = None,
+    one_group: bool = False,
+) -> _core.Dataset:
+    """Reads svmlight text, CSV, TSV, Parquet, Arrow or the cache `.mmd`, compressed or not, told by content.
+
+    A cache is mapped, so that it takes no memory beyond what is used. Estimators take the result in the place of ``X``.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    task : {"rank", "classify", "compare", "one-class"}
+        What it will be used for: comparisons and rankers look for pairs in a table.
+    items : path, optional
+        The file of the items that pairs name.
+    precision : {"f32", "f64"}
+        How values are stored.
+    target, group, weight, id : str, optional
+        Columns of a table; unset ones are found by their common names.
+    ignore : sequence of str
+        Columns to leave out.
+    missing : {"error", "zero", "mean"}, optional
+        What to take for an empty cell.
+    index_base : {0, 1}, optional
+        Whether svmlight indices count from 0 or 1; detected unless given.
+    one_group : bool
+        Rank all rows as one list.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import maxmargin
+    >>> path = os.path.join(tempfile.mkdtemp(), "train.svm")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("2 qid:1 1:0.9\\n1 qid:1 1:0.4\\n0 qid:2 1:0.2\\n1 qid:2 1:0.8\\n")
+    >>> maxmargin.load(path)
+    <maxmargin.Dataset: 4 rows × 1 features, dense f32, 2 queries>
+    """
+    settings = {
+        "precision": precision,
+        "target": target,
+        "group": group,
+        "weight": weight,
+        "id": id,
+        "ignore": list(ignore),
+        "missing": missing,
+        "index-base": index_base,
+        "one-group": one_group,
+    }
+    # What is not said is not kept with a model either.
+    usual = {"precision": "f32", "one-group": False}
+    said = {name: value for name, value in settings.items() if value not in (None, []) and usual.get(name) != value}
+    return _core.load(path, task, items, json.dumps(said))
