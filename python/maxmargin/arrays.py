@@ -86,7 +86,7 @@ def weights(name: str, values: Any, rows: int) -> npt.NDArray[np.float64] | None
     """Weights of rows: finite numbers that are not negative."""
     if values is None:
         return None
-    if np.ndim(values) == 0:
+    if isinstance(values, float | int):
         values = np.full(rows, values)
     try:
         found = np.require(vector(name, values, rows), dtype=np.float64, requirements=["C", "A"])

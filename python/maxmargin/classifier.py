@@ -141,17 +141,17 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         -------
         self
         """
-        data, X = self._dataset(X, y, sample_weight)
-        return self._train(data, X, **self._positive)
+        data = self._dataset(X, y, sample_weight)
+        return self._train(data, **self._positive)
 
-    def _dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[_core.Dataset, Any]:
+    def _dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> _core.Dataset:
         if isinstance(X, _core.Dataset):
             if y is not None or sample_weight is not None:
                 raise TypeError("a Dataset holds its own y and sample_weight: leave both out")
             if X.targets is None:
                 raise ValueError("the Dataset holds no classes")
             self.classes_, self._positive = np.unique(np.asarray(X.targets)), {}
-            return X, X
+            return X
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         X = self._features(X, reset=True)
@@ -180,10 +180,10 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
             data = data.with_labels(place[codes.ravel()], [names[position] for position in order])
             if order != [0, 1]:
                 self._positive = {"positive": names[1]}
-        return (data if weights is None else data.with_weights(weights)), X
+        return data if weights is None else data.with_weights(weights)
 
-    def _settings(self, X: Any) -> dict[str, Any]:
-        settings = super()._settings(X)
+    def _settings(self, data: _core.Dataset) -> dict[str, Any]:
+        settings = super()._settings(data)
         settings["intercept"] = one_of("intercept", self.intercept, ("free", "penalised", "none"))
         if self.class_weight is None:
             return settings

@@ -31,7 +31,7 @@ class PairEstimator(MarginEstimator):
 
     def _pairs(
         self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool = True
-    ) -> tuple[_core.Dataset, Any]:
+    ) -> _core.Dataset:
         left = self._features(X_left, reset=reset, name="X_left")
         right = self._features(X_right, reset=False, name="X_right")
         if hasattr(left, "indptr") != hasattr(right, "indptr"):
@@ -42,7 +42,7 @@ class PairEstimator(MarginEstimator):
         places = np.arange(2 * count, dtype=np.uint32)
         data = self._named(arrays.dataset(X))
         sides = (np.ascontiguousarray(places[0::2]), np.ascontiguousarray(places[1::2]))
-        return data.with_pairs(*sides, signs, weights), X
+        return data.with_pairs(*sides, signs, weights)
 
     def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:
         super()._adopt(model, data)
@@ -140,8 +140,8 @@ class SVMComparator(PairEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    def _settings(self, X: Any) -> dict[str, Any]:
-        return {**super()._settings(X), "method": one_of("method", self.method, ("compare", "rank", "rank2"))}
+    def _settings(self, data: _core.Dataset) -> dict[str, Any]:
+        return {**super()._settings(data), "method": one_of("method", self.method, ("compare", "rank", "rank2"))}
 
     def fit(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Learns from pairs of items.
@@ -156,18 +156,18 @@ class SVMComparator(PairEstimator):
         -------
         self
         """
-        data, X = self._dataset(X_left, X_right, y, sample_weight)
-        return self._train(data, X)
+        data = self._dataset(X_left, X_right, y, sample_weight)
+        return self._train(data)
 
     def _dataset(
         self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None
-    ) -> tuple[_core.Dataset, Any]:
+    ) -> _core.Dataset:
         if isinstance(X_left, _core.Dataset):
             if X_right is not None or y is not None or sample_weight is not None:
                 raise TypeError("a Dataset holds both sides, y and sample_weight: leave them out")
             if X_left.n_pairs is None:
                 raise ValueError("the Dataset holds no pairs: load it with task='compare'")
-            return X_left, X_left
+            return X_left
         if X_right is None or y is None:
             raise ValueError(f"{type(self).__name__} requires X_left, X_right and y")
         return self._pairs(X_left, X_right, y, sample_weight)
@@ -202,7 +202,7 @@ class SVMComparator(PairEstimator):
             at = int(np.flatnonzero(places[0] == places[1])[0])
             raise ValueError(f"pairs compare an item with itself in row {at}")
         data = self._named(arrays.dataset(X)).with_pairs(*places, arrays.outcomes("outcome", outcome, len(left)), weights)
-        return self._train(data, X)
+        return self._train(data)
 
     @staticmethod
     def _named_pairs(pairs: Any) -> tuple[Any, Any, Any, Any]:

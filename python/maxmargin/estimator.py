@@ -68,8 +68,8 @@ class MarginEstimator(BaseEstimator):
     verbose: int
     callback: Callback | None
 
-    def _settings(self, X: Any) -> dict[str, Any]:
-        """The settings of the core that the parameters stand for. X is what will be learned from, checked."""
+    def _settings(self, data: _core.Dataset) -> dict[str, Any]:
+        """The settings of the core that the parameters stand for, for these data."""
         settings: dict[str, Any] = {
             "task": self._task,
             "loss": one_of("loss", self.loss, ("hinge", "squared_hinge", "logistic")),
@@ -85,16 +85,16 @@ class MarginEstimator(BaseEstimator):
         if self.max_iter is not None:
             settings["max-passes"] = number("max_iter", self.max_iter, at_least=1, whole=True)
         if "kernel" in parameters:
-            settings["kernel"] = self._kernel(parameters, X)
+            settings["kernel"] = self._kernel(parameters, data)
         return settings
 
-    def _kernel(self, parameters: dict[str, Any], X: Any) -> dict[str, Any]:
+    def _kernel(self, parameters: dict[str, Any], data: _core.Dataset) -> dict[str, Any]:
         known = ("linear", "rbf", "gaussian", "poly", "polynomial", "sigmoid", "chi-squared", "intersection", "precomputed")
         kind = one_of("kernel", parameters["kernel"], known)
         kind = KERNELS.get(kind, kind)
         kernel: dict[str, Any] = {"kind": kind}
         if kind in WITH_GAMMA:
-            kernel["gamma"] = self._gamma(parameters["gamma"], X)
+            kernel["gamma"] = self._gamma(parameters["gamma"], data)
         if kind == "polynomial":
             kernel["degree"] = number("degree", parameters["degree"], at_least=1, whole=True)
         if kind in ("polynomial", "sigmoid"):
@@ -103,22 +103,17 @@ class MarginEstimator(BaseEstimator):
             kernel["cache"] = int(number("cache_size", parameters["cache_size"], above=0) * 2**20)
         return kernel
 
-    def _gamma(self, gamma: Any, X: Any) -> float | None:
+    def _gamma(self, gamma: Any, data: _core.Dataset) -> float | None:
         """scikit-learn's words for gamma; None leaves it to the core, which looks at a sample."""
         if gamma is None:
             return None
         if isinstance(gamma, str):
             word = one_of("gamma", gamma, ("scale", "auto"))
-            if isinstance(X, _core.Dataset):
-                raise ValueError(f"gamma={gamma!r} needs an array; give a number, or None to let it be found")
-            columns = X.shape[1]
+            columns = data.shape[1]
             if word == "auto":
-                return float(1.0 / columns)
-            if hasattr(X, "multiply"):
-                variance = X.multiply(X).mean() - X.mean() ** 2
-            else:
-                variance = X.var()
-            return float(1.0 / (columns * variance)) if variance > 0 else 1.0
+                return 1.0 / columns
+            variance = data.variance()
+            return 1.0 / (columns * variance) if variance > 0 else 1.0
         return float(number("gamma", gamma, above=0))
 
     def _seed(self) -> int:
@@ -173,9 +168,9 @@ class MarginEstimator(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return data if names is None else data.with_feature_names([str(name) for name in names])
 
-    def _train(self, data: _core.Dataset, X: Any, **more: Any) -> Self:
+    def _train(self, data: _core.Dataset, **more: Any) -> Self:
         """Learns from a data set, and keeps what is known afterwards."""
-        settings = {**self._settings(X), **more}
+        settings = {**self._settings(data), **more}
         model = _core.train(data, json.dumps(settings), self._threads(), self._watch())
         return self._adopt(model, data)
 

@@ -59,8 +59,8 @@ class PAComparator(PairEstimator):
     verbose = 0
     callback: Callback | None = None
 
-    def _settings(self, X: Any) -> dict[str, Any]:
-        settings = super()._settings(X)
+    def _settings(self, data: _core.Dataset) -> dict[str, Any]:
+        settings = super()._settings(data)
         settings["loss"] = one_of("loss", self.loss, ("hinge", "squared_hinge"))
         kappa = number("kappa", self.kappa, at_least=0)
         return {**settings, "solver": "passive-aggressive", "online": {"kappa": kappa}}
@@ -76,15 +76,15 @@ class PAComparator(PairEstimator):
         return self._learn(X_left, X_right, y, sample_weight, reset=not hasattr(self, "model_"))
 
     def _learn(self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool) -> Self:
-        data, X = self._pairs(X_left, X_right, y, sample_weight, reset=reset)
+        data = self._pairs(X_left, X_right, y, sample_weight, reset=reset)
         learner = getattr(self, "_learner", None)
         if learner is None:
-            learner = _core.Learner(json.dumps(self._settings(X)), getattr(self, "model_", None))
+            learner = _core.Learner(json.dumps(self._settings(data)), getattr(self, "model_", None))
         learner.learn(data)
         names = getattr(self, "feature_names_in_", None)
         model = learner.model(None if names is None else [str(name) for name in names])
         self._learner = learner
-        self.model_, self.n_features_in_ = model, X.shape[1]
+        self.model_, self.n_features_in_ = model, data.shape[1]
         self.coef_, self.threshold_ = model.weights, model.tie_width
         self.n_pairs_, self.n_iter_ = learner.pairs, 1
         self.progressive_error_, self.recent_error_ = learner.errors

@@ -98,17 +98,17 @@ class SVMRanker(MarginEstimator):
         -------
         self
         """
-        data, X = self._dataset(X, y, qid, sample_weight)
-        return self._train(data, X)
+        data = self._dataset(X, y, qid, sample_weight)
+        return self._train(data)
 
     def _dataset(
         self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None
-    ) -> tuple[_core.Dataset, Any]:
+    ) -> _core.Dataset:
         self._qid_column: str | None = None
         if isinstance(X, _core.Dataset):
             if y is not None or qid is not None or sample_weight is not None:
                 raise TypeError("a Dataset holds its own y, qid and sample_weight: leave them out")
-            return X, X
+            return X
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         if isinstance(qid, str):
@@ -125,10 +125,10 @@ class SVMRanker(MarginEstimator):
         if weights is not None:
             data = data.with_weights(weights)
         keys, names = (np.zeros(rows, dtype=np.uint32), ["0"]) if qid is None else arrays.codes("qid", qid, rows)
-        return data.with_groups(keys, names), X
+        return data.with_groups(keys, names)
 
-    def _settings(self, X: Any) -> dict[str, Any]:
-        settings = super()._settings(X)
+    def _settings(self, data: _core.Dataset) -> dict[str, Any]:
+        settings = super()._settings(data)
         settings["pair-weight"] = one_of("pair_weight", self.pair_weight, ("equal", "per-query", "grade-gap"))
         return settings
 

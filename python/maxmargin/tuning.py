@@ -92,8 +92,8 @@ def tune(
     best = clone(estimator)
     if not hasattr(best, "_dataset"):
         raise TypeError(f"{type(estimator).__name__} learns from a stream, and has nothing to tune")
-    dataset, X = best._dataset(*data, **more)
-    settings = {**best._settings(X), **getattr(best, "_positive", {})}
+    dataset = best._dataset(*data, **more)
+    settings = {**best._settings(dataset), **getattr(best, "_positive", {})}
     if metrics is None:
         metrics = [USUAL[best._task]]
     names = [metrics] if isinstance(metrics, str) else list(metrics)

@@ -5,7 +5,9 @@ use crate::error::OrRaise;
 use crate::run::{job, quietly};
 use maxmargin::data::Outcome;
 use maxmargin::error::{Code, Error};
+use maxmargin::loss::Loss;
 use maxmargin::model::{Model as CoreModel, Scorer};
+use maxmargin::settings::Task;
 use maxmargin::solve::{Stop, Witness};
 use maxmargin::train::Trained;
 use maxmargin_cli::format::significant;
@@ -25,12 +27,32 @@ pub(crate) struct Model {
     trace: Vec<(u64, f64, Option<f64>, f64)>,
 }
 
+/// A margin within this of 1 is reached.
+const REACHED: f64 = 1e-9;
+
+fn positions(taken: impl Iterator<Item = bool>) -> Vec<i64> {
+    taken.enumerate().filter(|(_, taken)| *taken).map(|(position, _)| position as i64).collect()
+}
+
 impl Model {
     pub(crate) fn trained(trained: Trained, data: &Dataset) -> PyResult<Model> {
         let Trained { mut model, solver, stop, trace, .. } = trained;
         model.reading = Some(data.reading.clone());
         let trace = trace.iter().map(|point| (point.pass, point.objective, point.lower_bound, point.seconds)).collect();
         Ok(Model { model, solver: Some(solver.name()), stop: Some(stop), trace })
+    }
+
+    /// Rows of a classifier whose margin is just reached or missed.
+    fn violating(&self, data: &Dataset) -> maxmargin::Result<Option<Vec<i64>>> {
+        let (Some(classes), Task::Classify) = (self.model.decoder.classes(), self.model.settings.task) else {
+            return Ok(None);
+        };
+        let (scores, signs) = (self.model.scores(&data.data)?, classes.signs(data.data.targets())?);
+        let counts = |row: usize| data.data.weights().is_none_or(|weights| weights[row] > 0.0);
+        let all = self.model.settings.loss == Loss::Logistic;
+        let reached = |row: usize| all || f64::from(signs[row]) * scores[row] <= 1.0 + REACHED;
+        let taken: Vec<bool> = (0..scores.len()).map(|row| counts(row) && reached(row)).collect();
+        Ok(Some(positions(data.data.to_input_order(taken).into_iter())))
     }
 
     pub(crate) fn of(model: CoreModel) -> Model {
@@ -68,6 +90,12 @@ impl Model {
     /// The same without what proves the lower bound, which saves space.
     fn without_witness(&self) -> Model {
         Model::of(CoreModel { witness: None, ..self.model.clone() })
+    }
+
+    /// Pickles and copies are the content of a file.
+    fn __reduce__<'py>(slf: &Bound<'py, Model>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let py = slf.py();
+        Ok((py.get_type::<Model>().getattr("from_bytes")?, (slf.get().to_bytes(py)?,)))
     }
 
     /// The score of each row, in the order given.
@@ -135,28 +163,21 @@ impl Model {
         }
     }
 
-    /// Positions of the rows, or pairs, of the training data with a dual variable above zero, where the model kept them.
-    fn support<'py>(&self, py: Python<'py>, data: &Dataset) -> Option<Bound<'py, PyArray1<i64>>> {
-        let Some(Witness::Dual(dual)) = &self.model.witness else { return None };
-        let pairs = data.data.pairs().map(|pairs| pairs.len());
-        let mut rows: Vec<i64> = match pairs {
-            // The second constraints of ties stand behind those of the pairs.
-            Some(count) => dual[..count.min(dual.len())]
-                .iter()
-                .enumerate()
-                .filter(|(_, dual)| **dual > 0.0)
-                .map(|(pair, _)| pair as i64)
-                .collect(),
-            None if dual.len() == data.data.rows() => dual
-                .iter()
-                .enumerate()
-                .filter(|(_, dual)| **dual > 0.0)
-                .map(|(row, _)| data.data.input_row(row) as i64)
-                .collect(),
-            None => return None,
-        };
-        rows.sort_unstable();
-        Some(rows.into_pyarray(py))
+    /// Positions of the rows, or pairs, of the training data that have a part in the solution: those with a dual variable
+    /// above zero or, where weights prove the bound of a classifier, with a margin that is just reached or missed.
+    fn support<'py>(&self, py: Python<'py>, data: &Dataset) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
+        let rows = quietly(py, |_| match (&self.model.witness, data.data.pairs()) {
+            (Some(Witness::Dual(dual)), Some(pairs)) => {
+                // The second constraints of ties stand behind those of the pairs.
+                Ok(Some(positions(dual[..pairs.len().min(dual.len())].iter().map(|&dual| dual > 0.0))))
+            }
+            (Some(Witness::Dual(dual)), None) if dual.len() == data.data.rows() => {
+                Ok(Some(positions(data.data.to_input_order(dual.clone()).iter().map(|&dual| dual > 0.0))))
+            }
+            (_, None) => self.violating(data),
+            _ => Ok(None),
+        })?;
+        Ok(rows.map(|rows| rows.into_pyarray(py)))
     }
 
     /// The kernel's γ, given or found, where it has one.
@@ -276,14 +297,30 @@ impl Model {
         self.trace.clone()
     }
 
-    /// Error rates of what was foretold before it was learned from, where it was learned from a stream: all, the last
-    /// ones, and the area under the curve.
+    /// How often each outcome (row: left, tie, right) was foretold as each (column) before it was learned from, where the
+    /// model was learned from a stream.
     #[getter]
-    fn progressive(&self) -> Option<(u64, Option<f64>, Option<f64>)> {
-        self.model.online.as_ref().map(|state| {
-            let progress = state.progress();
-            (progress.pairs(), progress.error(), progress.recent_error())
-        })
+    fn confusion(&self) -> Option<Vec<Vec<u64>>> {
+        self.model.online.as_ref().map(|state| state.progress().confusion().iter().map(|row| row.to_vec()).collect())
+    }
+
+    fn _repr_html_(&self) -> String {
+        let certificate = &self.model.certificate;
+        let number = |value: Option<f64>| value.map_or("none".to_string(), |value| significant(value, 6));
+        let lines = [
+            ("task", self.task().to_string()),
+            ("features", self.n_features().to_string()),
+            ("constraints", certificate.constraints.to_string()),
+            ("C", significant(certificate.c, 6)),
+            ("objective", number(Some(certificate.objective))),
+            ("lower bound", number(certificate.lower_bound)),
+            ("relative gap", number(certificate.gap())),
+            ("converged", if certificate.converged { "yes" } else { "no" }.to_string()),
+            ("passes", certificate.passes.to_string()),
+        ];
+        let body: String =
+            lines.iter().map(|(name, value)| format!("<tr><th>{name}</th><td>{value}</td></tr>")).collect();
+        format!("<table><caption>maxmargin.Model</caption>{body}</table>")
     }
 
     fn __repr__(&self) -> String {

@@ -81,10 +81,4 @@ impl Learner {
         let learner = self.learner();
         (learner.progress().error(), learner.progress().recent_error())
     }
-
-    /// How often each outcome (row: left, tie, right) was foretold as each (column).
-    #[getter]
-    fn confusion(&self) -> Vec<Vec<u64>> {
-        self.learner().progress().confusion().iter().map(|row| row.to_vec()).collect()
-    }
 }

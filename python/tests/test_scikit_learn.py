@@ -1,0 +1,21 @@
+"""scikit-learn's own checks, strict and without an expected failure."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from maxmargin import SVMClassifier, SVMRanker
+
+
+@parametrize_with_checks(
+    [
+        SVMClassifier(),
+        SVMClassifier(loss="squared_hinge"),
+        SVMClassifier(loss="logistic"),
+        SVMClassifier(kernel="rbf"),
+        SVMRanker(),
+        SVMRanker(kernel="rbf"),
+    ],
+    xfail_strict=True,
+)
+def test_scikit_learn_is_content(estimator, check):
+    check(estimator)
