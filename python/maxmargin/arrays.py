@@ -52,10 +52,10 @@ def without_column(X: Any, name: str, argument: str) -> tuple[Any, Array]:
     return (X.select(kept) if hasattr(X, "select") else X[kept]), column
 
 
-def plain(X: Any) -> tuple[Any, list[str] | None]:
-    """X as scikit-learn takes it: tables of Arrow become one array with row after row, beside the names of their columns."""
+def plain(X: Any) -> Any:
+    """X as scikit-learn takes it: tables of Arrow become one array with row after row."""
     if not hasattr(X, "column_names") or hasattr(X, "iloc"):
-        return X, None
+        return X
     names = list(X.column_names)
     columns = [X[name] for name in names]
     single = all(str(column.type) in ("float", "float32") for column in columns)
@@ -67,7 +67,7 @@ def plain(X: Any) -> tuple[Any, list[str] | None]:
         if values.dtype.kind not in "biuf":
             raise ValueError(f"the column {name!r} of X holds no numbers but {column.type}")
         out[:, position] = values
-    return out, names
+    return out
 
 
 def vector(name: str, values: Any, rows: int) -> Array:
@@ -113,14 +113,18 @@ def codes(name: str, values: Any, rows: int) -> tuple[npt.NDArray[np.uint32], li
         raise ValueError(f"{name} contains missing values")
     starts = np.flatnonzero(np.concatenate(([True], found[1:] != found[:-1]))) if rows else np.empty(0, dtype=np.intp)
     heads = found[starts]
-    try:
-        distinct, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
-    except TypeError as error:
-        raise TypeError(f"{name} holds values that cannot be compared with each other: {error}") from error
+    lengths = np.diff(np.append(starts, rows))
+    if found.dtype.kind == "O":
+        seen: dict[Any, int] = {}
+        try:
+            places = np.array([seen.setdefault(value, len(seen)) for value in heads], dtype=np.uint32)
+        except TypeError as error:
+            raise TypeError(f"{name} holds values that cannot be told apart: {error}") from error
+        return np.repeat(places, lengths), [str(value) for value in seen]
+    distinct, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
     place = np.empty(len(order), dtype=np.uint32)
     place[order] = np.arange(len(order), dtype=np.uint32)
-    lengths = np.diff(np.append(starts, rows))
     return np.repeat(place[inverse.ravel()], lengths), [str(distinct[position]) for position in order]
 
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _core, arrays
 
@@ -145,23 +145,21 @@ class MarginEstimator(BaseEstimator):
 
     def _features(self, X: Any, *, reset: bool, name: str = "X", least: int = 1) -> Any:
         """Checked features: an array in C order, or sparse rows. Names of columns are kept or compared."""
-        X, names = arrays.plain(X)
-        # scikit-learn's own messages call it X.
-        checked = validate_data(
-            self,
-            X,
-            reset=reset,
+        checked = check_array(
+            arrays.plain(X),
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             order="C",
             ensure_min_samples=least,
-            **({} if name == "X" else {"input_name": name}),
+            estimator=self,
+            input_name=name,
         )
-        if names is not None:
-            if reset:
-                self.feature_names_in_ = np.array(names, dtype=object)
-            elif hasattr(self, "feature_names_in_") and list(self.feature_names_in_) != names:
-                raise ValueError(f"the columns of {name} are {names}, and those seen in fit {list(self.feature_names_in_)}")
+        # scikit-learn's own message calls it X.
+        if name != "X" and not reset and checked.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"{name} has {checked.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features"
+            )
+        validate_data(self, X, reset=reset, skip_check_array=True)
         return checked
 
     def _named(self, data: _core.Dataset) -> _core.Dataset:
