@@ -20,14 +20,34 @@ def dataset(X: Any) -> _core.Dataset:
     """The data set over checked features: an array or sparse rows."""
     if not hasattr(X, "indptr"):
         return _core.Dataset.dense(np.require(X, requirements=["C", "A"]))
-    if X.shape[1] > MOST_COLUMNS:
-        raise ValueError(f"X has {X.shape[1]} columns, and at most {MOST_COLUMNS} are taken")
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     indices = np.require(X.indices, dtype=np.int32, requirements=["C", "A"])
     starts = np.require(X.indptr, dtype=np.int32 if X.indptr.dtype == np.int32 else np.int64, requirements=["C", "A"])
     return _core.Dataset.sparse(starts, indices, np.require(X.data, requirements=["C", "A"]), X.shape[1])
+
+
+def check_sparse(name: str, X: Any) -> None:
+    """Refuses sparse input whose parts do not fit together: scipy trusts them, and would read memory that is not theirs."""
+    layout = getattr(X, "format", None)
+    if layout in ("csr", "csc") and X.ndim == 2:
+        lines, width = X.shape if layout == "csr" else X.shape[::-1]
+        starts, count = X.indptr, len(X.indices)
+        if len(X.data) != count:
+            raise ValueError(f"{name} is no valid sparse array: it has {count} indices for {len(X.data)} values")
+        if len(starts) != lines + 1 or starts[0] != 0 or starts[-1] > count or (starts[1:] < starts[:-1]).any():
+            raise ValueError(f"{name} is no valid sparse array: indptr must rise from 0 to the number of indices")
+        indices = [(X.indices[: starts[-1]], width)]
+    elif layout == "coo" and X.ndim == 2:
+        indices = [(X.row, X.shape[0]), (X.col, X.shape[1])]
+    else:
+        return
+    for found, end in indices:
+        if len(found) and (found.min() < 0 or found.max() >= end):
+            raise ValueError(f"{name} is no valid sparse array: an index is below 0 or beyond the shape {X.shape}")
+    if X.shape[1] > MOST_COLUMNS:
+        raise ValueError(f"{name} has {X.shape[1]} columns, and at most {MOST_COLUMNS} are taken")
 
 
 def is_table(X: Any) -> bool:
@@ -104,12 +124,17 @@ def weights(name: str, values: Any, rows: int) -> npt.NDArray[np.float64] | None
     return found
 
 
+def is_nan(value: Any) -> bool:
+    """Whether a value is a number that is none."""
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
 def codes(name: str, values: Any, rows: int) -> tuple[npt.NDArray[np.uint32], list[str]]:
     """Values of any type as positions among the distinct ones, in the order in which these first appear."""
     found = vector(name, values, rows)
     if found.dtype.kind == "f" and np.isnan(found).any():
         raise ValueError(f"{name} contains NaN")
-    if found.dtype.kind == "O" and any(value is None or value != value for value in found):
+    if found.dtype.kind == "O" and any(value is None or is_nan(value) for value in found):
         raise ValueError(f"{name} contains missing values")
     starts = np.flatnonzero(np.concatenate(([True], found[1:] != found[:-1]))) if rows else np.empty(0, dtype=np.intp)
     heads = found[starts]

@@ -8,7 +8,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, one_of
+from .estimator import Callback, MarginEstimator, number, one_of
 
 
 def label(value: Any) -> str:
@@ -169,9 +169,12 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         y = column_or_1d(y, warn=True)
         if len(y) != X.shape[0]:
             raise ValueError(f"y has {len(y)} values, and X has {X.shape[0]} rows: inconsistent numbers of samples")
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+            self.classes_, second = two_classes(y)
+        except TypeError as error:
+            raise TypeError(f"y holds values that cannot be compared with each other: {error}") from error
         weights = arrays.weights("sample_weight", sample_weight, X.shape[0])
-        self.classes_, second = two_classes(y)
         if len(self.classes_) > 2:
             kind = type_of_target(y)
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
@@ -203,7 +206,12 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
             unknown = [name for name in self.class_weight if name not in self.classes_]
             if unknown:
                 raise ValueError(f"class_weight names the class {unknown[0]!r}, and y holds {list(self.classes_)}")
-            settings["class-weight"] = {"by-label": {label(name): float(w) for name, w in self.class_weight.items()}}
+            settings["class-weight"] = {
+                "by-label": {
+                    label(name): number(f"class_weight[{name!r}]", weight, at_least=0)
+                    for name, weight in self.class_weight.items()
+                }
+            }
         else:
             settings["class-weight"] = one_of("class_weight", self.class_weight, ("balanced",))
         return settings

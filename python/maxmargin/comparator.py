@@ -231,9 +231,11 @@ class SVMComparator(PairEstimator):
                 found = np.asarray(names).astype(np.int64)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"pairs name items on the {side} side that are no row numbers: {error}") from error
+            if np.asarray(names).dtype.kind == "f" and (found != np.asarray(names)).any():
+                raise ValueError(f"pairs name items on the {side} side that are no row numbers")
             unknown = (found < 0) | (found >= rows)
         if unknown.any():
-            name = np.asarray(names)[unknown][0]
+            name = np.asarray(names)[unknown].tolist()[0]
             raise ValueError(f"pairs name the item {name!r} on the {side} side, which items do not hold")
         return np.require(found, dtype=np.uint32, requirements=["C", "A"])
 

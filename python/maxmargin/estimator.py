@@ -27,8 +27,21 @@ KERNELS = {"rbf": "gaussian", "poly": "polynomial"}
 WITH_GAMMA = ("gaussian", "polynomial", "sigmoid", "chi-squared")
 
 
+#: The largest whole number of the core.
+MOST = 2**64 - 1
+
+#: More threads than any machine has.
+MOST_THREADS = 2**16
+
+
 def number(
-    name: str, value: Any, *, above: float | None = None, at_least: float | None = None, whole: bool = False
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    whole: bool = False,
 ) -> Any:
     """A parameter that must be a number within bounds."""
     kind, article = (numbers.Integral, "a whole number") if whole else (numbers.Real, "a number")
@@ -36,9 +49,14 @@ def number(
         raise TypeError(f"{name} must be {article}, and is {value!r}")
     bounds = [f"above {above:g}"] if above is not None else []
     bounds += [f"at least {at_least:g}"] if at_least is not None else []
-    low = (above is not None and not value > above) or (at_least is not None and not value >= at_least)
-    if low or not np.isfinite(float(value)):
-        raise ValueError(f"{name} must be {article} {' and '.join(bounds)}, and is {value!r}")
+    bounds += [f"at most {at_most}"] if at_most is not None else []
+    outside = (
+        (above is not None and not value > above)
+        or (at_least is not None and not value >= at_least)
+        or (at_most is not None and not value <= at_most)
+    )
+    if outside or not (whole or np.isfinite(float(value))):
+        raise ValueError(f"{name} must be {article} {' and '.join(bounds) or 'that is finite'}, and is {value!r}")
     return int(value) if whole else float(value)
 
 
@@ -50,6 +68,13 @@ def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
     if found not in [other.replace("_", "-") for other in known]:
         raise ValueError(f"{name} must be one of {', '.join(known)}, and is {value!r}")
     return found
+
+
+def called(name: str, value: Any) -> Any:
+    """A parameter that is None or can be called."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be None or something to call, and is {value!r}")
+    return value
 
 
 class MarginEstimator(BaseEstimator):
@@ -83,7 +108,7 @@ class MarginEstimator(BaseEstimator):
         if "scale" in parameters:
             settings["scale"] = one_of("scale", parameters["scale"], SCALES)
         if self.max_iter is not None:
-            settings["max-passes"] = number("max_iter", self.max_iter, at_least=1, whole=True)
+            settings["max-passes"] = number("max_iter", self.max_iter, at_least=1, at_most=MOST, whole=True)
         if "kernel" in parameters:
             settings["kernel"] = self._kernel(parameters, data)
         return settings
@@ -120,21 +145,24 @@ class MarginEstimator(BaseEstimator):
         if self.random_state is None:
             return 0
         if isinstance(self.random_state, numbers.Integral):
-            return int(number("random_state", self.random_state, at_least=0, whole=True))
+            return int(number("random_state", self.random_state, at_least=0, at_most=MOST, whole=True))
+        if not isinstance(self.random_state, np.random.RandomState):
+            raise TypeError(f"random_state must be None, a whole number or a RandomState, and is {self.random_state!r}")
         return int(self.random_state.randint(2**31 - 1))
 
     def _threads(self) -> int:
         if self.n_jobs is None:
             return 1
-        jobs = int(number("n_jobs", self.n_jobs, at_least=-1, whole=True))
+        jobs = int(number("n_jobs", self.n_jobs, at_least=-1, at_most=MOST_THREADS, whole=True))
         if jobs == 0:
             raise ValueError("n_jobs must be -1 (all cores) or a number of threads, and is 0")
-        return 0 if jobs < 0 else jobs
+        return max(jobs, 0)
 
     def _watch(self) -> Callback | None:
-        if not self.verbose:
-            return self.callback
-        own = self.callback
+        own = called("callback", self.callback)
+        verbose = self.verbose if isinstance(self.verbose, bool) else number("verbose", self.verbose, at_least=0, whole=True)
+        if not verbose:
+            return own
 
         def told(progress: _core.Progress) -> object:
             gap = "" if progress.gap is None else f"  gap {progress.gap:.1e}"
@@ -145,6 +173,7 @@ class MarginEstimator(BaseEstimator):
 
     def _features(self, X: Any, *, reset: bool, name: str = "X", least: int = 1) -> Any:
         """Checked features: an array in C order, or sparse rows. Names of columns are kept or compared."""
+        arrays.check_sparse(name, X)
         checked = check_array(
             arrays.plain(X),
             accept_sparse="csr",
@@ -169,7 +198,8 @@ class MarginEstimator(BaseEstimator):
     def _train(self, data: _core.Dataset, **more: Any) -> Self:
         """Learns from a data set, and keeps what is known afterwards."""
         settings = {**self._settings(data), **more}
-        model = _core.train(data, json.dumps(settings), self._threads(), self._watch())
+        threads, watch = self._threads(), self._watch()
+        model = _core.train(data, json.dumps(settings), threads, watch)
         return self._adopt(model, data)
 
     def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:

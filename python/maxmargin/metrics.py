@@ -24,6 +24,20 @@ __all__ = [
 ]
 
 
+#: By whose rules list metrics are computed.
+VARIANTS = ("standard", "sklearn", "trec", "letor", "mslr")
+
+
+def _rows(y_true: Any) -> int:
+    """How many there are to judge."""
+    found = np.asarray(y_true)
+    if found.ndim == 0:
+        raise ValueError("y_true must have one dimension, and is a single value")
+    if not len(found):
+        raise ValueError("y_true is empty")
+    return len(found)
+
+
 def _numbers(name: str, values: Any, rows: int) -> Any:
     found = arrays.vector(name, values, rows)
     if found.dtype.kind not in "biuf":
@@ -43,10 +57,10 @@ def evaluate(metric: str, y_true: Any, y_score: Any, *, qid: Any = None, sample_
     >>> metrics.evaluate("mrr", [0, 1, 0, 1, 0], [0.1, 0.3, 0.9, 0.8, 0.2], qid=[1, 1, 1, 2, 2])
     0.75
     """
-    rows = len(np.asarray(y_true))
+    if not isinstance(metric, str):
+        raise TypeError(f"metric must be the name of one, and is {metric!r}")
+    rows = _rows(y_true)
     truth, scores = _numbers("y_true", y_true, rows), _numbers("y_score", y_score, rows)
-    if not rows:
-        raise ValueError("y_true is empty")
     keys = np.zeros(rows, dtype=np.uint32) if qid is None else arrays.codes("qid", qid, rows)[0]
     return _core.evaluate(metric, truth, scores, keys, arrays.weights("sample_weight", sample_weight, rows))
 
@@ -54,9 +68,19 @@ def evaluate(metric: str, y_true: Any, y_score: Any, *, qid: Any = None, sample_
 def _at(k: int | None) -> str:
     if k is None:
         return ""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise TypeError(f"k must be a whole number from 1 on, and is {k!r}")
+    if k < 1:
         raise ValueError(f"k must be a whole number from 1 on, and is {k!r}")
     return f"@{k}"
+
+
+def _by(variant: str) -> str:
+    if not isinstance(variant, str):
+        raise TypeError(f"variant must be one of {', '.join(VARIANTS)}, and is {variant!r}")
+    if variant not in VARIANTS:
+        raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, and is {variant!r}")
+    return f":{variant}"
 
 
 def ndcg_score(y_true: Any, y_score: Any, *, qid: Any = None, k: int | None = None, variant: str = "standard") -> float:
@@ -68,7 +92,7 @@ def ndcg_score(y_true: Any, y_score: Any, *, qid: Any = None, k: int | None = No
     >>> ndcg_score([2, 1, 0], [0.9, 0.5, 0.1])
     1.0
     """
-    return evaluate(f"ndcg{_at(k)}:{variant}", y_true, y_score, qid=qid)
+    return evaluate(f"ndcg{_at(k)}{_by(variant)}", y_true, y_score, qid=qid)
 
 
 def map_score(y_true: Any, y_score: Any, *, qid: Any = None, variant: str = "standard") -> float:
@@ -80,7 +104,7 @@ def map_score(y_true: Any, y_score: Any, *, qid: Any = None, variant: str = "sta
     >>> map_score([1, 0, 1], [0.9, 0.5, 0.1])
     0.8333333333333333
     """
-    return evaluate(f"map:{variant}", y_true, y_score, qid=qid)
+    return evaluate(f"map{_by(variant)}", y_true, y_score, qid=qid)
 
 
 def mrr_score(y_true: Any, y_score: Any, *, qid: Any = None, k: int | None = None) -> float:
@@ -104,7 +128,7 @@ def precision_at_k_score(y_true: Any, y_score: Any, *, k: int, qid: Any = None, 
     >>> precision_at_k_score([0, 1, 0], [0.9, 0.5, 0.1], k=2)
     0.5
     """
-    return evaluate(f"p{_at(k)}:{variant}", y_true, y_score, qid=qid)
+    return evaluate(f"p{_at(k)}{_by(variant)}", y_true, y_score, qid=qid)
 
 
 def kendall_tau_score(y_true: Any, y_score: Any, *, qid: Any = None) -> float:
@@ -171,7 +195,7 @@ def compare_error(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> flo
     >>> compare_error(["left", "tie", "right", "tie"], [-1, 0, 1, 1])
     0.25
     """
-    rows = len(np.asarray(y_true))
+    rows = _rows(y_true)
     truth = (arrays.outcomes("y_true", y_true, rows) + 1).astype(np.uint32)
     found = (arrays.outcomes("y_pred", y_pred, rows) + 1).astype(np.uint32)
     weights = arrays.weights("sample_weight", sample_weight, rows)

@@ -10,6 +10,16 @@ from .estimator import Callback, MarginEstimator, one_of
 from .metrics import ndcg_score
 
 
+def grades(y: Any) -> Any:
+    """One number a row."""
+    try:
+        return column_or_1d(y, warn=True, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if str(error).startswith("y "):
+            raise
+        raise type(error)(f"y must be numbers: {error}") from error
+
+
 class SVMRanker(MarginEstimator):
     """Orders the rows of each query with a large margin, over all pairs of a query whose grades differ.
 
@@ -108,6 +118,8 @@ class SVMRanker(MarginEstimator):
         if isinstance(X, _core.Dataset):
             if y is not None or qid is not None or sample_weight is not None:
                 raise TypeError("a Dataset holds its own y, qid and sample_weight: leave them out")
+            if X.targets is None and X.n_pairs is None:
+                raise ValueError("the Dataset holds no grades")
             return X
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
@@ -116,7 +128,7 @@ class SVMRanker(MarginEstimator):
             X, qid = arrays.without_column(X, qid, "qid")
         X = self._features(X, reset=True, least=2)
         rows = X.shape[0]
-        y = column_or_1d(y, warn=True, dtype=np.float64)
+        y = grades(y)
         check_consistent_length(X, y)
         if not np.isfinite(y).all():
             raise ValueError("y contains NaN or infinity")

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from . import _core
 
@@ -61,6 +61,16 @@ def load(
     >>> maxmargin.load(path)
     <maxmargin.Dataset: 4 rows × 1 features, dense f32, 2 queries>
     """
+    for name, value, known in (("precision", precision, ("f32", "f64")), ("missing", missing, ("error", "zero", "mean"))):
+        if value is not None and value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, and is {value!r}")
+    if index_base not in (None, 0, 1):
+        raise ValueError(f"index_base must be 0 or 1, and is {index_base!r}")
+    for name, value in (("target", target), ("group", group), ("weight", weight), ("id", id)):
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} must be the name of a column, and is {value!r}")
+    if isinstance(ignore, str) or not isinstance(ignore, Iterable) or not all(isinstance(name, str) for name in ignore):
+        raise TypeError(f"ignore must hold names of columns, as a list does, and is {ignore!r}")
     settings = {
         "precision": precision,
         "target": target,

@@ -1,7 +1,7 @@
 """Which settings to learn with."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.base import clone
 
 from . import _core
-from .estimator import MarginEstimator, number
+from .estimator import MarginEstimator, called, number
 
 #: What decides unless told, as the command does.
 USUAL = {"classify": "accuracy", "rank": "ndcg@10", "compare": "error"}
@@ -42,6 +42,16 @@ class Tuned:
 
         body = "".join(line(row) for row in self.results)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def several(name: str, values: Any) -> list[Any]:
+    """An argument that holds at least one value."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must hold the values to take, as a list does, and is {values!r}")
+    found = list(values)
+    if not found:
+        raise ValueError(f"{name} is empty: give at least one value, or leave it out")
+    return found
 
 
 def tune(
@@ -89,6 +99,8 @@ def tune(
     >>> sorted(found.best_params), len(found.results)
     (['C'], 3)
     """
+    if not isinstance(estimator, MarginEstimator):
+        raise TypeError(f"estimator must be an SVMClassifier, SVMRanker or SVMComparator, and is {estimator!r}")
     best = clone(estimator)
     if not hasattr(best, "_dataset"):
         raise TypeError(f"{type(estimator).__name__} learns from a stream, and has nothing to tune")
@@ -96,12 +108,12 @@ def tune(
     settings = {**best._settings(dataset), **getattr(best, "_positive", {})}
     if metrics is None:
         metrics = [USUAL[best._task]]
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
-    costs = None if C is None else [number("C", c, above=0) for c in C]
-    widths = None if gamma is None else [number("gamma", g, above=0) for g in gamma]
+    names = [metrics] if isinstance(metrics, str) else several("metrics", metrics)
+    costs = None if C is None else [number("C", c, above=0) for c in several("C", C)]
+    widths = None if gamma is None else [number("gamma", g, above=0) for g in several("gamma", gamma)]
     folds = number("cv", cv, at_least=2, whole=True)
     model, rows, position = _core.tune(
-        dataset, json.dumps(settings), names, folds, best._seed(), costs, widths, None, best._threads(), callback
+        dataset, json.dumps(settings), names, folds, best._seed(), costs, widths, None, best._threads(), called("callback", callback)
     )
     params = {"C": rows[position]["C"]}
     if widths is not None:

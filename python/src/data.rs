@@ -10,7 +10,7 @@ use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
 use maxmargin_io::{Facts, Loaded};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -57,6 +57,27 @@ pub(crate) fn numbers<T: Element + Sync + 'static>(name: &str, array: &Bound<'_,
 fn dense<T: Element + Sync + 'static>(array: &Bound<'_, PyArray2<T>>) -> PyResult<(Buffer<T>, usize, usize)> {
     let (rows, columns) = (array.shape()[0], array.shape()[1]);
     Ok((shared("X", array)?, rows, columns))
+}
+
+/// Refuses what has not one value for each of so many.
+fn one_each(name: &str, found: usize, wanted: usize, what: &str) -> PyResult<()> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!("{name} has {found} values, and there are {wanted} {what}")))
+}
+
+/// Refuses positions at which nothing stands.
+fn all_below(name: &str, positions: impl IntoIterator<Item = usize>, end: usize) -> PyResult<()> {
+    match positions.into_iter().find(|&position| position >= end) {
+        Some(position) => Err(PyValueError::new_err(format!("{name} holds {position}, and must be below {end}"))),
+        None => Ok(()),
+    }
+}
+
+/// Positions of 32 bits as those of Rust.
+fn wide(positions: &[u32]) -> impl Iterator<Item = usize> {
+    positions.iter().map(|&position| position as usize)
 }
 
 fn task_of(name: &str) -> PyResult<Task> {
@@ -153,6 +174,7 @@ impl Dataset {
     /// The same with a number for each row.
     fn with_targets(&self, targets: &Bound<'_, PyAny>) -> PyResult<Dataset> {
         let targets = numbers::<f64>("y", targets)?;
+        one_each("y", targets.len(), self.data.rows(), "rows")?;
         self.changed(|data| {
             let changed = CoreDataset::new(data.matrix().clone(), Targets::Real(targets))?;
             match data.feature_names() {
@@ -165,6 +187,8 @@ impl Dataset {
     /// The same with a label for each row, as a position among sorted names.
     fn with_labels(&self, codes: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<Dataset> {
         let codes = numbers::<u32>("y", codes)?;
+        one_each("y", codes.len(), self.data.rows(), "rows")?;
+        all_below("y", wide(&codes), names.len())?;
         self.changed(|data| {
             let targets = Targets::Labels { names: names_of(names), codes };
             let changed = CoreDataset::new(data.matrix().clone(), targets)?;
@@ -178,12 +202,15 @@ impl Dataset {
     /// The same with a weight for each row.
     fn with_weights(&self, weights: &Bound<'_, PyAny>) -> PyResult<Dataset> {
         let weights = numbers::<f64>("sample_weight", weights)?;
+        one_each("sample_weight", weights.len(), self.data.rows(), "rows")?;
         self.changed(|data| data.with_weights(weights))
     }
 
     /// The same with the query of each row, as a position among names; rows of a query are moved together.
     fn with_groups(&self, py: Python<'_>, codes: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<Dataset> {
         let codes = numbers::<u32>("qid", codes)?;
+        one_each("qid", codes.len(), self.data.rows(), "rows")?;
+        all_below("qid", wide(&codes), names.len())?;
         let data = quietly(py, |_| self.data.clone().with_group_keys(&codes, names_of(names)))?;
         Dataset::of_arrays(data)
     }
@@ -201,6 +228,13 @@ impl Dataset {
         let outcomes: Vec<Outcome> =
             numbers::<i8>("y", outcomes)?.iter().map(|&sign| Outcome::of_sign(sign.signum())).collect();
         let weights = weights.map(|weights| numbers::<f64>("sample_weight", weights)).transpose()?;
+        one_each("right", right.len(), left.len(), "pairs")?;
+        one_each("y", outcomes.len(), left.len(), "pairs")?;
+        if let Some(weights) = &weights {
+            one_each("sample_weight", weights.len(), left.len(), "pairs")?;
+        }
+        all_below("left", wide(&left), self.data.rows())?;
+        all_below("right", wide(&right), self.data.rows())?;
         self.changed(|data| {
             let pairs = Pairs::new(left, right)?.with_outcomes(outcomes)?;
             let pairs = match weights {
@@ -213,11 +247,13 @@ impl Dataset {
 
     /// The same with a name for each column.
     fn with_feature_names(&self, names: Vec<String>) -> PyResult<Dataset> {
+        one_each("names", names.len(), self.data.cols(), "columns")?;
         self.changed(|data| data.with_feature_names(names_of(names)))
     }
 
     /// Some of the rows, by position in the order given.
     fn rows_at(&self, py: Python<'_>, rows: Vec<usize>) -> PyResult<Dataset> {
+        all_below("rows", rows.iter().copied(), self.data.rows())?;
         let data = quietly(py, |_| self.data.select(&rows))?;
         Ok(Dataset { data, reading: self.reading.clone(), facts: self.facts.clone() })
     }
