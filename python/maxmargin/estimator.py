@@ -70,6 +70,11 @@ def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
     return found
 
 
+def usual_passes(solver: str) -> int:
+    """The most passes that the core lets a solver make unless told."""
+    return int(json.loads(_core.resolved(json.dumps({"task": "classify", "solver": solver})))["max-passes"])
+
+
 def called(name: str, value: Any) -> Any:
     """A parameter that is None or can be called."""
     if value is not None and not callable(value):
@@ -111,6 +116,9 @@ class MarginEstimator(BaseEstimator):
             settings["max-passes"] = number("max_iter", self.max_iter, at_least=1, at_most=MOST, whole=True)
         if "kernel" in parameters:
             settings["kernel"] = self._kernel(parameters, data)
+            if self.max_iter is None and settings["kernel"]["kind"] != "linear" and settings["solver"] == "auto":
+                # Rounds over kernel values are many and short, and the command allows as many.
+                settings["max-passes"] = usual_passes("smo")
         return settings
 
     def _kernel(self, parameters: dict[str, Any], data: _core.Dataset) -> dict[str, Any]:

@@ -92,7 +92,8 @@ fn names_of(names: Vec<String>) -> Names {
 
 impl Dataset {
     fn of_arrays(data: CoreDataset) -> PyResult<Dataset> {
-        let reading = maxmargin_cli::host::reading_of_arrays(data.feature_names().is_some()).or_raise()?;
+        let double = matches!(data.matrix(), Matrix::DenseF64(_) | Matrix::Csr16F64(_) | Matrix::Csr32F64(_));
+        let reading = maxmargin_cli::host::reading_of_arrays(data.feature_names().is_some(), double).or_raise()?;
         Ok(Dataset { data, reading, facts: Facts::default() })
     }
 

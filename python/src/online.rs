@@ -52,7 +52,7 @@ impl Learner {
     /// What has been learned so far.
     #[pyo3(signature = (feature_names = None))]
     fn model(&self, feature_names: Option<Vec<String>>) -> PyResult<Model> {
-        let reading = maxmargin_cli::host::reading_of_arrays(feature_names.is_some()).or_raise()?;
+        let reading = maxmargin_cli::host::reading_of_arrays(feature_names.is_some(), false).or_raise()?;
         let names = feature_names.map(|names| names.iter().map(String::as_str).collect());
         self.learner().model(&self.settings, names, Some(reading)).map(Model::of).or_raise()
     }

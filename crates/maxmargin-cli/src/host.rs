@@ -8,7 +8,7 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
-use maxmargin_io::Facts;
+use maxmargin_io::{Facts, Precision};
 
 /// Data as the command reads them for a task.
 #[derive(Clone, Debug)]
@@ -39,9 +39,10 @@ pub fn read(file: &str, items: Option<&str>, task: Task, settings: &str, cancel:
 }
 
 /// What a model trained on arrays keeps: files with such rows are read as the command reads any, and svmlight indices count
-/// from 1 where columns have no names.
-pub fn reading_of_arrays(named: bool) -> Result<String> {
-    Reading { index_base: (!named).then_some(1), ..Reading::default() }.to_text()
+/// from 1 where columns have no names. `double` says that the arrays held eight bytes a value, as files then do.
+pub fn reading_of_arrays(named: bool, double: bool) -> Result<String> {
+    let read = ReadSettings { precision: double.then_some(Precision::F64), ..ReadSettings::default() };
+    Reading { read, index_base: (!named).then_some(1), ..Reading::default() }.to_text()
 }
 
 /// Reads a model file.
