@@ -77,13 +77,15 @@ class PAComparator(PairEstimator):
 
     def _learn(self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool) -> Self:
         data = self._pairs(X_left, X_right, y, sample_weight, reset=reset)
-        learner = getattr(self, "_learner", None)
-        if learner is None:
-            learner = _core.Learner(json.dumps(self._settings(data)), getattr(self, "model_", None))
+        settings = json.dumps(self._settings(data))
+        known, learner = getattr(self, "_learner", None) or (None, None)
+        # Parameters may have been changed since.
+        if learner is None or known != settings:
+            learner = _core.Learner(settings, getattr(self, "model_", None))
         learner.learn(data)
         names = getattr(self, "feature_names_in_", None)
         model = learner.model(None if names is None else [str(name) for name in names])
-        self._learner = learner
+        self._learner = (settings, learner)
         self.model_, self.n_features_in_ = model, data.shape[1]
         self.coef_, self.threshold_ = model.weights, model.tie_width
         self.n_pairs_, self.n_iter_ = learner.pairs, 1

@@ -151,8 +151,10 @@ class SVMRanker(MarginEstimator):
             X = arrays.without_column(X, column, "qid")[0]
         return self._scores(X)
 
-    def score(self, X: Any, y: Any, qid: Any = None) -> float:
-        """The mean NDCG of the queries."""
+    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: None = None) -> float:
+        """The mean NDCG of the queries, which knows no weights: `sample_weight` is there for pipelines, which pass None."""
+        if sample_weight is not None:
+            raise ValueError("sample_weight has no part in the NDCG of queries: leave it out")
         if isinstance(qid, str):
             X, qid = arrays.without_column(X, qid, "qid")
         return ndcg_score(y, self.predict(X), qid=qid)
