@@ -3,6 +3,7 @@
 Arrays that are so already are shared with the core and not copied. Nobody may write to them while a method runs.
 """
 
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -104,12 +105,18 @@ def weights(name: str, values: Any, rows: int) -> npt.NDArray[np.float64] | None
     return found
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or what pandas holds for a missing one: all that is not surely equal to itself."""
+    same = eq(value, value)
+    return value is None or not (isinstance(same, bool | np.bool_) and bool(same))
+
+
 def codes(name: str, values: Any, rows: int) -> tuple[npt.NDArray[np.uint32], list[str]]:
     """Values of any type as positions among the distinct ones, in the order in which these first appear."""
     found = vector(name, values, rows)
     if found.dtype.kind == "f" and np.isnan(found).any():
         raise ValueError(f"{name} contains NaN")
-    if found.dtype.kind == "O" and any(value is None or value != value for value in found):
+    if found.dtype.kind == "O" and any(is_missing(value) for value in found):
         raise ValueError(f"{name} contains missing values")
     starts = np.flatnonzero(np.concatenate(([True], found[1:] != found[:-1]))) if rows else np.empty(0, dtype=np.intp)
     heads = found[starts]

@@ -3,12 +3,13 @@
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, one_of
+from .estimator import Callback, MarginEstimator, Reals, one_of
 
 
 def label(value: Any) -> str:
@@ -89,6 +90,10 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
 
     _task = "classify"
 
+    classes_: npt.NDArray[Any]
+    intercept_: Reals
+    _positive: dict[str, str]
+
     def __init__(
         self,
         C: float = 1.0,
@@ -166,7 +171,9 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         counted = codes if weights is None else codes[weights > 0]
         if len(np.unique(counted)) < 2:
-            raise ValueError(f"y holds one class only among the rows that count, {self.classes_[counted[0]]!r}: two are needed")
+            raise ValueError(
+                f"y holds one class only among the rows that count, {self.classes_[counted[0]]!r}: two are needed"
+            )
         data = self._named(arrays.dataset(X))
         self._positive = {}
         if self.classes_.dtype.kind in "biuf" and (self.classes_.astype(np.float64) == self.classes_).all():
@@ -204,14 +211,15 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
                 setattr(self, name, getattr(self, name).reshape(1, -1))
         return self
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any) -> Reals:
         """The score of each row: positive for the second of `classes_`."""
         return self._scores(X)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of each row."""
         check_is_fitted(self, "model_")
-        return self.classes_[(self._scores(X) >= 0).astype(np.intp)]
+        predicted: npt.NDArray[Any] = self.classes_[(self._scores(X) >= 0).astype(np.intp)]
+        return predicted
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

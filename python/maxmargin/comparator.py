@@ -3,10 +3,11 @@
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, one_of
+from .estimator import Callback, MarginEstimator, Reals, one_of
 
 
 def interleaved(left: Any, right: Any) -> Any:
@@ -29,9 +30,9 @@ class PairEstimator(MarginEstimator):
 
     _task = "compare"
 
-    def _pairs(
-        self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool = True
-    ) -> _core.Dataset:
+    threshold_: float | None
+
+    def _pairs(self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> _core.Dataset:
         left = self._features(X_left, reset=reset, name="X_left")
         right = self._features(X_right, reset=False, name="X_right")
         if hasattr(left, "indptr") != hasattr(right, "indptr"):
@@ -49,11 +50,11 @@ class PairEstimator(MarginEstimator):
         self.threshold_ = model.tie_width
         return self
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any) -> Reals:
         """The score r(x) of each item: higher is better."""
         return self._scores(X)
 
-    def compare(self, X_left: Any, X_right: Any) -> Any:
+    def compare(self, X_left: Any, X_right: Any) -> npt.NDArray[np.int64]:
         """Which is better: -1 for the left one, 1 for the right one, 0 for neither.
 
         Swapping the sides changes the sign and nothing else.
@@ -64,7 +65,7 @@ class PairEstimator(MarginEstimator):
         difference = right - left
         return np.where(np.abs(difference) <= (self.threshold_ or 0.0), 0, np.sign(difference)).astype(np.int64)
 
-    def rank(self, X: Any) -> Any:
+    def rank(self, X: Any) -> npt.NDArray[np.int64]:
         """The rank of each item, from 1: items that are ties with a better one share its rank."""
         scores = np.require(self._scores(X), dtype=np.float64, requirements=["C", "A"])
         return _core.ranks(scores, max(self.threshold_ or 0.0, 0.0))
@@ -159,9 +160,7 @@ class SVMComparator(PairEstimator):
         data = self._dataset(X_left, X_right, y, sample_weight)
         return self._train(data)
 
-    def _dataset(
-        self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None
-    ) -> _core.Dataset:
+    def _dataset(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> _core.Dataset:
         if isinstance(X_left, _core.Dataset):
             if X_right is not None or y is not None or sample_weight is not None:
                 raise TypeError("a Dataset holds both sides, y and sample_weight: leave them out")
@@ -201,7 +200,9 @@ class SVMComparator(PairEstimator):
         if (places[0] == places[1]).any():
             at = int(np.flatnonzero(places[0] == places[1])[0])
             raise ValueError(f"pairs compare an item with itself in row {at}")
-        data = self._named(arrays.dataset(X)).with_pairs(*places, arrays.outcomes("outcome", outcome, len(left)), weights)
+        data = self._named(arrays.dataset(X)).with_pairs(
+            *places, arrays.outcomes("outcome", outcome, len(left)), weights
+        )
         return self._train(data)
 
     @staticmethod
@@ -237,7 +238,7 @@ class SVMComparator(PairEstimator):
             raise ValueError(f"pairs name the item {name!r} on the {side} side, which items do not hold")
         return np.require(found, dtype=np.uint32, requirements=["C", "A"])
 
-    def intervals(self, data: _core.Dataset, *, resamples: int = 200) -> tuple[Any, Any, Any]:
+    def intervals(self, data: _core.Dataset, *, resamples: int = 200) -> tuple[Reals, Reals, npt.NDArray[np.int64]]:
         """Of the items of the training data: ends of the 95 % interval of each score, and ranks that count only what is
         surely better, by resampling the pairs."""
         check_is_fitted(self, "model_")

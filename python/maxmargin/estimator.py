@@ -12,13 +12,15 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _core, arrays
 
 Callback = Callable[[_core.Progress], object]
+Reals = npt.NDArray[np.float64]
 
 #: scikit-learn's names of kernels.
 KERNELS = {"rbf": "gaussian", "poly": "polynomial"}
@@ -31,7 +33,8 @@ def number(
     name: str, value: Any, *, above: float | None = None, at_least: float | None = None, whole: bool = False
 ) -> Any:
     """A parameter that must be a number within bounds."""
-    kind, article = (numbers.Integral, "a whole number") if whole else (numbers.Real, "a number")
+    article = "a whole number" if whole else "a number"
+    kind: type[Any] = numbers.Integral if whole else numbers.Real
     if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {article}, and is {value!r}")
     bounds = [f"above {above:g}"] if above is not None else []
@@ -68,6 +71,20 @@ class MarginEstimator(BaseEstimator):
     verbose: int
     callback: Callback | None
 
+    # What is known after fit.
+    model_: _core.Model
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+    coef_: Reals
+    dual_coef_: Reals
+    support_: npt.NDArray[np.int64]
+    gamma_: float
+    objective_: float
+    lower_bound_: float | None
+    gap_: float | None
+    n_iter_: int
+    converged_: bool
+
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
         """The settings of the core that the parameters stand for, for these data."""
         settings: dict[str, Any] = {
@@ -89,7 +106,17 @@ class MarginEstimator(BaseEstimator):
         return settings
 
     def _kernel(self, parameters: dict[str, Any], data: _core.Dataset) -> dict[str, Any]:
-        known = ("linear", "rbf", "gaussian", "poly", "polynomial", "sigmoid", "chi-squared", "intersection", "precomputed")
+        known = (
+            "linear",
+            "rbf",
+            "gaussian",
+            "poly",
+            "polynomial",
+            "sigmoid",
+            "chi-squared",
+            "intersection",
+            "precomputed",
+        )
         kind = one_of("kernel", parameters["kernel"], known)
         kind = KERNELS.get(kind, kind)
         kernel: dict[str, Any] = {"kind": kind}
@@ -129,7 +156,7 @@ class MarginEstimator(BaseEstimator):
         jobs = int(number("n_jobs", self.n_jobs, at_least=-1, whole=True))
         if jobs == 0:
             raise ValueError("n_jobs must be -1 (all cores) or a number of threads, and is 0")
-        return 0 if jobs < 0 else jobs
+        return max(jobs, 0)
 
     def _watch(self) -> Callback | None:
         if not self.verbose:
@@ -138,7 +165,10 @@ class MarginEstimator(BaseEstimator):
 
         def told(progress: _core.Progress) -> object:
             gap = "" if progress.gap is None else f"  gap {progress.gap:.1e}"
-            print(f"{type(self).__name__}: pass {progress.iteration}  objective {progress.objective:.6g}{gap}", file=sys.stderr)
+            print(
+                f"{type(self).__name__}: pass {progress.iteration}  objective {progress.objective:.6g}{gap}",
+                file=sys.stderr,
+            )
             return own(progress) if own is not None else None
 
         return told
@@ -146,22 +176,24 @@ class MarginEstimator(BaseEstimator):
     def _features(self, X: Any, *, reset: bool, name: str = "X", least: int = 1) -> Any:
         """Checked features: an array in C order, or sparse rows. Names of columns are kept or compared."""
         X, names = arrays.plain(X)
-        # scikit-learn's own messages call it X.
-        checked = validate_data(
-            self,
+        checked = check_array(
             X,
-            reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             order="C",
             ensure_min_samples=least,
-            **({} if name == "X" else {"input_name": name}),
+            estimator=self,
+            input_name=name,
         )
+        # It would call every input X.
+        validate_data(self, X, reset=reset, skip_check_array=True)
         if names is not None:
             if reset:
                 self.feature_names_in_ = np.array(names, dtype=object)
             elif hasattr(self, "feature_names_in_") and list(self.feature_names_in_) != names:
-                raise ValueError(f"the columns of {name} are {names}, and those seen in fit {list(self.feature_names_in_)}")
+                raise ValueError(
+                    f"the columns of {name} are {names}, and those seen in fit {list(self.feature_names_in_)}"
+                )
         return checked
 
     def _named(self, data: _core.Dataset) -> _core.Dataset:
@@ -204,7 +236,7 @@ class MarginEstimator(BaseEstimator):
             )
         return self
 
-    def _scores(self, X: Any, name: str = "X") -> Any:
+    def _scores(self, X: Any, name: str = "X") -> Reals:
         """Scores of rows by what was learned."""
         check_is_fitted(self, "model_")
         if isinstance(X, _core.Dataset):

@@ -37,7 +37,11 @@ class Tuned:
             return f"<td>{value:.4g}</td>" if isinstance(value, float) else f"<td>{escape(str(value))}</td>"
 
         def line(row: dict[str, Any]) -> str:
-            style = ' style="font-weight:bold"' if row["C"] == best and row["gamma"] == self.best_params.get("gamma") else ""
+            style = (
+                ' style="font-weight:bold"'
+                if row["C"] == best and row["gamma"] == self.best_params.get("gamma")
+                else ""
+            )
             return f"<tr{style}>{''.join(cell(row[name]) for name in names)}</tr>"
 
         body = "".join(line(row) for row in self.results)

@@ -1,6 +1,5 @@
 """scikit-learn's own checks, strict and without an expected failure."""
 
-import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import SVMClassifier, SVMRanker
