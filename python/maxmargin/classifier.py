@@ -25,8 +25,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
     """Tells two classes apart with a large margin: ½‖w‖² + C · Σ weight · loss.
 
     Linear or through a kernel; for other than two classes it raises an error. Arrays in C order of float32 or float64 and
-    sparse rows with 32-bit indices are shared with the core and not copied, and must not be written to during `fit`. Problems
-    with fewer than a million entries are solved to double precision whatever `tol` is.
+    sparse rows with 32-bit indices are shared with the core and not copied, and must not be written to during `fit`.
 
     Parameters
     ----------

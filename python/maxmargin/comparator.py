@@ -192,18 +192,19 @@ class SVMComparator(PairEstimator):
         >>> comparator.rank(items).tolist()
         [4, 2, 2, 1]
         """
+        return self._train(self._items(items, pairs, sample_weight, reset=True))
+
+    def _items(self, items: Any, pairs: Any, sample_weight: Any, *, reset: bool) -> _core.Dataset:
         ids = getattr(items, "index", None)
-        X = self._features(items, reset=True, name="items")
+        X = self._features(items, reset=reset, name="items")
         left, right, outcome, weight = self._named_pairs(pairs)
         weights = arrays.weights("sample_weight", weight if sample_weight is None else sample_weight, len(left))
         places = (self._places(left, ids, X.shape[0], "left"), self._places(right, ids, X.shape[0], "right"))
         if (places[0] == places[1]).any():
             at = int(np.flatnonzero(places[0] == places[1])[0])
             raise ValueError(f"pairs compare an item with itself in row {at}")
-        data = self._named(arrays.dataset(X)).with_pairs(
-            *places, arrays.outcomes("outcome", outcome, len(left)), weights
-        )
-        return self._train(data)
+        signs = arrays.outcomes("outcome", outcome, len(left))
+        return self._named(arrays.dataset(X)).with_pairs(*places, signs, weights)
 
     @staticmethod
     def _named_pairs(pairs: Any) -> tuple[Any, Any, Any, Any]:
@@ -238,8 +239,37 @@ class SVMComparator(PairEstimator):
             raise ValueError(f"pairs name the item {name!r} on the {side} side, which items do not hold")
         return np.require(found, dtype=np.uint32, requirements=["C", "A"])
 
-    def intervals(self, data: _core.Dataset, *, resamples: int = 200) -> tuple[Reals, Reals, npt.NDArray[np.int64]]:
-        """Of the items of the training data: ends of the 95 % interval of each score, and ranks that count only what is
-        surely better, by resampling the pairs."""
+    def intervals(
+        self, items: Any, pairs: Any = None, sample_weight: Any = None, *, resamples: int = 200
+    ) -> tuple[Reals, Reals, npt.NDArray[np.int64]]:
+        """How sure scores and ranks of the items of the training data are, by learning from resampled pairs.
+
+        Parameters
+        ----------
+        items : what `fit_items` learned from, or a Dataset
+        pairs : what `fit_items` learned from; left out where items is a Dataset
+        sample_weight : one weight a pair, optional
+        resamples : how often pairs are drawn anew
+
+        Returns
+        -------
+        low, high : the ends of the 95 % interval of each score
+        rank : 1 and the number of items that are surely better, of each item
+
+        Examples
+        --------
+        >>> from maxmargin import SVMComparator
+        >>> items, pairs = [[0.0], [1.0], [1.1], [3.0]], [[0, 1, 1], [1, 2, 0], [3, 2, -1], [0, 3, 1]] * 5
+        >>> comparator = SVMComparator().fit_items(items, pairs)
+        >>> low, high, rank = comparator.intervals(items, pairs, resamples=20)
+        >>> bool((low <= high).all()), len(rank)
+        (True, 4)
+        """
         check_is_fitted(self, "model_")
-        return _core.resampled(self.model_, data, resamples, self._seed(), self._threads())
+        if not isinstance(items, _core.Dataset):
+            if pairs is None:
+                raise ValueError("intervals requires the items and the pairs that were learned from")
+            items = self._items(items, pairs, sample_weight, reset=False)
+        elif pairs is not None or sample_weight is not None:
+            raise TypeError("a Dataset holds its own pairs and sample_weight: leave both out")
+        return _core.resampled(self.model_, items, resamples, self._seed(), self._threads())

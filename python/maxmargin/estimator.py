@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -252,10 +252,14 @@ class MarginEstimator(BaseEstimator):
         check_is_fitted(self, "model_")
         self.model_.save(path)
 
-    def verify(self, data: _core.Dataset) -> tuple[float, float | None, float | None]:
-        """Recomputes objective, lower bound and gap from the training data; an error where they do not hold."""
+    def verify(self, *data: Any, **more: Any) -> tuple[float, float | None, float | None]:
+        """Recomputes objective, lower bound and gap from what `fit` took; an error where they do not hold."""
         check_is_fitted(self, "model_")
-        return self.model_.verify(data)
+        if len(data) == 1 and not more and isinstance(data[0], _core.Dataset):
+            return self.model_.verify(data[0])
+        if not hasattr(self, "_dataset"):
+            raise TypeError(f"{type(self).__name__} learns from a stream, and proves no bound")
+        return self.model_.verify(clone(self)._dataset(*data, **more))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

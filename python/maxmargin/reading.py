@@ -59,7 +59,7 @@ def load(
     >>> with open(path, "w") as file:
     ...     _ = file.write("2 qid:1 1:0.9\\n1 qid:1 1:0.4\\n0 qid:2 1:0.2\\n1 qid:2 1:0.8\\n")
     >>> maxmargin.load(path)
-    <maxmargin.Dataset: 4 rows × 1 features, dense f32, 2 queries>
+    <maxmargin.Dataset: 4 rows × 1 features, dense, f32, 2 queries>
     """
     settings = {
         "precision": precision,

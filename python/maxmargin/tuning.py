@@ -17,7 +17,19 @@ USUAL = {"classify": "accuracy", "rank": "ndcg@10", "compare": "error"}
 
 @dataclass
 class Tuned:
-    """What :func:`tune` found."""
+    """What :func:`tune` found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import SVMClassifier, tune
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> found = tune(SVMClassifier(), X, X[:, 0] > 0, C=[0.01, 1.0], cv=2)
+    >>> found.best_estimator.C == found.best_params["C"]
+    True
+    >>> [row["C"] for row in found.results]
+    [0.01, 1.0]
+    """
 
     #: The best estimator, fitted to all rows.
     best_estimator: MarginEstimator

@@ -17,6 +17,16 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 
 /// A trained model.
+///
+/// Examples
+/// --------
+///
+///     >>> from maxmargin import Model, SVMClassifier
+///     >>> model = SVMClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).model_
+///     >>> model.task, model.n_features, model.converged
+///     ('classify', 1, True)
+///     >>> Model.from_bytes(model.to_bytes()).objective == model.objective
+///     True
 #[pyclass(frozen, module = "maxmargin")]
 pub(crate) struct Model {
     pub(crate) model: CoreModel,
