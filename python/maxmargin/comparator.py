@@ -253,7 +253,7 @@ class SVMComparator(PairEstimator):
 
         Returns
         -------
-        low, high : the ends of the 95 % interval of each score
+        low, high : the ends of the 95 % interval of each score less the mean of all: pairs say nothing about a constant
         rank : 1 and the number of items that are surely better, of each item
 
         Examples
