@@ -90,8 +90,9 @@ class SVMComparator(PairEstimator):
     ----------
     threshold_ : float
         Items whose scores differ by no more are equally good.
-    coef_, dual_coef_, support_, objective_, lower_bound_, gap_, n_iter_, converged_, model_
-        As those of :class:`SVMClassifier`; `support_` are positions of pairs.
+    coef_, dual_coef_, objective_, lower_bound_, gap_, n_iter_, converged_, model_
+        As those of :class:`SVMClassifier`.
+    support_ : positions of the pairs with a part in the solution, of kernels
 
     Examples
     --------

@@ -55,6 +55,14 @@ def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
     return found
 
 
+def frames_of_the_package() -> int:
+    """How far above the caller the code is that called the package, so that a warning names its line."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == os.path.dirname(__file__):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 class MarginEstimator(BaseEstimator):
     """The base of all estimators."""
 
@@ -211,7 +219,8 @@ class MarginEstimator(BaseEstimator):
         self.model_ = model
         self.n_features_in_ = model.n_features
         self.objective_ = model.objective
-        self.lower_bound_ = model.lower_bound
+        # Both are sums in double precision: at the optimum the last bit may fall on either side.
+        self.lower_bound_ = None if model.lower_bound is None else min(model.lower_bound, model.objective)
         self.gap_ = model.gap
         self.converged_ = model.converged
         self.n_iter_ = max(1, model.passes)
@@ -232,7 +241,7 @@ class MarginEstimator(BaseEstimator):
                 f"{type(self).__name__} stopped after {self.n_iter_} passes with a relative gap of {gap} where tol asks for "
                 f"{self.tol:g}: raise max_iter, or scale the features (scale='standard'), or lower C",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=frames_of_the_package(),
             )
         return self
 

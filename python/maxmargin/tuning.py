@@ -43,17 +43,13 @@ class Tuned:
     def _repr_html_(self) -> str:
         names = [name for name in self.results[0] if not name.startswith("folds_")]
         head = "".join(f"<th>{escape(name)}</th>" for name in names)
-        best = self.best_params["C"]
 
         def cell(value: Any) -> str:
             return f"<td>{value:.4g}</td>" if isinstance(value, float) else f"<td>{escape(str(value))}</td>"
 
         def line(row: dict[str, Any]) -> str:
-            style = (
-                ' style="font-weight:bold"'
-                if row["C"] == best and row["gamma"] == self.best_params.get("gamma")
-                else ""
-            )
+            is_best = all(row[name] == value for name, value in self.best_params.items())
+            style = ' style="font-weight:bold"' if is_best else ""
             return f"<tr{style}>{''.join(cell(row[name]) for name in names)}</tr>"
 
         body = "".join(line(row) for row in self.results)
