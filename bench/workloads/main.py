@@ -6,14 +6,14 @@ import os
 import platform
 import sys
 
-from . import classify, compare, kernels, rank
+from . import classify, compare, estimators, kernels, rank
 from .measure import BENCH, DATA
 
 
 def main():
     parser = argparse.ArgumentParser(prog="bench/run")
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
-    parser.add_argument("--only", help="workloads whose name holds this word: load, train, growth, predict, rank, compare, kernel")
+    parser.add_argument("--only", help="workloads whose name holds this word: load, train, growth, predict, rank, compare, kernel, estimators")
     arguments = parser.parse_args()
     scale = 10 if arguments.quick else 1
     DATA.mkdir(exist_ok=True)
@@ -29,6 +29,10 @@ def main():
         "compare many": lambda: [compare.many(5_000_000 // scale)],
         "compare online": lambda: [compare.online()],
         "kernel": lambda: kernels.all_of_them(scale),
+        "estimators dense": lambda: [estimators.dense(1_000_000 // scale)],
+        "estimators sparse": lambda: [estimators.sparse(1_000_000 // scale)],
+        "estimators kernels": lambda: [estimators.kernel(10_000 // scale)],
+        "estimators rankers": lambda: [estimators.ranking(5_000 // scale)],
         "kernel large": lambda: [kernels.large(100_000 // scale)],
     }
     results = []

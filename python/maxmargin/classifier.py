@@ -21,6 +21,17 @@ def label(value: Any) -> str:
     return str(value)
 
 
+def two_classes(y: Any) -> tuple[Any, Any]:
+    """The distinct values of y in order, and where the second of them stands; numbers are not sorted for that."""
+    if y.dtype.kind in "biuf":
+        low, high = y.min(), y.max()
+        second = y == high
+        if low < high and (second | (y == low)).all():
+            return np.array([low, high], dtype=y.dtype), second
+    classes = np.unique(y)
+    return classes, y == classes[1] if len(classes) > 1 else np.zeros(len(y), dtype=bool)
+
+
 class SVMClassifier(ClassifierMixin, MarginEstimator):
     """Tells two classes apart with a large margin: ½‖w‖² + C · Σ weight · loss.
 
@@ -164,26 +175,25 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
             raise ValueError(f"y has {len(y)} values, and X has {X.shape[0]} rows: inconsistent numbers of samples")
         check_classification_targets(y)
         weights = arrays.weights("sample_weight", sample_weight, X.shape[0])
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_, second = two_classes(y)
         if len(self.classes_) > 2:
             kind = type_of_target(y)
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
-        counted = codes if weights is None else codes[weights > 0]
-        if len(np.unique(counted)) < 2:
-            raise ValueError(
-                f"y holds one class only among the rows that count, {self.classes_[counted[0]]!r}: two are needed"
-            )
+        counted = second if weights is None else second[weights > 0]
+        if counted.all() or not counted.any():
+            only = self.classes_[int(counted.any())]
+            raise ValueError(f"y holds one class only among the rows that count, {only!r}: two are needed")
         data = self._named(arrays.dataset(X))
         self._positive = {}
         if self.classes_.dtype.kind in "biuf" and (self.classes_.astype(np.float64) == self.classes_).all():
             data = data.with_targets(np.require(y, dtype=np.float64, requirements=["C", "A"]))
         else:
             names = [label(value) for value in self.classes_]
-            if names[0] == names[1]:
+            if names[0] == names[-1]:
                 names = ["0", "1"]
             order = sorted(range(2), key=lambda position: names[position].encode())
             place = np.argsort(order).astype(np.uint32)
-            data = data.with_labels(place[codes.ravel()], [names[position] for position in order])
+            data = data.with_labels(place[second.astype(np.intp)], [names[position] for position in order])
             if order != [0, 1]:
                 self._positive = {"positive": names[1]}
         return data if weights is None else data.with_weights(weights)

@@ -446,6 +446,8 @@ fn as_one_risk<'a, T: Independent + Objective>(
 ) -> Result<Solution> {
     let mut risk = LinearRisk::new(task, design, settings.intercept == Intercept::Penalised, cancel);
     let mut solution = solve(&mut risk)?;
+    // What it remembers of the rows would stand beside what the bound needs.
+    drop(risk);
     let (weights, threshold) = (&solution.weights, solution.thresholds.first().copied().unwrap_or(0.0));
     let scores = design.all_scores(weights);
     solution.objective = primal_of_scores(task, weights, &scores, threshold, settings.intercept);

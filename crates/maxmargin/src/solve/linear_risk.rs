@@ -36,8 +36,6 @@ pub struct LinearRisk<'a, T: Objective> {
     scores: Vec<f64>,
     direction: Vec<f64>,
     direction_scores: Vec<f64>,
-    /// Numbers a row, of no meaning between calls.
-    scratch: Vec<f64>,
     /// What the lanes sum their part of a Hessian in, kept from one to the next.
     products: Vec<Vec<f64>>,
 }
@@ -105,7 +103,6 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             scores: vec![0.0; slot],
             direction: Vec::new(),
             direction_scores: Vec::new(),
-            scratch: Vec::new(),
             products: Vec::new(),
         }
     }
@@ -284,33 +281,33 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         let thresholds: Vec<f64> =
             self.point[features..].iter().zip(&self.direction[features..]).map(|(t, d)| t + step * d).collect();
         let mut lanes = std::mem::take(&mut self.lanes);
-        let mut slopes = std::mem::take(&mut self.scratch);
-        slopes.resize(self.scores.len(), 0.0);
         let this = &*self;
-        let sums = Self::each_lane(&mut lanes, &mut slopes, |lane, slopes| {
-            let mut by_threshold = vec![0.0; thresholds.len()];
-            let (mut value, mut slope, mut at) = (0.0, 0.0, 0);
-            // The memos of the point itself must survive the line.
-            let (mut scores, mut memo) = (Vec::new(), T::Memo::default());
-            for part in lane.parts.clone() {
-                if this.cancel.is_raised() {
-                    break;
+        let sums: Vec<(f64, f64)> = lanes
+            .par_iter_mut()
+            .map(|lane| {
+                let mut by_threshold = vec![0.0; thresholds.len()];
+                let (mut value, mut slope, mut at) = (0.0, 0.0, 0);
+                // The memos of the point itself must survive the line.
+                let (mut scores, mut slopes, mut memo) = (Vec::new(), Vec::new(), T::Memo::default());
+                for part in lane.parts.clone() {
+                    if this.cancel.is_raised() {
+                        break;
+                    }
+                    let length = this.task.rows(part).len();
+                    let here = lane.slots.start + at..lane.slots.start + at + length;
+                    let directions = &this.direction_scores[here.clone()];
+                    scores.clear();
+                    scores.extend(this.scores[here].iter().zip(directions).map(|(score, d)| score + step * d));
+                    slopes.resize(length, 0.0);
+                    at += length;
+                    value += this.task.evaluate(part, &scores, &thresholds, &mut slopes, &mut by_threshold, &mut memo);
+                    slope += slopes.iter().zip(directions).map(|(s, d)| s * d).sum::<f64>();
                 }
-                let length = this.task.rows(part).len();
-                let here = lane.slots.start + at..lane.slots.start + at + length;
-                let directions = &this.direction_scores[here.clone()];
-                scores.clear();
-                scores.extend(this.scores[here].iter().zip(directions).map(|(score, d)| score + step * d));
-                let slopes = &mut slopes[at..at + length];
-                at += length;
-                value += this.task.evaluate(part, &scores, &thresholds, slopes, &mut by_threshold, &mut memo);
-                slope += slopes.iter().zip(directions).map(|(s, d)| s * d).sum::<f64>();
-            }
-            slope += by_threshold.iter().zip(&this.direction[features..]).map(|(s, d)| s * d).sum::<f64>();
-            (value, slope)
-        });
+                slope += by_threshold.iter().zip(&this.direction[features..]).map(|(s, d)| s * d).sum::<f64>();
+                (value, slope)
+            })
+            .collect();
         self.lanes = lanes;
-        self.scratch = slopes;
         let (mut value, mut slope) = (0.0, 0.0);
         for (lane_value, lane_slope) in sums {
             value += lane_value;
@@ -604,32 +601,30 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
         let features = self.features();
         let folded = self.design.fold(&direction[..features]);
         let mut lanes = std::mem::take(&mut self.lanes);
-        let mut slots = std::mem::take(&mut self.scratch);
-        slots.resize(self.scores.len(), 0.0);
         let this = &*self;
-        let sums = Self::each_lane(&mut lanes, &mut slots, |lane, slots| {
-            let mut sums = Sums { value: 0.0, gradient: vec![0.0; direction.len()], total: 0.0 };
-            let mut curved = Vec::new();
-            let mut at = 0;
-            for (part, memo) in lane.parts.clone().zip(&lane.memos) {
-                if this.cancel.is_raised() {
-                    break;
+        let sums: Vec<Sums> = lanes
+            .par_iter_mut()
+            .map(|lane| {
+                let mut sums = Sums { value: 0.0, gradient: vec![0.0; direction.len()], total: 0.0 };
+                let (mut moved, mut curved) = (Vec::new(), Vec::new());
+                for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+                    if this.cancel.is_raised() {
+                        break;
+                    }
+                    let rows = this.task.rows(part);
+                    moved.resize(rows.len(), 0.0);
+                    this.part_scores(rows.clone(), &folded, &mut moved);
+                    curved.clear();
+                    curved.resize(rows.len(), 0.0);
+                    let (by_feature, by_threshold) = sums.gradient.split_at_mut(features);
+                    this.task.curvature(part, memo, 1, &moved, &direction[features..], &mut curved, by_threshold);
+                    sums.total += this.accumulate(rows, &mut curved, by_feature);
                 }
-                let rows = this.task.rows(part);
-                let moved = &mut slots[at..at + rows.len()];
-                at += rows.len();
-                this.part_scores(rows.clone(), &folded, moved);
-                curved.clear();
-                curved.resize(rows.len(), 0.0);
-                let (by_feature, by_threshold) = sums.gradient.split_at_mut(features);
-                this.task.curvature(part, memo, 1, moved, &direction[features..], &mut curved, by_threshold);
-                sums.total += this.accumulate(rows, &mut curved, by_feature);
-            }
-            sums
-        });
+                sums
+            })
+            .collect();
         self.reduce(sums, out);
         self.lanes = lanes;
-        self.scratch = slots;
         let penalised = self.penalised();
         out[..penalised].iter_mut().zip(direction).for_each(|(out, d)| *out += d);
     }

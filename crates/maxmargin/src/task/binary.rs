@@ -191,8 +191,8 @@ fn same_number(a: &str, b: &str) -> bool {
 #[derive(Clone, Debug)]
 pub struct Binary {
     signs: Arc<[i8]>,
-    /// The row's weight times its class weight; 0 where the row does not count.
-    weights: Arc<[f64]>,
+    /// The row's weight times its class weight; 0 where the row does not count. None where each counts 1.
+    weights: Option<Arc<[f64]>>,
     c: f64,
     loss: Loss,
     curve: Curve,
@@ -253,13 +253,13 @@ impl Binary {
                 (of(&classes.negative), of(&classes.positive))
             }
         };
-        let weights = (0..signs.len())
-            .map(|row| {
-                let class = if signs[row] > 0 { positive } else { negative };
-                let own = data.weights().map_or(1.0, |weights| weights[row]);
-                if counts(subset, row) { class * own } else { 0.0 }
-            })
-            .collect();
+        let weight = |row: usize| {
+            let class = if signs[row] > 0 { positive } else { negative };
+            let own = data.weights().map_or(1.0, |weights| weights[row]);
+            if counts(subset, row) { class * own } else { 0.0 }
+        };
+        let equal = (negative, positive) == (1.0, 1.0) && data.weights().is_none() && subset.is_none();
+        let weights = (!equal).then(|| (0..signs.len()).map(weight).collect());
         Ok(Binary { signs: signs.into(), weights, c: 1.0, loss, curve: Curve::Sharp(loss), intercept })
     }
 
@@ -276,12 +276,12 @@ impl Binary {
     /// What the loss of a row is multiplied by.
     #[inline]
     fn cost(&self, row: usize) -> f64 {
-        self.c * self.weights[row]
+        self.c * self.weights.as_ref().map_or(1.0, |weights| weights[row])
     }
 
     /// The total weight of the loss.
     pub fn total_cost(&self) -> f64 {
-        (0..self.weights.len()).map(|row| self.cost(row)).sum()
+        (0..self.signs.len()).map(|row| self.cost(row)).sum()
     }
 
     /// The label of a class none of whose rows can cost anything, if there is one.
@@ -298,7 +298,7 @@ impl Binary {
 
     /// Number of rows that can cost anything.
     pub fn constraints(&self) -> u64 {
-        (0..self.weights.len()).filter(|&row| self.cost(row) > 0.0).count() as u64
+        (0..self.signs.len()).filter(|&row| self.cost(row) > 0.0).count() as u64
     }
 }
 
@@ -352,7 +352,7 @@ impl Objective for Binary {
         let rows = self.rows(part);
         let rows = Rows {
             signs: &self.signs[rows.clone()],
-            weights: &self.weights[rows],
+            weights: self.weights.as_ref().map_or(&ONES[..rows.len()], |weights| &weights[rows]),
             scores,
             c: self.c,
             margin: self.loss.margin(),
@@ -367,6 +367,9 @@ impl Objective for Binary {
         sums.value
     }
 }
+
+/// Weights of a part whose rows count 1 each.
+static ONES: [f64; PART] = [1.0; PART];
 
 /// What the value of a run of rows depends on.
 struct Rows<'a> {

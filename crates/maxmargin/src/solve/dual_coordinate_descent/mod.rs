@@ -115,9 +115,20 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         let (fixed, slots) = Fixed::new(settings.intercept, task, design, rows)?;
         let round_length = round_length(design, task.blocks());
         let halves = if round_length.is_some() { 2 } else { 1 };
+        // Half of the slots at a time are held twice, not all of them.
+        let mut slots = Some(slots);
         let half = |number: usize| {
-            let slots =
-                if halves == 1 { slots.clone() } else { slots.iter().skip(number).step_by(2).copied().collect() };
+            let slots = match &mut slots {
+                Some(all) if halves == 2 && number == 0 => {
+                    let own = all.iter().step_by(2).copied().collect();
+                    let others = all.len() / 2;
+                    (0..others).for_each(|at| all[at] = all[2 * at + 1]);
+                    all.truncate(others);
+                    all.shrink_to_fit();
+                    own
+                }
+                slots => slots.take().unwrap_or_default(),
+            };
             let random = Random::new(settings.seed, VISITS, number as u64);
             Half::new(number, halves, slots, random, if halves == 1 { 0 } else { design.cols() })
         };
