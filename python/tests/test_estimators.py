@@ -427,12 +427,12 @@ LONG = {
     "sgd": ("X, y = noise(600_000, 100)", "SVMClassifier(solver='sgd', max_iter=100_000).fit(X, y)"),
     "load": (
         """
-        import os, sys
+        import gzip, os, sys
         line = " ".join(f"{column}:{random.random():.6f}" for column in range(1, 101))
-        block = "".join(f"{row % 2} {line}\\n" for row in range(1000))
-        path = os.path.join(sys.argv[1], "large.svm")
-        with open(path, "w") as file:
-            for _ in range(600):
+        block = gzip.compress("".join(f"{row % 2} {line}\\n" for row in range(1000)).encode())
+        path = os.path.join(sys.argv[1], "large.svm.gz")
+        with open(path, "wb") as file:
+            for _ in range(1000):
                 file.write(block)
         """,
         "maxmargin.load(path, task='classify')",
