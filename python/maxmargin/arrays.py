@@ -3,6 +3,7 @@
 Arrays that are so already are shared with the core and not copied. Nobody may write to them while a method runs.
 """
 
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -124,9 +125,10 @@ def weights(name: str, values: Any, rows: int) -> npt.NDArray[np.float64] | None
     return found
 
 
-def is_nan(value: Any) -> bool:
-    """Whether a value is a number that is none."""
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or what pandas holds for a missing one: all that is not surely equal to itself."""
+    same = eq(value, value)
+    return value is None or not (isinstance(same, bool | np.bool_) and bool(same))
 
 
 def codes(name: str, values: Any, rows: int) -> tuple[npt.NDArray[np.uint32], list[str]]:
@@ -134,7 +136,7 @@ def codes(name: str, values: Any, rows: int) -> tuple[npt.NDArray[np.uint32], li
     found = vector(name, values, rows)
     if found.dtype.kind == "f" and np.isnan(found).any():
         raise ValueError(f"{name} contains NaN")
-    if found.dtype.kind == "O" and any(value is None or is_nan(value) for value in found):
+    if found.dtype.kind == "O" and any(is_missing(value) for value in found):
         raise ValueError(f"{name} contains missing values")
     starts = np.flatnonzero(np.concatenate(([True], found[1:] != found[:-1]))) if rows else np.empty(0, dtype=np.intp)
     heads = found[starts]

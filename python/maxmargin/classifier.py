@@ -3,12 +3,13 @@
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, number, one_of
+from .estimator import Callback, MarginEstimator, Reals, number, one_of
 
 
 def label(value: Any) -> str:
@@ -35,8 +36,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
     """Tells two classes apart with a large margin: ½‖w‖² + C · Σ weight · loss.
 
     Linear or through a kernel; for other than two classes it raises an error. Arrays in C order of float32 or float64 and
-    sparse rows with 32-bit indices are shared with the core and not copied, and must not be written to during `fit`. Problems
-    with fewer than a million entries are solved to double precision whatever `tol` is.
+    sparse rows with 32-bit indices are shared with the core and not copied, and must not be written to during `fit`.
 
     Parameters
     ----------
@@ -99,6 +99,10 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
     """
 
     _task = "classify"
+
+    classes_: npt.NDArray[Any]
+    intercept_: Reals
+    _positive: dict[str, str]
 
     def __init__(
         self,
@@ -224,14 +228,15 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
                 setattr(self, name, getattr(self, name).reshape(1, -1))
         return self
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any) -> Reals:
         """The score of each row: positive for the second of `classes_`."""
         return self._scores(X)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of each row."""
         check_is_fitted(self, "model_")
-        return self.classes_[(self._scores(X) >= 0).astype(np.intp)]
+        predicted: npt.NDArray[Any] = self.classes_[(self._scores(X) >= 0).astype(np.intp)]
+        return predicted
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,10 +3,11 @@
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, one_of
+from .estimator import Callback, MarginEstimator, Reals, one_of
 
 
 def interleaved(left: Any, right: Any) -> Any:
@@ -29,9 +30,9 @@ class PairEstimator(MarginEstimator):
 
     _task = "compare"
 
-    def _pairs(
-        self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool = True
-    ) -> _core.Dataset:
+    threshold_: float | None
+
+    def _pairs(self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> _core.Dataset:
         left = self._features(X_left, reset=reset, name="X_left")
         right = self._features(X_right, reset=False, name="X_right")
         if hasattr(left, "indptr") != hasattr(right, "indptr"):
@@ -49,11 +50,11 @@ class PairEstimator(MarginEstimator):
         self.threshold_ = model.tie_width
         return self
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any) -> Reals:
         """The score r(x) of each item: higher is better."""
         return self._scores(X)
 
-    def compare(self, X_left: Any, X_right: Any) -> Any:
+    def compare(self, X_left: Any, X_right: Any) -> npt.NDArray[np.int64]:
         """Which is better: -1 for the left one, 1 for the right one, 0 for neither.
 
         Swapping the sides changes the sign and nothing else.
@@ -64,7 +65,7 @@ class PairEstimator(MarginEstimator):
         difference = right - left
         return np.where(np.abs(difference) <= (self.threshold_ or 0.0), 0, np.sign(difference)).astype(np.int64)
 
-    def rank(self, X: Any) -> Any:
+    def rank(self, X: Any) -> npt.NDArray[np.int64]:
         """The rank of each item, from 1: items that are ties with a better one share its rank."""
         scores = np.require(self._scores(X), dtype=np.float64, requirements=["C", "A"])
         return _core.ranks(scores, max(self.threshold_ or 0.0, 0.0))
@@ -89,8 +90,9 @@ class SVMComparator(PairEstimator):
     ----------
     threshold_ : float
         Items whose scores differ by no more are equally good.
-    coef_, dual_coef_, support_, objective_, lower_bound_, gap_, n_iter_, converged_, model_
-        As those of :class:`SVMClassifier`; `support_` are positions of pairs.
+    coef_, dual_coef_, objective_, lower_bound_, gap_, n_iter_, converged_, model_
+        As those of :class:`SVMClassifier`.
+    support_ : positions of the pairs with a part in the solution, of kernels
 
     Examples
     --------
@@ -159,9 +161,7 @@ class SVMComparator(PairEstimator):
         data = self._dataset(X_left, X_right, y, sample_weight)
         return self._train(data)
 
-    def _dataset(
-        self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None
-    ) -> _core.Dataset:
+    def _dataset(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> _core.Dataset:
         if isinstance(X_left, _core.Dataset):
             if X_right is not None or y is not None or sample_weight is not None:
                 raise TypeError("a Dataset holds both sides, y and sample_weight: leave them out")
@@ -193,16 +193,19 @@ class SVMComparator(PairEstimator):
         >>> comparator.rank(items).tolist()
         [4, 2, 2, 1]
         """
+        return self._train(self._items(items, pairs, sample_weight, reset=True))
+
+    def _items(self, items: Any, pairs: Any, sample_weight: Any, *, reset: bool) -> _core.Dataset:
         ids = getattr(items, "index", None)
-        X = self._features(items, reset=True, name="items")
+        X = self._features(items, reset=reset, name="items")
         left, right, outcome, weight = self._named_pairs(pairs)
         weights = arrays.weights("sample_weight", weight if sample_weight is None else sample_weight, len(left))
         places = (self._places(left, ids, X.shape[0], "left"), self._places(right, ids, X.shape[0], "right"))
         if (places[0] == places[1]).any():
             at = int(np.flatnonzero(places[0] == places[1])[0])
             raise ValueError(f"pairs compare an item with itself in row {at}")
-        data = self._named(arrays.dataset(X)).with_pairs(*places, arrays.outcomes("outcome", outcome, len(left)), weights)
-        return self._train(data)
+        signs = arrays.outcomes("outcome", outcome, len(left))
+        return self._named(arrays.dataset(X)).with_pairs(*places, signs, weights)
 
     @staticmethod
     def _named_pairs(pairs: Any) -> tuple[Any, Any, Any, Any]:
@@ -239,8 +242,37 @@ class SVMComparator(PairEstimator):
             raise ValueError(f"pairs name the item {name!r} on the {side} side, which items do not hold")
         return np.require(found, dtype=np.uint32, requirements=["C", "A"])
 
-    def intervals(self, data: _core.Dataset, *, resamples: int = 200) -> tuple[Any, Any, Any]:
-        """Of the items of the training data: ends of the 95 % interval of each score, and ranks that count only what is
-        surely better, by resampling the pairs."""
+    def intervals(
+        self, items: Any, pairs: Any = None, sample_weight: Any = None, *, resamples: int = 200
+    ) -> tuple[Reals, Reals, npt.NDArray[np.int64]]:
+        """How sure scores and ranks of the items of the training data are, by learning from resampled pairs.
+
+        Parameters
+        ----------
+        items : what `fit_items` learned from, or a Dataset
+        pairs : what `fit_items` learned from; left out where items is a Dataset
+        sample_weight : one weight a pair, optional
+        resamples : how often pairs are drawn anew
+
+        Returns
+        -------
+        low, high : the ends of the 95 % interval of each score less the mean of all: pairs say nothing about a constant
+        rank : 1 and the number of items that are surely better, of each item
+
+        Examples
+        --------
+        >>> from maxmargin import SVMComparator
+        >>> items, pairs = [[0.0], [1.0], [1.1], [3.0]], [[0, 1, 1], [1, 2, 0], [3, 2, -1], [0, 3, 1]] * 5
+        >>> comparator = SVMComparator().fit_items(items, pairs)
+        >>> low, high, rank = comparator.intervals(items, pairs, resamples=20)
+        >>> bool((low <= high).all()), len(rank)
+        (True, 4)
+        """
         check_is_fitted(self, "model_")
-        return _core.resampled(self.model_, data, resamples, self._seed(), self._threads())
+        if not isinstance(items, _core.Dataset):
+            if pairs is None:
+                raise ValueError("intervals requires the items and the pairs that were learned from")
+            items = self._items(items, pairs, sample_weight, reset=False)
+        elif pairs is not None or sample_weight is not None:
+            raise TypeError("a Dataset holds its own pairs and sample_weight: leave both out")
+        return _core.resampled(self.model_, items, resamples, self._seed(), self._threads())

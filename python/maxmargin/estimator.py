@@ -12,13 +12,15 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _core, arrays
 
 Callback = Callable[[_core.Progress], object]
+Reals = npt.NDArray[np.float64]
 
 #: scikit-learn's names of kernels.
 KERNELS = {"rbf": "gaussian", "poly": "polynomial"}
@@ -44,7 +46,8 @@ def number(
     whole: bool = False,
 ) -> Any:
     """A parameter that must be a number within bounds."""
-    kind, article = (numbers.Integral, "a whole number") if whole else (numbers.Real, "a number")
+    article = "a whole number" if whole else "a number"
+    kind: type[Any] = numbers.Integral if whole else numbers.Real
     if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {article}, and is {value!r}")
     bounds = [f"above {above:g}"] if above is not None else []
@@ -82,6 +85,14 @@ def called(name: str, value: Any) -> Any:
     return value
 
 
+def frames_of_the_package() -> int:
+    """How far above the caller the code is that called the package, so that a warning names its line."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == os.path.dirname(__file__):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 class MarginEstimator(BaseEstimator):
     """The base of all estimators."""
 
@@ -97,6 +108,20 @@ class MarginEstimator(BaseEstimator):
     n_jobs: int | None
     verbose: int
     callback: Callback | None
+
+    # What is known after fit.
+    model_: _core.Model
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+    coef_: Reals
+    dual_coef_: Reals
+    support_: npt.NDArray[np.int64]
+    gamma_: float
+    objective_: float
+    lower_bound_: float | None
+    gap_: float | None
+    n_iter_: int
+    converged_: bool
 
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
         """The settings of the core that the parameters stand for, for these data."""
@@ -122,7 +147,17 @@ class MarginEstimator(BaseEstimator):
         return settings
 
     def _kernel(self, parameters: dict[str, Any], data: _core.Dataset) -> dict[str, Any]:
-        known = ("linear", "rbf", "gaussian", "poly", "polynomial", "sigmoid", "chi-squared", "intersection", "precomputed")
+        known = (
+            "linear",
+            "rbf",
+            "gaussian",
+            "poly",
+            "polynomial",
+            "sigmoid",
+            "chi-squared",
+            "intersection",
+            "precomputed",
+        )
         kind = one_of("kernel", parameters["kernel"], known)
         kind = KERNELS.get(kind, kind)
         kernel: dict[str, Any] = {"kind": kind}
@@ -167,14 +202,19 @@ class MarginEstimator(BaseEstimator):
         return max(jobs, 0)
 
     def _watch(self) -> Callback | None:
-        own = called("callback", self.callback)
-        verbose = self.verbose if isinstance(self.verbose, bool) else number("verbose", self.verbose, at_least=0, whole=True)
+        own: Callback | None = called("callback", self.callback)
+        verbose = (
+            self.verbose if isinstance(self.verbose, bool) else number("verbose", self.verbose, at_least=0, whole=True)
+        )
         if not verbose:
             return own
 
         def told(progress: _core.Progress) -> object:
             gap = "" if progress.gap is None else f"  gap {progress.gap:.1e}"
-            print(f"{type(self).__name__}: pass {progress.iteration}  objective {progress.objective:.6g}{gap}", file=sys.stderr)
+            print(
+                f"{type(self).__name__}: pass {progress.iteration}  objective {progress.objective:.6g}{gap}",
+                file=sys.stderr,
+            )
             return own(progress) if own is not None else None
 
         return told
@@ -215,7 +255,8 @@ class MarginEstimator(BaseEstimator):
         self.model_ = model
         self.n_features_in_ = model.n_features
         self.objective_ = model.objective
-        self.lower_bound_ = model.lower_bound
+        # Both are sums in double precision: at the optimum the last bit may fall on either side.
+        self.lower_bound_ = None if model.lower_bound is None else min(model.lower_bound, model.objective)
         self.gap_ = model.gap
         self.converged_ = model.converged
         self.n_iter_ = max(1, model.passes)
@@ -236,11 +277,11 @@ class MarginEstimator(BaseEstimator):
                 f"{type(self).__name__} stopped after {self.n_iter_} passes with a relative gap of {gap} where tol asks for "
                 f"{self.tol:g}: raise max_iter, or scale the features (scale='standard'), or lower C",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=frames_of_the_package(),
             )
         return self
 
-    def _scores(self, X: Any, name: str = "X") -> Any:
+    def _scores(self, X: Any, name: str = "X") -> Reals:
         """Scores of rows by what was learned."""
         check_is_fitted(self, "model_")
         if isinstance(X, _core.Dataset):
@@ -256,10 +297,14 @@ class MarginEstimator(BaseEstimator):
         check_is_fitted(self, "model_")
         self.model_.save(path)
 
-    def verify(self, data: _core.Dataset) -> tuple[float, float | None, float | None]:
-        """Recomputes objective, lower bound and gap from the training data; an error where they do not hold."""
+    def verify(self, *data: Any, **more: Any) -> tuple[float, float | None, float | None]:
+        """Recomputes objective, lower bound and gap from what `fit` took; an error where they do not hold."""
         check_is_fitted(self, "model_")
-        return self.model_.verify(data)
+        if len(data) == 1 and not more and isinstance(data[0], _core.Dataset):
+            return self.model_.verify(data[0])
+        if not hasattr(self, "_dataset"):
+            raise TypeError(f"{type(self).__name__} learns from a stream, and proves no bound")
+        return self.model_.verify(clone(self)._dataset(*data, **more))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -51,6 +51,10 @@ class PAComparator(PairEstimator):
         self.loss = loss
         self.kappa = kappa
 
+    n_pairs_: int
+    progressive_error_: float | None
+    recent_error_: float | None
+
     # A stream has neither passes to limit nor a gap to stop at.
     tol = 1e-3
     max_iter: int | None = None
@@ -87,13 +91,13 @@ class PAComparator(PairEstimator):
         model = learner.model(None if names is None else [str(name) for name in names])
         self._learner = (settings, learner)
         self.model_, self.n_features_in_ = model, data.shape[1]
-        self.coef_, self.threshold_ = model.weights, model.tie_width
+        self.coef_, self.threshold_ = learner.weights, model.tie_width
         self.n_pairs_, self.n_iter_ = learner.pairs, 1
         self.progressive_error_, self.recent_error_ = learner.errors
         return self
 
     @property
-    def confusion_(self) -> Any:
+    def confusion_(self) -> list[list[int]] | None:
         """How often each outcome (row: left, tie, right) was foretold as each (column)."""
         check_is_fitted(self, "model_")
         return self.model_.confusion

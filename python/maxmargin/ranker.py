@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, one_of
+from .estimator import Callback, MarginEstimator, Reals, one_of
 from .metrics import ndcg_score
 
 
@@ -111,9 +111,7 @@ class SVMRanker(MarginEstimator):
         data = self._dataset(X, y, qid, sample_weight)
         return self._train(data)
 
-    def _dataset(
-        self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None
-    ) -> _core.Dataset:
+    def _dataset(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> _core.Dataset:
         self._qid_column: str | None = None
         if isinstance(X, _core.Dataset):
             if y is not None or qid is not None or sample_weight is not None:
@@ -144,7 +142,7 @@ class SVMRanker(MarginEstimator):
         settings["pair-weight"] = one_of("pair_weight", self.pair_weight, ("equal", "per-query", "grade-gap"))
         return settings
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> Reals:
         """The score of each row: higher is better."""
         column = getattr(self, "_qid_column", None)
         if column is not None and arrays.is_table(X) and column in arrays.column_names(X):

@@ -59,9 +59,12 @@ def load(
     >>> with open(path, "w") as file:
     ...     _ = file.write("2 qid:1 1:0.9\\n1 qid:1 1:0.4\\n0 qid:2 1:0.2\\n1 qid:2 1:0.8\\n")
     >>> maxmargin.load(path)
-    <maxmargin.Dataset: 4 rows × 1 features, dense f32, 2 queries>
+    <maxmargin.Dataset: 4 rows × 1 features, dense, f32, 2 queries>
     """
-    for name, value, known in (("precision", precision, ("f32", "f64")), ("missing", missing, ("error", "zero", "mean"))):
+    for name, value, known in (
+        ("precision", precision, ("f32", "f64")),
+        ("missing", missing, ("error", "zero", "mean")),
+    ):
         if value is not None and value not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}, and is {value!r}")
     if index_base not in (None, 0, 1):

@@ -17,7 +17,19 @@ USUAL = {"classify": "accuracy", "rank": "ndcg@10", "compare": "error"}
 
 @dataclass
 class Tuned:
-    """What :func:`tune` found."""
+    """What :func:`tune` found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import SVMClassifier, tune
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> found = tune(SVMClassifier(), X, X[:, 0] > 0, C=[0.01, 1.0], cv=2)
+    >>> found.best_estimator.C == found.best_params["C"]
+    True
+    >>> [row["C"] for row in found.results]
+    [0.01, 1.0]
+    """
 
     #: The best estimator, fitted to all rows.
     best_estimator: MarginEstimator
@@ -31,13 +43,13 @@ class Tuned:
     def _repr_html_(self) -> str:
         names = [name for name in self.results[0] if not name.startswith("folds_")]
         head = "".join(f"<th>{escape(name)}</th>" for name in names)
-        best = self.best_params["C"]
 
         def cell(value: Any) -> str:
             return f"<td>{value:.4g}</td>" if isinstance(value, float) else f"<td>{escape(str(value))}</td>"
 
         def line(row: dict[str, Any]) -> str:
-            style = ' style="font-weight:bold"' if row["C"] == best and row["gamma"] == self.best_params.get("gamma") else ""
+            is_best = all(row[name] == value for name, value in self.best_params.items())
+            style = ' style="font-weight:bold"' if is_best else ""
             return f"<tr{style}>{''.join(cell(row[name]) for name in names)}</tr>"
 
         body = "".join(line(row) for row in self.results)
@@ -113,7 +125,16 @@ def tune(
     widths = None if gamma is None else [number("gamma", g, above=0) for g in several("gamma", gamma)]
     folds = number("cv", cv, at_least=2, whole=True)
     model, rows, position = _core.tune(
-        dataset, json.dumps(settings), names, folds, best._seed(), costs, widths, None, best._threads(), called("callback", callback)
+        dataset,
+        json.dumps(settings),
+        names,
+        folds,
+        best._seed(),
+        costs,
+        widths,
+        None,
+        best._threads(),
+        called("callback", callback),
     )
     params = {"C": rows[position]["C"]}
     if widths is not None:

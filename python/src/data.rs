@@ -15,6 +15,17 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 
 /// Features with targets, queries, weights and comparisons, in memory or mapped from a file.
+///
+/// Examples
+/// --------
+///
+///     >>> import numpy as np
+///     >>> from maxmargin import Dataset
+///     >>> data = Dataset.dense(np.eye(3)).with_targets(np.array([1.0, 0.0, 1.0]))
+///     >>> data
+///     <maxmargin.Dataset: 3 rows × 3 features, dense, f64>
+///     >>> data.targets
+///     array([1., 0., 1.])
 #[pyclass(frozen, module = "maxmargin")]
 pub(crate) struct Dataset {
     pub(crate) data: CoreDataset,

@@ -10,7 +10,19 @@ pyo3::create_exception!(
     maxmargin,
     MaxmarginError,
     PyValueError,
-    "What is wrong with data, settings or a model.\n\n`code` is stable and `maxmargin explain CODE` says more; `remedy` says what to do."
+    "What is wrong with data, settings or a model.
+
+`code` is stable and `maxmargin explain CODE` says more; `remedy` says what to do.
+
+Examples
+--------
+>>> from maxmargin import MaxmarginError, Model
+>>> try:
+...     Model.from_bytes(b'no model')
+... except MaxmarginError as error:
+...     print(error.code)
+MM0501
+"
 );
 
 /// The exception for an error.

@@ -17,6 +17,16 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 
 /// A trained model.
+///
+/// Examples
+/// --------
+///
+///     >>> from maxmargin import Model, SVMClassifier
+///     >>> model = SVMClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).model_
+///     >>> model.task, model.n_features, model.converged
+///     ('classify', 1, True)
+///     >>> Model.from_bytes(model.to_bytes()).objective == model.objective
+///     True
 #[pyclass(frozen, module = "maxmargin")]
 pub(crate) struct Model {
     pub(crate) model: CoreModel,
@@ -168,8 +178,13 @@ impl Model {
     fn support<'py>(&self, py: Python<'py>, data: &Dataset) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
         let rows = quietly(py, |_| match (&self.model.witness, data.data.pairs()) {
             (Some(Witness::Dual(dual)), Some(pairs)) => {
+                let mut taken: Vec<bool> = dual.iter().take(pairs.len()).map(|&dual| dual > 0.0).collect();
                 // The second constraints of ties stand behind those of the pairs.
-                Ok(Some(positions(dual[..pairs.len().min(dual.len())].iter().map(|&dual| dual > 0.0))))
+                let ties = (0..pairs.len()).filter(|&pair| pairs.outcome(pair) == Outcome::Tie);
+                for (tie, &second) in ties.zip(dual.iter().skip(pairs.len())) {
+                    taken[tie] |= second > 0.0;
+                }
+                Ok(Some(positions(taken.into_iter())))
             }
             (Some(Witness::Dual(dual)), None) if dual.len() == data.data.rows() => {
                 Ok(Some(positions(data.data.to_input_order(dual.clone()).iter().map(|&dual| dual > 0.0))))

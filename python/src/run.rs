@@ -16,6 +16,16 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A pass over the data, as a callback sees it.
+///
+/// Examples
+/// --------
+///
+///     >>> from maxmargin import SVMClassifier
+///     >>> seen = []
+///     >>> classifier = SVMClassifier(callback=lambda progress: seen.append(progress.iteration))
+///     >>> _ = classifier.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+///     >>> len(seen) > 1 and seen == sorted(set(seen))
+///     True
 #[pyclass(frozen, get_all, module = "maxmargin")]
 pub(crate) struct Progress {
     /// Passes so far.
@@ -39,6 +49,17 @@ impl Progress {
 }
 
 /// A setting that was tried, as a callback sees it.
+///
+/// Examples
+/// --------
+///
+///     >>> import numpy as np
+///     >>> from maxmargin import SVMClassifier, tune
+///     >>> X = np.random.default_rng(0).normal(size=(200, 3))
+///     >>> told = lambda tried: print(tried.done, "of", tried.total, "C", tried.c)
+///     >>> _ = tune(SVMClassifier(), X, X[:, 0] > 0, C=[0.1, 1.0], cv=2, callback=told)
+///     1 of 2 C 0.1
+///     2 of 2 C 1.0
 #[pyclass(frozen, get_all, module = "maxmargin")]
 pub(crate) struct Tried {
     /// Settings tried so far.

@@ -164,7 +164,7 @@ impl CrossValidation {
         let higher: Vec<bool> = self.metrics.iter().map(Metric::higher_is_better).collect();
         let mut rows: Vec<Row> = Vec::with_capacity(candidates.len());
         let mut best: Option<(usize, Start)> = None;
-        for path in candidates.chunk_by(same_path) {
+        'search: for path in candidates.chunk_by(same_path) {
             whole = Problem::new(data, &path[0])?;
             let mut learners = Learners::new(&folds, data, &path[0], cancel)?;
             for settings in path {
@@ -181,8 +181,9 @@ impl CrossValidation {
                     best = Some((rows.len() - 1, learners.start()));
                 }
                 let event = Event::Setting { row, done: rows.len(), total: candidates.len() };
+                // The best of what was tried so far is what was asked for then.
                 if observer.report(&event).is_break() {
-                    return Err(Error::new(Code::Interrupted, "interrupted; nothing was written"));
+                    break 'search;
                 }
             }
         }
