@@ -258,6 +258,10 @@ class Model:
         """The solver that trained it, where it was trained here."""
 
     @property
+    def stalled(self) -> bool:
+        """Whether no step improved the objective any more, at the limit of double precision."""
+
+    @property
     def stopped_early(self) -> bool:
         """Whether the solver was asked to stop before the tolerance."""
 

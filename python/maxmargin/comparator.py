@@ -1,5 +1,6 @@
 """Comparisons with ties."""
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, Reals, one_of
+from .estimator import Callback, MarginEstimator, Reals, frames_of_the_package, one_of
 
 
 def interleaved(left: Any, right: Any) -> Any:
@@ -47,7 +48,15 @@ class PairEstimator(MarginEstimator):
 
     def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:
         super()._adopt(model, data)
-        self.threshold_ = model.tie_width
+        width = model.tie_width
+        self.threshold_ = max(width, 0.0) if width is not None else 0.0
+        if getattr(self, "method", None) == "compare" and not self.threshold_ > 0:
+            warnings.warn(
+                f"{type(self).__name__} learned no threshold above zero: it will call no two items equally good. Ties are too "
+                "few, or outcomes too uncertain, for this loss and C",
+                UserWarning,
+                stacklevel=frames_of_the_package(),
+            )
         return self
 
     def decision_function(self, X: Any) -> Reals:
@@ -89,7 +98,7 @@ class SVMComparator(PairEstimator):
     Attributes
     ----------
     threshold_ : float
-        Items whose scores differ by no more are equally good.
+        Items whose scores differ by no more are equally good; 0 where ties could not be told, which a warning says.
     coef_, dual_coef_, objective_, lower_bound_, gap_, n_iter_, converged_, model_
         As those of :class:`SVMClassifier`.
     support_ : positions of the pairs with a part in the solution, of kernels

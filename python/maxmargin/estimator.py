@@ -273,9 +273,10 @@ class MarginEstimator(BaseEstimator):
             self.support_ = support
         if not (model.converged or model.finished or model.stopped_early):
             gap = "not known" if model.gap is None else f"{model.gap:.1e}"
+            remedy = "double precision is exhausted: " if model.stalled else "raise max_iter, or "
             warnings.warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} passes with a relative gap of {gap} where tol asks for "
-                f"{self.tol:g}: raise max_iter, or scale the features (scale='standard'), or lower C",
+                f"{self.tol:g}: {remedy}scale the features (scale='standard'), or lower C",
                 ConvergenceWarning,
                 stacklevel=frames_of_the_package(),
             )

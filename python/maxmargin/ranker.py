@@ -149,10 +149,14 @@ class SVMRanker(MarginEstimator):
             X = arrays.without_column(X, column, "qid")[0]
         return self._scores(X)
 
-    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: None = None) -> float:
+    def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: None = None) -> float:
         """The mean NDCG of the queries, which knows no weights: `sample_weight` is there for pipelines, which pass None."""
         if sample_weight is not None:
             raise ValueError("sample_weight has no part in the NDCG of queries: leave it out")
+        if isinstance(X, _core.Dataset):
+            if y is not None or qid is not None:
+                raise TypeError("a Dataset holds its own y and qid: leave them out")
+            return ndcg_score(X.targets, self.predict(X), qid=X.qid)
         if isinstance(qid, str):
             X, qid = arrays.without_column(X, qid, "qid")
         return ndcg_score(y, self.predict(X), qid=qid)

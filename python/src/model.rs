@@ -294,6 +294,12 @@ impl Model {
         self.solver
     }
 
+    /// Whether no step improved the objective any more, at the limit of double precision.
+    #[getter]
+    fn stalled(&self) -> bool {
+        matches!(self.stop, Some(Stop::Stalled))
+    }
+
     /// Whether the solver had to end where a rule of it or the user said so instead of at the tolerance.
     #[getter]
     fn stopped_early(&self) -> bool {

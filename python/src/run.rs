@@ -8,6 +8,7 @@ use maxmargin_cli::format::significant;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::any::Any;
+use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -140,9 +141,12 @@ pub(crate) fn job<T: Send>(
         let cancel = &cancel;
         std::thread::scope(move |scope| {
             let worker = scope.spawn(move || {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
-                    Error::new(Code::Internal, format!("the threads could not be started: {error}"))
-                })?;
+                // More threads than cores only wait for each other.
+                let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+                let pool =
+                    rayon::ThreadPoolBuilder::new().num_threads(threads.min(cores)).build().map_err(|error| {
+                        Error::new(Code::Internal, format!("the threads could not be started: {error}"))
+                    })?;
                 let mut observer: Box<dyn Observer + Send> =
                     if wanted { Box::new(Relay { events: events_in, answers }) } else { Box::new(Quiet(events_in)) };
                 pool.install(|| work(&mut *observer, cancel))
