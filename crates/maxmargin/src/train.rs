@@ -4,6 +4,7 @@ mod approximate;
 mod gram;
 mod kernels;
 mod online;
+mod polish;
 mod problem;
 mod ratings;
 mod stochastic;
@@ -256,7 +257,8 @@ pub fn train_from(
     } else {
         let mut watching =
             Watching { inner: observer, held_out: judge.as_ref().map(|(measure, _)| measure as Measure<'_>) };
-        solve(problem, design, settings, solver, start, &mut watching, cancel)?
+        let solution = solve(problem, design, settings, solver, start, &mut watching, cancel)?;
+        polish::polished(problem, design, settings, solver, solution, cancel)
     };
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, first_rate, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
@@ -362,12 +364,7 @@ fn solve_independent<T: Independent + Roundable>(
         Solver::DualCoordinateDescent => DualCoordinateDescent { tolerance, max_passes, seed, intercept }
             .solve(task, design, start, observer, cancel),
         Solver::Newton if settings.loss == Loss::Hinge => {
-            let values = |weights: &[f64], thresholds: &[f64], width: f64, cancel: &Cancel| {
-                let threshold = thresholds.first().copied().unwrap_or(0.0);
-                let scores = design.scores_until(weights, cancel)?;
-                rounded_values(task, design, weights, &scores, threshold, width, intercept, cancel)
-            };
-            round_off(task, design, settings, &values, start, observer, cancel)
+            round_off_blocks(task, design, settings, start, observer, cancel)
         }
         Solver::Newton => {
             let sampled = sampled_start(task, design, intercept == Intercept::Penalised, start, cancel)?;
@@ -400,13 +397,10 @@ fn solve_graded(
     cancel: &Cancel,
 ) -> Result<Solution> {
     let penalised = settings.intercept == Intercept::Penalised;
-    let values = |weights: &[f64], thresholds: &[f64], width: Option<f64>, cancel: &Cancel| {
-        let threshold = thresholds.first().copied().unwrap_or(0.0);
-        balanced_values(task, design, weights, threshold, width, penalised, cancel)
-    };
     if solver == Solver::Newton && settings.loss == Loss::Hinge {
         let values = |weights: &[f64], thresholds: &[f64], width: f64, cancel: &Cancel| {
-            values(weights, thresholds, Some(width), cancel)
+            let threshold = thresholds.first().copied().unwrap_or(0.0);
+            balanced_values(task, design, weights, threshold, Some(width), penalised, cancel)
         };
         return round_off(task, design, settings, &values, start, observer, cancel);
     }
@@ -416,9 +410,22 @@ fn solve_graded(
     }
     let sampled = sampled_start(task, design, penalised, start, cancel)?;
     let start = sampled.as_ref().or(start);
-    let mut solution = newton(settings).solve(&mut risk, design.cols(), start, observer, cancel)?;
-    // Who asked for an end waits for what is stated.
-    let (primal, bound) = values(&solution.weights, &solution.thresholds, None, &Cancel::new())?;
+    let solution = newton(settings).solve(&mut risk, design.cols(), start, observer, cancel)?;
+    state_graded(solution, task, design, settings)
+}
+
+/// A solution of comparisons by grades found by Newton's method, with the values that `verify` finds. Who asked for an end
+/// waits for them.
+fn state_graded(
+    mut solution: Solution,
+    task: &GradedComparison,
+    design: &Design,
+    settings: &Settings,
+) -> Result<Solution> {
+    let Solution { weights, thresholds, .. } = &solution;
+    let (threshold, penalised) =
+        (thresholds.first().copied().unwrap_or(0.0), settings.intercept == Intercept::Penalised);
+    let (primal, bound) = balanced_values(task, design, weights, threshold, None, penalised, &Cancel::new())?;
     (solution.objective, solution.lower_bound) = (primal, Some(bound));
     Ok(restated(solution, settings.tolerance))
 }
@@ -491,6 +498,23 @@ fn round_off<T: Roundable>(
         }
     }
     Ok(solution)
+}
+
+/// The same for a task with one constraint a block.
+fn round_off_blocks<T: Independent + Roundable>(
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+    start: Option<&Start>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Solution> {
+    let values = |weights: &[f64], thresholds: &[f64], width: f64, cancel: &Cancel| {
+        let threshold = thresholds.first().copied().unwrap_or(0.0);
+        let scores = design.scores_until(weights, cancel)?;
+        rounded_values(task, design, weights, &scores, threshold, width, settings.intercept, cancel)
+    };
+    round_off(task, design, settings, &values, start, observer, cancel)
 }
 
 /// The solution of a hard margin, or the error that names what contradicts itself.

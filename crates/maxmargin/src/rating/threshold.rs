@@ -57,7 +57,9 @@ pub fn best_threshold(differences: &[f64], outcomes: &[Outcome], weights: Option
             0.0
         }
     };
-    let mut order: Vec<usize> = (0..differences.len()).filter(|&pair| differences[pair].is_finite()).collect();
+    // A pair that weighs nothing says nothing about the middle either.
+    let counts = |pair: &usize| differences[*pair].is_finite() && weight(*pair) > 0.0;
+    let mut order: Vec<usize> = (0..differences.len()).filter(counts).collect();
     let size = |pair: usize| differences[pair].abs();
     // The order of pairs breaks ties of size, so that sums do not depend on the sort.
     order.sort_unstable_by(|&a, &b| size(a).total_cmp(&size(b)).then(a.cmp(&b)));
@@ -102,6 +104,12 @@ mod tests {
         each.filter(|((difference, outcome), _)| outcome_of(**difference, threshold) != **outcome)
             .map(|(_, weight)| weight)
             .sum()
+    }
+
+    #[test]
+    fn a_pair_that_weighs_nothing_is_as_good_as_none() {
+        let found = best_threshold(&[1.0, 2.0, 4.0], &[Tie, Tie, Right], Some(&[1.0, 0.0, 1.0]));
+        assert_eq!(found, best_threshold(&[1.0, 4.0], &[Tie, Right], None));
     }
 
     #[test]

@@ -170,6 +170,21 @@ fn value_behind<T: Independent>(
     intercept: Intercept,
     cancel: &Cancel,
 ) -> Result<f64> {
+    let alpha = dual_behind(task, curve, scores, threshold, intercept);
+    cancel.check()?;
+    let bound = dual_value(task, design, &alpha, intercept);
+    cancel.check()?;
+    Ok(bound)
+}
+
+/// The dual point α_i = cost_i · curve'(violation_i), balanced where the threshold is free.
+pub(crate) fn dual_behind<T: Independent>(
+    task: &T,
+    curve: Curve,
+    scores: &[f64],
+    threshold: f64,
+    intercept: Intercept,
+) -> Vec<f64> {
     let dual_of = |block: usize| {
         let c = task.constraint(block);
         c.cost * curve.at(c.violation(scores, threshold)).derivative
@@ -178,10 +193,7 @@ fn value_behind<T: Independent>(
     if intercept == Intercept::Free {
         balance(task, &mut alpha);
     }
-    cancel.check()?;
-    let bound = dual_value(task, design, &alpha, intercept);
-    cancel.check()?;
-    Ok(bound)
+    alpha
 }
 
 /// The dual point that cuts stand for, balanced where the threshold is free: α_i = Σ_k μ_k · cost_i · loss'(violation_i at

@@ -32,7 +32,18 @@ pub(crate) struct KernelNewton {
     pub(crate) tolerance: f64,
     /// The most steps to make.
     pub(crate) max_passes: u64,
+    /// Whether to go on after the last of them, by whole steps, until double precision is exhausted.
+    pub(crate) to_the_end: bool,
 }
+
+/// Whole steps at the end.
+const POLISHING_STEPS: usize = 20;
+
+/// The gap at which no digit is left to gain.
+const ALL_DIGITS: f64 = 1e-14;
+
+/// What their equations are solved to.
+const POLISHING_FORCING: f64 = 1e-4;
 
 /// Squares of lengths below zero by more than this share of the value are no matter of rounding.
 pub(crate) const ROUNDING: f64 = 1e-6;
@@ -98,10 +109,20 @@ impl KernelNewton {
             passes += 1;
             point = next;
         };
-        if stop == Stop::Converged {
+        for _ in 0..if self.to_the_end { POLISHING_STEPS } else { 0 } {
+            let (step, moved) = point.direction(POLISHING_FORCING, &mut loss, &mut product);
+            let next = point.moved(1.0, &step, &moved, &mut loss, &mut product);
+            // Values no longer fall where gaps still do.
+            if cancel.is_raised() || next.gap.is_nan() || next.gap >= point.gap || next.gap < 0.0 {
+                break;
+            }
+            point = next;
+        }
+        let tolerance = if self.to_the_end { ALL_DIGITS } else { self.tolerance };
+        if stop == Stop::Converged || self.to_the_end {
             // Rows without a violated pair count nothing at the optimum.
             let spare = point.without_idle_rows(&mut loss, &mut product);
-            if relative_gap(spare.value, spare.value - spare.gap) <= self.tolerance && !cancel.is_raised() {
+            if relative_gap(spare.value, spare.value - spare.gap) <= tolerance && !cancel.is_raised() {
                 point = spare;
             }
         }
@@ -154,13 +175,13 @@ impl Point {
         Point { beta, scores, value, residual, gradient, gap }
     }
 
-    /// A Newton step, or none where nothing improves any more.
-    fn step<T: Curvature, V: Element>(
+    /// Newton's direction d, and Kd.
+    fn direction<T: Curvature, V: Element>(
         &self,
         forcing: f64,
         loss: &mut ScoreLoss<'_, T>,
         product: &mut Product<'_, V>,
-    ) -> Option<Point> {
+    ) -> (Vec<f64>, Vec<f64>) {
         let rows = self.beta.len();
         // d and Kd; r = −z − (I + DK) d and Kr; the direction p and Kp.
         let (mut step, mut moved) = (vec![0.0; rows], vec![0.0; rows]);
@@ -199,6 +220,30 @@ impl Point {
                 *p = r + share * *p;
             }
         }
+        (step, moved)
+    }
+
+    /// The point so far along a direction.
+    fn moved<T: Curvature, V: Element>(
+        &self,
+        length: f64,
+        step: &[f64],
+        moved: &[f64],
+        loss: &mut ScoreLoss<'_, T>,
+        product: &mut Product<'_, V>,
+    ) -> Point {
+        let along = |from: &[f64], by: &[f64]| from.iter().zip(by).map(|(from, by)| from + length * by).collect();
+        Point::at(along(&self.beta, step), along(&self.scores, moved), loss, product)
+    }
+
+    /// A Newton step, or none where nothing improves any more.
+    fn step<T: Curvature, V: Element>(
+        &self,
+        forcing: f64,
+        loss: &mut ScoreLoss<'_, T>,
+        product: &mut Product<'_, V>,
+    ) -> Option<Point> {
+        let (step, moved) = self.direction(forcing, loss, product);
         if product.cancel.is_raised() {
             return None;
         }
@@ -211,8 +256,7 @@ impl Point {
             let scores: Vec<f64> = self.scores.iter().zip(&moved).map(|(s, m)| s + length * m).collect();
             let value = 0.5 * start + length * cross + 0.5 * length * length * bend + loss.value(&scores);
             if value <= self.value + 1e-4 * length * slope && value < self.value {
-                let beta = self.beta.iter().zip(&step).map(|(b, d)| b + length * d).collect();
-                return Some(Point::at(beta, scores, loss, product));
+                return Some(self.moved(length, &step, &moved, loss, product));
             }
             length *= 0.5;
         }

@@ -9,6 +9,7 @@ mod lasvm;
 mod linear_program;
 mod linear_risk;
 mod newton;
+mod polish;
 mod quadratic_program;
 mod rounded_hinge;
 mod sampled_start;
@@ -20,8 +21,8 @@ mod tests;
 
 pub(crate) use balanced::balanced_values;
 pub(crate) use certificate::{
-    Hard, dual_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box, primal_of_scores, rounded_values,
-    smooth_bound,
+    Hard, dual_behind, dual_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box, primal_of_scores,
+    rounded_values, smooth_bound,
 };
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
@@ -34,6 +35,7 @@ pub use linear_risk::LinearRisk;
 pub(crate) use linear_risk::{LONG_PART, TILE, most_lanes};
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
+pub(crate) use polish::{Polished, SignedGram, polish};
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub(crate) use rounded_hinge::{RoundedHinge, rounded_certificate};
 pub(crate) use sampled_start::sampled_start;
@@ -41,7 +43,7 @@ pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
 pub use sgd::{EarlyStopping, Merging, Sample, Schedule};
 pub(crate) use sgd::{KernelDescent, KernelRows, KernelSum};
-pub(crate) use smo::{Form, Gram, KernelSolution, SHRINK_FROM, Smo};
+pub(crate) use smo::{Form, Gram, KernelSolution, Reached, SHRINK_FROM, Smo};
 
 use crate::error::{Code, Error};
 use std::time::Instant;

@@ -17,7 +17,7 @@
 
 use super::{CurvedRisk, Preconditioner, Progress, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
 use crate::error::Result;
-use crate::run::{Cancel, Observer};
+use crate::run::{Cancel, Observer, Silent};
 use faer::linalg::solvers::{Llt, Solve};
 use faer::{MatRef, Side};
 
@@ -98,6 +98,48 @@ impl Newton {
             first_rate: None,
             trace: progress.trace,
         })
+    }
+}
+
+/// Steps on the way to the limit of double precision.
+const POLISHING_STEPS: u64 = 50;
+
+impl Newton {
+    /// Goes on from a solution until double precision is exhausted. Values stop falling long before that, at the root of
+    /// the last digit: from there on whole steps are made as long as they shorten the gradient.
+    pub(crate) fn polish(
+        risk: &mut dyn CurvedRisk,
+        features: usize,
+        start: &Start,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        let newton = Newton { tolerance: 0.0, max_passes: POLISHING_STEPS };
+        let mut solution = newton.solve(risk, features, Some(start), &mut Silent, cancel)?;
+        let mut point = Point::unsettled(risk, [&solution.weights[..], &solution.thresholds[..]].concat());
+        let start_norm = point.gradient_norm();
+        for _ in 0..POLISHING_STEPS {
+            cancel.check()?;
+            let length = point.gradient_norm();
+            let direction = direction(risk, &point.gradient, start_norm, cancel);
+            let next = Point::unsettled(risk, point.w.iter().zip(&direction).map(|(w, d)| w + d).collect());
+            cancel.check()?;
+            if !next.is_finite() || next.gradient_norm() >= length {
+                break;
+            }
+            solution.passes += 1;
+            point = next;
+            if point.gradient_norm() > 0.5 * length {
+                break;
+            }
+        }
+        // The curvature that a bound asks for is that of the last evaluation.
+        let Point { mut w, value, gradient, .. } = Point::unsettled(risk, point.w);
+        solution.lower_bound = Some(lower_bound(risk, &w, value, &gradient).unwrap_or(0.0));
+        cancel.check()?;
+        solution.objective = value;
+        solution.thresholds = w.split_off(features);
+        solution.weights = w;
+        Ok(solution)
     }
 }
 

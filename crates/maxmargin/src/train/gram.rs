@@ -3,7 +3,7 @@
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, Kernel, Points};
-use crate::solve::Gram;
+use crate::solve::{Gram, SignedGram};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -139,5 +139,38 @@ impl<V: Element> Gram<V> for DifferenceGram {
     fn restricted(&self, blocks: &[usize]) -> Box<dyn Gram<V> + '_> {
         let pairs = blocks.iter().map(|&block| self.pairs[block]).collect();
         Box::new(DifferenceGram { kernel: self.kernel.clone(), points: Arc::clone(&self.points), pairs })
+    }
+}
+
+/// Kernel values between blocks, with their signs.
+pub(super) struct SignedRows<'a> {
+    pub(super) gram: &'a dyn Gram<f64>,
+    /// a
+    pub(super) coefficients: Vec<f64>,
+}
+
+impl SignedGram for SignedRows<'_> {
+    fn row(&self, block: usize) -> Vec<f64> {
+        let mut row = vec![0.0; self.coefficients.len()];
+        self.gram.fill(&[block], vec![&mut row]);
+        let own = self.coefficients[block];
+        row.iter_mut().zip(&self.coefficients).for_each(|(value, other)| *value *= own * other);
+        row
+    }
+
+    fn reached(&self, alpha: &[f64]) -> Vec<f64> {
+        /// Rows at a time.
+        const TOGETHER: usize = 64;
+        let felt: Vec<usize> = (0..alpha.len()).filter(|&block| alpha[block] != 0.0).collect();
+        let mut sums = vec![0.0; alpha.len()];
+        for blocks in felt.chunks(TOGETHER) {
+            let mut rows = vec![vec![0.0; alpha.len()]; blocks.len()];
+            self.gram.fill(blocks, rows.iter_mut().map(Vec::as_mut_slice).collect());
+            for (row, &block) in rows.iter().zip(blocks) {
+                let share = alpha[block] * self.coefficients[block];
+                sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += share * value);
+            }
+        }
+        sums.iter().zip(&self.coefficients).map(|(sum, own)| own * sum).collect()
     }
 }

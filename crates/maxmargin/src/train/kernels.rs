@@ -1,14 +1,17 @@
 //! Tasks learned through a kernel: those with one constraint a block by their dual, groups to be ranked by their scores.
 
-use super::gram::{DifferenceGram, RowGram, check_symmetric, check_values};
+use super::gram::{DifferenceGram, RowGram, SignedRows, check_symmetric, check_values};
 use super::{Problem, Tasks};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, Kernel, Points, RowCache, expansion_scores};
 use crate::model::{Expansion, Scorer};
-use crate::run::{Cancel, Observer};
+use crate::run::{Cancel, Observer, Silent};
 use crate::settings::{Regularisation, Settings};
-use crate::solve::{Form, Gram, KernelNewton, KernelSolution, SHRINK_FROM, Smo, Witness};
+use crate::solve::{
+    Form, Gram, KernelNewton, KernelSolution, Polished, Reached, SHRINK_FROM, Smo, Witness, dual_of_square, polish,
+    primal_of_scores,
+};
 use crate::task::{Independent, Intercept, OneClass};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,6 +44,10 @@ pub(super) fn solve(
 ) -> Result<Solved> {
     let mut machine = Machine::new(problem, design, settings, usual_cache(settings), cancel)?;
     let mut fitted = machine.fit(problem, settings, start, observer, cancel)?;
+    let definite = machine.kernel.is_definite() || machine.points.values_are_definite();
+    if definite {
+        fitted = machine.polished(problem, design, settings, fitted, cancel);
+    }
     if settings.regularisation.is_nu() {
         let margin = fitted.common_margin.filter(|margin| *margin > 0.0).ok_or_else(|| {
             Error::new(Code::NuTooSmall, "training ended before a margin above zero was found")
@@ -54,7 +61,6 @@ pub(super) fn solve(
         Tasks::Pairs(_) => None,
         _ => (settings.intercept != Intercept::None).then_some(fitted.threshold),
     };
-    let definite = machine.kernel.is_definite() || machine.points.values_are_definite();
     let scorer = around(machine.kernel, coefficients(problem, &fitted.numbers).into_iter(), intercept, design)?;
     let witness = match problem.task {
         Tasks::Ranking(_) => None,
@@ -169,6 +175,36 @@ impl Machine {
         }
     }
 
+    /// A solution with all digits, from one to the tolerance of the settings; none where kernel values have no more digits, or
+    /// it would take too long.
+    pub(super) fn with_all_digits(
+        &mut self,
+        problem: &Problem,
+        settings: &Settings,
+        start: &KernelSolution,
+        cancel: &Cancel,
+    ) -> Result<Option<KernelSolution>> {
+        if !self.points.is_wide() {
+            return Ok(None);
+        }
+        if let Tasks::Ranking(task) = &problem.task {
+            let Cache::Wide(cache) = &mut self.cache else { return Ok(None) };
+            let newton = KernelNewton { tolerance: 0.0, max_passes: settings.max_passes, to_the_end: true };
+            let start = Some(&start.numbers[..]);
+            return newton.solve(task, &self.kernel, &self.points, cache, start, &mut Silent, cancel).map(Some);
+        }
+        let closer = self.fit(problem, settings, Some(&start.numbers), &mut Silent, cancel)?;
+        let rows = RowGram { kernel: self.kernel.clone(), points: Arc::clone(&self.points) };
+        Ok(match &problem.task {
+            Tasks::Binary(task, _) => in_double(task, &rows, settings, closer, cancel),
+            Tasks::Pairs(task) => {
+                let gram = DifferenceGram { pairs: listed(task), kernel: rows.kernel, points: rows.points };
+                in_double(task, &gram, settings, closer, cancel)
+            }
+            Tasks::Ranking(_) | Tasks::Graded(_) | Tasks::OneClass(..) => None,
+        })
+    }
+
     /// The scores of all rows, as the model would give them.
     pub(crate) fn scores(
         &self,
@@ -194,6 +230,35 @@ impl Machine {
     }
 }
 
+/// The rows of each block.
+fn listed<T: Independent>(task: &T) -> Vec<(usize, Option<usize>)> {
+    (0..task.blocks()).map(|block| task.constraint(block)).map(|c| (c.row, c.against)).collect()
+}
+
+/// A solution polished by the active set, with the values it has.
+fn in_double<T: Independent>(
+    task: &T,
+    gram: &dyn Gram<f64>,
+    settings: &Settings,
+    fitted: KernelSolution,
+    cancel: &Cancel,
+) -> Option<KernelSolution> {
+    let coefficients = (0..task.blocks()).map(|block| task.constraint(block).coefficient).collect();
+    let rule = settings.intercept;
+    let Polished { alpha, threshold, mut reached } =
+        polish(task, &SignedRows { gram, coefficients }, rule, &fitted.numbers, cancel)?;
+    let square: f64 = alpha.iter().zip(&reached).map(|(alpha, reached)| alpha * reached).sum();
+    let own = Reached { task, margin: None };
+    let objective = 0.5 * square + primal_of_scores(&own, &[], &reached, threshold, rule);
+    let lower_bound = dual_of_square(task, &alpha, square, rule);
+    if rule == Intercept::Penalised {
+        // What it adds counts as reached.
+        let added = (0..task.blocks()).map(|block| task.constraint(block).threshold * threshold);
+        reached.iter_mut().zip(added).for_each(|(reached, added)| *reached += added);
+    }
+    Some(KernelSolution { numbers: alpha, threshold, reached, objective, lower_bound, ..fitted })
+}
+
 /// One problem for a machine.
 struct Job<'a> {
     kernel: &'a Kernel,
@@ -216,15 +281,14 @@ impl Job<'_> {
             Tasks::Binary(task, _) => self.minimise(task, &rows(), cache, observer, cancel),
             Tasks::OneClass(task, _) => self.minimise(task, &rows(), cache, observer, cancel),
             Tasks::Pairs(task) => {
-                let constraints = (0..task.blocks()).map(|block| task.constraint(block));
-                let pairs = constraints.map(|c| (c.row, c.against)).collect();
-                let gram = DifferenceGram { kernel: self.kernel.clone(), points: Arc::clone(self.points), pairs };
+                let (kernel, points) = (self.kernel.clone(), Arc::clone(self.points));
+                let gram = DifferenceGram { kernel, points, pairs: listed(task) };
                 self.minimise(task, &gram, cache, observer, cancel)
             }
             Tasks::Graded(_) => Err(Error::new(Code::Internal, "comparisons by grades have no kernel")),
             Tasks::Ranking(task) => {
                 let &Settings { tolerance, max_passes, .. } = self.settings;
-                let newton = KernelNewton { tolerance, max_passes };
+                let newton = KernelNewton { tolerance, max_passes, to_the_end: false };
                 newton.solve(task, self.kernel, self.points, cache, self.start, observer, cancel)
             }
         }

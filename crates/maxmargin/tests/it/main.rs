@@ -21,3 +21,4 @@ mod pairs;
 mod progress;
 mod ratings;
 mod stochastic;
+mod weights;

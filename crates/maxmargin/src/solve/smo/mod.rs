@@ -401,10 +401,10 @@ fn best_margin<T: Independent>(task: &T, reached: &[f64], intercept: Intercept, 
 }
 
 /// A task in which every block has a score of its own: coefficient and rows have done their work.
-struct Reached<'a, T> {
-    task: &'a T,
+pub(crate) struct Reached<'a, T> {
+    pub(crate) task: &'a T,
     /// The margin of all, in the ν form.
-    margin: Option<f64>,
+    pub(crate) margin: Option<f64>,
 }
 
 impl<T: Independent> Independent for Reached<'_, T> {
