@@ -183,8 +183,9 @@ mod tests {
             prop_assert_eq!(wrong(&differences, &outcomes, &weights, found.value), least);
             let total: f64 = weights.iter().sum();
             prop_assert_eq!(found.error, if total > 0.0 { least / total } else { 0.0 });
-            // None below is as good, up to the size at which the run it lies in begins.
-            let start = sizes.iter().copied().filter(|&size| size <= found.value).fold(0.0, f64::max);
+            // None below is as good, up to the size at which the run it lies in begins: that of a pair that weighs.
+            let weighing = differences.iter().zip(&weights).filter(|pair| *pair.1 > 0.0).map(|pair| pair.0.abs());
+            let start = weighing.filter(|&size| size <= found.value).fold(0.0, f64::max);
             for &below in sizes.iter().chain(&middles).filter(|&&threshold| threshold < start) {
                 prop_assert!(wrong(&differences, &outcomes, &weights, below) > least);
             }
