@@ -137,7 +137,7 @@ def ranking(queries, documents=100, columns=64):
     X, y, qid = made(queries)
     test, grades, groups = made(500)
     peers = {
-        "SVMRanker": lambda: SVMRanker(0.001),
+        "SVMRanker": lambda: SVMRanker(0.001, n_jobs=2),
         "XGBRanker": lambda: XGBRanker(objective="rank:ndcg", n_jobs=2),
         "LGBMRanker": lambda: LGBMRanker(n_jobs=2, verbose=-1),
     }

@@ -77,9 +77,6 @@ class Dataset:
     def with_feature_names(self, names: Sequence[str]) -> Dataset:
         """The same with a name for each column."""
 
-    def rows_at(self, rows: Sequence[int]) -> Dataset:
-        """Some of the rows, by position in the order given."""
-
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
@@ -174,7 +171,7 @@ class Model:
     def verify(self, data: Dataset) -> tuple[float, float | None, float | None]:
         """Recomputes objective, lower bound and gap from the training data; an error where they do not hold."""
 
-    def support(self, data: Dataset) -> _Positions | None:
+    def support(self, data: Dataset, threads: int = 0) -> _Positions | None:
         """Positions of the rows, or pairs, of the training data that have a part in the solution."""
 
     @property

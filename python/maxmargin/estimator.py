@@ -268,7 +268,7 @@ class MarginEstimator(BaseEstimator):
             self.dual_coef_ = model.dual_coef
             if model.gamma is not None:
                 self.gamma_ = model.gamma
-        support = model.support(data)
+        support = model.support(data, self._threads())
         if support is not None:
             self.support_ = support
         if not (model.converged or model.finished or model.stopped_early):

@@ -4,7 +4,7 @@
 //! and of one of the few types taken; what is not so is refused.
 
 use crate::error::OrRaise;
-use crate::run::{quietly, unknown};
+use crate::run::{job, quietly, unknown};
 use maxmargin::data::{Buffer, Csr, Dataset as CoreDataset, Dense, Matrix, Names, Outcome, Pairs, Targets};
 use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
@@ -31,7 +31,8 @@ pub(crate) struct Dataset {
     pub(crate) data: CoreDataset,
     /// What a model keeps of how the data were read.
     pub(crate) reading: String,
-    facts: Facts,
+    /// What was found in the file, where they are of one.
+    facts: Option<Facts>,
 }
 
 /// The numbers of an array, shared. `T` is what they are stored as, `U` what they are read as: the same bits.
@@ -105,16 +106,30 @@ impl Dataset {
     fn of_arrays(data: CoreDataset) -> PyResult<Dataset> {
         let double = matches!(data.matrix(), Matrix::DenseF64(_) | Matrix::Csr16F64(_) | Matrix::Csr32F64(_));
         let reading = maxmargin_cli::host::reading_of_arrays(data.feature_names().is_some(), double).or_raise()?;
-        Ok(Dataset { data, reading, facts: Facts::default() })
+        Ok(Dataset { data, reading, facts: None })
     }
 
     fn of_matrix(matrix: Matrix) -> PyResult<Dataset> {
         Dataset::of_arrays(CoreDataset::new(matrix, Targets::Absent).or_raise()?)
     }
 
-    /// The same features with something else beside them.
+    /// The same features with something else beside them. How a file was read stays true.
     fn changed(&self, change: impl FnOnce(CoreDataset) -> maxmargin::Result<CoreDataset>) -> PyResult<Dataset> {
-        Dataset::of_arrays(change(self.data.clone()).or_raise()?)
+        let data = change(self.data.clone()).or_raise()?;
+        match &self.facts {
+            Some(facts) => Ok(Dataset { data, reading: self.reading.clone(), facts: Some(facts.clone()) }),
+            None => Dataset::of_arrays(data),
+        }
+    }
+
+    /// Refuses to lay values beside rows that queries have moved: they would belong to others.
+    fn as_given(&self, name: &str) -> PyResult<()> {
+        match self.data.input_order() {
+            None => Ok(()),
+            Some(_) => Err(PyValueError::new_err(format!(
+                "{name} must be added before qid, which moves the rows of a query together"
+            ))),
+        }
     }
 
     /// Numbers of the rows in the order they were given.
@@ -170,7 +185,7 @@ impl Dataset {
         )?;
         let matrix = if let Ok(values) = values.cast::<PyArray1<f32>>() {
             let values: Buffer<f32> = shared("X.data", values)?;
-            Matrix::Csr32F32(quietly(py, |_| Csr::new(starts, indices, values, columns))?)
+            Matrix::Csr32F32(job(py, 0, None, |_, _| Csr::new(starts, indices, values, columns))?)
         } else {
             let values: Buffer<f64> = shared(
                 "X.data",
@@ -178,7 +193,7 @@ impl Dataset {
                     .cast::<PyArray1<f64>>()
                     .map_err(|_| wrong_type("X.data", values, "a one-dimensional array of float32 or float64"))?,
             )?;
-            Matrix::Csr32F64(quietly(py, |_| Csr::new(starts, indices, values, columns))?)
+            Matrix::Csr32F64(job(py, 0, None, |_, _| Csr::new(starts, indices, values, columns))?)
         };
         Dataset::of_matrix(matrix)
     }
@@ -187,13 +202,8 @@ impl Dataset {
     fn with_targets(&self, targets: &Bound<'_, PyAny>) -> PyResult<Dataset> {
         let targets = numbers::<f64>("y", targets)?;
         one_each("y", targets.len(), self.data.rows(), "rows")?;
-        self.changed(|data| {
-            let changed = CoreDataset::new(data.matrix().clone(), Targets::Real(targets))?;
-            match data.feature_names() {
-                Some(names) => changed.with_feature_names(names.clone()),
-                None => Ok(changed),
-            }
-        })
+        self.as_given("y")?;
+        self.changed(|data| data.with_targets(Targets::Real(targets)))
     }
 
     /// The same with a label for each row, as a position among sorted names.
@@ -201,20 +211,15 @@ impl Dataset {
         let codes = numbers::<u32>("y", codes)?;
         one_each("y", codes.len(), self.data.rows(), "rows")?;
         all_below("y", wide(&codes), names.len())?;
-        self.changed(|data| {
-            let targets = Targets::Labels { names: names_of(names), codes };
-            let changed = CoreDataset::new(data.matrix().clone(), targets)?;
-            match data.feature_names() {
-                Some(names) => changed.with_feature_names(names.clone()),
-                None => Ok(changed),
-            }
-        })
+        self.as_given("y")?;
+        self.changed(|data| data.with_targets(Targets::Labels { names: names_of(names), codes }))
     }
 
     /// The same with a weight for each row.
     fn with_weights(&self, weights: &Bound<'_, PyAny>) -> PyResult<Dataset> {
         let weights = numbers::<f64>("sample_weight", weights)?;
         one_each("sample_weight", weights.len(), self.data.rows(), "rows")?;
+        self.as_given("sample_weight")?;
         self.changed(|data| data.with_weights(weights))
     }
 
@@ -223,8 +228,9 @@ impl Dataset {
         let codes = numbers::<u32>("qid", codes)?;
         one_each("qid", codes.len(), self.data.rows(), "rows")?;
         all_below("qid", wide(&codes), names.len())?;
-        let data = quietly(py, |_| self.data.clone().with_group_keys(&codes, names_of(names)))?;
-        Dataset::of_arrays(data)
+        self.as_given("qid")?;
+        let data = job(py, 0, None, |_, _| self.data.clone().with_group_keys(&codes, names_of(names)))?;
+        self.changed(|_| Ok(data))
     }
 
     /// The same with comparisons of two rows each; outcomes are -1 (left is better), 0 (a tie) or 1.
@@ -247,6 +253,7 @@ impl Dataset {
         }
         all_below("left", wide(&left), self.data.rows())?;
         all_below("right", wide(&right), self.data.rows())?;
+        self.as_given("pairs")?;
         self.changed(|data| {
             let pairs = Pairs::new(left, right)?.with_outcomes(outcomes)?;
             let pairs = match weights {
@@ -261,13 +268,6 @@ impl Dataset {
     fn with_feature_names(&self, names: Vec<String>) -> PyResult<Dataset> {
         one_each("names", names.len(), self.data.cols(), "columns")?;
         self.changed(|data| data.with_feature_names(names_of(names)))
-    }
-
-    /// Some of the rows, by position in the order given.
-    fn rows_at(&self, py: Python<'_>, rows: Vec<usize>) -> PyResult<Dataset> {
-        all_below("rows", rows.iter().copied(), self.data.rows())?;
-        let data = quietly(py, |_| self.data.select(&rows))?;
-        Ok(Dataset { data, reading: self.reading.clone(), facts: self.facts.clone() })
     }
 
     /// Rows and columns.
@@ -382,20 +382,20 @@ impl Dataset {
     /// The hash over all values, which certificates name.
     #[getter]
     fn hash(&self, py: Python<'_>) -> PyResult<u64> {
-        quietly(py, |_| self.data.hash())
+        job(py, 0, None, |_, _| self.data.hash())
     }
 
     /// What the reader found about the file, in short phrases.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.facts.notes.clone()
+        self.facts.as_ref().map_or_else(Vec::new, |facts| facts.notes.clone())
     }
 
     /// Writes the data; the extension tells the format (.mmd is the cache).
     fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
         let file = path.display().to_string();
-        let loaded = Loaded { data: self.data.clone(), facts: self.facts.clone() };
-        quietly(py, |cancel| {
+        let loaded = Loaded { data: self.data.clone(), facts: self.facts.clone().unwrap_or_default() };
+        job(py, 0, None, |_, cancel| {
             let format = maxmargin_io::output_format(&file, None)?;
             maxmargin_io::write(&loaded, &file, format, cancel)
         })
@@ -428,5 +428,5 @@ pub(crate) fn load(
     let (file, items) = (path.display().to_string(), items.map(|items| items.display().to_string()));
     let read =
         quietly(py, |cancel: &Cancel| maxmargin_cli::host::read(&file, items.as_deref(), task, settings, cancel))?;
-    Ok(Dataset { data: read.data, reading: read.reading, facts: read.facts })
+    Ok(Dataset { data: read.data, reading: read.reading, facts: Some(read.facts) })
 }

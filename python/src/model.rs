@@ -140,7 +140,7 @@ impl Model {
 
     /// Recomputes objective, lower bound and gap from the training data; an error where the certificate does not hold.
     fn verify(&self, py: Python<'_>, data: &Dataset) -> PyResult<(f64, Option<f64>, Option<f64>)> {
-        let found = quietly(py, |cancel| self.model.verify_until(&data.data, cancel))?;
+        let found = job(py, 0, None, |_, cancel| self.model.verify_until(&data.data, cancel))?;
         Ok((found.objective, found.lower_bound, found.gap()))
     }
 
@@ -175,8 +175,14 @@ impl Model {
 
     /// Positions of the rows, or pairs, of the training data that have a part in the solution: those with a dual variable
     /// above zero or, where weights prove the bound of a classifier, with a margin that is just reached or missed.
-    fn support<'py>(&self, py: Python<'py>, data: &Dataset) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
-        let rows = quietly(py, |_| match (&self.model.witness, data.data.pairs()) {
+    #[pyo3(signature = (data, threads = 0))]
+    fn support<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Dataset,
+        threads: usize,
+    ) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
+        let rows = job(py, threads, None, |_, _| match (&self.model.witness, data.data.pairs()) {
             (Some(Witness::Dual(dual)), Some(pairs)) => {
                 let mut taken: Vec<bool> = dual.iter().take(pairs.len()).map(|&dual| dual > 0.0).collect();
                 // The second constraints of ties stand behind those of the pairs.

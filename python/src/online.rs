@@ -39,14 +39,14 @@ impl Learner {
 
     /// Learns from all comparisons of the data, in order. An error leaves what was learned before.
     fn learn(&self, py: Python<'_>, data: &Dataset) -> PyResult<()> {
-        quietly(py, |_| {
-            let mut learner = self.learner();
-            let mut next = learner.clone();
+        let next = quietly(py, |_| {
+            let mut next = self.learner().clone();
             let pairs = data.data.pairs().map_or(0, |pairs| pairs.len());
             next.learn(&data.data, 0..pairs)?;
-            *learner = next;
-            Ok(())
-        })
+            Ok(next)
+        })?;
+        *self.learner() = next;
+        Ok(())
     }
 
     /// What has been learned so far.

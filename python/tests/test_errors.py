@@ -688,7 +688,6 @@ def test_a_panic_is_an_exception_and_the_interpreter_lives_on():
         (lambda: _core.Dataset.dense(X).with_feature_names(["a"]), ValueError),
         (lambda: _core.Dataset.dense(X).with_groups(np.zeros(ROWS, dtype=np.uint32), []), ValueError),
         (lambda: _core.Dataset.dense(X).with_labels(np.full(ROWS, 7, dtype=np.uint32), ["a", "b"]), ValueError),
-        (lambda: _core.Dataset.dense(X).rows_at([ROWS]), (ValueError, IndexError)),
         (lambda: with_pairs([ROWS], [0], [1]), ValueError),
         (lambda: with_pairs([0, 1], [1], [1]), ValueError),
         (lambda: with_pairs([0], [1], [1, 1]), ValueError),
@@ -795,3 +794,17 @@ def test_an_argument_that_is_garbage_ends_in_nothing_but_an_exception(kind, draw
 )
 def test_a_parameter_that_is_garbage_ends_in_nothing_but_an_exception(kind, parameters):
     ends_well(kind, parameters, VALID[kind])
+
+
+def test_values_are_not_laid_beside_rows_that_queries_have_moved():
+    codes = np.arange(ROWS, dtype=np.uint32) % 2
+    targets = np.arange(ROWS, dtype=np.float64)
+    data = _core.Dataset.dense(X).with_targets(targets).with_weights(targets + 1)
+    moved = data.with_groups(codes, ["even", "odd"])
+    # What was given is given back in the order it came in.
+    assert np.array_equal(moved.targets, targets)
+    assert np.array_equal(moved.weights, targets + 1)
+    assert np.array_equal(moved.qid, codes)
+    for change in (moved.with_targets, moved.with_weights):
+        with pytest.raises(ValueError, match="before qid"):
+            change(targets)

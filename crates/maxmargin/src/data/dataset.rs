@@ -54,6 +54,16 @@ impl Dataset {
         Err(Error::new(Code::Internal, format!("{count} {what} for {} rows", self.rows())))
     }
 
+    /// The same with other targets.
+    pub fn with_targets(mut self, targets: Targets) -> Result<Dataset> {
+        if let Some(count) = targets.rows() {
+            self.expect_rows("targets", count)?;
+        }
+        self.targets = targets;
+        self.hash = OnceLock::new();
+        Ok(self)
+    }
+
     /// Adds groups that are contiguous already.
     pub fn with_groups(mut self, groups: Groups) -> Result<Dataset> {
         self.expect_rows("grouped rows", groups.rows())?;

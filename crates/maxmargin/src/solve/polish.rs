@@ -93,6 +93,8 @@ pub(crate) fn polish<T: Independent>(
             break;
         }
     }
+    // The last step may have left a variable a rounding outside of its box.
+    set.alpha.iter_mut().zip(&set.limits).for_each(|(alpha, &limit)| *alpha = alpha.clamp(0.0, limit));
     let free = intercept == Intercept::Free;
     if cancel.is_raised() || (free && imbalance(task, &set.alpha) > BALANCED) {
         return None;

@@ -103,7 +103,12 @@ pub(super) fn polished(
     };
     // What goes wrong here went well before.
     match better {
-        Ok(Some(better)) if is_as_good(better.gap(), solution.gap()) => joined(solution, better, settings.tolerance),
+        Ok(Some(better))
+            if is_as_good(better.gap(), solution.gap())
+                && better.objective <= solution.objective * (1.0 + ALL_DIGITS) =>
+        {
+            joined(solution, better, settings.tolerance)
+        }
         _ => solution,
     }
 }
