@@ -62,7 +62,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         The solver; "auto" takes the one that suits.
     tol : float, default=1e-3
         The relative gap (objective − lower bound) / objective to stop at; where the data have fewer than a million entries
-        the solution is then polished to double precision.
+        most solutions are then polished to double precision; `gap_` says what was reached.
     max_iter : int or None, default=None
         The most passes; None takes the solver's own.
     cache_size : float, default=200
