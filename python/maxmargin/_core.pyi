@@ -19,7 +19,6 @@ __all__ = [
     "command",
     "evaluate",
     "load",
-    "metric_names",
     "ranks",
     "resampled",
     "resolved",
@@ -372,9 +371,6 @@ def evaluate(
 ) -> float:
     """The value of a metric by name; with `predictions` these and truth are codes of so many classes."""
 
-def metric_names() -> list[tuple[str, str]]:
-    """Every metric there is: name and description."""
-
 def _panic() -> None:
     """Panics within the core, for the test that this is an exception like any other."""
 
@@ -386,7 +382,6 @@ def tune(
     seed: int,
     costs: Sequence[float] | None = None,
     gammas: Sequence[float] | None = None,
-    parts: Sequence[Sequence[int]] | None = None,
     threads: int = 0,
     callback: Callable[[Tried], object] | None = None,
 ) -> tuple[Model, list[dict[str, Any]], int]:

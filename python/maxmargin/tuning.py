@@ -132,7 +132,6 @@ def tune(
         best._seed(),
         costs,
         widths,
-        None,
         best._threads(),
         called("callback", callback),
     )

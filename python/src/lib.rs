@@ -39,7 +39,6 @@ fn core_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(items::ranks, module)?)?;
     module.add_function(wrap_pyfunction!(items::resampled, module)?)?;
     module.add_function(wrap_pyfunction!(metric::evaluate, module)?)?;
-    module.add_function(wrap_pyfunction!(metric::metric_names, module)?)?;
     module.add_function(wrap_pyfunction!(run::_panic, module)?)?;
     module.add_function(wrap_pyfunction!(select::tune, module)?)?;
     module.add_function(wrap_pyfunction!(settings::resolved, module)?)?;

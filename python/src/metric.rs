@@ -8,7 +8,7 @@ use maxmargin::metric::{Judged, Metric};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// The value of a metric by name, and how many queries or rows it is over. With `predictions` truth and predictions are
+/// The value of a metric by name. With `predictions` truth and predictions are
 /// codes of so many classes.
 #[pyfunction]
 #[pyo3(signature = (name, truth, scores = None, groups = None, weights = None, predictions = None, classes = 2))]
@@ -80,10 +80,4 @@ pub(crate) fn evaluate(
         };
         Ok(metric.evaluate(&judged)?.value)
     })
-}
-
-/// Every metric there is: name and description.
-#[pyfunction]
-pub(crate) fn metric_names() -> Vec<(String, &'static str)> {
-    Metric::all_described()
 }

@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 /// Cross-validates settings over a grid of C, and of γ where there are any, and learns from all rows by the best. Returns the
 /// model, one dictionary a setting, and the position of the best.
 #[pyfunction]
-#[pyo3(signature = (data, settings, metrics, folds, seed, costs = None, gammas = None, parts = None, threads = 0, callback = None))]
+#[pyo3(signature = (data, settings, metrics, folds, seed, costs = None, gammas = None, threads = 0, callback = None))]
 #[allow(clippy::too_many_arguments)] // what Python passes by name
 pub(crate) fn tune<'py>(
     py: Python<'py>,
@@ -23,7 +23,6 @@ pub(crate) fn tune<'py>(
     seed: u64,
     costs: Option<Vec<f64>>,
     gammas: Option<Vec<f64>>,
-    parts: Option<Vec<Vec<usize>>>,
     threads: usize,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<(Model, Vec<Bound<'py, PyDict>>, usize)> {
@@ -40,10 +39,7 @@ pub(crate) fn tune<'py>(
             None => vec![settings.clone()],
         };
         let candidates: Vec<_> = widths.iter().flat_map(|settings| costs.candidates(settings)).collect();
-        let tuned = match parts {
-            Some(parts) => validation.run_on(&data.data, parts, &candidates, observer, cancel)?,
-            None => validation.run(&data.data, &candidates, observer, cancel)?,
-        };
+        let tuned = validation.run(&data.data, &candidates, observer, cancel)?;
         let trained = tuned.refit(tuned.best, &data.data, None, &mut maxmargin::run::Silent, cancel)?;
         Ok((trained, tuned))
     })?;
