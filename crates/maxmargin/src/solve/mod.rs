@@ -2,6 +2,7 @@
 
 mod balanced;
 mod certificate;
+mod cholesky;
 mod cutting_plane;
 mod dual_coordinate_descent;
 mod kernel_newton;
@@ -200,8 +201,19 @@ pub(crate) fn overflow() -> Error {
     )
 }
 
+/// a·b as far as the shorter goes, in eight sums side by side, which the processor adds at once.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+    let count = a.len().min(b.len());
+    let (a, b) = (&a[..count], &b[..count]);
+    let mut sums = [0.0; 8];
+    let (a_parts, b_parts) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f64 = a_parts.remainder().iter().zip(b_parts.remainder()).map(|(a, b)| a * b).sum();
+    for (a, b) in a_parts.zip(b_parts) {
+        for lane in 0..8 {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    sums.iter().sum::<f64>() + rest
 }
 
 /// Keeps the best bound and the history, and tells the observer.

@@ -20,11 +20,13 @@
 //! **The threshold.** Where no member holds b an interval of values is optimal; its middle is taken, which does not depend
 //! on how often a row is repeated.
 //!
-//! Cost: a kernel row and O(members²) for a block that enters, O(members³) at most for one that leaves, O(blocks · members)
-//! a step. It gives up where members are so many that this would cost more than the training before it. It does not look
+//! Cost: O(members³) to begin with, a kernel row and O(members²) for a block that enters or leaves, O(blocks · members) a
+//! step. It gives up where members are so many that this would cost more than the training before it. It does not look
 //! for the solution from afar, and it proves nothing: what it finds is stated by who asked.
 
 use super::certificate::imbalance;
+use super::cholesky::Cholesky;
+use super::dot;
 use crate::run::Cancel;
 use crate::task::{Independent, Intercept};
 
@@ -48,7 +50,7 @@ pub(crate) struct Polished {
 }
 
 /// Kernel values kept: rows of members, as long as there are blocks.
-const MOST_VALUES: usize = 1 << 24;
+const MOST_VALUES: usize = 1 << 25;
 
 /// Multiplications allowed for all factors.
 const MOST_WORK: f64 = 4e9;
@@ -134,8 +136,8 @@ struct ActiveSet<'a> {
     members: Vec<usize>,
     /// q of each member with every block, d included.
     rows: Vec<Vec<f64>>,
-    /// The Cholesky factor of q_MM + ρ·ttᵀ, row by row, each as long as its number.
-    lower: Vec<Vec<f64>>,
+    /// That of q_MM + ρ·ttᵀ.
+    factor: Cholesky,
     work: f64,
 }
 
@@ -170,7 +172,7 @@ impl<'a> ActiveSet<'a> {
             slack: 0.0,
             members: Vec::new(),
             rows: Vec::new(),
-            lower: Vec::new(),
+            factor: Cholesky::default(),
             work: 0.0,
             alpha,
         };
@@ -185,8 +187,8 @@ impl<'a> ActiveSet<'a> {
             let most = inside.iter().map(|&block| row[block].abs()).fold(0.0, f64::max);
             set.weight = if most > 0.0 { most } else { 1.0 };
         }
-        for block in inside {
-            set.enter(block);
+        if !set.enter_together(&inside) {
+            inside.into_iter().for_each(|block| _ = set.enter(block));
         }
         Some(set)
     }
@@ -238,16 +240,12 @@ impl<'a> ActiveSet<'a> {
         row[second] + held
     }
 
-    /// The row of the factor that a block would have behind the first `count` members, and its squared pivot.
-    fn factor_row(&mut self, row: &[f64], block: usize, count: usize) -> (Vec<f64>, f64) {
-        let mut factor: Vec<f64> = Vec::with_capacity(count + 1);
-        for (lower, &member) in self.lower[..count].iter().zip(&self.members) {
-            let known = dot(&lower[..factor.len()], &factor);
-            factor.push((self.entry(row, block, member) - known) / lower[factor.len()]);
-        }
-        self.work += 0.5 * (count * count) as f64;
-        let pivot = self.entry(row, block, block) - dot(&factor, &factor);
-        (factor, pivot)
+    /// The row of the factor that a block would have behind the members, and its squared pivot.
+    fn factor_row(&mut self, row: &[f64], block: usize) -> (Vec<f64>, f64) {
+        let entries = self.members.iter().map(|&member| self.entry(row, block, member));
+        let found = self.factor.row(entries, self.entry(row, block, block));
+        self.work += 0.5 * (self.members.len() * self.members.len()) as f64;
+        found
     }
 
     fn push(&mut self, block: usize, row: Vec<f64>, mut factor: Vec<f64>, pivot: f64) {
@@ -255,18 +253,30 @@ impl<'a> ActiveSet<'a> {
         factor.push(pivot.max(least).max(f64::MIN_POSITIVE).sqrt());
         self.members.push(block);
         self.rows.push(row);
-        self.lower.push(factor);
+        self.factor.push(factor);
     }
 
     /// Takes members out.
     fn dismiss(&mut self, blocks: &[usize]) {
-        let Some(first) = self.members.iter().position(|member| blocks.contains(member)) else { return };
-        let (members, rows) = (self.members.split_off(first), self.rows.split_off(first));
-        self.lower.truncate(first);
-        for (block, row) in members.into_iter().zip(rows).filter(|(block, _)| !blocks.contains(block)) {
-            let (factor, pivot) = self.factor_row(&row, block, self.members.len());
-            self.push(block, row, factor, pivot);
+        for at in (0..self.members.len()).rev().filter(|&at| blocks.contains(&self.members[at])).collect::<Vec<_>>() {
+            self.members.remove(at);
+            self.rows.remove(at);
+            self.factor.remove(at);
+            self.work += ((self.members.len() - at) * (self.members.len() - at)) as f64;
         }
+    }
+
+    /// Lets the first members in at once, which is quicker; false where one depends on others and none came in.
+    fn enter_together(&mut self, blocks: &[usize]) -> bool {
+        let rows: Vec<Vec<f64>> = blocks.iter().map(|&block| self.row(block)).collect();
+        let entries = blocks.iter().zip(&rows);
+        let matrix: Vec<f64> = entries
+            .flat_map(|(&first, row)| blocks.iter().map(move |&second| (first, row, second)))
+            .map(|(first, row, second)| self.entry(row, first, second))
+            .collect();
+        let Some(factor) = Cholesky::of(&matrix, blocks.len(), DEPENDENT) else { return false };
+        (self.members, self.rows, self.factor) = (blocks.to_vec(), rows, factor);
+        true
     }
 
     /// Lets a block in, unless it depends on the members and reaches a limit before any of them. True where anything moved
@@ -275,12 +285,12 @@ impl<'a> ActiveSet<'a> {
         let row = self.row(block);
         let mut moved = false;
         loop {
-            let (factor, pivot) = self.factor_row(&row, block, self.members.len());
+            let (factor, pivot) = self.factor_row(&row, block);
             if pivot > DEPENDENT * self.entry(&row, block, block) || self.has_ended() {
                 self.push(block, row, factor, pivot);
                 return true;
             }
-            let mut direction: Vec<f64> = self.back(factor.clone()).into_iter().map(|value| -value).collect();
+            let mut direction: Vec<f64> = self.factor.back(factor.clone()).into_iter().map(|value| -value).collect();
             direction.push(1.0);
             let blocks: Vec<usize> = self.members.iter().copied().chain([block]).collect();
             let mut slope: f64 = blocks.iter().zip(&direction).map(|(&k, d)| d * self.gradient[k]).sum();
@@ -329,31 +339,12 @@ impl<'a> ActiveSet<'a> {
         (step, stopped)
     }
 
-    /// Lᵀ x = right.
-    fn back(&self, mut right: Vec<f64>) -> Vec<f64> {
-        for at in (0..right.len()).rev() {
-            right[at] /= self.lower[at][at];
-            let value = right[at];
-            right[..at].iter_mut().zip(&self.lower[at]).for_each(|(right, lower)| *right -= lower * value);
-        }
-        right
-    }
-
-    /// L Lᵀ x = right.
-    fn factored(&self, mut right: Vec<f64>) -> Vec<f64> {
-        for at in 0..right.len() {
-            let known = dot(&self.lower[at][..at], &right[..at]);
-            right[at] = (right[at] - known) / self.lower[at][at];
-        }
-        self.back(right)
-    }
-
     /// The step to the optimum over the members with the equality alone, and the threshold there where they hold it.
     fn step(&mut self) -> (Vec<f64>, Option<f64>) {
         let members = &self.members;
         let pulls: Vec<f64> = members.iter().map(|&block| self.pulls[block]).collect();
         let holds = self.equality && pulls.iter().any(|&pull| pull != 0.0);
-        let pulled = if holds { self.factored(pulls.clone()) } else { Vec::new() };
+        let pulled = if holds { self.factor.solve(pulls.clone()) } else { Vec::new() };
         let held = dot(&pulls, &pulled);
         let (mut delta, mut threshold) = (vec![0.0; members.len()], 0.0);
         for _ in 0..=REFINEMENTS {
@@ -361,7 +352,7 @@ impl<'a> ActiveSet<'a> {
                 let moved: f64 = members.iter().zip(&delta).map(|(&member, d)| row[member] * d).sum();
                 -self.gradient[block] - moved - if holds { self.pulls[block] * threshold } else { 0.0 }
             });
-            let correction = self.factored(rest.collect());
+            let correction = self.factor.solve(rest.collect());
             if !holds {
                 delta.iter_mut().zip(correction).for_each(|(delta, correction)| *delta += correction);
                 continue;
@@ -507,17 +498,4 @@ fn advance(alpha: &mut [f64], gradient: &mut [f64], blocks: &[usize], rows: &[&[
             gradient.iter_mut().zip(*row).for_each(|(gradient, value)| *gradient += moved * value);
         }
     }
-}
-
-/// In eight sums side by side, which the processor adds at once.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
-    let (a_parts, b_parts) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f64 = a_parts.remainder().iter().zip(b_parts.remainder()).map(|(a, b)| a * b).sum();
-    for (a, b) in a_parts.zip(b_parts) {
-        for lane in 0..8 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    sums.iter().sum::<f64>() + rest
 }

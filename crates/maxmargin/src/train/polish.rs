@@ -202,8 +202,31 @@ fn dual_start<T: Independent + Roundable>(
     let Witness::Rounded(width) = found.witness else { return Ok(None) };
     let threshold = found.thresholds.first().copied().unwrap_or(0.0);
     let scores = design.scores_until(&found.weights, cancel)?;
-    let alpha = dual_behind(task, Curve::Rounded(width), &scores, threshold, settings.intercept);
+    let mut alpha = dual_behind(task, Curve::Rounded(width), &scores, threshold, Intercept::None);
+    if settings.intercept == Intercept::Free {
+        balance_by_the_least_sure(task, &scores, threshold, &mut alpha);
+    }
     Ok(Some((alpha, found.passes)))
+}
+
+/// Makes Σ α t = 0 by the blocks nearest to their margins. To shrink a whole side would take every block of it off its limit,
+/// and each would have to find back.
+fn balance_by_the_least_sure<T: Independent>(task: &T, scores: &[f64], threshold: f64, alpha: &mut [f64]) {
+    let missed = |block: usize| task.constraint(block).violation(scores, threshold).abs();
+    let mut order: Vec<(f64, usize)> = (0..alpha.len()).map(|block| (missed(block), block)).collect();
+    order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut pull: f64 = (0..alpha.len()).map(|block| alpha[block] * task.constraint(block).threshold).sum();
+    for (_, block) in order {
+        if pull == 0.0 {
+            break;
+        }
+        let c = task.constraint(block);
+        if c.threshold != 0.0 {
+            let next = (alpha[block] - pull / c.threshold).clamp(0.0, c.cost);
+            pull += (next - alpha[block]) * c.threshold;
+            alpha[block] = next;
+        }
+    }
 }
 
 /// Inner products of blocks, by passes over the rows.

@@ -18,6 +18,7 @@ mod online_kernels;
 mod optimum;
 mod own_kernels;
 mod pairs;
+mod polish;
 mod progress;
 mod ratings;
 mod stochastic;

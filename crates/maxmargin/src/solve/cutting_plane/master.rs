@@ -19,6 +19,7 @@
 //! Cost of a step: O(corral²) for a cut that enters, O(corral³) for one that leaves, O(cuts · corral) for the violations.
 
 use crate::run::Cancel;
+use crate::solve::cholesky::Cholesky;
 use crate::solve::dot;
 
 /// The cuts, as far as the master problem sees them.
@@ -172,8 +173,7 @@ struct Corral<'a> {
     /// What all c are divided by: between the smallest and the largest, as ρ is.
     unit: f64,
     members: Vec<usize>,
-    /// Row by row, each as long as its number.
-    lower: Vec<Vec<f64>>,
+    factor: Cholesky,
 }
 
 impl<'a> Corral<'a> {
@@ -185,7 +185,13 @@ impl<'a> Corral<'a> {
         let (least, most) = squares.fold((f64::INFINITY, 0.0f64), |(low, high), s| (low.min(s), high.max(s)));
         // Between the smallest and the largest: neither shall swallow the equalities, nor they it.
         let weight = if most > 0.0 { least.sqrt() * most.sqrt() } else { 1.0 };
-        Corral { master, weight, unit: if unit > 0.0 { unit } else { 1.0 }, members: Vec::new(), lower: Vec::new() }
+        Corral {
+            master,
+            weight,
+            unit: if unit > 0.0 { unit } else { 1.0 },
+            members: Vec::new(),
+            factor: Cholesky::default(),
+        }
     }
 
     fn pull(&self, cut: usize) -> f64 {
@@ -198,29 +204,20 @@ impl<'a> Corral<'a> {
 
     /// The row of the factor that a cut would have, and its squared pivot.
     fn row(&self, cut: usize) -> (Vec<f64>, f64) {
-        let mut row: Vec<f64> = Vec::with_capacity(self.members.len() + 1);
-        for (at, &member) in self.members.iter().enumerate() {
-            let known: f64 = self.lower[at].iter().zip(&row).map(|(a, b)| a * b).sum();
-            row.push((self.entry(cut, member) - known) / self.lower[at][at]);
-        }
-        let pivot = self.entry(cut, cut) - row.iter().map(|value| value * value).sum::<f64>();
-        (row, pivot)
+        self.factor.row(self.members.iter().map(|&member| self.entry(cut, member)), self.entry(cut, cut))
     }
 
     fn push(&mut self, cut: usize, mut row: Vec<f64>, pivot: f64) {
         row.push(pivot.max(f64::EPSILON * self.entry(cut, cut)).sqrt());
         self.members.push(cut);
-        self.lower.push(row);
+        self.factor.push(row);
     }
 
     /// Takes members out.
     fn dismiss(&mut self, cuts: &[usize]) {
-        let Some(first) = self.members.iter().position(|cut| cuts.contains(cut)) else { return };
-        let rest = self.members.split_off(first);
-        self.lower.truncate(first);
-        for cut in rest.into_iter().filter(|cut| !cuts.contains(cut)) {
-            let (row, pivot) = self.row(cut);
-            self.push(cut, row, pivot);
+        for at in (0..self.members.len()).rev().filter(|&at| cuts.contains(&self.members[at])).collect::<Vec<_>>() {
+            self.members.remove(at);
+            self.factor.remove(at);
         }
     }
 
@@ -232,7 +229,7 @@ impl<'a> Corral<'a> {
             if self.members.is_empty() || pivot > dependent * self.entry(cut, cut) {
                 return self.push(cut, row, pivot);
             }
-            let mut direction = self.back(row);
+            let mut direction = self.factor.back(row);
             direction.iter_mut().for_each(|value| *value = -*value);
             direction.push(1.0);
             let cuts: Vec<usize> = self.members.iter().copied().chain([cut]).collect();
@@ -260,32 +257,13 @@ impl<'a> Corral<'a> {
         }
     }
 
-    /// Lᵀ x = right.
-    fn back(&self, mut right: Vec<f64>) -> Vec<f64> {
-        for at in (0..right.len()).rev() {
-            right[at] /= self.lower[at][at];
-            let value = right[at];
-            right[..at].iter_mut().zip(&self.lower[at]).for_each(|(right, lower)| *right -= lower * value);
-        }
-        right
-    }
-
-    /// L Lᵀ x = right.
-    fn solve(&self, mut right: Vec<f64>) -> Vec<f64> {
-        for at in 0..right.len() {
-            let known: f64 = self.lower[at].iter().zip(&right[..at]).map(|(a, b)| a * b).sum();
-            right[at] = (right[at] - known) / self.lower[at][at];
-        }
-        self.back(right)
-    }
-
     /// The maximum over the corral with the equalities alone: the multipliers, the height of the model and the free
     /// coordinate.
     fn equality_optimum(&self, near: f64) -> (Vec<f64>, f64, f64) {
         let count = self.members.len();
         let pulls: Vec<f64> = self.members.iter().map(|&cut| self.pull(cut)).collect();
-        let ones = self.solve(vec![1.0; count]);
-        let pulled = self.solve(pulls.clone());
+        let ones = self.factor.solve(vec![1.0; count]);
+        let pulled = self.factor.solve(pulls.clone());
         let square = [sum(&ones), dot(&pulls, &ones), dot(&pulls, &pulled)];
         // Where nothing in the corral pulls, the second equality holds by itself and says nothing about the coordinate.
         let determinant = square[0] * square[2] - square[1] * square[1];
@@ -300,7 +278,7 @@ impl<'a> Corral<'a> {
                     self.master.offsets[cut] - product - height - pulls[at] * free
                 })
                 .collect();
-            let step = self.solve(residual);
+            let step = self.factor.solve(residual);
             let first = sum(&step) - (1.0 - sum(&target));
             let second = dot(&pulls, &step) + dot(&pulls, &target);
             let (by_height, by_free) = if pulls_count {
