@@ -5,7 +5,7 @@
 
 use crate::error::OrRaise;
 use crate::run::{job, quietly, unknown};
-use maxmargin::data::{Buffer, Csr, Dataset as CoreDataset, Dense, Matrix, Names, Outcome, Pairs, Targets};
+use maxmargin::data::{Buffer, Csr, Dataset as CoreDataset, Dense, Matrix, Names, Outcome, Pairs, Starts, Targets};
 use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
 use maxmargin_io::{Facts, Loaded};
@@ -158,7 +158,7 @@ impl Dataset {
         Err(wrong_type("X", array, "a two-dimensional array of float32 or float64"))
     }
 
-    /// Compressed sparse rows: 32-bit indices and values are shared. 32-bit starts are widened.
+    /// Compressed sparse rows, shared: 32-bit indices, starts of 32 or 64 bits.
     #[staticmethod]
     fn sparse(
         py: Python<'_>,
@@ -167,18 +167,15 @@ impl Dataset {
         values: &Bound<'_, PyAny>,
         columns: usize,
     ) -> PyResult<Dataset> {
-        let starts: Buffer<u64> = match starts.cast::<PyArray1<i32>>() {
-            Ok(starts) => {
-                let starts: Buffer<i32> = shared("X.indptr", starts)?;
-                starts.iter().map(|&start| start as u64).collect::<Vec<u64>>().into()
-            }
+        // What is negative is far too large as it is read here, and refused as such.
+        let starts = match starts.cast::<PyArray1<i32>>() {
+            Ok(starts) => Starts::Narrow(shared("X.indptr", starts)?),
             Err(_) => {
                 let starts =
                     starts.cast::<PyArray1<i64>>().map_err(|_| wrong_type("X.indptr", starts, "int32 or int64"))?;
-                shared("X.indptr", starts)?
+                Starts::Wide(shared("X.indptr", starts)?)
             }
         };
-        // What is negative is far too large as it is read here, and refused as such.
         let indices: Buffer<u32> = shared(
             "X.indices",
             indices.cast::<PyArray1<i32>>().map_err(|_| wrong_type("X.indices", indices, "int32"))?,

@@ -7,6 +7,7 @@ use maxmargin::data::Outcome;
 use maxmargin::error::{Code, Error};
 use maxmargin::loss::Loss;
 use maxmargin::model::{Model as CoreModel, Scorer};
+use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
 use maxmargin::solve::{Stop, Witness};
 use maxmargin::train::Trained;
@@ -53,11 +54,11 @@ impl Model {
     }
 
     /// Rows of a classifier whose margin is just reached or missed.
-    fn violating(&self, data: &Dataset) -> maxmargin::Result<Option<Vec<i64>>> {
+    fn violating(&self, data: &Dataset, cancel: &Cancel) -> maxmargin::Result<Option<Vec<i64>>> {
         let (Some(classes), Task::Classify) = (self.model.decoder.classes(), self.model.settings.task) else {
             return Ok(None);
         };
-        let (scores, signs) = (self.model.scores(&data.data)?, classes.signs(data.data.targets())?);
+        let (scores, signs) = (self.model.scores_until(&data.data, cancel)?, classes.signs(data.data.targets())?);
         let counts = |row: usize| data.data.weights().is_none_or(|weights| weights[row] > 0.0);
         let all = self.model.settings.loss == Loss::Logistic;
         let reached = |row: usize| all || f64::from(signs[row]) * scores[row] <= 1.0 + REACHED;
@@ -111,14 +112,14 @@ impl Model {
     /// The score of each row, in the order given.
     #[pyo3(signature = (data, threads = 0))]
     fn scores<'py>(&self, py: Python<'py>, data: &Dataset, threads: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let scores = job(py, threads, None, |_, _| self.model.scores(&data.data))?;
+        let scores = job(py, threads, None, |_, cancel| self.model.scores_until(&data.data, cancel))?;
         Ok(data.in_given_order(py, scores))
     }
 
     /// The outcome of each comparison of the data: -1 (left is better), 0 (a tie) or 1.
     fn outcomes<'py>(&self, py: Python<'py>, data: &Dataset) -> PyResult<Bound<'py, PyArray1<i8>>> {
-        let outcomes = quietly(py, |_| {
-            let scores = self.model.scores(&data.data)?;
+        let outcomes = quietly(py, |cancel| {
+            let scores = self.model.scores_until(&data.data, cancel)?;
             let pairs = data.data.pairs().ok_or_else(|| {
                 Error::new(Code::NoPairs, "the data hold no pairs").help("give pairs of a left and a right row")
             })?;
@@ -182,7 +183,7 @@ impl Model {
         data: &Dataset,
         threads: usize,
     ) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
-        let rows = job(py, threads, None, |_, _| match (&self.model.witness, data.data.pairs()) {
+        let rows = job(py, threads, None, |_, cancel| match (&self.model.witness, data.data.pairs()) {
             (Some(Witness::Dual(dual)), Some(pairs)) => {
                 let mut taken: Vec<bool> = dual.iter().take(pairs.len()).map(|&dual| dual > 0.0).collect();
                 // The second constraints of ties stand behind those of the pairs.
@@ -193,9 +194,10 @@ impl Model {
                 Ok(Some(positions(taken.into_iter())))
             }
             (Some(Witness::Dual(dual)), None) if dual.len() == data.data.rows() => {
-                Ok(Some(positions(data.data.to_input_order(dual.clone()).iter().map(|&dual| dual > 0.0))))
+                let taken: Vec<bool> = dual.iter().map(|&dual| dual > 0.0).collect();
+                Ok(Some(positions(data.data.to_input_order(taken).into_iter())))
             }
-            (_, None) => self.violating(data),
+            (_, None) => self.violating(data, cancel),
             _ => Ok(None),
         })?;
         Ok(rows.map(|rows| rows.into_pyarray(py)))

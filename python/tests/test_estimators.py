@@ -427,6 +427,14 @@ LONG = {
     ),
     "smo": ("X, y = noise(40_000, 20)", "SVMClassifier(kernel='rbf', C=100, tol=1e-12).fit(X, y)"),
     "sgd": ("X, y = noise(600_000, 100)", "SVMClassifier(solver='sgd', max_iter=100_000).fit(X, y)"),
+    "predict": (
+        """
+        X, y = noise(4_000, 20)
+        classifier = SVMClassifier(kernel='rbf', tol=0.1, solver='smo').fit(X, y)
+        X, _ = noise(3_000_000, 20)
+        """,
+        "classifier.decision_function(X)",
+    ),
     "load": (
         """
         import gzip, os, sys

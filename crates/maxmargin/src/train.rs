@@ -572,7 +572,7 @@ fn restate<T: Independent + Roundable>(
     solution.objective = primal_of_scores(task, weights, &scores, threshold, rule);
     if solution.lower_bound.is_some() {
         solution.lower_bound = Some(match &solution.witness {
-            Witness::Dual(alpha) => dual_value(task, design, alpha, rule),
+            Witness::Dual(alpha) => dual_value(task, design, |block| alpha[block], rule),
             Witness::Rounded(width) => {
                 rounded_values(task, design, weights, &scores, threshold, *width, rule, cancel)?.1
             }
@@ -607,7 +607,7 @@ fn with_smaller_witness<T: Independent>(
         return solution;
     }
     let alpha = dual_of_cuts(task, design, cuts, settings.intercept);
-    let bound = dual_value(task, design, &alpha, settings.intercept);
+    let bound = dual_value(task, design, |block| alpha[block], settings.intercept);
     let gap = relative_gap(solution.objective, bound);
     // Rounding may turn a row that stands on its margin; where that costs anything the cuts stay.
     let as_good = solution.gap().is_some_and(|before| gap <= before + 1e-9);

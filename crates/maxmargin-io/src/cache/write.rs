@@ -28,7 +28,8 @@ pub fn write(loaded: &Loaded, out: &mut impl Write) -> std::result::Result<(), W
     if let Some(fill) = &loaded.facts.fill {
         parts.push((Kind::Fill, as_bytes(fill)));
     }
-    let shape = collect(data, &mut parts)?;
+    let starts = data.matrix().starts();
+    let shape = collect(data, starts.as_deref().unwrap_or_default(), &mut parts)?;
     let outcomes: Option<Vec<u8>> =
         data.pairs().and_then(Pairs::outcomes).map(|outcomes| outcomes.iter().map(|outcome| *outcome as u8).collect());
     if let Some(pairs) = data.pairs() {
@@ -58,8 +59,8 @@ fn unsound(what: &str) -> Error {
     Error::new(Code::Internal, format!("the data cannot be stored in a cache: {what}"))
 }
 
-/// Gathers what the data set consists of, in the order of the kinds.
-fn collect<'a>(data: &'a Dataset, parts: &mut Vec<(Kind, &'a [u8])>) -> Result<Shape> {
+/// Gathers what the data set consists of, in the order of the kinds. `starts` are those of its rows where they are sparse.
+fn collect<'a>(data: &'a Dataset, starts: &'a [u64], parts: &mut Vec<(Kind, &'a [u8])>) -> Result<Shape> {
     let rows = data.rows() as u64;
     let sound = |verdict: Verdict| verdict.map_err(|what| unsound(&what));
     let put_names = |parts: &mut Vec<(Kind, &'a [u8])>, kinds: [Kind; 2], names: &'a Names| {
@@ -110,10 +111,10 @@ fn collect<'a>(data: &'a Dataset, parts: &mut Vec<(Kind, &'a [u8])>) -> Result<S
     let storage = match data.matrix() {
         Matrix::DenseF32(matrix) => dense(matrix, parts, Storage::DenseF32)?,
         Matrix::DenseF64(matrix) => dense(matrix, parts, Storage::DenseF64)?,
-        Matrix::Csr16F32(matrix) => sparse(matrix, parts, Storage::Csr16F32)?,
-        Matrix::Csr32F32(matrix) => sparse(matrix, parts, Storage::Csr32F32)?,
-        Matrix::Csr16F64(matrix) => sparse(matrix, parts, Storage::Csr16F64)?,
-        Matrix::Csr32F64(matrix) => sparse(matrix, parts, Storage::Csr32F64)?,
+        Matrix::Csr16F32(matrix) => sparse(matrix, starts, parts, Storage::Csr16F32)?,
+        Matrix::Csr32F32(matrix) => sparse(matrix, starts, parts, Storage::Csr32F32)?,
+        Matrix::Csr16F64(matrix) => sparse(matrix, starts, parts, Storage::Csr16F64)?,
+        Matrix::Csr32F64(matrix) => sparse(matrix, starts, parts, Storage::Csr32F64)?,
     };
     let (cols, entries) = (data.cols() as u64, data.matrix().entries());
     Ok(Shape { storage, targets, rows, cols, entries, hash: data.hash()? })
@@ -151,10 +152,11 @@ fn dense<'a, V: Float>(matrix: &'a Dense<V>, parts: &mut Vec<(Kind, &'a [u8])>, 
 
 fn sparse<'a, I: Index + crate::mapped::Plain, V: Float>(
     matrix: &'a Csr<I, V>,
+    starts: &'a [u64],
     parts: &mut Vec<(Kind, &'a [u8])>,
     storage: Storage,
 ) -> Result<Storage> {
-    parts.push((Kind::Starts, as_bytes(matrix.starts())));
+    parts.push((Kind::Starts, as_bytes(starts)));
     parts.push((Kind::Indices, as_bytes(matrix.indices())));
     put_values(matrix.values(), parts)?;
     Ok(storage)

@@ -5,6 +5,7 @@ use super::kernels::{self, Index, Value};
 use super::residency::{Limited, Residency};
 use crate::error::{Code, Error, Result};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -68,10 +69,67 @@ impl<V: Value> Dense<V> {
     }
 }
 
+/// Where each row of a sparse matrix begins among the entries, and where the last ends. Arrays of other programs hold 32 bits
+/// where that suffices; they are shared as they are.
+#[derive(Clone, Debug)]
+pub enum Starts {
+    /// Of 32 bits.
+    Narrow(Buffer<u32>),
+    /// Of 64 bits.
+    Wide(Buffer<u64>),
+}
+
+impl Starts {
+    #[inline(always)]
+    fn at(&self, row: usize) -> usize {
+        match self {
+            Starts::Narrow(starts) => starts[row] as usize,
+            Starts::Wide(starts) => starts[row] as usize,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Starts::Narrow(starts) => starts.len(),
+            Starts::Wide(starts) => starts.len(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Starts::Narrow(starts) => size_of_val(&**starts),
+            Starts::Wide(starts) => size_of_val(&**starts),
+        }
+    }
+
+    /// All of them, copied where they are narrow.
+    fn wide(&self) -> Cow<'_, [u64]> {
+        match self {
+            Starts::Narrow(starts) => starts.iter().map(|&start| u64::from(start)).collect(),
+            Starts::Wide(starts) => Cow::Borrowed(starts),
+        }
+    }
+
+    /// Asks for where a row begins, needed soon.
+    #[inline(always)]
+    fn prefetch(&self, row: usize) {
+        match self {
+            Starts::Narrow(starts) => kernels::prefetch(starts, row),
+            Starts::Wide(starts) => kernels::prefetch(starts, row),
+        }
+    }
+}
+
+impl<B: Into<Buffer<u64>>> From<B> for Starts {
+    fn from(starts: B) -> Starts {
+        Starts::Wide(starts.into())
+    }
+}
+
 /// Compressed sparse rows. Indices within a row increase.
 #[derive(Clone, Debug)]
 pub struct Csr<I, V> {
-    starts: Buffer<u64>,
+    starts: Starts,
     indices: Buffer<I>,
     values: Buffer<V>,
     cols: usize,
@@ -82,17 +140,19 @@ impl<I: Index, V: Value> Csr<I, V> {
     /// Checks everything: starts that rise from 0 to the number of entries, indices that increase and stay below
     /// `cols`.
     pub fn new(
-        starts: impl Into<Buffer<u64>>,
+        starts: impl Into<Starts>,
         indices: impl Into<Buffer<I>>,
         values: impl Into<Buffer<V>>,
         cols: usize,
     ) -> Result<Csr<I, V>> {
         let matrix = Csr { starts: starts.into(), indices: indices.into(), values: values.into(), cols, guard: None };
-        let entries = matrix.indices.len() as u64;
-        let framed = matrix.starts.first() == Some(&0)
-            && matrix.starts.last() == Some(&entries)
-            && matrix.values.len() as u64 == entries
-            && matrix.starts.par_windows(2).all(|pair| pair[0] <= pair[1]);
+        let entries = matrix.indices.len();
+        let starts = &matrix.starts;
+        let framed = starts.len() > 0
+            && starts.at(0) == 0
+            && starts.at(matrix.rows()) == entries
+            && matrix.values.len() == entries
+            && (0..matrix.rows()).into_par_iter().all(|row| starts.at(row) <= starts.at(row + 1));
         let ordered = framed
             && (0..matrix.rows()).into_par_iter().all(|row| {
                 let indices = matrix.row_parts(row).0;
@@ -114,14 +174,14 @@ impl<I: Index, V: Value> Csr<I, V> {
         cols: usize,
         guard: Arc<dyn Guard>,
     ) -> Csr<I, V> {
-        Csr { starts, indices, values, cols, guard: Some(guard) }
+        Csr { starts: starts.into(), indices, values, cols, guard: Some(guard) }
     }
 
     /// A matrix whose maker has checked what [`Csr::new`] checks: starts that rise from 0 to the number of entries,
     /// indices of each row that increase and stay below `cols`.
     pub fn from_checked_parts(starts: Buffer<u64>, indices: Buffer<I>, values: Buffer<V>, cols: usize) -> Csr<I, V> {
         debug_assert!(starts.last() == Some(&(indices.len() as u64)) && values.len() == indices.len());
-        Csr { starts, indices, values, cols, guard: None }
+        Csr { starts: starts.into(), indices, values, cols, guard: None }
     }
 
     fn rows(&self) -> usize {
@@ -130,7 +190,7 @@ impl<I: Index, V: Value> Csr<I, V> {
 
     #[inline]
     fn row_parts(&self, row: usize) -> (&[I], &[V]) {
-        let range = self.starts[row] as usize..self.starts[row + 1] as usize;
+        let range = self.starts.at(row)..self.starts.at(row + 1);
         // Starts in a mapped file that somebody changes meanwhile may be anything.
         match (self.indices.get(range.clone()), self.values.get(range)) {
             (Some(indices), Some(values)) => (indices, values),
@@ -147,8 +207,8 @@ impl<I: Index, V: Value> Csr<I, V> {
     }
 
     /// The position of each row's first entry, and the number of entries at the end.
-    pub fn starts(&self) -> &[u64] {
-        &self.starts
+    pub fn starts(&self) -> Cow<'_, [u64]> {
+        self.starts.wide()
     }
 
     /// The indices of all rows.
@@ -239,7 +299,7 @@ impl<I: Index, V: Value> Rows for Csr<I, V> {
     }
     #[inline]
     fn prefetch_start(&self, row: usize) {
-        kernels::prefetch(&self.starts, row);
+        self.starts.prefetch(row);
     }
 }
 
@@ -304,11 +364,16 @@ impl Matrix {
         by_layout!(self, dense m => m.values.len() as u64, sparse m => m.values.len() as u64)
     }
 
+    /// Where the rows of sparse ones begin, see [`Csr::starts`].
+    pub fn starts(&self) -> Option<Cow<'_, [u64]>> {
+        by_layout!(self, dense _m => None, sparse m => Some(m.starts()))
+    }
+
     /// Bytes of the stored arrays.
     pub fn bytes(&self) -> u64 {
         by_layout!(self,
             dense m => size_of_val(&*m.values) as u64,
-            sparse m => (size_of_val(&*m.values) + size_of_val(&*m.indices) + size_of_val(&*m.starts)) as u64)
+            sparse m => (size_of_val(&*m.values) + size_of_val(&*m.indices) + m.starts.bytes()) as u64)
     }
 
     /// Whether rows are dense.
@@ -437,12 +502,10 @@ impl Matrix {
         fn sparse<I: Index, V: Value>(m: &Csr<I, V>, rows: Range<usize>) -> Csr<I, V> {
             // Starts in a mapped file that somebody changes meanwhile may be anything.
             let most = m.indices.len().min(m.values.len());
-            let first = (m.starts[rows.start] as usize).min(most);
-            let last = (m.starts[rows.end] as usize).clamp(first, most);
-            let starts: Vec<u64> = m.starts[rows.start..rows.end + 1]
-                .iter()
-                .map(|&start| (start as usize).clamp(first, last) as u64 - first as u64)
-                .collect();
+            let first = m.starts.at(rows.start).min(most);
+            let last = m.starts.at(rows.end).clamp(first, most);
+            let starts: Vec<u64> =
+                (rows.start..=rows.end).map(|row| m.starts.at(row).clamp(first, last) as u64 - first as u64).collect();
             let (indices, values) = (m.indices.slice(first..last), m.values.slice(first..last));
             Csr { starts: starts.into(), indices, values, cols: m.cols, guard: None }
         }
@@ -472,7 +535,7 @@ impl Matrix {
             let mut starts = vec![0u64];
             for part in parts {
                 let before = starts.last().copied().unwrap_or(0);
-                starts.extend(part.starts.iter().skip(1).map(|start| before + start));
+                starts.extend((1..part.starts.len()).map(|row| before + part.starts.at(row) as u64));
             }
             let indices: Vec<I> = parts.iter().flat_map(|part| part.indices.iter().copied()).collect();
             let values: Vec<V> = parts.iter().flat_map(|part| part.values.iter().copied()).collect();
@@ -513,7 +576,7 @@ impl Matrix {
             Dense { values: values.into(), rows: rows.len(), cols: m.cols, guard: None }
         }
         fn sparse<I: Index, V: Value>(m: &Csr<I, V>, rows: &[usize]) -> Csr<I, V> {
-            let entries = rows.iter().map(|&row| (m.starts[row + 1] - m.starts[row]) as usize).sum();
+            let entries = rows.iter().map(|&row| m.starts.at(row + 1) - m.starts.at(row)).sum();
             let mut starts = Vec::with_capacity(rows.len() + 1);
             starts.push(0);
             let (mut indices, mut values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
@@ -548,6 +611,31 @@ mod tests {
         assert!(Csr::<u16, f32>::new(vec![0, 3], vec![1, 2], vec![1.0, 2.0], 4).is_err());
         assert!(Csr::<u16, f32>::new(vec![0, 2, 1, 2], vec![1, 2], vec![1.0, 2.0], 4).is_err());
         assert!(Csr::<u16, f32>::new(vec![0, 2, 2], vec![1, 3], vec![1.0, 2.0], 4).is_ok());
+    }
+
+    #[test]
+    fn narrow_starts_are_the_same_rows() {
+        let (indices, values) = (vec![0u32, 3, 1, 2, 3], vec![1.0f64, -2.0, 0.5, 4.0, 1.0]);
+        let made = |starts: Starts| Csr::new(starts, indices.clone(), values.clone(), 6).map(Matrix::Csr32F64);
+        let narrow = made(Starts::Narrow(vec![0, 2, 2, 5].into())).expect("valid");
+        let wide = made(vec![0, 2, 2, 5].into()).expect("valid");
+        assert!(narrow.bytes() < wide.bytes());
+        let joined = |m: &Matrix| Matrix::join(&[m, m]).expect("joined");
+        for change in [Matrix::clone, |m: &Matrix| m.run(1..3).expect("rows"), |m: &Matrix| m.select(&[2, 0]), joined] {
+            let (narrow, wide) = (change(&narrow), change(&wide));
+            assert_eq!(narrow.starts(), wide.starts());
+            for row in 0..wide.rows() {
+                let entries = |m: &Matrix| {
+                    let mut entries = Vec::new();
+                    m.each_in_row(row, |column, value| entries.push((column, value)));
+                    entries
+                };
+                assert_eq!(entries(&narrow), entries(&wide));
+            }
+        }
+        for starts in [vec![], vec![1, 2, 2, 5], vec![0, 2, 1, 5], vec![0, 2, 2, u32::MAX], vec![0, u32::MAX, 2, 5]] {
+            assert!(made(Starts::Narrow(starts.into())).is_err());
+        }
     }
 
     #[test]

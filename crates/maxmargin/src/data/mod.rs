@@ -19,7 +19,7 @@ pub use dataset::{BlockHash, Dataset};
 pub use groups::Groups;
 pub(crate) use kernels::prefetch;
 pub use kernels::{Index, Value};
-pub use matrix::{Csr, Dense, Guard, Matrix};
+pub use matrix::{Csr, Dense, Guard, Matrix, Starts};
 pub(crate) use matrix::{Rows, with_rows};
 pub use names::Names;
 pub use pairs::{Consistency, Outcome, PairCounts, Pairs};

@@ -226,17 +226,17 @@ impl Design {
 
     /// Scores of all rows, in parallel.
     pub(crate) fn all_scores(&self, weights: &[f64]) -> Vec<f64> {
-        self.all_scores_folded(&self.fold(weights))
-    }
-
-    /// The same, where the weights are folded already.
-    pub(crate) fn all_scores_folded(&self, folded: &Folded) -> Vec<f64> {
-        self.fill_scores(folded, || false)
+        self.fill_scores(&self.fold(weights), || false)
     }
 
     /// Scores of all rows, or an error once somebody asks for an end.
     pub(crate) fn scores_until(&self, weights: &[f64], cancel: &Cancel) -> Result<Vec<f64>> {
-        let scores = self.fill_scores(&self.fold(weights), || cancel.is_raised());
+        self.folded_scores_until(&self.fold(weights), cancel)
+    }
+
+    /// The same, where the weights are folded already.
+    pub(crate) fn folded_scores_until(&self, folded: &Folded, cancel: &Cancel) -> Result<Vec<f64>> {
+        let scores = self.fill_scores(folded, || cancel.is_raised());
         cancel.check()?;
         Ok(scores)
     }
@@ -276,8 +276,7 @@ impl Design {
                 *coefficient *= factor;
             }
         }
-        // In stretches, so that rows can be given back behind them.
-        const STRETCH: usize = 4096;
+        // Rows can be given back behind each stretch.
         for (stretch, coefficients) in coefficients.chunks(STRETCH).enumerate() {
             let start = rows.start + stretch * STRETCH;
             let stretch = start..start + coefficients.len();
@@ -288,20 +287,22 @@ impl Design {
     }
 
     /// Σ coefficient_i · scaled row_i over all rows, in parallel over lanes that depend on the data alone.
-    pub(crate) fn weighted_sum(&self, coefficients: &mut [f64]) -> Vec<f64> {
-        let ranges = lanes(self.rows(), &self.matrix);
-        let mut parts = Vec::with_capacity(ranges.len());
-        let mut rest = coefficients;
-        for range in ranges {
-            let (part, after) = rest.split_at_mut(range.len());
-            parts.push((range, part));
-            rest = after;
-        }
-        let parts: Vec<(Vec<f64>, f64)> = parts
+    pub(crate) fn weighted_sum(&self, coefficients: &[f64]) -> Vec<f64> {
+        self.weighted_sum_by(|row| coefficients[row])
+    }
+
+    /// The same for coefficients that nobody has to hold at once.
+    pub(crate) fn weighted_sum_by(&self, coefficient: impl Fn(usize) -> f64 + Sync) -> Vec<f64> {
+        let parts: Vec<(Vec<f64>, f64)> = lanes(self.rows(), &self.matrix)
             .into_par_iter()
-            .map(|(range, coefficients)| {
-                let mut sum = vec![0.0; self.cols()];
-                let total = self.accumulate(range, coefficients, &mut sum);
+            .map(|lane| {
+                let (mut sum, mut total, mut coefficients) = (vec![0.0; self.cols()], 0.0, Vec::new());
+                for start in lane.clone().step_by(STRETCH) {
+                    let rows = start..(start + STRETCH).min(lane.end);
+                    coefficients.clear();
+                    coefficients.extend(rows.clone().map(&coefficient));
+                    total += self.accumulate(rows, &mut coefficients, &mut sum);
+                }
                 (sum, total)
             })
             .collect();
@@ -412,6 +413,9 @@ impl Design {
 
 /// How often the cancel flag is looked at, in rows.
 const POLL: usize = 4096;
+
+/// Rows that are gone through together.
+const STRETCH: usize = 4096;
 
 /// The most lanes that rows are cut into.
 pub(crate) const MOST_LANES: usize = 16;

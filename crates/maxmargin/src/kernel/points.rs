@@ -477,8 +477,8 @@ fn add_row_plainly<T: Element>(sums: &mut [f64], step: f64, row: &[T]) {
 }
 
 fn mean(design: &Design) -> Vec<f64> {
-    let mut coefficients = vec![1.0 / design.rows().max(1) as f64; design.rows()];
-    design.weighted_sum(&mut coefficients)
+    let share = 1.0 / design.rows().max(1) as f64;
+    design.weighted_sum_by(|_| share)
 }
 
 fn entries<T: Element>(

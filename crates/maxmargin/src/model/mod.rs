@@ -147,7 +147,12 @@ impl Model {
 
     /// Scores of all rows in stored order.
     pub fn scores(&self, data: &Dataset) -> Result<Vec<f64>> {
-        BlockScorer::new(self).scores(data)
+        self.scores_until(data, &Cancel::new())
+    }
+
+    /// The same, or an error once somebody asks for an end.
+    pub fn scores_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Vec<f64>> {
+        BlockScorer::new(self).scores_until(data, cancel)
     }
 }
 
@@ -170,6 +175,10 @@ impl<'m> BlockScorer<'m> {
 
     /// Scores of the rows of a block in stored order.
     pub fn scores(&self, data: &Dataset) -> Result<Vec<f64>> {
+        self.scores_until(data, &Cancel::new())
+    }
+
+    fn scores_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Vec<f64>> {
         let model = self.model;
         if data.cols() > model.features() {
             return Err(Error::new(
@@ -188,7 +197,6 @@ impl<'m> BlockScorer<'m> {
             // Another thread may have been quicker, with the same.
             let _ = self.ready.set(ready);
         }
-        let cancel = Cancel::new();
-        self.ready.get().map_or_else(|| Ok(Vec::new()), |ready| model.scorer.scores(&design, ready, &cancel))
+        self.ready.get().map_or_else(|| Ok(Vec::new()), |ready| model.scorer.scores(&design, ready, cancel))
     }
 }

@@ -388,13 +388,17 @@ fn vector_tensors(vectors: &Matrix) -> Vec<(&'static str, Dtype, usize, Vec<u8>)
         Matrix::DenseF32(m) => vec![narrow(m.values())],
         Matrix::DenseF64(m) => vec![wide(m.values())],
         Matrix::Csr16F32(m) => {
-            places(m.starts(), widened(m.indices())).into_iter().chain([narrow(m.values())]).collect()
+            places(&m.starts(), widened(m.indices())).into_iter().chain([narrow(m.values())]).collect()
         }
         Matrix::Csr32F32(m) => {
-            places(m.starts(), m.indices().to_vec()).into_iter().chain([narrow(m.values())]).collect()
+            places(&m.starts(), m.indices().to_vec()).into_iter().chain([narrow(m.values())]).collect()
         }
-        Matrix::Csr16F64(m) => places(m.starts(), widened(m.indices())).into_iter().chain([wide(m.values())]).collect(),
-        Matrix::Csr32F64(m) => places(m.starts(), m.indices().to_vec()).into_iter().chain([wide(m.values())]).collect(),
+        Matrix::Csr16F64(m) => {
+            places(&m.starts(), widened(m.indices())).into_iter().chain([wide(m.values())]).collect()
+        }
+        Matrix::Csr32F64(m) => {
+            places(&m.starts(), m.indices().to_vec()).into_iter().chain([wide(m.values())]).collect()
+        }
     }
 }
 

@@ -106,12 +106,13 @@ impl Scorer {
                 map.scores(weights, folded, design, cancel)?
             }
             (Scorer::Expansion(expansion), Ready::Expansion(points)) => expansion.scores(points, design, cancel),
-            (_, Ready::Linear(folded)) => design.all_scores_folded(folded),
+            (_, Ready::Linear(folded)) => design.folded_scores_until(folded, cancel)?,
             (_, Ready::Expansion(_) | Ready::Mapped(_)) => Vec::new(),
         };
         if let Some(intercept) = self.intercept() {
             scores.iter_mut().for_each(|score| *score += intercept);
         }
+        cancel.check()?;
         Ok(scores)
     }
 }

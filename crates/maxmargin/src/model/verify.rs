@@ -316,7 +316,7 @@ impl Model {
                 let (ids, coefficients): (Vec<usize>, Vec<f64>) = by_row(task, alpha).into_iter().unzip();
                 let images = expanded.images(&ids, &coefficients, cancel)?;
                 let square: f64 = ids.iter().zip(&coefficients).map(|(&row, c)| c * images[row]).sum();
-                Some(dual_of_square(task, alpha, square, rule))
+                Some(dual_of_square(task, |block| alpha[block], square, rule))
             }
             Some(_) => return Err(infeasible("it is not of this task")),
         };
@@ -393,7 +393,7 @@ impl Model {
     /// The bound that a dual point proves, where it is feasible.
     fn dual_bound<T: Independent>(&self, task: &T, design: &Design, alpha: &[f64]) -> Result<f64> {
         self.check_dual(task, alpha)?;
-        Ok(dual_value(task, design, alpha, self.settings.intercept))
+        Ok(dual_value(task, design, |block| alpha[block], self.settings.intercept))
     }
 
     /// Refuses a dual point that is not feasible.

@@ -67,51 +67,91 @@ fn barrier<T: Independent>(task: &T, threshold: f64) -> f64 {
     if weight > 0.0 { weight * Barrier::at(threshold).value } else { 0.0 }
 }
 
-/// Makes Σ α_i t_i = 0 by shrinking the dual variables of the heavier side. A barrier takes what pulls below zero.
-pub(crate) fn balance<T: Independent>(task: &T, alpha: &mut [f64]) {
-    let [above, below] = sum_blocks(task.blocks(), |block| {
-        let pull = alpha[block] * task.constraint(block).threshold;
-        [pull.max(0.0), (-pull).max(0.0)]
-    });
-    if above == below || (task.barrier() > 0.0 && above < below) {
-        return;
-    }
-    let (shrink_above, shrink_below) = if above > below { (below / above, 1.0) } else { (1.0, above / below) };
-    alpha.par_iter_mut().enumerate().for_each(|(block, alpha)| {
-        let t = task.constraint(block).threshold;
-        if t > 0.0 {
-            *alpha *= shrink_above;
-        } else if t < 0.0 {
-            *alpha *= shrink_below;
-        }
-    });
+/// What the dual variables that pull the threshold up and those that pull it down are multiplied by to make Σ α_i t_i = 0.
+#[derive(Clone, Copy)]
+pub(crate) struct Shares {
+    above: f64,
+    below: f64,
 }
 
-/// The dual value of a point. Values outside their box are brought back to it; where the threshold is free the point
-/// must have been [`balance`]d, and what imbalance rounding left is judged by the caller.
-pub(crate) fn dual_value<T: Independent>(task: &T, design: &Design, alpha: &[f64], intercept: Intercept) -> f64 {
-    let loss = task.loss();
-    let boxed = |block: usize, cost: f64| alpha[block].clamp(0.0, loss.dual_limit(cost));
-    let mut coefficients = vec![0.0; design.rows()];
-    for block in 0..task.blocks() {
-        let c = task.constraint(block);
-        let coefficient = c.coefficient * boxed(block, c.cost);
-        coefficients[c.row] += coefficient;
-        if let Some(row) = c.against {
-            coefficients[row] -= coefficient;
+impl Shares {
+    /// Nothing is changed.
+    const WHOLE: Shares = Shares { above: 1.0, below: 1.0 };
+
+    /// Those that shrink the heavier side. A barrier takes what pulls below zero.
+    pub(crate) fn balancing<T: Independent>(task: &T, alpha: impl Fn(usize) -> f64 + Sync) -> Shares {
+        let [above, below] = sum_blocks(task.blocks(), |block| {
+            let pull = alpha(block) * task.constraint(block).threshold;
+            [pull.max(0.0), (-pull).max(0.0)]
+        });
+        if above == below || (task.barrier() > 0.0 && above < below) {
+            Shares::WHOLE
+        } else if above > below {
+            Shares { above: below / above, below: 1.0 }
+        } else {
+            Shares { above: 1.0, below: above / below }
         }
     }
-    let w = design.weighted_sum(&mut coefficients);
+
+    /// That of a constraint.
+    #[inline]
+    pub(crate) fn of(&self, constraint: &Constraint) -> f64 {
+        if constraint.threshold > 0.0 {
+            self.above
+        } else if constraint.threshold < 0.0 {
+            self.below
+        } else {
+            1.0
+        }
+    }
+}
+
+/// Makes Σ α_i t_i = 0 by shrinking the dual variables of the heavier side.
+pub(crate) fn balance<T: Independent>(task: &T, alpha: &mut [f64]) {
+    let shares = Shares::balancing(task, |block| alpha[block]);
+    alpha.par_iter_mut().enumerate().for_each(|(block, alpha)| *alpha *= shares.of(&task.constraint(block)));
+}
+
+/// The dual value of a point, given by the variable of each block. Values outside their box are brought back to it; where the
+/// threshold is free the point must have been [`balance`]d, and what imbalance rounding left is judged by the caller.
+pub(crate) fn dual_value<T: Independent>(
+    task: &T,
+    design: &Design,
+    alpha: impl Fn(usize) -> f64 + Sync,
+    intercept: Intercept,
+) -> f64 {
+    let loss = task.loss();
+    let coefficient = |block: usize| {
+        let c = task.constraint(block);
+        c.coefficient * alpha(block).clamp(0.0, loss.dual_limit(c.cost))
+    };
+    let w = if task.blocks_are_rows() {
+        design.weighted_sum_by(coefficient)
+    } else {
+        let mut coefficients = vec![0.0; design.rows()];
+        for block in 0..task.blocks() {
+            let (c, coefficient) = (task.constraint(block), coefficient(block));
+            coefficients[c.row] += coefficient;
+            if let Some(row) = c.against {
+                coefficients[row] -= coefficient;
+            }
+        }
+        design.weighted_sum(&coefficients)
+    };
     dual_of_square(task, alpha, 2.0 * half_square(&w), intercept)
 }
 
 /// The dual value of a point, given ‖Σ α a x‖².
-pub(crate) fn dual_of_square<T: Independent>(task: &T, alpha: &[f64], square: f64, intercept: Intercept) -> f64 {
+pub(crate) fn dual_of_square<T: Independent>(
+    task: &T,
+    alpha: impl Fn(usize) -> f64 + Sync,
+    square: f64,
+    intercept: Intercept,
+) -> f64 {
     let loss = task.loss();
-    let boxed = |block: usize, cost: f64| alpha[block].clamp(0.0, loss.dual_limit(cost));
     let [gain, pull] = sum_blocks(task.blocks(), |block| {
         let c = task.constraint(block);
-        let alpha = boxed(block, c.cost);
+        let alpha = alpha(block).clamp(0.0, loss.dual_limit(c.cost));
         [alpha * c.margin - loss.dual_cost(alpha, c.cost), alpha * c.threshold]
     });
     let weight = task.barrier();
@@ -170,9 +210,14 @@ fn value_behind<T: Independent>(
     intercept: Intercept,
     cancel: &Cancel,
 ) -> Result<f64> {
-    let alpha = dual_behind(task, curve, scores, threshold, intercept);
+    let alpha = |block: usize| {
+        let c = task.constraint(block);
+        c.cost * curve.at(c.violation(scores, threshold)).derivative
+    };
+    let free = intercept == Intercept::Free;
+    let shares = if free { Shares::balancing(task, alpha) } else { Shares::WHOLE };
     cancel.check()?;
-    let bound = dual_value(task, design, &alpha, intercept);
+    let bound = dual_value(task, design, |block| alpha(block) * shares.of(&task.constraint(block)), intercept);
     cancel.check()?;
     Ok(bound)
 }
@@ -293,33 +338,109 @@ pub(crate) fn best_threshold<T: Independent>(task: &T, scores: &[f64], near: f64
     }
 }
 
-/// The loss is piecewise linear in b: walk up its sorted kinks until the slope turns from negative to positive.
+/// The loss is piecewise linear in b: the threshold is the kink at which its slope turns from negative to positive.
 fn best_for_hinge<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
-    let mut kinks: Vec<(f64, f64)> = (0..task.blocks())
-        .into_par_iter()
-        .filter_map(|block| {
-            let c = task.constraint(block);
-            let weight = c.cost * c.threshold.abs();
-            (weight > 0.0).then(|| (c.violation(scores, 0.0) / c.threshold, weight))
-        })
-        .collect();
-    kinks.par_sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let [mut slope] = sum_blocks(task.blocks(), |block| {
-        let c = task.constraint(block);
-        [-(c.cost * c.threshold).max(0.0)]
-    });
-    let rounding = 1e-12 * slope.abs();
-    for (at, &(kink, weight)) in kinks.iter().enumerate() {
-        slope += weight;
-        if slope.abs() <= rounding {
-            let end = kinks.get(at + 1).map_or(kink, |next| next.0).max(kink);
-            return near.max(kink).min(end);
-        }
-        if slope > 0.0 {
-            return kink;
+    let kinks = Kinks { task, scores };
+    let first = -kinks.sum(|c, _| (c.cost * c.threshold).max(0.0));
+    let level = 1e-12 * first.abs();
+    let Some(turn) = kinks.turn(first, -level) else { return near };
+    let slope = first + kinks.sum(|c, kink| if kink <= turn { c.cost * c.threshold.abs() } else { 0.0 });
+    if slope.abs() > level {
+        return turn;
+    }
+    let end = kinks.least_above(turn);
+    near.max(turn).min(if end.is_finite() { end } else { turn })
+}
+
+/// Where the hinge of each block has its kink, as a function of the threshold, with what the slope of the sum rises by there.
+/// Nothing is held for all of them.
+struct Kinks<'a, T> {
+    task: &'a T,
+    scores: &'a [f64],
+}
+
+impl<T: Independent> Kinks<'_, T> {
+    /// So many are sorted.
+    const FEW: usize = 4096;
+
+    #[inline]
+    fn of(&self, block: usize) -> Option<(f64, f64)> {
+        let c = self.task.constraint(block);
+        let weight = c.cost * c.threshold.abs();
+        (weight > 0.0).then(|| (c.violation(self.scores, 0.0) / c.threshold, weight))
+    }
+
+    /// Of some neighbouring blocks, those strictly between two values.
+    fn between(&self, chunk: usize, ends: (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
+        let blocks = chunk * CHUNK..((chunk + 1) * CHUNK).min(self.task.blocks());
+        blocks.filter_map(|block| self.of(block)).filter(move |&(kink, _)| kink > ends.0 && kink < ends.1)
+    }
+
+    fn chunks(&self) -> usize {
+        self.task.blocks().div_ceil(CHUNK)
+    }
+
+    fn sum(&self, term: impl Fn(&Constraint, f64) -> f64 + Sync) -> f64 {
+        let [sum] = sum_blocks(self.task.blocks(), |block| {
+            [self.of(block).map_or(0.0, |(kink, _)| term(&self.task.constraint(block), kink))]
+        });
+        sum
+    }
+
+    fn least_above(&self, value: f64) -> f64 {
+        let least =
+            |chunk| self.between(chunk, (value, f64::INFINITY)).map(|(kink, _)| kink).fold(f64::INFINITY, f64::min);
+        (0..self.chunks()).into_par_iter().map(least).reduce(|| f64::INFINITY, f64::min)
+    }
+
+    /// The first kink from which on the slope is at least `wanted`, where it begins with `slope`. Some of the kinks divide all
+    /// others, and those between two neighbours are looked at again until few are left.
+    fn turn(&self, mut slope: f64, wanted: f64) -> Option<f64> {
+        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+        loop {
+            let ends = (low, high);
+            let left: usize = (0..self.chunks()).into_par_iter().map(|chunk| self.between(chunk, ends).count()).sum();
+            if left == 0 {
+                return high.is_finite().then_some(high);
+            }
+            let some = |chunk| self.between(chunk, ends).step_by(left.div_ceil(Self::FEW)).collect::<Vec<_>>();
+            let chosen: Vec<Vec<(f64, f64)>> = (0..self.chunks()).into_par_iter().map(some).collect();
+            let mut dividers: Vec<f64> = chosen.into_iter().flatten().map(|(kink, _)| kink).collect();
+            dividers.sort_unstable_by(f64::total_cmp);
+            dividers.dedup();
+            let rises = self.rises(&dividers, ends);
+            for (&divider, [before, here]) in dividers.iter().zip(rises) {
+                if slope + before >= wanted {
+                    high = divider;
+                    break;
+                }
+                slope += before + here;
+                if slope >= wanted {
+                    return Some(divider);
+                }
+                low = divider;
+            }
         }
     }
-    near
+
+    /// What the slope rises by between each divider and the one before, and at the divider itself.
+    fn rises(&self, dividers: &[f64], ends: (f64, f64)) -> Vec<[f64; 2]> {
+        /// Fixed, so that threads do not change a bit.
+        const LANES: usize = 16;
+        let lane = |lane: usize| {
+            let mut rises = vec![[0.0; 2]; dividers.len() + 1];
+            for chunk in self.chunks() * lane / LANES..self.chunks() * (lane + 1) / LANES {
+                for (kink, weight) in self.between(chunk, ends) {
+                    let at = dividers.partition_point(|&divider| divider < kink);
+                    rises[at][usize::from(dividers.get(at) == Some(&kink))] += weight;
+                }
+            }
+            rises
+        };
+        let lanes: Vec<Vec<[f64; 2]>> = (0..LANES).into_par_iter().map(lane).collect();
+        let sum = |at: usize| [0, 1].map(|part| lanes.iter().map(|rises| rises[at][part]).sum());
+        (0..dividers.len()).map(sum).collect()
+    }
 }
 
 /// The loss is smooth and convex in b: Newton steps within a shrinking bracket.
@@ -356,4 +477,101 @@ fn best_for_smooth<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
         b = next;
     }
     b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Rows with a sign and a cost each.
+    struct Signed(Vec<(f64, f64)>);
+
+    impl Independent for Signed {
+        fn blocks(&self) -> usize {
+            self.0.len()
+        }
+
+        fn loss(&self) -> Loss {
+            Loss::Hinge
+        }
+
+        fn constraint(&self, block: usize) -> Constraint {
+            let (sign, cost) = self.0[block];
+            Constraint { row: block, against: None, coefficient: sign, threshold: sign, margin: 1.0, cost }
+        }
+    }
+
+    /// All kinks, sorted: the first interval over which the loss is least.
+    fn least_by_sorting(task: &Signed, scores: &[f64]) -> (f64, f64) {
+        let mut kinks: Vec<f64> = (0..task.blocks())
+            .map(|block| task.constraint(block))
+            .filter(|c| c.cost > 0.0)
+            .map(|c| c.violation(scores, 0.0) / c.threshold)
+            .collect();
+        kinks.sort_unstable_by(f64::total_cmp);
+        let loss = |b: f64| primal_of_scores(task, &[], scores, b, Intercept::Free);
+        // Convex: the least is found by halving.
+        let (mut low, mut high) = (0, kinks.len() - 1);
+        while low < high {
+            let middle = (low + high) / 2;
+            if loss(kinks[middle]) <= loss(kinks[middle + 1]) * (1.0 + 1e-14) {
+                high = middle
+            } else {
+                low = middle + 1
+            }
+        }
+        let least = loss(kinks[low]);
+        let last = (low..kinks.len()).take_while(|&at| loss(kinks[at]) <= least * (1.0 + 1e-13)).last();
+        (kinks[low], kinks[last.unwrap_or(low)])
+    }
+
+    #[test]
+    fn the_threshold_of_a_hinge_is_the_one_that_sorting_all_kinks_finds() {
+        let mut random = Random::new(7, 0, 0);
+        // With values that repeat, with costs of zero, with a level stretch, and so many that they are divided several times.
+        for (blocks, grain, costs) in [
+            (1, 0.0, 1),
+            (2, 0.0, 1),
+            (50, 0.5, 3),
+            (5_000, 0.25, 2),
+            (40_000, 0.0, 1),
+            (60_001, 0.01, 3),
+            (60_000, 9.0, 1),
+        ] {
+            for share in [0.5, 0.03] {
+                let row = |random: &mut Random| {
+                    let sign = if random.uniform() < share { 1.0 } else { -1.0 };
+                    (sign, if costs > 1 { random.below(costs) as f64 } else { 0.3 })
+                };
+                let mut rows: Vec<(f64, f64)> = (0..blocks).map(|_| row(&mut random)).collect();
+                rows[0].1 = 1.0;
+                let score = |random: &mut Random| {
+                    let score = random.normal();
+                    if grain > 0.0 { (score / grain).round() * grain } else { score }
+                };
+                let scores: Vec<f64> = (0..blocks).map(|_| score(&mut random)).collect();
+                let task = Signed(rows);
+                let (low, high) = least_by_sorting(&task, &scores);
+                for near in [-3.0, 0.1, 3.0] {
+                    let found = best_threshold(&task, &scores, near);
+                    let loss = |b: f64| primal_of_scores(&task, &[], &scores, b, Intercept::Free);
+                    assert!(
+                        loss(found) <= loss(low) * (1.0 + 1e-12),
+                        "{blocks} {grain} {share}: {found}, {low} {high}"
+                    );
+                    assert!(
+                        found >= low - 1e-12 && found <= high + 1e-12,
+                        "{blocks} {grain} {share}: {found} {low} {high}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn costs_that_pull_nowhere_leave_the_threshold_where_it_is() {
+        let task = Signed(vec![(1.0, 0.0), (-1.0, 0.0)]);
+        assert_eq!(best_threshold(&task, &[0.2, 0.4], 0.7), 0.7);
+    }
 }

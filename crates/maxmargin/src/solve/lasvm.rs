@@ -150,7 +150,7 @@ impl Lasvm {
             Intercept::Free => best_threshold(task, &scores, set.threshold()),
         };
         let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, self.intercept);
-        let lower_bound = dual_of_square(task, &alpha, square, self.intercept);
+        let lower_bound = dual_of_square(task, |block| alpha[block], square, self.intercept);
         let reached =
             (0..task.blocks()).map(|block| task.constraint(block)).map(|c| c.margin - c.violation(&scores, 0.0));
         let reached = reached.collect();

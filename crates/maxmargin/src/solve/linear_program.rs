@@ -112,7 +112,7 @@ pub(crate) fn proven_by_multipliers<T: Independent>(
         lengths += lambda * c.coefficient.abs() * length(&row);
         promised += lambda * (c.margin - c.threshold * THRESHOLD);
     }
-    let rest = length(&design.weighted_sum(&mut coefficients));
+    let rest = length(&design.weighted_sum(&coefficients));
     if rest.is_nan() || rest > NOTHING * lengths {
         return None;
     }

@@ -151,7 +151,7 @@ impl QuadraticProgram {
                 let thinner = contradiction(task, design, &alpha, mean_length, self.intercept);
                 return Ok(Verdict::NotSeparable(thinner.unwrap_or(found)));
             }
-            let bound = dual_value(&Hard(task), design, &alpha, self.intercept);
+            let bound = dual_value(&Hard(task), design, |block| alpha[block], self.intercept);
             progress.bound(Some(bound));
             let scores = design.all_scores(&found.weights);
             let least = reached(task, &scores, found.threshold);
@@ -378,7 +378,7 @@ fn contradiction<T: Independent>(
     // What is left in a column counts beside what was added up there: a column of small numbers may be the one that
     // separates.
     let sizes = column_sizes(design, &absolute);
-    let sum = design.weighted_sum(&mut coefficients);
+    let sum = design.weighted_sum(&coefficients);
     if sum.iter().zip(&sizes).any(|(sum, size)| sum.abs() > COLUMN_NOTHING * size) {
         return None;
     }

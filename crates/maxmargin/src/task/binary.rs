@@ -9,7 +9,7 @@
 //!
 //! Reference: Cortes & Vapnik, Support-vector networks, Machine Learning 20 (1995).
 
-use super::{BlockMemo, Constraint, Curvature, Independent, Objective, Roundable};
+use super::{Constraint, Curvature, Independent, Objective, Roundable, rounding_terms};
 use crate::data::kernels::for_this_machine;
 use crate::data::{Dataset, Subset, Targets, counts};
 use crate::error::{Code, Error, Result};
@@ -187,6 +187,15 @@ fn same_number(a: &str, b: &str) -> bool {
     matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
 }
 
+/// What is remembered of a part.
+#[derive(Clone, Debug, Default)]
+pub struct RowMemo {
+    /// The curvature by the score of each row, but for C. Steps need few digits of it, and there is one a row.
+    curvature: Vec<f32>,
+    /// What [`Roundable::rounding`] asks for.
+    rounding: [f64; 3],
+}
+
 /// The task: a sign and a weight for each row.
 #[derive(Clone, Debug)]
 pub struct Binary {
@@ -311,6 +320,10 @@ impl Independent for Binary {
         self.loss
     }
 
+    fn blocks_are_rows(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn constraint(&self, block: usize) -> Constraint {
         let coefficient = f64::from(self.signs[block]);
@@ -326,7 +339,7 @@ impl Independent for Binary {
 }
 
 impl Objective for Binary {
-    type Memo = BlockMemo;
+    type Memo = RowMemo;
 
     fn parts(&self) -> usize {
         self.signs.len().div_ceil(PART)
@@ -347,7 +360,7 @@ impl Objective for Binary {
         thresholds: &[f64],
         slope: &mut [f64],
         threshold_slope: &mut [f64],
-        memo: &mut BlockMemo,
+        memo: &mut RowMemo,
     ) -> f64 {
         let rows = self.rows(part);
         let rows = Rows {
@@ -360,7 +373,7 @@ impl Objective for Binary {
         };
         memo.curvature.resize(scores.len(), 0.0);
         let sums = evaluate_rows(&rows, self.curve, slope, &mut memo.curvature);
-        memo.rounding = sums.rounding;
+        memo.rounding = rounding_terms(sums.rounding);
         if let Some(total) = threshold_slope.first_mut() {
             *total += sums.slope;
         }
@@ -391,11 +404,11 @@ struct RowSums {
 
 for_this_machine! {
     /// Writes slope and curvature by the score of each row, and sums.
-    fn evaluate_rows[](rows: &Rows<'_>, curve: Curve, slope: &mut [f64], curvature: &mut [f64]) -> RowSums = evaluate_rows_plainly
+    fn evaluate_rows[](rows: &Rows<'_>, curve: Curve, slope: &mut [f64], curvature: &mut [f32]) -> RowSums = evaluate_rows_plainly
 }
 
 #[inline(always)]
-fn evaluate_rows_plainly(rows: &Rows<'_>, curve: Curve, slope: &mut [f64], curvature: &mut [f64]) -> RowSums {
+fn evaluate_rows_plainly(rows: &Rows<'_>, curve: Curve, slope: &mut [f64], curvature: &mut [f32]) -> RowSums {
     // One loop for each curve, so that the compiler sees which.
     match curve {
         Curve::Rounded(width) => evaluate_each(rows, |v| Curve::Rounded(width).at(v), slope, curvature),
@@ -408,17 +421,17 @@ fn evaluate_rows_plainly(rows: &Rows<'_>, curve: Curve, slope: &mut [f64], curva
 }
 
 #[inline(always)]
-fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f64], curvature: &mut [f64]) -> RowSums {
+fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f64], curvature: &mut [f32]) -> RowSums {
     const LANES: usize = 8;
     let Rows { c, margin, threshold, .. } = *rows;
     let mut lanes = [[0.0; LANES]; 4];
     let mut run = |signs: &[i8; LANES], weights: &[f64; LANES], scores: &[f64; LANES]| {
-        let (mut slope, mut curvature) = ([0.0; LANES], [0.0; LANES]);
+        let (mut slope, mut curvature) = ([0.0; LANES], [0.0f32; LANES]);
         for lane in 0..LANES {
             let (sign, cost) = (f64::from(signs[lane]), c * weights[lane]);
             let point = at(margin - sign * (scores[lane] + threshold));
             slope[lane] = -sign * cost * point.derivative;
-            curvature[lane] = cost * point.curvature;
+            curvature[lane] = (weights[lane] * point.curvature) as f32;
             lanes[0][lane] += cost * point.value;
             lanes[1][lane] += slope[lane];
             lanes[2][lane] += cost * point.rounding[0];
@@ -449,8 +462,8 @@ fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f
 }
 
 impl Curvature for Binary {
-    fn diagonal(&self, _part: usize, memo: &BlockMemo, out: &mut [f64]) {
-        out.copy_from_slice(&memo.curvature);
+    fn diagonal(&self, _part: usize, memo: &RowMemo, out: &mut [f64]) {
+        out.iter_mut().zip(&memo.curvature).for_each(|(out, &curvature)| *out = self.c * f64::from(curvature));
     }
 
     fn rows_are_separate(&self) -> bool {
@@ -460,7 +473,7 @@ impl Curvature for Binary {
     fn curvature(
         &self,
         _part: usize,
-        memo: &BlockMemo,
+        memo: &RowMemo,
         m: usize,
         directions: &[f64],
         threshold_directions: &[f64],
@@ -470,6 +483,7 @@ impl Curvature for Binary {
         for ((&curvature, directions), out) in
             memo.curvature.iter().zip(directions.chunks_exact(m)).zip(out.chunks_exact_mut(m))
         {
+            let curvature = self.c * f64::from(curvature);
             for (column, (out, &direction)) in out.iter_mut().zip(directions).enumerate() {
                 *out = curvature * (direction + threshold_directions.get(column).copied().unwrap_or(0.0));
             }
@@ -486,8 +500,8 @@ impl Roundable for Binary {
         Binary { curve: Curve::Rounded(width), ..self.clone() }
     }
 
-    fn rounding(&self, _part: usize, memo: &BlockMemo) -> [f64; 3] {
-        memo.rounding()
+    fn rounding(&self, _part: usize, memo: &RowMemo) -> [f64; 3] {
+        memo.rounding
     }
 }
 

@@ -67,6 +67,10 @@ pub trait Independent: Sync {
     fn loss(&self) -> Loss;
     /// The constraint of a block.
     fn constraint(&self, block: usize) -> Constraint;
+    /// Whether each block is a matter of the row of its number and of no other.
+    fn blocks_are_rows(&self) -> bool {
+        false
+    }
     /// The weight of −ln(1 − e^(−2b)) in the objective, b the free scalar: 0 but for ties with logistic loss, where it
     /// keeps b above zero.
     fn barrier(&self) -> f64 {
@@ -156,19 +160,8 @@ pub(crate) trait Roundable: Curvature + Sized {
     fn rounding(&self, part: usize, memo: &Self::Memo) -> [f64; 3];
 }
 
-/// What tasks with one constraint a block remember of a part.
-#[derive(Clone, Debug, Default)]
-pub struct BlockMemo {
-    /// The curvature by the violation of each block.
-    curvature: Vec<f64>,
-    /// What [`Roundable::rounding`] asks for.
-    rounding: [f64; 2],
-}
-
-impl BlockMemo {
-    fn rounding(&self) -> [f64; 3] {
-        let [hinge, excess] = self.rounding;
-        // Sums of terms that are not negative: they lose a few units of their last place.
-        [hinge, excess, 16.0 * f64::EPSILON * (hinge + excess)]
-    }
+/// What [`Roundable::rounding`] answers, from the sums of the first two.
+fn rounding_terms([hinge, excess]: [f64; 2]) -> [f64; 3] {
+    // Sums of terms that are not negative: they lose a few units of their last place.
+    [hinge, excess, 16.0 * f64::EPSILON * (hinge + excess)]
 }

@@ -250,7 +250,7 @@ fn in_double<T: Independent>(
     let square: f64 = alpha.iter().zip(&reached).map(|(alpha, reached)| alpha * reached).sum();
     let own = Reached { task, margin: None };
     let objective = 0.5 * square + primal_of_scores(&own, &[], &reached, threshold, rule);
-    let lower_bound = dual_of_square(task, &alpha, square, rule);
+    let lower_bound = dual_of_square(task, |block| alpha[block], square, rule);
     if rule == Intercept::Penalised {
         // What it adds counts as reached.
         let added = (0..task.blocks()).map(|block| task.constraint(block).threshold * threshold);

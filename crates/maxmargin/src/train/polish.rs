@@ -149,7 +149,7 @@ fn independent<T: Independent + Roundable>(
         let Some(found) = polish(task, &gram, rule, &dual, cancel) else { return Ok(None) };
         let weights = gram.weights(&found.alpha);
         let scores = design.scores_until(&weights, cancel)?;
-        let lower_bound = dual_value(task, design, &found.alpha, rule);
+        let lower_bound = dual_value(task, design, |block| found.alpha[block], rule);
         let objective = primal_of_scores(task, &weights, &scores, found.threshold, rule);
         cancel.check()?;
         return Ok(Some(Solution {
@@ -246,7 +246,7 @@ impl<T: Independent> LinearBlocks<'_, T> {
                 coefficients[row] -= alpha * c.coefficient;
             }
         }
-        self.design.weighted_sum(&mut coefficients)
+        self.design.weighted_sum(&coefficients)
     }
 }
 

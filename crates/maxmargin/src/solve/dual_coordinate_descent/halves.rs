@@ -13,14 +13,15 @@ pub(super) struct Half {
     halves: usize,
     /// Of block `number + halves · k` at `k`.
     pub(super) slots: Vec<Slot>,
+    /// In the order of visits; those that stay move to the front as a pass goes on.
     pub(super) active: Vec<u32>,
+    /// How many of those visited stay active.
+    kept: usize,
     random: Random,
     /// The weights as this half sees them within a round.
     pub(super) v: Vec<f64>,
-    /// Dual variables before the round at hand, in order of visit.
-    undo: Vec<(usize, f64)>,
-    /// Blocks that stay active.
-    kept: Vec<u32>,
+    /// Visits of the round at hand whose blocks stay, with the dual variables before.
+    undo: Vec<(u32, f64)>,
 }
 
 /// Halves pay from this many entries on,
@@ -50,16 +51,7 @@ const POLL: usize = 512;
 
 impl Half {
     pub(super) fn new(number: usize, halves: usize, slots: Vec<Slot>, random: Random, weights: usize) -> Half {
-        Half {
-            number,
-            halves,
-            slots,
-            active: Vec::new(),
-            random,
-            v: vec![0.0; weights],
-            undo: Vec::new(),
-            kept: Vec::new(),
-        }
+        Half { number, halves, slots, active: Vec::new(), kept: 0, random, v: vec![0.0; weights], undo: Vec::new() }
     }
 
     /// Where the slot of a block stands: there are one or two halves, and a division would be most of the work.
@@ -69,23 +61,18 @@ impl Half {
     }
 
     /// All blocks that can cost anything back into the active set.
-    pub(super) fn reactivate(&mut self) {
-        let (number, halves) = (self.number, self.halves);
+    pub(super) fn reactivate<T: Independent>(&mut self, task: &T) {
+        let blocks = (self.number..task.blocks()).step_by(self.halves);
         self.active.clear();
-        self.active.extend(
-            self.slots
-                .iter()
-                .enumerate()
-                .filter(|(_, slot)| slot.cost > 0.0)
-                .map(|(at, _)| (number + halves * at) as u32),
-        );
+        self.active.reserve_exact(self.slots.len());
+        self.active.extend(blocks.filter(|&block| task.constraint(block).cost > 0.0).map(|block| block as u32));
     }
 
     /// Before a pass: a fresh order, block of rows by block where memory is short.
     pub(super) fn shuffle<T: Independent>(&mut self, task: &T, visits: &Visits, residency: &Residency<'_>) {
         self.random.shuffle(&mut self.active);
         visits.arrange(residency, &mut self.active, |block| task.constraint(block as usize).row);
-        self.kept.clear();
+        self.kept = 0;
     }
 
     /// The row to be visited after so many.
@@ -100,7 +87,7 @@ impl Half {
 
     /// After a pass: only what stays.
     pub(super) fn shrink(&mut self) {
-        std::mem::swap(&mut self.active, &mut self.kept);
+        self.active.truncate(self.kept);
     }
 
     /// The pass of one core over everything, against the weights themselves. None where cancelled.
@@ -159,9 +146,11 @@ impl Half {
 
     /// Takes the last round back.
     pub(super) fn undo(&mut self, v: &[f64]) {
-        self.kept.truncate(self.kept.len() - self.undo.len());
-        for &(at, before) in self.undo.iter().rev() {
-            self.slots[at].alpha = before;
+        for (visit, before) in self.undo.drain(..).rev() {
+            self.kept -= 1;
+            self.active.swap(self.kept, visit as usize);
+            let place = (self.active[visit as usize] >> (self.halves - 1)) as usize;
+            self.slots[place].alpha = before;
         }
         self.v.copy_from_slice(v);
     }
@@ -198,9 +187,10 @@ fn visit_run_here<T: Independent, R: Rows>(
         let slot = &mut half.slots[place];
         let before = slot.alpha;
         if fixed.step(block as usize, slot, v, sums, view, visited) {
-            half.kept.push(block);
+            half.active.swap(half.kept, at);
+            half.kept += 1;
             if half.halves == 2 {
-                half.undo.push((place, before));
+                half.undo.push((at as u32, before));
             }
         }
     }

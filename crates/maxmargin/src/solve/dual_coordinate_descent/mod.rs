@@ -39,7 +39,7 @@
 mod coordinate;
 mod halves;
 
-use super::certificate::{balance, best_threshold, dual_value, primal_of_scores};
+use super::certificate::{Shares, best_threshold, dual_value, primal_of_scores};
 use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::{Design, Rows, Visits, with_rows};
 use crate::error::{Code, Error, Result};
@@ -192,10 +192,11 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         self.view.centre + self.fixed.kappa * self.sums.pull
     }
 
-    /// The dual variables of all rows.
-    fn alpha(&self) -> Vec<f64> {
+    /// The dual variable of a block.
+    #[inline]
+    fn alpha(&self, block: usize) -> f64 {
         let halves = self.halves.len();
-        (0..self.fixed.task.blocks()).map(|block| self.halves[block % halves].slots[block / halves].alpha).collect()
+        self.halves[block % halves].slots[block / halves].alpha
     }
 
     /// The weights of the scaled features.
@@ -275,7 +276,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
 
     /// All blocks that can cost anything back into the active set.
     fn reactivate(&mut self) {
-        self.halves.iter_mut().for_each(Half::reactivate);
+        self.halves.iter_mut().for_each(|half| half.reactivate(self.fixed.task));
         self.view.shrink_above = f64::INFINITY;
         self.view.shrink_below = f64::NEG_INFINITY;
     }
@@ -335,6 +336,10 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             next_guess = pass + 1 + pass / 8;
             self.check(&mut best, settings.tolerance, last)?;
             progress.bound(Some(best.bound));
+            if last {
+                // The point that comes out is the last, and it may prove less than one before it.
+                progress.lower_bound = Some(best.bound);
+            }
             if progress.report(pass, best.objective, &best.weights, &best.thresholds(self.intercept)) {
                 break Stop::Cancelled;
             }
@@ -379,13 +384,15 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
     /// would prove the tolerance or is wanted `exactly`: then it is recomputed from the dual variables.
     fn check(&self, best: &mut Best, tolerance: f64, exactly: bool) -> Result<()> {
         let w = self.weights();
-        let scores = self.fixed.rows.design().all_scores(&w);
+        let (task, design) = (self.fixed.task, self.fixed.rows.design());
+        let scores = design.all_scores(&w);
         let threshold = match self.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised => self.threshold(),
-            Intercept::Free => best_threshold(self.fixed.task, &scores, self.threshold()),
+            Intercept::Free => best_threshold(task, &scores, self.threshold()),
         };
-        let objective = primal_of_scores(self.fixed.task, &w, &scores, threshold, self.intercept);
+        let objective = primal_of_scores(task, &w, &scores, threshold, self.intercept);
+        drop(scores);
         if !objective.is_finite() || !threshold.is_finite() {
             return Err(overflow());
         }
@@ -401,14 +408,14 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                 return Ok(());
             }
         }
-        let mut alpha = self.alpha();
-        if self.intercept == Intercept::Free {
-            balance(self.fixed.task, &mut alpha);
-        }
-        let bound = dual_value(self.fixed.task, self.fixed.rows.design(), &alpha, self.intercept);
-        if best.alpha.is_none() || bound > best.bound {
-            (best.bound, best.alpha) = (bound, Some(alpha));
-        }
+        let free = self.intercept == Intercept::Free;
+        let shares = free.then(|| Shares::balancing(task, |block| self.alpha(block)));
+        let alpha =
+            |block: usize| self.alpha(block) * shares.as_ref().map_or(1.0, |shares| shares.of(&task.constraint(block)));
+        best.bound = dual_value(task, design, alpha, self.intercept);
+        // Copied only where they are the last.
+        let proven = exactly || relative_gap(best.objective, best.bound) <= tolerance;
+        best.alpha = proven.then(|| (0..task.blocks()).map(alpha).collect());
         Ok(())
     }
 }

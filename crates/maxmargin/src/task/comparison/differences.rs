@@ -7,7 +7,7 @@
 use super::{Comparison, PairMemo, TiesAs};
 use crate::data::kernels::for_this_machine;
 use crate::loss::{Curve, CurvePoint, Loss};
-use crate::task::{Barrier, Constraint, Curvature, Independent, Objective, Roundable};
+use crate::task::{Barrier, Constraint, Curvature, Independent, Objective, Roundable, rounding_terms};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -245,9 +245,9 @@ impl Objective for Differences {
             value,
             threshold: self.threshold,
         };
-        memo.blocks.curvature.resize(scores.len(), 0.0);
+        memo.curvature.resize(scores.len(), 0.0);
         memo.cross.resize(scores.len(), 0.0);
-        let out = Out { slope, curvature: &mut memo.blocks.curvature, cross: &mut memo.cross };
+        let out = Out { slope, curvature: &mut memo.curvature, cross: &mut memo.cross };
         let mut sums = evaluate_run(&run, self.curve, out);
         if self.loss == Loss::Logistic && self.threshold != 0.0 && sums.tie_costs > 0.0 {
             let Barrier { value, slope, curvature } = Barrier::at(value);
@@ -255,7 +255,7 @@ impl Objective for Differences {
             sums.by_threshold += sums.tie_costs * slope;
             sums.threshold_curvature += sums.tie_costs * curvature;
         }
-        (memo.threshold, memo.blocks.rounding) = (sums.threshold_curvature, sums.rounding);
+        (memo.threshold, memo.rounding) = (sums.threshold_curvature, sums.rounding);
         threshold_slope.iter_mut().for_each(|slope| *slope += sums.by_threshold);
         sums.value
     }
@@ -263,7 +263,7 @@ impl Objective for Differences {
 
 impl Curvature for Differences {
     fn diagonal(&self, _part: usize, memo: &PairMemo, out: &mut [f64]) {
-        out.copy_from_slice(&memo.blocks.curvature);
+        out.copy_from_slice(&memo.curvature);
     }
 
     fn rows_are_separate(&self) -> bool {
@@ -285,7 +285,7 @@ impl Curvature for Differences {
         out: &mut [f64],
         threshold_out: &mut [f64],
     ) {
-        let curved = memo.blocks.curvature.iter().zip(&memo.cross);
+        let curved = memo.curvature.iter().zip(&memo.cross);
         let lines = directions.chunks_exact(m).zip(out.chunks_exact_mut(m));
         for ((directions, out), (&curvature, &cross)) in lines.zip(curved) {
             for (column, (out, direction)) in out.iter_mut().zip(directions).enumerate() {
@@ -314,7 +314,7 @@ impl Roundable for Differences {
     }
 
     fn rounding(&self, _part: usize, memo: &PairMemo) -> [f64; 3] {
-        memo.blocks.rounding()
+        rounding_terms(memo.rounding)
     }
 }
 

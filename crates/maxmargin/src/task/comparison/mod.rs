@@ -39,7 +39,7 @@
 
 mod differences;
 
-use super::{Barrier, BlockMemo, Constraint, Curvature, Independent, Objective, Roundable};
+use super::{Barrier, Constraint, Curvature, Independent, Objective, Roundable, rounding_terms};
 use crate::data::{Dataset, Design, Outcome, Pairs};
 use crate::error::{Code, Error, Result};
 use crate::loss::{Curve, Loss};
@@ -433,22 +433,24 @@ impl Objective for Comparison {
 /// What is remembered of a part: second derivatives of each pair, by its difference of scores and by the threshold.
 #[derive(Clone, Debug, Default)]
 pub struct PairMemo {
-    blocks: BlockMemo,
+    curvature: Vec<f64>,
     cross: Vec<f64>,
     threshold: f64,
+    /// What [`Roundable::rounding`] asks for.
+    rounding: [f64; 2],
 }
 
 impl PairMemo {
     fn clear(&mut self) {
-        self.blocks.curvature.clear();
-        self.blocks.rounding = [0.0; 2];
+        self.curvature.clear();
+        self.rounding = [0.0; 2];
         self.cross.clear();
         self.threshold = 0.0;
     }
 
     fn push(&mut self, at: &PairPoint) {
-        self.blocks.curvature.push(at.score_curvature);
-        self.blocks.rounding.iter_mut().zip(at.rounding).for_each(|(sum, term)| *sum += term);
+        self.curvature.push(at.score_curvature);
+        self.rounding.iter_mut().zip(at.rounding).for_each(|(sum, term)| *sum += term);
         self.cross.push(at.cross_curvature);
         self.threshold += at.threshold_curvature;
     }
@@ -466,7 +468,7 @@ impl Curvature for Comparison {
         threshold_out: &mut [f64],
     ) {
         let Part { rows, pairs } = &self.parts[part];
-        let curved = memo.blocks.curvature.iter().zip(&memo.cross);
+        let curved = memo.curvature.iter().zip(&memo.cross);
         out.fill(0.0);
         for (&pair, (&curvature, &cross)) in self.order[pairs.clone()].iter().zip(curved) {
             if curvature == 0.0 {
@@ -497,7 +499,7 @@ impl Curvature for Comparison {
     fn diagonal(&self, part: usize, memo: &PairMemo, out: &mut [f64]) {
         let Part { rows, pairs } = &self.parts[part];
         out.fill(0.0);
-        for (&pair, &curvature) in self.order[pairs.clone()].iter().zip(&memo.blocks.curvature) {
+        for (&pair, &curvature) in self.order[pairs.clone()].iter().zip(&memo.curvature) {
             let (row, against) = self.pairs.ordered(pair as usize);
             out[row - rows.start] += curvature;
             out[against - rows.start] += curvature;
@@ -518,7 +520,7 @@ impl Roundable for Comparison {
     }
 
     fn rounding(&self, _part: usize, memo: &PairMemo) -> [f64; 3] {
-        memo.blocks.rounding()
+        rounding_terms(memo.rounding)
     }
 }
 
