@@ -48,14 +48,13 @@ pub(crate) fn exception(error: &Error) -> PyErr {
     }
 }
 
-/// Flags in the words of the core as the arguments they are here: `--max-passes` is `max_iter`.
+/// Flags in the words of the core as the arguments they are here: `--max-passes` is `max_iter`, and `--loss squared-hinge` is
+/// `loss="squared_hinge"`.
 fn in_python(text: &str) -> String {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        let start = word.find(|c: char| c == '-' || c.is_alphanumeric()).unwrap_or(0);
-        let (before, rest) = word.split_at(start);
-        let end = rest.find(|c: char| !(c == '-' || c.is_alphanumeric())).unwrap_or(rest.len());
-        let (flag, after) = rest.split_at(end);
+    let mut written: Vec<String> = Vec::new();
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        let (before, flag, after) = parts(word);
         let argument = match flag {
             "-c" => "C".to_string(),
             "--tolerance" => "tol".to_string(),
@@ -69,9 +68,48 @@ fn in_python(text: &str) -> String {
                 None => flag.to_string(),
             },
         };
-        words.push(format!("{before}{argument}{after}"));
+        let value = words.peek().map(|next| parts(next)).filter(|(opening, value, _)| {
+            flag.starts_with("--") && after.is_empty() && opening.is_empty() && VALUES.contains(value)
+        });
+        match value {
+            Some((_, value, after)) => {
+                let value = if flag == "--loss" { value.replace('-', "_") } else { value.to_string() };
+                written.push(format!("{before}{argument}=\"{value}\"{after}"));
+                words.next();
+            }
+            None => written.push(format!("{before}{argument}{after}")),
+        }
     }
-    words.join(" ")
+    written.join(" ")
+}
+
+/// What the core's remedies name as the value of a flag.
+const VALUES: [&str; 16] = [
+    "hinge",
+    "squared-hinge",
+    "logistic",
+    "newton",
+    "smo",
+    "dual-coordinate-descent",
+    "cutting-plane",
+    "sgd",
+    "quadratic-program",
+    "linear-program",
+    "free",
+    "penalised",
+    "none",
+    "standard",
+    "rank",
+    "rank2",
+];
+
+/// A word without what stands before and after it.
+fn parts(word: &str) -> (&str, &str, &str) {
+    let start = word.find(|c: char| c == '-' || c.is_alphanumeric()).unwrap_or(0);
+    let (before, rest) = word.split_at(start);
+    let end = rest.find(|c: char| !(c == '-' || c.is_alphanumeric())).unwrap_or(rest.len());
+    let (flag, after) = rest.split_at(end);
+    (before, flag, after)
 }
 
 /// For `?` in functions that Python calls.

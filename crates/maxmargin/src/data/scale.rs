@@ -426,11 +426,14 @@ pub(crate) const MOST_LANES: usize = 16;
 pub(crate) fn lanes(rows: usize, matrix: &Matrix) -> Vec<Range<usize>> {
     const LEAST_ROWS: usize = 256;
     const ACCUMULATORS: usize = 32 << 20;
-    const ENTRIES_A_COLUMN: u64 = 8;
+    // Each entry takes 8 bytes or so, and each lane 8 bytes a column.
+    const ENTRIES_A_COLUMN: u64 = 64;
     let cols = matrix.cols().max(1);
     // Multiplied before it is divided: rows of less than one entry on average count too.
     let entries = u128::from(matrix.entries()) * rows as u128 / matrix.rows().max(1) as u128;
     let worthwhile = (entries / (u128::from(ENTRIES_A_COLUMN) * cols as u128)).clamp(2, MOST_LANES as u128) as usize;
+    // A power of two leaves no core of two or four without work at the end.
+    let worthwhile = 1 << worthwhile.ilog2();
     let count = (ACCUMULATORS / cols).clamp(2, MOST_LANES).min(worthwhile).min(rows.div_ceil(LEAST_ROWS)).max(1);
     (0..count).map(|lane| lane * rows / count..(lane + 1) * rows / count).collect()
 }

@@ -24,6 +24,9 @@ pub(super) struct Half {
     undo: Vec<(u32, f64)>,
 }
 
+/// Which blocks are active, a bit each.
+pub(super) struct Packed(Vec<u64>);
+
 /// Halves pay from this many entries on,
 const HALVES_FROM: u64 = 1 << 20;
 /// in at most so many rounds a pass over all rows,
@@ -66,6 +69,24 @@ impl Half {
         self.active.clear();
         self.active.reserve_exact(self.slots.len());
         self.active.extend(blocks.filter(|&block| task.constraint(block).cost > 0.0).map(|block| block as u32));
+    }
+
+    /// Gives the memory of the order back, which the next pass shuffles anyway; what is active stays known.
+    pub(super) fn pack(&mut self) -> Packed {
+        let mut bits = vec![0u64; self.slots.len().div_ceil(64)];
+        for block in std::mem::take(&mut self.active) {
+            let place = self.place(block);
+            bits[place / 64] |= 1 << (place % 64);
+        }
+        Packed(bits)
+    }
+
+    /// Brings the active set back.
+    pub(super) fn unpack(&mut self, packed: &Packed) {
+        let is_active = |place: &usize| packed.0[place / 64] >> (place % 64) & 1 == 1;
+        self.active.reserve_exact(packed.0.iter().map(|bits| bits.count_ones() as usize).sum());
+        let (number, halves) = (self.number, self.halves);
+        self.active.extend((0..self.slots.len()).filter(is_active).map(|place| (number + halves * place) as u32));
     }
 
     /// Before a pass: a fresh order, block of rows by block where memory is short.

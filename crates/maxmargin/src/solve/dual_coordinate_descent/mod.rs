@@ -47,7 +47,7 @@ use crate::random::Random;
 use crate::run::{Cancel, Observer};
 use crate::task::{Independent, Intercept};
 use coordinate::{Fixed, Sums, View, Visited};
-use halves::{Half, merge, round_length};
+use halves::{Half, Packed, merge, round_length};
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
@@ -334,7 +334,10 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             }
             next_check = (pass + 1 + pass / 4).max(FIRST_CHECK);
             next_guess = pass + 1 + pass / 8;
+            // Scores of all rows take the room of the order meanwhile.
+            let packed: Vec<Packed> = self.halves.iter_mut().map(Half::pack).collect();
             self.check(&mut best, settings.tolerance, last)?;
+            self.halves.iter_mut().zip(&packed).for_each(|(half, packed)| half.unpack(packed));
             progress.bound(Some(best.bound));
             if last {
                 // The point that comes out is the last, and it may prove less than one before it.
