@@ -45,11 +45,17 @@ def main():
             for figure, value in result.items():
                 if figure != "workload":
                     print(f"  {figure:<58} {value:,.9g}", flush=True)
-    if arguments.quick or arguments.only:
+    if arguments.quick:
         return
+    kept = BENCH / "results.json"
+    if arguments.only and kept.exists():
+        # Rows that were not measured now stay as they were.
+        measured = {result["workload"]: result for result in results}
+        before = json.loads(kept.read_text())["results"]
+        results = [measured.pop(result["workload"], result) for result in before] + list(measured.values())
     machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
-    (BENCH / "results.json").write_text(json.dumps({"machine": machine, "results": results}, indent=2) + "\n")
-    print(f"\nwrote {BENCH / 'results.json'}", file=sys.stderr)
+    kept.write_text(json.dumps({"machine": machine, "results": results}, indent=2) + "\n")
+    print(f"\nwrote {kept}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ pub(crate) fn job<T: Send>(
                         let answer = if raised.is_some() { Ok(true) } else { ask(callback, message) };
                         let stop = answer.unwrap_or_else(|exception| {
                             raised.get_or_insert(exception);
-                            cancel.raise();
+                            cancel.abandon();
                             true
                         });
                         // Nobody is there to hear it where the job has ended meanwhile.
@@ -167,7 +167,7 @@ pub(crate) fn job<T: Send>(
                     Err(RecvTimeoutError::Timeout) => {
                         if let (None, Err(exception)) = (&raised, Python::attach(|py| py.check_signals())) {
                             raised = Some(exception);
-                            cancel.raise();
+                            cancel.abandon();
                         }
                     }
                     Err(RecvTimeoutError::Disconnected) => break,

@@ -3,11 +3,14 @@
 use crate::error::{Code, Error, Result};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A flag that asks a job to stop. Solvers and readers poll it at least every 50 ms.
 #[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel(Arc<AtomicU8>);
+
+const RAISED: u8 = 1;
+const ABANDONED: u8 = 2;
 
 impl Cancel {
     /// A flag nobody has raised.
@@ -15,22 +18,36 @@ impl Cancel {
         Cancel::default()
     }
 
-    /// Asks the job to stop.
+    /// Asks the job to stop and to state what it has.
     pub fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.fetch_max(RAISED, Ordering::Relaxed);
+    }
+
+    /// Asks the job to stop, and nobody wants what it has.
+    pub fn abandon(&self) {
+        self.0.fetch_max(ABANDONED, Ordering::Relaxed);
     }
 
     /// Whether somebody asked.
     #[inline]
     pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) >= RAISED
     }
 
     /// An error once the flag is raised, for jobs that have nothing to keep.
     #[inline]
     pub fn check(&self) -> Result<()> {
-        if self.is_raised() { Err(Error::new(Code::Interrupted, "interrupted; nothing was written")) } else { Ok(()) }
+        if self.is_raised() { Err(interrupted()) } else { Ok(()) }
     }
+
+    /// An error once nobody wants what the job has: to state it would take a pass over the data.
+    pub(crate) fn check_wanted(&self) -> Result<()> {
+        if self.0.load(Ordering::Relaxed) == ABANDONED { Err(interrupted()) } else { Ok(()) }
+    }
+}
+
+fn interrupted() -> Error {
+    Error::new(Code::Interrupted, "interrupted; nothing was written")
 }
 
 /// Something worth telling while a job runs.

@@ -260,6 +260,7 @@ pub fn train_from(
         let solution = solve(problem, design, settings, solver, start, &mut watching, cancel)?;
         polish::polished(problem, design, settings, solver, solution, cancel)
     };
+    cancel.check_wanted()?;
     let Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, first_rate, trace } = solution;
     let certificate = certificate(objective, lower_bound, stop == Stop::Converged, passes, data.hash()?);
     let witness = (witness != Witness::Weights).then_some(witness);

@@ -248,6 +248,11 @@ impl<'a> Progress<'a> {
         self.cancel.is_raised()
     }
 
+    /// An error once nobody wants what has been found.
+    pub(crate) fn check_wanted(&self) -> crate::error::Result<()> {
+        self.cancel.check_wanted()
+    }
+
     /// Raises the bound where the new one is better. Returns the best.
     pub(crate) fn bound(&mut self, bound: Option<f64>) -> Option<f64> {
         if let Some(bound) = bound.filter(|bound| bound.is_finite()) {

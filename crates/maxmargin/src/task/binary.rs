@@ -190,7 +190,7 @@ fn same_number(a: &str, b: &str) -> bool {
 /// What is remembered of a part.
 #[derive(Clone, Debug, Default)]
 pub struct RowMemo {
-    /// The curvature by the score of each row, but for C. Steps need few digits of it, and there is one a row.
+    /// The curvature by the score of each row, but for its cost. Steps need few digits of it, and there is one a row.
     curvature: Vec<f32>,
     /// What [`Roundable::rounding`] asks for.
     rounding: [f64; 3],
@@ -403,7 +403,7 @@ struct RowSums {
 }
 
 for_this_machine! {
-    /// Writes slope and curvature by the score of each row, and sums.
+    /// Writes slope and, but for its cost, curvature by the score of each row, and sums.
     fn evaluate_rows[](rows: &Rows<'_>, curve: Curve, slope: &mut [f64], curvature: &mut [f32]) -> RowSums = evaluate_rows_plainly
 }
 
@@ -431,7 +431,7 @@ fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f
             let (sign, cost) = (f64::from(signs[lane]), c * weights[lane]);
             let point = at(margin - sign * (scores[lane] + threshold));
             slope[lane] = -sign * cost * point.derivative;
-            curvature[lane] = (weights[lane] * point.curvature) as f32;
+            curvature[lane] = point.curvature as f32;
             lanes[0][lane] += cost * point.value;
             lanes[1][lane] += slope[lane];
             lanes[2][lane] += cost * point.rounding[0];
@@ -462,8 +462,10 @@ fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f
 }
 
 impl Curvature for Binary {
-    fn diagonal(&self, _part: usize, memo: &RowMemo, out: &mut [f64]) {
-        out.iter_mut().zip(&memo.curvature).for_each(|(out, &curvature)| *out = self.c * f64::from(curvature));
+    fn diagonal(&self, part: usize, memo: &RowMemo, out: &mut [f64]) {
+        for ((out, &curvature), row) in out.iter_mut().zip(&memo.curvature).zip(self.rows(part)) {
+            *out = self.cost(row) * f64::from(curvature);
+        }
     }
 
     fn rows_are_separate(&self) -> bool {
@@ -472,7 +474,7 @@ impl Curvature for Binary {
 
     fn curvature(
         &self,
-        _part: usize,
+        part: usize,
         memo: &RowMemo,
         m: usize,
         directions: &[f64],
@@ -480,10 +482,11 @@ impl Curvature for Binary {
         out: &mut [f64],
         threshold_out: &mut [f64],
     ) {
-        for ((&curvature, directions), out) in
-            memo.curvature.iter().zip(directions.chunks_exact(m)).zip(out.chunks_exact_mut(m))
+        let curved = memo.curvature.iter().zip(self.rows(part));
+        for (((&curvature, row), directions), out) in
+            curved.zip(directions.chunks_exact(m)).zip(out.chunks_exact_mut(m))
         {
-            let curvature = self.c * f64::from(curvature);
+            let curvature = self.cost(row) * f64::from(curvature);
             for (column, (out, &direction)) in out.iter_mut().zip(directions).enumerate() {
                 *out = curvature * (direction + threshold_directions.get(column).copied().unwrap_or(0.0));
             }

@@ -368,6 +368,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         };
         if best.alpha.is_none() || best.weights.is_empty() {
             // Stopped between checks: what there is, with its honest value.
+            progress.check_wanted()?;
             self.check(&mut best, f64::INFINITY, true)?;
         }
         Ok(Solution {
