@@ -136,6 +136,8 @@ def codes(name: str, values: Any, rows: int) -> tuple[npt.NDArray[np.uint32], li
     found = vector(name, values, rows)
     if found.dtype.kind == "f" and np.isnan(found).any():
         raise ValueError(f"{name} contains NaN")
+    if found.dtype.kind in "mM" and np.isnat(found).any():
+        raise ValueError(f"{name} contains NaT")
     if found.dtype.kind == "O" and any(is_missing(value) for value in found):
         raise ValueError(f"{name} contains missing values")
     starts = np.flatnonzero(np.concatenate(([True], found[1:] != found[:-1]))) if rows else np.empty(0, dtype=np.intp)

@@ -167,7 +167,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
             if X.targets is None:
                 raise ValueError("the Dataset holds no classes")
             self.classes_, self._positive = np.unique(np.asarray(X.targets)), {}
-            return X
+            return self._with_its_names(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         X = self._features(X, reset=True)
@@ -185,7 +185,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         counted = second if weights is None else second[weights > 0]
         if counted.all() or not counted.any():
-            only = self.classes_[int(counted.any())]
+            only = self.classes_[int(counted.any())].tolist()
             raise ValueError(f"y holds one class only among the rows that count, {only!r}: two are needed")
         data = self._named(arrays.dataset(X))
         self._positive = {}
@@ -210,7 +210,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         if isinstance(self.class_weight, dict):
             unknown = [name for name in self.class_weight if name not in self.classes_]
             if unknown:
-                raise ValueError(f"class_weight names the class {unknown[0]!r}, and y holds {list(self.classes_)}")
+                raise ValueError(f"class_weight names the class {unknown[0]!r}, and y holds {self.classes_.tolist()}")
             settings["class-weight"] = {
                 "by-label": {
                     label(name): number(f"class_weight[{name!r}]", weight, at_least=0)

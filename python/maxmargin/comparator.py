@@ -33,6 +33,19 @@ class PairEstimator(MarginEstimator):
 
     threshold_: float | None
 
+    def _dataset(
+        self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None, *, reset: bool = True
+    ) -> _core.Dataset:
+        if isinstance(X_left, _core.Dataset):
+            if X_right is not None or y is not None or sample_weight is not None:
+                raise TypeError("a Dataset holds both sides, y and sample_weight: leave them out")
+            if X_left.n_pairs is None:
+                raise ValueError("the Dataset holds no pairs: load it with task='compare'")
+            return self._with_its_names(X_left) if reset else X_left
+        if X_right is None or y is None:
+            raise ValueError(f"{type(self).__name__} requires X_left, X_right and y")
+        return self._pairs(X_left, X_right, y, sample_weight, reset=reset)
+
     def _pairs(self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> _core.Dataset:
         left = self._features(X_left, reset=reset, name="X_left")
         right = self._features(X_right, reset=False, name="X_right")
@@ -101,7 +114,7 @@ class SVMComparator(PairEstimator):
         Items whose scores differ by no more are equally good; 0 where ties could not be told, which a warning says.
     coef_, dual_coef_, objective_, lower_bound_, gap_, n_iter_, converged_, model_
         As those of :class:`SVMClassifier`.
-    support_ : positions of the pairs with a part in the solution, of kernels
+    support_ : positions of the pairs with a part in the solution, where dual variables say so
 
     Examples
     --------
@@ -169,17 +182,6 @@ class SVMComparator(PairEstimator):
         """
         data = self._dataset(X_left, X_right, y, sample_weight)
         return self._train(data)
-
-    def _dataset(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> _core.Dataset:
-        if isinstance(X_left, _core.Dataset):
-            if X_right is not None or y is not None or sample_weight is not None:
-                raise TypeError("a Dataset holds both sides, y and sample_weight: leave them out")
-            if X_left.n_pairs is None:
-                raise ValueError("the Dataset holds no pairs: load it with task='compare'")
-            return X_left
-        if X_right is None or y is None:
-            raise ValueError(f"{type(self).__name__} requires X_left, X_right and y")
-        return self._pairs(X_left, X_right, y, sample_weight)
 
     def fit_items(self, items: Any, pairs: Any, sample_weight: Any = None) -> Self:
         """Learns from pairs that name rows of a table of items.

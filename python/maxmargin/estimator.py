@@ -46,7 +46,7 @@ def number(
     whole: bool = False,
 ) -> Any:
     """A parameter that must be a number within bounds."""
-    article = "a whole number" if whole else "a number"
+    article = "a whole number" if whole else "a finite number"
     kind: type[Any] = numbers.Integral if whole else numbers.Real
     if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {article}, and is {value!r}")
@@ -59,7 +59,7 @@ def number(
         or (at_most is not None and not value <= at_most)
     )
     if outside or not (whole or np.isfinite(float(value))):
-        raise ValueError(f"{name} must be {article} {' and '.join(bounds) or 'that is finite'}, and is {value!r}")
+        raise ValueError(f"{name} must be {' '.join([article, ' and '.join(bounds)]).strip()}, and is {value!r}")
     return int(value) if whole else float(value)
 
 
@@ -98,6 +98,8 @@ class MarginEstimator(BaseEstimator):
 
     #: The core's name of the task.
     _task: str
+    #: Whether pairs pass by once, so that nothing is proven about them.
+    _learns_from_a_stream = False
 
     # Set by the estimators themselves.
     C: float
@@ -196,10 +198,13 @@ class MarginEstimator(BaseEstimator):
     def _threads(self) -> int:
         if self.n_jobs is None:
             return 1
-        jobs = int(number("n_jobs", self.n_jobs, at_least=-1, at_most=MOST_THREADS, whole=True))
+        jobs = int(number("n_jobs", self.n_jobs, at_most=MOST_THREADS, whole=True))
         if jobs == 0:
             raise ValueError("n_jobs must be -1 (all cores) or a number of threads, and is 0")
-        return max(jobs, 0)
+        if jobs == -1:
+            return 0
+        # -2 is all cores but one, as scikit-learn counts.
+        return jobs if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + jobs)
 
     def _watch(self) -> Callback | None:
         own: Callback | None = called("callback", self.callback)
@@ -238,6 +243,13 @@ class MarginEstimator(BaseEstimator):
             )
         validate_data(self, X, reset=reset, skip_check_array=True)
         return checked
+
+    def _with_its_names(self, data: _core.Dataset) -> _core.Dataset:
+        """The data set itself, once the names of its columns take the place of those of what was fitted before."""
+        self.__dict__.pop("feature_names_in_", None)
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
+        return data
 
     def _named(self, data: _core.Dataset) -> _core.Dataset:
         names = getattr(self, "feature_names_in_", None)
@@ -303,7 +315,7 @@ class MarginEstimator(BaseEstimator):
         check_is_fitted(self, "model_")
         if len(data) == 1 and not more and isinstance(data[0], _core.Dataset):
             return self.model_.verify(data[0])
-        if not hasattr(self, "_dataset"):
+        if self._learns_from_a_stream:
             raise TypeError(f"{type(self).__name__} learns from a stream, and proves no bound")
         return self.model_.verify(clone(self)._dataset(*data, **more))
 

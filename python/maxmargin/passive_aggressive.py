@@ -17,7 +17,7 @@ class PAComparator(PairEstimator):
 
     Parameters
     ----------
-    C : float, default=1.0
+    C : float, default=0.1
         How far a step may go.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         PA-I caps each step at C, PA-II makes it smooth.
@@ -46,7 +46,7 @@ class PAComparator(PairEstimator):
     [1]
     """
 
-    def __init__(self, C: float = 1.0, *, loss: str = "hinge", kappa: float = 1.0) -> None:
+    def __init__(self, C: float = 0.1, *, loss: str = "hinge", kappa: float = 1.0) -> None:
         self.C = C
         self.loss = loss
         self.kappa = kappa
@@ -57,6 +57,7 @@ class PAComparator(PairEstimator):
 
     # A stream has neither passes to limit nor a gap to stop at.
     tol = 1e-3
+    _learns_from_a_stream = True
     max_iter: int | None = None
     random_state: Any = None
     n_jobs: int | None = 1
@@ -69,18 +70,18 @@ class PAComparator(PairEstimator):
         kappa = number("kappa", self.kappa, at_least=0)
         return {**settings, "solver": "passive-aggressive", "online": {"kappa": kappa}}
 
-    def fit(self, X_left: Any, X_right: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Forgets what was learned, and learns from these pairs in one pass, in the order given."""
         self.__dict__.pop("_learner", None)
         self.__dict__.pop("model_", None)
         return self._learn(X_left, X_right, y, sample_weight, reset=True)
 
-    def partial_fit(self, X_left: Any, X_right: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Goes on learning from these pairs, in the order given."""
         return self._learn(X_left, X_right, y, sample_weight, reset=not hasattr(self, "model_"))
 
     def _learn(self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool) -> Self:
-        data = self._pairs(X_left, X_right, y, sample_weight, reset=reset)
+        data = self._dataset(X_left, X_right, y, sample_weight, reset=reset)
         settings = json.dumps(self._settings(data))
         known, learner = getattr(self, "_learner", None) or (None, None)
         # Parameters may have been changed since.
@@ -91,7 +92,7 @@ class PAComparator(PairEstimator):
         model = learner.model(None if names is None else [str(name) for name in names])
         self._learner = (settings, learner)
         self.model_, self.n_features_in_ = model, data.shape[1]
-        self.coef_, self.threshold_ = learner.weights, model.tie_width
+        self.coef_, self.threshold_ = learner.weights, max(model.tie_width or 0.0, 0.0)
         self.n_pairs_, self.n_iter_ = learner.pairs, 1
         self.progressive_error_, self.recent_error_ = learner.errors
         return self

@@ -118,7 +118,7 @@ class SVMRanker(MarginEstimator):
                 raise TypeError("a Dataset holds its own y, qid and sample_weight: leave them out")
             if X.targets is None and X.n_pairs is None:
                 raise ValueError("the Dataset holds no grades")
-            return X
+            return self._with_its_names(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         if isinstance(qid, str):

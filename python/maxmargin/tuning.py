@@ -114,7 +114,7 @@ def tune(
     if not isinstance(estimator, MarginEstimator):
         raise TypeError(f"estimator must be an SVMClassifier, SVMRanker or SVMComparator, and is {estimator!r}")
     best = clone(estimator)
-    if not hasattr(best, "_dataset"):
+    if best._learns_from_a_stream:
         raise TypeError(f"{type(estimator).__name__} learns from a stream, and has nothing to tune")
     dataset = best._dataset(*data, **more)
     settings = {**best._settings(dataset), **getattr(best, "_positive", {})}

@@ -122,6 +122,11 @@ impl Dataset {
         }
     }
 
+    /// Whether it is laid over arrays, whose columns are all there, and of no file.
+    pub(crate) fn is_of_arrays(&self) -> bool {
+        self.facts.is_none()
+    }
+
     /// Refuses to lay values beside rows that queries have moved: they would belong to others.
     fn as_given(&self, name: &str) -> PyResult<()> {
         match self.data.input_order() {
@@ -353,27 +358,7 @@ impl Dataset {
 
     /// The variance of all feature values, zeros among them, each row counting as its weight.
     fn variance(&self, py: Python<'_>) -> PyResult<f64> {
-        let (data, cells) = (&self.data, self.data.cols() as f64);
-        quietly(py, |_| {
-            data.matrix().check(0..data.rows())?;
-            let weight = |row: usize| data.weights().map_or(1.0, |weights| weights[row]);
-            let total: f64 = (0..data.rows()).map(weight).sum::<f64>() * cells;
-            let row_sum = |row: usize| {
-                let mut sum = 0.0;
-                data.matrix().each_in_row(row, |_, value| sum += value);
-                weight(row) * sum
-            };
-            let mean = (0..data.rows()).map(row_sum).sum::<f64>() / total;
-            let row_squares = |row: usize| {
-                let (mut sum, mut seen) = (0.0, 0.0);
-                data.matrix().each_in_row(row, |_, value| {
-                    sum += (value - mean).powi(2);
-                    seen += 1.0;
-                });
-                weight(row) * (sum + (cells - seen) * mean * mean)
-            };
-            Ok((0..data.rows()).map(row_squares).sum::<f64>() / total)
-        })
+        job(py, 0, None, |_, cancel| self.data.variance(cancel))
     }
 
     /// The hash over all values, which certificates name.

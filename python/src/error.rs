@@ -1,6 +1,9 @@
 //! Errors of the core as exceptions.
 
+use maxmargin::data::Scale;
 use maxmargin::error::{Code, Error};
+use maxmargin::loss::Loss;
+use maxmargin::settings::{Method, Solver};
 use pyo3::exceptions::{
     PyFileNotFoundError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyValueError,
 };
@@ -69,7 +72,7 @@ fn in_python(text: &str) -> String {
             },
         };
         let value = words.peek().map(|next| parts(next)).filter(|(opening, value, _)| {
-            flag.starts_with("--") && after.is_empty() && opening.is_empty() && VALUES.contains(value)
+            flag.starts_with("--") && after.is_empty() && opening.is_empty() && is_value(value)
         });
         match value {
             Some((_, value, after)) => {
@@ -83,25 +86,14 @@ fn in_python(text: &str) -> String {
     written.join(" ")
 }
 
-/// What the core's remedies name as the value of a flag.
-const VALUES: [&str; 16] = [
-    "hinge",
-    "squared-hinge",
-    "logistic",
-    "newton",
-    "smo",
-    "dual-coordinate-descent",
-    "cutting-plane",
-    "sgd",
-    "quadratic-program",
-    "linear-program",
-    "free",
-    "penalised",
-    "none",
-    "standard",
-    "rank",
-    "rank2",
-];
+/// Whether a word is the value of a setting.
+fn is_value(word: &str) -> bool {
+    ["free", "penalised", "none"].contains(&word)
+        || Loss::ALL.iter().any(|loss| loss.name() == word)
+        || Solver::ALL.iter().any(|solver| solver.name() == word)
+        || Method::ALL.iter().any(|method| method.name() == word)
+        || Scale::ALL.iter().any(|scale| scale.name() == word)
+}
 
 /// A word without what stands before and after it.
 fn parts(word: &str) -> (&str, &str, &str) {

@@ -54,6 +54,26 @@ impl Model {
     }
 
     /// Rows of a classifier whose margin is just reached or missed.
+    /// Refuses data whose columns are not those of the model: by name where both have names, by number where all are given.
+    fn check_columns(&self, data: &Dataset) -> maxmargin::Result<()> {
+        let (features, columns) = (self.model.features(), data.data.cols());
+        let named = data.data.feature_names();
+        if let (Some(own), Some(found)) = (&self.model.feature_names, named) {
+            let differs = own.iter().zip(found.iter()).find(|(own, found)| own != found);
+            if let Some((own, found)) = differs {
+                let message = format!("the model was trained with feature `{own}` where the data have `{found}`");
+                return Err(Error::new(Code::FeatureNames, message)
+                    .help("give the same columns in the same order as those that it was trained with"));
+            }
+        }
+        if columns != features && (named.is_some() || data.is_of_arrays()) && data.data.matrix().is_dense() {
+            let message = format!("the data have {columns} columns, and the model was trained with {features}");
+            return Err(Error::new(Code::FeatureNames, message)
+                .help("give the same columns in the same order as those that it was trained with"));
+        }
+        Ok(())
+    }
+
     fn violating(&self, data: &Dataset, cancel: &Cancel) -> maxmargin::Result<Option<Vec<i64>>> {
         let (Some(classes), Task::Classify) = (self.model.decoder.classes(), self.model.settings.task) else {
             return Ok(None);
@@ -112,12 +132,14 @@ impl Model {
     /// The score of each row, in the order given.
     #[pyo3(signature = (data, threads = 0))]
     fn scores<'py>(&self, py: Python<'py>, data: &Dataset, threads: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        self.check_columns(data).or_raise()?;
         let scores = job(py, threads, None, |_, cancel| self.model.scores_until(&data.data, cancel))?;
         Ok(data.in_given_order(py, scores))
     }
 
     /// The outcome of each comparison of the data: -1 (left is better), 0 (a tie) or 1.
     fn outcomes<'py>(&self, py: Python<'py>, data: &Dataset) -> PyResult<Bound<'py, PyArray1<i8>>> {
+        self.check_columns(data).or_raise()?;
         let outcomes = quietly(py, |cancel| {
             let scores = self.model.scores_until(&data.data, cancel)?;
             let pairs = data.data.pairs().ok_or_else(|| {

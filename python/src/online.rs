@@ -8,7 +8,9 @@ use crate::settings;
 use maxmargin::online::ComparisonLearner;
 use maxmargin::settings::Settings;
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Learns from one pair after the other.
@@ -16,7 +18,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Learner {
     settings: Settings,
     learner: Mutex<ComparisonLearner>,
+    /// Whether somebody is learning.
+    busy: AtomicBool,
 }
+
+/// Pairs between two looks at whether somebody asks for an end.
+const RUN: usize = 4096;
 
 impl Learner {
     fn learner(&self) -> MutexGuard<'_, ComparisonLearner> {
@@ -34,19 +41,28 @@ impl Learner {
             Some(model) => ComparisonLearner::from_model(&model.model, &settings),
             None => ComparisonLearner::new(&settings),
         };
-        Ok(Learner { settings, learner: Mutex::new(learner.or_raise()?) })
+        Ok(Learner { settings, learner: Mutex::new(learner.or_raise()?), busy: AtomicBool::new(false) })
     }
 
     /// Learns from all comparisons of the data, in order. An error leaves what was learned before.
     fn learn(&self, py: Python<'_>, data: &Dataset) -> PyResult<()> {
-        let next = quietly(py, |_| {
+        if self.busy.swap(true, Ordering::Acquire) {
+            return Err(PyRuntimeError::new_err(
+                "another thread is learning from its pairs: one stream after the other",
+            ));
+        }
+        let next = quietly(py, |cancel| {
             let mut next = self.learner().clone();
             let pairs = data.data.pairs().map_or(0, |pairs| pairs.len());
-            next.learn(&data.data, 0..pairs)?;
+            for start in (0..pairs).step_by(RUN) {
+                cancel.check()?;
+                next.learn(&data.data, start..(start + RUN).min(pairs))?;
+            }
             Ok(next)
-        })?;
-        *self.learner() = next;
-        Ok(())
+        });
+        let learned = next.map(|next| *self.learner() = next);
+        self.busy.store(false, Ordering::Release);
+        learned
     }
 
     /// What has been learned so far.

@@ -248,6 +248,7 @@ class TestQueries:
             (np.column_stack([QID, QID]), ValueError, "qid must have one dimension"),
             (3, ValueError, "qid must have one dimension"),
             (np.where(QID == 1, np.nan, 1.0), ValueError, "qid contains NaN"),
+            (np.where(QID == 1, np.datetime64("NaT"), np.datetime64("2020-01-01")), ValueError, "qid contains NaT"),
             (np.where(QID == 1, None, "a"), ValueError, "qid contains missing values"),
             ("query", TypeError, "qid names the column 'query', and X is no table"),
             ([{}] * ROWS, TypeError, "qid holds values"),
@@ -356,7 +357,7 @@ WRONG = {
     "max_iter": {ValueError: [0, -1, 2**64], TypeError: [1.5, "10", True]},
     "cache_size": {ValueError: [0, -1, np.nan, np.inf], TypeError: ["200", None]},
     "random_state": {ValueError: [-1, 2**64], TypeError: [1.5, "seed"]},
-    "n_jobs": {ValueError: [0, -2], TypeError: [1.5, "all", True]},
+    "n_jobs": {ValueError: [0, 10**9], TypeError: [1.5, "all", True]},
     "verbose": {ValueError: [-1], TypeError: ["yes", None]},
     "callback": {TypeError: [1, "print"]},
     "pair_weight": {ValueError: ["heavy"], TypeError: [None]},
@@ -441,7 +442,7 @@ class TestUse:
             self.use(fit(kind), X[:0])
 
     def test_with_a_dataset_of_other_width(self, kind):
-        with pytest.raises(ValueError, match="4 features"):
+        with pytest.raises(ValueError, match="4 columns"):
             fit(kind).model_.scores(_core.Dataset.dense(np.hstack([X, X[:, :1]])))
 
 

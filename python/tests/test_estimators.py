@@ -11,13 +11,14 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import estimator_checks
 
-from maxmargin import PAComparator, SVMClassifier, SVMComparator, SVMRanker, tune
+from maxmargin import Dataset, MaxmarginError, PAComparator, SVMClassifier, SVMComparator, SVMRanker, tune
 
 # --- scikit-learn's contract of comparators
 
@@ -404,6 +405,63 @@ def test_verbose_tells_passes_on_standard_error(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("solver", ["auto", "newton", "dual-coordinate-descent"])
+@pytest.mark.parametrize("size", [1e-60, 1e60])
+def test_only_the_product_of_weights_and_c_counts_however_large_they_are(loss, solver, size):
+    X, y = classes(300, 5)
+    plain = SVMClassifier(loss=loss, solver=solver, tol=1e-4).fit(X, y)
+    scaled = SVMClassifier(1 / size, loss=loss, solver=solver, tol=1e-4).fit(X, y, sample_weight=np.full(300, size))
+    assert scaled.objective_ == pytest.approx(plain.objective_, rel=2e-4)
+    assert scaled.converged_
+    assert scaled.n_iter_ <= 2 * plain.n_iter_ + 5
+
+
+def test_one_huge_value_does_not_keep_the_other_rows_from_being_learned():
+    X, y = classes(300, 5)
+    for huge in (1e20, 1e25, 1e30):
+        X[7, 2] = huge
+        classifier = SVMClassifier(0.1, intercept="none", solver="dual-coordinate-descent").fit(X, y)
+        assert classifier.converged_, huge
+
+
+def test_names_of_columns_are_those_of_the_last_fit():
+    frame = pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": [1.0, 0.0, 1.0], "c": [0.0, 0.0, 1.0]})
+    classifier = SVMClassifier().fit(frame, [0, 0, 1])
+    assert list(classifier.feature_names_in_) == ["a", "b", "c"]
+    data = Dataset.dense(np.eye(2)).with_targets(np.array([0.0, 1.0]))
+    classifier.fit(data)
+    assert not hasattr(classifier, "feature_names_in_")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classifier.predict(np.eye(2))
+    classifier.fit(data.with_feature_names(["p", "q"]))
+    assert list(classifier.feature_names_in_) == ["p", "q"]
+
+
+def test_data_sets_are_scored_by_their_names_or_not_at_all():
+    data = Dataset.dense(np.array([[0.0, 1.0], [2.0, 0.5], [1.0, 3.0]])).with_targets(np.array([0.0, 1.0, 0.0]))
+    named = data.with_feature_names(["a", "b"])
+    classifier = SVMClassifier().fit(named)
+    assert classifier.predict(named).tolist() == classifier.predict(data).tolist()
+    for names in (["b", "a"], ["a", "c"]):
+        with pytest.raises(MaxmarginError, match="a") as caught:
+            classifier.predict(data.with_feature_names(names))
+        assert caught.value.code == "MM0307"
+    for columns in (1, 3):
+        with pytest.raises(MaxmarginError, match="2"):
+            classifier.model_.scores(Dataset.dense(np.ones((4, columns))))
+
+
+def test_a_stream_is_learned_from_a_data_set_as_from_its_arrays():
+    left, right, outcome = comparisons()
+    comparator = PAComparator()
+    data = SVMComparator()._dataset(left, right, outcome)
+    learned = PAComparator().partial_fit(data)
+    assert (learned.coef_ == comparator.fit(left, right, outcome).coef_).all()
+    assert learned.threshold_ == comparator.threshold_ >= 0
+
+
 # --- Ctrl-C
 
 SETUP = """
@@ -434,6 +492,15 @@ LONG = {
         X, _ = noise(3_000_000, 20)
         """,
         "classifier.decision_function(X)",
+    ),
+    "gamma": ("X, y = noise(1_500_000, 100)", "SVMClassifier(kernel='rbf', solver='lasvm').fit(X, y)"),
+    "partial_fit": (
+        """
+        from maxmargin import PAComparator
+        left, y = noise(1_500_000, 50)
+        right, _ = noise(1_500_000, 50)
+        """,
+        "[PAComparator().partial_fit(left, right, 2 * y - 1) for _ in range(100)]",
     ),
     "load": (
         """

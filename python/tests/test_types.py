@@ -42,7 +42,7 @@ except maxmargin.MaxmarginError as error:
 WRONG = {
     "SVMClassifier(C='one')": "arg-type",
     "SVMRanker(margin=1.0)": "call-arg",
-    "PAComparator().partial_fit([[0.0]])": "call-arg",
+    "PAComparator().partial_fit()": "call-arg",
     "maxmargin.load('train.svm', task=1)": "arg-type",
     "maxmargin.load('train.svm').rows": "attr-defined",
     "SVMClassifier(callback=len)": "arg-type",

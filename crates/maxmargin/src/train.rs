@@ -82,9 +82,6 @@ pub fn check_features(features: usize) -> Result<()> {
 /// rounded off: there one exact step costs little, and badly scaled columns do not slow it down.
 const FEW_FEATURES: usize = 500;
 
-/// Below this tolerance the hinge is not rounded off: what is left of its kink is lost in the rounding of scores.
-const ROUNDED_LIMIT: f64 = 1e-8;
-
 /// Coefficients beyond this make the rounding of kernel values show in sums over them.
 const LARGE_COEFFICIENT: f64 = 30.0;
 
@@ -634,11 +631,7 @@ pub fn choose_solver(settings: &Settings, features: usize, compared: Option<Pair
         Solver::Auto if !independent => Solver::Newton,
         Solver::Auto if settings.task == Task::Compare && settings.loss == Loss::Logistic => Solver::Newton,
         Solver::Auto if too_long => Solver::DualCoordinateDescent,
-        Solver::Auto
-            if features <= FEW_FEATURES && (settings.loss.is_smooth() || settings.tolerance >= ROUNDED_LIMIT) =>
-        {
-            Solver::Newton
-        }
+        Solver::Auto if features <= FEW_FEATURES => Solver::Newton,
         Solver::Auto => Solver::DualCoordinateDescent,
         solver => solver,
     };

@@ -4,6 +4,7 @@ use super::kernels::for_this_machine;
 use super::{Buffer, Groups, Matrix, Names, Outcome, PairCounts, Pairs, Rows, Targets, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::random::scramble;
+use crate::run::Cancel;
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
@@ -24,8 +25,8 @@ pub struct Dataset {
     hash: OnceLock<u64>,
 }
 
-/// Rows hashed together before their hashes are chained; fixed, so that threads do not change the hash.
-const HASH_CHUNK: usize = 4096;
+/// Rows hashed, or summed, together before the next; fixed, so that threads change neither.
+const ROW_CHUNK: usize = 4096;
 
 impl Dataset {
     /// Data with features and targets.
@@ -342,6 +343,38 @@ impl Dataset {
         selected.with_groups(Groups::new(starts, names)?)
     }
 
+    /// The variance of all feature values, zeros among them, each row counting as its weight.
+    pub fn variance(&self, cancel: &Cancel) -> Result<f64> {
+        self.matrix.check(0..self.rows())?;
+        let weight = |row: usize| self.weights().map_or(1.0, |weights| weights[row]);
+        // Chunks are summed in order, so that threads do not change a bit.
+        let sum = |of_row: &(dyn Fn(usize) -> f64 + Sync)| -> Result<f64> {
+            let of_chunk = |chunk: usize| {
+                cancel.check()?;
+                let rows = chunk * ROW_CHUNK..((chunk + 1) * ROW_CHUNK).min(self.rows());
+                Ok(rows.map(|row| weight(row) * of_row(row)).sum())
+            };
+            let parts: Result<Vec<f64>> = (0..self.rows().div_ceil(ROW_CHUNK)).into_par_iter().map(of_chunk).collect();
+            Ok(parts?.into_iter().sum())
+        };
+        let cells = self.cols() as f64;
+        let total = sum(&|_| cells)?;
+        let mean = sum(&|row| {
+            let mut sum = 0.0;
+            self.matrix.each_in_row(row, |_, value| sum += value);
+            sum
+        })? / total;
+        let squares = sum(&|row| {
+            let (mut sum, mut seen) = (0.0, 0.0);
+            self.matrix.each_in_row(row, |_, value| {
+                sum += (value - mean).powi(2);
+                seen += 1.0;
+            });
+            sum + (cells - seen) * mean * mean
+        })?;
+        Ok(squares / total)
+    }
+
     /// A hash over the parsed values: rows in stored order with their non-zero features, targets, weights, groups and
     /// pairs. It does not depend on the file format, on names, or on dense or sparse storage.
     pub fn hash(&self) -> Result<u64> {
@@ -356,10 +389,10 @@ impl Dataset {
     pub fn computed_hash(&self) -> Result<u64> {
         self.matrix.check(0..self.rows())?;
         let rows = self.rows();
-        let chunks: Vec<u64> = (0..rows.div_ceil(HASH_CHUNK))
+        let chunks: Vec<u64> = (0..rows.div_ceil(ROW_CHUNK))
             .into_par_iter()
             .map(|chunk| {
-                let range = chunk * HASH_CHUNK..((chunk + 1) * HASH_CHUNK).min(rows);
+                let range = chunk * ROW_CHUNK..((chunk + 1) * ROW_CHUNK).min(rows);
                 let hash = range.clone().fold(0, |state, row| scramble(state ^ self.hash_row(row)));
                 self.matrix.residency().passed(range);
                 hash
@@ -431,7 +464,7 @@ impl BlockHash {
         for row in rows {
             self.chunk = scramble(self.chunk ^ row);
             self.rows_in_chunk += 1;
-            if self.rows_in_chunk == HASH_CHUNK {
+            if self.rows_in_chunk == ROW_CHUNK {
                 self.end_chunk();
             }
         }

@@ -432,9 +432,9 @@ pub(crate) fn lanes(rows: usize, matrix: &Matrix) -> Vec<Range<usize>> {
     // Multiplied before it is divided: rows of less than one entry on average count too.
     let entries = u128::from(matrix.entries()) * rows as u128 / matrix.rows().max(1) as u128;
     let worthwhile = (entries / (u128::from(ENTRIES_A_COLUMN) * cols as u128)).clamp(2, MOST_LANES as u128) as usize;
+    let most = (ACCUMULATORS / cols).clamp(2, MOST_LANES).min(worthwhile).min(rows.div_ceil(LEAST_ROWS)).max(1);
     // A power of two leaves no core of two or four without work at the end.
-    let worthwhile = 1 << worthwhile.ilog2();
-    let count = (ACCUMULATORS / cols).clamp(2, MOST_LANES).min(worthwhile).min(rows.div_ceil(LEAST_ROWS)).max(1);
+    let count = 1 << most.ilog2();
     (0..count).map(|lane| lane * rows / count..(lane + 1) * rows / count).collect()
 }
 

@@ -13,6 +13,7 @@ use super::Cut;
 use crate::data::Design;
 use crate::error::Result;
 use crate::loss::{Curve, Loss};
+use crate::random::scramble;
 use crate::run::Cancel;
 use crate::task::{Barrier, Constraint, Independent, Intercept};
 use rayon::prelude::*;
@@ -342,14 +343,17 @@ pub(crate) fn best_threshold<T: Independent>(task: &T, scores: &[f64], near: f64
 fn best_for_hinge<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
     let kinks = Kinks { task, scores };
     let first = -kinks.sum(|c, _| (c.cost * c.threshold).max(0.0));
+    if first == 0.0 {
+        // Nothing pulls the threshold up, and below all kinks nothing costs.
+        return near.min(kinks.least_above(f64::NEG_INFINITY));
+    }
     let level = 1e-12 * first.abs();
     let Some(turn) = kinks.turn(first, -level) else { return near };
     let slope = first + kinks.sum(|c, kink| if kink <= turn { c.cost * c.threshold.abs() } else { 0.0 });
     if slope.abs() > level {
         return turn;
     }
-    let end = kinks.least_above(turn);
-    near.max(turn).min(if end.is_finite() { end } else { turn })
+    near.max(turn).min(kinks.least_above(turn))
 }
 
 /// Where the hinge of each block has its kink, as a function of the threshold, with what the slope of the sum rises by there.
@@ -397,13 +401,16 @@ impl<T: Independent> Kinks<'_, T> {
     /// others, and those between two neighbours are looked at again until few are left.
     fn turn(&self, mut slope: f64, wanted: f64) -> Option<f64> {
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-        loop {
+        for round in 0.. {
             let ends = (low, high);
             let left: usize = (0..self.chunks()).into_par_iter().map(|chunk| self.between(chunk, ends).count()).sum();
             if left == 0 {
                 return high.is_finite().then_some(high);
             }
-            let some = |chunk| self.between(chunk, ends).step_by(left.div_ceil(Self::FEW)).collect::<Vec<_>>();
+            let stride = left.div_ceil(Self::FEW);
+            // From another place in each chunk and round: rows may be in an order that repeats.
+            let first = |chunk: usize| (scramble(scramble(round) ^ chunk as u64) % stride as u64) as usize;
+            let some = |chunk: usize| self.between(chunk, ends).skip(first(chunk)).step_by(stride).collect::<Vec<_>>();
             let chosen: Vec<Vec<(f64, f64)>> = (0..self.chunks()).into_par_iter().map(some).collect();
             let mut dividers: Vec<f64> = chosen.into_iter().flatten().map(|(kink, _)| kink).collect();
             dividers.sort_unstable_by(f64::total_cmp);
@@ -421,6 +428,7 @@ impl<T: Independent> Kinks<'_, T> {
                 low = divider;
             }
         }
+        None
     }
 
     /// What the slope rises by between each divider and the one before, and at the divider itself.
@@ -531,8 +539,8 @@ mod tests {
         let mut random = Random::new(7, 0, 0);
         // With values that repeat, with costs of zero, with a level stretch, and so many that they are divided several times.
         for (blocks, grain, costs) in [
-            (1, 0.0, 1),
             (2, 0.0, 1),
+            (3, 0.0, 1),
             (50, 0.5, 3),
             (5_000, 0.25, 2),
             (40_000, 0.0, 1),
@@ -545,7 +553,8 @@ mod tests {
                     (sign, if costs > 1 { random.below(costs) as f64 } else { 0.3 })
                 };
                 let mut rows: Vec<(f64, f64)> = (0..blocks).map(|_| row(&mut random)).collect();
-                rows[0].1 = 1.0;
+                // Both classes are there.
+                (rows[0], rows[1]) = ((1.0, 1.0), (-1.0, 1.0));
                 let score = |random: &mut Random| {
                     let score = random.normal();
                     if grain > 0.0 { (score / grain).round() * grain } else { score }
@@ -567,6 +576,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn one_class_alone_leaves_the_threshold_wherever_nothing_costs() {
+        let task = Signed(vec![(-1.0, 1.0), (-1.0, 2.0)]);
+        assert_eq!(best_threshold(&task, &[0.5, 0.25], -9.0), -9.0);
+        assert_eq!(best_threshold(&task, &[0.5, 0.25], 0.0), -1.5);
+        let task = Signed(vec![(1.0, 1.0), (1.0, 2.0)]);
+        assert_eq!(best_threshold(&task, &[0.5, 0.25], 9.0), 9.0);
+        assert_eq!(best_threshold(&task, &[0.5, 0.25], 0.0), 0.75);
     }
 
     #[test]

@@ -192,7 +192,7 @@ pub(super) fn step(
     let evaluate: Evaluate = if settled { Point::at } else { Point::unsettled };
     let direction = direction(risk, &from.gradient, start_norm, cancel);
     let slope = dot(&from.gradient, &direction);
-    if cancel.is_raised() || slope >= 0.0 {
+    if cancel.is_raised() || slope.is_nan() || slope >= 0.0 {
         return None;
     }
     let moved = |step: f64| from.w.iter().zip(&direction).map(|(w, d)| w + step * d).collect();

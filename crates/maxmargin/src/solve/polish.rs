@@ -188,7 +188,7 @@ impl<'a> ActiveSet<'a> {
             set.weight = if most > 0.0 { most } else { 1.0 };
         }
         if !set.enter_together(&inside) {
-            inside.into_iter().for_each(|block| _ = set.enter(block));
+            inside.into_iter().take_while(|_| !cancel.is_raised()).for_each(|block| _ = set.enter(block));
         }
         Some(set)
     }
@@ -268,7 +268,13 @@ impl<'a> ActiveSet<'a> {
 
     /// Lets the first members in at once, which is quicker; false where one depends on others and none came in.
     fn enter_together(&mut self, blocks: &[usize]) -> bool {
-        let rows: Vec<Vec<f64>> = blocks.iter().map(|&block| self.row(block)).collect();
+        let mut rows: Vec<Vec<f64>> = Vec::with_capacity(blocks.len());
+        for &block in blocks {
+            if self.cancel.is_raised() {
+                return false;
+            }
+            rows.push(self.row(block));
+        }
         let entries = blocks.iter().zip(&rows);
         let matrix: Vec<f64> = entries
             .flat_map(|(&first, row)| blocks.iter().map(move |&second| (first, row, second)))
@@ -276,6 +282,7 @@ impl<'a> ActiveSet<'a> {
             .collect();
         let Some(factor) = Cholesky::of(&matrix, blocks.len(), DEPENDENT) else { return false };
         (self.members, self.rows, self.factor) = (blocks.to_vec(), rows, factor);
+        self.work += (blocks.len() as f64).powi(3) / 6.0;
         true
     }
 

@@ -20,9 +20,10 @@ pub(super) fn thresholded(model: Model, problem: &Problem, data: &Dataset) -> Re
     if problem.learned_nothing(&model.settings, certificate.objective, certificate.lower_bound) {
         return Err(Error::new(
             Code::NoThreshold,
-            "no scores are better than ones that are all the same: these outcomes are too uncertain for the hinge loss",
+            "no scores are better, by more than the tolerance, than ones that are all the same: these outcomes are too \
+             uncertain for the hinge loss, or C is too small",
         )
-        .help("add --loss logistic or --loss squared-hinge, which learn from them too, or use --method rank2"));
+        .help("add --loss logistic or --loss squared-hinge, which learn from them too, try a larger -c, or use --method rank2"));
     }
     // Scores that hardly differ say nothing at all.
     let scores = model.scores(data)?;

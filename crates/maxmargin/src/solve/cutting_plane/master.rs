@@ -16,7 +16,7 @@
 //! depends on the corral takes the place of the first that runs out.
 //!
 //! Stops where no cut is violated to rounding; every point on the way is feasible, so an early end still gives a bound.
-//! Cost of a step: O(corral²) for a cut that enters, O(corral³) for one that leaves, O(cuts · corral) for the violations.
+//! Cost of a step: O(corral²) for a cut that enters or leaves, O(cuts · corral) for the violations.
 
 use crate::run::Cancel;
 use crate::solve::cholesky::Cholesky;

@@ -1,5 +1,6 @@
 //! One coordinate: what a step reads, and the step itself.
 
+use super::SAFE_SIGMA;
 use crate::data::{Design, Rows};
 use crate::error::Result;
 use crate::loss::Loss;
@@ -8,14 +9,15 @@ use crate::solve::scaled_rows::{ScaledRows, Sum};
 use crate::task::{Independent, Intercept};
 use rayon::prelude::*;
 
-/// What a visit reads and writes of a block beside its row: together, so that a random visit misses the cache once, and
+/// What a visit reads and writes of a block beside its row: together, so that a random visit mostly misses the cache once, and
 /// packed, since there is one for each row.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, packed(4))]
 pub(super) struct Slot {
     pub(super) alpha: f64,
-    /// ‖a_i x_i‖² + κ t_i² as a share of the largest, rounded up: a step that is a ten millionth too short does no harm.
-    curvature: f32,
+    /// The root of ‖a_i x_i‖² + κ t_i² as a share of the largest, rounded up: a step that is a few ten millionths too short
+    /// does no harm. Roots have the range of rows that differ as much as 1e38 in length.
+    root: f32,
 }
 
 /// What does not change while the loop runs, see the top of the file.
@@ -98,7 +100,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
                 };
                 design.passed(c.row..c.row + 1);
                 // Kept there for a moment, until the largest is known.
-                Slot { alpha: square * c.coefficient * c.coefficient, curvature: 0.0 }
+                Slot { alpha: square * c.coefficient * c.coefficient, root: 0.0 }
             })
             .collect();
         // The proximal term weighs about as much as the features: then a step on one row moves b as far as it moves w.
@@ -116,13 +118,13 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         // What is no number shall not be overlooked.
         let largest = |a: f64, b: f64| if a.is_nan() || a > b { a } else { b };
         let unit = slots.par_iter().map(|slot| slot.alpha).reduce(|| 0.0, largest);
-        if !unit.is_finite() || !kappa.is_finite() {
+        if !(unit * SAFE_SIGMA).is_finite() || !kappa.is_finite() {
             return Err(overflow());
         }
         slots.par_iter_mut().for_each(|slot| {
-            let share = if unit > 0.0 { slot.alpha / unit } else { 0.0 };
-            let near = share as f32;
-            *slot = Slot { alpha: 0.0, curvature: if f64::from(near) < share { near.next_up() } else { near } };
+            let root = if unit > 0.0 { (slot.alpha / unit).sqrt() } else { 0.0 };
+            let near = root as f32;
+            *slot = Slot { alpha: 0.0, root: if f64::from(near) < root { near.next_up() } else { near } };
         });
         let loss = task.loss();
         let fixed = Fixed { task, rows, loss, kappa, unit };
@@ -158,7 +160,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         visited: &mut Visited,
     ) -> bool {
         let c = self.task.constraint(block);
-        let (Slot { alpha, curvature }, cost) = (*slot, c.cost);
+        let (Slot { alpha, root }, cost) = (*slot, c.cost);
         let limit = self.loss.dual_limit(cost);
         let mut score = self.rows.score(c.row, v, &sums.rows);
         if let Some(row) = c.against {
@@ -168,7 +170,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         let gradient = c.coefficient * score + c.threshold * threshold - c.margin;
         let dual_cost = self.loss.dual_cost(alpha, cost);
         visited.gap += cost * self.loss.value(-gradient) + dual_cost + alpha * gradient;
-        let curvature = view.sigma * self.unit * f64::from(curvature);
+        let curvature = view.sigma * self.unit * f64::from(root) * f64::from(root);
         let (new, projected) = if self.loss == Loss::Logistic {
             let new = logistic_minimiser(alpha, gradient, curvature, cost);
             (new, (alpha - new) * (curvature + 4.0 / cost))

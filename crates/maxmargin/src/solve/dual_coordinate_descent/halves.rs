@@ -256,3 +256,105 @@ fn merge_run(v: &[f64], even: &mut [f64], odd: &mut [f64], share: f64) -> f64 {
     }
     lanes.iter().sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dense, Matrix, Scaling};
+    use crate::loss::Loss;
+    use crate::task::{Constraint, Intercept};
+
+    /// Rows of two classes, every seventh of no account.
+    struct Rows {
+        signs: Vec<f64>,
+    }
+
+    impl Independent for Rows {
+        fn blocks(&self) -> usize {
+            self.signs.len()
+        }
+
+        fn loss(&self) -> Loss {
+            Loss::Hinge
+        }
+
+        fn constraint(&self, block: usize) -> Constraint {
+            let (sign, cost) = (self.signs[block], if block % 7 == 3 { 0.0 } else { 0.5 });
+            Constraint { row: block, against: None, coefficient: sign, threshold: sign, margin: 1.0, cost }
+        }
+    }
+
+    fn made(rows: usize, cols: usize) -> (Rows, Design, Dense<f64>) {
+        let mut random = Random::new(2, 0, 0);
+        let values: Vec<f64> = (0..rows * cols).map(|_| random.normal()).collect();
+        let noisy = |row: usize, noise: f64| if values[row * cols] + noise > 0.0 { 1.0 } else { -1.0 };
+        let signs = (0..rows).map(|row| noisy(row, 0.5 * random.normal())).collect();
+        let dense = Dense::new(values, rows, cols).expect("rows of one length");
+        let design = Scaling::default().apply(&Matrix::DenseF64(dense.clone()), None).expect("no scaling");
+        (Rows { signs }, design, dense)
+    }
+
+    #[test]
+    fn a_round_taken_back_leaves_no_trace() {
+        for rows in [41, 400, 401] {
+            let (task, design, dense) = made(rows, 5);
+            let (fixed, slots) = Fixed::new(Intercept::Penalised, &task, &design, &dense).expect("finite");
+            for number in [0, 1] {
+                let own = slots.iter().skip(number).step_by(2).copied().collect();
+                let mut half = Half::new(number, 2, own, Random::new(5, 0, number as u64), design.cols());
+                half.reactivate(&task);
+                let residency = design.matrix().residency();
+                // Whoever is stuck at a bound leaves at once.
+                let view = View { centre: 0.0, sigma: 1.5, shrink_above: 0.0, shrink_below: 0.0 };
+                let mut left = 0;
+                for _ in 0..4 {
+                    half.shuffle(&task, &Visits::default(), &residency);
+                    let (mut sums, rounds) = (Sums::default(), 5);
+                    for round in 0..rounds {
+                        let state = |half: &Half| {
+                            let alphas: Vec<f64> = half.slots.iter().map(|slot| slot.alpha).collect();
+                            (half.active.clone(), half.kept, alphas, half.v.clone())
+                        };
+                        let before = state(&half);
+                        let (once, _) = half.round(round, rounds, &fixed, sums, &view);
+                        let after = state(&half);
+                        half.undo(&before.3);
+                        assert_eq!(state(&half), before, "{rows} rows, round {round}");
+                        let (again, _) = half.round(round, rounds, &fixed, sums, &view);
+                        assert_eq!(state(&half), after);
+                        assert_eq!((once.gain, once.pull), (again.gain, again.pull));
+                        sums = again;
+                    }
+                    let visited = half.active.len();
+                    half.shrink();
+                    left += visited - half.active.len();
+                    assert!(half.active.iter().all(|&block| block as usize % 2 == number));
+                    let mut distinct = half.active.clone();
+                    distinct.sort_unstable();
+                    distinct.dedup();
+                    assert_eq!(distinct.len(), half.active.len());
+                }
+                assert!(left > 0 && !half.active.is_empty(), "some leave and some stay");
+            }
+        }
+    }
+
+    #[test]
+    fn packing_forgets_nothing_but_the_order() {
+        for (rows, halves) in [(1, 1), (63, 1), (64, 1), (65, 2), (130, 2)] {
+            let (task, ..) = made(rows, 1);
+            for number in 0..halves {
+                let slots = vec![Slot::default(); (number..rows).step_by(halves).count()];
+                let mut half = Half::new(number, halves, slots, Random::new(1, 0, 0), 0);
+                half.reactivate(&task);
+                half.active.retain(|block| block % 5 != 1);
+                let expected = half.active.clone();
+                half.random.shuffle(&mut half.active);
+                let packed = half.pack();
+                assert!(half.active.is_empty());
+                half.unpack(&packed);
+                assert_eq!(half.active, expected, "{rows} rows, half {number} of {halves}");
+            }
+        }
+    }
+}

@@ -175,6 +175,7 @@ impl Smo {
             }
             let gap = relative_gap(values.primal, values.dual);
             if progress.cancelled() {
+                progress.check_wanted()?;
                 state.widen(cancel)?;
                 break Stop::Cancelled;
             }

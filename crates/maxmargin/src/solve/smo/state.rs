@@ -305,7 +305,7 @@ impl Rule {
             return;
         }
         let mut local = Local::new(working, variables, cache, self.penalised);
-        local.solve(self.groups, selection.violation);
+        local.solve(self.groups, selection.violation, cancel);
         let moved: Vec<(usize, f64)> = local
             .alphas()
             .filter_map(|(at, alpha)| {

@@ -3,6 +3,7 @@
 use super::Variable;
 use crate::data::kernels::for_this_machine;
 use crate::kernel::{Element, RowCache};
+use crate::run::Cancel;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -204,12 +205,15 @@ impl<V: Element> Local<V> {
         self.places.iter().copied().zip(self.variables.iter().map(|variable| variable.alpha))
     }
 
-    pub(super) fn solve(&mut self, groups: usize, violation: f64) {
-        if groups > 0 { self.solve_pairs(violation) } else { self.solve_singles(violation) }
+    /// Solves the problem, or goes part of the way where somebody asks for an end.
+    pub(super) fn solve(&mut self, groups: usize, violation: f64, cancel: &Cancel) {
+        // To look at the flag costs nothing beside so many steps.
+        let ended = |step: usize| step.is_multiple_of(256) && cancel.is_raised();
+        if groups > 0 { self.solve_pairs(violation, ended) } else { self.solve_singles(violation, ended) }
     }
 
     /// Steps on two variables that keep Σ α e of their group.
-    fn solve_pairs(&mut self, violation: f64) {
+    fn solve_pairs(&mut self, violation: f64, ended: impl Fn(usize) -> bool) {
         let count = self.variables.len();
         self.keys = self.variables.iter().map(Variable::key).collect();
         self.signs = self.variables.iter().map(|v| v.sign * v.coefficient).collect();
@@ -220,7 +224,10 @@ impl<V: Element> Local<V> {
             let start = groups.last().map_or(0, |group| group.end);
             groups.push(start..start + members.len());
         }
-        for _ in 0..STEPS * count {
+        for step in 0..STEPS * count {
+            if ended(step) {
+                break;
+            }
             let best = groups.iter().filter_map(|group| self.best_step(group.clone()));
             let Some(Step { up, down, apart, .. }) = best.reduce(|a, b| if b.gain > a.gain { b } else { a }) else {
                 break;
@@ -263,11 +270,14 @@ impl<V: Element> Local<V> {
     }
 
     /// Steps on one variable, where nothing ties them together.
-    fn solve_singles(&mut self, violation: f64) {
+    fn solve_singles(&mut self, violation: f64, ended: impl Fn(usize) -> bool) {
         let count = self.variables.len();
         self.keys = self.variables.iter().map(|v| v.gradient).collect();
         self.signs = self.variables.iter().map(|v| -v.coefficient).collect();
-        for _ in 0..STEPS * count {
+        for step in 0..STEPS * count {
+            if ended(step) {
+                break;
+            }
             let mut best: Option<(usize, f64)> = None;
             let mut worst = 0.0f64;
             for (at, variable) in self.variables.iter().enumerate() {
