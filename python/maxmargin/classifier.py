@@ -22,12 +22,18 @@ def label(value: Any) -> str:
 
 
 def two_classes(y: Any) -> tuple[Any, Any]:
-    """The distinct values of y in order, and where the second of them stands; numbers are not sorted for that."""
+    """The distinct values of y in order, and where the second of them stands.
+
+    Numbers of two classes are not sorted for that: sorted copies would take more memory than learning does.
+    """
     if y.dtype.kind in "biuf":
         low, high = y.min(), y.max()
         second = y == high
         if low < high and (second | (y == low)).all():
-            return np.array([low, high], dtype=y.dtype), second
+            classes = np.array([low, high], dtype=y.dtype)
+            check_classification_targets(classes)
+            return classes, second
+    check_classification_targets(y)
     classes = np.unique(y)
     return classes, y == classes[1] if len(classes) > 1 else np.zeros(len(y), dtype=bool)
 
@@ -175,7 +181,6 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         if len(y) != X.shape[0]:
             raise ValueError(f"y has {len(y)} values, and X has {X.shape[0]} rows: inconsistent numbers of samples")
         try:
-            check_classification_targets(y)
             self.classes_, second = two_classes(y)
         except TypeError as error:
             raise TypeError(f"y holds values that cannot be compared with each other: {error}") from error

@@ -3,6 +3,8 @@
 //! It holds no logic of its own. Arrays are shared, not copied; the interpreter is let go while the core works; an error
 //! becomes an exception and so does a panic.
 
+#[cfg(target_os = "linux")]
+mod allocator;
 mod data;
 mod error;
 mod items;
@@ -16,6 +18,10 @@ mod train;
 
 use pyo3::prelude::*;
 use std::ffi::OsString;
+
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: allocator::Returning = allocator::Returning;
 
 /// Runs the command line and returns its exit code.
 #[pyfunction]

@@ -217,11 +217,12 @@ fn curvature<T: Curvature>(task: &T, memos: &[T::Memo], at: &Point, directions: 
     let threshold_directions = interleaved(thresholds, &|direction, at| direction.thresholds[at]);
     let (mut out, mut threshold_out) = (vec![0.0; rows * m], vec![0.0; thresholds * m]);
     for (part, memo) in memos.iter().enumerate() {
-        let range = task.rows(part);
-        let range = range.start * m..range.end * m;
+        let rows = task.rows(part);
+        let range = rows.start * m..rows.end * m;
         out[range.clone()].fill(f64::NAN); // to be written by the part
         task.curvature(
             part,
+            &at.scores[rows],
             memo,
             m,
             &score_directions[range.clone()],
@@ -283,21 +284,22 @@ pub fn check_curvature<T: Curvature>(task: &T, scores: &[f64], thresholds: &[f64
             ));
         }
     }
-    check_diagonal(task, &remembered)
+    check_diagonal(task, scores, &remembered)
 }
 
 /// Checks that the diagonal is that of the curvature, on the first few rows of each part, and that a constant added to all
 /// scores is noticed where it counts.
-fn check_diagonal<T: Curvature>(task: &T, remembered: &[T::Memo]) -> Result<(), String> {
+fn check_diagonal<T: Curvature>(task: &T, scores: &[f64], remembered: &[T::Memo]) -> Result<(), String> {
     const ROWS: usize = 8;
     let still = vec![0.0; task.thresholds()];
     for (part, memo) in remembered.iter().enumerate() {
-        let rows = task.rows(part).len();
+        let scores = &scores[task.rows(part)];
+        let rows = scores.len();
         let mut diagonal = vec![f64::NAN; rows];
-        task.diagonal(part, memo, &mut diagonal);
+        task.diagonal(part, scores, memo, &mut diagonal);
         let along = |direction: &[f64]| {
             let mut out = vec![0.0; rows];
-            task.curvature(part, memo, 1, direction, &still, &mut out, &mut vec![0.0; still.len()]);
+            task.curvature(part, scores, memo, 1, direction, &still, &mut out, &mut vec![0.0; still.len()]);
             out
         };
         let mut largest = 0.0f64;

@@ -32,6 +32,7 @@ use crate::solve::{
     rounded_values, sampled_start, smooth_bound,
 };
 use crate::task::{GradedComparison, Independent, Intercept, Objective, Roundable};
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -396,7 +397,7 @@ fn solve_graded(
 ) -> Result<Solution> {
     let penalised = settings.intercept == Intercept::Penalised;
     if solver == Solver::Newton && settings.loss == Loss::Hinge {
-        let values = |weights: &[f64], thresholds: &[f64], width: f64, cancel: &Cancel| {
+        let values = |weights: &[f64], thresholds: &[f64], width: f64, _: Option<&[f64]>, cancel: &Cancel| {
             let threshold = thresholds.first().copied().unwrap_or(0.0);
             balanced_values(task, design, weights, threshold, Some(width), penalised, cancel)
         };
@@ -472,8 +473,8 @@ fn rounded_hinge(settings: &Settings) -> RoundedHinge {
     }
 }
 
-/// Primal value and lower bound of a rounded hinge, of weights, thresholds and a width.
-type RoundedValues<'a> = &'a dyn Fn(&[f64], &[f64], f64, &Cancel) -> Result<(f64, f64)>;
+/// Primal value and lower bound of a rounded hinge, of weights, thresholds, a width, and scores where they are at hand.
+type RoundedValues<'a> = &'a dyn Fn(&[f64], &[f64], f64, Option<&[f64]>, &Cancel) -> Result<(f64, f64)>;
 
 /// Solves a hinge task, its kink rounded off.
 fn round_off<T: Roundable>(
@@ -485,11 +486,13 @@ fn round_off<T: Roundable>(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Solution> {
-    let prove = |weights: &[f64], thresholds: &[f64], width: f64| values(weights, thresholds, width, cancel);
+    let prove = |weights: &[f64], thresholds: &[f64], width: f64, scores: Option<&[f64]>| {
+        values(weights, thresholds, width, scores, cancel)
+    };
     let mut solution = rounded_hinge(settings).solve(task, design, Some(&prove), start, observer, cancel)?;
     if let (Witness::Rounded(width), false) = (&solution.witness, solution.stop == Stop::Converged) {
         // Stopped without a proof: what there is, with its honest values, which may be good enough after all.
-        let (primal, bound) = values(&solution.weights, &solution.thresholds, *width, &Cancel::new())?;
+        let (primal, bound) = values(&solution.weights, &solution.thresholds, *width, None, &Cancel::new())?;
         (solution.objective, solution.lower_bound) = (primal, Some(bound));
         if solution.stop != Stop::Cancelled && relative_gap(primal, bound) <= settings.tolerance {
             solution.stop = Stop::Converged;
@@ -507,9 +510,12 @@ fn round_off_blocks<T: Independent + Roundable>(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Solution> {
-    let values = |weights: &[f64], thresholds: &[f64], width: f64, cancel: &Cancel| {
+    let values = |weights: &[f64], thresholds: &[f64], width: f64, scores: Option<&[f64]>, cancel: &Cancel| {
         let threshold = thresholds.first().copied().unwrap_or(0.0);
-        let scores = design.scores_until(weights, cancel)?;
+        let scores = match scores {
+            Some(scores) => Cow::Borrowed(scores),
+            None => Cow::Owned(design.scores_until(weights, cancel)?),
+        };
         rounded_values(task, design, weights, &scores, threshold, width, settings.intercept, cancel)
     };
     round_off(task, design, settings, &values, start, observer, cancel)

@@ -215,11 +215,19 @@ fn pooled_dual_variables_balance_and_keep_their_bounds() {
     assert!(crate::solve::in_box(&task, dual));
     assert!(crate::solve::imbalance(&task, dual) < 1e-12);
     assert!(dual.iter().any(|&alpha| alpha > 0.0));
-    // So near that few passes are left to make.
-    let cold = train(&data, &settings, None, &mut Silent, &Cancel::new()).expect("trains").model.certificate;
-    let warm = tuned.refit(0, &data, None, &mut Silent, &Cancel::new()).expect("trains").model;
-    assert!(warm.certificate.passes < cold.passes, "{} against {}", warm.certificate.passes, cold.passes);
-    assert!(warm.verify(&data).is_ok());
+    // So near that few passes are left to make to a moderate gap, added up over orders of visits: of one alone they say
+    // little, and the last digits take their time from anywhere.
+    let (mut cold, mut warm) = (0, 0);
+    for seed in 0..8 {
+        let settings = Settings { seed, tolerance: 1e-2, ..settings.clone() };
+        let tuned = validation.run(&data, std::slice::from_ref(&settings), &mut Silent, &Cancel::new()).expect("tunes");
+        let trained = train(&data, &settings, None, &mut Silent, &Cancel::new()).expect("trains").model;
+        let refitted = tuned.refit(0, &data, None, &mut Silent, &Cancel::new()).expect("trains").model;
+        cold += trained.certificate.passes;
+        warm += refitted.certificate.passes;
+        assert!(refitted.verify(&data).is_ok());
+    }
+    assert!(2 * warm < cold, "{warm} against {cold}");
 }
 
 /// Pairs of the rows of [`data`] by their targets, some with another weight, in groups of five.

@@ -17,22 +17,29 @@ use crate::random::scramble;
 use crate::run::Cancel;
 use crate::task::{Barrier, Constraint, Independent, Intercept};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Blocks summed together; fixed, so that threads do not change a bit.
 const CHUNK: usize = 4096;
 
 /// Sums a function of the block number in a fixed order.
 fn sum_blocks<const N: usize>(blocks: usize, term: impl Fn(usize) -> [f64; N] + Sync) -> [f64; N] {
+    sum_chunks(blocks, |chunk| sum_terms(chunk.map(&term)))
+}
+
+fn sum_terms<const N: usize>(terms: impl Iterator<Item = [f64; N]>) -> [f64; N] {
+    let mut sums = [0.0; N];
+    for terms in terms {
+        sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+    }
+    sums
+}
+
+/// Sums a function of neighbouring blocks in a fixed order.
+fn sum_chunks<const N: usize>(blocks: usize, sum: impl Fn(Range<usize>) -> [f64; N] + Sync) -> [f64; N] {
     let parts: Vec<[f64; N]> = (0..blocks.div_ceil(CHUNK))
         .into_par_iter()
-        .map(|chunk| {
-            let mut sums = [0.0; N];
-            for block in chunk * CHUNK..((chunk + 1) * CHUNK).min(blocks) {
-                let terms = term(block);
-                sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
-            }
-            sums
-        })
+        .map(|chunk| sum(chunk * CHUNK..((chunk + 1) * CHUNK).min(blocks)))
         .collect();
     let mut total = [0.0; N];
     for part in parts {
@@ -58,8 +65,37 @@ pub(crate) fn primal_of_scores<T: Independent>(
         let c = task.constraint(block);
         [c.cost * loss.value(c.violation(scores, threshold))]
     });
+    primal_of_loss(task, w, sum, threshold, intercept)
+}
+
+fn primal_of_loss<T: Independent>(task: &T, w: &[f64], sum: f64, threshold: f64, intercept: Intercept) -> f64 {
     let penalty = if intercept == Intercept::Penalised { 0.5 * threshold * threshold } else { 0.0 };
     half_square(w) + penalty + barrier(task, threshold) + sum
+}
+
+/// The same value, to the last bit, where nobody holds the scores: of blocks that are rows they are taken one stretch after
+/// the other.
+pub(crate) fn primal_in_passing<T: Independent>(
+    task: &T,
+    design: &Design,
+    w: &[f64],
+    threshold: f64,
+    intercept: Intercept,
+) -> f64 {
+    if !task.blocks_are_rows() {
+        return primal_of_scores(task, w, &design.all_scores(w), threshold, intercept);
+    }
+    let (loss, folded) = (task.loss(), design.fold(w));
+    let [sum] = sum_chunks(task.blocks(), |rows| {
+        let mut scores = vec![0.0; rows.len()];
+        design.scores(rows.clone(), &folded, &mut scores);
+        design.passed(rows.clone());
+        sum_terms(rows.zip(scores).map(|(row, score)| {
+            let c = task.constraint(row);
+            [c.cost * loss.value(c.violation_by(|_| score, threshold))]
+        }))
+    });
+    primal_of_loss(task, w, sum, threshold, intercept)
 }
 
 /// What the threshold itself costs.
@@ -70,33 +106,33 @@ fn barrier<T: Independent>(task: &T, threshold: f64) -> f64 {
 
 /// What the dual variables that pull the threshold up and those that pull it down are multiplied by to make Σ α_i t_i = 0.
 #[derive(Clone, Copy)]
-pub(crate) struct Shares {
+pub(crate) struct Balance {
     above: f64,
     below: f64,
 }
 
-impl Shares {
+impl Balance {
     /// Nothing is changed.
-    const WHOLE: Shares = Shares { above: 1.0, below: 1.0 };
+    pub(crate) const WHOLE: Balance = Balance { above: 1.0, below: 1.0 };
 
     /// Those that shrink the heavier side. A barrier takes what pulls below zero.
-    pub(crate) fn balancing<T: Independent>(task: &T, alpha: impl Fn(usize) -> f64 + Sync) -> Shares {
+    pub(crate) fn of_point<T: Independent>(task: &T, alpha: impl Fn(usize) -> f64 + Sync) -> Balance {
         let [above, below] = sum_blocks(task.blocks(), |block| {
             let pull = alpha(block) * task.constraint(block).threshold;
             [pull.max(0.0), (-pull).max(0.0)]
         });
         if above == below || (task.barrier() > 0.0 && above < below) {
-            Shares::WHOLE
+            Balance::WHOLE
         } else if above > below {
-            Shares { above: below / above, below: 1.0 }
+            Balance { above: below / above, below: 1.0 }
         } else {
-            Shares { above: 1.0, below: above / below }
+            Balance { above: 1.0, below: above / below }
         }
     }
 
-    /// That of a constraint.
+    /// What that of a constraint is multiplied by.
     #[inline]
-    pub(crate) fn of(&self, constraint: &Constraint) -> f64 {
+    pub(crate) fn share(&self, constraint: &Constraint) -> f64 {
         if constraint.threshold > 0.0 {
             self.above
         } else if constraint.threshold < 0.0 {
@@ -109,8 +145,8 @@ impl Shares {
 
 /// Makes Σ α_i t_i = 0 by shrinking the dual variables of the heavier side.
 pub(crate) fn balance<T: Independent>(task: &T, alpha: &mut [f64]) {
-    let shares = Shares::balancing(task, |block| alpha[block]);
-    alpha.par_iter_mut().enumerate().for_each(|(block, alpha)| *alpha *= shares.of(&task.constraint(block)));
+    let balance = Balance::of_point(task, |block| alpha[block]);
+    alpha.par_iter_mut().enumerate().for_each(|(block, alpha)| *alpha *= balance.share(&task.constraint(block)));
 }
 
 /// The dual value of a point, given by the variable of each block. Values outside their box are brought back to it; where the
@@ -216,9 +252,9 @@ fn value_behind<T: Independent>(
         c.cost * curve.at(c.violation(scores, threshold)).derivative
     };
     let free = intercept == Intercept::Free;
-    let shares = if free { Shares::balancing(task, alpha) } else { Shares::WHOLE };
+    let balance = if free { Balance::of_point(task, alpha) } else { Balance::WHOLE };
     cancel.check()?;
-    let bound = dual_value(task, design, |block| alpha(block) * shares.of(&task.constraint(block)), intercept);
+    let bound = dual_value(task, design, |block| alpha(block) * balance.share(&task.constraint(block)), intercept);
     cancel.check()?;
     Ok(bound)
 }
@@ -331,17 +367,17 @@ pub(crate) fn imbalance<T: Independent>(task: &T, alpha: &[f64]) -> f64 {
     if total > 0.0 { net.abs() / total } else { 0.0 }
 }
 
-/// The threshold that minimises the loss for given scores, the nearest to `near` where there are several.
-pub(crate) fn best_threshold<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
+/// The threshold that minimises the loss for given scores of rows, the nearest to `near` where there are several.
+pub(crate) fn best_threshold<T: Independent>(task: &T, score: impl Fn(usize) -> f64 + Sync, near: f64) -> f64 {
     match task.loss() {
-        Loss::Hinge => best_for_hinge(task, scores, near),
-        Loss::SquaredHinge | Loss::Logistic => best_for_smooth(task, scores, near),
+        Loss::Hinge => best_for_hinge(task, score, near),
+        Loss::SquaredHinge | Loss::Logistic => best_for_smooth(task, score, near),
     }
 }
 
 /// The loss is piecewise linear in b: the threshold is the kink at which its slope turns from negative to positive.
-fn best_for_hinge<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
-    let kinks = Kinks { task, scores };
+fn best_for_hinge<T: Independent>(task: &T, score: impl Fn(usize) -> f64 + Sync, near: f64) -> f64 {
+    let kinks = Kinks { task, score };
     let first = -kinks.sum(|c, _| (c.cost * c.threshold).max(0.0));
     if first == 0.0 {
         // Nothing pulls the threshold up, and below all kinks nothing costs.
@@ -358,12 +394,12 @@ fn best_for_hinge<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
 
 /// Where the hinge of each block has its kink, as a function of the threshold, with what the slope of the sum rises by there.
 /// Nothing is held for all of them.
-struct Kinks<'a, T> {
+struct Kinks<'a, T, S> {
     task: &'a T,
-    scores: &'a [f64],
+    score: S,
 }
 
-impl<T: Independent> Kinks<'_, T> {
+impl<T: Independent, S: Fn(usize) -> f64 + Sync> Kinks<'_, T, S> {
     /// So many are sorted.
     const FEW: usize = 4096;
 
@@ -371,7 +407,7 @@ impl<T: Independent> Kinks<'_, T> {
     fn of(&self, block: usize) -> Option<(f64, f64)> {
         let c = self.task.constraint(block);
         let weight = c.cost * c.threshold.abs();
-        (weight > 0.0).then(|| (c.violation(self.scores, 0.0) / c.threshold, weight))
+        (weight > 0.0).then(|| (c.violation_by(&self.score, 0.0) / c.threshold, weight))
     }
 
     /// Of some neighbouring blocks, those strictly between two values.
@@ -452,14 +488,14 @@ impl<T: Independent> Kinks<'_, T> {
 }
 
 /// The loss is smooth and convex in b: Newton steps within a shrinking bracket.
-fn best_for_smooth<T: Independent>(task: &T, scores: &[f64], near: f64) -> f64 {
+fn best_for_smooth<T: Independent>(task: &T, score: impl Fn(usize) -> f64 + Sync, near: f64) -> f64 {
     let loss = task.loss();
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
     let mut b = near;
     for _ in 0..200 {
         let [slope, curvature] = sum_blocks(task.blocks(), |block| {
             let c = task.constraint(block);
-            let violation = c.violation(scores, b);
+            let violation = c.violation_by(&score, b);
             let weight = c.cost * c.threshold;
             [-weight * loss.derivative(violation), weight * c.threshold * loss.curvature(violation)]
         });
@@ -563,7 +599,7 @@ mod tests {
                 let task = Signed(rows);
                 let (low, high) = least_by_sorting(&task, &scores);
                 for near in [-3.0, 0.1, 3.0] {
-                    let found = best_threshold(&task, &scores, near);
+                    let found = best_threshold(&task, |row| scores[row], near);
                     let loss = |b: f64| primal_of_scores(&task, &[], &scores, b, Intercept::Free);
                     assert!(
                         loss(found) <= loss(low) * (1.0 + 1e-12),
@@ -581,16 +617,16 @@ mod tests {
     #[test]
     fn one_class_alone_leaves_the_threshold_wherever_nothing_costs() {
         let task = Signed(vec![(-1.0, 1.0), (-1.0, 2.0)]);
-        assert_eq!(best_threshold(&task, &[0.5, 0.25], -9.0), -9.0);
-        assert_eq!(best_threshold(&task, &[0.5, 0.25], 0.0), -1.5);
+        assert_eq!(best_threshold(&task, |row| [0.5, 0.25][row], -9.0), -9.0);
+        assert_eq!(best_threshold(&task, |row| [0.5, 0.25][row], 0.0), -1.5);
         let task = Signed(vec![(1.0, 1.0), (1.0, 2.0)]);
-        assert_eq!(best_threshold(&task, &[0.5, 0.25], 9.0), 9.0);
-        assert_eq!(best_threshold(&task, &[0.5, 0.25], 0.0), 0.75);
+        assert_eq!(best_threshold(&task, |row| [0.5, 0.25][row], 9.0), 9.0);
+        assert_eq!(best_threshold(&task, |row| [0.5, 0.25][row], 0.0), 0.75);
     }
 
     #[test]
     fn costs_that_pull_nowhere_leave_the_threshold_where_it_is() {
         let task = Signed(vec![(1.0, 0.0), (-1.0, 0.0)]);
-        assert_eq!(best_threshold(&task, &[0.2, 0.4], 0.7), 0.7);
+        assert_eq!(best_threshold(&task, |row| [0.2, 0.4][row], 0.7), 0.7);
     }
 }

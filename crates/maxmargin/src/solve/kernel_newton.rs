@@ -109,6 +109,10 @@ impl KernelNewton {
             passes += 1;
             point = next;
         };
+        if self.to_the_end && stop == Stop::Stalled {
+            // What was tried last was not taken, and curvature is that of the last evaluation.
+            loss.evaluate(&point.scores);
+        }
         for _ in 0..if self.to_the_end { POLISHING_STEPS } else { 0 } {
             let (step, moved) = point.direction(POLISHING_FORCING, &mut loss, &mut product);
             let next = point.moved(1.0, &step, &moved, &mut loss, &mut product);
@@ -194,7 +198,7 @@ impl Point {
             if size <= enough || product.cancel.is_raised() {
                 break;
             }
-            let bent = loss.curvature(&kernel_direction);
+            let bent = loss.curvature(&self.scores, &kernel_direction);
             let image: Vec<f64> = direction.iter().zip(&bent).map(|(p, bent)| p + bent).collect();
             let curvature = dot(&kernel_direction, &image);
             if curvature.is_nan() || curvature <= 0.0 {
@@ -328,8 +332,8 @@ impl<'a, T: Curvature> ScoreLoss<'a, T> {
         parts.iter().sum()
     }
 
-    /// D times a direction, at the point of the last evaluation.
-    fn curvature(&self, direction: &[f64]) -> Vec<f64> {
+    /// D times a direction, at the scores of the last evaluation.
+    fn curvature(&self, scores: &[f64], direction: &[f64]) -> Vec<f64> {
         let task = self.task;
         let parts: Vec<Vec<f64>> = self
             .memos
@@ -338,7 +342,7 @@ impl<'a, T: Curvature> ScoreLoss<'a, T> {
             .map(|(part, memo)| {
                 let rows = task.rows(part);
                 let mut out = vec![0.0; rows.len()];
-                task.curvature(part, memo, 1, &direction[rows], &[], &mut out, &mut []);
+                task.curvature(part, &scores[rows.clone()], memo, 1, &direction[rows], &[], &mut out, &mut []);
                 out
             })
             .collect();

@@ -147,7 +147,7 @@ impl Lasvm {
             Intercept::Penalised => {
                 alpha.iter().enumerate().map(|(block, alpha)| alpha * task.constraint(block).threshold).sum()
             }
-            Intercept::Free => best_threshold(task, &scores, set.threshold()),
+            Intercept::Free => best_threshold(task, |row| scores[row], set.threshold()),
         };
         let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, self.intercept);
         let lower_bound = dual_of_square(task, |block| alpha[block], square, self.intercept);

@@ -6,7 +6,7 @@
 //! into chunks for the two products.
 
 use super::{CurvedRisk, Preconditioner, Risk};
-use crate::data::{Design, Folded, lanes};
+use crate::data::{Design, Folded, STRETCH, lanes, narrow};
 use crate::run::Cancel;
 use crate::task::{Curvature, Objective, Roundable};
 use faer::linalg::matmul::triangular::{self, BlockStructure};
@@ -35,7 +35,9 @@ pub struct LinearRisk<'a, T: Objective> {
     /// Scores of the rows in part order.
     scores: Vec<f64>,
     direction: Vec<f64>,
-    direction_scores: Vec<f64>,
+    /// What the scores change by along the direction, as shares of [`Lane::scales`]: a search along a line needs no more
+    /// digits, since the point where it ends is evaluated anew. Empty where no score changes.
+    direction_scores: Vec<f32>,
     /// What the lanes sum their part of a Hessian in, kept from one to the next.
     products: Vec<Vec<f64>>,
 }
@@ -46,6 +48,8 @@ struct Lane<M> {
     /// Where the lane's rows stand in the scores.
     slots: Range<usize>,
     memos: Vec<M>,
+    /// What the scores along a line are shares of, one for each [`STRETCH`] of each part.
+    scales: Vec<f64>,
 }
 
 /// The most lanes that so many rows are gathered into, `long` of their parts being longer than [`LONG_PART`]. A lane ends
@@ -74,7 +78,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         let close = |made: &mut Vec<Lane<T::Memo>>, parts: Range<usize>, slots: Range<usize>| {
             if !parts.is_empty() {
                 let memos = parts.clone().map(|_| T::Memo::default()).collect();
-                made.push(Lane { parts, slots, memos });
+                made.push(Lane { parts, slots, memos, scales: Vec::new() });
             }
         };
         for part in 0..task.parts() {
@@ -116,10 +120,10 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
     }
 
     /// Runs `work` on every lane, in parallel, with the lane's part of a vector over the rows. Results come in lane order.
-    fn each_lane<R: Send>(
+    fn each_lane<N: Send, R: Send>(
         lanes: &mut [Lane<T::Memo>],
-        numbers: &mut [f64],
-        work: impl Fn(&mut Lane<T::Memo>, &mut [f64]) -> R + Sync,
+        numbers: &mut [N],
+        work: impl Fn(&mut Lane<T::Memo>, &mut [N]) -> R + Sync,
     ) -> Vec<R>
     where
         T: 'a,
@@ -165,15 +169,32 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
     }
 
     fn part_scores(&self, rows: Range<usize>, folded: &Folded, out: &mut [f64]) {
-        const CHUNK: usize = 4096;
         if rows.len() <= LONG_PART {
             self.design.scores(rows, folded, out);
         } else {
-            out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
-                let start = rows.start + chunk * CHUNK;
+            out.par_chunks_mut(STRETCH).enumerate().for_each(|(stretch, out)| {
+                let start = rows.start + stretch * STRETCH;
                 self.design.scores(start..start + out.len(), folded, out);
                 self.design.passed(start..start + out.len());
             });
+        }
+    }
+
+    /// The same as shares of a scale for each stretch.
+    fn part_shares(&self, rows: Range<usize>, folded: &Folded, out: &mut [f32], scales: &mut Vec<f64>) {
+        let share = |buffer: &mut Vec<f64>, (stretch, out): (usize, &mut [f32])| {
+            let start = rows.start + stretch * STRETCH;
+            buffer.resize(out.len(), 0.0);
+            self.design.scores(start..start + out.len(), folded, buffer);
+            self.design.passed(start..start + out.len());
+            narrow(buffer, out)
+        };
+        if rows.len() <= LONG_PART {
+            let mut buffer = Vec::new();
+            scales.extend(out.chunks_mut(STRETCH).enumerate().map(|stretch| share(&mut buffer, stretch)));
+        } else {
+            let stretches = out.par_chunks_mut(STRETCH).enumerate();
+            scales.par_extend(stretches.map_init(Vec::new, |buffer, stretch| share(buffer, stretch)));
         }
     }
 
@@ -188,6 +209,28 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         }
         self.design.unfold(&mut gradient[..self.design.cols()], total);
         value
+    }
+}
+
+impl<T: Objective> LinearRisk<'_, T> {
+    /// The scores of all rows at the last evaluation, where the parts hold each of them once and in order.
+    pub(super) fn row_scores(&self) -> Option<&[f64]> {
+        let mut end = 0;
+        let in_order = (0..self.task.parts()).all(|part| {
+            let rows = self.task.rows(part);
+            std::mem::replace(&mut end, rows.end) == rows.start
+        });
+        (in_order && end == self.design.rows()).then_some(&self.scores)
+    }
+
+    /// The parts of a lane, with their scores at the last evaluation and what they remember of it.
+    fn remembered<'l>(&'l self, lane: &'l Lane<T::Memo>) -> impl Iterator<Item = (usize, &'l [f64], &'l T::Memo)> {
+        let mut scores = &self.scores[lane.slots.clone()];
+        lane.parts.clone().zip(&lane.memos).map(move |(part, memo)| {
+            let (own, rest) = scores.split_at(self.task.rows(part).len());
+            scores = rest;
+            (part, own, memo)
+        })
     }
 }
 
@@ -215,6 +258,8 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
     fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> f64 {
         let features = self.features();
         self.point.copy_from_slice(w);
+        // The line is left behind.
+        self.direction_scores = Vec::new();
         let folded = self.design.fold(&w[..features]);
         let mut lanes = std::mem::take(&mut self.lanes);
         let mut scores = std::mem::take(&mut self.scores);
@@ -249,31 +294,30 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
 
     fn line(&mut self, direction: &[f64]) {
         self.direction = direction.to_vec();
+        self.direction_scores = Vec::new();
+        if direction[..self.features()].iter().all(|&along| along == 0.0) {
+            return;
+        }
         let folded = self.design.fold(&direction[..self.features()]);
         let mut lanes = std::mem::take(&mut self.lanes);
-        let mut scores = std::mem::take(&mut self.direction_scores);
-        scores.resize(self.scores.len(), 0.0);
+        let mut shares = vec![0.0; self.scores.len()];
         let this = &*self;
-        let still = direction[..self.features()].iter().all(|&along| along == 0.0);
-        Self::each_lane(&mut lanes, &mut scores, |lane, scores| {
-            if still {
-                scores.fill(0.0);
-                return;
-            }
+        Self::each_lane(&mut lanes, &mut shares, |lane, shares| {
+            lane.memos.fill_with(T::Memo::default);
+            lane.scales.clear();
             let mut at = 0;
             for part in lane.parts.clone() {
                 if this.cancel.is_raised() {
                     break;
                 }
                 let rows = this.task.rows(part);
-                let length = rows.len();
-                this.part_scores(rows.clone(), &folded, &mut scores[at..at + length]);
-                this.design.passed(rows);
-                at += length;
+                let own = at..at + rows.len();
+                at = own.end;
+                this.part_shares(rows, &folded, &mut shares[own], &mut lane.scales);
             }
         });
         self.lanes = lanes;
-        self.direction_scores = scores;
+        self.direction_scores = shares;
     }
 
     fn along(&mut self, step: f64) -> (f64, f64) {
@@ -287,21 +331,29 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
             .map(|lane| {
                 let mut by_threshold = vec![0.0; thresholds.len()];
                 let (mut value, mut slope, mut at) = (0.0, 0.0, 0);
-                // The memos of the point itself must survive the line.
                 let (mut scores, mut slopes, mut memo) = (Vec::new(), Vec::new(), T::Memo::default());
+                let mut scales = &lane.scales[..];
                 for part in lane.parts.clone() {
                     if this.cancel.is_raised() {
                         break;
                     }
                     let length = this.task.rows(part).len();
                     let here = lane.slots.start + at..lane.slots.start + at + length;
-                    let directions = &this.direction_scores[here.clone()];
-                    scores.clear();
-                    scores.extend(this.scores[here].iter().zip(directions).map(|(score, d)| score + step * d));
-                    slopes.resize(length, 0.0);
                     at += length;
+                    scores.clear();
+                    scores.extend_from_slice(&this.scores[here.clone()]);
+                    // Nothing where no score changes.
+                    let moved = this.direction_scores.get(here).unwrap_or_default();
+                    let own = scales.split_off(..moved.len().div_ceil(STRETCH)).unwrap_or_default();
+                    for ((scores, shares), scale) in scores.chunks_mut(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {
+                        let step = step * scale;
+                        scores.iter_mut().zip(shares).for_each(|(score, &share)| *score += step * f64::from(share));
+                    }
+                    slopes.resize(length, 0.0);
                     value += this.task.evaluate(part, &scores, &thresholds, &mut slopes, &mut by_threshold, &mut memo);
-                    slope += slopes.iter().zip(directions).map(|(s, d)| s * d).sum::<f64>();
+                    for ((slopes, shares), scale) in slopes.chunks(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {
+                        slope += scale * slopes.iter().zip(shares).map(|(s, &share)| s * f64::from(share)).sum::<f64>();
+                    }
                 }
                 slope += by_threshold.iter().zip(&this.direction[features..]).map(|(s, d)| s * d).sum::<f64>();
                 (value, slope)
@@ -417,19 +469,19 @@ impl<T: Curvature> LinearRisk<'_, T> {
         self.sum_products(|this, lane, sum, thresholds| {
             let mut product = Product::new(dim, features);
             let (mut weights, mut cross, mut entries) = (Vec::new(), Vec::new(), Vec::new());
-            for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+            for (part, scores, memo) in this.remembered(lane) {
                 if this.cancel.is_raised() {
                     break;
                 }
                 let rows = this.task.rows(part);
                 weights.clear();
                 weights.resize(rows.len(), 0.0);
-                this.task.diagonal(part, memo, &mut weights);
+                this.task.diagonal(part, scores, memo, &mut weights);
                 cross.clear();
                 cross.resize(rows.len(), 0.0);
                 // There is one threshold at the most.
                 if let Some(corner) = thresholds.last_mut() {
-                    *corner += this.task.by_threshold(part, memo, &mut cross);
+                    *corner += this.task.by_threshold(part, scores, memo, &mut cross);
                 }
                 for ((row, &weight), &cross) in rows.clone().zip(&weights).zip(&cross) {
                     if weight == 0.0 {
@@ -491,7 +543,7 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
         }
         self.sum_products(|this, lane, sum, thresholds| {
             let mut product = Product::new(dim, features);
-            for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+            for (part, scores, memo) in this.remembered(lane) {
                 if this.cancel.is_raised() {
                     break;
                 }
@@ -501,7 +553,7 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
                     this.design.fill_scaled_row(row, &mut values[..features]);
                 }
                 this.design.passed(rows);
-                this.task.curvature(part, memo, dim, tile, &threshold_directions, out, thresholds);
+                this.task.curvature(part, scores, memo, dim, tile, &threshold_directions, out, thresholds);
             }
             product.flush(sum);
         })
@@ -518,11 +570,10 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
             .par_iter()
             .map(|lane| {
                 let (mut sums, mut still, mut out) = (vec![0.0; along.len()], Vec::new(), Vec::new());
-                for (part, memo) in lane.parts.clone().zip(&lane.memos) {
-                    let length = this.task.rows(part).len();
-                    still.resize(length, 0.0);
-                    out.resize(length, 0.0);
-                    this.task.curvature(part, memo, 1, &still, &along, &mut out, &mut sums);
+                for (part, scores, memo) in this.remembered(lane) {
+                    still.resize(scores.len(), 0.0);
+                    out.resize(scores.len(), 0.0);
+                    this.task.curvature(part, scores, memo, 1, &still, &along, &mut out, &mut sums);
                 }
                 sums[coordinate - features]
             })
@@ -540,13 +591,13 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
                 .par_iter()
                 .map(|lane| {
                     let mut sum = vec![0.0; features];
-                    for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+                    for (part, scores, memo) in this.remembered(lane) {
                         if this.cancel.is_raised() {
                             break;
                         }
                         let rows = this.task.rows(part);
                         let mut weights = vec![0.0; rows.len()];
-                        this.task.diagonal(part, memo, &mut weights);
+                        this.task.diagonal(part, scores, memo, &mut weights);
                         for (row, weight) in rows.clone().zip(weights) {
                             this.design.add_squares(row, weight, &mut sum);
                         }
@@ -563,10 +614,10 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
         // Σ_i h_i (x_i − x̄)(x_i − x̄)ᵀ, with x̄ the part's mean weighted by h where only differences of scores count.
         let mut matrix = self.sum_products(|this, lane, sum, _| {
             let mut product = Product::new(dim, features);
-            for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+            for (part, scores, memo) in this.remembered(lane) {
                 let rows = this.task.rows(part);
                 let mut weights = vec![0.0; rows.len()];
-                this.task.diagonal(part, memo, &mut weights);
+                this.task.diagonal(part, scores, memo, &mut weights);
                 let mut mean = vec![0.0; features];
                 if this.task.only_differences_count() {
                     let total: f64 = weights.iter().sum();
@@ -600,14 +651,14 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
     fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]) {
         let features = self.features();
         let folded = self.design.fold(&direction[..features]);
-        let mut lanes = std::mem::take(&mut self.lanes);
         let this = &*self;
-        let sums: Vec<Sums> = lanes
-            .par_iter_mut()
+        let sums: Vec<Sums> = this
+            .lanes
+            .par_iter()
             .map(|lane| {
                 let mut sums = Sums { value: 0.0, gradient: vec![0.0; direction.len()], total: 0.0 };
                 let (mut moved, mut curved) = (Vec::new(), Vec::new());
-                for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+                for (part, scores, memo) in this.remembered(lane) {
                     if this.cancel.is_raised() {
                         break;
                     }
@@ -617,14 +668,22 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
                     curved.clear();
                     curved.resize(rows.len(), 0.0);
                     let (by_feature, by_threshold) = sums.gradient.split_at_mut(features);
-                    this.task.curvature(part, memo, 1, &moved, &direction[features..], &mut curved, by_threshold);
+                    this.task.curvature(
+                        part,
+                        scores,
+                        memo,
+                        1,
+                        &moved,
+                        &direction[features..],
+                        &mut curved,
+                        by_threshold,
+                    );
                     sums.total += this.accumulate(rows, &mut curved, by_feature);
                 }
                 sums
             })
             .collect();
         self.reduce(sums, out);
-        self.lanes = lanes;
         let penalised = self.penalised();
         out[..penalised].iter_mut().zip(direction).for_each(|(out, d)| *out += d);
     }

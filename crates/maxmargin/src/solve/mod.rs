@@ -60,7 +60,8 @@ pub trait Risk {
     fn penalised(&self) -> usize;
     /// The value at `w`, its gradient written to `gradient`.
     fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> f64;
-    /// Prepares a line from the point of the last evaluation along `direction`.
+    /// Prepares a line from the point of the last evaluation along `direction`. Curvature is not known again before the next
+    /// evaluation.
     fn line(&mut self, direction: &[f64]);
     /// Value and slope at a step along the prepared line.
     fn along(&mut self, step: f64) -> (f64, f64);

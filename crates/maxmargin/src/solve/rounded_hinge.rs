@@ -43,9 +43,9 @@ pub(crate) struct RoundedHinge {
     pub(crate) penalise_thresholds: bool,
 }
 
-/// Primal value and lower bound that weights, thresholds and a width stand for, recomputed from scratch; an error once
-/// somebody asks for an end.
-pub(crate) type Prove<'a> = &'a dyn Fn(&[f64], &[f64], f64) -> Result<(f64, f64)>;
+/// Primal value and lower bound that weights, thresholds and a width stand for, recomputed from scratch but for the scores
+/// of all rows where these are at hand; an error once somebody asks for an end.
+pub(crate) type Prove<'a> = &'a dyn Fn(&[f64], &[f64], f64, Option<&[f64]>) -> Result<(f64, f64)>;
 
 /// The first width, in margins: two, so that all pairs curve at weights of zero, where each misses its margin by one.
 const FIRST_WIDTH: f64 = 2.0;
@@ -162,7 +162,8 @@ impl RoundedHinge {
                 let promising = relative_gap(primal, bound) <= self.tolerance || passes >= self.max_passes;
                 let mut proven = prove.is_none();
                 if let Some(prove) = prove.filter(|_| promising || (guessed && solved)) {
-                    let Ok(values) = prove(&point.w[..features], &point.w[features..], width) else {
+                    let (weights, thresholds) = point.w.split_at(features);
+                    let Ok(values) = prove(weights, thresholds, width, risk.row_scores()) else {
                         break 'widths Stop::Cancelled;
                     };
                     ((primal, bound), proven) = (values, true);

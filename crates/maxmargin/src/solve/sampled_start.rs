@@ -102,8 +102,8 @@ impl<T: Objective> Objective for Thinned<'_, T> {
 }
 
 impl<T: Curvature> Curvature for Thinned<'_, T> {
-    fn diagonal(&self, part: usize, memo: &T::Memo, out: &mut [f64]) {
-        self.task.diagonal(part * self.stride, memo, out);
+    fn diagonal(&self, part: usize, scores: &[f64], memo: &T::Memo, out: &mut [f64]) {
+        self.task.diagonal(part * self.stride, scores, memo, out);
         self.scale(out);
     }
 
@@ -115,8 +115,8 @@ impl<T: Curvature> Curvature for Thinned<'_, T> {
         self.task.rows_are_separate()
     }
 
-    fn by_threshold(&self, part: usize, memo: &T::Memo, out: &mut [f64]) -> f64 {
-        let corner = self.task.by_threshold(part * self.stride, memo, out);
+    fn by_threshold(&self, part: usize, scores: &[f64], memo: &T::Memo, out: &mut [f64]) -> f64 {
+        let corner = self.task.by_threshold(part * self.stride, scores, memo, out);
         self.scale(out);
         self.stride as f64 * corner
     }
@@ -124,6 +124,7 @@ impl<T: Curvature> Curvature for Thinned<'_, T> {
     fn curvature(
         &self,
         part: usize,
+        scores: &[f64],
         memo: &T::Memo,
         m: usize,
         directions: &[f64],
@@ -132,7 +133,7 @@ impl<T: Curvature> Curvature for Thinned<'_, T> {
         threshold_out: &mut [f64],
     ) {
         self.add_scaled(threshold_out, |sums| {
-            self.task.curvature(part * self.stride, memo, m, directions, threshold_directions, out, sums);
+            self.task.curvature(part * self.stride, scores, memo, m, directions, threshold_directions, out, sums);
         });
         self.scale(out);
     }

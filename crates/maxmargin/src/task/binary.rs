@@ -462,7 +462,7 @@ fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f
 }
 
 impl Curvature for Binary {
-    fn diagonal(&self, part: usize, memo: &RowMemo, out: &mut [f64]) {
+    fn diagonal(&self, part: usize, _scores: &[f64], memo: &RowMemo, out: &mut [f64]) {
         for ((out, &curvature), row) in out.iter_mut().zip(&memo.curvature).zip(self.rows(part)) {
             *out = self.cost(row) * f64::from(curvature);
         }
@@ -475,6 +475,7 @@ impl Curvature for Binary {
     fn curvature(
         &self,
         part: usize,
+        _scores: &[f64],
         memo: &RowMemo,
         m: usize,
         directions: &[f64],

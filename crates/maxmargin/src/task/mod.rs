@@ -54,7 +54,13 @@ impl Constraint {
     /// By how much the margin is missed.
     #[inline(always)]
     pub fn violation(&self, scores: &[f64], threshold: f64) -> f64 {
-        let score = scores[self.row] - self.against.map_or(0.0, |row| scores[row]);
+        self.violation_by(|row| scores[row], threshold)
+    }
+
+    /// The same where scores are not held in a row.
+    #[inline(always)]
+    pub(crate) fn violation_by(&self, score: impl Fn(usize) -> f64, threshold: f64) -> f64 {
+        let score = score(self.row) - self.against.map_or(0.0, score);
         self.margin - self.coefficient * score - self.threshold * threshold
     }
 }
@@ -80,7 +86,7 @@ pub trait Independent: Sync {
 
 /// A task as a sum over parts, each a function of the scores of some neighbouring rows: what batch solvers need.
 pub trait Objective: Sync {
-    /// What a part remembers between a value and the curvature at the same point (sort orders, windows).
+    /// What a part remembers between a value and the curvature at the same point (sort orders, windows), beside the scores.
     type Memo: Default + Send + Sync;
 
     /// How many parts there are.
@@ -107,8 +113,8 @@ pub trait Objective: Sync {
 
 /// An objective with second derivatives.
 pub trait Curvature: Objective {
-    /// The diagonal of a part's Hessian by the scores, at the point of the last evaluation.
-    fn diagonal(&self, part: usize, memo: &Self::Memo, out: &mut [f64]);
+    /// The diagonal of a part's Hessian by the scores, which are those of the last evaluation.
+    fn diagonal(&self, part: usize, scores: &[f64], memo: &Self::Memo, out: &mut [f64]);
 
     /// Whether adding a constant to all scores of a part changes nothing.
     fn only_differences_count(&self) -> bool {
@@ -123,18 +129,19 @@ pub trait Curvature: Objective {
 
     /// Where rows are separate and there is a threshold: the second derivative of a part by each score and the threshold,
     /// written to `out`, and that by the threshold alone. Both are those of the score where it enters plus the threshold.
-    fn by_threshold(&self, part: usize, memo: &Self::Memo, out: &mut [f64]) -> f64 {
-        self.diagonal(part, memo, out);
+    fn by_threshold(&self, part: usize, scores: &[f64], memo: &Self::Memo, out: &mut [f64]) -> f64 {
+        self.diagonal(part, scores, memo, out);
         out.iter().sum()
     }
 
-    /// The Hessian of a part, at the point of the last evaluation, times `m` directions. `directions` and `out` hold
+    /// The Hessian of a part, at the scores of the last evaluation, times `m` directions. `directions` and `out` hold
     /// `m` numbers a row; `threshold_directions` and `threshold_out` `m` numbers a threshold. Writes `out` and adds to
     /// `threshold_out`.
     #[allow(clippy::too_many_arguments)] // two spaces (scores, thresholds), each with its input and output
     fn curvature(
         &self,
         part: usize,
+        scores: &[f64],
         memo: &Self::Memo,
         m: usize,
         directions: &[f64],

@@ -147,7 +147,7 @@ impl Objective for Quadratic {
 }
 
 impl Curvature for Quadratic {
-    fn diagonal(&self, _part: usize, _memo: &Vec<f64>, out: &mut [f64]) {
+    fn diagonal(&self, _part: usize, _scores: &[f64], _memo: &Vec<f64>, out: &mut [f64]) {
         out.fill(if *self == Quadratic::WrongDiagonal { 1.001 } else { 1.0 });
     }
 
@@ -158,6 +158,7 @@ impl Curvature for Quadratic {
     fn curvature(
         &self,
         _part: usize,
+        _scores: &[f64],
         _memo: &Vec<f64>,
         m: usize,
         directions: &[f64],

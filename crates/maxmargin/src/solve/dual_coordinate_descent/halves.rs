@@ -167,10 +167,10 @@ impl Half {
 
     /// Takes the last round back.
     pub(super) fn undo(&mut self, v: &[f64]) {
-        for (visit, before) in self.undo.drain(..).rev() {
+        while let Some((visit, before)) = self.undo.pop() {
             self.kept -= 1;
             self.active.swap(self.kept, visit as usize);
-            let place = (self.active[visit as usize] >> (self.halves - 1)) as usize;
+            let place = self.place(self.active[visit as usize]);
             self.slots[place].alpha = before;
         }
         self.v.copy_from_slice(v);

@@ -70,7 +70,8 @@ impl<'a, T: Independent> ByRow<'a, T> {
     }
 
     fn settled_scores(&self, weights: &[f64], scores: &[f64], near: f64, intercept: Intercept) -> Settled {
-        let threshold = if intercept == Intercept::Free { best_threshold(self.task, scores, near) } else { near };
+        let threshold =
+            if intercept == Intercept::Free { best_threshold(self.task, |row| scores[row], near) } else { near };
         Settled { threshold, objective: primal_of_scores(self.task, weights, scores, threshold, intercept) }
     }
 }

@@ -229,7 +229,8 @@ impl Smo {
             Intercept::Penalised => state.pull(task),
             Intercept::Free => {
                 let task = Reached { task, margin: scalars.margin };
-                best_threshold(&task, &state.all_reached(), near.threshold)
+                let reached = state.all_reached();
+                best_threshold(&task, |row| reached[row], near.threshold)
             }
         };
         let scalars = Scalars { threshold: if self.intercept == Intercept::Free { threshold } else { 0.0 }, ..scalars };

@@ -262,7 +262,7 @@ impl Objective for Differences {
 }
 
 impl Curvature for Differences {
-    fn diagonal(&self, _part: usize, memo: &PairMemo, out: &mut [f64]) {
+    fn diagonal(&self, _part: usize, _scores: &[f64], memo: &PairMemo, out: &mut [f64]) {
         out.copy_from_slice(&memo.curvature);
     }
 
@@ -270,7 +270,7 @@ impl Curvature for Differences {
         true
     }
 
-    fn by_threshold(&self, _part: usize, memo: &PairMemo, out: &mut [f64]) -> f64 {
+    fn by_threshold(&self, _part: usize, _scores: &[f64], memo: &PairMemo, out: &mut [f64]) -> f64 {
         out.copy_from_slice(&memo.cross);
         memo.threshold
     }
@@ -278,6 +278,7 @@ impl Curvature for Differences {
     fn curvature(
         &self,
         _part: usize,
+        _scores: &[f64],
         memo: &PairMemo,
         m: usize,
         directions: &[f64],

@@ -460,6 +460,7 @@ impl Curvature for Comparison {
     fn curvature(
         &self,
         part: usize,
+        _scores: &[f64],
         memo: &PairMemo,
         m: usize,
         directions: &[f64],
@@ -496,7 +497,7 @@ impl Curvature for Comparison {
         true
     }
 
-    fn diagonal(&self, part: usize, memo: &PairMemo, out: &mut [f64]) {
+    fn diagonal(&self, part: usize, _scores: &[f64], memo: &PairMemo, out: &mut [f64]) {
         let Part { rows, pairs } = &self.parts[part];
         out.fill(0.0);
         for (&pair, &curvature) in self.order[pairs.clone()].iter().zip(&memo.curvature) {
@@ -625,7 +626,8 @@ mod tests {
                     part, &scores[range.clone()], &[], &mut found_slope[range.clone()], &mut [], &mut memo,
                 );
                 let wide = 2 * range.start..2 * range.end;
-                task.curvature(part, &memo, 2, &direction[wide.clone()], &[], &mut found_curved[wide], &mut []);
+                let (wide, scores) = (wide.clone(), &scores[range]);
+                task.curvature(part, scores, &memo, 2, &direction[wide.clone()], &[], &mut found_curved[wide], &mut []);
             }
             prop_assert!((found - value).abs() <= 1e-12 * (1.0 + value));
             for (a, b) in found_slope.iter().zip(&slope).chain(found_curved.iter().zip(&curved)) {

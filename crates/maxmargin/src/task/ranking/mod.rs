@@ -260,6 +260,13 @@ impl GroupPlan {
         }
     }
 
+    /// The same in an order of places that is known.
+    fn arrange(&self, order: &[u32], scores: &[f64], sorted: &mut Vec<Item>) {
+        let score = |place: u32| scores[self.by_target[place as usize] as usize];
+        sorted.clear();
+        sorted.extend(order.iter().map(|&place| Item { score: score(place), place }));
+    }
+
     fn pairs(&self) -> u64 {
         self.levels.windows(2).map(|level| u64::from(level[0]) * u64::from(level[1] - level[0])).sum()
     }
@@ -292,8 +299,17 @@ impl GroupPlan {
 #[derive(Default)]
 struct Scratch {
     sweep: SweepScratch,
+    sorted: Vec<Item>,
     sums: Vec<f64>,
     placed: Vec<f64>,
+    diagonal: Vec<f64>,
+}
+
+impl Scratch {
+    fn bytes(&self) -> usize {
+        let numbers = self.sums.capacity() + self.placed.capacity() + self.diagonal.capacity();
+        self.sweep.bytes() + size_of::<Item>() * self.sorted.capacity() + size_of::<f64>() * numbers
+    }
 }
 
 /// Larger buffers are given back: they belong to long lists, of which there are few.
@@ -307,7 +323,7 @@ fn with_scratch<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
     // Taken out while in use: a thread that waits for another may be given a group meanwhile, and then makes its own.
     let mut scratch = SCRATCH.take();
     let result = work(&mut scratch);
-    if scratch.sweep.bytes() + size_of::<f64>() * (scratch.sums.capacity() + scratch.placed.capacity()) <= KEPT_BYTES {
+    if scratch.bytes() <= KEPT_BYTES {
         SCRATCH.set(scratch);
     }
     result
@@ -316,10 +332,9 @@ fn with_scratch<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
 /// What a group keeps from its last evaluation.
 #[derive(Debug, Default)]
 pub struct RankingMemo {
-    /// The items of each level sorted by score.
-    sorted: Vec<Item>,
-    /// For each place, the curvature by its own score, but for the cost.
-    diagonal: Vec<f64>,
+    /// The places of each level sorted by score. What else curvature needs is worked out anew: numbers for each row would be
+    /// most of the memory beside the features.
+    order: Vec<u32>,
     /// The value, that of the hinge, and that of the hinge with its margin lowered by δ: all but for the cost.
     value: f64,
     hinge: f64,
@@ -353,30 +368,31 @@ impl Objective for Ranking {
         memo: &mut RankingMemo,
     ) -> f64 {
         let plan = &self.groups[part];
-        plan.sort(scores, &mut memo.sorted);
         let cost = self.c * plan.factor;
-        memo.diagonal.clear();
-        memo.diagonal.resize(scores.len(), 0.0);
         slope.fill(0.0);
         (memo.value, memo.summed) = (0.0, 0.0);
         with_scratch(|scratch| {
+            let mut sorted = std::mem::take(&mut scratch.sorted);
+            plan.sort(scores, &mut sorted);
             if self.shape == Shape::Hinge {
-                memo.value = Self::violations(plan, &memo.sorted, 1.0, Counts::Signed, scratch).sum;
+                memo.value = Self::violations(plan, &sorted, 1.0, Counts::Signed, scratch).sum;
                 for (&row, out) in plan.by_target.iter().zip(scratch.sums.chunks_exact(2)) {
                     slope[row as usize] = cost * out[1];
                 }
-                return;
-            }
-            for (number, (margin, share)) in self.shape.squared_parts(1.0).into_iter().enumerate() {
-                let totals = Self::violations(plan, &memo.sorted, margin, Counts::Plain, scratch);
-                memo.value += share * totals.squares;
-                memo.summed += share.abs() * totals.squares;
-                *if number == 0 { &mut memo.hinge } else { &mut memo.saturated } = totals.sum;
-                for (place, (&row, out)) in plan.by_target.iter().zip(scratch.sums.chunks_exact(2)).enumerate() {
-                    slope[row as usize] += 2.0 * cost * share * out[0];
-                    memo.diagonal[place] += 2.0 * share * out[1];
+            } else {
+                memo.order.clear();
+                memo.order.extend(sorted.iter().map(|item| item.place));
+                for (number, (margin, share)) in self.shape.squared_parts(1.0).into_iter().enumerate() {
+                    let totals = Self::violations(plan, &sorted, margin, Counts::Plain, scratch);
+                    memo.value += share * totals.squares;
+                    memo.summed += share.abs() * totals.squares;
+                    *if number == 0 { &mut memo.hinge } else { &mut memo.saturated } = totals.sum;
+                    for (&row, out) in plan.by_target.iter().zip(scratch.sums.chunks_exact(2)) {
+                        slope[row as usize] += 2.0 * cost * share * out[0];
+                    }
                 }
             }
+            scratch.sorted = sorted;
         });
         cost * memo.value
     }
@@ -392,12 +408,42 @@ for_this_machine! {
     fn add_scaled[](out: &mut [f64], weight: f64, values: &[f64]) -> () = add_scaled_plainly
 }
 
-impl Curvature for Ranking {
-    fn diagonal(&self, part: usize, memo: &RankingMemo, out: &mut [f64]) {
-        let plan = &self.groups[part];
-        for (&row, diagonal) in plan.by_target.iter().zip(&memo.diagonal) {
-            out[row as usize] = self.c * plan.factor * diagonal;
+impl Ranking {
+    /// For each place, the curvature by its own score, but for the cost; in the scratch's diagonal.
+    fn own_curvature(&self, plan: &GroupPlan, sorted: &[Item], scratch: &mut Scratch) {
+        let mut diagonal = std::mem::take(&mut scratch.diagonal);
+        diagonal.clear();
+        diagonal.resize(sorted.len(), 0.0);
+        for (margin, share) in self.shape.squared_parts(1.0) {
+            Self::violations(plan, sorted, margin, Counts::Plain, scratch);
+            for (diagonal, out) in diagonal.iter_mut().zip(scratch.sums.chunks_exact(2)) {
+                *diagonal += 2.0 * share * out[1];
+            }
         }
+        scratch.diagonal = diagonal;
+    }
+
+    /// Works on a group sorted as in its last evaluation, its own curvature in the scratch.
+    fn with_curved(&self, part: usize, scores: &[f64], memo: &RankingMemo, work: impl FnOnce(&[Item], &mut Scratch)) {
+        let plan = &self.groups[part];
+        with_scratch(|scratch| {
+            let mut sorted = std::mem::take(&mut scratch.sorted);
+            plan.arrange(&memo.order, scores, &mut sorted);
+            self.own_curvature(plan, &sorted, scratch);
+            work(&sorted, scratch);
+            scratch.sorted = sorted;
+        });
+    }
+}
+
+impl Curvature for Ranking {
+    fn diagonal(&self, part: usize, scores: &[f64], memo: &RankingMemo, out: &mut [f64]) {
+        let plan = &self.groups[part];
+        self.with_curved(part, scores, memo, |_, scratch| {
+            for (&row, diagonal) in plan.by_target.iter().zip(&scratch.diagonal) {
+                out[row as usize] = self.c * plan.factor * diagonal;
+            }
+        });
     }
 
     fn only_differences_count(&self) -> bool {
@@ -407,6 +453,7 @@ impl Curvature for Ranking {
     fn curvature(
         &self,
         part: usize,
+        scores: &[f64],
         memo: &RankingMemo,
         m: usize,
         directions: &[f64],
@@ -417,20 +464,20 @@ impl Curvature for Ranking {
         let plan = &self.groups[part];
         let cost = self.c * plan.factor;
         out.fill(0.0);
-        with_scratch(|Scratch { sweep: buffers, sums, placed }| {
+        self.with_curved(part, scores, memo, |sorted, Scratch { sweep: buffers, sums, placed, diagonal, .. }| {
             placed.resize(directions.len(), 0.0);
             for (placed, &row) in placed.chunks_exact_mut(m).zip(&plan.by_target) {
                 placed.copy_from_slice(&directions[m * row as usize..][..m]);
             }
-            for ((&row, direction), diagonal) in plan.by_target.iter().zip(placed.chunks_exact(m)).zip(&memo.diagonal) {
-                add_scaled(&mut out[m * row as usize..][..m], cost * diagonal, direction);
+            for ((&row, direction), diagonal) in plan.by_target.iter().zip(placed.chunks_exact(m)).zip(diagonal) {
+                add_scaled(&mut out[m * row as usize..][..m], cost * *diagonal, direction);
             }
             let channels = plan.channels();
             for (margin, share) in self.shape.squared_parts(1.0) {
                 sums.clear();
                 sums.resize(directions.len(), 0.0);
                 let work = PartnerSums { margin, channels: &channels, m, directions: placed };
-                sweep(&work, &plan.levels, &memo.sorted, buffers, sums);
+                sweep(&work, &plan.levels, sorted, buffers, sums);
                 let weight = 2.0 * share * cost;
                 for (&row, sums) in plan.by_target.iter().zip(sums.chunks_exact(m)) {
                     add_scaled(&mut out[m * row as usize..][..m], -weight, sums);
@@ -541,7 +588,7 @@ mod tests {
             let mut memo = RankingMemo::default();
             let (mut fast_slope, mut fast_curved) = (vec![0.0; n], vec![0.0; 2 * n]);
             let fast = task.evaluate(0, &scores, &[], &mut fast_slope, &mut [], &mut memo);
-            task.curvature(0, &memo, 2, &direction, &[], &mut fast_curved, &mut []);
+            task.curvature(0, &scores, &memo, 2, &direction, &[], &mut fast_curved, &mut []);
             prop_assert_eq!(task.pairs(), listed.len() as u64);
             let close = |a: f64, b: f64, scale: f64| (a - b).abs() <= 1e-9 * (1.0 + scale);
             prop_assert!(close(task.total_cost(), cost, cost), "{} {}", task.total_cost(), cost);

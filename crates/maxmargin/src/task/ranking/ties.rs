@@ -300,7 +300,7 @@ impl Objective for GradedComparison {
 }
 
 impl Curvature for GradedComparison {
-    fn diagonal(&self, part: usize, memo: &GradedMemo, out: &mut [f64]) {
+    fn diagonal(&self, part: usize, _scores: &[f64], memo: &GradedMemo, out: &mut [f64]) {
         for (&row, diagonal) in self.groups[part].by_target.iter().zip(&memo.diagonal) {
             out[row as usize] = *diagonal;
         }
@@ -313,6 +313,7 @@ impl Curvature for GradedComparison {
     fn curvature(
         &self,
         part: usize,
+        _scores: &[f64],
         memo: &GradedMemo,
         m: usize,
         directions: &[f64],
@@ -322,7 +323,7 @@ impl Curvature for GradedComparison {
     ) {
         let plan = &self.groups[part];
         out.fill(0.0);
-        with_scratch(|Scratch { sweep: buffers, sums, placed }| {
+        with_scratch(|Scratch { sweep: buffers, sums, placed, .. }| {
             placed.clear();
             for &row in &plan.by_target {
                 placed.extend_from_slice(&directions[m * row as usize..][..m]);
@@ -426,8 +427,8 @@ mod tests {
         let (mut slope, mut by_threshold) = (vec![0.0; n], [0.0]);
         let value = task.evaluate(0, scores, &[threshold], &mut slope, &mut by_threshold, memo);
         let (mut out, mut threshold_out, mut diagonal) = (vec![0.0; 2 * n], [0.0; 2], vec![0.0; n]);
-        task.curvature(0, memo, 2, directions, &[1.0, -0.5], &mut out, &mut threshold_out);
-        task.diagonal(0, memo, &mut diagonal);
+        task.curvature(0, scores, memo, 2, directions, &[1.0, -0.5], &mut out, &mut threshold_out);
+        task.diagonal(0, scores, memo, &mut diagonal);
         slope.extend(by_threshold.into_iter().chain(out).chain(threshold_out).chain(diagonal));
         (value, slope)
     }
