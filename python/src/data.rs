@@ -4,7 +4,7 @@
 //! and of one of the few types taken; what is not so is refused.
 
 use crate::error::OrRaise;
-use crate::run::{job, quietly, unknown};
+use crate::run::{job, quietly, sized, unknown};
 use maxmargin::data::{Buffer, Csr, Dataset as CoreDataset, Dense, Matrix, Names, Outcome, Pairs, Starts, Targets};
 use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
@@ -187,7 +187,7 @@ impl Dataset {
         )?;
         let matrix = if let Ok(values) = values.cast::<PyArray1<f32>>() {
             let values: Buffer<f32> = shared("X.data", values)?;
-            Matrix::Csr32F32(job(py, 0, None, |_, _| Csr::new(starts, indices, values, columns))?)
+            Matrix::Csr32F32(sized(py, values.len() as u64, 0, |_| Csr::new(starts, indices, values, columns))?)
         } else {
             let values: Buffer<f64> = shared(
                 "X.data",
@@ -195,7 +195,7 @@ impl Dataset {
                     .cast::<PyArray1<f64>>()
                     .map_err(|_| wrong_type("X.data", values, "a one-dimensional array of float32 or float64"))?,
             )?;
-            Matrix::Csr32F64(job(py, 0, None, |_, _| Csr::new(starts, indices, values, columns))?)
+            Matrix::Csr32F64(sized(py, values.len() as u64, 0, |_| Csr::new(starts, indices, values, columns))?)
         };
         Dataset::of_matrix(matrix)
     }
@@ -231,7 +231,8 @@ impl Dataset {
         one_each("qid", codes.len(), self.data.rows(), "rows")?;
         all_below("qid", wide(&codes), names.len())?;
         self.as_given("qid")?;
-        let data = job(py, 0, None, |_, _| self.data.clone().with_group_keys(&codes, names_of(names)))?;
+        let steps = self.data.matrix().entries();
+        let data = sized(py, steps, 0, |_| self.data.clone().with_group_keys(&codes, names_of(names)))?;
         self.changed(|_| Ok(data))
     }
 
@@ -358,13 +359,13 @@ impl Dataset {
 
     /// The variance of all feature values, zeros among them, each row counting as its weight.
     fn variance(&self, py: Python<'_>) -> PyResult<f64> {
-        job(py, 0, None, |_, cancel| self.data.variance(cancel))
+        sized(py, self.data.matrix().entries(), 0, |cancel| self.data.variance(cancel))
     }
 
     /// The hash over all values, which certificates name.
     #[getter]
     fn hash(&self, py: Python<'_>) -> PyResult<u64> {
-        job(py, 0, None, |_, _| self.data.hash())
+        sized(py, self.data.matrix().entries(), 0, |_| self.data.hash())
     }
 
     /// What the reader found about the file, in short phrases.

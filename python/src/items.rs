@@ -2,7 +2,7 @@
 
 use crate::data::{Dataset, numbers};
 use crate::model::Model;
-use crate::run::{job, quietly};
+use crate::run::{job, sized};
 use maxmargin::items::{Resampling, resample};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -15,7 +15,8 @@ pub(crate) fn ranks<'py>(
     threshold: f64,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let scores = numbers::<f64>("scores", scores)?;
-    let ranks = quietly(py, |_| Ok(maxmargin::items::ranks(&scores, threshold)))?;
+    let steps = 16 * scores.len() as u64;
+    let ranks = sized(py, steps, 1, |_| Ok(maxmargin::items::ranks(&scores, threshold)))?;
     Ok(ranks.into_iter().map(|rank| rank as i64).collect::<Vec<_>>().into_pyarray(py))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::data::Dataset;
 use crate::error::OrRaise;
-use crate::run::{job, quietly};
+use crate::run::{job, quietly, sized};
 use maxmargin::data::Outcome;
 use maxmargin::error::{Code, Error};
 use maxmargin::loss::Loss;
@@ -53,7 +53,16 @@ impl Model {
         Ok(Model { model, solver: Some(solver.name()), stop: Some(stop), trace })
     }
 
-    /// Rows of a classifier whose margin is just reached or missed.
+    /// About how many steps scores of the data take.
+    fn steps(&self, data: &Dataset) -> u64 {
+        let (rows, columns) = (data.data.rows() as u64 + 1, data.data.cols() as u64);
+        match &self.model.scorer {
+            Scorer::Linear { .. } => data.data.matrix().entries() + columns,
+            Scorer::Expansion(expansion) => rows * columns * expansion.coefficients.len() as u64,
+            Scorer::Mapped(_) => u64::MAX,
+        }
+    }
+
     /// Refuses data whose columns are not those of the model: by name where both have names, by number where all are given.
     fn check_columns(&self, data: &Dataset) -> maxmargin::Result<()> {
         let (features, columns) = (self.model.features(), data.data.cols());
@@ -103,7 +112,7 @@ impl Model {
     /// The model that the content of a file holds.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, content: &[u8]) -> PyResult<Model> {
-        quietly(py, |_| CoreModel::from_bytes(content)).map(Model::of)
+        sized(py, content.len() as u64, 1, |_| CoreModel::from_bytes(content)).map(Model::of)
     }
 
     /// Writes a model file, as a whole or not at all.
@@ -133,14 +142,14 @@ impl Model {
     #[pyo3(signature = (data, threads = 0))]
     fn scores<'py>(&self, py: Python<'py>, data: &Dataset, threads: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         self.check_columns(data).or_raise()?;
-        let scores = job(py, threads, None, |_, cancel| self.model.scores_until(&data.data, cancel))?;
+        let scores = sized(py, self.steps(data), threads, |cancel| self.model.scores_until(&data.data, cancel))?;
         Ok(data.in_given_order(py, scores))
     }
 
     /// The outcome of each comparison of the data: -1 (left is better), 0 (a tie) or 1.
     fn outcomes<'py>(&self, py: Python<'py>, data: &Dataset) -> PyResult<Bound<'py, PyArray1<i8>>> {
         self.check_columns(data).or_raise()?;
-        let outcomes = quietly(py, |cancel| {
+        let outcomes = sized(py, self.steps(data), 1, |cancel| {
             let scores = self.model.scores_until(&data.data, cancel)?;
             let pairs = data.data.pairs().ok_or_else(|| {
                 Error::new(Code::NoPairs, "the data hold no pairs").help("give pairs of a left and a right row")

@@ -3,7 +3,7 @@
 use crate::data::Dataset;
 use crate::error::OrRaise;
 use crate::model::Model;
-use crate::run::quietly;
+use crate::run::sized;
 use crate::settings;
 use maxmargin::online::ComparisonLearner;
 use maxmargin::settings::Settings;
@@ -51,7 +51,9 @@ impl Learner {
                 "another thread is learning from its pairs: one stream after the other",
             ));
         }
-        let next = quietly(py, |cancel| {
+        // The learner is copied first: an error leaves what was learned before.
+        let steps = 4 * data.data.matrix().entries() + data.data.cols() as u64;
+        let next = sized(py, steps, 1, |cancel| {
             let mut next = self.learner().clone();
             let pairs = data.data.pairs().map_or(0, |pairs| pairs.len());
             for start in (0..pairs).step_by(RUN) {

@@ -1,4 +1,5 @@
-//! Long jobs: the core works on threads of its own while the calling thread answers signals and calls back.
+//! Long jobs: the core works on threads of its own while the calling thread answers signals and calls back. Brief ones are
+//! done by the calling thread at once.
 
 use crate::error::exception;
 use maxmargin::error::{Code, Error};
@@ -7,9 +8,11 @@ use maxmargin::solve::relative_gap;
 use maxmargin_cli::format::significant;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::any::Any;
 use std::num::NonZero;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -143,10 +146,9 @@ pub(crate) fn job<T: Send>(
             let worker = scope.spawn(move || {
                 // More threads than cores only wait for each other.
                 let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-                let pool =
-                    rayon::ThreadPoolBuilder::new().num_threads(threads.min(cores)).build().map_err(|error| {
-                        Error::new(Code::Internal, format!("the threads could not be started: {error}"))
-                    })?;
+                let pool = ThreadPoolBuilder::new().num_threads(threads.min(cores)).build().map_err(|error| {
+                    Error::new(Code::Internal, format!("the threads could not be started: {error}"))
+                })?;
                 let mut observer: Box<dyn Observer + Send> =
                     if wanted { Box::new(Relay { events: events_in, answers }) } else { Box::new(Quiet(events_in)) };
                 pool.install(|| work(&mut *observer, cancel))
@@ -176,10 +178,14 @@ pub(crate) fn job<T: Send>(
             (worker.join(), raised)
         })
     });
-    match (raised, outcome) {
-        (Some(exception), _) => Err(exception),
-        (None, Ok(result)) => result.map_err(|error| exception(&error)),
-        (None, Err(panic)) => Err(internal(&*panic)),
+    raised.map_or_else(|| answered(outcome), Err)
+}
+
+/// What a job came to, or the exception for its error or its panic.
+fn answered<T>(outcome: std::thread::Result<maxmargin::Result<T>>) -> PyResult<T> {
+    match outcome {
+        Ok(result) => result.map_err(|error| exception(&error)),
+        Err(panic) => Err(internal(&*panic)),
     }
 }
 
@@ -189,6 +195,34 @@ pub(crate) fn quietly<T: Send>(
     work: impl FnOnce(&Cancel) -> maxmargin::Result<T> + Send,
 ) -> PyResult<T> {
     job(py, 1, None, |_, cancel| work(cancel))
+}
+
+/// Steps, of a nanosecond or some, up to which a job is brief: to start threads takes about as long, and ten times as long
+/// where other programs keep all cores busy.
+const BRIEF: u64 = 1 << 18;
+
+thread_local! {
+    /// The calling thread as a pool of its own. None where it belongs to another one.
+    static ALONE: Option<ThreadPool> = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().ok();
+}
+
+/// Runs a job of about so many steps, which reports nothing: at once where it is brief.
+pub(crate) fn sized<T: Send>(
+    py: Python<'_>,
+    steps: u64,
+    threads: usize,
+    work: impl FnOnce(&Cancel) -> maxmargin::Result<T> + Send,
+) -> PyResult<T> {
+    if steps > BRIEF || ALONE.with(Option::is_none) {
+        return job(py, threads, None, |_, cancel| work(cancel));
+    }
+    let alone = || catch_unwind(AssertUnwindSafe(|| work(&Cancel::new())));
+    answered(py.detach(|| {
+        ALONE.with(|pool| match pool {
+            Some(pool) => pool.install(alone),
+            None => alone(),
+        })
+    }))
 }
 
 fn ask(callback: Option<&Py<PyAny>>, message: Message) -> PyResult<bool> {

@@ -24,12 +24,14 @@ const THREADS: u64 = 8;
 
 /// What training allocates for each row, in bytes.
 mod row {
-    /// Signs and costs twice, curvature, dual variables thrice, two lists of active rows and one on its way, scores, the
-    /// kinks that the best intercept is found by, coefficients, and the witness on its way to the file.
-    pub(super) const DUAL_COORDINATE_DESCENT: u64 = 128;
-    /// Rows in target order, levels, what each query keeps sorted by score, scores thrice; or signs, costs, curvature and
-    /// the dual point behind the weights.
+    /// Signs and costs, slots and half of them once more while they are dealt out, the order of visits, scores, and the
+    /// witness twice on its way to the file.
+    pub(super) const DUAL_COORDINATE_DESCENT: u64 = 64;
+    /// Rows in target order, levels, weights, what each query remembers, scores, those along a line; or signs, costs,
+    /// curvature and the dual point behind the weights.
     pub(super) const BY_PARTS: u64 = 96;
+    /// Sums of a query that is swept, and twice what it is merged in.
+    pub(super) const SWEPT: u64 = 96;
     /// One number each for the length of the row and its product with the shift.
     pub(super) const SCALED: u64 = 16;
 }
@@ -83,6 +85,10 @@ impl Needs {
         let by_rows = matches!(solver, Solver::DualCoordinateDescent);
         let rows_and_pairs = rows + data.pairs().map_or(0, |pairs| (pairs.len() + pairs.ties()) as u64);
         beside += rows_and_pairs * if by_rows { row::DUAL_COORDINATE_DESCENT } else { row::BY_PARTS };
+        if data.groups().is_some() && !by_rows {
+            // Long queries are swept one after the other, the others by several threads at a time.
+            beside += row::SWEPT * longest;
+        }
         if expands(settings) {
             // Rows ready to be multiplied; learned from one by one, all of them may become vectors of their own too.
             let online = (solver.is_stochastic() && settings.kernel.budget.is_none()) || solver == Solver::Lasvm;

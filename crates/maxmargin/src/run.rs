@@ -34,6 +34,12 @@ impl Cancel {
         self.0.load(Ordering::Relaxed) >= RAISED
     }
 
+    /// Whether nobody wants what the job has: then it may be anything.
+    #[inline]
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == ABANDONED
+    }
+
     /// An error once the flag is raised, for jobs that have nothing to keep.
     #[inline]
     pub fn check(&self) -> Result<()> {
@@ -42,7 +48,7 @@ impl Cancel {
 
     /// An error once nobody wants what the job has: to state it would take a pass over the data.
     pub(crate) fn check_wanted(&self) -> Result<()> {
-        if self.0.load(Ordering::Relaxed) == ABANDONED { Err(interrupted()) } else { Ok(()) }
+        if self.is_abandoned() { Err(interrupted()) } else { Ok(()) }
     }
 }
 

@@ -352,7 +352,9 @@ impl Dataset {
             let of_chunk = |chunk: usize| {
                 cancel.check()?;
                 let rows = chunk * ROW_CHUNK..((chunk + 1) * ROW_CHUNK).min(self.rows());
-                Ok(rows.map(|row| weight(row) * of_row(row)).sum())
+                let sum = rows.clone().map(|row| weight(row) * of_row(row)).sum();
+                self.matrix.residency().passed(rows);
+                Ok(sum)
             };
             let parts: Result<Vec<f64>> = (0..self.rows().div_ceil(ROW_CHUNK)).into_par_iter().map(of_chunk).collect();
             Ok(parts?.into_iter().sum())

@@ -1,73 +1,169 @@
-//! Scores of all rows in half the room, for those who only want to know where something lies.
+//! Scores in half the room, for those who only want to know where something lies.
 
 use super::Design;
+use super::scale::{Folded, STRETCH};
 use rayon::prelude::*;
+use std::ops::Range;
 
-/// Neighbouring rows whose scores have a scale in common.
-pub(crate) const STRETCH: usize = 4096;
-
-/// Writes numbers as shares of a power of two next to the largest of them, and returns that.
-pub(crate) fn narrow(numbers: &[f64], shares: &mut [f32]) -> f64 {
-    const EXPONENT: u64 = 0x7ff << 52;
-    let largest = numbers.iter().fold(0.0, |largest: f64, number| largest.max(number.abs()));
-    let scale = f64::from_bits(largest.to_bits() & EXPONENT).max(f64::MIN_POSITIVE);
-    shares.iter_mut().zip(numbers).for_each(|(share, number)| *share = (number / scale) as f32);
-    scale
+/// Where the scores of neighbouring rows lie: each is `middle + unit · share`. What all of them have in common is in the
+/// middle, so that the digits of the shares are those in which they differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Span {
+    middle: f64,
+    unit: f64,
 }
 
-/// Scores to 24 digits of the largest in their stretch, however large or small that is.
+impl Span {
+    /// Writes numbers as shares of the span they have.
+    fn of(numbers: &[f64], shares: &mut [f32]) -> Span {
+        const EXPONENT: u64 = 0x7ff << 52;
+        let finite = numbers.iter().filter(|number| number.is_finite());
+        let (low, high) =
+            finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &number| (low.min(number), high.max(number)));
+        let middle = if low <= high { 0.5 * low + 0.5 * high } else { 0.0 };
+        // A power of two next to the largest, by which nothing is rounded.
+        let largest = (high - middle).max(middle - low).max(0.0);
+        let unit = f64::from_bits(largest.to_bits() & EXPONENT).max(f64::MIN_POSITIVE);
+        shares.iter_mut().zip(numbers).for_each(|(share, number)| *share = ((number - middle) / unit) as f32);
+        Span { middle, unit }
+    }
+
+    #[inline(always)]
+    pub(crate) fn number(&self, share: f32) -> f64 {
+        self.middle + self.unit * f64::from(share)
+    }
+
+    /// Σ factor · number
+    pub(crate) fn weighted_sum(&self, shares: &[f32], factors: &[f64]) -> f64 {
+        let (mut plain, mut shared) = (0.0, 0.0);
+        for (&share, factor) in shares.iter().zip(factors) {
+            plain += factor;
+            shared += factor * f64::from(share);
+        }
+        self.middle * plain + self.unit * shared
+    }
+}
+
+/// Writes the scores of a run of rows as shares, and adds one span for each [`STRETCH`] of them. The rows are not needed
+/// again in a pass. `parallel` says whether there are so many that several threads are worth their while.
+pub(crate) fn narrow_scores(
+    design: &Design,
+    rows: Range<usize>,
+    folded: &Folded,
+    shares: &mut [f32],
+    parallel: bool,
+    spans: &mut Vec<Span>,
+) {
+    let span = |scores: &mut Vec<f64>, (stretch, shares): (usize, &mut [f32])| {
+        let start = rows.start + stretch * STRETCH;
+        let rows = start..start + shares.len();
+        scores.resize(shares.len(), 0.0);
+        design.scores(rows.clone(), folded, scores);
+        design.passed(rows);
+        Span::of(scores, shares)
+    };
+    if parallel {
+        spans.par_extend(shares.par_chunks_mut(STRETCH).enumerate().map_init(Vec::new, span));
+    } else {
+        let mut scores = Vec::new();
+        spans.extend(shares.chunks_mut(STRETCH).enumerate().map(|stretch| span(&mut scores, stretch)));
+    }
+}
+
+/// The scores of all rows, each to 24 binary digits of the span in its stretch.
 pub(crate) struct NarrowScores {
     shares: Vec<f32>,
-    scales: Vec<f64>,
+    spans: Vec<Span>,
 }
 
 impl NarrowScores {
-    /// Those of all rows, in parallel.
     pub(crate) fn new(design: &Design, weights: &[f64]) -> NarrowScores {
-        let folded = design.fold(weights);
-        let mut shares = vec![0.0; design.rows()];
-        let stretches = shares.par_chunks_mut(STRETCH).enumerate();
-        let scales = stretches.map_init(Vec::new, |scores, (stretch, shares)| {
-            let rows = stretch * STRETCH..stretch * STRETCH + shares.len();
-            scores.resize(shares.len(), 0.0);
-            design.scores(rows.clone(), &folded, scores);
-            design.passed(rows);
-            narrow(scores, shares)
-        });
-        let scales = scales.collect();
-        NarrowScores { shares, scales }
+        let (mut shares, mut spans) = (vec![0.0; design.rows()], Vec::new());
+        narrow_scores(design, 0..design.rows(), &design.fold(weights), &mut shares, true, &mut spans);
+        NarrowScores { shares, spans }
     }
 
     /// That of a row.
     #[inline]
     pub(crate) fn of(&self, row: usize) -> f64 {
-        self.scales[row / STRETCH] * f64::from(self.shares[row])
+        self.spans[row / STRETCH].number(self.shares[row])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{Dense, Matrix, Scale, Scaling};
+    use crate::random::Random;
+    use crate::run::Cancel;
 
     #[test]
-    fn shares_of_their_scale_are_the_numbers_again() {
-        for size in [f64::MIN_POSITIVE, 1e-300, 1e-40, 1.0, 3.9e38, 1e300, f64::MAX / 4.0] {
-            let numbers: Vec<f64> = (-50..=50).map(|i| f64::from(i) * 0.037 * size).collect();
+    fn numbers_are_what_they_were_but_for_their_last_digits() {
+        for (offset, size) in [
+            (0.0, f64::MIN_POSITIVE),
+            (0.0, 1e-300),
+            (0.0, 1.0),
+            (1e9, 1.0),
+            (-7e15, 1e3),
+            (0.0, 3.9e38),
+            (0.0, 1e300),
+            (1e300, 1e290),
+            (0.0, f64::MAX / 2.0),
+        ] {
+            let numbers: Vec<f64> = (-50..=50).map(|i| offset + f64::from(i) / 50.0 * size).collect();
+            let factors: Vec<f64> = (0..numbers.len()).map(|i| 1e-9 * (i % 7) as f64).collect();
             let mut shares = vec![0.0; numbers.len()];
-            let scale = narrow(&numbers, &mut shares);
-            for (number, share) in numbers.iter().zip(shares) {
-                let again = scale * f64::from(share);
-                assert!((again - number).abs() <= 2.0 * size * f64::from(f32::EPSILON), "{number} became {again}");
+            let span = Span::of(&numbers, &mut shares);
+            let allowed = 2.0 * size * f64::from(f32::EPSILON) + 4.0 * f64::EPSILON * offset.abs();
+            for (number, &share) in numbers.iter().zip(&shares) {
+                let again = span.number(share);
+                assert!((again - number).abs() <= allowed, "{number} became {again}");
             }
+            let sum: f64 = numbers.iter().zip(&factors).map(|(number, factor)| number * factor).sum();
+            let found = span.weighted_sum(&shares, &factors);
+            let total: f64 = factors.iter().sum();
+            let rounding = 1e-14 * total * (offset.abs() + size);
+            assert!((found - sum).abs() <= total * allowed + rounding, "{found} {sum}");
         }
     }
 
     #[test]
-    fn nothing_but_zeros_stay_zeros_and_what_is_no_number_stays_none() {
-        let mut shares = [1.0; 3];
-        assert!(narrow(&[0.0, -0.0, 0.0], &mut shares) > 0.0);
-        assert_eq!(shares, [0.0; 3]);
-        let scale = narrow(&[1.0, f64::NAN, -2.0], &mut shares);
-        assert!((scale * f64::from(shares[1])).is_nan());
+    fn what_is_not_finite_stays_so_and_leaves_its_neighbours_alone() {
+        let numbers = [1.0, f64::NAN, -2.0, f64::INFINITY, f64::NEG_INFINITY, 0.0];
+        let mut shares = [0.0; 6];
+        let span = Span::of(&numbers, &mut shares);
+        let again = shares.map(|share| span.number(share));
+        assert!(again[1].is_nan());
+        assert_eq!(
+            [again[0], again[2], again[3], again[4], again[5]],
+            [1.0, -2.0, f64::INFINITY, f64::NEG_INFINITY, 0.0]
+        );
+        assert!(Span::of(&[f64::NAN; 2], &mut shares).number(shares[0]).is_nan());
+        assert_eq!(Span::of(&[0.0, -0.0], &mut shares).number(shares[0]), 0.0);
+    }
+
+    #[test]
+    fn scores_of_all_rows_are_near_those_in_double_precision_at_any_number_of_threads() {
+        let (rows, cols) = (2 * STRETCH + 77, 3);
+        let mut random = Random::new(4, 0, 0);
+        let values: Vec<f64> = (0..rows * cols).map(|at| 1e6 * (at % cols) as f64 + random.normal()).collect();
+        let matrix = Matrix::DenseF64(Dense::new(values, rows, cols).expect("rows of one length"));
+        for scale in [Scale::None, Scale::Standard] {
+            let data = crate::data::Dataset::new(matrix.clone(), crate::data::Targets::Absent).expect("valid");
+            let design =
+                Scaling::fit(scale, &data, &Cancel::new()).expect("fits").apply(&matrix, None).expect("scaled");
+            let weights = [0.3, -0.2, 0.15];
+            let exact = design.all_scores(&weights);
+            let spread = exact.iter().fold(0.0, |most: f64, score| most.max((score - exact[0]).abs()));
+            let made = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("pool");
+                pool.install(|| NarrowScores::new(&design, &weights))
+            };
+            let (one, eight) = (made(1), made(8));
+            for (row, exact) in exact.iter().enumerate() {
+                assert!((one.of(row) - exact).abs() <= 2e-7 * spread + 1e-9, "{row}: {} {exact}", one.of(row));
+                assert_eq!(one.of(row), eight.of(row));
+            }
+        }
     }
 }

@@ -415,7 +415,7 @@ impl Design {
 const POLL: usize = 4096;
 
 /// Rows that are gone through together.
-const STRETCH: usize = 4096;
+pub(crate) const STRETCH: usize = 4096;
 
 /// The most lanes that rows are cut into.
 pub(crate) const MOST_LANES: usize = 16;

@@ -27,6 +27,8 @@ pub(crate) struct Points {
     centre: Option<Vec<f64>>,
     /// Whether these are no rows but the kernel values between rows, one column a row.
     values: bool,
+    /// Values that nobody wants any more are not computed.
+    cancel: Cancel,
 }
 
 #[derive(Debug)]
@@ -182,8 +184,13 @@ const PRINTED: f64 = 1e-4;
 impl Points {
     /// The rows of a design, stored as suits the kernel.
     pub(crate) fn new(design: &Design, kernel: &Kernel) -> Points {
+        Points::until(design, kernel, &Cancel::new())
+    }
+
+    /// The same, for a job that may be abandoned: then values that are not computed yet stay zero.
+    pub(crate) fn until(design: &Design, kernel: &Kernel, cancel: &Cancel) -> Points {
         let rows = design.rows();
-        Points::suited(design, kernel, |largest| {
+        Points::suited(design, kernel, cancel, |largest| {
             rows <= FEW_ROWS
                 || matches!(kernel, Kernel::Custom(_))
                 || kernel.steepness() * largest * NARROW_ROUNDING > ROUNDING_ALLOWED
@@ -192,28 +199,31 @@ impl Points {
 
     /// The same in f64, however many there are.
     pub(crate) fn in_double(design: &Design, kernel: &Kernel) -> Points {
-        Points::suited(design, kernel, |_| true)
+        Points::suited(design, kernel, &Cancel::new(), |_| true)
     }
 
-    fn suited(design: &Design, kernel: &Kernel, wide: impl Fn(f64) -> bool) -> Points {
+    fn suited(design: &Design, kernel: &Kernel, cancel: &Cancel, wide: impl Fn(f64) -> bool) -> Points {
         let (rows, cols) = (design.rows(), design.cols());
         if *kernel == Kernel::Precomputed {
-            return Points::of_values(design);
+            return Points::of_values(design, cancel);
         }
         let sparse = design.shift().is_none()
             && !design.matrix().is_dense()
             && design.matrix().entries() * SPARSE <= rows as u64 * cols as u64;
         let shifts = matches!(kernel, Kernel::Gaussian { .. }) && !sparse;
         let centre = shifts.then(|| mean(design));
-        Points::with_layout(design, 0..rows, cols, sparse, centre, wide)
+        Points::with_layout(design, 0..rows, cols, sparse, centre, cancel, wide)
     }
 
     /// Kernel values between rows, of which the last columns are one for each row.
-    fn of_values(design: &Design) -> Points {
+    fn of_values(design: &Design, cancel: &Cancel) -> Points {
         debug_assert!(design.cols() >= design.rows());
         let rows = design.rows();
         let first = design.cols() - rows.min(design.cols());
         let row = |row: usize, out: &mut [f64]| {
+            if cancel.is_abandoned() {
+                return;
+            }
             let mut values = vec![0.0; design.cols()];
             design.fill_scaled_row(row, &mut values);
             out.copy_from_slice(&values[first..]);
@@ -223,7 +233,7 @@ impl Points {
             true => Layout::Wide(entries(rows, rows, false, &[], &zeros, &row)),
             false => Layout::Narrow(entries(rows, rows, false, &[], &zeros, &row)),
         };
-        Points { rows, cols: rows, layout, centre: None, values: true }
+        Points { rows, cols: rows, layout, centre: None, values: true, cancel: cancel.clone() }
     }
 
     /// Whether these are kernel values that some rows could have: positive definite but for rounding. Where there are too many
@@ -273,7 +283,8 @@ impl Points {
     /// The same for a run of the rows.
     pub(crate) fn like_run(&self, design: &Design, run: Range<usize>) -> Points {
         let wide = self.is_wide();
-        Points::with_layout(design, run, self.cols, self.is_sparse(), self.centre.clone(), |_| wide)
+        let (sparse, centre) = (self.is_sparse(), self.centre.clone());
+        Points::with_layout(design, run, self.cols, sparse, centre, &self.cancel, |_| wide)
     }
 
     fn with_layout(
@@ -282,13 +293,16 @@ impl Points {
         cols: usize,
         sparse: bool,
         centre: Option<Vec<f64>>,
+        cancel: &Cancel,
         wide: impl Fn(f64) -> bool,
     ) -> Points {
         let rows = run.len();
         let lists: Vec<Vec<(usize, f64)>> = if sparse {
             let entries = |row| {
                 let mut entries = Vec::new();
-                design.scaled_entries(run.start + row, &mut entries);
+                if !cancel.is_abandoned() {
+                    design.scaled_entries(run.start + row, &mut entries);
+                }
                 entries
             };
             (0..rows).into_par_iter().map(entries).collect()
@@ -297,6 +311,9 @@ impl Points {
         };
         let dense_row = |row: usize, values: &mut [f64]| {
             values.fill(0.0);
+            if cancel.is_abandoned() {
+                return;
+            }
             design.fill_scaled_row(run.start + row, values);
             if let Some(centre) = &centre {
                 values.iter_mut().zip(centre).for_each(|(value, centre)| *value -= centre);
@@ -317,7 +334,7 @@ impl Points {
         } else {
             Layout::Narrow(entries(rows, cols, sparse, &lists, &squares, &dense_row))
         };
-        Points { rows, cols, layout, centre, values: false }
+        Points { rows, cols, layout, centre, values: false, cancel: cancel.clone() }
     }
 
     /// Some of the rows, in the order named.
@@ -329,7 +346,8 @@ impl Points {
             Layout::Wide(entries) => Layout::Wide(entries.select(rows, columns, self.cols)),
         };
         let cols = columns.map_or(self.cols, <[usize]>::len);
-        Points { rows: rows.len(), cols, layout, centre: self.centre.clone(), values: self.values }
+        let (centre, cancel) = (self.centre.clone(), self.cancel.clone());
+        Points { rows: rows.len(), cols, layout, centre, values: self.values, cancel }
     }
 
     /// Whether only entries that are not zero are stored.
@@ -397,7 +415,7 @@ impl Points {
                 chunks[at].push(part);
             }
         }
-        chunks.into_par_iter().enumerate().for_each(|(at, mut outs)| {
+        chunks.into_par_iter().enumerate().filter(|_| !self.cancel.is_abandoned()).for_each(|(at, mut outs)| {
             let columns = at * CHUNK..(at * CHUNK + CHUNK).min(self.rows);
             self.fill_columns(kernel, left, ids, columns, &mut outs);
         });
@@ -816,9 +834,18 @@ mod tests {
             let expected = |a: usize, b: usize| definition(&kernel, &dense_row(a), &dense_row(b));
             for sparse in [true, false] {
                 let centre = (!sparse && matches!(kernel, Kernel::Gaussian { .. })).then(|| mean(&design));
-                let wide = Points::with_layout(&design, 0..design.rows(), cols, sparse, centre.clone(), |_| true);
+                let wide = Points::with_layout(
+                    &design,
+                    0..design.rows(),
+                    cols,
+                    sparse,
+                    centre.clone(),
+                    &Cancel::new(),
+                    |_| true,
+                );
                 check::<f64>(&kernel, &wide, &ids, expected);
-                let narrow = Points::with_layout(&design, 0..design.rows(), cols, sparse, centre, |_| false);
+                let narrow =
+                    Points::with_layout(&design, 0..design.rows(), cols, sparse, centre, &Cancel::new(), |_| false);
                 check::<f32>(&kernel, &narrow, &ids, expected);
                 let coefficients: Vec<f64> = (0..ids.len()).map(|at| at as f64 - 4.0).collect();
                 let scores =

@@ -452,15 +452,12 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> {
 /// Most dual variables are zero or at the limit C, which takes few values (one a class and weight): the most common
 /// value becomes the limit.
 fn pack_witness(alpha: &[f64]) -> (Vec<u8>, Vec<f64>, Vec<f64>) {
-    let mut counts: HashMap<u64, usize> = HashMap::new();
-    for &value in alpha.iter().filter(|&&value| value != 0.0) {
-        *counts.entry(value.to_bits()).or_default() += 1;
-    }
-    let limit = counts
-        .into_iter()
-        .filter(|&(_, count)| count > 1)
-        .max_by_key(|&(bits, count)| (count, bits))
-        .map(|(bits, _)| f64::from_bits(bits));
+    // Sorted rather than counted in a table, which would take several times the memory of the variables.
+    let mut bits: Vec<u64> = alpha.iter().filter(|&&value| value != 0.0).map(|value| value.to_bits()).collect();
+    bits.sort_unstable();
+    let runs = bits.chunk_by(|a, b| a == b).filter(|run| run.len() > 1);
+    let limit = runs.max_by_key(|run| (run.len(), run[0])).map(|run| f64::from_bits(run[0]));
+    drop(bits);
     let mut values = Vec::new();
     let states = alpha
         .iter()

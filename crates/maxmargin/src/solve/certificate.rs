@@ -116,7 +116,7 @@ impl Balance {
     pub(crate) const WHOLE: Balance = Balance { above: 1.0, below: 1.0 };
 
     /// Those that shrink the heavier side. A barrier takes what pulls below zero.
-    pub(crate) fn of_point<T: Independent>(task: &T, alpha: impl Fn(usize) -> f64 + Sync) -> Balance {
+    pub(crate) fn between<T: Independent>(task: &T, alpha: impl Fn(usize) -> f64 + Sync) -> Balance {
         let [above, below] = sum_blocks(task.blocks(), |block| {
             let pull = alpha(block) * task.constraint(block).threshold;
             [pull.max(0.0), (-pull).max(0.0)]
@@ -145,7 +145,7 @@ impl Balance {
 
 /// Makes Σ α_i t_i = 0 by shrinking the dual variables of the heavier side.
 pub(crate) fn balance<T: Independent>(task: &T, alpha: &mut [f64]) {
-    let balance = Balance::of_point(task, |block| alpha[block]);
+    let balance = Balance::between(task, |block| alpha[block]);
     alpha.par_iter_mut().enumerate().for_each(|(block, alpha)| *alpha *= balance.share(&task.constraint(block)));
 }
 
@@ -252,7 +252,7 @@ fn value_behind<T: Independent>(
         c.cost * curve.at(c.violation(scores, threshold)).derivative
     };
     let free = intercept == Intercept::Free;
-    let balance = if free { Balance::of_point(task, alpha) } else { Balance::WHOLE };
+    let balance = if free { Balance::between(task, alpha) } else { Balance::WHOLE };
     cancel.check()?;
     let bound = dual_value(task, design, |block| alpha(block) * balance.share(&task.constraint(block)), intercept);
     cancel.check()?;

@@ -109,10 +109,6 @@ impl KernelNewton {
             passes += 1;
             point = next;
         };
-        if self.to_the_end && stop == Stop::Stalled {
-            // What was tried last was not taken, and curvature is that of the last evaluation.
-            loss.evaluate(&point.scores);
-        }
         for _ in 0..if self.to_the_end { POLISHING_STEPS } else { 0 } {
             let (step, moved) = point.direction(POLISHING_FORCING, &mut loss, &mut product);
             let next = point.moved(1.0, &step, &moved, &mut loss, &mut product);

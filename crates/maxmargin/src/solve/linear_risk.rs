@@ -6,7 +6,7 @@
 //! into chunks for the two products.
 
 use super::{CurvedRisk, Preconditioner, Risk};
-use crate::data::{Design, Folded, STRETCH, lanes, narrow};
+use crate::data::{Design, Folded, STRETCH, Span, lanes, narrow_scores};
 use crate::run::Cancel;
 use crate::task::{Curvature, Objective, Roundable};
 use faer::linalg::matmul::triangular::{self, BlockStructure};
@@ -35,9 +35,11 @@ pub struct LinearRisk<'a, T: Objective> {
     /// Scores of the rows in part order.
     scores: Vec<f64>,
     direction: Vec<f64>,
-    /// What the scores change by along the direction, as shares of [`Lane::scales`]: a search along a line needs no more
+    /// What the scores change by along the direction, as shares of [`Lane::spans`]: a search along a line needs no more
     /// digits, since the point where it ends is evaluated anew. Empty where no score changes.
     direction_scores: Vec<f32>,
+    /// Whether the memos are those of the point.
+    remembers: bool,
     /// What the lanes sum their part of a Hessian in, kept from one to the next.
     products: Vec<Vec<f64>>,
 }
@@ -48,8 +50,8 @@ struct Lane<M> {
     /// Where the lane's rows stand in the scores.
     slots: Range<usize>,
     memos: Vec<M>,
-    /// What the scores along a line are shares of, one for each [`STRETCH`] of each part.
-    scales: Vec<f64>,
+    /// Of the scores along a line, one for each [`STRETCH`] of each part.
+    spans: Vec<Span>,
 }
 
 /// The most lanes that so many rows are gathered into, `long` of their parts being longer than [`LONG_PART`]. A lane ends
@@ -78,7 +80,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         let close = |made: &mut Vec<Lane<T::Memo>>, parts: Range<usize>, slots: Range<usize>| {
             if !parts.is_empty() {
                 let memos = parts.clone().map(|_| T::Memo::default()).collect();
-                made.push(Lane { parts, slots, memos, scales: Vec::new() });
+                made.push(Lane { parts, slots, memos, spans: Vec::new() });
             }
         };
         for part in 0..task.parts() {
@@ -107,6 +109,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             scores: vec![0.0; slot],
             direction: Vec::new(),
             direction_scores: Vec::new(),
+            remembers: false,
             products: Vec::new(),
         }
     }
@@ -180,24 +183,6 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         }
     }
 
-    /// The same as shares of a scale for each stretch.
-    fn part_shares(&self, rows: Range<usize>, folded: &Folded, out: &mut [f32], scales: &mut Vec<f64>) {
-        let share = |buffer: &mut Vec<f64>, (stretch, out): (usize, &mut [f32])| {
-            let start = rows.start + stretch * STRETCH;
-            buffer.resize(out.len(), 0.0);
-            self.design.scores(start..start + out.len(), folded, buffer);
-            self.design.passed(start..start + out.len());
-            narrow(buffer, out)
-        };
-        if rows.len() <= LONG_PART {
-            let mut buffer = Vec::new();
-            scales.extend(out.chunks_mut(STRETCH).enumerate().map(|stretch| share(&mut buffer, stretch)));
-        } else {
-            let stretches = out.par_chunks_mut(STRETCH).enumerate();
-            scales.par_extend(stretches.map_init(Vec::new, |buffer, stretch| share(buffer, stretch)));
-        }
-    }
-
     /// Adds up the lanes and turns the sum over stored rows into a gradient by the weights.
     fn reduce(&self, sums: Vec<Sums>, gradient: &mut [f64]) -> f64 {
         gradient.fill(0.0);
@@ -225,6 +210,7 @@ impl<T: Objective> LinearRisk<'_, T> {
 
     /// The parts of a lane, with their scores at the last evaluation and what they remember of it.
     fn remembered<'l>(&'l self, lane: &'l Lane<T::Memo>) -> impl Iterator<Item = (usize, &'l [f64], &'l T::Memo)> {
+        debug_assert!(self.remembers, "curvature is asked for after a line");
         let mut scores = &self.scores[lane.slots.clone()];
         lane.parts.clone().zip(&lane.memos).map(move |(part, memo)| {
             let (own, rest) = scores.split_at(self.task.rows(part).len());
@@ -236,6 +222,7 @@ impl<T: Objective> LinearRisk<'_, T> {
 
 /// Sums [`Roundable::rounding`] over all parts of a risk, at the point of its last evaluation.
 pub(super) fn rounding<T: Roundable>(risk: &LinearRisk<'_, T>) -> [f64; 3] {
+    debug_assert!(risk.remembers);
     let mut sums = [0.0; 3];
     for lane in &risk.lanes {
         for (part, memo) in lane.parts.clone().zip(&lane.memos) {
@@ -287,6 +274,7 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         let value = self.reduce(sums, gradient);
         self.lanes = lanes;
         self.scores = scores;
+        self.remembers = true;
         let penalised = self.penalised();
         gradient[..penalised].iter_mut().zip(w).for_each(|(gradient, w)| *gradient += w);
         value + self.half_square(w)
@@ -298,13 +286,14 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         if direction[..self.features()].iter().all(|&along| along == 0.0) {
             return;
         }
+        self.remembers = false;
         let folded = self.design.fold(&direction[..self.features()]);
         let mut lanes = std::mem::take(&mut self.lanes);
         let mut shares = vec![0.0; self.scores.len()];
         let this = &*self;
         Self::each_lane(&mut lanes, &mut shares, |lane, shares| {
             lane.memos.fill_with(T::Memo::default);
-            lane.scales.clear();
+            lane.spans.clear();
             let mut at = 0;
             for part in lane.parts.clone() {
                 if this.cancel.is_raised() {
@@ -313,7 +302,8 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
                 let rows = this.task.rows(part);
                 let own = at..at + rows.len();
                 at = own.end;
-                this.part_shares(rows, &folded, &mut shares[own], &mut lane.scales);
+                let long = rows.len() > LONG_PART;
+                narrow_scores(this.design, rows, &folded, &mut shares[own], long, &mut lane.spans);
             }
         });
         self.lanes = lanes;
@@ -332,7 +322,7 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
                 let mut by_threshold = vec![0.0; thresholds.len()];
                 let (mut value, mut slope, mut at) = (0.0, 0.0, 0);
                 let (mut scores, mut slopes, mut memo) = (Vec::new(), Vec::new(), T::Memo::default());
-                let mut scales = &lane.scales[..];
+                let mut spans = &lane.spans[..];
                 for part in lane.parts.clone() {
                     if this.cancel.is_raised() {
                         break;
@@ -344,15 +334,14 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
                     scores.extend_from_slice(&this.scores[here.clone()]);
                     // Nothing where no score changes.
                     let moved = this.direction_scores.get(here).unwrap_or_default();
-                    let own = scales.split_off(..moved.len().div_ceil(STRETCH)).unwrap_or_default();
-                    for ((scores, shares), scale) in scores.chunks_mut(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {
-                        let step = step * scale;
-                        scores.iter_mut().zip(shares).for_each(|(score, &share)| *score += step * f64::from(share));
+                    let own = spans.split_off(..moved.len().div_ceil(STRETCH)).unwrap_or_default();
+                    for ((scores, shares), span) in scores.chunks_mut(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {
+                        scores.iter_mut().zip(shares).for_each(|(score, &share)| *score += step * span.number(share));
                     }
                     slopes.resize(length, 0.0);
                     value += this.task.evaluate(part, &scores, &thresholds, &mut slopes, &mut by_threshold, &mut memo);
-                    for ((slopes, shares), scale) in slopes.chunks(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {
-                        slope += scale * slopes.iter().zip(shares).map(|(s, &share)| s * f64::from(share)).sum::<f64>();
+                    for ((slopes, shares), span) in slopes.chunks(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {
+                        slope += span.weighted_sum(shares, slopes);
                     }
                 }
                 slope += by_threshold.iter().zip(&this.direction[features..]).map(|(s, d)| s * d).sum::<f64>();
@@ -571,6 +560,10 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
             .map(|lane| {
                 let (mut sums, mut still, mut out) = (vec![0.0; along.len()], Vec::new(), Vec::new());
                 for (part, scores, memo) in this.remembered(lane) {
+                    // An evaluation cut short left nothing to remember of the rest.
+                    if this.cancel.is_raised() {
+                        break;
+                    }
                     still.resize(scores.len(), 0.0);
                     out.resize(scores.len(), 0.0);
                     this.task.curvature(part, scores, memo, 1, &still, &along, &mut out, &mut sums);
@@ -615,6 +608,9 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
         let mut matrix = self.sum_products(|this, lane, sum, _| {
             let mut product = Product::new(dim, features);
             for (part, scores, memo) in this.remembered(lane) {
+                if this.cancel.is_raised() {
+                    break;
+                }
                 let rows = this.task.rows(part);
                 let mut weights = vec![0.0; rows.len()];
                 this.task.diagonal(part, scores, memo, &mut weights);

@@ -1,13 +1,15 @@
-//! What the solvers by parts rest on: Hessians formed whole and by products, and hinges rounded off.
+//! What the solvers by parts rest on: Hessians formed whole and by products, lines, and hinges rounded off.
 
-use super::{CurvedRisk, LinearRisk, Risk};
+use super::certificate::{primal_in_passing, primal_of_scores};
+use super::linear_risk::LONG_PART;
+use super::{CurvedRisk, LinearRisk, Newton, Risk};
 use crate::data::{Dataset, Dense, Design, Groups, Matrix, Pairs, Scale, Scaling, Targets};
 use crate::loss::Loss;
 use crate::random::Random;
 use crate::run::Cancel;
 use crate::task::{
-    Binary, ClassWeight, Classes, Comparison, Curvature, Independent, PairWeight, PairWeightAs, Ranking, Roundable,
-    TiesAs,
+    Binary, ClassWeight, Classes, Comparison, Curvature, GradedComparison, Independent, Intercept, Objective,
+    PairWeight, PairWeightAs, Ranking, Roundable, TiesAs,
 };
 use crate::testing::{check_curvature, check_objective};
 
@@ -177,4 +179,198 @@ fn the_margin_scale_is_the_largest_margin_that_counts() {
     assert_eq!(binary(&data, Loss::Hinge, true).margin_scale(), 1.0);
     assert_eq!(pairs(&data, Loss::Hinge, PairWeightAs::Slack).margin_scale(), 1.0);
     assert_eq!(pairs(&data, Loss::Hinge, PairWeightAs::Margin).margin_scale(), 3.0);
+}
+
+/// Values and slopes along a line against evaluations where it leads.
+fn assert_line<T: Objective>(task: &T, design: &Design, penalised: bool, context: &str) {
+    let cancel = Cancel::new();
+    let mut risk = LinearRisk::new(task, design, penalised, &cancel);
+    let dim = risk.dim();
+    let w: Vec<f64> = numbers(dim, 2).iter().map(|number| 0.2 * number).collect();
+    let mut all = numbers(dim, 3);
+    // A line along which no score moves comes after one along which all do.
+    let mut directions = vec![all.clone()];
+    all[..design.cols()].fill(0.0);
+    directions.push(all);
+    let mut gradient = vec![0.0; dim];
+    for direction in directions {
+        risk.evaluate(&w, &mut gradient);
+        risk.line(&direction);
+        let steps = [0.0, 0.7, -1.3];
+        let found = steps.map(|step| risk.along(step));
+        for (step, (value, slope)) in steps.into_iter().zip(found) {
+            let there: Vec<f64> = w.iter().zip(&direction).map(|(w, d)| w + step * d).collect();
+            let expected = risk.evaluate(&there, &mut gradient);
+            let size: f64 = gradient.iter().zip(&direction).map(|(g, d)| (g * d).abs()).sum();
+            let expected_slope: f64 = gradient.iter().zip(&direction).map(|(g, d)| g * d).sum();
+            assert!((value - expected).abs() <= 1e-5 * expected, "{context}, {step}: {value} {expected}");
+            assert!(
+                (slope - expected_slope).abs() <= 1e-5 * (size + expected),
+                "{context}, {step}: {slope} {expected_slope}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_line_leads_where_evaluations_say() {
+    for dense in [true, false] {
+        let data = data(dense);
+        for scale in [Scale::None, Scale::Standard] {
+            let scaling = Scaling::fit(scale, &data, &Cancel::new()).expect("valid");
+            let design = scaling.apply(data.matrix(), None).expect("valid");
+            for loss in [Loss::Hinge, Loss::SquaredHinge] {
+                let context = format!("dense: {dense}, {scale:?}, {loss:?}");
+                for (intercept, penalised) in [(false, false), (true, false), (true, true)] {
+                    assert_line(&binary(&data, loss, intercept), &design, penalised, &format!("{context}, classes"));
+                }
+                assert_line(&pairs(&data, loss, PairWeightAs::Slack), &design, false, &format!("{context}, pairs"));
+                assert_line(&ranking(&data, loss), &design, false, &format!("{context}, queries"));
+                let graded = GradedComparison::new(&data, loss, 0.3).expect("pairs");
+                assert_line(&graded, &design, false, &format!("{context}, grades"));
+            }
+        }
+    }
+}
+
+/// Rows of two features in groups of these lengths, the second feature far from zero; every fifth group has one grade.
+fn grouped(lengths: &[usize]) -> (Dataset, Design) {
+    let rows: usize = lengths.iter().sum();
+    let mut values = numbers(2 * rows, 4);
+    values.iter_mut().skip(1).step_by(2).for_each(|value| *value += 1e5);
+    let mut starts = vec![0u64];
+    lengths.iter().for_each(|length| starts.push(starts[starts.len() - 1] + *length as u64));
+    let grade = |group: usize, row: usize| if group % 5 == 4 { 1.0 } else { (row % 3) as f64 };
+    let targets = lengths.iter().enumerate().flat_map(|(group, &length)| (0..length).map(move |row| grade(group, row)));
+    let targets = Targets::Real(targets.collect::<Vec<f64>>().into());
+    let names = (0..lengths.len()).map(|group| group.to_string()).collect();
+    let matrix = Matrix::DenseF64(Dense::new(values, rows, 2).expect("a rectangle"));
+    let data = Dataset::new(matrix, targets).expect("valid");
+    let data = data.with_groups(Groups::new(starts, names).expect("valid")).expect("valid");
+    let design = Scaling::default().apply(data.matrix(), None).expect("valid");
+    (data, design)
+}
+
+#[test]
+fn lines_through_long_and_short_queries_keep_small_differences_of_large_scores() {
+    let (data, design) = grouped(&[3, 5000, 2, LONG_PART + 4321, 40, 4096, 7, 1, 8192, 30]);
+    assert_line(&ranking(&data, Loss::Hinge).with_cost(1e-6), &design, false, "hinge");
+    assert_line(&ranking(&data, Loss::SquaredHinge).with_cost(1e-9), &design, false, "squared hinge");
+}
+
+#[test]
+fn scores_of_all_rows_are_at_hand_where_parts_hold_them_in_order() {
+    let (data, design) = grouped(&[30, 20, 9, 8, 11]);
+    let cancel = Cancel::new();
+    let w = [0.3, -0.1, 0.2];
+    let task = ranking(&data, Loss::Hinge);
+    let mut risk = LinearRisk::new(&task, &design, false, &cancel);
+    risk.evaluate(&w[..2], &mut [0.0; 2]);
+    assert!(risk.row_scores().is_none(), "the last group has no pair");
+    let signs: Vec<f64> = (0..data.rows()).map(|row| (row % 2) as f64).collect();
+    let data = Dataset::new(data.matrix().clone(), Targets::Real(signs.into())).expect("valid");
+    let classes = Classes::find(data.targets(), None).expect("two classes");
+    let task = Binary::new(&data, &classes, &ClassWeight::Equal, Loss::Hinge, 0.7, true).expect("valid");
+    let mut risk = LinearRisk::new(&task, &design, false, &cancel);
+    risk.evaluate(&w, &mut [0.0; 3]);
+    assert_eq!(risk.row_scores(), Some(&design.all_scores(&w[..2])[..]));
+}
+
+#[test]
+fn a_value_in_passing_is_the_value_of_the_scores_to_the_last_bit() {
+    let (data, design) = grouped(&[4095, 1, 1, 5000]);
+    let signs: Vec<f64> = (0..data.rows()).map(|row| (row * 7 % 3 % 2) as f64).collect();
+    let data = Dataset::new(data.matrix().clone(), Targets::Real(signs.into())).expect("valid");
+    let classes = Classes::find(data.targets(), None).expect("two classes");
+    let w = [0.3, -1e-6];
+    let scores = design.all_scores(&w);
+    for loss in [Loss::Hinge, Loss::SquaredHinge, Loss::Logistic] {
+        let task = Binary::new(&data, &classes, &ClassWeight::Equal, loss, 0.7, true).expect("valid");
+        for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+            let held = primal_of_scores(&task, &w, &scores, 0.2, intercept);
+            assert_eq!(primal_in_passing(&task, &design, &w, 0.2, intercept), held, "{loss:?}");
+        }
+    }
+}
+
+/// A task that asks for an end in the middle of its n-th evaluation.
+struct Ending<'a> {
+    task: GradedComparison,
+    left: std::sync::atomic::AtomicUsize,
+    cancel: &'a Cancel,
+}
+
+impl Objective for Ending<'_> {
+    type Memo = <GradedComparison as Objective>::Memo;
+
+    fn parts(&self) -> usize {
+        self.task.parts()
+    }
+
+    fn rows(&self, part: usize) -> std::ops::Range<usize> {
+        self.task.rows(part)
+    }
+
+    fn thresholds(&self) -> usize {
+        self.task.thresholds()
+    }
+
+    fn evaluate(
+        &self,
+        part: usize,
+        scores: &[f64],
+        thresholds: &[f64],
+        slope: &mut [f64],
+        threshold_slope: &mut [f64],
+        memo: &mut Self::Memo,
+    ) -> f64 {
+        use std::sync::atomic::Ordering::Relaxed;
+        if self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_err() {
+            self.cancel.raise();
+        }
+        self.task.evaluate(part, scores, thresholds, slope, threshold_slope, memo)
+    }
+}
+
+impl Curvature for Ending<'_> {
+    fn diagonal(&self, part: usize, scores: &[f64], memo: &Self::Memo, out: &mut [f64]) {
+        self.task.diagonal(part, scores, memo, out);
+    }
+
+    fn only_differences_count(&self) -> bool {
+        self.task.only_differences_count()
+    }
+
+    fn curvature(
+        &self,
+        part: usize,
+        scores: &[f64],
+        memo: &Self::Memo,
+        m: usize,
+        directions: &[f64],
+        threshold_directions: &[f64],
+        out: &mut [f64],
+        threshold_out: &mut [f64],
+    ) {
+        self.task.curvature(part, scores, memo, m, directions, threshold_directions, out, threshold_out);
+    }
+}
+
+#[test]
+fn an_end_asked_for_at_any_moment_is_no_panic() {
+    let data = data(true);
+    let design = Scaling::default().apply(data.matrix(), None).expect("valid");
+    let parts = GradedComparison::new(&data, Loss::SquaredHinge, 0.3).expect("pairs").parts();
+    let mut ended = 0;
+    for left in 0..80 * parts {
+        let cancel = Cancel::new();
+        let task = GradedComparison::new(&data, Loss::SquaredHinge, 0.3).expect("pairs");
+        let task = Ending { task, left: left.into(), cancel: &cancel };
+        let mut risk = LinearRisk::new(&task, &design, false, &cancel);
+        let newton = Newton { tolerance: 1e-9, max_passes: 20 };
+        let found = newton.solve(&mut risk, design.cols(), None, &mut crate::run::Silent, &cancel);
+        ended += usize::from(cancel.is_raised());
+        assert!(cancel.is_raised() || found.is_ok());
+    }
+    assert!(ended > 10 * parts, "{ended} of {}", 80 * parts);
 }

@@ -57,7 +57,7 @@ impl Constraint {
         self.violation_by(|row| scores[row], threshold)
     }
 
-    /// The same where scores are not held in a row.
+    /// The same where scores are not held in a slice.
     #[inline(always)]
     pub(crate) fn violation_by(&self, score: impl Fn(usize) -> f64, threshold: f64) -> f64 {
         let score = score(self.row) - self.against.map_or(0.0, score);

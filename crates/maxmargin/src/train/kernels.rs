@@ -139,7 +139,7 @@ impl Machine {
         let kernel = Kernel::resolved(&settings.kernel, design, settings.seed);
         kernel.check_known()?;
         check_values(&kernel, design)?;
-        let points = Arc::new(Points::new(design, &kernel));
+        let points = Arc::new(Points::until(design, &kernel, cancel));
         check_symmetric(&points)?;
         cancel.check()?;
         let blocks = match &problem.task {

@@ -62,7 +62,7 @@ pub(super) fn solve(
 ) -> Result<Learned> {
     let kernel = Kernel::resolved(&settings.kernel, design, settings.seed);
     check_values(&kernel, design)?;
-    let points = Points::new(design, &kernel);
+    let points = Points::until(design, &kernel, cancel);
     cancel.check()?;
     let rows = KernelRows { design, points: &points, kernel: &kernel };
     if solver.is_stochastic() {

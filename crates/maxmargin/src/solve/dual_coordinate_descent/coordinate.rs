@@ -18,8 +18,8 @@ pub(super) struct Slot {
     root: Root,
 }
 
-/// The root of ‖a_i x_i‖² + κ t_i² as a share of the largest, rounded up to the upper half of an f32: a step that is a
-/// hundredth too short does no harm. Roots have the range of rows that differ as much as 1e38 in length.
+/// The root of ‖a_i x_i‖² + κ t_i² as a share of the largest, rounded up to the upper half of an f32: a step that is two
+/// hundredths too short does no harm. Roots have the range of rows that differ as much as 1e38 in length.
 #[derive(Clone, Copy, Debug, Default)]
 struct Root(u16);
 

@@ -16,7 +16,7 @@
 //! **Free threshold.** One coordinate cannot move under Σ α_i t_i = 0. We add κ/2·(Σ α_i t_i)² to the dual, that is a
 //! proximal term (b − b₀)²/(2κ) to the primal, let the steps see b = b₀ + κ·Σ α_i t_i, and move the centre b₀ to b after
 //! each pass: the method of multipliers. What is reported does not depend on how far that has come: the primal takes the
-//! best b for the current w, the dual the balanced point of [`super::certificate`].
+//! best b for the current w (to about seven digits where the tolerance is a coarse one), the dual the balanced point of [`super::certificate`].
 //!
 //! **Scaling** is folded in, and sparse rows stay sparse: see [`super::scaled_rows`].
 //!
@@ -39,7 +39,7 @@
 mod coordinate;
 mod halves;
 
-use super::certificate::{Balance, best_threshold, dual_value, primal_in_passing};
+use super::certificate::{Balance, best_threshold, dual_value, primal_in_passing, primal_of_scores};
 use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::{Design, NarrowScores, Rows, Visits, with_rows};
 use crate::error::{Code, Error, Result};
@@ -92,7 +92,8 @@ impl DualCoordinateDescent {
 struct State<'a, T, R> {
     fixed: Fixed<'a, T, R>,
     intercept: Intercept,
-    tolerance: f64,
+    /// Whether the best threshold is looked for among narrow scores.
+    narrow: bool,
     /// Blocks of a round where two halves work side by side.
     round_length: Option<usize>,
     halves: Vec<Half>,
@@ -136,7 +137,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         let mut state = State {
             fixed,
             intercept: settings.intercept,
-            tolerance: settings.tolerance,
+            // Where blocks are no rows all scores must be held anyway.
+            narrow: settings.tolerance >= NARROW_TOLERANCE && task.blocks_are_rows(),
             round_length,
             halves: (0..halves).map(half).collect(),
             row_blocks: Random::new(settings.seed, ROW_BLOCKS, 0),
@@ -392,19 +394,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
     fn check(&self, best: &mut Best, tolerance: f64, exactly: bool) -> Result<()> {
         let w = self.weights();
         let (task, design) = (self.fixed.task, self.fixed.rows.design());
-        let threshold = match self.intercept {
-            Intercept::None => 0.0,
-            Intercept::Penalised => self.threshold(),
-            Intercept::Free if self.tolerance >= NARROW => {
-                let scores = NarrowScores::new(design, &w);
-                best_threshold(task, |row| scores.of(row), self.threshold())
-            }
-            Intercept::Free => {
-                let scores = design.all_scores(&w);
-                best_threshold(task, |row| scores[row], self.threshold())
-            }
-        };
-        let objective = primal_in_passing(task, design, &w, threshold, self.intercept);
+        let (threshold, objective) = self.best_value(&w);
         if !objective.is_finite() || !threshold.is_finite() {
             return Err(overflow());
         }
@@ -421,7 +411,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             }
         }
         let balance = match self.intercept {
-            Intercept::Free => Balance::of_point(task, |block| self.alpha(block)),
+            Intercept::Free => Balance::between(task, |block| self.alpha(block)),
             _ => Balance::WHOLE,
         };
         let alpha = |block: usize| self.alpha(block) * balance.share(&task.constraint(block));
@@ -431,16 +421,40 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         Ok(())
     }
 
+    /// The best threshold for these weights, and the primal value there.
+    fn best_value(&self, w: &[f64]) -> (f64, f64) {
+        let (task, design, near) = (self.fixed.task, self.fixed.rows.design(), self.threshold());
+        let threshold = match self.intercept {
+            Intercept::None => 0.0,
+            Intercept::Penalised => near,
+            Intercept::Free if self.narrow => {
+                let scores = NarrowScores::new(design, w);
+                best_threshold(task, |row| scores.of(row), near)
+            }
+            Intercept::Free => {
+                let scores = design.all_scores(w);
+                let threshold = best_threshold(task, |row| scores[row], near);
+                return (threshold, primal_of_scores(task, w, &scores, threshold, self.intercept));
+            }
+        };
+        (threshold, primal_in_passing(task, design, w, threshold, self.intercept))
+    }
+
     /// The dual variables, balanced. Slots are given back while the variables are written, so that both never stand side by
     /// side as a whole.
-    fn into_dual(mut self, balance: Balance) -> Vec<f64> {
-        const AT_A_TIME: usize = 1 << 16;
+    fn into_dual(self, balance: Balance) -> Vec<f64> {
+        self.into_dual_by(1 << 16, balance)
+    }
+
+    /// The same, so many blocks at a time: an even number.
+    fn into_dual_by(mut self, at_a_time: usize, balance: Balance) -> Vec<f64> {
         let (task, halves) = (self.fixed.task, self.halves.len());
         self.halves.iter_mut().for_each(|half| half.active = Vec::new());
         let mut dual = vec![0.0; task.blocks()];
-        for start in (0..task.blocks()).step_by(AT_A_TIME).rev() {
-            for block in start..(start + AT_A_TIME).min(task.blocks()) {
-                dual[block] = self.alpha(block) * balance.share(&task.constraint(block));
+        for (number, run) in dual.chunks_mut(at_a_time).enumerate().rev() {
+            let start = number * at_a_time;
+            for (block, dual) in (start..).zip(run) {
+                *dual = self.alpha(block) * balance.share(&task.constraint(block));
             }
             for half in &mut self.halves {
                 half.slots.truncate(start / halves);
@@ -455,7 +469,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
 const FIRST_SIGMA: f64 = 1.25;
 
 /// The best threshold for narrow scores costs a ten millionth or so more than the best one: nothing beside such a tolerance.
-const NARROW: f64 = 1e-4;
+const NARROW_TOLERANCE: f64 = 1e-4;
 
 /// With this σ the dual never falls.
 const SAFE_SIGMA: f64 = 2.0;
@@ -482,5 +496,57 @@ struct Best {
 impl Best {
     fn thresholds(&self, intercept: Intercept) -> Vec<f64> {
         if intercept == Intercept::None { Vec::new() } else { vec![self.threshold] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dense, Matrix, Scaling};
+    use crate::loss::Loss;
+    use crate::task::Constraint;
+
+    struct Rows(usize);
+
+    impl Independent for Rows {
+        fn blocks(&self) -> usize {
+            self.0
+        }
+
+        fn loss(&self) -> Loss {
+            Loss::Hinge
+        }
+
+        fn constraint(&self, block: usize) -> Constraint {
+            let sign = if block.is_multiple_of(3) { 1.0 } else { -1.0 };
+            Constraint { row: block, against: None, coefficient: sign, threshold: sign, margin: 1.0, cost: 100.0 }
+        }
+    }
+
+    #[test]
+    fn dual_variables_come_out_in_order_however_many_are_written_at_a_time() {
+        for rows in [1, 2, 9, 40, 41] {
+            let dense = Dense::new(vec![1.0; rows], rows, 1).expect("rows of one length");
+            let design = Scaling::default().apply(&Matrix::DenseF64(dense.clone()), None).expect("no scaling");
+            let (task, intercept) = (Rows(rows), Intercept::Free);
+            let settings = DualCoordinateDescent { tolerance: 1e-3, max_passes: 1, seed: 0, intercept };
+            for halves in [1, 2] {
+                for at_a_time in [2, 4, 10, 64] {
+                    let mut state = State::new(&settings, &task, &design, &dense, None).expect("finite");
+                    let (_, slots) = Fixed::new(intercept, &task, &design, &dense).expect("finite");
+                    let own = |number| slots.iter().skip(number).step_by(halves).copied().collect();
+                    let random = Random::new(0, 0, 0);
+                    state.halves =
+                        (0..halves).map(|number| Half::new(number, halves, own(number), random.clone(), 0)).collect();
+                    for block in 0..rows {
+                        state.halves[block % halves].slots[block / halves].alpha = 1.0 + block as f64;
+                    }
+                    let balance = Balance::between(&task, |block| 1.0 + block as f64);
+                    let expected: Vec<f64> =
+                        (0..rows).map(|at| (1.0 + at as f64) * balance.share(&task.constraint(at))).collect();
+                    assert_eq!(state.into_dual_by(at_a_time, balance), expected, "{rows} {halves} {at_a_time}");
+                }
+            }
+        }
     }
 }

@@ -439,6 +439,7 @@ impl Ranking {
 impl Curvature for Ranking {
     fn diagonal(&self, part: usize, scores: &[f64], memo: &RankingMemo, out: &mut [f64]) {
         let plan = &self.groups[part];
+        out.fill(0.0);
         self.with_curved(part, scores, memo, |_, scratch| {
             for (&row, diagonal) in plan.by_target.iter().zip(&scratch.diagonal) {
                 out[row as usize] = self.c * plan.factor * diagonal;
