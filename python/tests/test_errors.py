@@ -207,6 +207,14 @@ class TestClasses:
         with pytest.raises(ValueError, match="Unknown label type: continuous"):
             SVMClassifier().fit(X, X[:, 0])
 
+    def test_two_real_numbers(self):
+        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+            SVMClassifier().fit(X, np.where(Y, 0.5, 1.5))
+
+    def test_infinity(self):
+        with pytest.raises(ValueError, match="contains infinity"):
+            SVMClassifier().fit(X, np.where(Y, 0.0, np.inf))
+
     def test_nan(self):
         with pytest.raises(ValueError, match="y contains NaN"):
             SVMClassifier().fit(X, np.where(Y, 1.0, np.nan))

@@ -484,6 +484,7 @@ LONG = {
         "SVMClassifier(solver='dual-coordinate-descent', tol=1e-15, max_iter=100_000).fit(X, y)",
     ),
     "smo": ("X, y = noise(40_000, 20)", "SVMClassifier(kernel='rbf', C=100, tol=1e-12).fit(X, y)"),
+    "kernel rows": ("X, y = noise(800_000, 60)", "SVMClassifier(kernel='rbf', gamma=0.01).fit(X, y)"),
     "sgd": ("X, y = noise(600_000, 100)", "SVMClassifier(solver='sgd', max_iter=100_000).fit(X, y)"),
     "predict": (
         """

@@ -537,3 +537,56 @@ def test_arrays_of_the_layout_of_the_core_are_not_copied(is_sparse, dtype):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 0.1, "the arrays were copied"
+
+
+FIT = """
+from pathlib import Path
+import numpy as np
+from scipy import sparse
+from maxmargin import SVMClassifier, SVMRanker
+
+def status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
+
+rows, generator = 400_000, np.random.default_rng(0)
+X = generator.standard_normal((rows, 64), dtype=np.float32)
+y, qid = (X[:, 0] + X[:, 1] > generator.standard_normal(rows)) * 1.0, np.arange(rows) // 50
+size = X.nbytes
+if {sparse}:
+    # 32 of 64 columns a row.
+    indices = np.tile(np.arange(0, 64, 2, dtype=np.int32), rows)
+    X = sparse.csr_array((X[:, ::2].ravel(), indices, np.arange(0, 32 * rows + 1, 32, dtype=np.int32)), shape=(rows, 64))
+    assert X.has_canonical_format
+few = slice(0, 2000)
+estimator = {estimator}
+asked = {{"qid": qid}} if isinstance(estimator, SVMRanker) else {{}}
+estimator.fit(X[few], y[few], **{{name: values[few] for name, values in asked.items()}})
+Path("/proc/self/clear_refs").write_text("5")
+before = status("VmRSS")
+estimator.fit(X, y, **asked)
+print((status("VmHWM") - before) / size)
+del estimator
+print((status("VmRSS") - before) / size)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peaks of memory are told by Linux alone")
+@pytest.mark.parametrize(
+    ("is_sparse", "estimator"),
+    [
+        (False, "SVMClassifier(0.01)"),
+        (False, 'SVMClassifier(0.01, loss="squared_hinge")'),
+        (False, "SVMRanker(0.001)"),
+        (True, 'SVMClassifier(0.01, solver="dual-coordinate-descent", tol=1e-2)'),
+    ],
+)
+def test_a_fit_needs_little_beside_its_arrays_and_gives_it_back(is_sparse, estimator):
+    program = FIT.format(sparse=is_sparse, estimator=estimator)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    peak, left = map(float, done.stdout.split())
+    print(f"{estimator}: {peak:.3f} at the peak, {left:.3f} left")
+    # The arrays are a tenth as large as where this matters, so that what does not grow with them weighs more.
+    assert peak < 0.2
+    assert left < 0.08
