@@ -73,10 +73,23 @@ def dense(rows, columns=64):
     return side_by_side(f"estimators: {rows:,} x {columns} dense float32, squared hinge", "objective", peers, X, y, objective, X.nbytes)
 
 
+def rare_words(random, hidden, rows, entries, dtype):
+    """Sparse rows with 32-bit indices, and the sign of their product with what is hidden."""
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    # Distinct columns of a row, common ones more often: one from each of `entries` bands.
+    band = len(hidden) // entries
+    place = (band * random.random((rows, entries)) ** 3).astype(np.int32)
+    indices = (place + band * np.arange(entries, dtype=np.int32)).ravel()
+    values = np.full(rows * entries, 1 / np.sqrt(entries), dtype=dtype)
+    X = csr_matrix((values, indices, np.arange(0, rows * entries + 1, entries, dtype=np.int32)), shape=(rows, len(hidden)))
+    return X, (X @ hidden + 0.5 * random.standard_normal(rows) > 0).astype(np.float64)
+
+
 def sparse(rows, columns=100_000, entries=40):
     """Two classes, sparse rows of float32 with 32-bit indices."""
     import numpy as np
-    from scipy.sparse import csr_matrix
     from sklearn.linear_model import SGDClassifier
     from sklearn.svm import LinearSVC
 
@@ -84,16 +97,7 @@ def sparse(rows, columns=100_000, entries=40):
 
     random = np.random.default_rng(2)
     hidden = random.standard_normal(columns)
-
-    def made(rows):
-        # Distinct columns of a row, common ones more often: one from each of `entries` bands.
-        band = columns // entries
-        place = (band * random.random((rows, entries)) ** 3).astype(np.int32)
-        indices = (place + band * np.arange(entries, dtype=np.int32)).ravel()
-        values = np.full(rows * entries, 1 / np.sqrt(entries), dtype=np.float32)
-        X = csr_matrix((values, indices, np.arange(0, rows * entries + 1, entries, dtype=np.int32)), shape=(rows, columns))
-        return X, (X @ hidden + 0.5 * random.standard_normal(rows) > 0).astype(np.float64)
-
+    made = lambda rows: rare_words(random, hidden, rows, entries, np.float32)
     X, y = made(rows)
     test, truth = made(20_000)
     size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
@@ -153,3 +157,36 @@ def ranking(queries, documents=100, columns=64):
     judge = lambda ranker: ndcg_score(grades, ranker.predict(test), qid=groups, k=10)
     workload = f"estimators: {queries:,} queries of {documents} x {columns} dense float32"
     return side_by_side(workload, "NDCG@10", peers, X, y, judge, X.nbytes, more)
+
+
+def memory(rows, columns=64):
+    """What fits need above X at their peak, as a share of it: losses, kinds of classes, sparse rows of several lengths."""
+    import numpy as np
+
+    from maxmargin import SVMClassifier, SVMRanker
+
+    random = np.random.default_rng(5)
+    result = {"workload": f"estimators: memory above {rows:,} rows, of X"}
+
+    def measured(name, make, X, y, size, qid=None):
+        more, few = ({}, {}) if qid is None else ({"qid": qid}, {"qid": qid[:FEW]})
+        result[name] = fitted(make, X, y, lambda estimator: 0, more, few)[2] / size
+
+    X = random.standard_normal((rows, columns), dtype=np.float32)
+    score = X @ random.standard_normal(columns, dtype=np.float32) + 2 * random.standard_normal(rows)
+    y, grades = (score > 0).astype(np.float64), np.digitize(score, np.quantile(score, [0.6, 0.8, 0.92])).astype(np.float64)
+    qid = np.repeat(np.arange(-(-rows // 100)), 100)[:rows]
+    for loss in ("hinge", "squared_hinge", "logistic"):
+        measured(f"{columns} float32, {loss}", lambda: SVMClassifier(0.01, loss=loss), X, y, X.nbytes)
+    measured(f"{columns} float32, hinge, int64 classes", lambda: SVMClassifier(0.01), X, y.astype(np.int64), X.nbytes)
+    for loss in ("hinge", "squared_hinge"):
+        measured(f"{columns} float32, ranker, {loss}", lambda: SVMRanker(0.001, loss=loss), X, grades, X.nbytes, qid)
+    del X
+    hidden = random.standard_normal(100_000)
+    for entries, dtype in ((20, np.float64), (20, np.float32), (40, np.float32)):
+        X, y = rare_words(random, hidden, rows, entries, dtype)
+        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+        for loss in ("hinge", "squared_hinge", "logistic"):
+            name = f"{entries} entries of {np.dtype(dtype)}, {loss}"
+            measured(name, lambda: SVMClassifier(1.0, loss=loss), X, y, size)
+    return result

@@ -33,6 +33,7 @@ def main():
         "estimators sparse": lambda: [estimators.sparse(1_000_000 // scale)],
         "estimators kernels": lambda: [estimators.kernel(10_000 // scale)],
         "estimators rankers": lambda: [estimators.ranking(5_000 // scale)],
+        "estimators memory": lambda: [estimators.memory(1_000_000 // scale)],
         "kernel large": lambda: [kernels.large(100_000 // scale)],
     }
     results = []

@@ -210,9 +210,30 @@ pub fn one_field(name: &str) -> String {
     name.replace(['\t', '\n', '\r'], " ")
 }
 
+/// As few digits as read back to the same number, with an exponent where zeros would be most of it.
+pub fn exact(value: f64) -> String {
+    let size = value.abs();
+    if size == 0.0 || (1e-5..1e16).contains(&size) { format!("{value}") } else { format!("{value:e}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exact_numbers_read_back_and_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.0, "1"),
+            (-1.0 / 3.0, "-0.3333333333333333"),
+            (1e-5, "0.00001"),
+            (5.551_115_123_125_783e-17, "5.551115123125783e-17"),
+            (-2.5e300, "-2.5e300"),
+        ] {
+            assert_eq!(exact(value), text);
+            assert_eq!(text.parse(), Ok(value));
+        }
+    }
 
     #[test]
     fn reals_keep_five_significant_digits() {

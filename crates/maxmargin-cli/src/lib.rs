@@ -36,7 +36,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
     return_freed_memory();
     let console = Console::new(&arguments.common);
-    let cancel = signals::install();
+    let kept = match &arguments.command {
+        Command::Train(arguments) => arguments.keep_partial,
+        Command::Learn(_) => true,
+        _ => false,
+    };
+    let cancel = signals::install(kept);
     let outcome = with_threads(arguments.common.threads, || dispatch(&arguments.command, &console, &cancel));
     match outcome {
         Ok(()) => 0,

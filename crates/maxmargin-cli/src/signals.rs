@@ -3,8 +3,9 @@
 use maxmargin::error::Code;
 use maxmargin::run::Cancel;
 
-/// Makes Ctrl-C and termination raise the flag that jobs poll; a second Ctrl-C ends the program at once.
-pub(crate) fn install() -> Cancel {
+/// Makes Ctrl-C and termination raise the flag that jobs poll; a second Ctrl-C ends the program at once. `wanted` says
+/// whether what there is by then is to be kept, which may take a while to state.
+pub(crate) fn install(wanted: bool) -> Cancel {
     let cancel = Cancel::new();
     let raised = cancel.clone();
     // Where handlers exist already (a host program's), theirs stay.
@@ -12,7 +13,7 @@ pub(crate) fn install() -> Cancel {
         if raised.is_raised() {
             std::process::exit(130);
         }
-        raised.raise();
+        if wanted { raised.raise() } else { raised.abandon() }
     });
     #[cfg(unix)]
     {

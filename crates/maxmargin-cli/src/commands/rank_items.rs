@@ -104,9 +104,9 @@ struct Listed {
 
 impl Listed {
     fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        write!(out, "{}\t{}\t{}", self.rank, one_field(&self.id), self.score)?;
+        write!(out, "{}\t{}\t{}", self.rank, one_field(&self.id), format::exact(self.score))?;
         if let Some((low, high)) = self.interval {
-            write!(out, "\t{low}\t{high}")?;
+            write!(out, "\t{}\t{}", format::exact(low), format::exact(high))?;
         }
         writeln!(out)
     }
