@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, Reals, number, one_of
+from .estimator import Callback, MarginEstimator, Reals, number, one_of, whole_or_not_at_all
 
 
 def label(value: Any) -> str:
@@ -150,6 +150,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    @whole_or_not_at_all
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learns from rows and their classes.
 

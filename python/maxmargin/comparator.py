@@ -8,7 +8,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, Reals, frames_of_the_package, one_of
+from .estimator import Callback, MarginEstimator, Reals, frames_of_the_package, one_of, whole_or_not_at_all
 
 
 def interleaved(left: Any, right: Any) -> Any:
@@ -167,6 +167,7 @@ class SVMComparator(PairEstimator):
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
         return {**super()._settings(data), "method": one_of("method", self.method, ("compare", "rank", "rank2"))}
 
+    @whole_or_not_at_all
     def fit(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Learns from pairs of items.
 
@@ -183,6 +184,7 @@ class SVMComparator(PairEstimator):
         data = self._dataset(X_left, X_right, y, sample_weight)
         return self._train(data)
 
+    @whole_or_not_at_all
     def fit_items(self, items: Any, pairs: Any, sample_weight: Any = None) -> Self:
         """Learns from pairs that name rows of a table of items.
 

@@ -9,7 +9,8 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from functools import wraps
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,27 @@ MOST = 2**64 - 1
 
 #: More threads than any machine has.
 MOST_THREADS = 2**16
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def whole_or_not_at_all(fit: Callable[P, T]) -> Callable[P, T]:
+    """A method after whose failure the estimator is what it was before: never the weights of one fit with the classes of another."""
+
+    @wraps(fit)
+    def guarded(*arguments: P.args, **named: P.kwargs) -> T:
+        known = vars(arguments[0])
+        before = dict(known)
+        try:
+            return fit(*arguments, **named)
+        except BaseException:
+            known.clear()
+            known.update(before)
+            raise
+
+    return guarded
 
 
 def number(

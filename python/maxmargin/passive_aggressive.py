@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _core
 from .comparator import PairEstimator
-from .estimator import Callback, number, one_of
+from .estimator import Callback, number, one_of, whole_or_not_at_all
 
 
 class PAComparator(PairEstimator):
@@ -70,12 +70,14 @@ class PAComparator(PairEstimator):
         kappa = number("kappa", self.kappa, at_least=0)
         return {**settings, "solver": "passive-aggressive", "online": {"kappa": kappa}}
 
+    @whole_or_not_at_all
     def fit(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Forgets what was learned, and learns from these pairs in one pass, in the order given."""
         self.__dict__.pop("_learner", None)
         self.__dict__.pop("model_", None)
         return self._learn(X_left, X_right, y, sample_weight, reset=True)
 
+    @whole_or_not_at_all
     def partial_fit(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Goes on learning from these pairs, in the order given."""
         return self._learn(X_left, X_right, y, sample_weight, reset=not hasattr(self, "model_"))

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, Reals, one_of
+from .estimator import Callback, MarginEstimator, Reals, one_of, whole_or_not_at_all
 from .metrics import ndcg_score
 
 
@@ -94,6 +94,7 @@ class SVMRanker(MarginEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    @whole_or_not_at_all
     def fit(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> Self:
         """Learns from rows and their grades.
 

@@ -556,6 +556,31 @@ def test_an_interrupt_ends_long_work_soon(name, tmp_path):
     assert waited < 1
 
 
+# --- Fits that fail
+
+
+def boom(progress):
+    raise RuntimeError("asked to")
+
+
+def test_a_fit_that_fails_leaves_the_one_before_whole():
+    X, y = classes(200, 4, 3)
+    classifier = SVMClassifier().fit(X, np.where(y > 0, "pos", "neg"))
+    said, content = classifier.predict(X), classifier.model_.to_bytes()
+    classifier.set_params(callback=boom)
+    with pytest.raises(RuntimeError, match="asked to"):
+        classifier.fit(X[:, :2], np.where(y > 0, "alpha", "zeta"))
+    with pytest.raises(ValueError, match="one class"):
+        classifier.fit(X[:, :2], np.ones(len(X)))
+    assert (classifier.predict(X) == said).all()
+    assert classifier.model_.to_bytes() == content
+    assert classifier.n_features_in_ == 4
+    with pytest.raises(RuntimeError, match="asked to"):
+        fresh = SVMClassifier(callback=boom)
+        fresh.fit(X, y)
+    assert not [name for name in vars(fresh) if name.endswith("_")]
+
+
 # --- Threads
 
 
