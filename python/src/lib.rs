@@ -1,4 +1,5 @@
-//! The extension module `maxmargin._core`: the core's types and functions for Python, one file a module of the core.
+//! The extension module `maxmargin._core`: the core's types and functions for Python, one file a module of the core, and
+//! the allocator.
 //!
 //! It holds no logic of its own. Arrays are shared, not copied; the interpreter is let go while the core works; an error
 //! becomes an exception and so does a panic.

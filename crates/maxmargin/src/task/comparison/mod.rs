@@ -626,7 +626,7 @@ mod tests {
                     part, &scores[range.clone()], &[], &mut found_slope[range.clone()], &mut [], &mut memo,
                 );
                 let wide = 2 * range.start..2 * range.end;
-                let (wide, scores) = (wide.clone(), &scores[range]);
+                let scores = &scores[range];
                 task.curvature(part, scores, &memo, 2, &direction[wide.clone()], &[], &mut found_curved[wide], &mut []);
             }
             prop_assert!((found - value).abs() <= 1e-12 * (1.0 + value));
