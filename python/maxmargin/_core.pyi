@@ -46,8 +46,8 @@ class Dataset:
     """Features with targets, queries, weights and comparisons, in memory or mapped from a file."""
 
     @staticmethod
-    def dense(array: _Reals) -> Dataset:
-        """Rows of a C-contiguous array of f32 or f64, shared."""
+    def dense(array: _Reals, *, checked: bool = False) -> Dataset:
+        """Rows of a C-contiguous array of f32 or f64, shared. `checked` says that all of them are known to be finite."""
 
     @staticmethod
     def sparse(
@@ -55,8 +55,10 @@ class Dataset:
         indices: npt.NDArray[np.int32],
         values: _Reals,
         columns: int,
+        *,
+        checked: bool = False,
     ) -> Dataset:
-        """Compressed sparse rows: 32-bit indices and values are shared."""
+        """Compressed sparse rows: 32-bit indices and values are shared. `checked` says that all values are known to be finite."""
 
     def with_targets(self, targets: _Float) -> Dataset:
         """The same with a number for each row."""
@@ -323,7 +325,7 @@ class Progress:
         """(objective − lower bound) / objective."""
 
     @property
-    def coef(self) -> list[float]:
+    def coef(self) -> _Float:
         """The weights of that model."""
 
 @final

@@ -20,13 +20,14 @@ MOST_COLUMNS = 2**31 - 1
 def dataset(X: Any) -> _core.Dataset:
     """The data set over checked features: an array or sparse rows."""
     if not hasattr(X, "indptr"):
-        return _core.Dataset.dense(np.require(X, requirements=["C", "A"]))
+        return _core.Dataset.dense(np.require(X, requirements=["C", "A"]), checked=True)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     indices = np.require(X.indices, dtype=np.int32, requirements=["C", "A"])
     starts = np.require(X.indptr, dtype=np.int32 if X.indptr.dtype == np.int32 else np.int64, requirements=["C", "A"])
-    return _core.Dataset.sparse(starts, indices, np.require(X.data, requirements=["C", "A"]), X.shape[1])
+    values = np.require(X.data, requirements=["C", "A"])
+    return _core.Dataset.sparse(starts, indices, values, X.shape[1], checked=True)
 
 
 def check_sparse(name: str, X: Any) -> None:
@@ -93,7 +94,13 @@ def plain(X: Any) -> Any:
 
 def vector(name: str, values: Any, rows: int) -> Array:
     """A list of one value a row."""
-    found = np.asarray(values)
+    found: Array
+    if isinstance(values, list) and values and all(isinstance(value, tuple) for value in values):
+        # Keys of several parts stay whole.
+        found = np.empty(len(values), dtype=object)
+        found[:] = values
+    else:
+        found = np.asarray(values)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim != 1:

@@ -245,6 +245,16 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         predicted: npt.NDArray[Any] = self.classes_[(self._scores(X) >= 0).astype(np.intp)]
         return predicted
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows whose class is predicted, each row counting as its weight; of a Dataset by its own classes."""
+        if isinstance(X, _core.Dataset):
+            if y is not None or sample_weight is not None:
+                raise TypeError("a Dataset holds its own y and sample_weight: leave both out")
+            if X.targets is None:
+                raise ValueError("the Dataset holds no classes")
+            y, sample_weight = np.asarray(X.targets), X.weights
+        return float(super().score(X, y, sample_weight))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False

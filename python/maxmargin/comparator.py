@@ -76,14 +76,29 @@ class PairEstimator(MarginEstimator):
         """The score r(x) of each item: higher is better."""
         return self._scores(X)
 
-    def compare(self, X_left: Any, X_right: Any) -> npt.NDArray[np.int64]:
-        """Which is better: -1 for the left one, 1 for the right one, 0 for neither.
+    def compare(self, X_left: Any, X_right: Any = None) -> npt.NDArray[np.int64]:
+        """Which is better: -1 for the left one, 1 for the right one, 0 for neither; of a Dataset for each of its pairs.
 
         Swapping the sides changes the sign and nothing else.
         """
+        if isinstance(X_left, _core.Dataset) and X_right is None:
+            scores = self._scores(X_left)
+            left, right, _ = self._pairs_of(X_left)
+            return self._outcomes(scores[left], scores[right])
+        if X_right is None:
+            raise ValueError(f"{type(self).__name__}.compare requires X_left and X_right, or a Dataset of pairs")
         left, right = self._scores(X_left, "X_left"), self._scores(X_right, "X_right")
         if len(left) != len(right):
             raise ValueError(f"X_left has {len(left)} rows, and X_right {len(right)}: both must be the same")
+        return self._outcomes(left, right)
+
+    @staticmethod
+    def _pairs_of(data: _core.Dataset) -> tuple[Any, Any, Any]:
+        if data.pairs is None:
+            raise ValueError("the Dataset holds no pairs: load it with task='compare'")
+        return data.pairs
+
+    def _outcomes(self, left: Reals, right: Reals) -> npt.NDArray[np.int64]:
         difference = right - left
         return np.where(np.abs(difference) <= (self.threshold_ or 0.0), 0, np.sign(difference)).astype(np.int64)
 
@@ -92,8 +107,12 @@ class PairEstimator(MarginEstimator):
         scores = np.require(self._scores(X), dtype=np.float64, requirements=["C", "A"])
         return _core.ranks(scores, max(self.threshold_ or 0.0, 0.0))
 
-    def score(self, X_left: Any, X_right: Any, y: Any) -> float:
-        """The share of comparisons whose outcome is predicted."""
+    def score(self, X_left: Any, X_right: Any = None, y: Any = None) -> float:
+        """The share of comparisons whose outcome is predicted; of a Dataset by its own outcomes."""
+        if isinstance(X_left, _core.Dataset):
+            if X_right is not None or y is not None:
+                raise TypeError("a Dataset holds both sides and y: leave them out")
+            return float(np.mean(self.compare(X_left) == self._pairs_of(X_left)[2]))
         found = self.compare(X_left, X_right)
         return float(np.mean(found == arrays.outcomes("y", y, len(found))))
 

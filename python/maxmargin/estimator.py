@@ -33,6 +33,9 @@ WITH_GAMMA = ("gaussian", "polynomial", "sigmoid", "chi-squared")
 #: The largest whole number of the core.
 MOST = 2**64 - 1
 
+#: The largest number that the core reads as a degree; it says itself which ones it takes.
+MOST_DEGREE = 2**32 - 1
+
 #: More threads than any machine has.
 MOST_THREADS = 2**16
 
@@ -185,28 +188,38 @@ class MarginEstimator(BaseEstimator):
         kind = one_of("kernel", parameters["kernel"], known)
         kind = KERNELS.get(kind, kind)
         kernel: dict[str, Any] = {"kind": kind}
+        # Those that the kernel does not use are checked too.
+        gamma = self._gamma(parameters["gamma"])
+        degree = number("degree", parameters["degree"], at_least=1, at_most=MOST_DEGREE, whole=True)
+        coef0 = number("coef0", parameters["coef0"])
+        cache = int(number("cache_size", parameters["cache_size"], above=0) * 2**20)
         if kind in WITH_GAMMA:
-            kernel["gamma"] = self._gamma(parameters["gamma"], data)
+            kernel["gamma"] = self._width(gamma, data) if isinstance(gamma, str) else gamma
         if kind == "polynomial":
-            kernel["degree"] = number("degree", parameters["degree"], at_least=1, whole=True)
+            kernel["degree"] = degree
         if kind in ("polynomial", "sigmoid"):
-            kernel["coef0"] = number("coef0", parameters["coef0"])
-        if "cache_size" in parameters and kind != "linear":
-            kernel["cache"] = int(number("cache_size", parameters["cache_size"], above=0) * 2**20)
+            kernel["coef0"] = coef0
+        if kind != "linear":
+            kernel["cache"] = cache
         return kernel
 
-    def _gamma(self, gamma: Any, data: _core.Dataset) -> float | None:
-        """scikit-learn's words for gamma; None leaves it to the core, which looks at a sample."""
+    @staticmethod
+    def _gamma(gamma: Any) -> str | float | None:
+        """A number, or scikit-learn's words for one; None leaves it to the core, which looks at a sample."""
         if gamma is None:
             return None
         if isinstance(gamma, str):
-            word = one_of("gamma", gamma, ("scale", "auto"))
-            columns = data.shape[1]
-            if word == "auto":
-                return 1.0 / columns
-            variance = data.variance()
-            return 1.0 / (columns * variance) if variance > 0 else 1.0
+            return one_of("gamma", gamma, ("scale", "auto"))
         return float(number("gamma", gamma, above=0))
+
+    @staticmethod
+    def _width(word: str, data: _core.Dataset) -> float:
+        """What such a word means for these data."""
+        columns = data.shape[1]
+        if word == "auto":
+            return 1.0 / columns
+        variance = data.variance()
+        return 1.0 / (columns * variance) if variance > 0 else 1.0
 
     def _seed(self) -> int:
         if self.random_state is None:

@@ -1,12 +1,14 @@
 """Ranking within queries."""
 
+import json
+import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, Reals, one_of, whole_or_not_at_all
+from .estimator import Callback, MarginEstimator, Reals, frames_of_the_package, one_of, whole_or_not_at_all
 from .metrics import ndcg_score
 
 
@@ -18,6 +20,13 @@ def grades(y: Any) -> Any:
         if str(error).startswith("y "):
             raise
         raise type(error)(f"y must be numbers: {error}") from error
+
+
+def in_queries(data: _core.Dataset, qid: Any) -> _core.Dataset:
+    """The same data with the query of each row; one query where there is none."""
+    rows = len(data)
+    keys, names = (np.zeros(rows, dtype=np.uint32), ["0"]) if qid is None else arrays.codes("qid", qid, rows)
+    return data.with_groups(keys, names)
 
 
 class SVMRanker(MarginEstimator):
@@ -114,11 +123,15 @@ class SVMRanker(MarginEstimator):
 
     def _dataset(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> _core.Dataset:
         self._qid_column: str | None = None
+        self._has_queries = qid is not None
         if isinstance(X, _core.Dataset):
             if y is not None or qid is not None or sample_weight is not None:
                 raise TypeError("a Dataset holds its own y, qid and sample_weight: leave them out")
             if X.targets is None and X.n_pairs is None:
                 raise ValueError("the Dataset holds no grades")
+            self._has_queries = X.n_queries is not None
+            if not self._has_queries and X.n_pairs is None:
+                X = in_queries(X, None)
             return self._with_its_names(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
@@ -135,20 +148,39 @@ class SVMRanker(MarginEstimator):
         data = self._named(arrays.dataset(X)).with_targets(np.require(y, requirements=["C", "A"]))
         if weights is not None:
             data = data.with_weights(weights)
-        keys, names = (np.zeros(rows, dtype=np.uint32), ["0"]) if qid is None else arrays.codes("qid", qid, rows)
-        return data.with_groups(keys, names)
+        return in_queries(data, qid)
 
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
         settings = super()._settings(data)
         settings["pair-weight"] = one_of("pair_weight", self.pair_weight, ("equal", "per-query", "grade-gap"))
         return settings
 
-    def predict(self, X: Any) -> Reals:
-        """The score of each row: higher is better."""
+    def predict(self, X: Any, qid: Any = None) -> Reals:
+        """The score of each row: higher is better.
+
+        Parameters
+        ----------
+        X : array, sparse rows, table or Dataset
+        qid : the query of each row; asked for by ``scale="min-max-per-query"`` alone, which scales the rows of a query together
+        """
+        check_is_fitted(self, "model_")
+        X, qid = self._split(X, qid)
+        if isinstance(X, _core.Dataset) or json.loads(self.model_.settings)["scale"] != "min-max-per-query":
+            return self._scores(X)
+        if qid is None and self._has_queries:
+            raise ValueError("qid is needed: scale='min-max-per-query' scales the rows of each query together")
+        data = in_queries(arrays.dataset(self._features(X, reset=False)), qid)
+        return self.model_.scores(data, self._threads())
+
+    def _split(self, X: Any, qid: Any) -> tuple[Any, Any]:
+        """The features, and the query of each row where it is given, be it as a column of X."""
+        if isinstance(qid, str):
+            return arrays.without_column(X, qid, "qid")
         column = getattr(self, "_qid_column", None)
         if column is not None and arrays.is_table(X) and column in arrays.column_names(X):
-            X = arrays.without_column(X, column, "qid")[0]
-        return self._scores(X)
+            X, found = arrays.without_column(X, column, "qid")
+            return X, found if qid is None else qid
+        return X, qid
 
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: None = None) -> float:
         """The mean NDCG of the queries, which knows no weights: `sample_weight` is there for pipelines, which pass None."""
@@ -158,6 +190,12 @@ class SVMRanker(MarginEstimator):
             if y is not None or qid is not None:
                 raise TypeError("a Dataset holds its own y and qid: leave them out")
             return ndcg_score(X.targets, self.predict(X), qid=X.qid)
-        if isinstance(qid, str):
-            X, qid = arrays.without_column(X, qid, "qid")
-        return ndcg_score(y, self.predict(X), qid=qid)
+        X, qid = self._split(X, qid)
+        if qid is None and getattr(self, "_has_queries", False):
+            warnings.warn(
+                "score was given no qid although fit was: all rows are judged as one query. Pass qid, or in a search over "
+                "parameters set_score_request(qid=True)",
+                UserWarning,
+                stacklevel=frames_of_the_package(),
+            )
+        return ndcg_score(y, self.predict(X, qid), qid=qid)

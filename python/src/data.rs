@@ -5,13 +5,16 @@
 
 use crate::error::OrRaise;
 use crate::run::{job, quietly, sized, unknown};
-use maxmargin::data::{Buffer, Csr, Dataset as CoreDataset, Dense, Matrix, Names, Outcome, Pairs, Starts, Targets};
+use maxmargin::data::{
+    Buffer, Csr, Dataset as CoreDataset, Dense, Matrix, Names, Outcome, Pairs, Starts, Targets, Value,
+};
 use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
 use maxmargin_io::{Facts, Loaded};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Features with targets, queries, weights and comparisons, in memory or mapped from a file.
@@ -66,9 +69,57 @@ pub(crate) fn numbers<T: Element + Sync + 'static>(name: &str, array: &Bound<'_,
     shared(name, array)
 }
 
-fn dense<T: Element + Sync + 'static>(array: &Bound<'_, PyArray2<T>>) -> PyResult<(Buffer<T>, usize, usize)> {
+fn dense<T: Value + Element>(array: &Bound<'_, PyArray2<T>>, checked: bool) -> PyResult<Dense<T>> {
     let (rows, columns) = (array.shape()[0], array.shape()[1]);
-    Ok((shared("X", array)?, rows, columns))
+    let values = shared("X", array)?;
+    if !checked {
+        all_finite(array.py(), "X", &values)?;
+    }
+    Dense::new(values, rows, columns).or_raise()
+}
+
+fn sparse<T: Value + Element>(
+    starts: Starts,
+    indices: Buffer<u32>,
+    values: &Bound<'_, PyArray1<T>>,
+    columns: usize,
+    checked: bool,
+) -> PyResult<Csr<u32, T>> {
+    let py = values.py();
+    let values: Buffer<T> = shared("X.data", values)?;
+    if !checked {
+        all_finite(py, "X.data", &values)?;
+    }
+    sized(py, values.len() as u64, 0, |_| Csr::new(starts, indices, values, columns))
+}
+
+/// Features that are looked at for what is not finite at a time.
+const LOOKED_AT: usize = 1 << 16;
+
+/// Refuses features that are not finite.
+fn all_finite<T: Value>(py: Python<'_>, name: &str, values: &[T]) -> PyResult<()> {
+    let found = sized(py, values.len() as u64, 0, |cancel| {
+        // Without an early end within a chunk, so that many are looked at in one instruction.
+        let is_bad = |chunk: &[T]| chunk.iter().fold(false, |bad, value| bad | !value.wide().is_finite());
+        let bad = values.par_chunks(LOOKED_AT).find_first(|chunk| cancel.is_raised() || is_bad(chunk));
+        cancel.check()?;
+        Ok(bad.and_then(|chunk| chunk.iter().map(|value| value.wide()).find(|value| !value.is_finite())))
+    })?;
+    match found {
+        Some(value) if value.is_nan() => Err(PyValueError::new_err(format!("{name} contains NaN"))),
+        Some(_) => Err(PyValueError::new_err(format!("{name} contains infinity"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses weights that are not finite, or negative.
+fn all_weights(weights: &[f64]) -> PyResult<()> {
+    match weights.iter().find(|weight| !(weight.is_finite() && **weight >= 0.0)) {
+        Some(weight) => Err(PyValueError::new_err(format!(
+            "sample_weight holds {weight}, and must be finite numbers that are not negative"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses what has not one value for each of so many.
@@ -149,28 +200,29 @@ impl Dataset {
 
 #[pymethods]
 impl Dataset {
-    /// Rows of a C-contiguous array of f32 or f64, shared.
+    /// Rows of a C-contiguous array of f32 or f64, shared. `checked` says that all of them are known to be finite.
     #[staticmethod]
-    fn dense(array: &Bound<'_, PyAny>) -> PyResult<Dataset> {
+    #[pyo3(signature = (array, *, checked = false))]
+    fn dense(array: &Bound<'_, PyAny>, checked: bool) -> PyResult<Dataset> {
         if let Ok(array) = array.cast::<PyArray2<f32>>() {
-            let (values, rows, columns) = dense(array)?;
-            return Dataset::of_matrix(Matrix::DenseF32(Dense::new(values, rows, columns).or_raise()?));
+            return Dataset::of_matrix(Matrix::DenseF32(dense(array, checked)?));
         }
         if let Ok(array) = array.cast::<PyArray2<f64>>() {
-            let (values, rows, columns) = dense(array)?;
-            return Dataset::of_matrix(Matrix::DenseF64(Dense::new(values, rows, columns).or_raise()?));
+            return Dataset::of_matrix(Matrix::DenseF64(dense(array, checked)?));
         }
         Err(wrong_type("X", array, "a two-dimensional array of float32 or float64"))
     }
 
-    /// Compressed sparse rows, shared: 32-bit indices, starts of 32 or 64 bits.
+    /// Compressed sparse rows, shared: 32-bit indices, starts of 32 or 64 bits. `checked` says that all values are known to
+    /// be finite.
     #[staticmethod]
+    #[pyo3(signature = (starts, indices, values, columns, *, checked = false))]
     fn sparse(
-        py: Python<'_>,
         starts: &Bound<'_, PyAny>,
         indices: &Bound<'_, PyAny>,
         values: &Bound<'_, PyAny>,
         columns: usize,
+        checked: bool,
     ) -> PyResult<Dataset> {
         // What is negative is far too large as it is read here, and refused as such.
         let starts = match starts.cast::<PyArray1<i32>>() {
@@ -186,24 +238,21 @@ impl Dataset {
             indices.cast::<PyArray1<i32>>().map_err(|_| wrong_type("X.indices", indices, "int32"))?,
         )?;
         let matrix = if let Ok(values) = values.cast::<PyArray1<f32>>() {
-            let values: Buffer<f32> = shared("X.data", values)?;
-            Matrix::Csr32F32(sized(py, values.len() as u64, 0, |_| Csr::new(starts, indices, values, columns))?)
+            Matrix::Csr32F32(sparse(starts, indices, values, columns, checked)?)
         } else {
-            let values: Buffer<f64> = shared(
-                "X.data",
-                values
-                    .cast::<PyArray1<f64>>()
-                    .map_err(|_| wrong_type("X.data", values, "a one-dimensional array of float32 or float64"))?,
-            )?;
-            Matrix::Csr32F64(sized(py, values.len() as u64, 0, |_| Csr::new(starts, indices, values, columns))?)
+            let values = values
+                .cast::<PyArray1<f64>>()
+                .map_err(|_| wrong_type("X.data", values, "a one-dimensional array of float32 or float64"))?;
+            Matrix::Csr32F64(sparse(starts, indices, values, columns, checked)?)
         };
         Dataset::of_matrix(matrix)
     }
 
     /// The same with a number for each row.
-    fn with_targets(&self, targets: &Bound<'_, PyAny>) -> PyResult<Dataset> {
+    fn with_targets(&self, py: Python<'_>, targets: &Bound<'_, PyAny>) -> PyResult<Dataset> {
         let targets = numbers::<f64>("y", targets)?;
         one_each("y", targets.len(), self.data.rows(), "rows")?;
+        all_finite(py, "y", &targets)?;
         self.as_given("y")?;
         self.changed(|data| data.with_targets(Targets::Real(targets)))
     }
@@ -221,6 +270,7 @@ impl Dataset {
     fn with_weights(&self, weights: &Bound<'_, PyAny>) -> PyResult<Dataset> {
         let weights = numbers::<f64>("sample_weight", weights)?;
         one_each("sample_weight", weights.len(), self.data.rows(), "rows")?;
+        all_weights(&weights)?;
         self.as_given("sample_weight")?;
         self.changed(|data| data.with_weights(weights))
     }
@@ -253,6 +303,7 @@ impl Dataset {
         one_each("y", outcomes.len(), left.len(), "pairs")?;
         if let Some(weights) = &weights {
             one_each("sample_weight", weights.len(), left.len(), "pairs")?;
+            all_weights(weights)?;
         }
         all_below("left", wide(&left), self.data.rows())?;
         all_below("right", wide(&right), self.data.rows())?;

@@ -6,6 +6,7 @@ use maxmargin::error::{Code, Error};
 use maxmargin::run::{Cancel, Event, Observer};
 use maxmargin::solve::relative_gap;
 use maxmargin_cli::format::significant;
+use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -30,22 +31,31 @@ const LOOK: Duration = Duration::from_millis(20);
 ///     >>> _ = classifier.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
 ///     >>> len(seen) > 1 and seen == sorted(set(seen))
 ///     True
-#[pyclass(frozen, get_all, module = "maxmargin")]
+#[pyclass(frozen, module = "maxmargin")]
 pub(crate) struct Progress {
     /// Passes so far.
+    #[pyo3(get)]
     iteration: u64,
     /// The objective of the best model so far.
+    #[pyo3(get)]
     objective: f64,
     /// The best lower bound so far.
+    #[pyo3(get)]
     lower_bound: Option<f64>,
     /// (objective − lower bound) / objective.
+    #[pyo3(get)]
     gap: Option<f64>,
-    /// The weights of that model.
-    coef: Vec<f64>,
+    weights: Vec<f64>,
 }
 
 #[pymethods]
 impl Progress {
+    /// The weights of that model.
+    #[getter]
+    fn coef<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.weights)
+    }
+
     fn __repr__(&self) -> String {
         let gap = self.gap.map_or("None".to_string(), |gap| significant(gap, 3));
         format!("Progress(iteration={}, objective={}, gap={gap})", self.iteration, significant(self.objective, 6))
@@ -104,7 +114,7 @@ impl Observer for Relay {
                 objective: *objective,
                 lower_bound: *lower_bound,
                 gap: lower_bound.map(|bound| relative_gap(*objective, bound)),
-                coef: weights.to_vec(),
+                weights: weights.to_vec(),
             }),
             Event::Setting { row, done, total } => Message::Tried(Tried {
                 done: *done,

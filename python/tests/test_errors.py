@@ -817,3 +817,49 @@ def test_values_are_not_laid_beside_rows_that_queries_have_moved():
     for change in (moved.with_targets, moved.with_weights):
         with pytest.raises(ValueError, match="before qid"):
             change(targets)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_data_set_takes_finite_numbers_only(bad, dtype):
+    told = "NaN" if np.isnan(bad) else "infinity"
+    with pytest.raises(ValueError, match=f"X contains {told}"):
+        maxmargin.Dataset.dense(changed(bad).astype(dtype))
+    rows = sparse.csr_matrix(X.astype(dtype))
+    rows.data[7] = bad
+    with pytest.raises(ValueError, match=f"X.data contains {told}"):
+        maxmargin.Dataset.sparse(rows.indptr, rows.indices, rows.data, COLUMNS)
+    # Where it stands in a long array makes no difference.
+    large = np.zeros((300_000, 2), dtype=dtype)
+    large[-1, 1] = bad
+    with pytest.raises(ValueError, match=f"X contains {told}"):
+        maxmargin.Dataset.dense(large)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_targets_of_a_data_set_are_finite(bad):
+    targets = Y.astype(np.float64)
+    targets[3] = bad
+    with pytest.raises(ValueError, match="y contains"):
+        maxmargin.Dataset.dense(X).with_targets(targets)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
+def test_weights_of_a_data_set_are_finite_and_not_negative(bad):
+    weights = np.ones(ROWS)
+    weights[3] = bad
+    with pytest.raises(ValueError, match="sample_weight holds"):
+        maxmargin.Dataset.dense(X).with_weights(weights)
+    sides = (np.arange(ROWS, dtype=np.uint32), np.arange(ROWS, dtype=np.uint32)[::-1].copy())
+    with pytest.raises(ValueError, match="sample_weight holds"):
+        maxmargin.Dataset.dense(X).with_pairs(*sides, OUTCOMES.astype(np.int8), weights)
+
+
+@pytest.mark.parametrize("kind", BATCH)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("gamma", -1.0), ("gamma", "wide"), ("degree", 0), ("degree", 10**30), ("coef0", np.nan), ("cache_size", 0)],
+)
+def test_parameters_that_the_kernel_does_not_use_are_checked(kind, name, value):
+    with pytest.raises(ValueError, match=name):
+        fit(kind, **{name: value})

@@ -682,3 +682,84 @@ def test_what_was_tuned_shows_every_setting_and_marks_the_best(estimator, grid, 
     assert shown.count("font-weight:bold") == 1
     bold = shown[shown.index("font-weight:bold") :].split("</tr>")[0]
     assert f"<td>{found.best_params['C']:.4g}</td>" in bold and f"<td>{found.best_score:.4g}</td>" in bold
+
+
+def test_rows_of_a_query_are_scaled_together_when_scores_are_asked_for():
+    random = np.random.default_rng(9)
+    qid = np.repeat(np.arange(12), 6)
+    X = random.normal(size=(72, 3)) * random.uniform(1, 100, size=(72, 1))
+    y = random.integers(0, 3, size=72)
+    low, high = (
+        np.repeat([end(X[qid == query], axis=0) for query in range(12)], 6, axis=0) for end in (np.min, np.max)
+    )
+    by_hand = (X - low) / (high - low)
+    ranker = SVMRanker(scale="min_max_per_query").fit(X, y, qid=qid)
+    np.testing.assert_allclose(ranker.predict(X, qid=qid), by_hand @ ranker.coef_, rtol=1e-9, atol=1e-9)
+    # A query is what it is wherever it stands, and whatever else is there.
+    order = random.permutation(72)
+    np.testing.assert_array_equal(ranker.predict(X[order], qid=qid[order]), ranker.predict(X, qid=qid)[order])
+    np.testing.assert_array_equal(ranker.predict(X[6:12], qid=["new"] * 6), ranker.predict(X, qid=qid)[6:12])
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(query=qid)
+    by_column = SVMRanker(scale="min-max-per-query").fit(table, y, qid="query")
+    np.testing.assert_array_equal(by_column.predict(table), ranker.predict(X, qid=qid))
+    assert by_column.score(table, y, qid="query") == ranker.score(X, y, qid=qid)
+    with pytest.raises(ValueError, match="qid is needed"):
+        ranker.predict(X)
+    with pytest.raises(ValueError, match="qid has 5 values"):
+        ranker.predict(X, qid=qid[:5])
+    one = SVMRanker(scale="min-max-per-query").fit(X, y)
+    np.testing.assert_array_equal(one.predict(X), one.predict(X, qid=np.zeros(72)))
+
+
+def test_a_score_without_queries_after_a_fit_with_them_is_told():
+    X, y, qid = np.arange(12.0).reshape(6, 2), [0, 1, 2, 0, 1, 2], [1, 1, 1, 2, 2, 2]
+    ranker = SVMRanker().fit(X, y, qid=qid)
+    with pytest.warns(UserWarning, match="set_score_request"):
+        ranker.score(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ranker.score(X, y, qid=qid)
+        SVMRanker().fit(X, y).score(X, y)
+
+
+def test_queries_may_be_named_by_several_parts():
+    X, y = np.arange(12.0).reshape(6, 2), [0, 1, 2, 2, 1, 0]
+    parts = [("a", 1), ("a", 1), ("a", 2), ("a", 2), ("b", 1), ("b", 1)]
+    np.testing.assert_array_equal(
+        SVMRanker().fit(X, y, qid=parts).coef_, SVMRanker().fit(X, y, qid=[0, 0, 1, 1, 2, 2]).coef_
+    )
+
+
+def test_data_sets_are_scored_by_what_they_hold():
+    random = np.random.default_rng(4)
+    X, y, weights = random.normal(size=(40, 3)), random.integers(0, 2, size=40), random.uniform(size=40)
+    data = Dataset.dense(X).with_targets(y.astype(float)).with_weights(weights)
+    classifier = SVMClassifier().fit(data)
+    assert classifier.score(data) == classifier.score(X, y, weights)
+    left, right = X[:20], X[20:]
+    outcomes = np.sign(np.round(right[:, 0] - left[:, 0])).astype(int)
+    comparator = SVMComparator().fit(left, right, outcomes)
+    sides = (np.arange(20, dtype=np.uint32), np.arange(20, 40, dtype=np.uint32))
+    pairs = Dataset.dense(X).with_pairs(*sides, outcomes.astype(np.int8))
+    np.testing.assert_array_equal(comparator.compare(pairs), comparator.compare(left, right))
+    assert comparator.score(pairs) == comparator.score(left, right, outcomes)
+    with pytest.raises(ValueError, match="holds no pairs"):
+        comparator.compare(Dataset.dense(X))
+    # Rows without queries are one query, as rows of an array are.
+    ranker = SVMRanker().fit(data)
+    np.testing.assert_array_equal(ranker.coef_, SVMRanker().fit(X, y, sample_weight=weights).coef_)
+
+
+def test_auto_converges_on_many_dense_columns():
+    random = np.random.default_rng(6)
+    X = random.normal(size=(8000, 700)).astype(np.float32)
+    y = X @ random.normal(size=700) + 20 * random.normal(size=8000) > 0
+    for loss in ("hinge", "squared_hinge", "logistic"):
+        classifier = SVMClassifier(loss=loss).fit(X, y)
+        assert classifier.converged_ and classifier.gap_ <= 1e-3
+
+
+def test_weights_of_a_callback_are_an_array():
+    seen = []
+    SVMClassifier(callback=lambda progress: seen.append(progress.coef)).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    assert all(isinstance(coef, np.ndarray) and coef.shape == (1,) for coef in seen)

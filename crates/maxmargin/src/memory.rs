@@ -45,6 +45,9 @@ const QUERY: u64 = 192;
 /// Columns up to which Newton's method keeps matrices over pairs of columns.
 const PAIRED_COLUMNS: u64 = 601;
 
+/// And up to which it keeps two over a sample of the rows.
+const SAMPLED_COLUMNS: u64 = 4096;
+
 /// Numbers for each row and column of a part whose Hessian is formed: its features and their curvature. Rankers have both
 /// once more in the order of the targets, which a thread keeps from one query to the next.
 const TILES: u64 = 2;
@@ -69,7 +72,7 @@ pub struct Needs {
 impl Needs {
     /// What training on these data needs.
     pub fn of(data: &Dataset, settings: &Settings) -> Result<Needs> {
-        let solver = choose_solver(settings, data.cols(), data.compared())?;
+        let solver = choose_solver(settings, data.shape())?;
         let (rows, bytes) = (data.rows() as u64, data.matrix().bytes());
         // What the solver learns from.
         let cols = settings.kernel.seen_features(data.cols()) as u64;
@@ -132,6 +135,10 @@ impl Needs {
             // Longer parts have no exact Hessian.
             let tile = (longest * (cols + 1)).min(TILE as u64).max(TILE_ROWS * (cols + 1));
             beside += (lanes + 4) * (cols + 1).pow(2) * 8 + tiles * THREADS * tile * 8;
+        }
+        if solver == Solver::Newton && cols < SAMPLED_COLUMNS {
+            // The Hessian of a sample of the rows, and its factor.
+            beside += 3 * (cols + 1).pow(2) * 8;
         }
         if settings.scale == Scale::MinMaxPerQuery {
             // These features are scaled in a copy.
@@ -223,7 +230,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
             &help,
         ));
     }
-    let solver = choose_solver(settings, data.cols(), data.compared())?;
+    let solver = choose_solver(settings, data.shape())?;
     let all = |why: &str, instead: &str| {
         let given = memory_given(budget);
         let message = format!("{why}, so that all features must be in memory; the budget is {given}");

@@ -19,7 +19,7 @@ pub(crate) use ratings::{Ratings, rate};
 use thresholds::thresholded;
 pub(crate) use thresholds::{decoder_by_scores, lacks_threshold};
 
-use crate::data::{Dataset, Design, PairCounts, Scaling};
+use crate::data::{Dataset, Design, PairCounts, Scaling, Shape};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::model::{Certificate, Decoder, Mapped, Model, Scorer};
@@ -83,6 +83,13 @@ pub fn check_features(features: usize) -> Result<()> {
 /// rounded off: there one exact step costs little, and badly scaled columns do not slow it down.
 const FEW_FEATURES: usize = 500;
 
+/// Of more features too where rows store at least this share of them and are more than they: a visit to a single row then
+/// undoes what visits to others did. Rows that are fewer than their features hardly disturb each other.
+const DENSE: f64 = 0.1;
+
+/// A hinge rounded off takes hundreds of steps where rows are few for their features: it takes so many times more of them.
+const CROWDED_HINGE: usize = 10;
+
 /// Coefficients beyond this make the rounding of kernel values show in sums over them.
 const LARGE_COEFFICIENT: f64 = 30.0;
 
@@ -119,7 +126,7 @@ pub fn train_from(
     if settings.task == Task::Compare && settings.method.is_rating() {
         return ratings::train(data, settings, observer, cancel);
     }
-    let solver = choose_solver(settings, data.cols(), data.compared())?;
+    let solver = choose_solver(settings, data.shape())?;
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
@@ -173,6 +180,7 @@ pub fn train_from(
             passes,
             c,
             lambda,
+            solver: Some(solver),
         };
     if let Some(learned) = expanded {
         let online::Learned {
@@ -621,23 +629,30 @@ fn with_smaller_witness<T: Independent>(
     solution
 }
 
-/// The solver for data of so many features, or an error where the combination of task, loss and solver does not exist:
-/// to be asked before any data are read. `compared` says what explicit pairs compare, where the data are such.
-pub fn choose_solver(settings: &Settings, features: usize, compared: Option<PairCounts>) -> Result<Solver> {
+/// The solver for data of such a shape, or an error where the combination of task, loss and solver does not exist: to be
+/// asked before any data are read, of a shape that is not known yet.
+pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
+    let Shape { rows, features, density, compared } = shape;
     let independent =
         !settings.ties_from_grades && (!matches!(settings.task, Task::Rank | Task::Compare) || compared.is_some());
     let by_kernel = expands(settings);
-    let features = settings.kernel.seen_features(features);
+    let (features, density) = match settings.kernel.approximate {
+        Some(map) => (map.features(), 1.0),
+        None => (features, density),
+    };
     // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
     // every width of a rounded hinge would be solved by conjugate gradients, on one thread; a visit to a pair costs two rows.
     let too_long = settings.loss == Loss::Hinge
         && compared.is_some_and(|compared| !compared.as_differences() && compared.rows.saturating_mul(features) > TILE);
+    let constraints = compared.map_or(rows, |compared| compared.pairs);
+    let crowded = if settings.loss == Loss::Hinge { CROWDED_HINGE } else { 1 };
     let solver = match settings.solver {
         Solver::Auto if by_kernel && independent => Solver::Smo,
         Solver::Auto if !independent => Solver::Newton,
         Solver::Auto if settings.task == Task::Compare && settings.loss == Loss::Logistic => Solver::Newton,
         Solver::Auto if too_long => Solver::DualCoordinateDescent,
         Solver::Auto if features <= FEW_FEATURES => Solver::Newton,
+        Solver::Auto if density >= DENSE && constraints > features.saturating_mul(crowded) => Solver::Newton,
         Solver::Auto => Solver::DualCoordinateDescent,
         solver => solver,
     };

@@ -14,7 +14,7 @@ use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
 use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use crate::settings::{Reading, SettingsFile};
-use maxmargin::data::{Dataset, PairCounts, Scale, hold_out};
+use maxmargin::data::{Dataset, PairCounts, Scale, Shape, hold_out};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::kernel::KernelKind;
 use maxmargin::loss::Loss;
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &TrainArguments, console: &Console, cancel: &Cancel
     check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
     let preferences = Preferences::of(&data);
     describe_training(console, &gathered, preferences.as_ref(), &settings);
-    choose_solver(&settings, data.cols(), data.compared())?;
+    choose_solver(&settings, data.shape())?;
     let load_seconds = gathered.seconds();
     let facts = gathered.features().loaded.facts.clone();
     let at_file = |error: Error| error.in_file(&arguments.file);
@@ -281,7 +281,10 @@ pub(crate) fn choose_before_reading(settings: &Settings, items: bool) -> Result<
         .help("give the graded rows alone, or leave --ties-from-grades out"));
     }
     // A table without --items may still turn out to hold pairs.
-    let chosen = |pairs: bool| choose_solver(settings, 0, pairs.then_some(PairCounts { rows: 0, pairs: 0 }));
+    let chosen = |pairs: bool| {
+        let compared = pairs.then_some(PairCounts { rows: 0, pairs: 0 });
+        choose_solver(settings, Shape { compared, ..Shape::default() })
+    };
     if let Err(error) = chosen(items) {
         chosen(matches!(settings.task, Task::Rank | Task::Compare)).map_err(|_| error)?;
     }

@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &TuneArguments, console: &Console, cancel: &Cancel)
     check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
     let preferences = Preferences::of(&data);
     describe_training(console, &gathered, preferences.as_ref(), &settings);
-    choose_solver(&settings, data.cols(), data.compared())?;
+    choose_solver(&settings, data.shape())?;
     check_free_memory(&data, &settings).map_err(at_file)?;
     let load_seconds = gathered.seconds();
     let facts = gathered.features().loaded.facts.clone();

@@ -28,6 +28,19 @@ pub struct Dataset {
 /// Rows hashed, or summed, together before the next; fixed, so that threads change neither.
 const ROW_CHUNK: usize = 4096;
 
+/// What of the shape of data decides which solver suits them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Shape {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of features.
+    pub features: usize,
+    /// The share of all entries that is stored: 1 for dense rows.
+    pub density: f64,
+    /// What explicit pairs compare, where the data are such.
+    pub compared: Option<PairCounts>,
+}
+
 impl Dataset {
     /// Data with features and targets.
     pub fn new(matrix: Matrix, targets: Targets) -> Result<Dataset> {
@@ -205,6 +218,13 @@ impl Dataset {
     /// How many rows are compared in how many pairs, where comparisons are given.
     pub fn compared(&self) -> Option<PairCounts> {
         self.pairs.as_ref().map(|pairs| PairCounts { rows: self.rows(), pairs: pairs.len() })
+    }
+
+    /// What of their shape decides which solver suits them.
+    pub fn shape(&self) -> Shape {
+        let places = self.rows().saturating_mul(self.cols());
+        let density = if places == 0 { 0.0 } else { self.matrix.entries() as f64 / places as f64 };
+        Shape { rows: self.rows(), features: self.cols(), density, compared: self.compared() }
     }
 
     /// How many pairs say that one row is better although both have the same features, so that no score tells them apart.

@@ -16,7 +16,7 @@ mod subset;
 mod targets;
 
 pub use buffer::Buffer;
-pub use dataset::{BlockHash, Dataset};
+pub use dataset::{BlockHash, Dataset, Shape};
 pub use groups::Groups;
 pub(crate) use kernels::prefetch;
 pub use kernels::{Index, Value};

@@ -406,6 +406,9 @@ impl Points {
     pub(crate) fn fill<T: Element>(&self, kernel: &Kernel, left: &Points, ids: &[usize], outs: Vec<&mut [T]>) {
         /// Columns that one thread fills: with the rows they meet they stay in the second-level cache.
         const CHUNK: usize = 1024;
+        /// Rows they meet before it is looked whether anybody still wants them, where a value takes long.
+        const MEET: usize = 64;
+        let meet = if kernel.is_of_products() { ids.len().max(1) } else { MEET };
         let mut chunks: Vec<Vec<&mut [T]>> = Vec::new();
         for out in outs {
             for (at, part) in out.chunks_mut(CHUNK).enumerate() {
@@ -415,9 +418,14 @@ impl Points {
                 chunks[at].push(part);
             }
         }
-        chunks.into_par_iter().enumerate().filter(|_| !self.cancel.is_abandoned()).for_each(|(at, mut outs)| {
+        chunks.into_par_iter().enumerate().for_each(|(at, mut outs)| {
             let columns = at * CHUNK..(at * CHUNK + CHUNK).min(self.rows);
-            self.fill_columns(kernel, left, ids, columns, &mut outs);
+            for (ids, outs) in ids.chunks(meet).zip(outs.chunks_mut(meet)) {
+                if self.cancel.is_abandoned() {
+                    break;
+                }
+                self.fill_columns(kernel, left, ids, columns.clone(), outs);
+            }
         });
     }
 

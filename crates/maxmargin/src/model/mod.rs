@@ -14,7 +14,7 @@ use scorer::Ready;
 pub use scorer::{Expansion, Mapped, Scorer};
 pub use verify::Verification;
 
-use crate::data::{Dataset, Names, PairCounts, Scaling};
+use crate::data::{Dataset, Names, PairCounts, Scaling, Shape};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{CustomKernel, Kernel};
 use crate::online::OnlineState;
@@ -54,6 +54,9 @@ pub struct Certificate {
     pub c: f64,
     /// The same in the mean form; 0 where the margin is hard.
     pub lambda: f64,
+    /// The solver that `auto` chose, or that was asked for, where files say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solver: Option<Solver>,
 }
 
 impl Certificate {
@@ -122,10 +125,13 @@ impl Model {
     /// Whether the weights alone prove the bound, as those of Newton's method do. A model that came by another way may
     /// claim more than its weights prove.
     pub fn proved_by_weights(&self) -> bool {
-        let rows = self.certificate.rows as usize;
-        let compared = self.certificate.pairs.map(|pairs| PairCounts { rows, pairs: pairs as usize });
-        let solver = choose_solver(&self.settings, self.features(), compared);
-        self.settings.loss.is_smooth() && matches!(solver, Ok(Solver::Newton))
+        let solver = self.certificate.solver.or_else(|| {
+            // Files that do not say it come of a choice by the number of features alone.
+            let rows = self.certificate.rows as usize;
+            let compared = self.certificate.pairs.map(|pairs| PairCounts { rows, pairs: pairs as usize });
+            choose_solver(&self.settings, Shape { rows, features: self.features(), density: 0.0, compared }).ok()
+        });
+        self.settings.loss.is_smooth() && solver == Some(Solver::Newton)
     }
 
     /// The same model with the function of its kernel, which files do not keep.

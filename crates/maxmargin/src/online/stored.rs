@@ -151,6 +151,7 @@ impl ComparisonLearner {
             passes: 1,
             c,
             lambda,
+            solver: Some(settings.solver),
         };
         let model = Model {
             settings: settings.clone(),

@@ -211,7 +211,7 @@ impl<'a> Learners<'a> {
         if !expands(settings) {
             return Ok(Learners::Weights(learners(folds, data, settings, cancel)?));
         }
-        choose_solver(settings, data.cols(), data.compared())?;
+        choose_solver(settings, data.shape())?;
         let shared = shared_design(data, settings, cancel)?;
         Ok(Learners::Kernel(Box::new(KernelPath::new(folds, data, settings, shared.as_ref(), cancel)?)))
     }
@@ -246,7 +246,7 @@ pub(super) fn learners<'a>(
     settings: &Settings,
     cancel: &Cancel,
 ) -> Result<Vec<Learner<'a>>> {
-    let solver = choose_solver(settings, data.cols(), data.compared())?;
+    let solver = choose_solver(settings, data.shape())?;
     let shared = shared_design(data, settings, cancel)?;
     let made: Vec<Result<Learner<'_>>> =
         folds.par_iter().map(|fold| Learner::new(fold, data, settings, solver, shared.as_ref(), cancel)).collect();

@@ -9,6 +9,7 @@ use super::{CurvedRisk, Preconditioner, Risk};
 use crate::data::{Design, Folded, STRETCH, Span, lanes, narrow_scores};
 use crate::run::Cancel;
 use crate::task::{Curvature, Objective, Roundable};
+use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
@@ -20,6 +21,16 @@ pub(crate) const LONG_PART: usize = 32 * 1024;
 /// The exact Hessian is formed up to this many coordinates: its n·d² product then costs less than the many products
 /// of conjugate gradients on the nearly collinear features that few-feature data have.
 const EXACT_HESSIAN_DIM: usize = 600;
+
+/// Conjugate gradients over more coordinates than that, and up to so many, are preconditioned by the Hessian of a sample of
+/// the rows, where these are separate and not too short.
+const SAMPLED_HESSIAN_DIM: usize = 4096;
+
+/// Rows of that sample for each coordinate. Its eigenvalues are then those of the Hessian up to factors of a few.
+const SAMPLED_ROWS: usize = 2;
+
+/// Lines of a matrix that one thread adds products to at a time; fixed, so that threads change no bit.
+const PANEL: usize = 128;
 
 /// And only while a part's dense tile stays below this many numbers.
 pub(crate) const TILE: usize = 4 << 20;
@@ -433,15 +444,20 @@ impl<T: Objective> LinearRisk<'_, T> {
             matrix.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
         }
         self.products = products;
-        for row in 0..dim {
-            for column in 0..row {
-                matrix[column * dim + row] = matrix[row * dim + column];
-            }
-        }
+        mirror(&mut matrix, dim);
         for coordinate in 0..self.penalised() {
             matrix[coordinate * dim + coordinate] += 1.0;
         }
         matrix
+    }
+}
+
+/// Copies the lower triangle of a matrix to the upper one.
+fn mirror(matrix: &mut [f64], dim: usize) {
+    for row in 0..dim {
+        for column in 0..row {
+            matrix[column * dim + row] = matrix[row * dim + column];
+        }
     }
 }
 
@@ -450,11 +466,87 @@ impl<T: Objective> LinearRisk<'_, T> {
 const SHORT_ROW: u64 = 4;
 
 impl<T: Curvature> LinearRisk<'_, T> {
+    fn has_short_rows(&self) -> bool {
+        let matrix = self.design.matrix();
+        self.design.shift().is_none() && matrix.entries() * SHORT_ROW < matrix.rows() as u64 * self.dim() as u64
+    }
+
+    /// Of the rows that curve, where rows are separate, a sample spread evenly over them: rows, their second derivatives
+    /// as shares of those of all rows, and those by score and threshold.
+    fn curved_sample(&self, most: usize) -> Vec<(usize, f64, f64)> {
+        let curved: Vec<Vec<(usize, f64, f64)>> = self
+            .lanes
+            .par_iter()
+            .map(|lane| {
+                let mut found = Vec::new();
+                let (mut weights, mut cross) = (Vec::new(), Vec::new());
+                for (part, scores, memo) in self.remembered(lane) {
+                    if self.cancel.is_raised() {
+                        break;
+                    }
+                    let rows = self.task.rows(part);
+                    weights.resize(rows.len(), 0.0);
+                    cross.resize(rows.len(), 0.0);
+                    self.task.diagonal(part, scores, memo, &mut weights);
+                    if self.task.thresholds() > 0 {
+                        self.task.by_threshold(part, scores, memo, &mut cross);
+                    }
+                    let curved = rows.zip(&weights).zip(&cross).filter(|((_, weight), _)| **weight > 0.0);
+                    found.extend(curved.map(|((row, &weight), &cross)| (row, weight, cross)));
+                }
+                found
+            })
+            .collect();
+        let stride = curved.iter().map(Vec::len).sum::<usize>().div_ceil(most).max(1);
+        let counted = stride as f64;
+        curved
+            .into_iter()
+            .flatten()
+            .step_by(stride)
+            .map(|(row, h, cross)| (row, counted * h, counted * cross))
+            .collect()
+    }
+
+    /// Something like the Hessian where rows are separate: that of a sample of at most so many of the rows that curve.
+    pub(super) fn sampled_hessian(&self, most: usize) -> Vec<f64> {
+        let (dim, features) = (self.dim(), self.features());
+        let sample = self.curved_sample(most);
+        let mut matrix = vec![0.0; dim * dim];
+        let mut tile = vec![0.0; BATCH * dim];
+        for batch in sample.chunks(BATCH) {
+            if self.cancel.is_raised() {
+                break;
+            }
+            let tile = &mut tile[..batch.len() * dim];
+            tile.par_chunks_mut(dim).zip(batch).for_each(|(values, &(row, weight, cross))| {
+                // What is not stored stays as it is.
+                values.fill(0.0);
+                self.design.fill_scaled_row(row, &mut values[..features]);
+                // There is one threshold at the most. It is added to scores, so that its feature is 1 or near it.
+                values[features..].fill(cross / weight);
+                let root = weight.sqrt();
+                values.iter_mut().for_each(|value| *value *= root);
+            });
+            let tile = MatRef::from_row_major_slice(tile, batch.len(), dim);
+            matrix.par_chunks_mut(PANEL * dim).enumerate().for_each(|(panel, lines)| {
+                let (start, height) = (panel * PANEL, lines.len() / dim);
+                let width = start + height;
+                let own = tile.subcols(start, height).transpose();
+                let lines = MatMut::from_row_major_slice_mut(lines, height, dim).subcols_mut(0, width);
+                matmul(lines, Accum::Add, own, tile.subcols(0, width), 1.0, Par::Seq);
+            });
+            self.design.passed(batch[0].0..batch[batch.len() - 1].0 + 1);
+        }
+        mirror(&mut matrix, dim);
+        // That of the penalty; a free threshold is then sure to have a scale.
+        (0..dim).for_each(|coordinate| matrix[coordinate * dim + coordinate] += 1.0);
+        matrix
+    }
+
     /// The Hessian where rows are separate: Σ h x xᵀ over the rows that curve.
     fn hessian_of_separate_rows(&mut self) -> Vec<f64> {
         let (dim, features) = (self.dim(), self.features());
-        let matrix = self.design.matrix();
-        let short = self.design.shift().is_none() && matrix.entries() * SHORT_ROW < matrix.rows() as u64 * dim as u64;
+        let short = self.has_short_rows();
         self.sum_products(|this, lane, sum, thresholds| {
             let mut product = Product::new(dim, features);
             let (mut weights, mut cross, mut entries) = (Vec::new(), Vec::new(), Vec::new());
@@ -577,6 +669,13 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
     fn preconditioner(&mut self) -> Preconditioner {
         let (dim, features) = (self.dim(), self.features());
         let this = &*self;
+        if dim > EXACT_HESSIAN_DIM
+            && dim <= SAMPLED_HESSIAN_DIM
+            && self.task.rows_are_separate()
+            && !self.has_short_rows()
+        {
+            return Preconditioner::Matrix(self.sampled_hessian(SAMPLED_ROWS * dim));
+        }
         if dim > EXACT_HESSIAN_DIM {
             let mut squares = vec![1.0; dim];
             let parts: Vec<Vec<f64>> = self

@@ -81,6 +81,29 @@ fn assert_columns<T: Curvature>(task: &T, design: &Design, penalised: bool, cont
             assert!((whole - product).abs() <= 1e-11 * largest, "{context}: {row}, {column}: {whole} {product}");
         }
     }
+    if task.rows_are_separate() {
+        // A sample of all rows is all of it, but for what a free threshold is given.
+        let sampled = risk.sampled_hessian(ROWS);
+        for (at, (whole, sampled)) in hessian.iter().zip(&sampled).enumerate() {
+            let free = at == dim * dim - 1 && risk.penalised() < dim;
+            let whole = whole + f64::from(u8::from(free));
+            assert!((whole - sampled).abs() <= 1e-11 * largest, "{context}: {at}: {whole} {sampled}");
+        }
+    }
+}
+
+#[test]
+fn a_sample_stands_for_all_rows() {
+    let data = data(true);
+    let design = Scaling::default().apply(data.matrix(), None).expect("valid");
+    let task = binary(&data, Loss::SquaredHinge, true);
+    let cancel = Cancel::new();
+    let mut risk = LinearRisk::new(&task, &design, true, &cancel);
+    let dim = risk.dim();
+    risk.evaluate(&vec![0.0; dim], &mut vec![0.0; dim]);
+    let trace = |matrix: &[f64]| (0..dim).map(|at| matrix[at * dim + at] - 1.0).sum::<f64>();
+    let (whole, half) = (trace(&risk.hessian()), trace(&risk.sampled_hessian(ROWS / 2)));
+    assert!(whole != half && (0.5..2.0).contains(&(half / whole)), "{half} for {whole}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub enum ClassWeight {
     /// Alike.
     #[default]
     Equal,
-    /// Inversely to how common the class is: rows / (classes · rows of the class).
+    /// Inversely to how common the class is: rows / (classes · rows of the class), each row counting as its weight.
     Balanced,
     /// By label; labels not named count 1.
     ByLabel(BTreeMap<String, f64>),
@@ -231,13 +231,18 @@ impl Binary {
         subset: Option<&Subset>,
     ) -> Result<Binary> {
         let signs = classes.signs(data.targets())?;
-        let rows = subset.map_or(signs.len(), Subset::len);
-        let positives = (0..signs.len()).filter(|&row| signs[row] > 0 && counts(subset, row)).count();
-        let negatives = rows - positives;
-        let share = |count: usize| rows as f64 / (2.0 * count.max(1) as f64);
         let (negative, positive) = match class_weight {
             ClassWeight::Equal => (1.0, 1.0),
-            ClassWeight::Balanced => (share(negatives), share(positives)),
+            ClassWeight::Balanced => {
+                // A row of weight 2 is as common as two rows.
+                let (mut negatives, mut positives) = (0.0, 0.0);
+                for row in (0..signs.len()).filter(|&row| counts(subset, row)) {
+                    let weight = data.weights().map_or(1.0, |weights| weights[row]);
+                    *(if signs[row] > 0 { &mut positives } else { &mut negatives }) += weight;
+                }
+                let share = |own: f64| if own > 0.0 { (negatives + positives) / (2.0 * own) } else { 1.0 };
+                (share(negatives), share(positives))
+            }
             ClassWeight::ByLabel(weights) => {
                 if let Some(unknown) = weights.keys().find(|label| {
                     ![&classes.negative, &classes.positive]

@@ -134,14 +134,14 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
         max_passes: EXACT_PASSES,
         ..model.settings.clone()
     };
-    choose_solver(&exact_settings, data.cols(), data.compared())?;
+    choose_solver(&exact_settings, data.shape())?;
     let mapped_settings = Settings {
         regularisation: Regularisation::C(certificate.c),
         tolerance: exact_settings.tolerance,
         max_passes: model.settings.max_passes.min(MAPPED_PASSES),
         ..model.settings.clone()
     };
-    let solver = choose_solver(&mapped_settings, data.cols(), data.compared())?;
+    let solver = choose_solver(&mapped_settings, data.shape())?;
     let (learned, judged) = samples(data, model.settings.seed)?;
     cancel.check()?;
 

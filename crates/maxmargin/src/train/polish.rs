@@ -11,13 +11,15 @@
 //! - The hinge, and the squared hinge through a kernel, go on by an active-set method over kernel values
 //!   ([`crate::solve::polish`]), whose dual point is the witness.
 //!
-//! Not polished are rankings and comparisons by grades with hinge loss, whose dual has a variable a pair; kernels whose
-//! values are kept in f32, which have no more digits; one-class problems and the ν form; and what has so many support
-//! vectors inside their limits that it would take longer than training. There, and wherever polishing ends no better, the
-//! solution stays as it was.
+//! Rankings and comparisons by grades with hinge loss, whose dual has a variable a pair, are not polished; where the hinge
+//! can be rounded off no further before the tolerance is met, at extreme costs, they go on by cutting planes.
+//!
+//! Nor are kernels polished whose values are kept in f32, which have no more digits; one-class problems and the ν form; and
+//! what has so many support vectors inside their limits that it would take longer than training. There, and wherever
+//! polishing ends no better, the solution stays as it was.
 
 use super::kernels::Machine;
-use super::{Problem, Tasks, as_one_risk, round_off_blocks, state_graded, usual_cache};
+use super::{Problem, Tasks, as_one_risk, cutting_plane, round_off_blocks, state_graded, usual_cache};
 use crate::data::Design;
 use crate::error::Result;
 use crate::kernel::{FEW_ROWS, KernelSettings};
@@ -28,7 +30,7 @@ use crate::solve::{
     KernelSolution, LinearRisk, Newton, SignedGram, Solution, Start, Stop, TracePoint, Witness, dual_behind,
     dual_value, polish, primal_of_scores, relative_gap,
 };
-use crate::task::{Independent, Intercept, Roundable};
+use crate::task::{Independent, Intercept, Objective, Roundable};
 
 /// Problems of so many entries are solved to the tolerance alone.
 const MOST_ENTRIES: usize = 1_000_000;
@@ -89,7 +91,11 @@ pub(super) fn polished(
     let better = match &problem.task {
         Tasks::Binary(task, _) => independent(problem, task, design, settings, solver, &solution, start, cancel),
         Tasks::Pairs(task) => independent(problem, task, design, settings, solver, &solution, start, cancel),
-        Tasks::Ranking(_) | Tasks::Graded(_) if settings.loss == Loss::Hinge => return solution,
+        Tasks::Ranking(_) | Tasks::Graded(_) if settings.loss == Loss::Hinge && solution.stop != Stop::Stalled => {
+            return solution;
+        }
+        Tasks::Ranking(task) if settings.loss == Loss::Hinge => by_planes(task, design, settings, &start, cancel),
+        Tasks::Graded(task) if settings.loss == Loss::Hinge => by_planes(task, design, settings, &start, cancel),
         Tasks::Ranking(task) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
             Newton::polish(&mut risk, design.cols(), &start, cancel).map(Some)
@@ -111,6 +117,18 @@ pub(super) fn polished(
         }
         _ => solution,
     }
+}
+
+/// Cutting planes go on where a hinge can be rounded off no further.
+fn by_planes<T: Objective>(
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+    start: &Start,
+    cancel: &Cancel,
+) -> Result<Option<Solution>> {
+    let mut risk = LinearRisk::new(task, design, settings.intercept == Intercept::Penalised, cancel);
+    cutting_plane(settings).solve(&mut risk, design.cols(), Some(start), &mut Silent, cancel).map(Some)
 }
 
 /// The better solution with the history of both.

@@ -103,6 +103,7 @@ pub(super) fn train(
         passes,
         c,
         lambda,
+        solver: (settings.method == Method::BradleyTerry).then_some(Solver::Newton),
     };
     let model = Model {
         settings: settings.clone(),
@@ -117,7 +118,7 @@ pub(super) fn train(
         compacted: None,
         online: None,
     };
-    let solver = if settings.method == Method::BradleyTerry { Solver::Newton } else { Solver::Auto };
+    let solver = model.certificate.solver.unwrap_or(Solver::Auto);
     Ok(Trained { model, solver, stop, first_rate: None, kernel_rows: None, merging: None, trace })
 }
 

@@ -84,7 +84,7 @@ fn every_linear_task_and_solver_learns_from_mapped_rows() {
                         continue;
                     }
                     // What is learned from features is learned from mapped ones.
-                    if let Err(error) = choose_solver(&linear, data.cols(), data.compared()) {
+                    if let Err(error) = choose_solver(&linear, data.shape()) {
                         let refused = train(data, &settings, None, &mut Silent, &Cancel::new()).unwrap_err();
                         assert_eq!(refused.to_string(), error.to_string(), "{context}");
                         continue;

@@ -2,6 +2,7 @@
 
 use crate::made::{graded, two_classes};
 use crate::pairs::compared;
+use maxmargin::data::Shape;
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::run::{Cancel, Event, Observer};
@@ -43,8 +44,7 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
                     let context = format!("{task:?}, pairs: {paired}, {loss:?}, {solver:?}, {intercept:?}");
                     let mut seen = Counting(0);
                     let outcome = train(data, &settings, None, &mut seen, &Cancel::new());
-                    let chosen =
-                        settings.validate().and_then(|()| choose_solver(&settings, data.cols(), data.compared()));
+                    let chosen = settings.validate().and_then(|()| choose_solver(&settings, data.shape()));
                     let chosen = match chosen {
                         Ok(chosen) => chosen,
                         Err(refusal) => {
@@ -89,4 +89,34 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
     let by_kernel = 2 * (3 * 2 + 2);
     let (trained, refused) = (3 * 8 * 3 + 8 * 3 + 2 * 6 + by_kernel, 48 + 12 + 48 + 54 + 27 - by_kernel);
     assert_eq!((trained_count, refused_count), (trained, refused));
+}
+
+#[test]
+fn auto_goes_by_features_density_and_rows() {
+    let chosen = |loss: Loss, rows: usize, features: usize, density: f64| {
+        let shape = Shape { rows, features, density, compared: None };
+        choose_solver(&Settings { loss, ..Settings::new(Task::Classify) }, shape).unwrap()
+    };
+    let (newton, coordinates) = (Solver::Newton, Solver::DualCoordinateDescent);
+    for loss in Loss::ALL {
+        assert_eq!(chosen(loss, 50_000, 500, 0.001), newton, "few features");
+        assert_eq!(chosen(loss, 50_000, 50_000, 0.001), coordinates, "text");
+        assert_eq!(chosen(loss, 50_000, 768, 1.0), newton, "dense rows");
+        assert_eq!(chosen(loss, 500, 10_000, 1.0), coordinates, "more features than rows");
+    }
+    assert_eq!(chosen(Loss::SquaredHinge, 5_000, 1_000, 1.0), newton);
+    assert_eq!(chosen(Loss::Hinge, 5_000, 1_000, 1.0), coordinates, "a hinge with few rows for its features");
+}
+
+#[test]
+fn auto_converges_on_wide_dense_rows() {
+    let data = two_classes(7_000, 640, true, 8);
+    for loss in Loss::ALL {
+        let settings = Settings { loss, regularisation: Regularisation::C(1.0), ..Settings::new(Task::Classify) };
+        let trained = train(&data, &settings, None, &mut Counting(0), &Cancel::new()).unwrap();
+        assert_eq!(trained.solver, Solver::Newton);
+        assert_eq!(trained.stop, Stop::Converged, "{loss:?}");
+        let verified = trained.model.verify(&data).unwrap();
+        assert!(verified.lower_bound.unwrap() >= trained.model.certificate.objective * (1.0 - 1.1e-3), "{loss:?}");
+    }
 }

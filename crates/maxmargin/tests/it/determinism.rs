@@ -44,11 +44,14 @@ fn threads_change_no_bit_of_a_tuning() {
 fn threads_change_no_byte_of_a_model() {
     let classes = two_classes(3000, 40, false, 1);
     let groups = graded(150, 20, 30, 5, 2);
+    let wide = two_classes(1500, 700, true, 4);
     let one_list = graded(1, 40_000, 5, 0, 3);
     let runs = [
         (&classes, Settings::new(Task::Classify)),
         (&classes, Settings { loss: Loss::SquaredHinge, scale: Scale::Standard, ..Settings::new(Task::Classify) }),
         (&classes, Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Classify) }),
+        (&wide, Settings::new(Task::Classify)),
+        (&wide, Settings { loss: Loss::SquaredHinge, ..Settings::new(Task::Classify) }),
         (&groups, Settings { scale: Scale::MinMaxPerQuery, ..Settings::new(Task::Rank) }),
         (
             &one_list,

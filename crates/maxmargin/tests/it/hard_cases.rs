@@ -52,7 +52,7 @@ fn assert_honest(name: &str, data: &Dataset, settings: &Settings) {
     let (mut least, mut most_proven) = (f64::INFINITY, 0.0f64);
     for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane] {
         let settings = Settings { solver, ..settings.clone() };
-        if choose_solver(&settings, data.cols(), data.compared()).is_err() {
+        if choose_solver(&settings, data.shape()).is_err() {
             continue;
         }
         let Settings { loss, intercept, regularisation, .. } = &settings;

@@ -2,7 +2,7 @@
 
 use crate::made::{Numbers, fit, graded};
 use crate::optimum::{Row, assert_certified, logistic_referee, referee, scaled_rows};
-use maxmargin::data::{Dataset, Dense, Matrix, Outcome, PairCounts, Pairs, Scale, Targets, hold_out};
+use maxmargin::data::{Dataset, Dense, Matrix, Outcome, PairCounts, Pairs, Scale, Shape, Targets, hold_out};
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
@@ -129,7 +129,8 @@ fn a_weight_can_be_the_margin() {
 fn a_hinge_over_more_items_than_an_exact_hessian_takes_is_left_to_dual_coordinate_descent() {
     let chosen = |loss: Loss, rows: usize| {
         let compared = Some(PairCounts { rows, pairs: 2 * rows });
-        choose_solver(&Settings { loss, ..Settings::new(Task::Rank) }, 100, compared).unwrap()
+        let shape = Shape { rows, features: 100, density: 1.0, compared };
+        choose_solver(&Settings { loss, ..Settings::new(Task::Rank) }, shape).unwrap()
     };
     assert_eq!(chosen(Loss::Hinge, 1_000), Solver::Newton);
     assert_eq!(chosen(Loss::Hinge, 100_000), Solver::DualCoordinateDescent);

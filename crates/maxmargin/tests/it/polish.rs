@@ -10,7 +10,7 @@ use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Event, Observer, Silent};
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
-use maxmargin::solve::{Stop, relative_gap};
+use maxmargin::solve::{Stop, Witness, relative_gap};
 use maxmargin::task::{Intercept, PairWeight};
 use maxmargin::train::{Trained, train};
 use std::ops::ControlFlow;
@@ -235,4 +235,27 @@ fn rows_that_all_weigh_nothing_are_refused() {
         let error = train(&data, &settings, None, &mut Silent, &Cancel::new()).unwrap_err();
         assert_eq!(error.code(), Code::BadWeight, "{error}");
     }
+}
+
+#[test]
+fn rankers_at_extreme_costs_reach_any_tolerance() {
+    let mut by_planes = 0;
+    for seed in 1..9 {
+        let data = graded(6, 10, 20, 3, seed);
+        for tolerance in [1e-3, 1e-4, 1e-5, 1e-6] {
+            let settings = Settings {
+                loss: Loss::Hinge,
+                tolerance,
+                regularisation: Regularisation::C(1e4),
+                ..Settings::new(Task::Rank)
+            };
+            let trained = fit(&data, &settings);
+            let gap = trained.model.certificate.gap().unwrap();
+            assert!(trained.stop == Stop::Converged && gap <= tolerance, "seed {seed}, {tolerance:e}: {gap:e}");
+            let found = trained.model.verify(&data).unwrap();
+            assert!(found.unproved.is_none() && found.gap().unwrap() <= 1.01 * tolerance, "seed {seed}, {tolerance:e}");
+            by_planes += usize::from(matches!(trained.model.witness, Some(Witness::Cuts(_))));
+        }
+    }
+    assert!(by_planes > 0, "no hinge that could be rounded off no further");
 }

@@ -6,7 +6,7 @@ use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::settings::{Method, Regularisation, Settings, Task};
-use maxmargin::task::{Intercept, PairWeight};
+use maxmargin::task::{ClassWeight, Intercept, PairWeight};
 
 /// Rows of groups, each with its weight: 0, 1, 2 or 3.
 struct Rows {
@@ -136,6 +136,7 @@ fn a_classifier_takes_weights_as_repetition() {
                         loss,
                         intercept,
                         kernel,
+                        class_weight: if seed % 5 == 0 { ClassWeight::Balanced } else { ClassWeight::Equal },
                         regularisation: Regularisation::C(c),
                         ..Settings::new(Task::Classify)
                     };
