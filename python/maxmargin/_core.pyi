@@ -253,7 +253,7 @@ class Model:
 
     @property
     def solver(self) -> str | None:
-        """The solver that trained it, where it was trained here."""
+        """The solver that made it, where its file says so."""
 
     @property
     def stalled(self) -> bool:

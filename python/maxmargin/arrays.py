@@ -94,13 +94,7 @@ def plain(X: Any) -> Any:
 
 def vector(name: str, values: Any, rows: int) -> Array:
     """A list of one value a row."""
-    found: Array
-    if isinstance(values, list) and values and all(isinstance(value, tuple) for value in values):
-        # Keys of several parts stay whole.
-        found = np.empty(len(values), dtype=object)
-        found[:] = values
-    else:
-        found = np.asarray(values)
+    found = np.asarray(values)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim != 1:
@@ -140,6 +134,11 @@ def is_missing(value: Any) -> bool:
 
 def codes(name: str, values: Any, rows: int) -> tuple[npt.NDArray[np.uint32], list[str]]:
     """Values of any type as positions among the distinct ones, in the order in which these first appear."""
+    if isinstance(values, list) and values and all(isinstance(value, tuple) for value in values):
+        # Keys of several parts stay whole.
+        keys = np.empty(len(values), dtype=object)
+        keys[:] = values
+        values = keys
     found = vector(name, values, rows)
     if found.dtype.kind == "f" and np.isnan(found).any():
         raise ValueError(f"{name} contains NaN")

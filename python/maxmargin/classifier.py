@@ -61,7 +61,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
     intercept : {"free", "penalised", "none"}, default="free"
         What is done about the constant term.
     class_weight : dict, "balanced" or None, default=None
-        How much each class counts.
+        How much each class counts; "balanced" counts rows by their weights.
     scale : {"none", "standard", "min-max", "max-abs", "unit-rows"}, default="none"
         How features are scaled before; `coef_` is then of scaled features.
     solver : str, default="auto"

@@ -11,6 +11,9 @@ from . import _core, arrays
 from .estimator import Callback, MarginEstimator, Reals, frames_of_the_package, one_of, whole_or_not_at_all
 
 
+NO_PAIRS = "the Dataset holds no pairs: load it with task='compare'"
+
+
 def interleaved(left: Any, right: Any) -> Any:
     """Rows of both sides, left and right in turn, as the command reads tables of two items a row."""
     if left.shape != right.shape:
@@ -40,7 +43,7 @@ class PairEstimator(MarginEstimator):
             if X_right is not None or y is not None or sample_weight is not None:
                 raise TypeError("a Dataset holds both sides, y and sample_weight: leave them out")
             if X_left.n_pairs is None:
-                raise ValueError("the Dataset holds no pairs: load it with task='compare'")
+                raise ValueError(NO_PAIRS)
             return self._with_its_names(X_left) if reset else X_left
         if X_right is None or y is None:
             raise ValueError(f"{type(self).__name__} requires X_left, X_right and y")
@@ -82,23 +85,15 @@ class PairEstimator(MarginEstimator):
         Swapping the sides changes the sign and nothing else.
         """
         if isinstance(X_left, _core.Dataset) and X_right is None:
-            scores = self._scores(X_left)
-            left, right, _ = self._pairs_of(X_left)
-            return self._outcomes(scores[left], scores[right])
+            check_is_fitted(self, "model_")
+            if X_left.n_pairs is None:
+                raise ValueError(NO_PAIRS)
+            return self.model_.outcomes(X_left).astype(np.int64)
         if X_right is None:
             raise ValueError(f"{type(self).__name__}.compare requires X_left and X_right, or a Dataset of pairs")
         left, right = self._scores(X_left, "X_left"), self._scores(X_right, "X_right")
         if len(left) != len(right):
             raise ValueError(f"X_left has {len(left)} rows, and X_right {len(right)}: both must be the same")
-        return self._outcomes(left, right)
-
-    @staticmethod
-    def _pairs_of(data: _core.Dataset) -> tuple[Any, Any, Any]:
-        if data.pairs is None:
-            raise ValueError("the Dataset holds no pairs: load it with task='compare'")
-        return data.pairs
-
-    def _outcomes(self, left: Reals, right: Reals) -> npt.NDArray[np.int64]:
         difference = right - left
         return np.where(np.abs(difference) <= (self.threshold_ or 0.0), 0, np.sign(difference)).astype(np.int64)
 
@@ -112,7 +107,8 @@ class PairEstimator(MarginEstimator):
         if isinstance(X_left, _core.Dataset):
             if X_right is not None or y is not None:
                 raise TypeError("a Dataset holds both sides and y: leave them out")
-            return float(np.mean(self.compare(X_left) == self._pairs_of(X_left)[2]))
+            found, pairs = self.compare(X_left), X_left.pairs
+            return float(np.mean(found == pairs[2])) if pairs is not None else 0.0
         found = self.compare(X_left, X_right)
         return float(np.mean(found == arrays.outcomes("y", y, len(found))))
 

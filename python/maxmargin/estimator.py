@@ -348,8 +348,6 @@ class MarginEstimator(BaseEstimator):
     def verify(self, *data: Any, **more: Any) -> tuple[float, float | None, float | None]:
         """Recomputes objective, lower bound and gap from what `fit` took; an error where they do not hold."""
         check_is_fitted(self, "model_")
-        if len(data) == 1 and not more and isinstance(data[0], _core.Dataset):
-            return self.model_.verify(data[0])
         if self._learns_from_a_stream:
             raise TypeError(f"{type(self).__name__} learns from a stream, and proves no bound")
         return self.model_.verify(clone(self)._dataset(*data, **more))

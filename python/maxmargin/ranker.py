@@ -164,13 +164,16 @@ class SVMRanker(MarginEstimator):
         qid : the query of each row; asked for by ``scale="min-max-per-query"`` alone, which scales the rows of a query together
         """
         check_is_fitted(self, "model_")
+        if isinstance(X, _core.Dataset) and qid is not None:
+            raise TypeError("a Dataset holds its own qid: leave it out")
         X, qid = self._split(X, qid)
-        if isinstance(X, _core.Dataset) or json.loads(self.model_.settings)["scale"] != "min-max-per-query":
+        given = qid is not None or (isinstance(X, _core.Dataset) and X.n_queries is not None)
+        if json.loads(self.model_.settings)["scale"] != "min-max-per-query":
             return self._scores(X)
-        if qid is None and self._has_queries:
+        if not given and getattr(self, "_has_queries", True):
             raise ValueError("qid is needed: scale='min-max-per-query' scales the rows of each query together")
-        data = in_queries(arrays.dataset(self._features(X, reset=False)), qid)
-        return self.model_.scores(data, self._threads())
+        data = X if isinstance(X, _core.Dataset) else arrays.dataset(self._features(X, reset=False))
+        return self._scores(data if isinstance(X, _core.Dataset) and given else in_queries(data, qid))
 
     def _split(self, X: Any, qid: Any) -> tuple[Any, Any]:
         """The features, and the query of each row where it is given, be it as a column of X."""

@@ -8,7 +8,7 @@ use maxmargin::error::{Code, Error};
 use maxmargin::loss::Loss;
 use maxmargin::model::{Model as CoreModel, Scorer};
 use maxmargin::run::Cancel;
-use maxmargin::settings::Task;
+use maxmargin::settings::{Solver, Task};
 use maxmargin::solve::{Stop, Witness};
 use maxmargin::train::Trained;
 use maxmargin_cli::format::significant;
@@ -32,7 +32,6 @@ use std::path::PathBuf;
 pub(crate) struct Model {
     pub(crate) model: CoreModel,
     /// How the training ended, where it was this process that trained it.
-    solver: Option<&'static str>,
     stop: Option<Stop>,
     /// Pass, objective, bound and seconds.
     trace: Vec<(u64, f64, Option<f64>, f64)>,
@@ -47,10 +46,10 @@ fn positions(taken: impl Iterator<Item = bool>) -> Vec<i64> {
 
 impl Model {
     pub(crate) fn trained(trained: Trained, data: &Dataset) -> PyResult<Model> {
-        let Trained { mut model, solver, stop, trace, .. } = trained;
+        let Trained { mut model, stop, trace, .. } = trained;
         model.reading = Some(data.reading.clone());
         let trace = trace.iter().map(|point| (point.pass, point.objective, point.lower_bound, point.seconds)).collect();
-        Ok(Model { model, solver: Some(solver.name()), stop: Some(stop), trace })
+        Ok(Model { model, stop: Some(stop), trace })
     }
 
     /// About how many steps scores of the data take.
@@ -96,7 +95,7 @@ impl Model {
     }
 
     pub(crate) fn of(model: CoreModel) -> Model {
-        Model { model, solver: None, stop: None, trace: Vec::new() }
+        Model { model, stop: None, trace: Vec::new() }
     }
 }
 
@@ -327,10 +326,10 @@ impl Model {
         self.model.certificate.data_hash
     }
 
-    /// The solver that trained it, where it was trained here.
+    /// The solver that made it, where its file says so.
     #[getter]
     fn solver(&self) -> Option<&'static str> {
-        self.solver
+        self.model.certificate.solver.map(Solver::name)
     }
 
     /// Whether no step improved the objective any more, at the limit of double precision.

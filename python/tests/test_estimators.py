@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import estimator_checks
 
-from maxmargin import Dataset, MaxmarginError, PAComparator, SVMClassifier, SVMComparator, SVMRanker, tune
+from maxmargin import Dataset, MaxmarginError, PAComparator, SVMClassifier, SVMComparator, SVMRanker, load, tune
 
 # --- scikit-learn's contract of comparators
 
@@ -748,6 +748,28 @@ def test_data_sets_are_scored_by_what_they_hold():
     # Rows without queries are one query, as rows of an array are.
     ranker = SVMRanker().fit(data)
     np.testing.assert_array_equal(ranker.coef_, SVMRanker().fit(X, y, sample_weight=weights).coef_)
+    assert ranker.verify(data)[0] == pytest.approx(ranker.objective_)
+    scaled = SVMRanker(scale="min-max-per-query").fit(data)
+    np.testing.assert_array_equal(scaled.predict(data), scaled.predict(X))
+    with pytest.raises(TypeError, match="qid"):
+        ranker.predict(data, qid=y)
+
+
+def test_pairs_of_items_whose_queries_are_scattered_are_compared_as_they_stand(tmp_path):
+    random = np.random.default_rng(8)
+    items = pd.DataFrame(random.normal(size=(30, 2)), columns=["a", "b"]).assign(id=[f"i{n}" for n in range(30)])
+    items.assign(query=[n % 4 for n in range(30)]).to_csv(tmp_path / "items.csv", index=False)
+    left, right = random.integers(0, 30, size=(2, 80))
+    left, right = left[left != right], right[left != right]
+    outcomes = np.sign(np.round(2 * (items["a"].to_numpy()[right] - items["a"].to_numpy()[left]))).astype(int)
+    named = {"left": items["id"].to_numpy()[left], "right": items["id"].to_numpy()[right]}
+    words = np.array(["tie", "right", "left"])[outcomes]
+    pd.DataFrame({**named, "outcome": words}).to_csv(tmp_path / "pairs.csv", index=False)
+    data = load(tmp_path / "pairs.csv", task="compare", items=tmp_path / "items.csv", group="query")
+    X = items[["a", "b"]].to_numpy()
+    comparator = SVMComparator(C=10).fit(X[left], X[right], outcomes)
+    np.testing.assert_array_equal(comparator.compare(data), comparator.compare(X[left], X[right]))
+    assert comparator.score(data) == comparator.score(X[left], X[right], outcomes)
 
 
 def test_auto_converges_on_many_dense_columns():
@@ -762,4 +784,4 @@ def test_auto_converges_on_many_dense_columns():
 def test_weights_of_a_callback_are_an_array():
     seen = []
     SVMClassifier(callback=lambda progress: seen.append(progress.coef)).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
-    assert all(isinstance(coef, np.ndarray) and coef.shape == (1,) for coef in seen)
+    assert seen and all(isinstance(coef, np.ndarray) and coef.shape == (1,) for coef in seen)

@@ -9,7 +9,7 @@ use crate::data::{Dataset, MOST_LANES, Scale, Targets, lanes};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Approximation, too_large};
 use crate::settings::{Settings, Solver, Task};
-use crate::solve::{EarlyStopping, LONG_PART, TILE, most_lanes};
+use crate::solve::{EarlyStopping, LONG_PART, SAMPLED_HESSIAN_DIM, TILE, most_lanes};
 use crate::train::{choose_solver, expands, usual_cache};
 use crate::wording::{memory_given, memory_needed};
 
@@ -44,9 +44,6 @@ const QUERY: u64 = 192;
 
 /// Columns up to which Newton's method keeps matrices over pairs of columns.
 const PAIRED_COLUMNS: u64 = 601;
-
-/// And up to which it keeps two over a sample of the rows.
-const SAMPLED_COLUMNS: u64 = 4096;
 
 /// Numbers for each row and column of a part whose Hessian is formed: its features and their curvature. Rankers have both
 /// once more in the order of the targets, which a thread keeps from one query to the next.
@@ -136,9 +133,9 @@ impl Needs {
             let tile = (longest * (cols + 1)).min(TILE as u64).max(TILE_ROWS * (cols + 1));
             beside += (lanes + 4) * (cols + 1).pow(2) * 8 + tiles * THREADS * tile * 8;
         }
-        if solver == Solver::Newton && cols < SAMPLED_COLUMNS {
-            // The Hessian of a sample of the rows, and its factor.
-            beside += 3 * (cols + 1).pow(2) * 8;
+        if solver == Solver::Newton && (PAIRED_COLUMNS..=SAMPLED_HESSIAN_DIM as u64).contains(&cols) {
+            // The Hessian of a sample of the rows, its factor, and means of the parts they are from.
+            beside += 4 * (cols + 1).pow(2) * 8;
         }
         if settings.scale == Scale::MinMaxPerQuery {
             // These features are scaled in a copy.

@@ -87,7 +87,8 @@ const FEW_FEATURES: usize = 500;
 /// undoes what visits to others did. Rows that are fewer than their features hardly disturb each other.
 const DENSE: f64 = 0.1;
 
-/// A hinge rounded off takes hundreds of steps where rows are few for their features: it takes so many times more of them.
+/// A hinge rounded off takes hundreds of Newton steps where rows are few for their features. It is left to dual coordinate
+/// descent unless there are so many times as many rows as features.
 const CROWDED_HINGE: usize = 10;
 
 /// Coefficients beyond this make the rounding of kernel values show in sums over them.

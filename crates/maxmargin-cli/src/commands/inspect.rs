@@ -8,6 +8,7 @@ use crate::loading::load_model;
 use crate::settings::SettingsFile;
 use maxmargin::error::Result;
 use maxmargin::model::{Mapped, Model, Scorer};
+use maxmargin::settings::Solver;
 use maxmargin::solve::Witness;
 use serde_json::json;
 
@@ -43,6 +44,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
             "converged": certificate.converged,
             "constraints": certificate.constraints,
             "passes": certificate.passes,
+            "solver": certificate.solver.map(Solver::name),
             "c": soft.then_some(certificate.c),
             "lambda": soft.then_some(certificate.lambda),
             "pairs": certificate.pairs,

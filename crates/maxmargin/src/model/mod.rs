@@ -126,10 +126,10 @@ impl Model {
     /// claim more than its weights prove.
     pub fn proved_by_weights(&self) -> bool {
         let solver = self.certificate.solver.or_else(|| {
-            // Files that do not say it come of a choice by the number of features alone.
+            // Files that do not say it come of a choice that knew nothing of rows and density.
             let rows = self.certificate.rows as usize;
             let compared = self.certificate.pairs.map(|pairs| PairCounts { rows, pairs: pairs as usize });
-            choose_solver(&self.settings, Shape { rows, features: self.features(), density: 0.0, compared }).ok()
+            choose_solver(&self.settings, Shape { features: self.features(), compared, ..Shape::default() }).ok()
         });
         self.settings.loss.is_smooth() && solver == Some(Solver::Newton)
     }

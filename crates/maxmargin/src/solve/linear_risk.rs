@@ -22,18 +22,19 @@ pub(crate) const LONG_PART: usize = 32 * 1024;
 /// of conjugate gradients on the nearly collinear features that few-feature data have.
 const EXACT_HESSIAN_DIM: usize = 600;
 
-/// Conjugate gradients over more coordinates than that, and up to so many, are preconditioned by the Hessian of a sample of
-/// the rows, where these are separate and not too short.
-const SAMPLED_HESSIAN_DIM: usize = 4096;
+/// And only while a part's dense tile stays below this many numbers.
+pub(crate) const TILE: usize = 4 << 20;
+
+/// Conjugate gradients over more coordinates than [`EXACT_HESSIAN_DIM`], and up to so many, are preconditioned by the Hessian
+/// of a sample of the rows, where these are not too short. Its factor, which nothing interrupts, takes a
+/// tenth of a second at the most.
+pub(crate) const SAMPLED_HESSIAN_DIM: usize = 2048;
 
 /// Rows of that sample for each coordinate. Its eigenvalues are then those of the Hessian up to factors of a few.
 const SAMPLED_ROWS: usize = 2;
 
 /// Lines of a matrix that one thread adds products to at a time; fixed, so that threads change no bit.
 const PANEL: usize = 128;
-
-/// And only while a part's dense tile stays below this many numbers.
-pub(crate) const TILE: usize = 4 << 20;
 
 /// See the top of the file.
 pub struct LinearRisk<'a, T: Objective> {
@@ -444,7 +445,11 @@ impl<T: Objective> LinearRisk<'_, T> {
             matrix.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
         }
         self.products = products;
-        mirror(&mut matrix, dim);
+        for row in 0..dim {
+            for column in 0..row {
+                matrix[column * dim + row] = matrix[row * dim + column];
+            }
+        }
         for coordinate in 0..self.penalised() {
             matrix[coordinate * dim + coordinate] += 1.0;
         }
@@ -452,18 +457,25 @@ impl<T: Objective> LinearRisk<'_, T> {
     }
 }
 
-/// Copies the lower triangle of a matrix to the upper one.
-fn mirror(matrix: &mut [f64], dim: usize) {
-    for row in 0..dim {
-        for column in 0..row {
-            matrix[column * dim + row] = matrix[row * dim + column];
-        }
-    }
-}
-
 /// Short rows are multiplied entry by entry, up to this share of the columns; longer ones as dense tiles, where an entry
 /// costs that much less.
 const SHORT_ROW: u64 = 4;
+
+/// A row whose score curves the objective.
+#[derive(Clone, Copy)]
+pub(super) struct Curved {
+    row: usize,
+    /// The second derivative by its score, above zero,
+    weight: f64,
+    /// and that by its score and the threshold, where there is one.
+    cross: f64,
+}
+
+/// At most so many, evenly spread.
+fn spread(curved: Vec<Curved>, most: usize) -> Vec<Curved> {
+    let (count, taken) = (curved.len(), curved.len().min(most));
+    (0..taken).map(|at| curved[at * count / taken]).collect()
+}
 
 impl<T: Curvature> LinearRisk<'_, T> {
     fn has_short_rows(&self) -> bool {
@@ -471,46 +483,64 @@ impl<T: Curvature> LinearRisk<'_, T> {
         self.design.shift().is_none() && matrix.entries() * SHORT_ROW < matrix.rows() as u64 * self.dim() as u64
     }
 
-    /// Of the rows that curve, where rows are separate, a sample spread evenly over them: rows, their second derivatives
-    /// as shares of those of all rows, and those by score and threshold.
-    fn curved_sample(&self, most: usize) -> Vec<(usize, f64, f64)> {
-        let curved: Vec<Vec<(usize, f64, f64)>> = self
+    /// A sample of at most so many of the rows that curve, by part: evenly spread over all of them where rows are separate,
+    /// else whole parts, or rows evenly spread over one that is too long. Second derivatives are brought up to those of all.
+    pub(super) fn curved_sample(&self, most: usize) -> Vec<Vec<Curved>> {
+        let separate = self.task.rows_are_separate();
+        let by_lane: Vec<Vec<Vec<Curved>>> = self
             .lanes
             .par_iter()
             .map(|lane| {
-                let mut found = Vec::new();
-                let (mut weights, mut cross) = (Vec::new(), Vec::new());
+                let (mut found, mut weights, mut cross) = (Vec::new(), Vec::new(), Vec::new());
                 for (part, scores, memo) in self.remembered(lane) {
                     if self.cancel.is_raised() {
                         break;
                     }
                     let rows = self.task.rows(part);
                     weights.resize(rows.len(), 0.0);
+                    cross.clear();
                     cross.resize(rows.len(), 0.0);
                     self.task.diagonal(part, scores, memo, &mut weights);
-                    if self.task.thresholds() > 0 {
+                    if separate && self.task.thresholds() > 0 {
                         self.task.by_threshold(part, scores, memo, &mut cross);
                     }
-                    let curved = rows.zip(&weights).zip(&cross).filter(|((_, weight), _)| **weight > 0.0);
-                    found.extend(curved.map(|((row, &weight), &cross)| (row, weight, cross)));
+                    let all = rows.zip(&weights).zip(&cross);
+                    let curved = all.filter(|((_, weight), _)| **weight > 0.0);
+                    found.push(curved.map(|((row, &weight), &cross)| Curved { row, weight, cross }).collect());
                 }
                 found
             })
             .collect();
-        let stride = curved.iter().map(Vec::len).sum::<usize>().div_ceil(most).max(1);
-        let counted = stride as f64;
-        curved
-            .into_iter()
-            .flatten()
-            .step_by(stride)
-            .map(|(row, h, cross)| (row, counted * h, counted * cross))
-            .collect()
+        let mut parts: Vec<Vec<Curved>> =
+            by_lane.into_iter().flatten().filter(|part: &Vec<Curved>| !part.is_empty()).collect();
+        if separate {
+            parts = vec![parts.concat()];
+        }
+        let count: usize = parts.iter().map(Vec::len).sum();
+        let mut sample: Vec<Vec<Curved>> =
+            parts.into_iter().step_by((count / most).max(1)).map(|part| spread(part, most)).collect();
+        let taken: usize = sample.iter().map(Vec::len).sum();
+        let counted = count as f64 / taken.max(1) as f64;
+        for curved in sample.iter_mut().flatten() {
+            (curved.weight, curved.cross) = (counted * curved.weight, counted * curved.cross);
+        }
+        sample
     }
 
-    /// Something like the Hessian where rows are separate: that of a sample of at most so many of the rows that curve.
+    /// Something like the Hessian: Σ h (x − x̄)(x − x̄)ᵀ over a sample of the rows that curve, with x̄ the mean of a part,
+    /// weighted by h, where only differences of scores count. The lower triangle of it.
     pub(super) fn sampled_hessian(&self, most: usize) -> Vec<f64> {
         let (dim, features) = (self.dim(), self.features());
-        let sample = self.curved_sample(most);
+        let parts = self.curved_sample(most);
+        let means: Vec<Vec<f64>> = match self.task.only_differences_count() {
+            true => parts.par_iter().map(|part| self.mean_of(part)).collect(),
+            false => Vec::new(),
+        };
+        let sample: Vec<(usize, Curved)> = parts
+            .into_iter()
+            .enumerate()
+            .flat_map(|(part, rows)| rows.into_iter().map(move |row| (part, row)))
+            .collect();
         let mut matrix = vec![0.0; dim * dim];
         let mut tile = vec![0.0; BATCH * dim];
         for batch in sample.chunks(BATCH) {
@@ -518,11 +548,14 @@ impl<T: Curvature> LinearRisk<'_, T> {
                 break;
             }
             let tile = &mut tile[..batch.len() * dim];
-            tile.par_chunks_mut(dim).zip(batch).for_each(|(values, &(row, weight, cross))| {
+            tile.par_chunks_mut(dim).zip(batch).for_each(|(values, &(part, Curved { row, weight, cross }))| {
                 // What is not stored stays as it is.
                 values.fill(0.0);
                 self.design.fill_scaled_row(row, &mut values[..features]);
-                // There is one threshold at the most. It is added to scores, so that its feature is 1 or near it.
+                if let Some(mean) = means.get(part) {
+                    values.iter_mut().zip(mean).for_each(|(value, mean)| *value -= mean);
+                }
+                // There is one threshold at the most. With a feature like this it has the right products with the others.
                 values[features..].fill(cross / weight);
                 let root = weight.sqrt();
                 values.iter_mut().for_each(|value| *value *= root);
@@ -535,12 +568,27 @@ impl<T: Curvature> LinearRisk<'_, T> {
                 let lines = MatMut::from_row_major_slice_mut(lines, height, dim).subcols_mut(0, width);
                 matmul(lines, Accum::Add, own, tile.subcols(0, width), 1.0, Par::Seq);
             });
-            self.design.passed(batch[0].0..batch[batch.len() - 1].0 + 1);
+            self.design.passed(batch[0].1.row..batch[batch.len() - 1].1.row + 1);
         }
-        mirror(&mut matrix, dim);
         // That of the penalty; a free threshold is then sure to have a scale.
         (0..dim).for_each(|coordinate| matrix[coordinate * dim + coordinate] += 1.0);
         matrix
+    }
+
+    /// The mean of the scaled features of rows, weighted by their second derivatives.
+    fn mean_of(&self, rows: &[Curved]) -> Vec<f64> {
+        let (mut mean, mut values) = (vec![0.0; self.features()], vec![0.0; self.features()]);
+        let total: f64 = rows.iter().map(|curved| curved.weight).sum();
+        for curved in rows {
+            if self.cancel.is_raised() {
+                break;
+            }
+            values.fill(0.0);
+            self.design.fill_scaled_row(curved.row, &mut values);
+            let share = curved.weight / total;
+            mean.iter_mut().zip(&values).for_each(|(mean, value)| *mean += share * value);
+        }
+        mean
     }
 
     /// The Hessian where rows are separate: Σ h x xᵀ over the rows that curve.
@@ -669,14 +717,10 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
     fn preconditioner(&mut self) -> Preconditioner {
         let (dim, features) = (self.dim(), self.features());
         let this = &*self;
-        if dim > EXACT_HESSIAN_DIM
-            && dim <= SAMPLED_HESSIAN_DIM
-            && self.task.rows_are_separate()
-            && !self.has_short_rows()
-        {
-            return Preconditioner::Matrix(self.sampled_hessian(SAMPLED_ROWS * dim));
-        }
         if dim > EXACT_HESSIAN_DIM {
+            if dim <= SAMPLED_HESSIAN_DIM && !self.has_short_rows() {
+                return Preconditioner::Matrix(self.sampled_hessian(SAMPLED_ROWS * dim));
+            }
             let mut squares = vec![1.0; dim];
             let parts: Vec<Vec<f64>> = self
                 .lanes

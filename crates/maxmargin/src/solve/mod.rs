@@ -33,7 +33,7 @@ pub(crate) use lasvm::Lasvm;
 pub use linear_program::LinearProgram;
 pub(crate) use linear_program::{proven_by_multipliers, stated_violation};
 pub use linear_risk::LinearRisk;
-pub(crate) use linear_risk::{LONG_PART, TILE, most_lanes};
+pub(crate) use linear_risk::{LONG_PART, SAMPLED_HESSIAN_DIM, TILE, most_lanes};
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub(crate) use polish::{Polished, SignedGram, polish};
@@ -89,7 +89,7 @@ pub trait CurvedRisk: Risk {
 /// Something like a Hessian, to speed up conjugate gradients.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Preconditioner {
-    /// A symmetric matrix, row by row.
+    /// A symmetric matrix, row by row, of which the lower triangle counts.
     Matrix(Vec<f64>),
     /// A diagonal matrix.
     Diagonal(Vec<f64>),

@@ -5,7 +5,7 @@
 //! ```
 //! Each step solves H·d = −g: by Cholesky where the whole Hessian is cheap to form, else by conjugate gradients to a
 //! forcing tolerance min(0.1, √‖g‖/‖g₀‖), preconditioned by the covariance of the features weighted with the diagonal of the
-//! Hessian by the scores, or, where features are many, by the diagonal of that. The full step is tried first and a search along the line, which costs no pass
+//! Hessian by the scores, or, where features are many, by that of a sample of the rows or its diagonal. The full step is tried first and a search along the line, which costs no pass
 //! over the features, finds the minimiser where the full step does not do. On the piecewise quadratic losses of this
 //! crate that ends after a few steps (Keerthi & DeCoste, A modified finite Newton method for fast solution of large scale
 //! linear SVMs, JMLR 6, 2005).

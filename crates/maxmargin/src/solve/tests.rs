@@ -2,7 +2,7 @@
 
 use super::certificate::{primal_in_passing, primal_of_scores};
 use super::linear_risk::LONG_PART;
-use super::{CurvedRisk, LinearRisk, Newton, Risk};
+use super::{CurvedRisk, LinearRisk, Newton, Preconditioner, Risk};
 use crate::data::{Dataset, Dense, Design, Groups, Matrix, Pairs, Scale, Scaling, Targets};
 use crate::loss::Loss;
 use crate::random::Random;
@@ -84,26 +84,64 @@ fn assert_columns<T: Curvature>(task: &T, design: &Design, penalised: bool, cont
     if task.rows_are_separate() {
         // A sample of all rows is all of it, but for what a free threshold is given.
         let sampled = risk.sampled_hessian(ROWS);
-        for (at, (whole, sampled)) in hessian.iter().zip(&sampled).enumerate() {
+        let lower = |at: &usize| at % dim <= at / dim;
+        for at in (0..dim * dim).filter(lower) {
+            let (whole, sampled) = (hessian[at], sampled[at]);
             let free = at == dim * dim - 1 && risk.penalised() < dim;
             let whole = whole + f64::from(u8::from(free));
             assert!((whole - sampled).abs() <= 1e-11 * largest, "{context}: {at}: {whole} {sampled}");
         }
+        // However many there are, a sample has as many as it may.
+        for most in [1, 7, 20] {
+            let taken: usize = risk.curved_sample(most).iter().map(Vec::len).sum();
+            assert_eq!(taken, most, "{context}");
+        }
     }
+}
+
+/// The sum of the diagonal without the penalty, of a sample.
+fn sampled_trace<T: Curvature>(task: &T, design: &Design, most: usize) -> f64 {
+    let cancel = Cancel::new();
+    let mut risk = LinearRisk::new(task, design, true, &cancel);
+    let dim = risk.dim();
+    risk.evaluate(&vec![0.0; dim], &mut vec![0.0; dim]);
+    let sampled = risk.sampled_hessian(most);
+    (0..dim).map(|at| sampled[at * dim + at] - 1.0).sum()
 }
 
 #[test]
 fn a_sample_stands_for_all_rows() {
     let data = data(true);
     let design = Scaling::default().apply(data.matrix(), None).expect("valid");
-    let task = binary(&data, Loss::SquaredHinge, true);
+    let (classes, queries) = (binary(&data, Loss::SquaredHinge, true), ranking(&data, Loss::SquaredHinge));
+    for most in [ROWS / 2, ROWS / 6, 7] {
+        for (whole, part) in [
+            (sampled_trace(&classes, &design, ROWS), sampled_trace(&classes, &design, most)),
+            (sampled_trace(&queries, &design, ROWS), sampled_trace(&queries, &design, most)),
+        ] {
+            assert!(whole != part && (0.4..2.5).contains(&(part / whole)), "{most}: {part} for {whole}");
+        }
+    }
+}
+
+#[test]
+fn of_a_ranking_a_sample_of_all_rows_is_the_covariance_within_queries() {
+    let data = data(true);
+    let design = Scaling::default().apply(data.matrix(), None).expect("valid");
+    let task = ranking(&data, Loss::SquaredHinge);
     let cancel = Cancel::new();
-    let mut risk = LinearRisk::new(&task, &design, true, &cancel);
-    let dim = risk.dim();
-    risk.evaluate(&vec![0.0; dim], &mut vec![0.0; dim]);
-    let trace = |matrix: &[f64]| (0..dim).map(|at| matrix[at * dim + at] - 1.0).sum::<f64>();
-    let (whole, half) = (trace(&risk.hessian()), trace(&risk.sampled_hessian(ROWS / 2)));
-    assert!(whole != half && (0.5..2.0).contains(&(half / whole)), "{half} for {whole}");
+    let mut risk = LinearRisk::new(&task, &design, false, &cancel);
+    let w = numbers(COLS, 5);
+    risk.evaluate(&w, &mut vec![0.0; COLS]);
+    let Preconditioner::Matrix(whole) = risk.preconditioner() else { panic!("a matrix") };
+    let sampled = risk.sampled_hessian(ROWS);
+    let largest = whole.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+    for row in 0..COLS {
+        for column in 0..=row {
+            let (whole, sampled) = (whole[row * COLS + column], sampled[row * COLS + column]);
+            assert!((whole - sampled).abs() <= 1e-11 * largest, "{row}, {column}: {whole} {sampled}");
+        }
+    }
 }
 
 #[test]

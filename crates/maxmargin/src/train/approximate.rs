@@ -141,8 +141,8 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
         max_passes: model.settings.max_passes.min(MAPPED_PASSES),
         ..model.settings.clone()
     };
-    let solver = choose_solver(&mapped_settings, data.shape())?;
     let (learned, judged) = samples(data, model.settings.seed)?;
+    let solver = choose_solver(&mapped_settings, learned.shape())?;
     cancel.check()?;
 
     let plain = Scaling::default();

@@ -27,8 +27,8 @@ use crate::loss::{Curve, Loss};
 use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{
-    KernelSolution, LinearRisk, Newton, SignedGram, Solution, Start, Stop, TracePoint, Witness, dual_behind,
-    dual_value, polish, primal_of_scores, relative_gap,
+    CuttingPlane, KernelSolution, LinearRisk, Newton, SignedGram, Solution, Start, Stop, TracePoint, Witness,
+    dual_behind, dual_value, polish, primal_of_scores, relative_gap,
 };
 use crate::task::{Independent, Intercept, Objective, Roundable};
 
@@ -94,8 +94,12 @@ pub(super) fn polished(
         Tasks::Ranking(_) | Tasks::Graded(_) if settings.loss == Loss::Hinge && solution.stop != Stop::Stalled => {
             return solution;
         }
-        Tasks::Ranking(task) if settings.loss == Loss::Hinge => by_planes(task, design, settings, &start, cancel),
-        Tasks::Graded(task) if settings.loss == Loss::Hinge => by_planes(task, design, settings, &start, cancel),
+        Tasks::Ranking(task) if settings.loss == Loss::Hinge => {
+            by_planes(task, design, settings, &solution, &start, cancel)
+        }
+        Tasks::Graded(task) if settings.loss == Loss::Hinge => {
+            by_planes(task, design, settings, &solution, &start, cancel)
+        }
         Tasks::Ranking(task) => {
             let mut risk = LinearRisk::new(task, design, false, cancel);
             Newton::polish(&mut risk, design.cols(), &start, cancel).map(Some)
@@ -124,11 +128,20 @@ fn by_planes<T: Objective>(
     task: &T,
     design: &Design,
     settings: &Settings,
+    before: &Solution,
     start: &Start,
     cancel: &Cancel,
 ) -> Result<Option<Solution>> {
     let mut risk = LinearRisk::new(task, design, settings.intercept == Intercept::Penalised, cancel);
-    cutting_plane(settings).solve(&mut risk, design.cols(), Some(start), &mut Silent, cancel).map(Some)
+    let max_passes = settings.max_passes.saturating_sub(before.passes);
+    let planes = CuttingPlane { max_passes, ..cutting_plane(settings) };
+    let found = planes.solve(&mut risk, design.cols(), Some(start), &mut Silent, cancel)?;
+    cancel.check()?;
+    // The cuts prove their bound whatever the weights.
+    let Solution { weights, thresholds, objective, .. } =
+        if before.objective < found.objective { before } else { &found };
+    let (weights, thresholds, objective) = (weights.clone(), thresholds.clone(), *objective);
+    Ok(Some(Solution { weights, thresholds, objective, ..found }))
 }
 
 /// The better solution with the history of both.

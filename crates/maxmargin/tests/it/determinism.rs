@@ -5,7 +5,7 @@ use maxmargin::data::{Dataset, Scale};
 use maxmargin::loss::Loss;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::select::{CrossValidation, Grid};
-use maxmargin::settings::{Settings, Solver, Task};
+use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 
 fn bytes(data: &Dataset, settings: &Settings, threads: usize) -> Vec<u8> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -44,19 +44,19 @@ fn threads_change_no_bit_of_a_tuning() {
 fn threads_change_no_byte_of_a_model() {
     let classes = two_classes(3000, 40, false, 1);
     let groups = graded(150, 20, 30, 5, 2);
-    let wide = two_classes(1500, 700, true, 4);
+    let wide_groups = graded(40, 20, 610, 4, 5);
+    let newton = |loss: Loss| Settings { loss, ..Settings::new(Task::Classify).with_solver(Solver::Newton) };
+    let wide = two_classes(900, 610, true, 4);
     let one_list = graded(1, 40_000, 5, 0, 3);
     let runs = [
         (&classes, Settings::new(Task::Classify)),
         (&classes, Settings { loss: Loss::SquaredHinge, scale: Scale::Standard, ..Settings::new(Task::Classify) }),
         (&classes, Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Classify) }),
-        (&wide, Settings::new(Task::Classify)),
-        (&wide, Settings { loss: Loss::SquaredHinge, ..Settings::new(Task::Classify) }),
+        (&wide, Settings { regularisation: Regularisation::C(1e-3), ..newton(Loss::Hinge) }),
+        (&wide, newton(Loss::SquaredHinge)),
+        (&wide_groups, Settings::new(Task::Rank)),
         (&groups, Settings { scale: Scale::MinMaxPerQuery, ..Settings::new(Task::Rank) }),
-        (
-            &one_list,
-            Settings { regularisation: maxmargin::settings::Regularisation::C(1e-7), ..Settings::new(Task::Rank) },
-        ),
+        (&one_list, Settings { regularisation: Regularisation::C(1e-7), ..Settings::new(Task::Rank) }),
     ];
     for (data, settings) in runs {
         let one = bytes(data, &settings, 1);

@@ -158,8 +158,9 @@ pub(crate) fn scaled_rows(data: &Dataset, scale: Scale) -> Vec<Vec<f64>> {
 
 fn classification_rows(data: &Dataset, scale: Scale, c: f64, balanced: bool, intercept: bool) -> Vec<Row> {
     let targets = data.targets().real().unwrap();
-    let positives = targets.iter().filter(|&&y| y > 0.0).count() as f64;
-    let n = targets.len() as f64;
+    let weight = |row: usize| data.weights().map_or(1.0, |weights| weights[row]);
+    let n: f64 = (0..targets.len()).map(weight).sum();
+    let positives: f64 = (0..targets.len()).filter(|&row| targets[row] > 0.0).map(weight).sum();
     scaled_rows(data, scale)
         .into_iter()
         .zip(targets)
@@ -170,12 +171,11 @@ fn classification_rows(data: &Dataset, scale: Scale, c: f64, balanced: bool, int
                 (true, true) => n / (2.0 * positives),
                 (true, false) => n / (2.0 * (n - positives)),
             };
-            let weight = data.weights().map_or(1.0, |weights| weights[at]);
             Row {
                 features: features.into_iter().map(|x| y * x).collect(),
                 threshold: if intercept { y } else { 0.0 },
                 margin: 1.0,
-                cost: c * class * weight,
+                cost: c * class * weight(at),
             }
         })
         .collect()
