@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 from . import _core, arrays
 from .estimator import Callback, MarginEstimator, Reals, frames_of_the_package, one_of, whole_or_not_at_all
 
-
 NO_PAIRS = "the Dataset holds no pairs: load it with task='compare'"
 
 

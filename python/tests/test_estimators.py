@@ -757,16 +757,17 @@ def test_data_sets_are_scored_by_what_they_hold():
 
 def test_pairs_of_items_whose_queries_are_scattered_are_compared_as_they_stand(tmp_path):
     random = np.random.default_rng(8)
-    items = pd.DataFrame(random.normal(size=(30, 2)), columns=["a", "b"]).assign(id=[f"i{n}" for n in range(30)])
-    items.assign(query=[n % 4 for n in range(30)]).to_csv(tmp_path / "items.csv", index=False)
+    X = random.normal(size=(30, 2))
+    lines = [f"0 qid:{item % 4} 1:{a!r} 2:{b!r}" for item, (a, b) in enumerate(X.tolist())]
+    (tmp_path / "items.txt").write_text("\n".join(lines) + "\n")
     left, right = random.integers(0, 30, size=(2, 80))
     left, right = left[left != right], right[left != right]
-    outcomes = np.sign(np.round(2 * (items["a"].to_numpy()[right] - items["a"].to_numpy()[left]))).astype(int)
-    named = {"left": items["id"].to_numpy()[left], "right": items["id"].to_numpy()[right]}
+    outcomes = np.sign(np.round(2 * (X[right, 0] - X[left, 0]))).astype(int)
     words = np.array(["tie", "right", "left"])[outcomes]
-    pd.DataFrame({**named, "outcome": words}).to_csv(tmp_path / "pairs.csv", index=False)
-    data = load(tmp_path / "pairs.csv", task="compare", items=tmp_path / "items.csv", group="query")
-    X = items[["a", "b"]].to_numpy()
+    pairs = pd.DataFrame({"left": left + 1, "right": right + 1, "outcome": words})
+    pairs.to_csv(tmp_path / "pairs.csv", index=False)
+    data = load(tmp_path / "pairs.csv", task="compare", items=tmp_path / "items.txt", precision="f64")
+    assert data.qid is not None and (np.diff(data.qid.astype(int)) < 0).any(), "rows were moved"
     comparator = SVMComparator(C=10).fit(X[left], X[right], outcomes)
     np.testing.assert_array_equal(comparator.compare(data), comparator.compare(X[left], X[right]))
     assert comparator.score(data) == comparator.score(X[left], X[right], outcomes)

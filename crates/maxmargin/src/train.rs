@@ -638,7 +638,8 @@ pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
         !settings.ties_from_grades && (!matches!(settings.task, Task::Rank | Task::Compare) || compared.is_some());
     let by_kernel = expands(settings);
     let (features, density) = match settings.kernel.approximate {
-        Some(map) => (map.features(), 1.0),
+        // Mapped rows are dense, but of about the same length and at any angle: visits to one undo little of the others'.
+        Some(map) => (map.features(), 0.0),
         None => (features, density),
     };
     // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,

@@ -132,7 +132,7 @@ fn of_a_ranking_a_sample_of_all_rows_is_the_covariance_within_queries() {
     let cancel = Cancel::new();
     let mut risk = LinearRisk::new(&task, &design, false, &cancel);
     let w = numbers(COLS, 5);
-    risk.evaluate(&w, &mut vec![0.0; COLS]);
+    risk.evaluate(&w, &mut [0.0; COLS]);
     let Preconditioner::Matrix(whole) = risk.preconditioner() else { panic!("a matrix") };
     let sampled = risk.sampled_hessian(ROWS);
     let largest = whole.iter().fold(0.0f64, |most, value| most.max(value.abs()));
