@@ -223,8 +223,11 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
                     for name, weight in self.class_weight.items()
                 }
             }
+        elif self.class_weight == "balanced":
+            settings["class-weight"] = self.class_weight
         else:
-            settings["class-weight"] = one_of("class_weight", self.class_weight, ("balanced",))
+            kind = ValueError if isinstance(self.class_weight, str) else TypeError
+            raise kind(f"class_weight must be None, 'balanced' or a dict, and is {self.class_weight!r}")
         return settings
 
     def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:

@@ -30,6 +30,9 @@ KERNELS = {"rbf": "gaussian", "poly": "polynomial"}
 WITH_GAMMA = ("gaussian", "polynomial", "sigmoid", "chi-squared")
 
 
+#: The code of data that are not those of the training.
+OTHER_DATA = "MM0309"
+
 #: The largest whole number of the core.
 MOST = 2**64 - 1
 
@@ -320,10 +323,17 @@ class MarginEstimator(BaseEstimator):
             self.support_ = support
         if not (model.converged or model.finished or model.stopped_early):
             gap = "not known" if model.gap is None else f"{model.gap:.1e}"
-            remedy = "double precision is exhausted: " if model.stalled else "raise max_iter, or "
+            remedies = [] if model.stalled else ["raise max_iter"]
+            if model.solver == "dual-coordinate-descent":
+                # Slower a pass, and less troubled by rows that are much alike.
+                remedies.append("try solver='smo' (thousands of rows) or 'newton' (more)")
+            if getattr(self, "scale", None) == "none":
+                remedies.append("scale the features (scale='standard')")
+            remedies.append("lower C")
+            exhausted = "double precision is exhausted: " if model.stalled else ""
             warnings.warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} passes with a relative gap of {gap} where tol asks for "
-                f"{self.tol:g}: {remedy}scale the features (scale='standard'), or lower C",
+                f"{self.tol:g}: {exhausted}{', or '.join(remedies)}",
                 ConvergenceWarning,
                 stacklevel=frames_of_the_package(),
             )
@@ -350,7 +360,14 @@ class MarginEstimator(BaseEstimator):
         check_is_fitted(self, "model_")
         if self._learns_from_a_stream:
             raise TypeError(f"{type(self).__name__} learns from a stream, and proves no bound")
-        return self.model_.verify(clone(self)._dataset(*data, **more))
+        try:
+            return self.model_.verify(clone(self)._dataset(*data, **more))
+        except _core.MaxmarginError as error:
+            if error.code == OTHER_DATA:
+                error.add_note(
+                    "Give verify all that fit took: X of the same type, y, and qid and sample_weight where there were any."
+                )
+            raise
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

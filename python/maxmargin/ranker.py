@@ -129,6 +129,8 @@ class SVMRanker(MarginEstimator):
                 raise TypeError("a Dataset holds its own y, qid and sample_weight: leave them out")
             if X.targets is None and X.n_pairs is None:
                 raise ValueError("the Dataset holds no grades")
+            if len(X) == 0:
+                raise ValueError("the Dataset holds no rows")
             self._has_queries = X.n_queries is not None
             if not self._has_queries and X.n_pairs is None:
                 X = in_queries(X, None)
@@ -192,8 +194,10 @@ class SVMRanker(MarginEstimator):
         if isinstance(X, _core.Dataset):
             if y is not None or qid is not None:
                 raise TypeError("a Dataset holds its own y and qid: leave them out")
-            return ndcg_score(X.targets, self.predict(X), qid=X.qid)
-        X, qid = self._split(X, qid)
+            y, qid, scores = X.targets, X.qid, self.predict(X)
+        else:
+            X, qid = self._split(X, qid)
+            scores = self.predict(X, qid)
         if qid is None and getattr(self, "_has_queries", False):
             warnings.warn(
                 "score was given no qid although fit was: all rows are judged as one query. Pass qid, or in a search over "
@@ -201,4 +205,11 @@ class SVMRanker(MarginEstimator):
                 UserWarning,
                 stacklevel=frames_of_the_package(),
             )
-        return ndcg_score(y, self.predict(X, qid), qid=qid)
+        return ndcg_score(y, scores, qid=qid)
+
+    def verify(self, *data: Any, **more: Any) -> tuple[float, float | None, float | None]:
+        """Recomputes objective, lower bound and gap from what `fit` took; an error where they do not hold."""
+        column = getattr(self, "_qid_column", None)
+        if column is not None and len(data) < 3 and "qid" not in more:
+            more = {**more, "qid": column}
+        return super().verify(*data, **more)

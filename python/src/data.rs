@@ -58,7 +58,8 @@ fn shared<T: Element, U: Send + Sync + 'static, D: numpy::ndarray::Dimension>(
 /// An array of one of a few types.
 fn wrong_type(name: &str, array: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
     let found = array.getattr("dtype").map_or_else(|_| array.get_type().to_string(), |dtype| dtype.to_string());
-    PyTypeError::new_err(format!("{name} must be {wanted}, and is of {found}"))
+    let dimensions = array.getattr("ndim").map_or_else(|_| String::new(), |count| format!(" with ndim {count}"));
+    PyTypeError::new_err(format!("{name} must be {wanted}, and is of {found}{dimensions}"))
 }
 
 /// A list of numbers of one type.
@@ -262,6 +263,11 @@ impl Dataset {
         let codes = numbers::<u32>("y", codes)?;
         one_each("y", codes.len(), self.data.rows(), "rows")?;
         all_below("y", wide(&codes), names.len())?;
+        if !names.is_sorted_by(|one, next| one.as_bytes() < next.as_bytes()) {
+            return Err(PyValueError::new_err(
+                "names must be distinct and in sorted order: codes are positions among them",
+            ));
+        }
         self.as_given("y")?;
         self.changed(|data| data.with_targets(Targets::Labels { names: names_of(names), codes }))
     }

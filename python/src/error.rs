@@ -58,6 +58,13 @@ fn in_python(text: &str) -> String {
     let mut words = text.split(' ').peekable();
     while let Some(word) = words.next() {
         let (before, flag, after) = parts(word);
+        if flag == "--approximate" {
+            // Pipelines of scikit-learn have maps of their own.
+            let after =
+                words.next().map(|map| parts(map).2.trim_start_matches(|c: char| c == ':' || c.is_alphanumeric()));
+            written.push(format!("{before}Nystroem of scikit-learn before a linear one{}", after.unwrap_or_default()));
+            continue;
+        }
         let argument = match flag {
             "-c" => "C".to_string(),
             "--tolerance" => "tol".to_string(),

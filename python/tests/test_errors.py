@@ -863,3 +863,27 @@ def test_weights_of_a_data_set_are_finite_and_not_negative(bad):
 def test_parameters_that_the_kernel_does_not_use_are_checked(kind, name, value):
     with pytest.raises(ValueError, match=name):
         fit(kind, **{name: value})
+
+
+@pytest.mark.parametrize("names", [["b", "a"], ["a", "a"]])
+def test_names_of_labels_are_sorted(names):
+    with pytest.raises(ValueError, match="sorted"):
+        maxmargin.Dataset.dense(X).with_labels(Y.astype(np.uint32), names)
+
+
+def test_a_data_set_without_rows_is_not_ranked():
+    with pytest.raises(ValueError, match="no rows"):
+        SVMRanker().fit(maxmargin.Dataset.dense(np.zeros((0, 4))).with_targets(np.zeros(0)))
+
+
+def test_remedies_name_what_there_is_in_python():
+    with pytest.raises(MaxmarginError, match="Nystroem") as error:
+        SVMClassifier(loss="logistic", kernel="rbf").fit(X, Y)
+    assert "approximate" not in str(error.value) and "nystrom:" not in str(error.value)
+
+
+def test_other_data_are_told_what_to_give():
+    ranker = SVMRanker().fit(X, Y, qid=QID)
+    with pytest.raises(MaxmarginError) as error:
+        ranker.verify(X, Y)
+    assert "qid" in "".join(error.value.__notes__)

@@ -703,6 +703,7 @@ def test_rows_of_a_query_are_scaled_together_when_scores_are_asked_for():
     by_column = SVMRanker(scale="min-max-per-query").fit(table, y, qid="query")
     np.testing.assert_array_equal(by_column.predict(table), ranker.predict(X, qid=qid))
     assert by_column.score(table, y, qid="query") == ranker.score(X, y, qid=qid)
+    assert by_column.verify(table, y)[0] == pytest.approx(by_column.objective_)
     with pytest.raises(ValueError, match="qid is needed"):
         ranker.predict(X)
     with pytest.raises(ValueError, match="qid has 5 values"):
@@ -716,6 +717,8 @@ def test_a_score_without_queries_after_a_fit_with_them_is_told():
     ranker = SVMRanker().fit(X, y, qid=qid)
     with pytest.warns(UserWarning, match="set_score_request"):
         ranker.score(X, y)
+    with pytest.warns(UserWarning, match="set_score_request"):
+        ranker.score(Dataset.dense(X).with_targets(np.array(y, dtype=float)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ranker.score(X, y, qid=qid)
@@ -786,3 +789,15 @@ def test_weights_of_a_callback_are_an_array():
     seen = []
     SVMClassifier(callback=lambda progress: seen.append(progress.coef)).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     assert seen and all(isinstance(coef, np.ndarray) and coef.shape == (1,) for coef in seen)
+
+
+def test_what_is_advised_is_not_what_was_done_already():
+    random = np.random.default_rng(11)
+    X, y = random.normal(size=(3000, 600)), random.integers(0, 2, size=3000)
+    told = {}
+    for scale in ("none", "standard"):
+        with pytest.warns(ConvergenceWarning) as found:
+            SVMClassifier(scale=scale, solver="dual_coordinate_descent", max_iter=3).fit(X, y)
+        told[scale] = str(found[0].message)
+    assert "scale=" in told["none"] and "scale=" not in told["standard"]
+    assert all("solver='smo'" in text and "raise max_iter" in text for text in told.values())
