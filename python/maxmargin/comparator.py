@@ -106,8 +106,10 @@ class PairEstimator(MarginEstimator):
         if isinstance(X_left, _core.Dataset):
             if X_right is not None or y is not None:
                 raise TypeError("a Dataset holds both sides and y: leave them out")
-            found, pairs = self.compare(X_left), X_left.pairs
-            return float(np.mean(found == pairs[2])) if pairs is not None else 0.0
+            pairs = X_left.pairs
+            if pairs is None:
+                raise ValueError(NO_PAIRS)
+            return float(np.mean(self.compare(X_left) == pairs[2]))
         found = self.compare(X_left, X_right)
         return float(np.mean(found == arrays.outcomes("y", y, len(found))))
 

@@ -326,7 +326,8 @@ class MarginEstimator(BaseEstimator):
             remedies = [] if model.stalled else ["raise max_iter"]
             if model.solver == "dual-coordinate-descent":
                 # Slower a pass, and less troubled by rows that are much alike.
-                remedies.append("try solver='smo' (thousands of rows) or 'newton' (more)")
+                smo = "" if self.loss == "logistic" else "'smo' (thousands of rows) or "
+                remedies.append(f"try solver={smo}'newton'")
             if getattr(self, "scale", None) == "none":
                 remedies.append("scale the features (scale='standard')")
             remedies.append("lower C")

@@ -210,6 +210,6 @@ class SVMRanker(MarginEstimator):
     def verify(self, *data: Any, **more: Any) -> tuple[float, float | None, float | None]:
         """Recomputes objective, lower bound and gap from what `fit` took; an error where they do not hold."""
         column = getattr(self, "_qid_column", None)
-        if column is not None and len(data) < 3 and "qid" not in more:
+        if column is not None and 1 <= len(data) < 3 and arrays.is_table(data[0]) and "qid" not in more:
             more = {**more, "qid": column}
         return super().verify(*data, **more)

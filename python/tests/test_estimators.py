@@ -801,3 +801,6 @@ def test_what_is_advised_is_not_what_was_done_already():
         told[scale] = str(found[0].message)
     assert "scale=" in told["none"] and "scale=" not in told["standard"]
     assert all("solver='smo'" in text and "raise max_iter" in text for text in told.values())
+    with pytest.warns(ConvergenceWarning, match="solver='newton'") as found:
+        SVMClassifier(loss="logistic", solver="dual_coordinate_descent", max_iter=1, tol=1e-6).fit(X, y)
+    assert "smo" not in str(found[0].message)

@@ -26,11 +26,10 @@ const EXACT_HESSIAN_DIM: usize = 600;
 pub(crate) const TILE: usize = 4 << 20;
 
 /// Conjugate gradients over more coordinates than [`EXACT_HESSIAN_DIM`], and up to so many, are preconditioned by the Hessian
-/// of a sample of the rows, where these are not too short. Its factor, which nothing interrupts, takes a
-/// tenth of a second at the most.
+/// of a sample of the rows, where these are not too short. Nothing interrupts its factor, which is why they are not more.
 pub(crate) const SAMPLED_HESSIAN_DIM: usize = 2048;
 
-/// Rows of that sample for each coordinate. Its eigenvalues are then those of the Hessian up to factors of a few.
+/// Rows of that sample for each coordinate.
 const SAMPLED_ROWS: usize = 2;
 
 /// Lines of a matrix that one thread adds products to at a time; fixed, so that threads change no bit.
@@ -483,8 +482,8 @@ impl<T: Curvature> LinearRisk<'_, T> {
         self.design.shift().is_none() && matrix.entries() * SHORT_ROW < matrix.rows() as u64 * self.dim() as u64
     }
 
-    /// A sample of at most so many of the rows that curve, by part: evenly spread over all of them where rows are separate,
-    /// else whole parts, or rows evenly spread over one that is too long. Second derivatives are brought up to those of all.
+    /// A sample of about so many of the rows that curve, by part: at most so many, evenly spread over all of them, where rows
+    /// are separate; else whole parts, or rows evenly spread over one that is too long. Second derivatives are brought up to those of all.
     pub(super) fn curved_sample(&self, most: usize) -> Vec<Vec<Curved>> {
         let separate = self.task.rows_are_separate();
         let by_lane: Vec<Vec<Vec<Curved>>> = self
