@@ -326,8 +326,8 @@ class MarginEstimator(BaseEstimator):
             remedies = [] if model.stalled else ["raise max_iter"]
             if model.solver == "dual-coordinate-descent":
                 # Slower a pass, and less troubled by rows that are much alike.
-                smo = "" if self.loss == "logistic" else "'smo' (thousands of rows) or "
-                remedies.append(f"try solver={smo}'newton'")
+                hinge = "" if self.loss == "logistic" else "'interior-point' (thousands of columns), 'smo' (thousands of rows) or "
+                remedies.append(f"try solver={hinge}'newton'")
             if getattr(self, "scale", None) == "none":
                 remedies.append("scale the features (scale='standard')")
             remedies.append("lower C")
@@ -385,6 +385,7 @@ SOLVERS = (
     "dual-coordinate-descent",
     "newton",
     "cutting-plane",
+    "interior-point",
     "quadratic-program",
     "linear-program",
     "sgd",

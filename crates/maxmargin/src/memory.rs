@@ -30,6 +30,9 @@ mod row {
     /// Rows in target order, levels, weights, what each query remembers, scores, those along a line; or signs, costs,
     /// curvature and the dual point behind the weights.
     pub(super) const BY_PARTS: u64 = 96;
+    /// Dual variables with their multipliers, two directions of these, what they are made from, the best dual point twice, and
+    /// scores.
+    pub(super) const INTERIOR_POINT: u64 = 192;
     /// Sums of a query that is swept, and twice what it is merged in.
     pub(super) const SWEPT: u64 = 96;
     /// One number each for the length of the row and its product with the shift.
@@ -82,9 +85,14 @@ impl Needs {
         let lengths = || data.groups().into_iter().flat_map(|groups| groups.ranges().map(|range| range.len()));
         let longest = lengths().max().unwrap_or(0) as u64;
         let mut beside = BASE + sides(data);
-        let by_rows = matches!(solver, Solver::DualCoordinateDescent);
+        let by_rows = matches!(solver, Solver::DualCoordinateDescent | Solver::InteriorPoint);
         let rows_and_pairs = rows + data.pairs().map_or(0, |pairs| (pairs.len() + pairs.ties()) as u64);
-        beside += rows_and_pairs * if by_rows { row::DUAL_COORDINATE_DESCENT } else { row::BY_PARTS };
+        beside += rows_and_pairs
+            * match solver {
+                Solver::DualCoordinateDescent => row::DUAL_COORDINATE_DESCENT,
+                Solver::InteriorPoint => row::INTERIOR_POINT,
+                _ => row::BY_PARTS,
+            };
         if data.groups().is_some() && !by_rows {
             // Long queries are swept one after the other, the others by several threads at a time.
             beside += row::SWEPT * longest;
@@ -136,6 +144,10 @@ impl Needs {
         if solver == Solver::Newton && (PAIRED_COLUMNS..=SAMPLED_HESSIAN_DIM as u64).contains(&cols) {
             // The Hessian of a sample of the rows, its factor, and means of the parts they are from.
             beside += 4 * (cols + 1).pow(2) * 8;
+        }
+        if solver == Solver::InteriorPoint {
+            // The system of a step, the rows below a block of it, and the tile it is added up from.
+            beside += ((cols + 1).pow(2) + TILE_ROWS * (cols + 1)) * 8;
         }
         if settings.scale == Scale::MinMaxPerQuery {
             // These features are scaled in a copy.

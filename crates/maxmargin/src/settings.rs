@@ -104,6 +104,8 @@ pub enum Solver {
     LinearProgram,
     /// Cutting planes with exact line search.
     CuttingPlane,
+    /// A primal-dual interior point, for hinge and squared hinge: few steps, each cubic in the features.
+    InteriorPoint,
     /// Stochastic gradient descent.
     Sgd,
     /// Stochastic gradient descent with averaged weights.
@@ -120,11 +122,12 @@ pub enum Solver {
 
 impl Solver {
     /// Every solver of data at hand. [`Solver::PassiveAggressive`] is for streams alone.
-    pub const ALL: [Solver; 11] = [
+    pub const ALL: [Solver; 12] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
         Solver::Newton,
         Solver::CuttingPlane,
+        Solver::InteriorPoint,
         Solver::QuadraticProgram,
         Solver::LinearProgram,
         Solver::Sgd,
@@ -143,6 +146,7 @@ impl Solver {
             Solver::QuadraticProgram => "quadratic-program",
             Solver::LinearProgram => "linear-program",
             Solver::CuttingPlane => "cutting-plane",
+            Solver::InteriorPoint => "interior-point",
             Solver::Sgd => "sgd",
             Solver::AveragedSgd => "averaged-sgd",
             Solver::Pegasos => "pegasos",

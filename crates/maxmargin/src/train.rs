@@ -26,10 +26,10 @@ use crate::model::{Certificate, Decoder, Mapped, Model, Scorer};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Method, Settings, Solver, Task};
 use crate::solve::{
-    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, LinearProgram, LinearRisk, Measure,
-    Merging, Newton, QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE, TracePoint, Verdict,
-    Witness, balanced_values, bound_of_cuts, dual_of_cuts, dual_value, primal_of_scores, quick_start, relative_gap,
-    rounded_values, sampled_start, smooth_bound,
+    Contradiction, CurvedRisk, CuttingPlane, DualCoordinateDescent, EarlyStopping, InteriorPoint, LinearProgram,
+    LinearRisk, Measure, Merging, Newton, QuadraticProgram, Referee, RoundedHinge, Solution, Start, Stop, TILE,
+    TracePoint, Verdict, Witness, balanced_values, bound_of_cuts, dual_of_cuts, dual_value, primal_of_scores,
+    quick_start, relative_gap, rounded_values, sampled_start, smooth_bound,
 };
 use crate::task::{GradedComparison, Independent, Intercept, Objective, Roundable};
 use std::borrow::Cow;
@@ -87,9 +87,14 @@ const FEW_FEATURES: usize = 500;
 /// undoes what visits to others did. Rows that are fewer than their features hardly disturb each other.
 const DENSE: f64 = 0.1;
 
-/// A hinge rounded off takes hundreds of Newton steps where rows are few for their features. It is left to dual coordinate
-/// descent unless there are so many times as many rows as features.
+/// Newton's method takes hundreds of steps where rows are few for their features, on a hinge rounded off and, where a large
+/// cost leaves next to nothing of the loss, on the squared hinge. Both are left to the interior point unless there are so many
+/// times as many rows as features.
 const CROWDED_HINGE: usize = 10;
+const CROWDED_SQUARED_HINGE: usize = 5;
+
+/// With more features than this the system of an interior-point step takes too long, and memory.
+const INTERIOR_POINT_FEATURES: usize = 4096;
 
 /// Coefficients beyond this make the rounding of kernel values show in sums over them.
 const LARGE_COEFFICIENT: f64 = 30.0;
@@ -385,6 +390,9 @@ fn solve_independent<T: Independent + Roundable>(
             let solve = |risk: &mut LinearRisk<'_, T>| planes.solve(risk, features, start, observer, cancel);
             as_one_risk(task, design, settings, solver, solve, cancel)
         }
+        Solver::InteriorPoint => {
+            InteriorPoint { tolerance, max_passes, intercept }.solve(task, design, observer, cancel)
+        }
         Solver::QuadraticProgram => {
             let program = QuadraticProgram { tolerance, max_passes, intercept };
             separated(problem, task, program.solve(task, design, observer, cancel)?)
@@ -647,7 +655,11 @@ pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
     let too_long = settings.loss == Loss::Hinge
         && compared.is_some_and(|compared| !compared.as_differences() && compared.rows.saturating_mul(features) > TILE);
     let constraints = compared.map_or(rows, |compared| compared.pairs);
-    let crowded = if settings.loss == Loss::Hinge { CROWDED_HINGE } else { 1 };
+    let crowded = match settings.loss {
+        Loss::Hinge => CROWDED_HINGE,
+        Loss::SquaredHinge if features <= INTERIOR_POINT_FEATURES => CROWDED_SQUARED_HINGE,
+        Loss::SquaredHinge | Loss::Logistic => 1,
+    };
     let solver = match settings.solver {
         Solver::Auto if by_kernel && independent => Solver::Smo,
         Solver::Auto if !independent => Solver::Newton,
@@ -655,6 +667,10 @@ pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
         Solver::Auto if too_long => Solver::DualCoordinateDescent,
         Solver::Auto if features <= FEW_FEATURES => Solver::Newton,
         Solver::Auto if density >= DENSE && constraints > features.saturating_mul(crowded) => Solver::Newton,
+        // Of the hinges; the logistic loss went to Newton's method.
+        Solver::Auto if density >= DENSE && constraints > features && features <= INTERIOR_POINT_FEATURES => {
+            Solver::InteriorPoint
+        }
         Solver::Auto => Solver::DualCoordinateDescent,
         solver => solver,
     };
@@ -675,6 +691,7 @@ pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
         Solver::Newton if by_kernel => !independent && settings.loss == Loss::SquaredHinge,
         _ if settings.task == Task::OneClass => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
+        Solver::InteriorPoint => independent && settings.loss != Loss::Logistic,
         Solver::LinearProgram => settings.task == Task::Compare && independent,
         Solver::Newton | Solver::CuttingPlane if independent => true,
         Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
@@ -734,7 +751,10 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
         (true, _) if settings.kernel.is_exact() => {
             "use --loss hinge or --loss squared-hinge, --solver sgd, or --approximate nystrom:1000"
         }
-        // Of the solvers of single constraints only those of kernels lack a loss.
+        (true, _) if solver == Solver::InteriorPoint => {
+            "use --loss hinge or --loss squared-hinge, or leave --solver out"
+        }
+        // Of the other solvers of single constraints only those of kernels lack a loss.
         (true, _) => "use --loss hinge or --loss squared-hinge, or leave --kernel out",
     };
     Error::new(Code::Unsupported, format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()))

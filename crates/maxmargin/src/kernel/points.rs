@@ -402,6 +402,11 @@ impl Points {
         }
     }
 
+    /// Whether nobody wants kernel values of these rows any more.
+    pub(crate) fn are_abandoned(&self) -> bool {
+        self.cancel.is_abandoned()
+    }
+
     /// Kernel values of the named rows of `left` with all rows of this one: one output a name, in parallel.
     pub(crate) fn fill<T: Element>(&self, kernel: &Kernel, left: &Points, ids: &[usize], outs: Vec<&mut [T]>) {
         /// Columns that one thread fills: with the rows they meet they stay in the second-level cache.

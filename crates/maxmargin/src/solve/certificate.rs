@@ -158,24 +158,30 @@ pub(crate) fn dual_value<T: Independent>(
     intercept: Intercept,
 ) -> f64 {
     let loss = task.loss();
-    let coefficient = |block: usize| {
-        let c = task.constraint(block);
-        c.coefficient * alpha(block).clamp(0.0, loss.dual_limit(c.cost))
-    };
-    let w = if task.blocks_are_rows() {
-        design.weighted_sum_by(coefficient)
-    } else {
-        let mut coefficients = vec![0.0; design.rows()];
-        for block in 0..task.blocks() {
-            let (c, coefficient) = (task.constraint(block), coefficient(block));
-            coefficients[c.row] += coefficient;
-            if let Some(row) = c.against {
-                coefficients[row] -= coefficient;
-            }
-        }
-        design.weighted_sum(&coefficients)
-    };
+    let within = |block: usize| alpha(block).clamp(0.0, loss.dual_limit(task.constraint(block).cost));
+    let w = weights_behind(task, design, within);
     dual_of_square(task, alpha, 2.0 * half_square(&w), intercept)
+}
+
+/// Σ α a x: the weights that a dual point stands for.
+pub(crate) fn weights_behind<T: Independent>(
+    task: &T,
+    design: &Design,
+    alpha: impl Fn(usize) -> f64 + Sync,
+) -> Vec<f64> {
+    let coefficient = |block: usize| task.constraint(block).coefficient * alpha(block);
+    if task.blocks_are_rows() {
+        return design.weighted_sum_by(coefficient);
+    }
+    let mut coefficients = vec![0.0; design.rows()];
+    for block in 0..task.blocks() {
+        let (c, coefficient) = (task.constraint(block), coefficient(block));
+        coefficients[c.row] += coefficient;
+        if let Some(row) = c.against {
+            coefficients[row] -= coefficient;
+        }
+    }
+    design.weighted_sum(&coefficients)
 }
 
 /// The dual value of a point, given ‖Σ α a x‖².

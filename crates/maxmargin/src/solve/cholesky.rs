@@ -1,12 +1,20 @@
-//! A Cholesky factor that rows enter and leave: the matrix of an active set.
+//! Cholesky factors: [`Cholesky`], that rows enter and leave, and [`BlockedCholesky`], of a large matrix.
 //!
-//! Row by row, so that a row enters by one triangular solve. One that leaves takes its column l with it; what stands below
+//! **An active set** has a factor kept row by row, so that a row enters by one triangular solve. One that leaves takes its column l with it; what stands below
 //! becomes the factor of L Lᵀ + l lᵀ by plane rotations (Gill, Golub, Murray & Saunders, Methods for modifying matrix
 //! factorizations, Mathematics of Computation 28 (1974)). Both cost O(rows²).
+//!
+//! **A large matrix** is factored a block of columns after the other: the square on the diagonal, the rows below it, and what
+//! they take from the rest, which is where the time goes and what all threads share. Blocks depend on the size alone, so that
+//! threads change no bit, and between them the factor can be given up.
 
 use super::dot;
+use crate::run::Cancel;
+use faer::linalg::matmul::matmul;
 use faer::linalg::solvers::Llt;
-use faer::{MatRef, Side};
+use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::{Accum, MatMut, MatRef, Par, Side};
+use rayon::prelude::*;
 
 /// The lower factor L of a positive definite matrix L Lᵀ.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +89,66 @@ impl Cholesky {
     }
 }
 
+/// The lower factor of a matrix too large to be factored in one go, see the top of the file.
+pub(super) struct BlockedCholesky {
+    /// Row by row; what stands above the diagonal means nothing.
+    lower: Vec<f64>,
+    dim: usize,
+}
+
+/// Columns of a block.
+const BLOCK: usize = 128;
+
+impl BlockedCholesky {
+    /// The factor of a matrix given row by row, of which the lower triangle counts: none where it is not positive definite
+    /// to rounding, or once somebody asks for an end.
+    pub(super) fn of(mut matrix: Vec<f64>, dim: usize, cancel: &Cancel) -> Option<BlockedCholesky> {
+        let mut below = Vec::new();
+        for start in (0..dim).step_by(BLOCK) {
+            if cancel.is_raised() {
+                return None;
+            }
+            let (width, end) = (BLOCK.min(dim - start), (start + BLOCK).min(dim));
+            let (upper, rest) = matrix.split_at_mut(end * dim);
+            let square = MatMut::from_row_major_slice_mut(&mut upper[start * dim..], width, dim);
+            let mut square = square.subcols_mut(start, width);
+            let factor = Llt::new(square.as_ref(), Side::Lower).ok()?;
+            square.copy_from(factor.L());
+            let square = square.as_ref();
+            // The rows below lie between what they take from the rest: they are solved for in a place of their own.
+            below.clear();
+            below.extend(rest.chunks_exact(dim).flat_map(|row| &row[start..end]));
+            below.par_chunks_mut(BLOCK * width).for_each(|rows| {
+                let rows = MatMut::from_row_major_slice_mut(rows, rows.len() / width, width);
+                solve_lower_triangular_in_place(square, rows.transpose_mut(), Par::Seq);
+            });
+            let all = MatRef::from_row_major_slice(&below, below.len() / width, width);
+            let lines = rest.par_chunks_mut(BLOCK * dim).zip(below.par_chunks(BLOCK * width)).enumerate();
+            lines.for_each(|(panel, (lines, own))| {
+                lines.chunks_exact_mut(dim).zip(own.chunks_exact(width)).for_each(|(line, own)| {
+                    line[start..end].copy_from_slice(own);
+                });
+                let height = lines.len() / dim;
+                let reach = panel * BLOCK + height;
+                let lines = MatMut::from_row_major_slice_mut(lines, height, dim).subcols_mut(end, reach);
+                let own = MatRef::from_row_major_slice(own, height, width);
+                matmul(lines, Accum::Add, own, all.subrows(0, reach).transpose(), -1.0, Par::Seq);
+            });
+        }
+        Some(BlockedCholesky { lower: matrix, dim })
+    }
+
+    /// The solution of L Lᵀ x = right.
+    pub(super) fn solve(&self, right: &[f64]) -> Vec<f64> {
+        let mut solution = right.to_vec();
+        let lower = MatRef::from_row_major_slice(&self.lower, self.dim, self.dim);
+        let mut column = MatMut::from_column_major_slice_mut(&mut solution, self.dim, 1);
+        solve_lower_triangular_in_place(lower, column.as_mut(), Par::Seq);
+        solve_upper_triangular_in_place(lower.transpose(), column, Par::Seq);
+        solution
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +218,34 @@ mod tests {
                 assert!((solved[at] - again[at]).abs() < 1e-8 * (1.0 + solved[at].abs()));
             }
         }
+    }
+
+    #[test]
+    fn a_factor_made_by_blocks_solves() {
+        for count in [1, 7, 127, 128, 129, 300, 641] {
+            let matrix = matrix(count, 11);
+            // The other triangle does not count.
+            let mut lower = matrix.clone();
+            (0..count).for_each(|row| lower[row * count + row + 1..(row + 1) * count].fill(f64::NAN));
+            let factor = BlockedCholesky::of(lower, count, &Cancel::new()).expect("positive definite");
+            let right: Vec<f64> = (0..count).map(|at| (at % 7) as f64 - 2.0).collect();
+            let solved = factor.solve(&right);
+            let largest = solved.iter().fold(1.0, |largest: f64, x| largest.max(x.abs()));
+            for at in 0..count {
+                let product = dot(&matrix[at * count..(at + 1) * count], &solved);
+                assert!((product - right[at]).abs() < 1e-9 * largest * count as f64, "{count} {at}: {product}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_factor_made_by_blocks_is_given_up_where_there_is_none_or_somebody_asks() {
+        let mut indefinite = matrix(200, 3);
+        indefinite[150 * 200 + 150] = -1.0;
+        assert!(BlockedCholesky::of(indefinite, 200, &Cancel::new()).is_none());
+        let asked = Cancel::new();
+        asked.raise();
+        assert!(BlockedCholesky::of(matrix(200, 3), 200, &asked).is_none());
     }
 
     #[test]

@@ -5,11 +5,11 @@
 //! reduced in order, so that threads never change a bit. A part too long for a lane is handled on its own, its rows cut
 //! into chunks for the two products.
 
+use super::normal_matrix::{BATCH, sum_of_squares};
 use super::{CurvedRisk, Preconditioner, Risk};
 use crate::data::{Design, Folded, STRETCH, Span, lanes, narrow_scores};
 use crate::run::Cancel;
 use crate::task::{Curvature, Objective, Roundable};
-use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
@@ -31,9 +31,6 @@ pub(crate) const SAMPLED_HESSIAN_DIM: usize = 2048;
 
 /// Rows of that sample for each coordinate.
 const SAMPLED_ROWS: usize = 2;
-
-/// Lines of a matrix that one thread adds products to at a time; fixed, so that threads change no bit.
-const PANEL: usize = 128;
 
 /// See the top of the file.
 pub struct LinearRisk<'a, T: Objective> {
@@ -374,9 +371,6 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
     }
 }
 
-/// Rows whose products are taken together: enough for the matrix product to be worth its while, few enough for the cache.
-const BATCH: usize = 256;
-
 /// Sums the lower triangle of Tᵀ·O over tiles T and O of several neighbouring parts.
 struct Product {
     dim: usize,
@@ -540,35 +534,21 @@ impl<T: Curvature> LinearRisk<'_, T> {
             .enumerate()
             .flat_map(|(part, rows)| rows.into_iter().map(move |row| (part, row)))
             .collect();
-        let mut matrix = vec![0.0; dim * dim];
-        let mut tile = vec![0.0; BATCH * dim];
-        for batch in sample.chunks(BATCH) {
-            if self.cancel.is_raised() {
-                break;
+        let fill = |number: usize, values: &mut [f64]| {
+            let (part, Curved { row, weight, cross }) = sample[number];
+            self.design.fill_scaled_row(row, &mut values[..features]);
+            if let Some(mean) = means.get(part) {
+                values.iter_mut().zip(mean).for_each(|(value, mean)| *value -= mean);
             }
-            let tile = &mut tile[..batch.len() * dim];
-            tile.par_chunks_mut(dim).zip(batch).for_each(|(values, &(part, Curved { row, weight, cross }))| {
-                // What is not stored stays as it is.
-                values.fill(0.0);
-                self.design.fill_scaled_row(row, &mut values[..features]);
-                if let Some(mean) = means.get(part) {
-                    values.iter_mut().zip(mean).for_each(|(value, mean)| *value -= mean);
-                }
-                // There is one threshold at the most. With a feature like this it has the right products with the others.
-                values[features..].fill(cross / weight);
-                let root = weight.sqrt();
-                values.iter_mut().for_each(|value| *value *= root);
-            });
-            let tile = MatRef::from_row_major_slice(tile, batch.len(), dim);
-            matrix.par_chunks_mut(PANEL * dim).enumerate().for_each(|(panel, lines)| {
-                let (start, height) = (panel * PANEL, lines.len() / dim);
-                let width = start + height;
-                let own = tile.subcols(start, height).transpose();
-                let lines = MatMut::from_row_major_slice_mut(lines, height, dim).subcols_mut(0, width);
-                matmul(lines, Accum::Add, own, tile.subcols(0, width), 1.0, Par::Seq);
-            });
-            self.design.passed(batch[0].1.row..batch[batch.len() - 1].1.row + 1);
-        }
+            // There is one threshold at the most. With a feature like this it has the right products with the others.
+            values[features..].fill(cross / weight);
+            let root = weight.sqrt();
+            values.iter_mut().for_each(|value| *value *= root);
+        };
+        let passed = |numbers: Range<usize>| {
+            self.design.passed(sample[numbers.start].1.row..sample[numbers.end - 1].1.row + 1);
+        };
+        let mut matrix = sum_of_squares(sample.len(), dim, fill, passed, self.cancel);
         // That of the penalty; a free threshold is then sure to have a scale.
         (0..dim).for_each(|coordinate| matrix[coordinate * dim + coordinate] += 1.0);
         matrix

@@ -5,11 +5,13 @@ mod certificate;
 mod cholesky;
 mod cutting_plane;
 mod dual_coordinate_descent;
+mod interior_point;
 mod kernel_newton;
 mod lasvm;
 mod linear_program;
 mod linear_risk;
 mod newton;
+mod normal_matrix;
 mod polish;
 mod quadratic_program;
 mod rounded_hinge;
@@ -23,11 +25,12 @@ mod tests;
 pub(crate) use balanced::balanced_values;
 pub(crate) use certificate::{
     Hard, dual_behind, dual_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box, primal_of_scores,
-    rounded_values, smooth_bound,
+    rounded_values, smooth_bound, weights_behind,
 };
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
+pub use interior_point::InteriorPoint;
 pub(crate) use kernel_newton::{KernelNewton, ROUNDING as KERNEL_ROUNDING, value_and_slopes};
 pub(crate) use lasvm::Lasvm;
 pub use linear_program::LinearProgram;

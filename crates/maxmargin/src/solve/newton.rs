@@ -15,11 +15,10 @@
 //! which cost no pass over the features; where their part of the gradient does not vanish to rounding, no bound is claimed. Stops at a relative gap. Cost of a step: one pass for the gradient, one for the line, n·d² or one
 //! pass a product for the direction.
 
+use super::cholesky::BlockedCholesky;
 use super::{CurvedRisk, Preconditioner, Progress, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
 use crate::error::Result;
 use crate::run::{Cancel, Observer, Silent};
-use faer::linalg::solvers::{Llt, Solve};
-use faer::{MatRef, Side};
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
@@ -301,12 +300,8 @@ fn free_slack(risk: &mut dyn CurvedRisk, w: &[f64], gradient: &[f64]) -> Option<
 fn direction(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: f64, cancel: &Cancel) -> Vec<f64> {
     if risk.has_exact_hessian() {
         let dim = gradient.len();
-        let hessian = risk.hessian();
-        let matrix = MatRef::from_row_major_slice(&hessian, dim, dim);
-        let right = MatRef::from_column_major_slice(gradient, dim, 1);
-        if let Ok(cholesky) = matrix.llt(Side::Lower) {
-            let solution = cholesky.solve(right);
-            let direction: Vec<f64> = (0..dim).map(|row| -solution[(row, 0)]).collect();
+        if let Some(cholesky) = BlockedCholesky::of(risk.hessian(), dim, cancel) {
+            let direction: Vec<f64> = cholesky.solve(gradient).iter().map(|d| -d).collect();
             if direction.iter().all(|d| d.is_finite()) {
                 return direction;
             }
@@ -324,7 +319,7 @@ fn conjugate_gradients(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: 
     let dim = gradient.len();
     let length = norm(gradient);
     let forcing = (length / start_norm).sqrt().min(0.1);
-    let solve = Inverse::new(risk.preconditioner(), dim);
+    let solve = Inverse::new(risk.preconditioner(), dim, cancel);
     let mut direction = vec![0.0; dim];
     let mut residual: Vec<f64> = gradient.iter().map(|g| -g).collect();
     let mut preconditioned = solve.apply(&residual);
@@ -355,14 +350,14 @@ fn conjugate_gradients(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: 
     if direction.iter().all(|&d| d == 0.0) { gradient.iter().map(|g| -g).collect() } else { direction }
 }
 
-/// The inverse of a preconditioner.
+/// The inverse of a preconditioner; any will do once somebody asks for an end.
 enum Inverse {
-    Cholesky(Llt<f64>),
+    Cholesky(BlockedCholesky),
     Diagonal(Vec<f64>),
 }
 
 impl Inverse {
-    fn new(preconditioner: Preconditioner, dim: usize) -> Inverse {
+    fn new(preconditioner: Preconditioner, dim: usize, cancel: &Cancel) -> Inverse {
         let matrix = match preconditioner {
             Preconditioner::Diagonal(diagonal) => {
                 // A free coordinate without curvature has nothing to be divided by.
@@ -370,19 +365,16 @@ impl Inverse {
             }
             Preconditioner::Matrix(matrix) => matrix,
         };
-        match MatRef::from_row_major_slice(&matrix, dim, dim).llt(Side::Lower) {
-            Ok(cholesky) => Inverse::Cholesky(cholesky),
-            Err(_) => Inverse::Diagonal(vec![1.0; dim]),
+        match BlockedCholesky::of(matrix, dim, cancel) {
+            Some(cholesky) => Inverse::Cholesky(cholesky),
+            None => Inverse::Diagonal(vec![1.0; dim]),
         }
     }
 
     fn apply(&self, vector: &[f64]) -> Vec<f64> {
         match self {
             Inverse::Diagonal(inverse) => vector.iter().zip(inverse).map(|(v, i)| v * i).collect(),
-            Inverse::Cholesky(cholesky) => {
-                let solution = cholesky.solve(MatRef::from_column_major_slice(vector, vector.len(), 1));
-                (0..vector.len()).map(|row| solution[(row, 0)]).collect()
-            }
+            Inverse::Cholesky(cholesky) => cholesky.solve(vector),
         }
     }
 }

@@ -103,7 +103,7 @@ impl<V: Element> Gram<V> for DifferenceGram {
         self.pairs
             .par_iter()
             .map(|&(better, worse)| {
-                let Some(worse) = worse else { return own[better] };
+                let Some(worse) = worse.filter(|_| !self.points.are_abandoned()) else { return own[better] };
                 let mut value = [V::ZERO];
                 self.points.fill_columns(&self.kernel, &self.points, &[better], worse..worse + 1, &mut [&mut value]);
                 own[better] + own[worse] - 2.0 * value[0].wide()
@@ -125,6 +125,9 @@ impl<V: Element> Gram<V> for DifferenceGram {
             let row_of = |item: usize| items.binary_search(&item).ok().map(|at| rows[at].as_slice());
             let targets: Vec<&mut [V]> = outs.by_ref().take(blocks.len()).collect();
             targets.into_par_iter().zip(blocks).for_each(|(out, &block)| {
+                if self.points.are_abandoned() {
+                    return;
+                }
                 let (better, worse) = self.pairs[block];
                 let (better, worse) = (row_of(better), worse.and_then(row_of));
                 for (pair, out) in out.iter_mut().enumerate() {

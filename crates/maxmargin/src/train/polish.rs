@@ -10,6 +10,7 @@
 //!   came before it the dual point behind the weights is the witness, elsewhere the weights are.
 //! - The hinge, and the squared hinge through a kernel, go on by an active-set method over kernel values
 //!   ([`crate::solve::polish`]), whose dual point is the witness.
+//! - Where the interior point came before, it first comes close enough for either, and has the last word where they fail.
 //!
 //! Rankings and comparisons by grades with hinge loss, whose dual has a variable a pair, are not polished; where the hinge
 //! can be rounded off no further before the tolerance is met, at extreme costs, they go on by cutting planes.
@@ -27,8 +28,8 @@ use crate::loss::{Curve, Loss};
 use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{
-    CuttingPlane, KernelSolution, LinearRisk, Newton, SignedGram, Solution, Start, Stop, TracePoint, Witness,
-    dual_behind, dual_value, polish, primal_of_scores, relative_gap,
+    CuttingPlane, InteriorPoint, KernelSolution, LinearRisk, Newton, SignedGram, Solution, Start, Stop, TracePoint,
+    Witness, dual_behind, dual_value, polish, primal_of_scores, relative_gap, weights_behind,
 };
 use crate::task::{Independent, Intercept, Objective, Roundable};
 
@@ -39,6 +40,9 @@ const MOST_ENTRIES: usize = 1_000_000;
 /// not the right ones yet.
 const CLOSE: f64 = 1e-8;
 const CLOSE_THROUGH_KERNEL: f64 = 1e-6;
+
+/// Rows this near to their margins, as a share of the largest, may stand on them where a solver has come [`CLOSE`].
+const ON_MARGIN: f64 = 1e-4;
 
 /// Gaps below this are a matter of rounding, and none is better than another.
 const ALL_DIGITS: f64 = 1e-13;
@@ -171,40 +175,94 @@ fn independent<T: Independent + Roundable>(
     start: Start,
     cancel: &Cancel,
 ) -> Result<Option<Solution>> {
-    let rule = settings.intercept;
-    if settings.loss == Loss::Hinge {
-        let Some((dual, passes)) = dual_start(problem, task, design, settings, solution, start, cancel)? else {
-            return Ok(None);
-        };
-        let gram = LinearBlocks { task, design };
-        let Some(found) = polish(task, &gram, rule, &dual, cancel) else { return Ok(None) };
-        let weights = gram.weights(&found.alpha);
-        let scores = design.scores_until(&weights, cancel)?;
-        let lower_bound = dual_value(task, design, |block| found.alpha[block], rule);
-        let objective = primal_of_scores(task, &weights, &scores, found.threshold, rule);
-        cancel.check()?;
-        return Ok(Some(Solution {
-            objective,
-            lower_bound: Some(lower_bound),
-            thresholds: vec![found.threshold; solution.thresholds.len()],
-            weights,
-            witness: Witness::Dual(found.alpha),
-            passes,
-            stop: Stop::Converged,
-            first_rate: None,
-            trace: Vec::new(),
-        }));
+    if solver != Solver::InteriorPoint {
+        return from_afar(problem, task, design, settings, solver, solution, start, cancel);
     }
-    let solve = |risk: &mut LinearRisk<'_, T>| Newton::polish(risk, design.cols(), &start, cancel);
+    // What comes close from within is an answer too, where the last digits are not found.
+    let tolerance = settings.tolerance.min(CLOSE);
+    let within = InteriorPoint { tolerance, max_passes: settings.max_passes, intercept: settings.intercept };
+    let closer = within.solve(task, design, &mut Silent, cancel)?;
+    let found = if settings.loss == Loss::Hinge {
+        let dual = onto_bounds(task, design, settings.intercept, &closer, cancel)?;
+        by_active_set(task, design, settings, (&dual, closer.passes), solution, cancel)?
+    } else {
+        let (weights, thresholds) = (closer.weights.clone(), closer.thresholds.clone());
+        let start = Start { weights, thresholds, ..Start::default() };
+        Some(by_newton(task, design, settings, solver, &start, cancel)?)
+    };
+    Ok(Some(found.filter(|found| is_as_good(found.gap(), closer.gap())).unwrap_or(closer)))
+}
+
+/// A solution polished from where it is.
+#[allow(clippy::too_many_arguments)] // those of `independent`
+fn from_afar<T: Independent + Roundable>(
+    problem: &Problem,
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+    solver: Solver,
+    solution: &Solution,
+    start: Start,
+    cancel: &Cancel,
+) -> Result<Option<Solution>> {
+    if settings.loss != Loss::Hinge {
+        return by_newton(task, design, settings, solver, &start, cancel).map(Some);
+    }
+    match dual_start(problem, task, design, settings, solution, start, cancel)? {
+        Some((dual, passes)) => by_active_set(task, design, settings, (&dual, passes), solution, cancel),
+        None => Ok(None),
+    }
+}
+
+/// The hinge from a dual point and the passes that led there.
+fn by_active_set<T: Independent>(
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+    (dual, passes): (&[f64], u64),
+    before: &Solution,
+    cancel: &Cancel,
+) -> Result<Option<Solution>> {
+    let rule = settings.intercept;
+    let gram = LinearBlocks { task, design };
+    let Some(found) = polish(task, &gram, rule, dual, cancel) else { return Ok(None) };
+    let weights = weights_behind(task, design, |block| found.alpha[block]);
+    let scores = design.scores_until(&weights, cancel)?;
+    let lower_bound = dual_value(task, design, |block| found.alpha[block], rule);
+    let objective = primal_of_scores(task, &weights, &scores, found.threshold, rule);
+    cancel.check()?;
+    Ok(Some(Solution {
+        objective,
+        lower_bound: Some(lower_bound),
+        thresholds: vec![found.threshold; before.thresholds.len()],
+        weights,
+        witness: Witness::Dual(found.alpha),
+        passes,
+        stop: Stop::Converged,
+        first_rate: None,
+        trace: Vec::new(),
+    }))
+}
+
+/// A smooth loss from weights.
+fn by_newton<T: Independent + Roundable>(
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+    solver: Solver,
+    start: &Start,
+    cancel: &Cancel,
+) -> Result<Solution> {
+    let solve = |risk: &mut LinearRisk<'_, T>| Newton::polish(risk, design.cols(), start, cancel);
     let found = as_one_risk(task, design, settings, Solver::Newton, solve, cancel)?;
     if solver == Solver::Newton {
-        return Ok(Some(found));
+        return Ok(found);
     }
     // Nobody expects the weights to prove anything here: the dual point behind them does, and the same.
     let threshold = found.thresholds.first().copied().unwrap_or(0.0);
     let scores = design.scores_until(&found.weights, cancel)?;
-    let alpha = dual_behind(task, Curve::Sharp(settings.loss), &scores, threshold, rule);
-    Ok(Some(Solution { witness: Witness::Dual(alpha), ..found }))
+    let alpha = dual_behind(task, Curve::Sharp(settings.loss), &scores, threshold, settings.intercept);
+    Ok(Solution { witness: Witness::Dual(alpha), ..found })
 }
 
 /// A dual point of the hinge near enough for the active set, and the passes that it took.
@@ -240,6 +298,34 @@ fn dual_start<T: Independent + Roundable>(
     Ok(Some((alpha, found.passes)))
 }
 
+/// The dual point of an interior point with rows away from their margins at the bounds, which are never reached from within.
+fn onto_bounds<T: Independent + Roundable>(
+    task: &T,
+    design: &Design,
+    intercept: Intercept,
+    found: &Solution,
+    cancel: &Cancel,
+) -> Result<Vec<f64>> {
+    let threshold = found.thresholds.first().copied().unwrap_or(0.0);
+    let scores = design.scores_until(&found.weights, cancel)?;
+    let near = ON_MARGIN * task.margin_scale();
+    let Witness::Dual(within) = &found.witness else { return Ok(Vec::new()) };
+    let mut alpha: Vec<f64> = (within.iter().enumerate())
+        .map(|(block, &within)| {
+            let c = task.constraint(block);
+            match c.violation(&scores, threshold) {
+                violation if violation > near => c.cost,
+                violation if violation < -near => 0.0,
+                _ => within,
+            }
+        })
+        .collect();
+    if intercept == Intercept::Free {
+        balance_by_the_least_sure(task, &scores, threshold, &mut alpha);
+    }
+    Ok(alpha)
+}
+
 /// Makes Σ α t = 0 by the blocks nearest to their margins. To shrink a whole side would take every block of it off its limit,
 /// and each would have to find back.
 fn balance_by_the_least_sure<T: Independent>(task: &T, scores: &[f64], threshold: f64, alpha: &mut [f64]) {
@@ -266,21 +352,6 @@ struct LinearBlocks<'a, T> {
     design: &'a Design,
 }
 
-impl<T: Independent> LinearBlocks<'_, T> {
-    /// Σ α a x
-    fn weights(&self, alpha: &[f64]) -> Vec<f64> {
-        let mut coefficients = vec![0.0; self.design.rows()];
-        for (block, &alpha) in alpha.iter().enumerate().filter(|(_, alpha)| **alpha != 0.0) {
-            let c = self.task.constraint(block);
-            coefficients[c.row] += alpha * c.coefficient;
-            if let Some(row) = c.against {
-                coefficients[row] -= alpha * c.coefficient;
-            }
-        }
-        self.design.weighted_sum(&coefficients)
-    }
-}
-
 impl<T: Independent> SignedGram for LinearBlocks<'_, T> {
     fn row(&self, block: usize) -> Vec<f64> {
         let mut alpha = vec![0.0; self.task.blocks()];
@@ -289,7 +360,7 @@ impl<T: Independent> SignedGram for LinearBlocks<'_, T> {
     }
 
     fn reached(&self, alpha: &[f64]) -> Vec<f64> {
-        let scores = self.design.all_scores(&self.weights(alpha));
+        let scores = self.design.all_scores(&weights_behind(self.task, self.design, |block| alpha[block]));
         let reached = |block: usize| {
             let c = self.task.constraint(block);
             c.coefficient * (scores[c.row] - c.against.map_or(0.0, |row| scores[row]))

@@ -84,10 +84,10 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
         }
     }
     // Classifiers take everything, explicit pairs the same without intercepts; graded rows are taken by three certified
-    // choices and three stochastic ones, each with two losses. The two solvers of kernel values take two losses, and no
-    // graded rows. The linear program is for comparisons with ties.
-    let by_kernel = 2 * (3 * 2 + 2);
-    let (trained, refused) = (3 * 8 * 3 + 8 * 3 + 2 * 6 + by_kernel, 48 + 12 + 48 + 54 + 27 - by_kernel);
+    // choices and three stochastic ones, each with two losses. The two solvers of kernel values and the interior point take two
+    // losses, and no graded rows. The linear program is for comparisons with ties.
+    let two_losses = 3 * (3 * 2 + 2);
+    let (trained, refused) = (3 * 8 * 3 + 8 * 3 + 2 * 6 + two_losses, 48 + 12 + 48 + 54 + 27 + 27 - two_losses);
     assert_eq!((trained_count, refused_count), (trained, refused));
 }
 
@@ -104,8 +104,33 @@ fn auto_goes_by_features_density_and_rows() {
         assert_eq!(chosen(loss, 50_000, 768, 1.0), newton, "dense rows");
         assert_eq!(chosen(loss, 500, 10_000, 1.0), coordinates, "more features than rows");
     }
-    assert_eq!(chosen(Loss::SquaredHinge, 5_000, 1_000, 1.0), newton);
-    assert_eq!(chosen(Loss::Hinge, 5_000, 1_000, 1.0), coordinates, "a hinge with few rows for its features");
+    assert_eq!(chosen(Loss::Logistic, 5_000, 1_000, 1.0), newton);
+    for loss in [Loss::Hinge, Loss::SquaredHinge] {
+        assert_eq!(chosen(loss, 5_000, 1_000, 1.0), Solver::InteriorPoint, "few rows for their features");
+    }
+    assert_eq!(chosen(Loss::SquaredHinge, 5_001, 1_000, 1.0), newton);
+    assert_eq!(chosen(Loss::SquaredHinge, 9_000, 5_000, 1.0), newton);
+    assert_eq!(chosen(Loss::Hinge, 5_000, 5_000, 1.0), coordinates, "no more rows than features");
+    assert_eq!(chosen(Loss::Hinge, 9_000, 5_000, 1.0), coordinates, "a system too large for every step");
+}
+
+#[test]
+fn auto_converges_on_hinges_with_few_rows_for_their_features_at_any_cost() {
+    let data = two_classes(1_300, 610, true, 8);
+    for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+        for (loss, c) in
+            [Loss::Hinge, Loss::SquaredHinge].into_iter().flat_map(|loss| [1e-6, 1.0, 1e6].map(|c| (loss, c)))
+        {
+            let settings =
+                Settings { loss, intercept, regularisation: Regularisation::C(c), ..Settings::new(Task::Classify) };
+            let trained = train(&data, &settings, None, &mut Counting(0), &Cancel::new()).unwrap();
+            assert_eq!(trained.solver, Solver::InteriorPoint);
+            // Fewer than a million entries: to double precision.
+            let gap = trained.model.certificate.gap().unwrap();
+            assert!(trained.stop == Stop::Converged && gap < 1e-9, "{loss:?}, {intercept:?}, C = {c:e}: {gap:e}");
+            trained.model.verify(&data).unwrap();
+        }
+    }
 }
 
 #[test]

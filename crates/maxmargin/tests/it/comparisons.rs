@@ -90,7 +90,13 @@ fn reach_the_referees_optimum(data: &Dataset) {
             let rows = rows_of(data, scale, 0.7, Method::Compare);
             for loss in [Loss::Hinge, Loss::SquaredHinge] {
                 let optimum = referee(&rows, loss, intercept);
-                for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane, Solver::Smo] {
+                for solver in [
+                    Solver::DualCoordinateDescent,
+                    Solver::Newton,
+                    Solver::CuttingPlane,
+                    Solver::InteriorPoint,
+                    Solver::Smo,
+                ] {
                     if (solver, intercept) == (Solver::Smo, Intercept::Penalised) {
                         continue;
                     }
@@ -139,7 +145,9 @@ fn differences_in_single_precision_are_certified_over_the_rows_themselves() {
         for scale in [Scale::None, Scale::Standard] {
             let rows = rows_of(&data, scale, 0.7, Method::Compare);
             for loss in Loss::ALL {
-                for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane] {
+                for solver in
+                    [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane, Solver::InteriorPoint]
+                {
                     if loss == Loss::Logistic && solver != Solver::Newton {
                         continue;
                     }
@@ -194,7 +202,7 @@ fn ties_ignored_or_taken_both_ways_reach_the_referees_optimum_too() {
         let rows = rows_of(&data, Scale::None, 0.7, method);
         for loss in [Loss::Hinge, Loss::SquaredHinge] {
             let optimum = referee(&rows, loss, Intercept::None);
-            for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::Smo] {
+            for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::InteriorPoint, Solver::Smo] {
                 assert_certified(&data, &settings(loss, solver, 0.7, 1e-6).with_method(method), optimum);
             }
         }
@@ -314,7 +322,7 @@ fn what_has_no_threshold_is_refused() {
     let mut numbers = Numbers::new(3);
     let random: Vec<Outcome> = (0..pairs.len()).map(|_| Outcome::of_sign((3.0 * numbers.next()) as i8 - 1)).collect();
     let random = data.clone().with_pairs(pairs.clone().with_outcomes(random).unwrap()).unwrap();
-    for solver in [Solver::Newton, Solver::DualCoordinateDescent, Solver::Smo] {
+    for solver in [Solver::Newton, Solver::DualCoordinateDescent, Solver::InteriorPoint, Solver::Smo] {
         assert_eq!(refused(&random, &settings(Loss::Hinge, solver, 0.01, 1e-3)).code(), Code::NoThreshold);
     }
     fit(&random, &settings(Loss::SquaredHinge, Solver::Auto, 0.01, 1e-3));

@@ -50,7 +50,7 @@ fn hardened(data: &Dataset) -> Vec<(&'static str, Dataset)> {
 /// Trains with every solver there is for the problem, and checks what each says about itself and about the others.
 fn assert_honest(name: &str, data: &Dataset, settings: &Settings) {
     let (mut least, mut most_proven) = (f64::INFINITY, 0.0f64);
-    for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane] {
+    for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane, Solver::InteriorPoint] {
         let settings = Settings { solver, ..settings.clone() };
         if choose_solver(&settings, data.shape()).is_err() {
             continue;

@@ -163,7 +163,7 @@ impl Smo {
             (Form::Nu, _) => state.begin(&first_shares(task, self.intercept)?, cancel)?,
         }
         let mut passes = 0;
-        let mut best_violation = f64::INFINITY;
+        let (mut best_violation, mut best_dual) = (f64::INFINITY, f64::NEG_INFINITY);
         let mut idle = 0;
         let stop = loop {
             let selection = state.selection();
@@ -201,8 +201,11 @@ impl Smo {
                 state.widen(cancel)?;
                 break Stop::PassLimit;
             }
-            if selection.violation < best_violation * 0.999 {
-                (best_violation, idle) = (selection.violation, 0);
+            // The largest violation may go up and down for long while the values come nearer.
+            let gained = values.dual - best_dual > LEAST_GAIN * (values.primal - values.dual);
+            if gained || selection.violation < best_violation * 0.999 {
+                best_violation = best_violation.min(selection.violation);
+                (best_dual, idle) = (best_dual.max(values.dual), 0);
             } else {
                 idle += 1;
             }
@@ -212,7 +215,7 @@ impl Smo {
             }
             if stuck || (gap <= self.tolerance && !state.is_whole()) {
                 state.widen(cancel)?;
-                (best_violation, idle) = (f64::INFINITY, 0);
+                (best_violation, best_dual, idle) = (f64::INFINITY, f64::NEG_INFINITY, 0);
                 continue;
             }
             passes += 1;
@@ -286,8 +289,9 @@ impl Smo {
 /// A start counts as balanced where rounding alone keeps it from being so.
 const BALANCED: f64 = 1e-13;
 
-/// So many rounds without a smaller violation are too many.
+/// So many rounds without a smaller violation, or a dual value that has risen by this share of the gap, are too many.
 const STALLED_ROUNDS: u32 = 1000;
+const LEAST_GAIN: f64 = 1e-6;
 
 /// The groups of the ν form where a threshold is free.
 const POSITIVE: u8 = 0;

@@ -1,0 +1,71 @@
+//! Σ v vᵀ over many vectors, each filled into a tile when its turn comes: the matrix of a Newton step.
+//!
+//! Tiles are of a fixed number of vectors and the sum is made in fixed panels of lines, so that threads change no bit.
+
+use crate::run::Cancel;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Vectors whose products are taken together: enough for the matrix product to be worth its while, few enough for the cache.
+pub(super) const BATCH: usize = 256;
+
+/// Lines of the matrix that one thread adds products to at a time.
+const PANEL: usize = 128;
+
+/// The lower triangle of Σ v vᵀ over `count` vectors of length `dim`, row by row. `fill` writes a vector, given by its
+/// number, over zeros; `passed` is told which of them are not needed again. Worth nothing once somebody has asked for an end.
+pub(super) fn sum_of_squares(
+    count: usize,
+    dim: usize,
+    fill: impl Fn(usize, &mut [f64]) + Sync,
+    passed: impl Fn(Range<usize>),
+    cancel: &Cancel,
+) -> Vec<f64> {
+    let mut matrix = vec![0.0; dim * dim];
+    let mut tile = vec![0.0; BATCH.min(count) * dim];
+    for start in (0..count).step_by(BATCH) {
+        if cancel.is_raised() {
+            break;
+        }
+        let vectors = start..(start + BATCH).min(count);
+        let tile = &mut tile[..vectors.len() * dim];
+        tile.par_chunks_mut(dim).zip(vectors.clone()).for_each(|(values, number)| {
+            values.fill(0.0);
+            fill(number, values);
+        });
+        let tile = MatRef::from_row_major_slice(tile, vectors.len(), dim);
+        matrix.par_chunks_mut(PANEL * dim).enumerate().for_each(|(panel, lines)| {
+            let (start, height) = (panel * PANEL, lines.len() / dim);
+            let width = start + height;
+            let own = tile.subcols(start, height).transpose();
+            let lines = MatMut::from_row_major_slice_mut(lines, height, dim).subcols_mut(0, width);
+            matmul(lines, Accum::Add, own, tile.subcols(0, width), 1.0, Par::Seq);
+        });
+        passed(vectors);
+    }
+    matrix
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn tiles_and_panels_add_up() {
+        for (count, dim) in [(0, 3), (1, 1), (5, 2), (255, 129), (600, 260)] {
+            let mut random = Random::new(1, 0, 0);
+            let vectors: Vec<Vec<f64>> = (0..count).map(|_| (0..dim).map(|_| random.normal()).collect()).collect();
+            let fill = |number: usize, values: &mut [f64]| values.copy_from_slice(&vectors[number]);
+            let matrix = sum_of_squares(count, dim, fill, |_| (), &Cancel::new());
+            for row in 0..dim {
+                for column in 0..=row {
+                    let sum: f64 = vectors.iter().map(|v| v[row] * v[column]).sum();
+                    assert!((matrix[row * dim + column] - sum).abs() < 1e-10 * (1.0 + count as f64));
+                }
+            }
+        }
+    }
+}
