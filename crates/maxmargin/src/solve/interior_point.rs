@@ -320,8 +320,10 @@ impl<'a, T: Independent> State<'a, T> {
         };
         let Direction { weights, threshold, changes } = self.direction(&factor, &spreads, &missed, corrected)?;
         let step = (SHORT_OF_BOUND * self.longest_step(&changes)).min(1.0);
-        // Not a number is no step either.
-        if !(step > LEAST_STEP) || weights.iter().any(|w| !w.is_finite()) || !threshold.is_finite() {
+        let finite = threshold.is_finite()
+            && weights.iter().all(|w| w.is_finite())
+            && changes.iter().all(|change| (change.alpha + change.at_zero + change.at_limit).is_finite());
+        if !finite || step <= LEAST_STEP {
             return Ok(false);
         }
         self.weights.iter_mut().zip(weights).for_each(|(w, change)| *w += step * change);
