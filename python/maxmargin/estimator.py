@@ -159,7 +159,7 @@ class MarginEstimator(BaseEstimator):
             "task": self._task,
             "loss": one_of("loss", self.loss, ("hinge", "squared_hinge", "logistic")),
             "regularisation": {"c": number("C", self.C, above=0)},
-            "tolerance": number("tol", self.tol, above=0),
+            "tolerance": number("tol", self.tol, at_least=0),
             "seed": self._seed(),
         }
         parameters = self.get_params(deep=False)
@@ -326,8 +326,10 @@ class MarginEstimator(BaseEstimator):
             remedies = [] if model.stalled else ["raise max_iter"]
             if model.solver == "dual-coordinate-descent":
                 # Slower a pass, and less troubled by rows that are much alike.
-                hinge = "" if self.loss == "logistic" else "'interior-point' (thousands of columns), 'smo' (thousands of rows) or "
-                remedies.append(f"try solver={hinge}'newton'")
+                others = ["'newton'"] if self.loss == "logistic" else ["'smo' (thousands of rows)", "'newton'"]
+                if self.loss != "logistic" and self.n_features_in_ <= MOST_FOR_A_SYSTEM:
+                    others.insert(0, "'interior-point'")
+                remedies.append(f"try solver={', '.join(others[:-1])}{' or ' if others[1:] else ''}{others[-1]}")
             if getattr(self, "scale", None) == "none":
                 remedies.append("scale the features (scale='standard')")
             remedies.append("lower C")
@@ -379,6 +381,9 @@ class MarginEstimator(BaseEstimator):
 
 
 SCALES = ("none", "standard", "min-max", "max-abs", "unit-rows", "min-max-per-query")
+
+#: Columns that the interior point solves for at every step in a moment.
+MOST_FOR_A_SYSTEM = 4096
 
 SOLVERS = (
     "auto",

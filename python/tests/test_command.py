@@ -119,6 +119,7 @@ CLASSIFY = {
         {"random_state": 7, "solver": "dual_coordinate_descent", "tol": 0.05},
         ["--seed", "7", "--solver", "dual-coordinate-descent", "--tolerance", "0.05"],
     ),
+    "interior point": ({"solver": "interior_point"}, ["--solver", "interior-point"]),
     "sgd": ({"solver": "averaged-sgd", "max_iter": 5}, ["--solver", "averaged-sgd", "--max-passes", "5"]),
     "gaussian": ({"kernel": "rbf", "gamma": 0.125}, ["--kernel", "gaussian", "--gamma", "0.125"]),
     "gaussian, width found": ({"kernel": "rbf", "gamma": None}, ["--kernel", "gaussian"]),

@@ -483,6 +483,16 @@ LONG = {
         "X, y = noise(600_000, 100)",
         "SVMClassifier(solver='dual-coordinate-descent', tol=1e-15, max_iter=100_000).fit(X, y)",
     ),
+    "interior point": ("X, y = noise(9_000, 2_000)", "SVMClassifier().fit(X, y)"),
+    "smo over pairs": (
+        """
+        from maxmargin import SVMComparator
+        items, _ = noise(2_000, 30)
+        left, right = (items[random.integers(2_000, size=200_000)] for _ in range(2))
+        y = random.integers(-1, 2, size=200_000)
+        """,
+        "SVMComparator(solver='smo', kernel='linear').fit(left, right, y)",
+    ),
     "smo": ("X, y = noise(40_000, 20)", "SVMClassifier(kernel='rbf', C=100, tol=1e-12).fit(X, y)"),
     "kernel rows": ("X, y = noise(800_000, 60)", "SVMClassifier(kernel='rbf', gamma=0.01).fit(X, y)"),
     "sgd": ("X, y = noise(600_000, 100)", "SVMClassifier(solver='sgd', max_iter=100_000).fit(X, y)"),
@@ -800,7 +810,8 @@ def test_what_is_advised_is_not_what_was_done_already():
             SVMClassifier(scale=scale, solver="dual_coordinate_descent", max_iter=3).fit(X, y)
         told[scale] = str(found[0].message)
     assert "scale=" in told["none"] and "scale=" not in told["standard"]
-    assert all("solver='smo'" in text and "raise max_iter" in text for text in told.values())
+    advised = "solver='interior-point', 'smo' (thousands of rows) or 'newton'"
+    assert all(advised in text and "raise max_iter" in text for text in told.values())
     with pytest.warns(ConvergenceWarning, match="solver='newton'") as found:
         SVMClassifier(loss="logistic", solver="dual_coordinate_descent", max_iter=1, tol=1e-6).fit(X, y)
-    assert "smo" not in str(found[0].message)
+    assert "smo" not in str(found[0].message) and "interior" not in str(found[0].message)

@@ -142,7 +142,7 @@ impl Needs {
             beside += (lanes + 4) * (cols + 1).pow(2) * 8 + tiles * THREADS * tile * 8;
         }
         if solver == Solver::Newton && (PAIRED_COLUMNS..=SAMPLED_HESSIAN_DIM as u64).contains(&cols) {
-            // The Hessian of a sample of the rows, its factor, and means of the parts they are from.
+            // The Hessian of a sample of the rows, which becomes its factor, and means of the parts they are from.
             beside += 4 * (cols + 1).pow(2) * 8;
         }
         if solver == Solver::InteriorPoint {
@@ -364,6 +364,17 @@ mod tests {
             let limited = within(data(true), &settings, needs.beside + needs.features - 1, 0).expect("by blocks");
             assert!(limited.matrix().residency().is_limited());
         }
+    }
+
+    #[test]
+    fn the_system_of_an_interior_point_counts() {
+        let needs = |cols: usize| {
+            let dense = Dense::new(vec![0.5f32; 4 * cols], 4, cols).expect("valid");
+            let targets = Targets::Real(vec![0.0, 1.0, 0.0, 1.0].into());
+            let data = Dataset::new(Matrix::DenseF32(dense), targets).expect("valid");
+            Needs::of(&data, &Settings::new(Task::Classify).with_solver(Solver::InteriorPoint)).expect("valid").beside
+        };
+        assert!(needs(4000) >= needs(2000) + 8 * (4000 * 4000 - 2000 * 2000));
     }
 
     #[test]

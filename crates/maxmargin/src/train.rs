@@ -93,8 +93,11 @@ const DENSE: f64 = 0.1;
 const CROWDED_HINGE: usize = 10;
 const CROWDED_SQUARED_HINGE: usize = 5;
 
-/// With more features than this the system of an interior-point step takes too long, and memory.
+/// With more features than this the system of an interior-point step takes too long to be chosen,
 const INTERIOR_POINT_FEATURES: usize = 4096;
+
+/// and with more than this, which is two gigabytes of it, it is refused.
+const MOST_INTERIOR_POINT_FEATURES: usize = 16_384;
 
 /// Coefficients beyond this make the rounding of kernel values show in sums over them.
 const LARGE_COEFFICIENT: f64 = 30.0;
@@ -699,7 +702,16 @@ pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
         // Validated settings refuse it for anything but streams, which are not trained on here.
         Solver::PassiveAggressive => false,
     };
-    if supported { Ok(solver) } else { Err(unsupported(settings, solver, independent)) }
+    if !supported {
+        return Err(unsupported(settings, solver, independent));
+    }
+    if solver == Solver::InteriorPoint && features > MOST_INTERIOR_POINT_FEATURES {
+        let message = format!(
+            "`interior-point` solves for all features at once, at most {MOST_INTERIOR_POINT_FEATURES}, and there are {features}"
+        );
+        return Err(Error::new(Code::Unsupported, message).help("leave --solver out"));
+    }
+    Ok(solver)
 }
 
 /// Whether these settings make a sum over support vectors instead of weights.

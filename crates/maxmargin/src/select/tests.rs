@@ -81,7 +81,10 @@ fn all_settings() -> Vec<Settings> {
         for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
             for scale in [Scale::None, Scale::Standard, Scale::MinMax, Scale::MaxAbs, Scale::UnitRows] {
                 for class_weight in [ClassWeight::Equal, ClassWeight::Balanced] {
-                    for solver in [Solver::DualCoordinateDescent, Solver::Newton] {
+                    for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::InteriorPoint] {
+                        if (loss, solver) == (Loss::Logistic, Solver::InteriorPoint) {
+                            continue;
+                        }
                         let class_weight = class_weight.clone();
                         let settings = Settings::new(Task::Classify);
                         all.push(Settings { loss, intercept, scale, class_weight, solver, ..settings });

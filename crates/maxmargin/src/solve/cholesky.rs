@@ -1,8 +1,8 @@
 //! Cholesky factors: [`Cholesky`], that rows enter and leave, and [`BlockedCholesky`], of a large matrix.
 //!
-//! **An active set** has a factor kept row by row, so that a row enters by one triangular solve. One that leaves takes its column l with it; what stands below
-//! becomes the factor of L Lᵀ + l lᵀ by plane rotations (Gill, Golub, Murray & Saunders, Methods for modifying matrix
-//! factorizations, Mathematics of Computation 28 (1974)). Both cost O(rows²).
+//! **An active set** has a factor kept row by row, so that a row enters by one triangular solve. One that leaves takes its
+//! column l with it; what stands below becomes the factor of L Lᵀ + l lᵀ by plane rotations (Gill, Golub, Murray & Saunders,
+//! Methods for modifying matrix factorizations, Mathematics of Computation 28 (1974)). Both cost O(rows²).
 //!
 //! **A large matrix** is factored a block of columns after the other: the square on the diagonal, the rows below it, and what
 //! they take from the rest, which is where the time goes and what all threads share. Blocks depend on the size alone, so that
@@ -125,6 +125,9 @@ impl BlockedCholesky {
             let all = MatRef::from_row_major_slice(&below, below.len() / width, width);
             let lines = rest.par_chunks_mut(BLOCK * dim).zip(below.par_chunks(BLOCK * width)).enumerate();
             lines.for_each(|(panel, (lines, own))| {
+                if cancel.is_raised() {
+                    return;
+                }
                 lines.chunks_exact_mut(dim).zip(own.chunks_exact(width)).for_each(|(line, own)| {
                     line[start..end].copy_from_slice(own);
                 });
@@ -135,7 +138,7 @@ impl BlockedCholesky {
                 matmul(lines, Accum::Add, own, all.subrows(0, reach).transpose(), -1.0, Par::Seq);
             });
         }
-        Some(BlockedCholesky { lower: matrix, dim })
+        (!cancel.is_raised()).then_some(BlockedCholesky { lower: matrix, dim })
     }
 
     /// The solution of L Lᵀ x = right.
@@ -222,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_factor_made_by_blocks_solves() {
-        for count in [1, 7, 127, 128, 129, 300, 641] {
+        for count in [0, 1, 7, 127, 128, 129, 300, 641] {
             let matrix = matrix(count, 11);
             // The other triangle does not count.
             let mut lower = matrix.clone();

@@ -23,8 +23,10 @@
 //!
 //! **Certificate.** The primal value at the weights, the threshold at its best, and the dual value at α, balanced, both
 //! recomputed from the rows at every step. Stops at a relative gap. The witness is the dual point.
+//!
+//! It begins in the middle whatever is known of the solution: a start near the bounds would have to find its way back.
 
-use super::certificate::{Balance, best_threshold, dual_value, primal_of_scores, weights_behind};
+use super::certificate::{Balance, balance, best_threshold, dual_value, primal_of_scores, weights_behind};
 use super::cholesky::BlockedCholesky;
 use super::normal_matrix::sum_of_squares;
 use super::{Progress, Solution, Stop, Witness, overflow, relative_gap};
@@ -32,17 +34,17 @@ use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::{Cancel, Observer};
-use crate::task::{Constraint, Independent, Intercept, Objective};
+use crate::task::{Constraint, Independent, Intercept, Roundable};
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
-pub struct InteriorPoint {
+pub(crate) struct InteriorPoint {
     /// The relative gap to stop at.
-    pub tolerance: f64,
+    pub(crate) tolerance: f64,
     /// The most steps to make.
-    pub max_passes: u64,
+    pub(crate) max_passes: u64,
     /// What is done about the threshold.
-    pub intercept: Intercept,
+    pub(crate) intercept: Intercept,
 }
 
 /// The first products, as a share of what the variables and the distances of the rows from their margins multiply to.
@@ -127,7 +129,7 @@ struct Best {
 
 impl InteriorPoint {
     /// Solves the task over the rows of `design`.
-    pub fn solve<T: Independent + Objective>(
+    pub(crate) fn solve<T: Independent + Roundable>(
         &self,
         task: &T,
         design: &Design,
@@ -140,7 +142,8 @@ impl InteriorPoint {
         let mut progress = Progress::new(observer, cancel);
         let mut state = State::new(task, design, self.intercept, cancel)?;
         let mut best: Option<Best> = None;
-        let (mut passes, mut last_gain) = (0, 0);
+        // Steps made, and those that led to what was judged.
+        let (mut steps, mut passes, mut last_gain) = (0, 0, 0);
         let stop = loop {
             let Ok(scores) = design.scores_until(&state.weights, cancel) else { break Stop::Cancelled };
             let found = state.judged(&scores);
@@ -150,6 +153,7 @@ impl InteriorPoint {
             if !(found.objective.is_finite() && found.bound.is_finite()) {
                 break Stop::Stalled;
             }
+            passes = steps;
             let before = best.as_ref().map_or(f64::INFINITY, Best::distance);
             let found = match best.take() {
                 None => found,
@@ -175,7 +179,7 @@ impl InteriorPoint {
                 break Stop::Stalled;
             }
             match state.step(&scores) {
-                Ok(true) => passes += 1,
+                Ok(true) => steps += 1,
                 Ok(false) => break if progress.cancelled() { Stop::Cancelled } else { Stop::Stalled },
                 Err(_) => break Stop::Cancelled,
             }
@@ -227,13 +231,12 @@ struct State<'a, T> {
     has_threshold: bool,
 }
 
-impl<'a, T: Independent> State<'a, T> {
+impl<'a, T: Independent + Roundable> State<'a, T> {
     /// Begins in the middle: dual variables at half of what the largest margin missed would make of them, balanced, and multipliers
     /// that make all products alike. What these leave of the margins the first steps take away.
     fn new(task: &'a T, design: &'a Design, intercept: Intercept, cancel: &'a Cancel) -> Result<State<'a, T>> {
         let loss = task.loss();
-        let scale = (0..task.blocks()).map(|block| task.constraint(block).margin).fold(0.0, f64::max);
-        let scale = if scale > 0.0 { scale } else { 1.0 };
+        let scale = Some(task.margin_scale()).filter(|scale| *scale > 0.0).unwrap_or(1.0);
         let middle = |block: usize| 0.5 * task.constraint(block).cost * loss.derivative(scale);
         let balance = if intercept == Intercept::Free { Balance::between(task, middle) } else { Balance::WHOLE };
         let mut has_threshold = false;
@@ -284,10 +287,10 @@ impl<'a, T: Independent> State<'a, T> {
             Intercept::None | Intercept::Penalised => self.threshold,
         };
         let objective = primal_of_scores(task, &self.weights, scores, threshold, intercept);
-        let alpha = |block: usize| self.variables[block].alpha;
-        let balance = if intercept == Intercept::Free { Balance::between(task, alpha) } else { Balance::WHOLE };
-        let alpha: Vec<f64> =
-            (0..task.blocks()).map(|block| alpha(block) * balance.share(&task.constraint(block))).collect();
+        let mut alpha: Vec<f64> = self.variables.iter().map(|variable| variable.alpha).collect();
+        if intercept == Intercept::Free {
+            balance(task, &mut alpha);
+        }
         let bound = dual_value(task, self.design, |block| alpha[block], intercept);
         Best { weights: self.weights.clone(), threshold, objective, alpha, bound }
     }
@@ -312,7 +315,8 @@ impl<'a, T: Independent> State<'a, T> {
         let straight = self.direction(&factor, &spreads, &missed, |_, variable| variable.products().map(|p| -p))?;
         let moved = self.longest_step(&straight.changes).min(1.0);
         let (now, then) = (self.mean_product(None), self.mean_product(Some((moved, &straight.changes))));
-        let target = now * (then / now).powi(3);
+        // Where margins are still to be made up for, it may lead to larger ones.
+        let target = now * (then / now).min(1.0).powi(3);
         let changes = straight.changes;
         let corrected = |block: usize, variable: &Variable| {
             let (change, [at_zero, at_limit]) = (changes[block], variable.products());
@@ -374,6 +378,7 @@ impl<'a, T: Independent> State<'a, T> {
             }
         };
         let penalised = if self.intercept == Intercept::Penalised { dim } else { features };
+        // Formed anew each time: a second try is rare, and a copy would double the memory of all.
         for ridge in RIDGES {
             let mut matrix = sum_of_squares(counted.len(), dim, fill, passed, self.cancel);
             if self.cancel.is_raised() {

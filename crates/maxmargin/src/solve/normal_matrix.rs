@@ -24,6 +24,9 @@ pub(super) fn sum_of_squares(
     cancel: &Cancel,
 ) -> Vec<f64> {
     let mut matrix = vec![0.0; dim * dim];
+    if dim == 0 {
+        return matrix;
+    }
     let mut tile = vec![0.0; BATCH.min(count) * dim];
     for start in (0..count).step_by(BATCH) {
         if cancel.is_raised() {
@@ -37,6 +40,9 @@ pub(super) fn sum_of_squares(
         });
         let tile = MatRef::from_row_major_slice(tile, vectors.len(), dim);
         matrix.par_chunks_mut(PANEL * dim).enumerate().for_each(|(panel, lines)| {
+            if cancel.is_raised() {
+                return;
+            }
             let (start, height) = (panel * PANEL, lines.len() / dim);
             let width = start + height;
             let own = tile.subcols(start, height).transpose();
@@ -55,7 +61,7 @@ mod tests {
 
     #[test]
     fn tiles_and_panels_add_up() {
-        for (count, dim) in [(0, 3), (1, 1), (5, 2), (255, 129), (600, 260)] {
+        for (count, dim) in [(0, 3), (5, 0), (1, 1), (5, 2), (255, 129), (600, 260)] {
             let mut random = Random::new(1, 0, 0);
             let vectors: Vec<Vec<f64>> = (0..count).map(|_| (0..dim).map(|_| random.normal()).collect()).collect();
             let fill = |number: usize, values: &mut [f64]| values.copy_from_slice(&vectors[number]);

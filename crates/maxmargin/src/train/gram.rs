@@ -103,6 +103,7 @@ impl<V: Element> Gram<V> for DifferenceGram {
         self.pairs
             .par_iter()
             .map(|&(better, worse)| {
+                // What nobody wants any more may be anything.
                 let Some(worse) = worse.filter(|_| !self.points.are_abandoned()) else { return own[better] };
                 let mut value = [V::ZERO];
                 self.points.fill_columns(&self.kernel, &self.points, &[better], worse..worse + 1, &mut [&mut value]);
@@ -112,17 +113,26 @@ impl<V: Element> Gram<V> for DifferenceGram {
     }
 
     fn fill(&self, blocks: &[usize], outs: Vec<&mut [V]>) {
-        /// Pairs at a time, so that the rows of their items stay small beside the cache of rows.
+        /// Kernel values of items at a time, so that their rows stay small beside the cache of rows, and pairs at the most.
+        const AT_A_TIME: usize = 1 << 23;
         const TOGETHER: usize = 64;
+        let length = self.points.rows();
+        let together = (AT_A_TIME / (2 * length).max(1)).clamp(1, TOGETHER);
+        let mut values = Vec::new();
         let mut outs = outs.into_iter();
-        for blocks in blocks.chunks(TOGETHER) {
+        for blocks in blocks.chunks(together) {
+            // What nobody wants any more may be anything.
+            if self.points.are_abandoned() {
+                return;
+            }
             let mut items: Vec<usize> =
                 blocks.iter().flat_map(|&block| [Some(self.pairs[block].0), self.pairs[block].1]).flatten().collect();
             items.sort_unstable();
             items.dedup();
-            let mut rows = vec![vec![V::ZERO; self.points.rows()]; items.len()];
-            self.points.fill(&self.kernel, &self.points, &items, rows.iter_mut().map(Vec::as_mut_slice).collect());
-            let row_of = |item: usize| items.binary_search(&item).ok().map(|at| rows[at].as_slice());
+            values.resize(items.len() * length, V::ZERO);
+            self.points.fill(&self.kernel, &self.points, &items, values.chunks_exact_mut(length).collect());
+            let row_of =
+                |item: usize| items.binary_search(&item).ok().map(|at| &values[at * length..(at + 1) * length]);
             let targets: Vec<&mut [V]> = outs.by_ref().take(blocks.len()).collect();
             targets.into_par_iter().zip(blocks).for_each(|(out, &block)| {
                 if self.points.are_abandoned() {

@@ -6,8 +6,8 @@
 //! depends on where a solver happened to stop. The model keeps the tolerance of the user; its certificate states what was
 //! reached.
 //!
-//! - Smooth losses go on by Newton's method ([`Newton::polish`]), over the rows themselves. Where dual coordinate descent
-//!   came before it the dual point behind the weights is the witness, elsewhere the weights are.
+//! - Smooth losses go on by Newton's method ([`Newton::polish`]), over the rows themselves. After Newton's
+//!   method itself the weights are the witness, after others the dual point behind them.
 //! - The hinge, and the squared hinge through a kernel, go on by an active-set method over kernel values
 //!   ([`crate::solve::polish`]), whose dual point is the witness.
 //! - Where the interior point came before, it first comes close enough for either, and has the last word where they fail.
@@ -180,7 +180,8 @@ fn independent<T: Independent + Roundable>(
     }
     // What comes close from within is an answer too, where the last digits are not found.
     let tolerance = settings.tolerance.min(CLOSE);
-    let within = InteriorPoint { tolerance, max_passes: settings.max_passes, intercept: settings.intercept };
+    let max_passes = settings.max_passes.saturating_sub(solution.passes);
+    let within = InteriorPoint { tolerance, max_passes, intercept: settings.intercept };
     let closer = within.solve(task, design, &mut Silent, cancel)?;
     let found = if settings.loss == Loss::Hinge {
         let dual = onto_bounds(task, design, settings.intercept, &closer, cancel)?;

@@ -110,6 +110,9 @@ fn auto_goes_by_features_density_and_rows() {
     }
     assert_eq!(chosen(Loss::SquaredHinge, 5_001, 1_000, 1.0), newton);
     assert_eq!(chosen(Loss::SquaredHinge, 9_000, 5_000, 1.0), newton);
+    let shape = Shape { rows: 20_000, features: 16_385, density: 1.0, compared: None };
+    let asked = Settings::new(Task::Classify).with_solver(Solver::InteriorPoint);
+    assert_eq!(choose_solver(&asked, shape).unwrap_err().code(), Code::Unsupported);
     assert_eq!(chosen(Loss::Hinge, 5_000, 5_000, 1.0), coordinates, "no more rows than features");
     assert_eq!(chosen(Loss::Hinge, 9_000, 5_000, 1.0), coordinates, "a system too large for every step");
 }
@@ -125,7 +128,7 @@ fn auto_converges_on_hinges_with_few_rows_for_their_features_at_any_cost() {
                 Settings { loss, intercept, regularisation: Regularisation::C(c), ..Settings::new(Task::Classify) };
             let trained = train(&data, &settings, None, &mut Counting(0), &Cancel::new()).unwrap();
             assert_eq!(trained.solver, Solver::InteriorPoint);
-            // Fewer than a million entries: to double precision.
+            // Fewer than a million entries: as far as polishing goes.
             let gap = trained.model.certificate.gap().unwrap();
             assert!(trained.stop == Stop::Converged && gap < 1e-9, "{loss:?}, {intercept:?}, C = {c:e}: {gap:e}");
             trained.model.verify(&data).unwrap();

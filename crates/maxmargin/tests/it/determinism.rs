@@ -46,6 +46,7 @@ fn threads_change_no_byte_of_a_model() {
     let groups = graded(150, 20, 30, 5, 2);
     let wide_groups = graded(40, 20, 610, 4, 5);
     let newton = |loss: Loss| Settings { loss, ..Settings::new(Task::Classify).with_solver(Solver::Newton) };
+    let within = Settings::new(Task::Classify).with_solver(Solver::InteriorPoint);
     let wide = two_classes(900, 610, true, 4);
     let one_list = graded(1, 40_000, 5, 0, 3);
     let runs = [
@@ -54,6 +55,8 @@ fn threads_change_no_byte_of_a_model() {
         (&classes, Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Classify) }),
         (&wide, Settings { regularisation: Regularisation::C(1e-3), ..newton(Loss::Hinge) }),
         (&wide, newton(Loss::SquaredHinge)),
+        (&wide, Settings { loss: Loss::Hinge, ..within.clone() }),
+        (&wide, Settings { loss: Loss::SquaredHinge, ..within }),
         (&wide_groups, Settings::new(Task::Rank)),
         (&groups, Settings { scale: Scale::MinMaxPerQuery, ..Settings::new(Task::Rank) }),
         (&one_list, Settings { regularisation: Regularisation::C(1e-7), ..Settings::new(Task::Rank) }),

@@ -37,6 +37,7 @@ fn hardened(data: &Dataset) -> Vec<(&'static str, Dataset)> {
     vec![
         ("uneven columns", with(&|_, values| (0..COLUMNS).for_each(|at| values[at] *= 10f64.powi(3 * at as i32 - 4)))),
         ("constant columns", with(&|_, values| values.extend([1.0, 1e6, 0.0]))),
+        ("no columns", with(&|_, values| values.clear())),
         ("columns twice", with(&|_, values| values.extend_from_within(..))),
         ("a value of 1e12", with(&|row, values| values[0] = if row == 7 { 1e12 } else { values[0] })),
         ("a column of 1e12", with(&|_, values| values[0] *= 1e12)),

@@ -446,7 +446,7 @@ fn large_scores_do_not_swallow_small_differences() {
 fn a_stopped_run_claims_only_what_its_weights_prove() {
     let data = two_classes(200, 30, false, 8);
     for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
-        for solver in [Solver::Newton, Solver::DualCoordinateDescent, Solver::CuttingPlane] {
+        for solver in [Solver::Newton, Solver::DualCoordinateDescent, Solver::CuttingPlane, Solver::InteriorPoint] {
             for max_passes in 0..7 {
                 let settings = Settings {
                     loss: Loss::SquaredHinge,

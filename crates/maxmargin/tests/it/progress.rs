@@ -97,3 +97,21 @@ fn whoever_asks_for_an_end_is_told_so_at_every_width() {
         }
     }
 }
+
+#[test]
+fn an_interior_point_that_is_told_to_end_states_what_it_has() {
+    for (task, data) in every_task().into_iter().filter(|(_, data)| data.groups().is_none()) {
+        for loss in [Loss::Hinge, Loss::SquaredHinge] {
+            let settings = Settings { loss, solver: Solver::InteriorPoint, tolerance: 1e-6, ..Settings::new(task) };
+            let whole = fit(&data, &settings);
+            assert_eq!(whole.stop, Stop::Converged, "{task:?}, {loss:?}");
+            for pass in 0..=whole.model.certificate.passes {
+                let cancel = Cancel::new();
+                let trained = train(&data, &settings, None, &mut EndAt(pass, cancel.clone()), &cancel).unwrap();
+                let ended = if pass == whole.model.certificate.passes { Stop::Converged } else { Stop::Cancelled };
+                assert_eq!((trained.stop, trained.model.certificate.passes), (ended, pass), "{task:?}, {loss:?}");
+                trained.model.verify(&data).expect("verifies");
+            }
+        }
+    }
+}
