@@ -156,7 +156,10 @@ def pair_accuracy_score(y_true: Any, y_score: Any, *, qid: Any = None) -> float:
 
 
 def _binary(y_true: Any) -> Any:
-    classes, codes = np.unique(np.asarray(y_true), return_inverse=True)
+    y_true = np.asarray(y_true)
+    if y_true.dtype.kind == "f" and not np.isfinite(y_true).all():
+        raise ValueError("y_true contains NaN or infinity")
+    classes, codes = np.unique(y_true, return_inverse=True)
     if len(classes) != 2:
         raise ValueError(f"y_true must hold two classes, and holds {len(classes)}")
     return codes.astype(np.float64).ravel()

@@ -213,3 +213,9 @@ def test_lists_series_and_columns_are_taken():
     expected = metrics.ndcg_score(grades, scores, qid=qid)
     assert metrics.ndcg_score(grades.tolist(), scores.tolist(), qid=qid.tolist()) == expected
     assert metrics.ndcg_score(grades.reshape(-1, 1), scores.reshape(-1, 1), qid=qid) == expected
+
+
+@pytest.mark.parametrize("score", [metrics.roc_auc_score, metrics.average_precision_score])
+def test_no_class_is_not_a_number(score):
+    with pytest.raises(ValueError, match="y_true contains NaN"):
+        score([np.nan, 0.0], [1.0, 2.0])

@@ -8,7 +8,7 @@ use crate::model::{Answers, Decoder};
 use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver};
 use crate::solve::{Start, Stop, relative_gap};
-use crate::train::{Problem, decoder_by_scores, lacks_threshold, solve};
+use crate::train::{Problem, decoder_by_scores, lacks_threshold, solve_chosen};
 use std::sync::Arc;
 
 /// The rows, or the pairs, of a fold.
@@ -175,7 +175,8 @@ impl<'a> Learner<'a> {
         let problem = &self.problem;
         problem.check_range()?;
         let start = self.start.take().map(|start| carried(start, problem.c / before));
-        let solution = solve(problem, &self.design, settings, self.solver, start.as_ref(), &mut Silent, cancel)?;
+        let (_, solution) =
+            solve_chosen(problem, &self.design, settings, self.solver, start.as_ref(), &mut Silent, cancel)?;
         // A fit cut short would be judged as if it were whole.
         cancel.check()?;
         let mut scores = self.design.scores_of(&self.fold.judged, &solution.weights);

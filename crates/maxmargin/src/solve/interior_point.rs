@@ -24,12 +24,15 @@
 //! **Certificate.** The primal value at the weights, the threshold at its best, and the dual value at α, balanced, both
 //! recomputed from the rows at every step. Stops at a relative gap. The witness is the dual point.
 //!
-//! It begins in the middle whatever is known of the solution: a start near the bounds would have to find its way back.
+//! It begins in the middle whatever is known of the solution: from near the bounds the way back is long. What a start knows is
+//! the best so far, and zero weights are where there is none, so that nothing worse comes back. Steps never reach a bound; at
+//! the end rows away from their margins are taken to theirs where that proves as much, so that only the others are support
+//! vectors.
 
 use super::certificate::{Balance, balance, best_threshold, dual_value, primal_of_scores, weights_behind};
 use super::cholesky::BlockedCholesky;
 use super::normal_matrix::sum_of_squares;
-use super::{Progress, Solution, Stop, Witness, overflow, relative_gap};
+use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -60,7 +63,10 @@ const LEAST_STEP: f64 = 1e-9;
 const PATIENCE: u64 = 10;
 const GAIN: f64 = 0.99;
 
-/// What is added to the diagonal, as shares of its largest entry, until the matrix can be factored: a threshold beside a
+/// How near to its margin, as a share of the largest, a row may be on it, from the nearest.
+const NEAR: [f64; 3] = [1e-3, 1e-2, 1e-1];
+
+/// What is added to the diagonal, as shares of each of its entries, until the matrix can be factored: a threshold beside a
 /// feature like it may leave nothing of a pivot but rounding.
 const RIDGES: [f64; 4] = [0.0, 1e-15, 1e-12, 1e-9];
 
@@ -133,6 +139,7 @@ impl InteriorPoint {
         &self,
         task: &T,
         design: &Design,
+        start: Option<&Start>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Solution> {
@@ -141,9 +148,16 @@ impl InteriorPoint {
         }
         let mut progress = Progress::new(observer, cancel);
         let mut state = State::new(task, design, self.intercept, cancel)?;
-        let mut best: Option<Best> = None;
+        let mut best = match start {
+            Some(start) => self.best(task, design, start, cancel)?,
+            None => {
+                let weights = vec![0.0; design.cols()];
+                self.best(task, design, &Start { weights, ..Start::default() }, cancel)?
+            }
+        };
         // Steps made, and those that led to what was judged.
         let (mut steps, mut passes, mut last_gain) = (0, 0, 0);
+        let mut least_distance = f64::INFINITY;
         let stop = loop {
             let Ok(scores) = design.scores_until(&state.weights, cancel) else { break Stop::Cancelled };
             let found = state.judged(&scores);
@@ -154,22 +168,17 @@ impl InteriorPoint {
                 break Stop::Stalled;
             }
             passes = steps;
-            let before = best.as_ref().map_or(f64::INFINITY, Best::distance);
-            let found = match best.take() {
-                None => found,
-                Some(best) => best.with(found),
-            };
-            let now = best.insert(found);
-            // Not the relative gap: far above the bound that is next to 1 for long.
-            if now.distance() <= GAIN * before {
-                last_gain = passes;
+            // Not the relative gap, which is next to 1 for long, nor that of the best, which a start may be ahead of.
+            if found.distance() <= GAIN * least_distance {
+                (least_distance, last_gain) = (found.distance(), passes);
             }
-            progress.bound(Some(now.bound));
-            let thresholds = vec![now.threshold; task.thresholds()];
-            if progress.report(passes, now.objective, &now.weights, &thresholds) {
+            best = best.with(found);
+            progress.bound(Some(best.bound));
+            let thresholds = vec![best.threshold; task.thresholds()];
+            if progress.report(passes, best.objective, &best.weights, &thresholds) {
                 break Stop::Cancelled;
             }
-            if relative_gap(now.objective, now.bound) <= self.tolerance {
+            if best.gap() <= self.tolerance {
                 break Stop::Converged;
             }
             if passes >= self.max_passes {
@@ -184,10 +193,10 @@ impl InteriorPoint {
                 Err(_) => break Stop::Cancelled,
             }
         };
-        let Some(Best { weights, threshold, objective, alpha, bound }) = best else {
-            cancel.check()?;
-            return Err(overflow());
-        };
+        if stop != Stop::Cancelled {
+            best = self.at_bounds(task, design, best);
+        }
+        let Best { weights, threshold, objective, alpha, bound } = best;
         Ok(Solution {
             weights,
             thresholds: vec![threshold; task.thresholds()],
@@ -202,7 +211,70 @@ impl InteriorPoint {
     }
 }
 
+impl InteriorPoint {
+    /// What a start is worth.
+    fn best<T: Independent>(&self, task: &T, design: &Design, start: &Start, cancel: &Cancel) -> Result<Best> {
+        let scores = design.scores_until(&start.weights, cancel)?;
+        let threshold = start.thresholds.first().copied().unwrap_or(0.0);
+        let threshold = match self.intercept {
+            Intercept::Free => best_threshold(task, |row| scores[row], threshold),
+            Intercept::None | Intercept::Penalised => threshold,
+        };
+        let objective = primal_of_scores(task, &start.weights, &scores, threshold, self.intercept);
+        let mut alpha = start.dual.clone().unwrap_or_else(|| vec![0.0; task.blocks()]);
+        if self.intercept == Intercept::Free {
+            balance(task, &mut alpha);
+        }
+        let bound = dual_value(task, design, |block| alpha[block], self.intercept);
+        if !objective.is_finite() {
+            return Err(overflow());
+        }
+        Ok(Best { weights: start.weights.clone(), threshold, objective, alpha, bound })
+    }
+
+    /// The same with a dual point at its bounds wherever rows are away from their margins, where that proves as much.
+    fn at_bounds<T: Independent + Roundable>(&self, task: &T, design: &Design, best: Best) -> Best {
+        let scores = design.all_scores(&best.weights);
+        for near in NEAR {
+            let near = near * task.margin_scale();
+            let mut alpha = onto_bounds(task, &scores, best.threshold, near, &best.alpha);
+            if self.intercept == Intercept::Free {
+                balance(task, &mut alpha);
+            }
+            let bound = dual_value(task, design, |block| alpha[block], self.intercept);
+            if relative_gap(best.objective, bound) <= best.gap().max(self.tolerance) {
+                return Best { alpha, bound, ..best };
+            }
+        }
+        best
+    }
+}
+
+/// A dual point with each row further than `near` from its margin at the bound that it tends to.
+pub(crate) fn onto_bounds<T: Independent>(
+    task: &T,
+    scores: &[f64],
+    threshold: f64,
+    near: f64,
+    alpha: &[f64],
+) -> Vec<f64> {
+    let loss = task.loss();
+    let bound = |(block, &alpha): (usize, &f64)| {
+        let c = task.constraint(block);
+        match c.violation(scores, threshold) {
+            violation if violation < -near => 0.0,
+            violation if violation > near => Some(loss.dual_limit(c.cost)).filter(|l| l.is_finite()).unwrap_or(alpha),
+            _ => alpha,
+        }
+    };
+    alpha.iter().enumerate().map(bound).collect()
+}
+
 impl Best {
+    fn gap(&self) -> f64 {
+        relative_gap(self.objective, self.bound)
+    }
+
     fn distance(&self) -> f64 {
         self.objective - self.bound
     }
@@ -385,8 +457,7 @@ impl<'a, T: Independent + Roundable> State<'a, T> {
                 return None;
             }
             (0..penalised).for_each(|at| matrix[at * dim + at] += 1.0);
-            let largest = (0..dim).map(|at| matrix[at * dim + at]).fold(0.0, f64::max);
-            (0..dim).for_each(|at| matrix[at * dim + at] += ridge * largest);
+            (0..dim).for_each(|at| matrix[at * dim + at] *= 1.0 + ridge);
             let factor = BlockedCholesky::of(matrix, dim, self.cancel);
             if factor.is_some() || self.cancel.is_raised() {
                 return factor;

@@ -30,7 +30,7 @@ pub(crate) use certificate::{
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
-pub(crate) use interior_point::InteriorPoint;
+pub(crate) use interior_point::{InteriorPoint, onto_bounds};
 pub(crate) use kernel_newton::{KernelNewton, ROUNDING as KERNEL_ROUNDING, value_and_slopes};
 pub(crate) use lasvm::Lasvm;
 pub use linear_program::LinearProgram;

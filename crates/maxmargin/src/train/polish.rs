@@ -29,7 +29,7 @@ use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{
     CuttingPlane, InteriorPoint, KernelSolution, LinearRisk, Newton, SignedGram, Solution, Start, Stop, TracePoint,
-    Witness, dual_behind, dual_value, polish, primal_of_scores, relative_gap, weights_behind,
+    Witness, dual_behind, dual_value, onto_bounds, polish, primal_of_scores, relative_gap, weights_behind,
 };
 use crate::task::{Independent, Intercept, Objective, Roundable};
 
@@ -182,9 +182,16 @@ fn independent<T: Independent + Roundable>(
     let tolerance = settings.tolerance.min(CLOSE);
     let max_passes = settings.max_passes.saturating_sub(solution.passes);
     let within = InteriorPoint { tolerance, max_passes, intercept: settings.intercept };
-    let closer = within.solve(task, design, &mut Silent, cancel)?;
+    let from = Start { dual: dual_of(&solution.witness), ..start };
+    let closer = within.solve(task, design, Some(&from), &mut Silent, cancel)?;
     let found = if settings.loss == Loss::Hinge {
-        let dual = onto_bounds(task, design, settings.intercept, &closer, cancel)?;
+        let threshold = closer.thresholds.first().copied().unwrap_or(0.0);
+        let scores = design.scores_until(&closer.weights, cancel)?;
+        let within = dual_of(&closer.witness).unwrap_or_default();
+        let mut dual = onto_bounds(task, &scores, threshold, ON_MARGIN * task.margin_scale(), &within);
+        if settings.intercept == Intercept::Free {
+            balance_by_the_least_sure(task, &scores, threshold, &mut dual);
+        }
         by_active_set(task, design, settings, (&dual, closer.passes), solution, cancel)?
     } else {
         let (weights, thresholds) = (closer.weights.clone(), closer.thresholds.clone());
@@ -192,6 +199,14 @@ fn independent<T: Independent + Roundable>(
         Some(by_newton(task, design, settings, solver, &start, cancel)?)
     };
     Ok(Some(found.filter(|found| is_as_good(found.gap(), closer.gap())).unwrap_or(closer)))
+}
+
+/// The dual point of a witness, where it is one.
+fn dual_of(witness: &Witness) -> Option<Vec<f64>> {
+    match witness {
+        Witness::Dual(alpha) => Some(alpha.clone()),
+        _ => None,
+    }
 }
 
 /// A solution polished from where it is.
@@ -297,34 +312,6 @@ fn dual_start<T: Independent + Roundable>(
         balance_by_the_least_sure(task, &scores, threshold, &mut alpha);
     }
     Ok(Some((alpha, found.passes)))
-}
-
-/// The dual point of an interior point with rows away from their margins at the bounds, which are never reached from within.
-fn onto_bounds<T: Independent + Roundable>(
-    task: &T,
-    design: &Design,
-    intercept: Intercept,
-    found: &Solution,
-    cancel: &Cancel,
-) -> Result<Vec<f64>> {
-    let threshold = found.thresholds.first().copied().unwrap_or(0.0);
-    let scores = design.scores_until(&found.weights, cancel)?;
-    let near = ON_MARGIN * task.margin_scale();
-    let Witness::Dual(within) = &found.witness else { return Ok(Vec::new()) };
-    let mut alpha: Vec<f64> = (within.iter().enumerate())
-        .map(|(block, &within)| {
-            let c = task.constraint(block);
-            match c.violation(&scores, threshold) {
-                violation if violation > near => c.cost,
-                violation if violation < -near => 0.0,
-                _ => within,
-            }
-        })
-        .collect();
-    if intercept == Intercept::Free {
-        balance_by_the_least_sure(task, &scores, threshold, &mut alpha);
-    }
-    Ok(alpha)
 }
 
 /// Makes Σ α t = 0 by the blocks nearest to their margins. To shrink a whole side would take every block of it off its limit,

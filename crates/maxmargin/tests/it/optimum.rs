@@ -9,7 +9,7 @@ use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{Regularisation, Settings, Solver, Task};
-use maxmargin::solve::{CuttingPlane, LinearRisk, Stop};
+use maxmargin::solve::{CuttingPlane, LinearRisk, Stop, Witness};
 use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight};
 use maxmargin::train::train;
 use std::ops::Range;
@@ -439,6 +439,33 @@ fn large_scores_do_not_swallow_small_differences() {
         }
         let optimum = value(0.5 * (low + high));
         assert_certified(&data, &settings, optimum);
+    }
+}
+
+#[test]
+fn of_an_interior_point_rows_beyond_their_margins_are_no_support_vectors_and_no_end_is_worse_than_zero_weights() {
+    let data = two_classes(300, 20, true, 8);
+    let targets = data.targets().real().unwrap();
+    for loss in [Loss::Hinge, Loss::SquaredHinge] {
+        for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+            let settings = Settings {
+                loss,
+                solver: Solver::InteriorPoint,
+                intercept,
+                regularisation: Regularisation::C(0.1),
+                ..Settings::new(Task::Classify)
+            };
+            let model = fit(&data, &settings).model;
+            let Some(Witness::Dual(alpha)) = &model.witness else { panic!("no dual point") };
+            let scores = model.scores(&data).unwrap();
+            let beyond = |row: &usize| targets[*row] * scores[*row] > 1.1;
+            let beyond: Vec<usize> = (0..data.rows()).filter(beyond).collect();
+            assert!(beyond.len() > 20 && beyond.iter().all(|&row| alpha[row] == 0.0), "{settings:?}");
+            for max_passes in 0..3 {
+                let ended = fit(&data, &Settings { max_passes, ..settings.clone() }).model;
+                assert!(ended.certificate.objective <= 0.1 * 300.0, "{settings:?}: {:?}", ended.certificate);
+            }
+        }
     }
 }
 
