@@ -463,7 +463,11 @@ fn of_an_interior_point_rows_beyond_their_margins_are_no_support_vectors_and_no_
             assert!(beyond.len() > 20 && beyond.iter().all(|&row| alpha[row] == 0.0), "{settings:?}");
             for max_passes in 0..3 {
                 let ended = fit(&data, &Settings { max_passes, ..settings.clone() }).model;
-                assert!(ended.certificate.objective <= 0.1 * 300.0, "{settings:?}: {:?}", ended.certificate);
+                assert!(
+                    ended.certificate.objective <= 0.1 * 300.0 * (1.0 + 1e-9),
+                    "{settings:?}: {:?}",
+                    ended.certificate
+                );
             }
         }
     }
