@@ -13,6 +13,10 @@ from .estimator import Callback, MarginEstimator, Reals, frames_of_the_package, 
 NO_PAIRS = "the Dataset holds no pairs: load it with task='compare'"
 
 
+#: Numbers that are copied at a time.
+PIECE = 1 << 20
+
+
 def interleaved(left: Any, right: Any) -> Any:
     """Rows of both sides, left and right in turn, as the command reads tables of two items a row."""
     if left.shape != right.shape:
@@ -24,7 +28,14 @@ def interleaved(left: Any, right: Any) -> Any:
         order = np.arange(2 * count).reshape(2, count).T.ravel()
         return sparse.vstack([left, right], format="csr")[order]
     both = np.empty((2 * count, left.shape[1]), dtype=np.result_type(left, right))
-    both[0::2], both[1::2] = left, right
+    # In pieces: nothing interrupts a copy in one go.
+    piece = max(1, PIECE // max(1, left.shape[1]))
+    for start in range(0, count, piece):
+        rows = slice(start, start + piece)
+        both[2 * start : 2 * (start + piece) : 2], both[2 * start + 1 : 2 * (start + piece) : 2] = (
+            left[rows],
+            right[rows],
+        )
     return both
 
 
