@@ -104,7 +104,7 @@ pub enum Solver {
     LinearProgram,
     /// Cutting planes with exact line search.
     CuttingPlane,
-    /// A primal-dual interior point, for hinge and squared hinge: few steps, each cubic in the features.
+    /// A primal-dual interior point, for hinge and squared hinge: few steps, each of rows times features squared.
     InteriorPoint,
     /// Stochastic gradient descent.
     Sgd,

@@ -26,7 +26,8 @@ const EXACT_HESSIAN_DIM: usize = 600;
 pub(crate) const TILE: usize = 4 << 20;
 
 /// Conjugate gradients over more coordinates than [`EXACT_HESSIAN_DIM`], and up to so many, are preconditioned by the Hessian
-/// of a sample of the rows, where these are not too short. Nothing interrupts its factor, which is why they are not more.
+/// of a sample of the rows, where these are not too short. Every step forms and factors it anew, which is why they are not
+/// more.
 pub(crate) const SAMPLED_HESSIAN_DIM: usize = 2048;
 
 /// Rows of that sample for each coordinate.
