@@ -92,6 +92,16 @@ def plain(X: Any) -> Any:
     return out
 
 
+def column_without_numbers(X: Any) -> Any:
+    """The name of the first column of a table that cannot be taken for numbers; None where there is none, or no table."""
+    for name in column_names(X) if is_table(X) else []:
+        try:
+            np.asarray(X[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            return name
+    return None
+
+
 def vector(name: str, values: Any, rows: int) -> Array:
     """A list of one value a row."""
     found = np.asarray(values)
@@ -110,6 +120,9 @@ def weights(name: str, values: Any, rows: int) -> npt.NDArray[np.float64] | None
         return None
     if isinstance(values, float | int):
         values = np.full(rows, values)
+    # As scikit-learn has it: a column of a table by mistake with its brackets is no list.
+    if (shape := np.shape(values))[1:]:
+        raise ValueError(f"{name} must have one dimension, and has the shape {shape}")
     try:
         found = np.require(vector(name, values, rows), dtype=np.float64, requirements=["C", "A"])
     except TypeError as error:

@@ -265,15 +265,22 @@ class MarginEstimator(BaseEstimator):
     def _features(self, X: Any, *, reset: bool, name: str = "X", least: int = 1) -> Any:
         """Checked features: an array in C order, or sparse rows. Names of columns are kept or compared."""
         arrays.check_sparse(name, X)
-        checked = check_array(
-            arrays.plain(X),
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_min_samples=least,
-            estimator=self,
-            input_name=name,
-        )
+        try:
+            checked = check_array(
+                arrays.plain(X),
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_min_samples=least,
+                estimator=self,
+                input_name=name,
+            )
+        except (TypeError, ValueError) as error:
+            column = arrays.column_without_numbers(X)
+            if column is None:
+                raise
+            kind = ValueError if isinstance(error, ValueError) else TypeError
+            raise kind(f"the column {column!r} of {name} holds no numbers: {error}") from error
         # scikit-learn's own message calls it X.
         if name != "X" and not reset and checked.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -323,24 +330,30 @@ class MarginEstimator(BaseEstimator):
             self.support_ = support
         if not (model.converged or model.finished or model.stopped_early):
             gap = "not known" if model.gap is None else f"{model.gap:.1e}"
-            remedies = [] if model.stalled else ["raise max_iter"]
-            if model.solver == "dual-coordinate-descent":
-                # Slower a pass, and less troubled by rows that are much alike.
-                others = ["'newton'"] if self.loss == "logistic" else ["'smo' (thousands of rows)", "'newton'"]
-                if self.loss != "logistic" and self.n_features_in_ <= MOST_FOR_A_SYSTEM:
-                    others.insert(0, "'interior-point'")
-                remedies.append(f"try solver={', '.join(others[:-1])}{' or ' if others[1:] else ''}{others[-1]}")
-            if getattr(self, "scale", None) == "none":
-                remedies.append("scale the features (scale='standard')")
-            remedies.append("lower C")
-            exhausted = "double precision is exhausted: " if model.stalled else ""
             warnings.warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} passes with a relative gap of {gap} where tol asks for "
-                f"{self.tol:g}: {exhausted}{', or '.join(remedies)}",
+                f"{self.tol:g}: {self._remedy()}",
                 ConvergenceWarning,
                 stacklevel=frames_of_the_package(),
             )
         return self
+
+    def _remedy(self) -> str:
+        """What to do about a fit that ended before the gap was as small as `tol` asks for."""
+        model = self.model_
+        if model.stalled and model.gap is not None and model.gap <= ALL_DIGITS:
+            return "double precision allows no more"
+        remedies = [] if model.stalled else ["raise max_iter"]
+        if model.solver == "dual-coordinate-descent":
+            # Slower a pass, and less troubled by rows that are much alike.
+            others = ["'newton'"] if self.loss == "logistic" else ["'smo' (thousands of rows)", "'newton'"]
+            if self.loss != "logistic" and self.n_features_in_ <= MOST_FOR_A_SYSTEM:
+                others.insert(0, "'interior-point'")
+            remedies.append(f"try solver={', '.join(others[:-1])}{' or ' if others[1:] else ''}{others[-1]}")
+        if getattr(self, "scale", None) == "none":
+            remedies.append("scale the features (scale='standard')")
+        remedies.append("lower C")
+        return f"{'double precision is exhausted: ' if model.stalled else ''}{', or '.join(remedies)}"
 
     def _scores(self, X: Any, name: str = "X") -> Reals:
         """Scores of rows by what was learned."""
@@ -384,6 +397,9 @@ SCALES = ("none", "standard", "min-max", "max-abs", "unit-rows", "min-max-per-qu
 
 #: Columns that the interior point solves for at every step in a moment.
 MOST_FOR_A_SYSTEM = 4096
+
+#: Gaps below this are a matter of rounding.
+ALL_DIGITS = 1e-12
 
 SOLVERS = (
     "auto",

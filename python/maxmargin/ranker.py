@@ -111,7 +111,7 @@ class SVMRanker(MarginEstimator):
         ----------
         X : array, sparse rows, table or Dataset
         y : one grade a row, higher is better; left out where X is a Dataset
-        qid : the query of each row, of any type and in any order, or the name of a column of X; one query where left out
+        qid : the query of each row, of any type and in any order, or the name (a str) of a column of X; one query where left out
         sample_weight : one weight a row, optional
 
         Returns

@@ -78,13 +78,10 @@ fn in_python(text: &str) -> String {
                 None => flag.to_string(),
             },
         };
-        let value = words.peek().map(|next| parts(next)).filter(|(opening, value, _)| {
-            flag.starts_with("--") && after.is_empty() && opening.is_empty() && is_value(value)
-        });
-        match value {
-            Some((_, value, after)) => {
-                let value = if flag == "--loss" { value.replace('-', "_") } else { value.to_string() };
-                written.push(format!("{before}{argument}=\"{value}\"{after}"));
+        let of_column = written.last().is_some_and(|word| word == "with");
+        match words.peek().filter(|_| after.is_empty()).and_then(|next| value(flag, of_column, next)) {
+            Some(value) => {
+                written.push(format!("{before}{argument}={value}"));
                 words.next();
             }
             None => written.push(format!("{before}{argument}{after}")),
@@ -93,9 +90,26 @@ fn in_python(text: &str) -> String {
     written.join(" ")
 }
 
+/// The word after a flag as the value of an argument, and what stands after it; none where it only goes on.
+fn value(flag: &str, of_column: bool, next: &str) -> Option<String> {
+    if flag == "--ignore" && of_column && !next.contains('\'') {
+        let names = next.trim_end_matches([',', ';', ')']);
+        let list: Vec<String> = names.split(',').map(|name| format!("\"{name}\"")).collect();
+        return Some(format!("[{}]{}", list.join(", "), &next[names.len()..]));
+    }
+    let (opening, word, after) = parts(next);
+    let stands_for_one = !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
+    match flag.starts_with("--") && opening.is_empty() {
+        true if flag == "--loss" && is_value(word) => Some(format!("\"{}\"{after}", word.replace('-', "_"))),
+        true if is_value(word) => Some(format!("\"{word}\"{after}")),
+        true if stands_for_one => Some(format!("{word}{after}")),
+        _ => None,
+    }
+}
+
 /// Whether a word is the value of a setting.
 fn is_value(word: &str) -> bool {
-    ["free", "penalised", "none"].contains(&word)
+    ["free", "penalised", "none", "zero", "mean"].contains(&word)
         || Loss::ALL.iter().any(|loss| loss.name() == word)
         || Solver::ALL.iter().any(|solver| solver.name() == word)
         || Method::ALL.iter().any(|method| method.name() == word)

@@ -46,7 +46,7 @@ pub(crate) fn evaluate(
         }
     }
     // They are sorted, more than once.
-    sized(py, 64 * rows as u64, 1, |_| {
+    sized(py, 64 * rows as u64, 1, |cancel| {
         // Rows of a query must be neighbours.
         let grouped = groups.as_ref().map(|keys| {
             let count = keys.iter().max().map_or(0, |&most| most as usize + 1);
@@ -58,6 +58,7 @@ pub(crate) fn evaluate(
             Some((groups, order)) => (Some(groups), order),
             None => (None, None),
         };
+        cancel.check()?;
         let moved = |numbers: &[f64]| match &order {
             Some(order) => order.iter().map(|&row| numbers[row]).collect(),
             None => numbers.to_vec(),
@@ -69,6 +70,7 @@ pub(crate) fn evaluate(
         let (scores, weights) = (scores.as_deref().map(&moved), weights.as_deref().map(&moved));
         let (values, codes) = (values.as_deref().map(&moved), codes.as_deref().map(&moved_codes));
         let predictions = predictions.as_deref().map(&moved_codes);
+        cancel.check()?;
         let (empty, none) = (Vec::new(), Vec::new());
         let judged = match (&codes, &predictions) {
             (Some(codes), Some(predictions)) => Judged::classes(codes, classes, predictions),

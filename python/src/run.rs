@@ -1,6 +1,7 @@
 //! Long jobs: the core works on threads of its own while the calling thread answers signals and calls back. Brief ones are
 //! done by the calling thread at once.
 
+use crate::allocator::free_later;
 use crate::error::exception;
 use maxmargin::error::{Code, Error};
 use maxmargin::run::{Cancel, Event, Observer};
@@ -164,13 +165,19 @@ pub(crate) fn job<T: Send>(
                 pool.install(|| work(&mut *observer, cancel))
             });
             let mut raised: Option<PyErr> = None;
+            // Whoever gives up does not wait for memory to be given back.
+            let mut freeing_later = None;
+            let mut give_up = || {
+                freeing_later.get_or_insert_with(free_later);
+                cancel.abandon();
+            };
             loop {
                 match events.recv_timeout(LOOK) {
                     Ok(message) => {
                         let answer = if raised.is_some() { Ok(true) } else { ask(callback, message) };
                         let stop = answer.unwrap_or_else(|exception| {
                             raised.get_or_insert(exception);
-                            cancel.abandon();
+                            give_up();
                             true
                         });
                         // Nobody is there to hear it where the job has ended meanwhile.
@@ -179,7 +186,7 @@ pub(crate) fn job<T: Send>(
                     Err(RecvTimeoutError::Timeout) => {
                         if let (None, Err(exception)) = (&raised, Python::attach(|py| py.check_signals())) {
                             raised = Some(exception);
-                            cancel.abandon();
+                            give_up();
                         }
                     }
                     Err(RecvTimeoutError::Disconnected) => break,

@@ -91,6 +91,13 @@ class TestFeatures:
         with pytest.raises(ValueError, match="could not convert string to float"):
             fit(kind, np.full((ROWS, COLUMNS), "word"))
 
+    @pytest.mark.parametrize(("value", "exception"), [("Rome", ValueError), ({}, TypeError)])
+    def test_of_a_table_with_a_column_of_words(self, kind, value, exception):
+        frame = pandas.DataFrame(X, columns=["size", "city", "age"]).astype({"city": object})
+        frame.loc[3, "city"] = value
+        with pytest.raises(exception, match=f"the column 'city' of {side(kind)} holds no numbers"):
+            fit(kind, frame)
+
     def test_that_are_complex(self, kind):
         with pytest.raises(ValueError, match="Complex data not supported"):
             fit(kind, X + 1j)
@@ -129,6 +136,7 @@ class TestFeatures:
         [
             (np.ones(ROWS - 1), "sample_weight has 19 values"),
             (np.ones((ROWS, 2)), "sample_weight must have one dimension"),
+            (np.ones((ROWS, 1)), r"sample_weight must have one dimension, and has the shape \(20, 1\)"),
             (np.where(np.arange(ROWS) == 3, -1.0, 1.0), "sample_weight contains negative values"),
             (np.where(np.arange(ROWS) == 3, np.nan, 1.0), "sample_weight contains NaN or infinity"),
             (np.where(np.arange(ROWS) == 3, np.inf, 1.0), "sample_weight contains NaN or infinity"),
@@ -474,8 +482,9 @@ class TestModels:
 
     def test_are_verified_on_their_own_data_alone(self):
         classifier = SVMClassifier().fit(X, Y)
-        with pytest.raises(MaxmarginError, match="data"):
-            classifier.verify(SVMClassifier()._dataset(X + 1.0, Y))
+        for other, differs in ((X + 1.0, "other values"), (X[:, 1:], f"{COLUMNS - 1} features here, {COLUMNS} there")):
+            with pytest.raises(MaxmarginError, match=differs):
+                classifier.model_.verify(SVMClassifier()._dataset(other, Y))
 
     def test_saved_to_a_folder_that_does_not_exist(self, tmp_path):
         with pytest.raises(OSError, match="missing"):
@@ -880,6 +889,20 @@ def test_remedies_name_what_there_is_in_python():
     with pytest.raises(MaxmarginError, match="Nystroem") as error:
         SVMClassifier(loss="logistic", kernel="rbf").fit(X, Y)
     assert "approximate" not in str(error.value) and "nystrom:" not in str(error.value)
+
+
+def test_remedies_for_tables_name_arguments_of_load(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("grade,query,city.name,size\n1,a,Rome,2\n0,a,Oslo,3\n")
+    with pytest.raises(MaxmarginError) as error:
+        maxmargin.load(path, target="grade", group="query")
+    assert 'ignore=["city.name"]' in error.value.remedy and "--" not in error.value.remedy
+    loaded = maxmargin.load(path, target="grade", group="query", ignore=["city.name"])
+    assert loaded.shape == (2, 1)
+    path.write_text("grade,query,size\n1,a,\n0,a,3\n")
+    with pytest.raises(MaxmarginError) as error:
+        maxmargin.load(path, target="grade", group="query")
+    assert 'missing="zero" or missing="mean", or' in error.value.remedy
 
 
 def test_other_data_are_told_what_to_give():

@@ -566,6 +566,34 @@ def test_an_interrupt_ends_long_work_soon(name, tmp_path):
     assert waited < 1
 
 
+def resident():
+    """Bytes of memory that this process holds."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system does not tell")
+def test_what_a_fit_held_is_given_back_after_it_was_given_up():
+    # Kernel rows of such a length are blocks that a thread gives back.
+    X, y = classes(100_000, 4, 1)
+    before, seen = resident(), []
+
+    def give_up(progress):
+        seen.append(resident())
+        if len(seen) > 2:
+            raise KeyboardInterrupt
+
+    for _ in range(2):
+        seen.clear()
+        with pytest.raises(KeyboardInterrupt):
+            SVMClassifier(kernel="rbf", gamma=1.0, C=100, callback=give_up).fit(X, y)
+        assert seen[-1] > before + (200 << 20), "there was nothing to give back"
+        until = time.monotonic() + 20
+        while resident() > before + (60 << 20):
+            assert time.monotonic() < until, "the memory was not given back"
+            time.sleep(0.01)
+
+
 # --- Fits that fail
 
 

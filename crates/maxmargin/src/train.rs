@@ -312,29 +312,24 @@ pub(crate) fn solve_chosen(
     }
     let coordinates = Solver::DualCoordinateDescent;
     let few = Settings { max_passes: settings.max_passes.min(PASSES_FIRST), ..settings.clone() };
-    let before = solve(problem, design, &few, coordinates, start, observer, cancel)?;
+    let mut before = solve(problem, design, &few, coordinates, start, observer, cancel)?;
     let ended = matches!(before.stop, Stop::Converged | Stop::Cancelled);
     let Some(left) = settings.max_passes.checked_sub(before.passes).filter(|left| *left > 0 && !ended) else {
         return Ok((coordinates, before));
     };
     let rest = Settings { max_passes: left, ..settings.clone() };
-    let start = Start {
-        weights: before.weights.clone(),
-        thresholds: before.thresholds.clone(),
-        dual: match &before.witness {
-            Witness::Dual(alpha) => Some(alpha.clone()),
-            _ => None,
-        },
-        width: None,
-    };
-    let mut later = Later { inner: observer, passes: before.passes };
+    let (passes, mut trace) = (before.passes, std::mem::take(&mut before.trace));
+    let mut later = Later { inner: observer, passes };
+    let start = before.into_start();
     let mut found = solve(problem, design, &rest, solver, Some(&start), &mut later, cancel)?;
-    found.passes += before.passes;
-    let seconds = before.trace.last().map_or(0.0, |last| last.seconds);
+    let seconds = trace.last().map_or(0.0, |last| last.seconds);
     let after = found.trace.iter().filter(|point| point.pass > 0);
-    let after =
-        after.map(|point| TracePoint { pass: point.pass + before.passes, seconds: point.seconds + seconds, ..*point });
-    found.trace = before.trace.iter().copied().chain(after).collect();
+    trace.extend(after.map(|point| TracePoint {
+        pass: point.pass + passes,
+        seconds: point.seconds + seconds,
+        ..*point
+    }));
+    (found.passes, found.trace) = (found.passes + passes, trace);
     Ok((solver, found))
 }
 

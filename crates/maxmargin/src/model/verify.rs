@@ -181,6 +181,10 @@ impl Model {
             (Some(there), Some(here)) if here != there => {
                 (format!("{} here, {} there", counted(here, "pair", "pairs"), count(there)), SAME_FILE)
             }
+            _ if data.cols() != self.features() && !self.settings.method.is_rating() => {
+                let (here, there) = (data.cols() as u64, self.features() as u64);
+                (format!("{} here, {} there", counted(here, "feature", "features"), count(there)), SAME_FILE)
+            }
             (Some(_), _) => ("as many items and pairs, but other values".to_string(), SAME_FILE),
             (None, _) => ("as many rows, but other values".to_string(), SAME_FILE),
         };

@@ -208,10 +208,11 @@ impl<'a> Learners<'a> {
             return Err(Error::new(Code::Unsupported, "kernels are tuned by the exact solver, not row after row")
                 .help("leave --solver out, or train once for each value, with --holdout to measure it"));
         }
+        // What no solver solves is said without a word of folds.
+        choose_solver(settings, data.shape())?;
         if !expands(settings) {
             return Ok(Learners::Weights(learners(folds, data, settings, cancel)?));
         }
-        choose_solver(settings, data.shape())?;
         let shared = shared_design(data, settings, cancel)?;
         Ok(Learners::Kernel(Box::new(KernelPath::new(folds, data, settings, shared.as_ref(), cancel)?)))
     }
@@ -246,10 +247,9 @@ pub(super) fn learners<'a>(
     settings: &Settings,
     cancel: &Cancel,
 ) -> Result<Vec<Learner<'a>>> {
-    let solver = choose_solver(settings, data.shape())?;
     let shared = shared_design(data, settings, cancel)?;
     let made: Vec<Result<Learner<'_>>> =
-        folds.par_iter().map(|fold| Learner::new(fold, data, settings, solver, shared.as_ref(), cancel)).collect();
+        folds.par_iter().map(|fold| Learner::new(fold, data, settings, shared.as_ref(), cancel)).collect();
     made.into_iter().collect()
 }
 

@@ -1,14 +1,14 @@
 //! One fold: a part to learn from over the shared features, and a part to judge on.
 
-use super::warm_start::{carried, start_of};
-use crate::data::{Dataset, Dense, Design, Matrix, Pairs, Scaling, Subset, complement};
+use super::warm_start::carried;
+use crate::data::{Dataset, Dense, Design, Matrix, Pairs, Scaling, Shape, Subset, complement};
 use crate::error::{Code, Error, Result};
 use crate::metric::Metric;
 use crate::model::{Answers, Decoder};
 use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver};
 use crate::solve::{Start, Stop, relative_gap};
-use crate::train::{Problem, decoder_by_scores, lacks_threshold, solve_chosen};
+use crate::train::{Problem, choose_solver, decoder_by_scores, lacks_threshold, solve_chosen};
 use std::sync::Arc;
 
 /// The rows, or the pairs, of a fold.
@@ -69,6 +69,14 @@ impl Fold {
         start
     }
 
+    /// The shape of what is learned from.
+    pub(super) fn learned_shape(&self, data: &Dataset) -> Shape {
+        match &self.learned {
+            Learned::Rows(_) => Shape { rows: data.rows() - self.size, ..data.shape() },
+            Learned::Pairs(_, learned) => learned.shape(),
+        }
+    }
+
     /// The decoder with a threshold for the scores of all rows, where it is chosen after them: on the pairs learned from.
     pub(super) fn decoder(&self, settings: &Settings, decoder: Decoder, scores: &[f64]) -> Decoder {
         match &self.learned {
@@ -103,7 +111,7 @@ impl Fold {
 /// A fold on its way along a path.
 pub(super) struct Learner<'a> {
     fold: &'a Fold,
-    solver: Solver,
+    pub(super) solver: Solver,
     design: Arc<Design>,
     pub(super) problem: Problem,
     /// The last solution.
@@ -132,13 +140,12 @@ impl Fit {
 }
 
 impl<'a> Learner<'a> {
-    /// Gets ready: scaling, classes and weights are those of the rows to learn from. `shared` is the view of the
+    /// Gets ready: solver, scaling, classes and weights are those of the rows to learn from. `shared` is the view of the
     /// features where it is the same for all folds.
     pub(super) fn new(
         fold: &'a Fold,
         data: &Dataset,
         settings: &Settings,
-        solver: Solver,
         shared: Option<&Arc<Design>>,
         cancel: &Cancel,
     ) -> Result<Learner<'a>> {
@@ -154,6 +161,7 @@ impl<'a> Learner<'a> {
                     Arc::new(scaling.apply(data.matrix(), data.groups())?)
                 }
             };
+            let solver = choose_solver(settings, fold.learned_shape(data))?;
             Ok(Learner { fold, solver, design, problem, start: None })
         };
         make().map_err(|error| fold.named(error))
@@ -196,7 +204,7 @@ impl<'a> Learner<'a> {
             without_threshold: lacks_threshold(settings, &decoder, &solution.weights)
                 || problem.learned_nothing(settings, solution.objective, solution.lower_bound),
         };
-        self.start = Some(start_of(solution));
+        self.start = Some(solution.into_start());
         Ok(fit)
     }
 }

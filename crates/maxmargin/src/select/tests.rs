@@ -12,7 +12,7 @@ use crate::random::Random;
 use crate::run::{Cancel, Silent};
 use crate::settings::{Regularisation, Settings, Solver, Task};
 use crate::task::{ClassWeight, Intercept, PairWeight};
-use crate::train::{Problem, train};
+use crate::train::{Problem, choose_solver, train};
 
 /// Rows of two overlapping classes, a third of them positive, or of graded queries of six.
 pub(super) fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
@@ -151,6 +151,24 @@ fn a_fold_reaches_the_optimum_of_a_copy_of_its_rows() {
                 assert!(close(*value, answers.evaluate(&metric).expect("a value").value, 1e-12), "{metric} of {what}");
             }
         }
+    }
+}
+
+#[test]
+fn a_fold_is_solved_by_what_suits_the_rows_learned_from() {
+    // A third held out leaves as many rows as features.
+    let (rows, features, cancel) = (900, 600, Cancel::new());
+    let dense = Dense::new(vec![1.0f32; rows * features], rows, features).expect("a matrix");
+    let labels: Vec<f64> = (0..rows).map(|row| if row % 2 == 0 { 1.0 } else { -1.0 }).collect();
+    let data = Dataset::new(Matrix::DenseF32(dense), Targets::Real(labels.into())).expect("data");
+    let settings = Settings { loss: Loss::Hinge, ..Settings::new(Task::Classify) };
+    assert_eq!(choose_solver(&settings, data.shape()).expect("a solver"), Solver::InteriorPoint);
+    let held_out = folds(&data, 3, 5).expect("enough rows");
+    let parts = Fold::all(&data, held_out.clone()).expect("folds");
+    for (learner, held_out) in learners(&parts, &data, &settings, &cancel).expect("ready").iter().zip(&held_out) {
+        let copy = data.subset(&complement(held_out, rows)).expect("rows");
+        assert_eq!(learner.solver, choose_solver(&settings, copy.shape()).expect("a solver"));
+        assert_eq!(learner.solver, Solver::DualCoordinateDescent);
     }
 }
 

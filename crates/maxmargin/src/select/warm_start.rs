@@ -5,18 +5,7 @@
 //! it is. Balance is kept too. Free ones of the hinge loss would rather stay, but the descent lowers a few of them far
 //! faster than it raises the many at their limit: keeping all as they are took ten times the passes.
 
-use crate::solve::{Solution, Start, Witness};
-
-/// The solution as a start.
-pub(super) fn start_of(solution: Solution) -> Start {
-    let (dual, width) = match solution.witness {
-        Witness::Dual(alpha) => (Some(alpha), None),
-        Witness::Rounded(width) => (None, Some(width)),
-        // What else proves a bound holds at its own C alone.
-        Witness::Weights | Witness::Cuts(_) => (None, None),
-    };
-    Start { weights: solution.weights, thresholds: solution.thresholds, dual, width }
-}
+use crate::solve::Start;
 
 /// A start for the same problem with C larger by `ratio`.
 pub(super) fn carried(mut start: Start, ratio: f64) -> Start {

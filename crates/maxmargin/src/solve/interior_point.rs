@@ -209,27 +209,14 @@ impl InteriorPoint {
             trace: progress.trace,
         })
     }
-}
 
-impl InteriorPoint {
     /// What a start is worth.
     fn best<T: Independent>(&self, task: &T, design: &Design, start: &Start, cancel: &Cancel) -> Result<Best> {
         let scores = design.scores_until(&start.weights, cancel)?;
         let threshold = start.thresholds.first().copied().unwrap_or(0.0);
-        let threshold = match self.intercept {
-            Intercept::Free => best_threshold(task, |row| scores[row], threshold),
-            Intercept::None | Intercept::Penalised => threshold,
-        };
-        let objective = primal_of_scores(task, &start.weights, &scores, threshold, self.intercept);
-        let mut alpha = start.dual.clone().unwrap_or_else(|| vec![0.0; task.blocks()]);
-        if self.intercept == Intercept::Free {
-            balance(task, &mut alpha);
-        }
-        let bound = dual_value(task, design, |block| alpha[block], self.intercept);
-        if !objective.is_finite() {
-            return Err(overflow());
-        }
-        Ok(Best { weights: start.weights.clone(), threshold, objective, alpha, bound })
+        let alpha = start.dual.clone().unwrap_or_else(|| vec![0.0; task.blocks()]);
+        let best = Best::at(task, design, self.intercept, start.weights.clone(), threshold, &scores, alpha);
+        if best.objective.is_finite() { Ok(best) } else { Err(overflow()) }
     }
 
     /// The same with a dual point at its bounds wherever rows are away from their margins, where that proves as much.
@@ -271,6 +258,29 @@ pub(crate) fn onto_bounds<T: Independent>(
 }
 
 impl Best {
+    /// Weights with the scores that they give and a dual point, as what they are worth: the threshold at its best, the dual point
+    /// balanced.
+    fn at<T: Independent>(
+        task: &T,
+        design: &Design,
+        intercept: Intercept,
+        weights: Vec<f64>,
+        threshold: f64,
+        scores: &[f64],
+        mut alpha: Vec<f64>,
+    ) -> Best {
+        let threshold = match intercept {
+            Intercept::Free => best_threshold(task, |row| scores[row], threshold),
+            Intercept::None | Intercept::Penalised => threshold,
+        };
+        let objective = primal_of_scores(task, &weights, scores, threshold, intercept);
+        if intercept == Intercept::Free {
+            balance(task, &mut alpha);
+        }
+        let bound = dual_value(task, design, |block| alpha[block], intercept);
+        Best { weights, threshold, objective, alpha, bound }
+    }
+
     fn gap(&self) -> f64 {
         relative_gap(self.objective, self.bound)
     }
@@ -351,20 +361,10 @@ impl<'a, T: Independent + Roundable> State<'a, T> {
         dual_curvature(self.task.loss(), &c) * self.variables[block].alpha - c.violation(scores, self.threshold)
     }
 
-    /// The point with the values that it is worth, the threshold at its best.
+    /// What the point is worth.
     fn judged(&self, scores: &[f64]) -> Best {
-        let (task, intercept) = (self.task, self.intercept);
-        let threshold = match intercept {
-            Intercept::Free => best_threshold(task, |row| scores[row], self.threshold),
-            Intercept::None | Intercept::Penalised => self.threshold,
-        };
-        let objective = primal_of_scores(task, &self.weights, scores, threshold, intercept);
-        let mut alpha: Vec<f64> = self.variables.iter().map(|variable| variable.alpha).collect();
-        if intercept == Intercept::Free {
-            balance(task, &mut alpha);
-        }
-        let bound = dual_value(task, self.design, |block| alpha[block], intercept);
-        Best { weights: self.weights.clone(), threshold, objective, alpha, bound }
+        let alpha = self.variables.iter().map(|variable| variable.alpha).collect();
+        Best::at(self.task, self.design, self.intercept, self.weights.clone(), self.threshold, scores, alpha)
     }
 
     /// One step; whether it led anywhere.

@@ -184,6 +184,17 @@ impl Solution {
     pub fn gap(&self) -> Option<f64> {
         self.lower_bound.map(|bound| relative_gap(self.objective, bound))
     }
+
+    /// Where another solver goes on from, or the same for a neighbouring problem.
+    pub(crate) fn into_start(self) -> Start {
+        let (dual, width) = match self.witness {
+            Witness::Dual(alpha) => (Some(alpha), None),
+            Witness::Rounded(width) => (None, Some(width)),
+            // What else proves a bound holds for its own problem alone.
+            Witness::Weights | Witness::Cuts(_) => (None, None),
+        };
+        Start { weights: self.weights, thresholds: self.thresholds, dual, width }
+    }
 }
 
 /// `(primal − lower bound) / primal`, never negative; 0 where both are 0.

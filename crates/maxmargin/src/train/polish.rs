@@ -83,15 +83,7 @@ pub(super) fn polished(
     if !is_polished(problem, design, settings) || !may_be_polished(solution.stop) {
         return solution;
     }
-    let start = Start {
-        weights: solution.weights.clone(),
-        thresholds: solution.thresholds.clone(),
-        dual: None,
-        width: match solution.witness {
-            Witness::Rounded(width) => Some(width),
-            _ => None,
-        },
-    };
+    let start = solution.clone().into_start();
     let better = match &problem.task {
         Tasks::Binary(task, _) => independent(problem, task, design, settings, solver, &solution, start, cancel),
         Tasks::Pairs(task) => independent(problem, task, design, settings, solver, &solution, start, cancel),
@@ -175,59 +167,45 @@ fn independent<T: Independent + Roundable>(
     start: Start,
     cancel: &Cancel,
 ) -> Result<Option<Solution>> {
-    if solver != Solver::InteriorPoint {
-        return from_afar(problem, task, design, settings, solver, solution, start, cancel);
+    if solver == Solver::InteriorPoint {
+        return from_within(task, design, settings, solution, &start, cancel).map(Some);
     }
-    // What comes close from within is an answer too, where the last digits are not found.
+    if settings.loss != Loss::Hinge {
+        return by_newton(task, design, settings, solver, &start, cancel).map(Some);
+    }
+    match dual_start(problem, task, design, settings, start, cancel)? {
+        Some((dual, passes)) => by_active_set(task, design, settings, (&dual, passes), solution, cancel),
+        None => Ok(None),
+    }
+}
+
+/// A solution of the interior point, first brought closer from within: that is an answer too, where the last digits are not found.
+fn from_within<T: Independent + Roundable>(
+    task: &T,
+    design: &Design,
+    settings: &Settings,
+    solution: &Solution,
+    start: &Start,
+    cancel: &Cancel,
+) -> Result<Solution> {
     let tolerance = settings.tolerance.min(CLOSE);
     let max_passes = settings.max_passes.saturating_sub(solution.passes);
     let within = InteriorPoint { tolerance, max_passes, intercept: settings.intercept };
-    let from = Start { dual: dual_of(&solution.witness), ..start };
-    let closer = within.solve(task, design, Some(&from), &mut Silent, cancel)?;
+    let closer = within.solve(task, design, Some(start), &mut Silent, cancel)?;
+    let start = closer.clone().into_start();
     let found = if settings.loss == Loss::Hinge {
         let threshold = closer.thresholds.first().copied().unwrap_or(0.0);
         let scores = design.scores_until(&closer.weights, cancel)?;
-        let within = dual_of(&closer.witness).unwrap_or_default();
-        let mut dual = onto_bounds(task, &scores, threshold, ON_MARGIN * task.margin_scale(), &within);
+        let near = ON_MARGIN * task.margin_scale();
+        let mut dual = onto_bounds(task, &scores, threshold, near, &start.dual.unwrap_or_default());
         if settings.intercept == Intercept::Free {
             balance_by_the_least_sure(task, &scores, threshold, &mut dual);
         }
         by_active_set(task, design, settings, (&dual, closer.passes), solution, cancel)?
     } else {
-        let (weights, thresholds) = (closer.weights.clone(), closer.thresholds.clone());
-        let start = Start { weights, thresholds, ..Start::default() };
-        Some(by_newton(task, design, settings, solver, &start, cancel)?)
+        Some(by_newton(task, design, settings, Solver::InteriorPoint, &start, cancel)?)
     };
-    Ok(Some(found.filter(|found| is_as_good(found.gap(), closer.gap())).unwrap_or(closer)))
-}
-
-/// The dual point of a witness, where it is one.
-fn dual_of(witness: &Witness) -> Option<Vec<f64>> {
-    match witness {
-        Witness::Dual(alpha) => Some(alpha.clone()),
-        _ => None,
-    }
-}
-
-/// A solution polished from where it is.
-#[allow(clippy::too_many_arguments)] // those of `independent`
-fn from_afar<T: Independent + Roundable>(
-    problem: &Problem,
-    task: &T,
-    design: &Design,
-    settings: &Settings,
-    solver: Solver,
-    solution: &Solution,
-    start: Start,
-    cancel: &Cancel,
-) -> Result<Option<Solution>> {
-    if settings.loss != Loss::Hinge {
-        return by_newton(task, design, settings, solver, &start, cancel).map(Some);
-    }
-    match dual_start(problem, task, design, settings, solution, start, cancel)? {
-        Some((dual, passes)) => by_active_set(task, design, settings, (&dual, passes), solution, cancel),
-        None => Ok(None),
-    }
+    Ok(found.filter(|found| is_as_good(found.gap(), closer.gap())).unwrap_or(closer))
 }
 
 /// The hinge from a dual point and the passes that led there.
@@ -287,19 +265,18 @@ fn dual_start<T: Independent + Roundable>(
     task: &T,
     design: &Design,
     settings: &Settings,
-    solution: &Solution,
     start: Start,
     cancel: &Cancel,
 ) -> Result<Option<(Vec<f64>, u64)>> {
-    if let Witness::Dual(alpha) = &solution.witness {
+    if let Some(alpha) = start.dual {
         if settings.tolerance <= CLOSE || task.blocks() > FEW_ROWS {
-            return Ok(Some((alpha.clone(), 0)));
+            return Ok(Some((alpha, 0)));
         }
         // Features are many here and so rows are few: steps on two variables are quicker than passes over all.
         let linear = Settings { kernel: KernelSettings::default(), ..settings.clone() };
         let mut machine = Machine::new(problem, design, &linear, usual_cache(settings), cancel)?;
         let closer = Settings { tolerance: CLOSE, ..linear };
-        let fitted = machine.fit(problem, &closer, Some(alpha), &mut Silent, cancel)?;
+        let fitted = machine.fit(problem, &closer, Some(&alpha), &mut Silent, cancel)?;
         return Ok(Some((fitted.numbers, 0)));
     }
     let closer = Settings { tolerance: settings.tolerance.min(CLOSE), ..settings.clone() };

@@ -166,6 +166,7 @@ impl Smo {
         let (mut best_violation, mut best_dual) = (f64::INFINITY, f64::NEG_INFINITY);
         let mut idle = 0;
         let stop = loop {
+            progress.check_wanted()?;
             let selection = state.selection();
             // Values are cheap beside a round, but not free.
             let scalars = self.scalars(&selection);

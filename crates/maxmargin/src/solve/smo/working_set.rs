@@ -10,13 +10,11 @@ use std::ops::Range;
 /// Where curvature along a step is not positive, this stands in for it: the step goes to the end of the box.
 pub(in crate::solve) const FLAT: f64 = 1e-12;
 
-/// How far each variable is from optimality.
+/// How far variables are from optimality.
 pub(super) struct Selection {
-    /// Where there are groups: by how much −e·g of a variable that may rise lies above the lowest of its group that may
-    /// fall, and of one that may fall below the highest that may rise; only those where it does. Where there are none: the
-    /// size of the projected gradient, in the first alone.
-    rising: Vec<(f64, u32)>,
-    falling: Vec<(f64, u32)>,
+    /// The highest −e·g in each group of those that may rise, and the lowest of those that may fall; none where there are no
+    /// groups.
+    ends: Vec<(f64, f64)>,
     /// How far the worst is off.
     pub(super) violation: f64,
     /// The −e·g that each group would agree on.
@@ -26,94 +24,99 @@ pub(super) struct Selection {
 impl Selection {
     /// `groups` is 0 where nothing ties the variables together.
     pub(super) fn of(variables: &[Variable], groups: usize) -> Selection {
-        let numbered = || (0u32..).zip(variables).filter(|(_, variable)| variable.limit > 0.0);
+        let counted = || variables.iter().filter(|variable| variable.limit > 0.0);
         if groups == 0 {
-            let rising: Vec<(f64, u32)> = numbered()
-                .map(|(at, variable)| (variable.projected().abs(), at))
-                .filter(|&(violation, _)| violation > 0.0)
-                .collect();
-            let violation = rising.iter().map(|entry| entry.0).fold(0.0, f64::max);
-            return Selection { rising, falling: Vec::new(), violation, levels: Vec::new() };
+            let violation = counted().map(|variable| variable.projected().abs()).fold(0.0, f64::max);
+            return Selection { ends: Vec::new(), violation, levels: Vec::new() };
         }
-        let (mut highest, mut lowest) = (vec![f64::NEG_INFINITY; groups], vec![f64::INFINITY; groups]);
-        for (_, variable) in numbered() {
-            let (key, group) = (variable.key(), usize::from(variable.group));
-            if variable.may_rise() && key > highest[group] {
-                highest[group] = key;
+        let mut ends = vec![(f64::NEG_INFINITY, f64::INFINITY); groups];
+        for variable in counted() {
+            let (key, (highest, lowest)) = (variable.key(), &mut ends[usize::from(variable.group)]);
+            if variable.may_rise() && key > *highest {
+                *highest = key;
             }
-            if variable.may_fall() && key < lowest[group] {
-                lowest[group] = key;
+            if variable.may_fall() && key < *lowest {
+                *lowest = key;
             }
         }
-        let (mut rising, mut falling) = (Vec::new(), Vec::new());
-        for (at, variable) in numbered() {
-            let (key, group) = (variable.key(), usize::from(variable.group));
-            if variable.may_rise() && key > lowest[group] {
-                rising.push((key - lowest[group], at));
-            }
-            if variable.may_fall() && key < highest[group] {
-                falling.push((highest[group] - key, at));
-            }
-        }
-        let both = |group: usize| highest[group].is_finite() && lowest[group].is_finite();
-        let level = |group: usize| match (highest[group].is_finite(), lowest[group].is_finite()) {
-            (true, true) => 0.5 * (highest[group] + lowest[group]),
-            (true, false) => highest[group],
-            (false, true) => lowest[group],
+        let level = |&(highest, lowest): &(f64, f64)| match (highest.is_finite(), lowest.is_finite()) {
+            (true, true) => 0.5 * (highest + lowest),
+            (true, false) => highest,
+            (false, true) => lowest,
             (false, false) => 0.0,
         };
-        let apart = |group: usize| if both(group) { highest[group] - lowest[group] } else { f64::NEG_INFINITY };
-        let violation = (0..groups).map(apart).fold(f64::NEG_INFINITY, f64::max);
-        let violation = if violation.is_finite() { violation } else { 0.0 };
-        Selection { rising, falling, violation, levels: (0..groups).map(level).collect() }
+        let apart = ends.iter().map(|(highest, lowest)| highest - lowest).filter(|apart| apart.is_finite());
+        let violation = apart.reduce(f64::max).unwrap_or(0.0);
+        let levels = ends.iter().map(level).collect();
+        Selection { ends, violation, levels }
+    }
+
+    /// By how much −e·g of a variable that may rise lies above the lowest of its group that may fall; where there are no groups,
+    /// the size of the projected gradient. Not positive where nothing is off.
+    fn off_rising(&self, variable: &Variable) -> f64 {
+        match self.ends.get(usize::from(variable.group)) {
+            _ if variable.limit <= 0.0 => 0.0,
+            None => variable.projected().abs(),
+            Some((_, lowest)) if variable.may_rise() => variable.key() - lowest,
+            Some(_) => 0.0,
+        }
+    }
+
+    /// By how much −e·g of a variable that may fall lies below the highest of its group that may rise.
+    fn off_falling(&self, variable: &Variable) -> f64 {
+        match self.ends.get(usize::from(variable.group)) {
+            Some((highest, _)) if variable.limit > 0.0 && variable.may_fall() => highest - variable.key(),
+            _ => 0.0,
+        }
     }
 
     /// The variables that violate optimality, or are not at an end of their box.
     pub(super) fn restless(&self, variables: &[Variable]) -> Vec<usize> {
-        let mut violating = vec![false; variables.len()];
-        self.rising.iter().chain(&self.falling).for_each(|entry| violating[entry.1 as usize] = true);
         let inside = |variable: &Variable| variable.alpha > 0.0 && variable.alpha < variable.limit;
-        (0..variables.len()).filter(|&at| violating[at] || inside(&variables[at])).collect()
+        let off = |variable: &Variable| self.off_rising(variable) > 0.0 || self.off_falling(variable) > 0.0;
+        (0..variables.len()).filter(|&at| off(&variables[at]) || inside(&variables[at])).collect()
     }
 
     /// The newer half of the last working set, and the worst of the others.
     pub(super) fn working_set(&self, last: &[usize], variables: &[Variable], most: usize) -> Vec<usize> {
-        let kept = &last[last.len() - last.len().min(most / 2)..];
+        let mut working = last[last.len() - last.len().min(most / 2)..].to_vec();
         let mut taken = vec![false; variables.len()];
-        kept.iter().for_each(|&at| taken[at] = true);
-        let mut working = kept.to_vec();
+        working.iter().for_each(|&at| taken[at] = true);
         let room = most - working.len();
-        let sides = if self.falling.is_empty() { 1 } else { 2 };
-        // The worst first, equal ones in order.
-        let worst = |entries: &[(f64, u32)]| -> Vec<(f64, u32)> {
-            let mut entries: Vec<(f64, u32)> =
-                entries.iter().filter(|entry| !taken[entry.1 as usize]).copied().collect();
-            let order = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-            if entries.len() > room {
-                entries.select_nth_unstable_by(room, order);
-                entries.truncate(room);
-            }
-            entries.sort_unstable_by(order);
-            entries
-        };
-        let (rising, falling) = (worst(&self.rising), worst(&self.falling));
-        let mut chosen = vec![false; variables.len()];
+        let rising = worst(variables, &taken, room, |variable| self.off_rising(variable));
+        let falling = worst(variables, &taken, room, |variable| self.off_falling(variable));
         let (mut up, mut down) = (rising.iter(), falling.iter());
-        while working.len() < most {
-            let before = working.len();
-            for next in [up.next(), down.next()].into_iter().take(sides).flatten() {
-                let at = next.1 as usize;
-                if !chosen[at] && working.len() < most {
-                    chosen[at] = true;
+        while working.len() < most && up.len() + down.len() > 0 {
+            for &at in [up.next(), down.next()].into_iter().flatten() {
+                if !taken[at] && working.len() < most {
+                    taken[at] = true;
                     working.push(at);
                 }
-            }
-            if working.len() == before && up.len() == 0 && down.len() == 0 {
-                break;
             }
         }
         working
     }
+}
+
+/// So many of the variables that are not taken, those furthest off first, equal ones in order.
+fn worst(variables: &[Variable], taken: &[bool], room: usize, off: impl Fn(&Variable) -> f64) -> Vec<usize> {
+    let order = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    let mut found: Vec<(f64, usize)> = Vec::with_capacity(2 * room);
+    // Nothing that is not further off is among them: where it is equal, others came before.
+    let mut least = 0.0;
+    for (at, variable) in variables.iter().enumerate() {
+        let off = off(variable);
+        if off > least && room > 0 && !taken[at] {
+            found.push((off, at));
+            if found.len() == 2 * room {
+                least = found.select_nth_unstable_by(room - 1, order).1.0;
+                found.truncate(room);
+            }
+        }
+    }
+    found.sort_unstable_by(order);
+    found.truncate(room);
+    found.into_iter().map(|(_, at)| at).collect()
 }
 
 impl Variable {
@@ -442,5 +445,38 @@ for_this_machine! {
 fn take_row_plainly<V: Element>(keys: &mut [f64], signs: &[f64], step: f64, row: &[V]) {
     for ((key, sign), value) in keys.iter_mut().zip(signs).zip(row) {
         *key -= sign * step * value.wide();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn the_worst_are_those_that_sorting_all_would_find_first() {
+        let mut random = Random::new(11, 0x776f_7273, 0);
+        for count in [0, 1, 10, 300] {
+            for room in [0, 1, 2, 7, 100, 500] {
+                // Many are equal, and some are not off.
+                let variables: Vec<Variable> = (0..count)
+                    .map(|_| Variable {
+                        alpha: 0.0,
+                        gradient: random.below(9) as f64 - 2.0,
+                        limit: 1.0,
+                        coefficient: 1.0,
+                        sign: 0.0,
+                        group: 0,
+                        own: 1.0,
+                        diagonal: 0.0,
+                    })
+                    .collect();
+                let taken: Vec<bool> = (0..count).map(|_| random.below(5) == 0).collect();
+                let mut all: Vec<usize> = (0..count).filter(|&at| variables[at].gradient > 0.0 && !taken[at]).collect();
+                all.sort_by(|&a, &b| variables[b].gradient.total_cmp(&variables[a].gradient));
+                all.truncate(room);
+                assert_eq!(worst(&variables, &taken, room, |variable| variable.gradient), all, "{room} of {count}");
+            }
+        }
     }
 }
