@@ -140,7 +140,7 @@ pub fn train_from(
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
 
-    let mut problem = Problem::new(data, settings)?;
+    let mut problem = Problem::new(data, settings)?.until(cancel);
     problem.check_range()?;
     // What linear solvers learn from: the features, or mapped ones. Scaling stays that of the rows.
     let mapped = seen(data, &design, settings, cancel)?;
@@ -397,6 +397,7 @@ pub(crate) fn solve(
             let (differences, rows) = (task.over_differences(), task.differences(design, cancel)?);
             let solution = solve_independent(problem, &differences, &rows, settings, solver, start, observer, cancel)?;
             drop(rows);
+            cancel.check_wanted()?;
             // Who asked for an end waits for what is stated.
             restate(solution, task, design, settings, &Cancel::new())
         }
@@ -492,6 +493,7 @@ fn solve_graded(
     let sampled = sampled_start(task, design, penalised, start, cancel)?;
     let start = sampled.as_ref().or(start);
     let solution = newton(settings).solve(&mut risk, design.cols(), start, observer, cancel)?;
+    cancel.check_wanted()?;
     state_graded(solution, task, design, settings)
 }
 
@@ -534,6 +536,7 @@ fn as_one_risk<'a, T: Independent + Objective>(
 ) -> Result<Solution> {
     let mut risk = LinearRisk::new(task, design, settings.intercept == Intercept::Penalised, cancel);
     let mut solution = solve(&mut risk)?;
+    cancel.check_wanted()?;
     // What it remembers of the rows would stand beside what the bound needs.
     drop(risk);
     let (weights, threshold) = (&solution.weights, solution.thresholds.first().copied().unwrap_or(0.0));
@@ -572,6 +575,7 @@ fn round_off<T: Roundable>(
         values(weights, thresholds, width, scores, cancel)
     };
     let mut solution = rounded_hinge(settings).solve(task, design, Some(&prove), start, observer, cancel)?;
+    cancel.check_wanted()?;
     if let (Witness::Rounded(width), false) = (&solution.witness, solution.stop == Stop::Converged) {
         // Stopped without a proof: what there is, with its honest values, which may be good enough after all.
         let (primal, bound) = values(&solution.weights, &solution.thresholds, *width, None, &Cancel::new())?;
@@ -716,8 +720,10 @@ pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
         None => (features, density),
     };
     // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
-    // every width of a rounded hinge would be solved by conjugate gradients, on one thread; a visit to a pair costs two rows.
+    // every width of a rounded hinge is solved by conjugate gradients, on one thread; a visit to a pair costs two rows, which is
+    // little where they are sparse, and undoes little of what visits to others did.
     let too_long = settings.loss == Loss::Hinge
+        && density < DENSE
         && compared.is_some_and(|compared| !compared.as_differences() && compared.rows.saturating_mul(features) > TILE);
     let constraints = compared.map_or(rows, |compared| compared.pairs);
     let crowded = match settings.loss {

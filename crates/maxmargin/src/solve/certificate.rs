@@ -254,6 +254,10 @@ fn value_behind<T: Independent>(
     cancel: &Cancel,
 ) -> Result<f64> {
     let alpha = |block: usize| {
+        // Once nobody wants the value the rest of the blocks cost little.
+        if cancel.is_abandoned() {
+            return 0.0;
+        }
         let c = task.constraint(block);
         c.cost * curve.at(c.violation(scores, threshold)).derivative
     };

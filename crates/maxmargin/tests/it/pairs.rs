@@ -135,15 +135,16 @@ fn a_weight_can_be_the_margin() {
 }
 
 #[test]
-fn a_hinge_over_more_items_than_an_exact_hessian_takes_is_left_to_dual_coordinate_descent() {
-    let chosen = |loss: Loss, rows: usize| {
+fn a_hinge_over_more_sparse_items_than_an_exact_hessian_takes_is_left_to_dual_coordinate_descent() {
+    let chosen = |loss: Loss, rows: usize, density: f64| {
         let compared = Some(PairCounts { rows, pairs: 2 * rows });
-        let shape = Shape { rows, features: 100, density: 1.0, compared };
+        let shape = Shape { rows, features: 100, density, compared };
         choose_solver(&Settings { loss, ..Settings::new(Task::Rank) }, shape).unwrap()
     };
-    assert_eq!(chosen(Loss::Hinge, 1_000), Solver::Newton);
-    assert_eq!(chosen(Loss::Hinge, 100_000), Solver::DualCoordinateDescent);
-    assert_eq!(chosen(Loss::SquaredHinge, 100_000), Solver::Newton);
+    assert_eq!(chosen(Loss::Hinge, 1_000, 0.05), Solver::Newton);
+    assert_eq!(chosen(Loss::Hinge, 100_000, 0.05), Solver::DualCoordinateDescent);
+    assert_eq!(chosen(Loss::Hinge, 100_000, 1.0), Solver::Newton);
+    assert_eq!(chosen(Loss::SquaredHinge, 100_000, 0.05), Solver::Newton);
 }
 
 #[test]

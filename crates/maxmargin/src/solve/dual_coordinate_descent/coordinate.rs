@@ -4,6 +4,7 @@ use super::SAFE_SIGMA;
 use crate::data::{Design, Rows};
 use crate::error::Result;
 use crate::loss::Loss;
+use crate::run::Cancel;
 use crate::solve::overflow;
 use crate::solve::scaled_rows::{ScaledRows, Sum};
 use crate::task::{Independent, Intercept};
@@ -104,6 +105,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         task: &'a T,
         design: &'a Design,
         rows: &'a R,
+        cancel: &Cancel,
     ) -> Result<(Fixed<'a, T, R>, Vec<Slot>)> {
         let rows = ScaledRows::new(design, rows);
         let mut slots: Vec<Slot> = (0..task.blocks())
@@ -112,6 +114,8 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
             .map_init(Vec::new, |difference, block| {
                 let c = task.constraint(block);
                 let square = match c.against {
+                    // Not looked at again.
+                    _ if cancel.is_abandoned() => 0.0,
                     None => rows.square(c.row),
                     Some(against) => rows.square_of_difference(difference, c.row, against),
                 };
@@ -120,6 +124,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
                 Slot { alpha: square * c.coefficient * c.coefficient, root: Root::default() }
             })
             .collect();
+        cancel.check_wanted()?;
         // The proximal term weighs about as much as the features: then a step on one row moves b as far as it moves w.
         let mean = slots.iter().map(|slot| slot.alpha).sum::<f64>() / slots.len().max(1) as f64;
         let kappa = match intercept {

@@ -262,6 +262,7 @@ mod tests {
     use super::*;
     use crate::data::{Dense, Matrix, Scaling};
     use crate::loss::Loss;
+    use crate::run::Cancel;
     use crate::task::{Constraint, Intercept};
 
     /// Rows of two classes, every seventh of no account.
@@ -298,7 +299,8 @@ mod tests {
     fn a_round_taken_back_leaves_no_trace() {
         for rows in [41, 400, 401] {
             let (task, design, dense) = made(rows, 5);
-            let (fixed, slots) = Fixed::new(Intercept::Penalised, &task, &design, &dense).expect("finite");
+            let (fixed, slots) =
+                Fixed::new(Intercept::Penalised, &task, &design, &dense, &Cancel::new()).expect("finite");
             for number in [0, 1] {
                 let own = slots.iter().skip(number).step_by(2).copied().collect();
                 let mut half = Half::new(number, 2, own, Random::new(5, 0, number as u64), design.cols());

@@ -84,7 +84,7 @@ impl DualCoordinateDescent {
             ));
         }
         let progress = Progress::new(observer, cancel);
-        with_rows!(design.matrix(), rows => State::new(self, task, design, rows, start)?.run(self, progress))
+        with_rows!(design.matrix(), rows => State::new(self, task, design, rows, start, cancel)?.run(self, progress))
     }
 }
 
@@ -113,8 +113,9 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         design: &'a Design,
         rows: &'a R,
         start: Option<&Start>,
+        cancel: &Cancel,
     ) -> Result<State<'a, T, R>> {
-        let (fixed, slots) = Fixed::new(settings.intercept, task, design, rows)?;
+        let (fixed, slots) = Fixed::new(settings.intercept, task, design, rows, cancel)?;
         let round_length = round_length(design, task.blocks());
         let halves = if round_length.is_some() { 2 } else { 1 };
         // Half of the slots at a time are held twice, not all of them.
@@ -532,8 +533,9 @@ mod tests {
             let settings = DualCoordinateDescent { tolerance: 1e-3, max_passes: 1, seed: 0, intercept };
             for halves in [1, 2] {
                 for at_a_time in [2, 4, 10, 64] {
-                    let mut state = State::new(&settings, &task, &design, &dense, None).expect("finite");
-                    let (_, slots) = Fixed::new(intercept, &task, &design, &dense).expect("finite");
+                    let mut state =
+                        State::new(&settings, &task, &design, &dense, None, &Cancel::new()).expect("finite");
+                    let (_, slots) = Fixed::new(intercept, &task, &design, &dense, &Cancel::new()).expect("finite");
                     let own = |number| slots.iter().skip(number).step_by(halves).copied().collect();
                     let random = Random::new(0, 0, 0);
                     state.halves =

@@ -101,7 +101,12 @@ pub struct Comparison {
     parts: Arc<[Part]>,
     /// Pairs in the order of their parts.
     order: Arc<[u32]>,
+    /// A single part may hold all pairs: once nobody wants what comes of them, sums end anywhere.
+    cancel: Cancel,
 }
+
+/// Pairs between looks at whether they are wanted.
+const STRETCH: usize = 1 << 16;
 
 /// A run of rows that no pair leaves, and where its pairs stand in the order.
 #[derive(Clone, Debug)]
@@ -145,7 +150,8 @@ impl Comparison {
         let (parts, order) = parts(pairs, data.rows());
         let (ties, parts, order) = (ties.into(), parts.into(), order.into());
         let curve = Curve::Sharp(loss);
-        Ok(Comparison { pairs: pairs.clone(), ties_as, ties, weight_as, loss, curve, c, parts, order })
+        let cancel = Cancel::new();
+        Ok(Comparison { pairs: pairs.clone(), ties_as, ties, weight_as, loss, curve, c, parts, order, cancel })
     }
 
     /// The rows of [`Comparison::over_differences`].
@@ -161,6 +167,16 @@ impl Comparison {
     /// Sets another weight of the loss.
     pub(crate) fn set_cost(&mut self, c: f64) {
         self.c = c;
+    }
+
+    /// Sets what says that nobody wants the sums any more.
+    pub(crate) fn set_cancel(&mut self, cancel: &Cancel) {
+        self.cancel = cancel.clone();
+    }
+
+    /// The pairs of a part as long as they are wanted.
+    fn wanted(&self, pairs: &Range<usize>) -> impl Iterator<Item = &u32> {
+        self.order[pairs.clone()].chunks(STRETCH).take_while(|_| !self.cancel.is_abandoned()).flatten()
     }
 
     /// Where the second constraints of ties begin among the blocks, and the block of the first one of each.
@@ -415,7 +431,7 @@ impl Objective for Comparison {
         memo.clear();
         let (mut value, mut by_threshold) = (0.0, 0.0);
         slope.fill(0.0);
-        for &pair in &self.order[pairs.clone()] {
+        for &pair in self.wanted(pairs) {
             let (row, against) = self.pairs.ordered(pair as usize);
             let (row, against) = (row - rows.start, against - rows.start);
             let at = self.at(pair as usize, scores[row] - scores[against], threshold);
@@ -471,7 +487,7 @@ impl Curvature for Comparison {
         let Part { rows, pairs } = &self.parts[part];
         let curved = memo.curvature.iter().zip(&memo.cross);
         out.fill(0.0);
-        for (&pair, (&curvature, &cross)) in self.order[pairs.clone()].iter().zip(curved) {
+        for (&pair, (&curvature, &cross)) in self.wanted(pairs).zip(curved) {
             if curvature == 0.0 {
                 continue;
             }
@@ -500,7 +516,7 @@ impl Curvature for Comparison {
     fn diagonal(&self, part: usize, _scores: &[f64], memo: &PairMemo, out: &mut [f64]) {
         let Part { rows, pairs } = &self.parts[part];
         out.fill(0.0);
-        for (&pair, &curvature) in self.order[pairs.clone()].iter().zip(&memo.curvature) {
+        for (&pair, &curvature) in self.wanted(pairs).zip(&memo.curvature) {
             let (row, against) = self.pairs.ordered(pair as usize);
             out[row - rows.start] += curvature;
             out[against - rows.start] += curvature;

@@ -25,6 +25,7 @@ use crate::data::kernels::for_this_machine;
 use crate::data::{Dataset, Subset, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
+use crate::run::Cancel;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -101,6 +102,8 @@ pub struct Ranking {
     c: f64,
     pairs: u64,
     single_grade: usize,
+    /// A single list may be long: once nobody wants what comes of it, sums end anywhere.
+    cancel: Cancel,
 }
 
 /// A group with at least one pair.
@@ -140,7 +143,7 @@ impl Ranking {
             )
             .help("check that the targets are grades and that the query ids group several rows"));
         }
-        Ok(Ranking { groups: Arc::new(groups), shape, c, pairs, single_grade })
+        Ok(Ranking { groups: Arc::new(groups), shape, c, pairs, single_grade, cancel: Cancel::new() })
     }
 
     /// The same task with another weight of the loss.
@@ -151,6 +154,11 @@ impl Ranking {
     /// Sets another weight of the loss.
     pub(crate) fn set_cost(&mut self, c: f64) {
         self.c = c;
+    }
+
+    /// Sets what says that nobody wants the sums any more.
+    pub(crate) fn set_cancel(&mut self, cancel: &Cancel) {
+        self.cancel = cancel.clone();
     }
 
     /// Number of ordered pairs.
@@ -169,12 +177,19 @@ impl Ranking {
     }
 
     /// Sums over violated pairs of one margin; two numbers a place in the scratch's sums.
-    fn violations(plan: &GroupPlan, sorted: &[Item], margin: f64, counts: Counts, scratch: &mut Scratch) -> Totals {
+    fn violations(
+        &self,
+        plan: &GroupPlan,
+        sorted: &[Item],
+        margin: f64,
+        counts: Counts,
+        scratch: &mut Scratch,
+    ) -> Totals {
         let Scratch { sweep: buffers, sums, .. } = scratch;
         sums.clear();
         sums.resize(2 * sorted.len(), 0.0);
         let work = Violations { margin, counts, channels: &plan.channels() };
-        sweep(&work, &plan.levels, sorted, buffers, sums)
+        sweep(&work, &plan.levels, sorted, buffers, sums, &self.cancel)
     }
 
     /// The groups, for those who draw pairs.
@@ -375,7 +390,7 @@ impl Objective for Ranking {
             let mut sorted = std::mem::take(&mut scratch.sorted);
             plan.sort(scores, &mut sorted);
             if self.shape == Shape::Hinge {
-                memo.value = Self::violations(plan, &sorted, 1.0, Counts::Signed, scratch).sum;
+                memo.value = self.violations(plan, &sorted, 1.0, Counts::Signed, scratch).sum;
                 for (&row, out) in plan.by_target.iter().zip(scratch.sums.chunks_exact(2)) {
                     slope[row as usize] = cost * out[1];
                 }
@@ -383,7 +398,7 @@ impl Objective for Ranking {
                 memo.order.clear();
                 memo.order.extend(sorted.iter().map(|item| item.place));
                 for (number, (margin, share)) in self.shape.squared_parts(1.0).into_iter().enumerate() {
-                    let totals = Self::violations(plan, &sorted, margin, Counts::Plain, scratch);
+                    let totals = self.violations(plan, &sorted, margin, Counts::Plain, scratch);
                     memo.value += share * totals.squares;
                     memo.summed += share.abs() * totals.squares;
                     *if number == 0 { &mut memo.hinge } else { &mut memo.saturated } = totals.sum;
@@ -415,7 +430,7 @@ impl Ranking {
         diagonal.clear();
         diagonal.resize(sorted.len(), 0.0);
         for (margin, share) in self.shape.squared_parts(1.0) {
-            Self::violations(plan, sorted, margin, Counts::Plain, scratch);
+            self.violations(plan, sorted, margin, Counts::Plain, scratch);
             for (diagonal, out) in diagonal.iter_mut().zip(scratch.sums.chunks_exact(2)) {
                 *diagonal += 2.0 * share * out[1];
             }
@@ -478,7 +493,7 @@ impl Curvature for Ranking {
                 sums.clear();
                 sums.resize(directions.len(), 0.0);
                 let work = PartnerSums { margin, channels: &channels, m, directions: placed };
-                sweep(&work, &plan.levels, sorted, buffers, sums);
+                sweep(&work, &plan.levels, sorted, buffers, sums, &self.cancel);
                 let weight = 2.0 * share * cost;
                 for (&row, sums) in plan.by_target.iter().zip(sums.chunks_exact(m)) {
                     add_scaled(&mut out[m * row as usize..][..m], -weight, sums);

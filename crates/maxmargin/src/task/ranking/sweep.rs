@@ -16,6 +16,7 @@
 //! instead, and walk up, walk down and merge in one loop, because each waits for its own last comparison.
 
 use crate::data::kernels::for_this_machine;
+use crate::run::Cancel;
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 
@@ -171,6 +172,7 @@ pub(super) fn sweep<W: Cross>(
     sorted: &[Item],
     scratch: &mut SweepScratch,
     out: &mut [f64],
+    cancel: &Cancel,
 ) -> Totals {
     let SweepScratch { items, merged, windows } = scratch;
     items.clear();
@@ -178,7 +180,7 @@ pub(super) fn sweep<W: Cross>(
     merged.resize(items.len(), Item::default());
     // Each run of n items has n windows of its own and one to spare; a run has at least one item, so twice is enough.
     windows.resize(2 * items.len(), Window::default());
-    recurse(work, levels, Buffers { items, scratch: merged, windows, out }, false)
+    recurse(work, levels, Buffers { items, scratch: merged, windows, out }, false, cancel)
 }
 
 /// Applies `work` to the ordered pairs of two rows of one level, each of which is once the better and once the worse one:
@@ -190,6 +192,7 @@ pub(super) fn within_levels<W: Cross>(
     sorted: &[Item],
     scratch: &mut SweepScratch,
     out: &mut [f64],
+    cancel: &Cancel,
 ) -> Totals {
     let SweepScratch { merged, windows, .. } = scratch;
     let longest = levels.windows(2).map(|level| (level[1] - level[0]) as usize).max().unwrap_or(0);
@@ -198,7 +201,7 @@ pub(super) fn within_levels<W: Cross>(
     let mut totals = Totals::default();
     for level in levels.windows(2) {
         let level = &sorted[level[0] as usize..level[1] as usize];
-        if level.len() < 2 {
+        if level.len() < 2 || cancel.is_abandoned() {
             continue;
         }
         let halves = Halves { low: level, high: level };
@@ -235,9 +238,12 @@ struct Buffers<'b> {
     out: &'b mut [f64],
 }
 
-/// Leaves the run sorted by score in `scratch` or in `items`.
-fn recurse<W: Cross>(work: &W, levels: &[u32], buffers: Buffers<'_>, into_scratch: bool) -> Totals {
+/// Leaves the run sorted by score in `scratch` or in `items`, unless nobody wants what comes of it any more.
+fn recurse<W: Cross>(work: &W, levels: &[u32], buffers: Buffers<'_>, into_scratch: bool, cancel: &Cancel) -> Totals {
     let Buffers { items, scratch, windows, out } = buffers;
+    if cancel.is_abandoned() {
+        return Totals::default();
+    }
     if levels.len() <= 2 {
         if into_scratch {
             scratch.copy_from_slice(items);
@@ -265,9 +271,12 @@ fn recurse<W: Cross>(work: &W, levels: &[u32], buffers: Buffers<'_>, into_scratc
     let fork = cut.min(high_items.len()) >= FORK;
     let low = Buffers { items: low_items, scratch: low_scratch, windows: low_windows, out: low_out };
     let high = Buffers { items: high_items, scratch: high_scratch, windows: high_windows, out: high_out };
-    let below = || recurse(work, &levels[..=at], low, !into_scratch);
-    let above = || recurse(work, &levels[at..], high, !into_scratch);
+    let below = || recurse(work, &levels[..=at], low, !into_scratch, cancel);
+    let above = || recurse(work, &levels[at..], high, !into_scratch, cancel);
     let (below, above) = if fork { rayon::join(below, above) } else { (below(), above()) };
+    if cancel.is_abandoned() {
+        return Totals::default();
+    }
     let (sorted, merged) = if into_scratch { (items, scratch) } else { (scratch, items) };
     let (low, high) = sorted.split_at(cut);
     let mut totals = work.cross(levels[0], out, Halves { low, high }, merged, windows);

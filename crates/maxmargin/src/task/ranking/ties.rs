@@ -21,6 +21,7 @@ use super::{GroupPlan, PairWeight, Scratch, Shape, add_scaled, plans, with_scrat
 use crate::data::{Dataset, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
+use crate::run::Cancel;
 use crate::task::{Curvature, Objective, Roundable};
 use crate::wording::counted;
 use std::ops::Range;
@@ -35,6 +36,7 @@ pub struct GradedComparison {
     decided: u64,
     ties: u64,
     shares: Shares,
+    cancel: Cancel,
 }
 
 /// What decided pairs and ties count, each as a whole.
@@ -76,7 +78,8 @@ impl GradedComparison {
         groups.retain(|plan| plan.by_target.len() > 1);
         let (decided, ties) = (groups.iter().map(GroupPlan::pairs).sum(), groups.iter().map(GroupPlan::ties).sum());
         let shares = Shares { decided: 1.0, tied: 1.0 };
-        let task = GradedComparison { groups: Arc::new(groups), shape, c, decided, ties, shares };
+        let task =
+            GradedComparison { groups: Arc::new(groups), shape, c, decided, ties, shares, cancel: Cancel::new() };
         task.check_outcomes()?;
         Ok(task)
     }
@@ -117,6 +120,11 @@ impl GradedComparison {
     /// Sets another weight of the loss.
     pub(crate) fn set_cost(&mut self, c: f64) {
         self.c = c;
+    }
+
+    /// Sets what says that nobody wants the sums any more.
+    pub(crate) fn set_cancel(&mut self, cancel: &Cancel) {
+        self.cancel = cancel.clone();
     }
 
     /// The same task in which decided pairs and ties count these shares.
@@ -164,6 +172,7 @@ impl GradedComparison {
 
     /// Sums over violated pairs of one kind and margin; numbers a place in the scratch's sums.
     fn violations(
+        &self,
         plan: &GroupPlan,
         sorted: &[Item],
         kind: Kind,
@@ -176,8 +185,8 @@ impl GradedComparison {
         let work = Violations { margin, counts, channels: &plan.channels() };
         sums.resize(work.width() * sorted.len(), 0.0);
         match kind {
-            Kind::Decided => sweep(&work, &plan.levels, sorted, buffers, sums),
-            Kind::Tied => within_levels(&work, &plan.levels, sorted, buffers, sums),
+            Kind::Decided => sweep(&work, &plan.levels, sorted, buffers, sums, &self.cancel),
+            Kind::Tied => within_levels(&work, &plan.levels, sorted, buffers, sums, &self.cancel),
         }
     }
 }
@@ -265,7 +274,7 @@ impl Objective for GradedComparison {
                     continue;
                 }
                 if self.shape == Shape::Hinge {
-                    let totals = Self::violations(plan, &memo.sorted, kind, margin, Counts::Signed, scratch);
+                    let totals = self.violations(plan, &memo.sorted, kind, margin, Counts::Signed, scratch);
                     value += cost * totals.sum;
                     by_threshold += cost * sign * totals.weight;
                     for (&row, out) in plan.by_target.iter().zip(scratch.sums.chunks_exact(2)) {
@@ -274,7 +283,7 @@ impl Objective for GradedComparison {
                     continue;
                 }
                 for (number, (margin, share)) in self.shape.squared_parts(margin).into_iter().enumerate() {
-                    let totals = Self::violations(plan, &memo.sorted, kind, margin, Counts::Both, scratch);
+                    let totals = self.violations(plan, &memo.sorted, kind, margin, Counts::Both, scratch);
                     let weight = 2.0 * cost * share;
                     value += cost * share * totals.squares;
                     by_threshold += weight * sign * totals.sum;
@@ -347,8 +356,8 @@ impl Curvature for GradedComparison {
                     sums.resize(directions.len(), 0.0);
                     let work = PartnerSums { margin, channels: &channels, m, directions: placed };
                     match kind {
-                        Kind::Decided => sweep(&work, &plan.levels, &memo.sorted, buffers, sums),
-                        Kind::Tied => within_levels(&work, &plan.levels, &memo.sorted, buffers, sums),
+                        Kind::Decided => sweep(&work, &plan.levels, &memo.sorted, buffers, sums, &self.cancel),
+                        Kind::Tied => within_levels(&work, &plan.levels, &memo.sorted, buffers, sums, &self.cancel),
                     };
                     for (&row, sums) in plan.by_target.iter().zip(sums.chunks_exact(m)) {
                         add_scaled(&mut out[m * row as usize..][..m], -2.0 * share * cost, sums);
