@@ -74,7 +74,7 @@ def without_column(X: Any, name: str, argument: str) -> tuple[Any, Array]:
     return (X.select(kept) if hasattr(X, "select") else X[kept]), column
 
 
-def plain(X: Any) -> Any:
+def plain(X: Any, argument: str = "X") -> Any:
     """X as scikit-learn takes it: tables of Arrow become one array with row after row."""
     if not hasattr(X, "column_names") or hasattr(X, "iloc"):
         return X
@@ -84,10 +84,10 @@ def plain(X: Any) -> Any:
     out = np.empty((X.num_rows, len(names)), dtype=np.float32 if single else np.float64)
     for position, (name, column) in enumerate(zip(names, columns, strict=True)):
         if column.null_count:
-            raise ValueError(f"the column {name!r} of X has {column.null_count} missing values")
+            raise ValueError(f"the column {name!r} of {argument} has {column.null_count} missing values")
         values = column.to_numpy()
         if values.dtype.kind not in "biuf":
-            raise ValueError(f"the column {name!r} of X holds no numbers but {column.type}")
+            raise ValueError(f"the column {name!r} of {argument} holds no numbers but {column.type}")
         out[:, position] = values
     return out
 
@@ -95,8 +95,12 @@ def plain(X: Any) -> Any:
 def column_without_numbers(X: Any) -> Any:
     """The name of the first column of a table that cannot be taken for numbers; None where there is none, or no table."""
     for name in column_names(X) if is_table(X) else []:
+        column = X[name]
+        # What is missing is told by others.
+        for drop in ("dropna", "drop_nulls"):
+            column = getattr(column, drop)() if hasattr(column, drop) else column
         try:
-            np.asarray(X[name], dtype=np.float64)
+            np.asarray(column, dtype=np.float64)
         except (TypeError, ValueError):
             return name
     return None
@@ -120,11 +124,12 @@ def weights(name: str, values: Any, rows: int) -> npt.NDArray[np.float64] | None
         return None
     if isinstance(values, float | int):
         values = np.full(rows, values)
-    # As scikit-learn has it: a column of a table by mistake with its brackets is no list.
-    if (shape := np.shape(values))[1:]:
-        raise ValueError(f"{name} must have one dimension, and has the shape {shape}")
     try:
-        found = np.require(vector(name, values, rows), dtype=np.float64, requirements=["C", "A"])
+        given = np.asarray(values)
+        # As scikit-learn has it, also where there is but one column.
+        if given.ndim > 1:
+            raise ValueError(f"{name} must have one dimension, and has the shape {given.shape}")
+        found = np.require(vector(name, given, rows), dtype=np.float64, requirements=["C", "A"])
     except TypeError as error:
         raise TypeError(f"{name} must be numbers: {error}") from error
     except ValueError as error:

@@ -265,9 +265,10 @@ class MarginEstimator(BaseEstimator):
     def _features(self, X: Any, *, reset: bool, name: str = "X", least: int = 1) -> Any:
         """Checked features: an array in C order, or sparse rows. Names of columns are kept or compared."""
         arrays.check_sparse(name, X)
+        rows = arrays.plain(X, name)
         try:
             checked = check_array(
-                arrays.plain(X),
+                rows,
                 accept_sparse="csr",
                 dtype=[np.float64, np.float32],
                 order="C",
@@ -341,7 +342,7 @@ class MarginEstimator(BaseEstimator):
     def _remedy(self) -> str:
         """What to do about a fit that ended before the gap was as small as `tol` asks for."""
         model = self.model_
-        if model.stalled and model.gap is not None and model.gap <= ALL_DIGITS:
+        if model.stalled and model.gap is not None and model.gap <= NO_MORE_DIGITS:
             return "double precision allows no more"
         remedies = [] if model.stalled else ["raise max_iter"]
         if model.solver == "dual-coordinate-descent":
@@ -398,8 +399,8 @@ SCALES = ("none", "standard", "min-max", "max-abs", "unit-rows", "min-max-per-qu
 #: Columns that the interior point solves for at every step in a moment.
 MOST_FOR_A_SYSTEM = 4096
 
-#: Gaps below this are a matter of rounding.
-ALL_DIGITS = 1e-12
+#: Who asked for less than this, and got as much, need not be told to scale or to lower anything.
+NO_MORE_DIGITS = 1e-12
 
 SOLVERS = (
     "auto",

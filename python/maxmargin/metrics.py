@@ -159,6 +159,11 @@ def _binary(y_true: Any) -> Any:
     y_true = np.asarray(y_true)
     if y_true.dtype.kind == "f" and not np.isfinite(y_true).all():
         raise ValueError("y_true contains NaN or infinity")
+    if y_true.dtype.kind in "biuf" and y_true.size:
+        # Without sorting them, which nobody could interrupt.
+        codes = y_true == y_true.max()
+        if not codes.all() and (codes | (y_true == y_true.min())).all():
+            return codes.astype(np.float64).ravel()
     classes, codes = np.unique(y_true, return_inverse=True)
     if len(classes) != 2:
         raise ValueError(f"y_true must hold two classes, and holds {len(classes)}")

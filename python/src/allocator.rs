@@ -6,7 +6,7 @@
 //! mapped by ourselves, and the rest is left to the pool.
 //!
 //! To unmap a gigabyte takes a tenth of a second and more, which nobody who pressed Ctrl-C wants to wait for. While a job is
-//! given up ([`free_later`]) what it frees is only listed, and a thread of its own unmaps it.
+//! given up ([`free_later`]) what anybody frees is only listed, and a thread of its own unmaps it when the job has ended.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
@@ -38,14 +38,15 @@ pub(crate) struct FreeingLater(());
 
 /// Lets whoever waits for the end of a job not wait for its memory.
 pub(crate) fn free_later() -> FreeingLater {
-    GIVEN_UP.fetch_add(1, Ordering::Relaxed);
+    GIVEN_UP.fetch_add(1, Ordering::SeqCst);
     FreeingLater(())
 }
 
 impl Drop for FreeingLater {
     fn drop(&mut self) {
-        GIVEN_UP.fetch_sub(1, Ordering::Relaxed);
-        if std::thread::Builder::new().spawn(unmap_listed).is_err() {
+        GIVEN_UP.fetch_sub(1, Ordering::SeqCst);
+        let listed = !LISTED.load(Ordering::SeqCst).is_null();
+        if listed && std::thread::Builder::new().spawn(unmap_listed).is_err() {
             unmap_listed();
         }
     }
@@ -57,18 +58,22 @@ fn list(block: *mut u8, size: usize) {
     loop {
         // SAFETY: a mapping of ours that nobody uses any more, aligned to a page and longer than this.
         unsafe { listed.write(Listed { next, size }) };
-        match LISTED.compare_exchange_weak(next, listed, Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => return,
+        match LISTED.compare_exchange_weak(next, listed, Ordering::SeqCst, Ordering::Relaxed) {
+            Ok(_) => break,
             Err(other) => next = other,
         }
     }
+    // Whoever was to unmap it may have been there just before.
+    if GIVEN_UP.load(Ordering::SeqCst) == 0 {
+        unmap_listed();
+    }
 }
 
-/// Pages are given back in parts: whoever maps memory meanwhile waits for one of them and not for all.
+/// Pages are given back in parts where the system does so: whoever maps memory meanwhile waits for one of them and not for all.
 const PART: usize = 16 << 20;
 
 fn unmap_listed() {
-    let mut block = LISTED.swap(null_mut(), Ordering::Acquire);
+    let mut block = LISTED.swap(null_mut(), Ordering::SeqCst);
     while !block.is_null() {
         // SAFETY: whoever takes the list has all of it alone, and each block is a whole mapping with its size noted.
         unsafe {

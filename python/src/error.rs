@@ -30,7 +30,8 @@ MM0501
 
 /// The exception for an error.
 pub(crate) fn exception(error: &Error) -> PyErr {
-    let message = in_python(&error.to_string());
+    let reading = error.code().to_string().starts_with("MM02");
+    let message = in_python(&error.to_string(), reading);
     match error.code() {
         Code::FileNotFound => PyFileNotFoundError::new_err(message),
         Code::FileUnreadable | Code::WriteFailed | Code::OutputUnwritable | Code::FileShrank => {
@@ -42,7 +43,7 @@ pub(crate) fn exception(error: &Error) -> PyErr {
         code => Python::attach(|py| {
             let exception = MaxmarginError::new_err(message);
             let value = exception.value(py);
-            let remedy = error.remedy().map(in_python);
+            let remedy = error.remedy().map(|remedy| in_python(remedy, reading));
             match value.setattr("code", code.to_string()).and_then(|()| value.setattr("remedy", remedy)) {
                 Ok(()) => exception,
                 Err(other) => other,
@@ -52,8 +53,9 @@ pub(crate) fn exception(error: &Error) -> PyErr {
 }
 
 /// Flags in the words of the core as the arguments they are here: `--max-passes` is `max_iter`, and `--loss squared-hinge` is
-/// `loss="squared_hinge"`.
-fn in_python(text: &str) -> String {
+/// `loss="squared_hinge"`. Queries are `qid` of estimators, and where files are read the `group` of `load`.
+fn in_python(text: &str, reading: bool) -> String {
+    let text = with_lists(text);
     let mut written: Vec<String> = Vec::new();
     let mut words = text.split(' ').peekable();
     while let Some(word) = words.next() {
@@ -71,15 +73,15 @@ fn in_python(text: &str) -> String {
             "--max-passes" => "max_iter".to_string(),
             "--seed" => "random_state".to_string(),
             "--threads" => "n_jobs".to_string(),
-            "--group" | "--one-group" => "qid".to_string(),
+            "--group" | "--one-group" if !reading => "qid".to_string(),
             "--folds" => "cv".to_string(),
             flag => match flag.strip_prefix("--").filter(|name| !name.is_empty()) {
                 Some(name) => name.replace('-', "_"),
                 None => flag.to_string(),
             },
         };
-        let of_column = written.last().is_some_and(|word| word == "with");
-        match words.peek().filter(|_| after.is_empty()).and_then(|next| value(flag, of_column, next)) {
+        let after_with = written.last().is_some_and(|word| word == "with");
+        match words.peek().filter(|_| after.is_empty()).and_then(|next| value(flag, after_with, next)) {
             Some(value) => {
                 written.push(format!("{before}{argument}={value}"));
                 words.next();
@@ -90,20 +92,36 @@ fn in_python(text: &str) -> String {
     written.join(" ")
 }
 
-/// The word after a flag as the value of an argument, and what stands after it; none where it only goes on.
-fn value(flag: &str, of_column: bool, next: &str) -> Option<String> {
-    if flag == "--ignore" && of_column && !next.contains('\'') {
+/// Names of columns in quotes, which may hold several words, as the list that `ignore` takes.
+fn with_lists(text: &str) -> String {
+    let mut written = String::new();
+    let mut rest = text;
+    while let Some((before, (name, after))) =
+        rest.split_once("--ignore '").and_then(|(before, quoted)| Some((before, quoted.split_once('\'')?)))
+    {
+        written.push_str(&format!("{before}ignore=[\"{name}\"]"));
+        rest = after;
+    }
+    written + rest
+}
+
+/// The word after a flag as the value of an argument, and what stands after it; none where it only goes on. `after_with` says
+/// whether *with* stands before the flag.
+fn value(flag: &str, after_with: bool, next: &str) -> Option<String> {
+    if flag == "--ignore" && after_with {
         let names = next.trim_end_matches([',', ';', ')']);
         let list: Vec<String> = names.split(',').map(|name| format!("\"{name}\"")).collect();
         return Some(format!("[{}]{}", list.join(", "), &next[names.len()..]));
     }
     let (opening, word, after) = parts(next);
     let stands_for_one = !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
-    match flag.starts_with("--") && opening.is_empty() {
-        true if flag == "--loss" && is_value(word) => Some(format!("\"{}\"{after}", word.replace('-', "_"))),
-        true if is_value(word) => Some(format!("\"{word}\"{after}")),
-        true if stands_for_one => Some(format!("{word}{after}")),
-        _ => None,
+    if !flag.starts_with("--") || !opening.is_empty() {
+        None
+    } else if is_value(word) {
+        let word = if flag == "--loss" { word.replace('-', "_") } else { word.to_string() };
+        Some(format!("\"{word}\"{after}"))
+    } else {
+        stands_for_one.then(|| format!("{word}{after}"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Long jobs: the core works on threads of its own while the calling thread answers signals and calls back. Brief ones are
 //! done by the calling thread at once.
 
+#[cfg(target_os = "linux")]
 use crate::allocator::free_later;
 use crate::error::exception;
 use maxmargin::error::{Code, Error};
@@ -20,6 +21,10 @@ use std::time::Duration;
 
 /// How often signals are looked for.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Elsewhere blocks are freed as the system has it.
+#[cfg(not(target_os = "linux"))]
+fn free_later() {}
 
 /// A pass over the data, as a callback sees it.
 ///
@@ -151,7 +156,7 @@ pub(crate) fn job<T: Send>(
     let (events_in, events) = channel();
     let (answers_in, answers) = channel();
     let wanted = callback.is_some();
-    let (outcome, raised) = py.detach(move || {
+    let outcome = py.detach(move || {
         let cancel = &cancel;
         std::thread::scope(move |scope| {
             let worker = scope.spawn(move || {
@@ -192,10 +197,18 @@ pub(crate) fn job<T: Send>(
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
             }
-            (worker.join(), raised)
+            let outcome = worker.join();
+            match raised {
+                Some(exception) => {
+                    // As long as blocks are freed later: it may have ended with all it made.
+                    drop(outcome);
+                    Err(exception)
+                }
+                None => Ok(outcome),
+            }
         })
     });
-    raised.map_or_else(|| answered(outcome), Err)
+    outcome.and_then(answered)
 }
 
 /// What a job came to, or the exception for its error or its panic.

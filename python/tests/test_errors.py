@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
@@ -97,6 +98,17 @@ class TestFeatures:
         frame.loc[3, "city"] = value
         with pytest.raises(exception, match=f"the column 'city' of {side(kind)} holds no numbers"):
             fit(kind, frame)
+
+    def test_of_an_arrow_table_with_a_column_of_words(self, kind):
+        table = pyarrow.table({"size": X[:, 0], "city": ["Rome"] * ROWS})
+        with pytest.raises(ValueError, match=f"the column 'city' of {side(kind)} holds no numbers but string"):
+            fit(kind, table)
+
+    def test_of_a_table_with_missing_values(self, kind):
+        frame = pandas.DataFrame({"size": X[:, 0], "age": pandas.array([1, None] * (ROWS // 2), dtype="Int64")})
+        with pytest.raises(ValueError, match="NaN") as error:
+            fit(kind, frame)
+        assert "holds no numbers" not in str(error.value)
 
     def test_that_are_complex(self, kind):
         with pytest.raises(ValueError, match="Complex data not supported"):
@@ -899,6 +911,14 @@ def test_remedies_for_tables_name_arguments_of_load(tmp_path):
     assert 'ignore=["city.name"]' in error.value.remedy and "--" not in error.value.remedy
     loaded = maxmargin.load(path, target="grade", group="query", ignore=["city.name"])
     assert loaded.shape == (2, 1)
+    path.write_text("grade,query,city name,size\n1,a,Rome,2\n0,a,Oslo,3\n")
+    with pytest.raises(MaxmarginError) as error:
+        maxmargin.load(path, target="grade", group="query")
+    assert 'ignore=["city name"]' in error.value.remedy
+    path.write_text("grade,qid,query,size\n1,a,a,2\n0,a,a,3\n")
+    with pytest.raises(MaxmarginError) as error:
+        maxmargin.load(path, target="grade")
+    assert "group=NAME" in error.value.remedy and "--" not in error.value.remedy
     path.write_text("grade,query,size\n1,a,\n0,a,3\n")
     with pytest.raises(MaxmarginError) as error:
         maxmargin.load(path, target="grade", group="query")

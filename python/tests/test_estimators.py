@@ -405,6 +405,13 @@ def test_verbose_tells_passes_on_standard_error(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_who_has_all_digits_is_not_told_to_scale():
+    X, y = classes(300, 5)
+    with pytest.warns(ConvergenceWarning, match="where tol asks for 0: double precision allows no more$"):
+        classifier = SVMClassifier(solver="cutting-plane", loss="hinge", tol=0).fit(X, y)
+    assert classifier.gap_ < 1e-12 and classifier.model_.stalled
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
 @pytest.mark.parametrize("solver", ["auto", "newton", "dual-coordinate-descent"])
 @pytest.mark.parametrize("size", [1e-60, 1e60])
@@ -492,6 +499,18 @@ LONG = {
         y = random.integers(-1, 2, size=200_000)
         """,
         "SVMComparator(solver='smo', kernel='linear').fit(left, right, y)",
+    ),
+    "one list": (
+        "X, _ = noise(500_000, 20); y = random.normal(size=500_000)",
+        "maxmargin.SVMRanker(loss='hinge', tol=1e-12, max_iter=100_000).fit(X, y)",
+    ),
+    "pairs of items": (
+        """
+        items, _ = noise(100_000, 20)
+        pairs = np.column_stack([random.integers(100_000, size=(2_000_000, 2)), random.integers(-1, 2, size=2_000_000)])
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        """,
+        "maxmargin.SVMComparator(tol=1e-12, max_iter=100_000).fit_items(items, pairs)",
     ),
     "smo": ("X, y = noise(40_000, 20)", "SVMClassifier(kernel='rbf', C=100, tol=1e-12).fit(X, y)"),
     "kernel rows": ("X, y = noise(800_000, 60)", "SVMClassifier(kernel='rbf', gamma=0.01).fit(X, y)"),

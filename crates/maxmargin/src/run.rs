@@ -23,7 +23,7 @@ impl Cancel {
         self.0.fetch_max(RAISED, Ordering::Relaxed);
     }
 
-    /// Asks the job to stop, and nobody wants what it has.
+    /// Asks the job to stop, and nobody wants what it has: sums end anywhere, and it ends in an error.
     pub fn abandon(&self) {
         self.0.fetch_max(ABANDONED, Ordering::Relaxed);
     }

@@ -222,6 +222,8 @@ pub fn train_from(
             model.certificate.converged &= within;
             stop = if stop == Stop::Converged && !within { Stop::Stalled } else { stop };
         }
+        // What was given up may be anything.
+        cancel.check_wanted()?;
         return Ok(Trained {
             model: thresholded(model, &problem, data)?,
             solver,
@@ -720,8 +722,8 @@ pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
         None => (features, density),
     };
     // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
-    // every width of a rounded hinge is solved by conjugate gradients, on one thread; a visit to a pair costs two rows, which is
-    // little where they are sparse, and undoes little of what visits to others did.
+    // every width of a rounded hinge is solved by conjugate gradients, on one thread; a visit to a pair costs two rows, and of
+    // sparse or mapped ones undoes little of what visits to others did.
     let too_long = settings.loss == Loss::Hinge
         && density < DENSE
         && compared.is_some_and(|compared| !compared.as_differences() && compared.rows.saturating_mul(features) > TILE);

@@ -82,7 +82,7 @@ impl Model {
         if self.settings.method.is_rating() {
             return self.verify_ratings(data, close, cancel);
         }
-        let mut problem = Problem::new(data, &self.settings)?;
+        let mut problem = Problem::new(data, &self.settings)?.until(cancel);
         if self.settings.regularisation.is_nu() {
             // Training found it: that it is the one which ν asks for is proved by the dual point.
             problem.set_regularisation(Regularisation::C(certificate.c));
@@ -105,6 +105,7 @@ impl Model {
             }
         }
         let found = self.recompute(data, &problem, cancel)?;
+        cancel.check_wanted()?;
         if let (Some(claimed), Some(pairs), Method::Rank | Method::Rank2) =
             (self.decoder.threshold(), data.pairs(), self.settings.method)
         {

@@ -72,7 +72,8 @@ impl Fold {
     /// The shape of what is learned from.
     pub(super) fn learned_shape(&self, data: &Dataset) -> Shape {
         match &self.learned {
-            Learned::Rows(_) => Shape { rows: data.rows() - self.size, ..data.shape() },
+            // Their density is taken to be that of all.
+            Learned::Rows(subset) => Shape { rows: subset.len(), ..data.shape() },
             Learned::Pairs(_, learned) => learned.shape(),
         }
     }

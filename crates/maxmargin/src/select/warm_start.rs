@@ -18,6 +18,7 @@ pub(super) fn carried(mut start: Start, ratio: f64) -> Start {
 pub(super) fn pooled<'a>(starts: impl ExactSizeIterator<Item = &'a Start>) -> Start {
     let folds = starts.len() as f64;
     let mut pooled = Start::default();
+    let mut all_dual = true;
     for start in starts {
         add(&mut pooled.weights, &start.weights, 1.0 / folds);
         add(&mut pooled.thresholds, &start.thresholds, 1.0 / folds);
@@ -25,7 +26,10 @@ pub(super) fn pooled<'a>(starts: impl ExactSizeIterator<Item = &'a Start>) -> St
         if let Some(dual) = &start.dual {
             add(pooled.dual.get_or_insert_default(), dual, 1.0 / (folds - 1.0));
         }
+        all_dual &= start.dual.is_some();
     }
+    // Of some folds alone it would belong to other weights.
+    pooled.dual = pooled.dual.filter(|_| all_dual);
     pooled
 }
 

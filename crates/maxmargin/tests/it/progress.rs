@@ -3,9 +3,11 @@
 use crate::made::{fit, graded, two_classes};
 use crate::pairs::compared;
 use maxmargin::data::Dataset;
+use maxmargin::error::Code;
+use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::run::{Cancel, Event, Observer};
-use maxmargin::settings::{Settings, Solver, Task};
+use maxmargin::settings::{Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{Stop, TracePoint, relative_gap};
 use maxmargin::task::Intercept;
 use maxmargin::train::train;
@@ -40,6 +42,47 @@ fn every_task() -> [(Task, Dataset); 3] {
         (Task::Rank, graded(12, 9, 4, 3, 11)),
         (Task::Rank, compared(40, 4, 150, 11)),
     ]
+}
+
+/// Gives a job up after so many passes.
+struct GivingUp<'a> {
+    left: u32,
+    cancel: &'a Cancel,
+}
+
+impl Observer for GivingUp<'_> {
+    fn report(&mut self, _: &Event<'_>) -> ControlFlow<()> {
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None => self.cancel.abandon(),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn what_is_given_up_ends_in_an_error_whenever_that_was() {
+    let gaussian = KernelSettings { kind: KernelKind::Gaussian, ..KernelSettings::default() };
+    let mut given_up = 0;
+    for (task, data) in every_task() {
+        for kernel in [KernelSettings::default(), gaussian.clone()] {
+            for loss in [Loss::Hinge, Loss::SquaredHinge] {
+                for left in 0..8 {
+                    // A large cost makes for coefficients whose values are stated anew.
+                    let regularisation = Regularisation::C(1e4);
+                    let settings = Settings { loss, kernel: kernel.clone(), regularisation, ..Settings::new(task) };
+                    let cancel = Cancel::new();
+                    let trained = train(&data, &settings, None, &mut GivingUp { left, cancel: &cancel }, &cancel);
+                    if cancel.is_raised() {
+                        let error = trained.err().map(|error| error.code());
+                        assert_eq!(error, Some(Code::Interrupted), "{settings:?} after {left}");
+                        given_up += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(given_up > 50, "{given_up}");
 }
 
 #[test]

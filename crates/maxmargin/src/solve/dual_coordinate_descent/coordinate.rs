@@ -112,10 +112,11 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
             .into_par_iter()
             .with_min_len(1024)
             .map_init(Vec::new, |difference, block| {
+                if cancel.is_abandoned() {
+                    return Slot { alpha: 0.0, root: Root::default() };
+                }
                 let c = task.constraint(block);
                 let square = match c.against {
-                    // Not looked at again.
-                    _ if cancel.is_abandoned() => 0.0,
                     None => rows.square(c.row),
                     Some(against) => rows.square_of_difference(difference, c.row, against),
                 };

@@ -277,7 +277,8 @@ impl<'a, V: Element> State<'a, V> {
                 }
             }
         }
-        Ok(())
+        // The last kernel rows may not have been filled.
+        cancel.check_wanted()
     }
 }
 

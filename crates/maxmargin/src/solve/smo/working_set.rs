@@ -55,10 +55,9 @@ impl Selection {
     /// the size of the projected gradient. Not positive where nothing is off.
     fn off_rising(&self, variable: &Variable) -> f64 {
         match self.ends.get(usize::from(variable.group)) {
-            _ if variable.limit <= 0.0 => 0.0,
-            None => variable.projected().abs(),
-            Some((_, lowest)) if variable.may_rise() => variable.key() - lowest,
-            Some(_) => 0.0,
+            None if variable.limit > 0.0 => variable.projected().abs(),
+            Some((_, lowest)) if variable.limit > 0.0 && variable.may_rise() => variable.key() - lowest,
+            _ => 0.0,
         }
     }
 
@@ -452,6 +451,73 @@ fn take_row_plainly<V: Element>(keys: &mut [f64], signs: &[f64], step: f64, row:
 mod tests {
     use super::*;
     use crate::random::Random;
+
+    /// Two groups, or none, of variables anywhere in their boxes; of some the box is empty.
+    fn variables(random: &mut Random, grouped: bool) -> Vec<Variable> {
+        let variable = |_| {
+            let limit = [0.0, 1.0, 1.0, f64::INFINITY][random.below(4) as usize];
+            Variable {
+                alpha: [0.0, 0.5, limit][random.below(3) as usize].min(limit).min(1.0),
+                gradient: random.below(9) as f64 - 4.0,
+                limit,
+                coefficient: 1.0,
+                sign: if !grouped { 0.0 } else { [-1.0, 1.0][random.below(2) as usize] },
+                group: if grouped { random.below(2) as u8 } else { 0 },
+                own: 1.0,
+                diagonal: 0.0,
+            }
+        };
+        (0..60).map(variable).collect()
+    }
+
+    #[test]
+    fn a_selection_is_what_comparing_all_with_all_finds() {
+        let mut random = Random::new(5, 0x7365_6c65, 0);
+        for trial in 0..40 {
+            let grouped = trial % 4 > 0;
+            let variables = variables(&mut random, grouped);
+            let selection = Selection::of(&variables, if grouped { 2 } else { 0 });
+            let counts = |at: usize| variables[at].limit > 0.0;
+            // By how much one that may rise lies above some that may fall, at most.
+            let off = |at: usize, rising: bool| -> f64 {
+                let own = &variables[at];
+                if !grouped {
+                    return if rising && counts(at) { own.projected().abs() } else { 0.0 };
+                }
+                let may =
+                    |variable: &Variable, rise: bool| if rise { variable.may_rise() } else { variable.may_fall() };
+                let partners = (0..variables.len()).filter(|&other| {
+                    counts(other) && variables[other].group == own.group && may(&variables[other], !rising)
+                });
+                let apart =
+                    partners.map(|other| (own.key() - variables[other].key()) * if rising { 1.0 } else { -1.0 });
+                if counts(at) && may(own, rising) { apart.fold(0.0, f64::max) } else { 0.0 }
+            };
+            let all = 0..variables.len();
+            let largest = all.clone().map(|at| off(at, true)).fold(0.0, f64::max);
+            assert_eq!(selection.violation.max(0.0), largest);
+            let inside = |variable: &Variable| variable.alpha > 0.0 && variable.alpha < variable.limit;
+            let restless: Vec<usize> = (all.clone())
+                .filter(|&at| off(at, true) > 0.0 || off(at, false) > 0.0 || inside(&variables[at]))
+                .collect();
+            assert_eq!(selection.restless(&variables), restless);
+            // Kept ones first, then the worst of both sides in turn.
+            let last = [3, 8, 20, 41];
+            let mut sides = [true, false].map(|rising| {
+                let mut side: Vec<usize> =
+                    all.clone().filter(|at| off(*at, rising) > 0.0 && !last[2..].contains(at)).collect();
+                side.sort_by(|&a, &b| off(b, rising).total_cmp(&off(a, rising)));
+                side.truncate(2);
+                side.into_iter()
+            });
+            let mut expected = last[2..].to_vec();
+            for turn in 0..4 {
+                let next = sides[turn % 2].next().filter(|next| !expected.contains(next) && expected.len() < 4);
+                expected.extend(next);
+            }
+            assert_eq!(selection.working_set(&last, &variables, 4), expected);
+        }
+    }
 
     #[test]
     fn the_worst_are_those_that_sorting_all_would_find_first() {

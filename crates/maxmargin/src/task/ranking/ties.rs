@@ -36,6 +36,7 @@ pub struct GradedComparison {
     decided: u64,
     ties: u64,
     shares: Shares,
+    /// As that of [`super::Ranking`].
     cancel: Cancel,
 }
 
