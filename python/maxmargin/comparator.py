@@ -56,7 +56,8 @@ class PairEstimator(MarginEstimator):
                 raise ValueError(NO_PAIRS)
             return self._with_its_names(X_left) if reset else X_left
         if X_right is None or y is None:
-            raise ValueError(f"{type(self).__name__} requires X_left, X_right and y")
+            items = ", or items= and pairs= as fit_items takes them" if hasattr(self, "fit_items") else ""
+            raise ValueError(f"{type(self).__name__} requires X_left, X_right and y{items}")
         return self._pairs(X_left, X_right, y, sample_weight, reset=reset)
 
     def _pairs(self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> _core.Dataset:
@@ -138,7 +139,7 @@ class SVMComparator(PairEstimator):
     Attributes
     ----------
     threshold_ : float
-        Items whose scores differ by no more are equally good; 0 where ties could not be told, which a warning says.
+        Items whose scores differ by no more are equally good; 0, with a warning, where no threshold above it was learned.
     coef_, dual_coef_, objective_, lower_bound_, gap_, n_iter_, converged_, model_
         As those of :class:`SVMClassifier`.
     support_ : positions of the pairs with a part in the solution, where dual variables say so
@@ -235,6 +236,23 @@ class SVMComparator(PairEstimator):
         """
         return self._train(self._items(items, pairs, sample_weight, reset=True))
 
+    def _dataset(
+        self,
+        X_left: Any = None,
+        X_right: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        reset: bool = True,
+        items: Any = None,
+        pairs: Any = None,
+    ) -> _core.Dataset:
+        if items is None and pairs is None:
+            return super()._dataset(X_left, X_right, y, sample_weight, reset=reset)
+        if items is None or pairs is None or any(side is not None for side in (X_left, X_right, y)):
+            raise TypeError("give both items and pairs and nothing else, or X_left, X_right and y")
+        return self._items(items, pairs, sample_weight, reset=reset)
+
     def _items(self, items: Any, pairs: Any, sample_weight: Any, *, reset: bool) -> _core.Dataset:
         ids = getattr(items, "index", None)
         X = self._features(items, reset=reset, name="items")
@@ -242,8 +260,9 @@ class SVMComparator(PairEstimator):
         weights = arrays.weights("sample_weight", weight if sample_weight is None else sample_weight, len(left))
         places = (self._places(left, ids, X.shape[0], "left"), self._places(right, ids, X.shape[0], "right"))
         if (places[0] == places[1]).any():
-            at = int(np.flatnonzero(places[0] == places[1])[0])
-            raise ValueError(f"pairs compare an item with itself in row {at}")
+            found = np.flatnonzero(places[0] == places[1])
+            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+            raise ValueError(f"pairs compare an item with itself in row {int(found[0])}{more}: leave such rows out")
         signs = arrays.outcomes("outcome", outcome, len(left))
         return self._named(arrays.dataset(X)).with_pairs(*places, signs, weights)
 

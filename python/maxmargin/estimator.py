@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -372,13 +373,23 @@ class MarginEstimator(BaseEstimator):
         check_is_fitted(self, "model_")
         self.model_.save(path)
 
+    def _taken(self, *data: Any, **more: Any) -> _core.Dataset:
+        """What `fit` would learn from."""
+        unknown = sorted(set(more) - set(signature(self._dataset).parameters))
+        if unknown:
+            raise TypeError(f"{type(self).__name__} takes no {' and no '.join(unknown)}")
+        return self._dataset(*data, **more)
+
     def verify(self, *data: Any, **more: Any) -> tuple[float, float | None, float | None]:
-        """Recomputes objective, lower bound and gap from what `fit` took; an error where they do not hold."""
+        """Recomputes objective, lower bound and gap from what `fit` took; an error where they do not hold.
+
+        What `fit_items` took goes by name: ``verify(items=items, pairs=pairs)``.
+        """
         check_is_fitted(self, "model_")
         if self._learns_from_a_stream:
             raise TypeError(f"{type(self).__name__} learns from a stream, and proves no bound")
         try:
-            return self.model_.verify(clone(self)._dataset(*data, **more))
+            return self.model_.verify(clone(self)._taken(*data, **more))
         except _core.MaxmarginError as error:
             if error.code == OTHER_DATA:
                 error.add_note(

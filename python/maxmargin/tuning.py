@@ -86,7 +86,8 @@ def tune(
     estimator : SVMClassifier, SVMRanker or SVMComparator
         The other settings; it is not changed.
     *data, **more
-        What `fit` takes: ``X, y`` with ``qid=`` and ``sample_weight=``, or ``X_left, X_right, y``.
+        What `fit` takes: ``X, y`` with ``qid=`` and ``sample_weight=``, or ``X_left, X_right, y``; what `fit_items` takes by
+        name, ``items=`` and ``pairs=``.
     C : sequence of float, optional
         What to try; a grid that suits the data unless given.
     gamma : sequence of float, optional
@@ -116,7 +117,7 @@ def tune(
     best = clone(estimator)
     if best._learns_from_a_stream:
         raise TypeError(f"{type(estimator).__name__} learns from a stream, and has nothing to tune")
-    dataset = best._dataset(*data, **more)
+    dataset = best._taken(*data, **more)
     settings = {**best._settings(dataset), **getattr(best, "_positive", {})}
     if metrics is None:
         metrics = [USUAL[best._task]]

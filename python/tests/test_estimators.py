@@ -405,6 +405,26 @@ def test_verbose_tells_passes_on_standard_error(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_what_fit_items_took_is_verified_and_tuned_by_name():
+    random = np.random.default_rng(4)
+    items = random.normal(size=(40, 3))
+    pairs = np.array([(left, right) for left in range(40) for right in range(left + 1, 40)])
+    difference = items[pairs[:, 1], 0] - items[pairs[:, 0], 0] + 0.5 * random.normal(size=len(pairs))
+    pairs = np.column_stack([pairs, np.where(abs(difference) < 0.5, 0, np.sign(difference)).astype(int)])
+    comparator = SVMComparator(0.1).fit_items(items, pairs)
+    assert comparator.verify(items=items, pairs=pairs)[0] == pytest.approx(comparator.objective_, rel=1e-12)
+    found = tune(SVMComparator(), items=items, pairs=pairs, C=[0.1], cv=3)
+    assert found.best_estimator.objective_ == pytest.approx(comparator.objective_, rel=1e-9)
+    for call, message in (
+        (lambda: comparator.verify(items, pairs), "or items= and pairs="),
+        (lambda: comparator.verify(items=items), "both items and pairs"),
+        (lambda: comparator.verify(items, items=items, pairs=pairs), "both items and pairs"),
+        (lambda: tune(SVMClassifier(), items, items[:, 0] > 0, qid=pairs), "SVMClassifier takes no qid"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
+
+
 def test_who_has_all_digits_is_not_told_to_scale():
     X, y = classes(300, 5)
     with pytest.warns(ConvergenceWarning, match="where tol asks for 0: double precision allows no more$"):

@@ -223,7 +223,7 @@ pub(crate) fn cell_error(
 }
 
 /// A name as it can be typed in a shell.
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     if !name.is_empty() && name.chars().all(plain) { name.to_string() } else { format!("'{name}'") }
 }

@@ -137,7 +137,7 @@ pub(crate) fn read_records<B: Iterator<Item = Result<Batch>>>(
 
 fn unfit(field: &Field, use_of: &str, remedy: &str) -> Error {
     let message = format!("column `{}` is of type {} and cannot be {use_of}", field.name(), field.data_type());
-    Error::new(Code::BadColumnType, message).help(remedy.replace("NAME", field.name()))
+    Error::new(Code::BadColumnType, message).help(remedy.replace("NAME", &cells::quoted(field.name())))
 }
 
 /// A file that was opened: its schema, what its columns serve as, and its batches.

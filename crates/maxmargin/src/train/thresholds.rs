@@ -6,7 +6,7 @@ use crate::metric::score_differences;
 use crate::model::{Decoder, Model};
 use crate::rating::best_threshold;
 use crate::settings::{Method, Settings, Solver};
-use crate::train::Problem;
+use crate::train::{Problem, expands};
 
 /// The model with a threshold for ties, where it compares. An error where nothing was learned; a threshold that is not above
 /// zero beside scores that do differ is a model that never says tie, and for the caller to report.
@@ -18,12 +18,16 @@ pub(super) fn thresholded(model: Model, problem: &Problem, data: &Dataset) -> Re
     }
     let certificate = &model.certificate;
     if problem.learned_nothing(&model.settings, certificate.objective, certificate.lower_bound) {
+        // No kernel is learned with logistic loss.
+        let losses = if expands(&model.settings) { "" } else { "--loss logistic or " };
         return Err(Error::new(
             Code::NoThreshold,
             "no scores are better, by more than the tolerance, than ones that are all the same: these outcomes are too \
              uncertain for the hinge loss, or C is too small",
         )
-        .help("add --loss logistic or --loss squared-hinge, which learn from them too, try a larger -c, or use --method rank2"));
+        .help(format!(
+            "add {losses}--loss squared-hinge, which learns from them too, try a larger -c, or use --method rank2"
+        )));
     }
     // Scores that hardly differ say nothing at all.
     let scores = model.scores(data)?;
