@@ -43,18 +43,6 @@ def trec_eval(measure, grades, scores, qid):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("k", [None, 1, 3, 10, 1000])
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
-def test_two_classes_are_told_apart_however_they_are_stored(dtype):
-    y = np.array([1, 0, 0, 1, 1, 0], dtype=dtype)
-    for column in (y, y[:, None]):
-        assert (metrics._binary(column) == np.unique(y, return_inverse=True)[1]).all()
-    for other in (np.zeros(4, dtype), np.array([], dtype)):
-        with pytest.raises(ValueError, match="two classes"):
-            metrics._binary(other)
-    with pytest.raises(ValueError, match="holds 3"):
-        metrics._binary(np.array([2, 3, 4]))
-
-
 def test_ndcg_is_that_of_scikit_learn(seed, k, ties):
     grades, scores, qid = judged(seed, ties=ties)
     expected = over_queries(lambda g, s: theirs.ndcg_score([g], [s], k=k), grades, scores, qid)
@@ -231,3 +219,15 @@ def test_lists_series_and_columns_are_taken():
 def test_no_class_is_not_a_number(score):
     with pytest.raises(ValueError, match="y_true contains NaN"):
         score([np.nan, 0.0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
+def test_two_classes_are_told_apart_however_they_are_stored(dtype):
+    y = np.array([1, 0, 0, 1, 1, 0], dtype=dtype)
+    for column in (y, y[:, None]):
+        assert (metrics._binary(column) == np.unique(y, return_inverse=True)[1]).all()
+    for other in (np.zeros(4, dtype), np.array([], dtype)):
+        with pytest.raises(ValueError, match="two classes"):
+            metrics._binary(other)
+    with pytest.raises(ValueError, match="holds 3"):
+        metrics._binary(np.array([2, 3, 4]))

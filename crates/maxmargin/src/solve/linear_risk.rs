@@ -347,6 +347,15 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
                     for ((scores, shares), span) in scores.chunks_mut(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {
                         scores.iter_mut().zip(shares).for_each(|(score, &share)| *score += step * span.number(share));
                     }
+                    // None where no score changes.
+                    let rates = || {
+                        let decoded = moved.chunks(STRETCH).zip(own);
+                        decoded.flat_map(|(shares, span)| shares.iter().map(|&share| span.number(share))).collect()
+                    };
+                    if let Some(found) = this.task.along(part, &scores, &rates, &thresholds, &mut by_threshold) {
+                        (value, slope) = (value + found.0, slope + found.1);
+                        continue;
+                    }
                     slopes.resize(length, 0.0);
                     value += this.task.evaluate(part, &scores, &thresholds, &mut slopes, &mut by_threshold, &mut memo);
                     for ((slopes, shares), span) in slopes.chunks(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {

@@ -109,6 +109,20 @@ pub trait Objective: Sync {
         threshold_slope: &mut [f64],
         memo: &mut Self::Memo,
     ) -> f64;
+
+    /// The value of a part and its derivative where each score changes at a rate, for searches along lines; adds the derivative by
+    /// each threshold. None where [`Objective::evaluate`] does as well: it is quicker where pairs are many for the rows, since no
+    /// row need be told of its pairs.
+    fn along(
+        &self,
+        _part: usize,
+        _scores: &[f64],
+        _rates: &dyn Fn() -> Vec<f64>,
+        _thresholds: &[f64],
+        _threshold_slope: &mut [f64],
+    ) -> Option<(f64, f64)> {
+        None
+    }
 }
 
 /// An objective with second derivatives.

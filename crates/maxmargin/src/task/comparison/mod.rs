@@ -45,6 +45,7 @@ use crate::error::{Code, Error, Result};
 use crate::loss::{Curve, Loss};
 use crate::run::Cancel;
 use crate::wording::count;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -444,6 +445,42 @@ impl Objective for Comparison {
         threshold_slope.iter_mut().for_each(|slope| *slope += by_threshold);
         value
     }
+
+    fn along(
+        &self,
+        part: usize,
+        scores: &[f64],
+        rates: &dyn Fn() -> Vec<f64>,
+        thresholds: &[f64],
+        threshold_slope: &mut [f64],
+    ) -> Option<(f64, f64)> {
+        let Part { rows, pairs } = &self.parts[part];
+        if pairs.len() <= STRETCH {
+            return None;
+        }
+        let (rates, threshold) = (rates(), thresholds.first().copied().unwrap_or(0.0));
+        let stretch = |stretch: &[u32]| {
+            let mut sums = [0.0; 3];
+            for &pair in if self.cancel.is_abandoned() { &[] } else { stretch } {
+                let (row, against) = self.pairs.ordered(pair as usize);
+                let (row, against) = (row - rows.start, against - rows.start);
+                let at = self.at(pair as usize, scores[row] - scores[against], threshold);
+                let rate = if rates.is_empty() { 0.0 } else { rates[row] - rates[against] };
+                sums[0] += at.value;
+                sums[1] += at.by_score * rate;
+                sums[2] += at.by_threshold;
+            }
+            sums
+        };
+        // Stretches of a fixed length, so that threads change no bit.
+        let sums: Vec<[f64; 3]> = self.order[pairs.clone()].par_chunks(STRETCH).map(stretch).collect();
+        let [mut value, mut slope, mut by_threshold] = [0.0; 3];
+        for sums in sums {
+            (value, slope, by_threshold) = (value + sums[0], slope + sums[1], by_threshold + sums[2]);
+        }
+        threshold_slope.iter_mut().for_each(|slope| *slope += by_threshold);
+        Some((value, slope))
+    }
 }
 
 /// What is remembered of a part: second derivatives of each pair, by its difference of scores and by the threshold.
@@ -595,6 +632,33 @@ mod tests {
         let error =
             Comparison::new(&none, TiesAs::Nothing, PairWeightAs::Slack, Loss::Hinge, 1.0).expect_err("nothing");
         assert_eq!(error.code(), Code::NoPairs);
+    }
+
+    #[test]
+    fn many_pairs_have_the_value_and_the_slope_along_a_line_that_their_rows_have() {
+        let rows = 500u32;
+        let list: Vec<(u32, u32, f64)> =
+            (0..STRETCH as u32 + 5000).map(|pair| (pair % rows, (pair % rows + 1 + pair % 7) % rows, 1.0)).collect();
+        let data = data(rows as usize, &list);
+        let outcomes: Vec<Outcome> = (0..list.len()).map(|pair| Outcome::ALL[pair % 3]).collect();
+        let pairs = data.pairs().expect("pairs").clone().with_outcomes(outcomes).expect("valid");
+        let data = data.with_pairs(pairs).expect("valid");
+        let number = |row: u32, of: u32| f64::from((row * of) % 101) / 50.0 - 1.0;
+        let (scores, rates): (Vec<f64>, Vec<f64>) = (0..rows).map(|row| (number(row, 37), number(row, 53))).unzip();
+        for loss in Loss::ALL {
+            let task = Comparison::new(&data, TiesAs::Threshold, PairWeightAs::Slack, loss, 0.5).expect("valid");
+            let (mut slope, mut by_threshold, mut along_threshold) = (vec![0.0; scores.len()], [0.0], [0.0]);
+            let value = task.evaluate(0, &scores, &[0.7], &mut slope, &mut by_threshold, &mut PairMemo::default());
+            let along = |rates: Vec<f64>, by_threshold: &mut [f64]| {
+                task.along(0, &scores, &|| rates.clone(), &[0.7], by_threshold).expect("many pairs")
+            };
+            let (same, found) = along(rates.clone(), &mut along_threshold);
+            let expected: f64 = slope.iter().zip(&rates).map(|(slope, rate)| slope * rate).sum();
+            assert!((value - same).abs() <= 1e-9 * value, "{loss:?}: {value} {same}");
+            assert!((expected - found).abs() <= 1e-9 * value, "{loss:?}: {expected} {found}");
+            assert!((by_threshold[0] - along_threshold[0]).abs() <= 1e-9 * value, "{loss:?}");
+            assert_eq!(along(Vec::new(), &mut along_threshold), (same, 0.0));
+        }
     }
 
     proptest! {
