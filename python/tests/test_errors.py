@@ -94,8 +94,8 @@ class TestFeatures:
 
     @pytest.mark.parametrize(("value", "exception"), [("Rome", ValueError), ({}, TypeError)])
     def test_of_a_table_with_a_column_of_words(self, kind, value, exception):
-        frame = pandas.DataFrame(X, columns=["size", "city", "age"]).astype({"city": object})
-        frame.loc[3, "city"] = value
+        frame = pandas.DataFrame(X, columns=["size", "city", "age"])
+        frame["city"] = pandas.Series([*X[:-1, 1], value], dtype=object)
         with pytest.raises(exception, match=f"the column 'city' of {side(kind)} holds no numbers"):
             fit(kind, frame)
 
