@@ -110,7 +110,7 @@ impl Nystrom {
     pub(super) fn map(&self, design: &Design, rows: Range<usize>, out: &mut [f32]) -> Result<()> {
         let Ready { points, ids, factor } = self.ready(&Cancel::new())?;
         let (count, width) = (rows.len(), ids.len());
-        let met = points.like_run(design, rows);
+        let met = points.like_run(design, rows, &Cancel::new());
         let mut values = vec![0.0; width * count];
         let mut outs: Vec<&mut [f64]> = values.chunks_exact_mut(count.max(1)).collect();
         met.fill_columns(&self.kernel, points, ids, 0..count, &mut outs);
@@ -134,7 +134,7 @@ impl Nystrom {
     /// Scores of all rows, given folded weights.
     pub(super) fn scores(&self, folded: &[f64], design: &Design, cancel: &Cancel) -> Result<Vec<f64>> {
         let Ready { points, ids, .. } = self.ready(cancel)?;
-        Ok(super::expansion_scores(&self.kernel, points, ids, folded, &points.like(design), cancel))
+        Ok(super::expansion_scores(&self.kernel, points, ids, folded, &points.like(design, cancel), cancel))
     }
 }
 

@@ -276,15 +276,15 @@ impl Points {
     }
 
     /// Other rows, stored like these, so that both can meet. Columns that they lack are zeros before scaling.
-    pub(crate) fn like(&self, design: &Design) -> Points {
-        self.like_run(design, 0..design.rows())
+    pub(crate) fn like(&self, design: &Design, cancel: &Cancel) -> Points {
+        self.like_run(design, 0..design.rows(), cancel)
     }
 
     /// The same for a run of the rows.
-    pub(crate) fn like_run(&self, design: &Design, run: Range<usize>) -> Points {
+    pub(crate) fn like_run(&self, design: &Design, run: Range<usize>, cancel: &Cancel) -> Points {
         let wide = self.is_wide();
         let (sparse, centre) = (self.is_sparse(), self.centre.clone());
-        Points::with_layout(design, run, self.cols, sparse, centre, &self.cancel, |_| wide)
+        Points::with_layout(design, run, self.cols, sparse, centre, cancel, |_| wide)
     }
 
     fn with_layout(
@@ -861,8 +861,14 @@ mod tests {
                     Points::with_layout(&design, 0..design.rows(), cols, sparse, centre, &Cancel::new(), |_| false);
                 check::<f32>(&kernel, &narrow, &ids, expected);
                 let coefficients: Vec<f64> = (0..ids.len()).map(|at| at as f64 - 4.0).collect();
-                let scores =
-                    expansion_scores(&kernel, &narrow, &ids, &coefficients, &narrow.like(&design), &Cancel::new());
+                let scores = expansion_scores(
+                    &kernel,
+                    &narrow,
+                    &ids,
+                    &coefficients,
+                    &narrow.like(&design, &Cancel::new()),
+                    &Cancel::new(),
+                );
                 for (row, score) in scores.iter().enumerate() {
                     let sum: f64 = ids.iter().zip(&coefficients).map(|(&id, c)| c * expected(id, row)).sum();
                     assert!((score - sum).abs() < 1e-3, "{kernel:?} {score} {sum}");

@@ -131,13 +131,13 @@ impl Expansion {
     }
 
     /// The same, as exact as the rows a model was trained on: what was claimed is recomputed digit by digit.
-    pub(crate) fn points_like(&self, rows: &Points) -> Result<Points> {
-        Ok(rows.like(&self.design()?))
+    pub(crate) fn points_like(&self, rows: &Points, cancel: &Cancel) -> Result<Points> {
+        Ok(rows.like(&self.design()?, cancel))
     }
 
     /// Scores of rows, without the constant term, and ‖Σ_i coefficient_i φ(vector_i)‖², as exact as these rows are.
     pub(crate) fn against(&self, rows: &Points, cancel: &Cancel) -> Result<(Vec<f64>, f64)> {
-        let points = self.points_like(rows)?;
+        let points = self.points_like(rows, cancel)?;
         let all: Vec<usize> = (0..points.rows()).collect();
         let scores = expansion_scores(&self.kernel, &points, &all, &self.coefficients, rows, cancel);
         Ok((scores, self.squared_norm(&points, cancel)))
@@ -151,7 +151,7 @@ impl Expansion {
     /// Scores without the constant term.
     pub(crate) fn scores(&self, points: &Points, design: &Design, cancel: &Cancel) -> Vec<f64> {
         let all: Vec<usize> = (0..points.rows()).collect();
-        expansion_scores(&self.kernel, points, &all, &self.coefficients, &points.like(design), cancel)
+        expansion_scores(&self.kernel, points, &all, &self.coefficients, &points.like(design, cancel), cancel)
     }
 
     /// Scores of the vectors themselves, without the constant term.

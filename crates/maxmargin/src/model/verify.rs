@@ -199,13 +199,13 @@ impl Model {
         cancel.check()?;
         let weights = match &self.scorer {
             Scorer::Linear { weights, .. } if self.settings.kernel.kind == KernelKind::Precomputed => {
-                let expanded = Expanded::new(Kernel::Precomputed, None, weights, &design)?;
+                let expanded = Expanded::new(Kernel::Precomputed, None, weights, &design, cancel)?;
                 return self.recompute_expanded(&expanded, problem, cancel);
             }
             Scorer::Linear { weights, .. } => weights,
             Scorer::Expansion(expansion) => {
                 let Expansion { kernel, coefficients, .. } = expansion;
-                let expanded = Expanded::new(kernel.clone(), Some(expansion), coefficients, &design)?;
+                let expanded = Expanded::new(kernel.clone(), Some(expansion), coefficients, &design, cancel)?;
                 return self.recompute_expanded(&expanded, problem, cancel);
             }
             Scorer::Mapped(Mapped { map, weights, .. }) => {
@@ -438,11 +438,12 @@ impl<'a> Expanded<'a> {
         expansion: Option<&'a Expansion>,
         coefficients: &'a [f64],
         design: &'a Design,
+        cancel: &Cancel,
     ) -> Result<Expanded<'a>> {
         kernel.check_known()?;
         check_values(&kernel, design)?;
-        let rows = Points::new(design, &kernel);
-        let vectors = expansion.map(|expansion| Ok((expansion, expansion.points_like(&rows)?))).transpose()?;
+        let rows = Points::until(design, &kernel, cancel);
+        let vectors = expansion.map(|expansion| Ok((expansion, expansion.points_like(&rows, cancel)?))).transpose()?;
         Ok(Expanded { kernel, design, rows, vectors, coefficients })
     }
 

@@ -104,7 +104,7 @@ fn kernel_error(model: &Model, map: &FeatureMap, data: &Dataset, cancel: &Cancel
     let (one, other) = (plain.apply(&whole.copied(&one)?, None)?, plain.apply(&whole.copied(&other)?, None)?);
     let kernel = map.kernel();
     let points = Points::in_double(&one, &kernel);
-    let met = points.like(&other);
+    let met = points.like(&other, cancel);
     let (mapped_one, mapped_other) = (map.map(&one, cancel)?, map.map(&other, cancel)?);
     let mut squares = 0.0;
     for pair in 0..KERNEL_PAIRS {
