@@ -378,7 +378,8 @@ class MarginEstimator(BaseEstimator):
         unknown = sorted(set(more) - set(signature(self._dataset).parameters))
         if unknown:
             raise TypeError(f"{type(self).__name__} takes no {' and no '.join(unknown)}")
-        return self._dataset(*data, **more)
+        dataset: _core.Dataset = self._dataset(*data, **more)
+        return dataset
 
     def verify(self, *data: Any, **more: Any) -> tuple[float, float | None, float | None]:
         """Recomputes objective, lower bound and gap from what `fit` took; an error where they do not hold.
