@@ -70,7 +70,7 @@ impl Fold {
     }
 
     /// The shape of what is learned from.
-    pub(super) fn learned_shape(&self, data: &Dataset) -> Shape {
+    fn learned_shape(&self, data: &Dataset) -> Shape {
         match &self.learned {
             // Their density is taken to be that of all.
             Learned::Rows(subset) => Shape { rows: subset.len(), ..data.shape() },

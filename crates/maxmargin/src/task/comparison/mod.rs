@@ -106,7 +106,8 @@ pub struct Comparison {
     cancel: Cancel,
 }
 
-/// Pairs between looks at whether they are wanted.
+/// Pairs between looks at whether they are wanted, and so many that a thread sums at a time along a line; fixed, so that threads
+/// change no bit.
 const STRETCH: usize = 1 << 16;
 
 /// A run of rows that no pair leaves, and where its pairs stand in the order.
@@ -472,7 +473,6 @@ impl Objective for Comparison {
             }
             sums
         };
-        // Stretches of a fixed length, so that threads change no bit.
         let sums: Vec<[f64; 3]> = self.order[pairs.clone()].par_chunks(STRETCH).map(stretch).collect();
         let [mut value, mut slope, mut by_threshold] = [0.0; 3];
         for sums in sums {
