@@ -51,6 +51,7 @@
 //! | [`simulate`] | realistic data of any size from a seed |
 //! | [`testing`] | checks for tasks of your own |
 //! | [`run`] | progress and cancelling of long jobs |
+//! | [`parallel`] | work on all threads, with the same result at any number of them |
 //! | [`error`] | the one error type: code, place, remedy |
 //! | [`suggest`] | the known name nearest to a mistyped one |
 //! | [`wording`] | counts and sizes as people read them |
@@ -66,6 +67,7 @@ pub mod memory;
 pub mod metric;
 pub mod model;
 pub mod online;
+pub mod parallel;
 mod random;
 pub mod rating;
 pub mod run;
