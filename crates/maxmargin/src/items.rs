@@ -33,12 +33,12 @@ use crate::data::{Dataset, Pairs};
 use crate::error::{Code, Error, Result};
 use crate::metric::quantile;
 use crate::model::{Model, Scorer};
+use crate::parallel;
 use crate::random::Random;
 use crate::run::{Cancel, Event, Observer, Silent};
 use crate::settings::{Method, Settings, Task};
 use crate::solve::{Start, Stop};
 use crate::train::{expands, train_from};
-use rayon::prelude::*;
 
 /// The ends of the interval.
 const LEVELS: (f64, f64) = (0.025, 0.975);
@@ -100,7 +100,7 @@ impl Resampled {
             let surely_better = |other: usize| other != item && self.surely_better(other, item, threshold);
             Ok(1 + (0..items).filter(|&other| surely_better(other)).count())
         };
-        (0..items).into_par_iter().map(rank).collect()
+        parallel::try_map(items, rank)
     }
 
     /// The scores of an item.
@@ -178,12 +178,11 @@ pub fn resample(
         }
     };
     // Batches bound how many trainings are in memory; each is one of its own whatever the batch.
-    let batch = rayon::current_num_threads().max(1);
+    let batch = parallel::threads().max(1);
     let mut learned = Vec::with_capacity(resamples);
     while learned.len() < resamples {
-        let next = learned.len()..(learned.len() + batch).min(resamples);
-        let more: Vec<_> = next.into_par_iter().map(learn).collect::<Result<_>>()?;
-        learned.extend(more);
+        let done = learned.len();
+        learned.extend(parallel::try_map(batch.min(resamples - done), |next| learn(done + next))?);
         if observer.report(&Event::Resamples { done: learned.len(), total: resamples }).is_break() {
             return Err(Error::new(Code::Interrupted, "interrupted; nothing was written"));
         }

@@ -8,6 +8,7 @@
 use crate::data::{Dataset, MOST_LANES, Scale, Targets, lanes};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Approximation, too_large};
+use crate::parallel;
 use crate::settings::{Settings, Solver, Task};
 use crate::solve::{EarlyStopping, LONG_PART, SAMPLED_HESSIAN_DIM, TILE, most_lanes};
 use crate::train::{choose_solver, expands, usual_cache};
@@ -264,7 +265,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     // A block is worked on, another may be left by one half of the threads only, the next is coming; the other half of
     // what is free is for the rows at hand.
     let block = budget.saturating_sub(beside) / 8;
-    let least = LEAST_BLOCK.max((at_hand * rayon::current_num_threads() as u64).div_ceil(4));
+    let least = LEAST_BLOCK.max((at_hand * parallel::threads() as u64).div_ceil(4));
     if block < least {
         return Err(over_budget(
             format!(

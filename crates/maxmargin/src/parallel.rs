@@ -83,9 +83,14 @@ pub fn find_first<T: Send>(count: usize, work: impl Fn(usize) -> Option<T> + Syn
 
 /// Gives every item to `work`, with its number. Results come in order.
 pub fn map_each<I: Send, T: Send>(items: Vec<I>, work: impl Fn(usize, I) -> T + Sync) -> Vec<T> {
-    let items: Vec<Mutex<Option<I>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
-    let take = |job: usize| items[job].lock().ok().and_then(|mut item| item.take());
-    map(items.len(), |job| take(job).map(|item| work(job, item))).into_iter().flatten().collect()
+    let items = Items::of(items);
+    map(items.len(), |job| items.take(job).map(|item| work(job, item))).into_iter().flatten().collect()
+}
+
+/// The same without results: the error with the lowest number, where there is any. Items after a failed one may be left out.
+pub fn try_each_of<I: Send>(items: Vec<I>, work: impl Fn(usize, I) -> Result<()> + Sync) -> Result<()> {
+    let items = Items::of(items);
+    try_each(items.len(), |job| items.take(job).map_or(Ok(()), |item| work(job, item)))
 }
 
 /// Gives `work` every piece of `size` values (the last may be shorter), with its number.
@@ -170,6 +175,24 @@ pub fn threads() -> usize {
     rayon::current_num_threads()
 }
 
+/// What jobs work in, handed on from one to the next: no more of it is made than jobs run at once. Which of them a job is lent
+/// must not matter.
+#[derive(Debug, Default)]
+pub struct Spare<S>(Mutex<Vec<S>>);
+
+impl<S: Default> Spare<S> {
+    /// Calls `work` with one that nobody else has.
+    pub fn lend<T>(&self, work: impl FnOnce(&mut S) -> T) -> T {
+        let spare = self.0.lock().ok().and_then(|mut spares| spares.pop());
+        let mut spare = spare.unwrap_or_default();
+        let result = work(&mut spare);
+        if let Ok(mut spares) = self.0.lock() {
+            spares.push(spare);
+        }
+        result
+    }
+}
+
 /// Places of a slice that jobs write to, each its own.
 struct Slots<'a, T> {
     start: *mut T,
@@ -189,6 +212,23 @@ impl<'a, T> Slots<'a, T> {
     unsafe fn at(&self, place: usize) -> *mut T {
         // SAFETY: as above.
         unsafe { self.start.add(place) }
+    }
+}
+
+/// Items that each job takes one of.
+struct Items<I>(Vec<Mutex<Option<I>>>);
+
+impl<I> Items<I> {
+    fn of(items: Vec<I>) -> Items<I> {
+        Items(items.into_iter().map(|item| Mutex::new(Some(item))).collect())
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn take(&self, job: usize) -> Option<I> {
+        self.0[job].lock().ok().and_then(|mut item| item.take())
     }
 }
 
@@ -282,6 +322,10 @@ mod tests {
             on(threads, || {
                 assert_eq!(try_map(1000, work).expect_err("fails").message(), "job 41");
                 assert_eq!(try_each(1000, |job| work(job).map(|_| ())).expect_err("fails").message(), "job 41");
+                let check = |job: usize, item: usize| work(item).map(|item| assert_eq!(item, 1000 + job));
+                assert!(try_each_of((1000..2000).collect(), check).is_ok());
+                let fail = try_each_of((0..1000).rev().collect(), |_, item| work(item).map(|_| ()));
+                assert_eq!(fail.expect_err("fails").message(), "job 999");
                 assert_eq!(find_first(1000, |job| (job % 97 == 96).then_some(job)), Some(96));
                 assert_eq!(find_first(90, |job| (job % 97 == 96).then_some(job)), None);
                 assert_eq!(try_map(40, work).expect("no error"), (0..40).collect::<Vec<_>>());
@@ -295,6 +339,19 @@ mod tests {
             assert_eq!(join(|| 1, || "two"), (1, "two"));
             let sums = map(20, |outer| map(30, |inner| outer * inner).into_iter().sum::<usize>());
             assert_eq!(sums[3], 3 * (0..30).sum::<usize>());
+        });
+    }
+
+    #[test]
+    fn what_jobs_work_in_is_handed_on() {
+        on(2, || {
+            let spare: Spare<Vec<usize>> = Spare::default();
+            each(1000, &|job| spare.lend(|jobs| jobs.push(job)));
+            let spares = spare.0.into_inner().expect("no job panicked");
+            assert!(spares.len() <= 2);
+            let mut jobs = spares.concat();
+            jobs.sort_unstable();
+            assert_eq!(jobs, (0..1000).collect::<Vec<_>>());
         });
     }
 

@@ -3,9 +3,9 @@
 use super::kernels::for_this_machine;
 use super::{Buffer, Groups, Matrix, Names, Outcome, PairCounts, Pairs, Rows, Targets, with_rows};
 use crate::error::{Code, Error, Result};
+use crate::parallel;
 use crate::random::scramble;
 use crate::run::Cancel;
-use rayon::prelude::*;
 use std::sync::OnceLock;
 
 /// Rows with features, targets and, where known, groups, weights, names, ids and comparisons of two rows each.
@@ -230,6 +230,7 @@ impl Dataset {
     /// How many pairs say that one row is better although both have the same features, so that no score tells them apart.
     /// Pairs of weight 0 are left out.
     pub fn indistinct_pairs(&self) -> Result<u64> {
+        const CHUNK: usize = 256;
         let Some(pairs) = &self.pairs else { return Ok(0) };
         self.matrix.check(0..self.rows())?;
         let decided = |pair: &usize| pairs.outcome(*pair) != Outcome::Tie && pairs.weight(*pair) > 0.0;
@@ -244,8 +245,12 @@ impl Dataset {
             }
             u64::from(sides[0] == sides[1])
         };
-        let all = (0..pairs.len()).into_par_iter().filter(decided);
-        Ok(all.map_init(Default::default, same).sum())
+        let of_chunk = |chunk: usize| -> u64 {
+            let mut sides = Default::default();
+            let pairs = chunk * CHUNK..((chunk + 1) * CHUNK).min(pairs.len());
+            pairs.filter(decided).map(|pair| same(&mut sides, pair)).sum()
+        };
+        Ok(parallel::map(pairs.len().div_ceil(CHUNK), of_chunk).into_iter().sum())
     }
 
     /// Where the stored rows stood in the input, where that differs.
@@ -376,8 +381,8 @@ impl Dataset {
                 self.matrix.residency().passed(rows);
                 Ok(sum)
             };
-            let parts: Result<Vec<f64>> = (0..self.rows().div_ceil(ROW_CHUNK)).into_par_iter().map(of_chunk).collect();
-            Ok(parts?.into_iter().sum())
+            let parts: Vec<f64> = parallel::try_map(self.rows().div_ceil(ROW_CHUNK), of_chunk)?;
+            Ok(parts.into_iter().sum())
         };
         let cells = self.cols() as f64;
         let total = sum(&|_| cells)?;
@@ -411,15 +416,12 @@ impl Dataset {
     pub fn computed_hash(&self) -> Result<u64> {
         self.matrix.check(0..self.rows())?;
         let rows = self.rows();
-        let chunks: Vec<u64> = (0..rows.div_ceil(ROW_CHUNK))
-            .into_par_iter()
-            .map(|chunk| {
-                let range = chunk * ROW_CHUNK..((chunk + 1) * ROW_CHUNK).min(rows);
-                let hash = range.clone().fold(0, |state, row| scramble(state ^ self.hash_row(row)));
-                self.matrix.residency().passed(range);
-                hash
-            })
-            .collect();
+        let chunks: Vec<u64> = parallel::map(rows.div_ceil(ROW_CHUNK), |chunk| {
+            let range = chunk * ROW_CHUNK..((chunk + 1) * ROW_CHUNK).min(rows);
+            let hash = range.clone().fold(0, |state, row| scramble(state ^ self.hash_row(row)));
+            self.matrix.residency().passed(range);
+            hash
+        });
         let start = start_hash(rows as u64, self.groups.as_ref().map(Groups::starts));
         let hash = chunks.into_iter().fold(start, |state, chunk| scramble(state ^ chunk));
         // Data without pairs keep the hash they had before there were any.
@@ -481,8 +483,7 @@ impl BlockHash {
     /// Takes the next rows.
     pub fn add(&mut self, block: &Dataset) -> Result<()> {
         block.matrix.check(0..block.rows())?;
-        let rows: Vec<u64> =
-            (0..block.rows()).into_par_iter().with_min_len(256).map(|row| block.hash_row(row)).collect();
+        let rows: Vec<u64> = parallel::collect(block.rows(), 256, |row| block.hash_row(row));
         for row in rows {
             self.chunk = scramble(self.chunk ^ row);
             self.rows_in_chunk += 1;

@@ -7,8 +7,8 @@ use super::kernels::Value;
 use super::matrix::{Csr, Dense, Matrix};
 use super::{Design, Pairs, Scaling};
 use crate::error::Result;
+use crate::parallel;
 use crate::run::Cancel;
-use rayon::prelude::*;
 
 /// Pairs that one thread makes at a time.
 const CHUNK: usize = 4096;
@@ -70,7 +70,7 @@ where
 {
     let cols = design.cols();
     let mut values = vec![V::default(); pairs.len() * cols];
-    values.par_chunks_mut(CHUNK * cols.max(1)).enumerate().for_each(|(chunk, values)| {
+    parallel::chunks(&mut values, CHUNK * cols.max(1), |chunk, values| {
         if cancel.is_raised() {
             return;
         }
@@ -94,27 +94,24 @@ where
     super::Buffer<I>: From<Vec<I>>,
     super::Buffer<V>: From<Vec<V>>,
 {
-    let chunks: Vec<(Vec<u32>, Vec<I>, Vec<V>)> = (0..pairs.len().div_ceil(CHUNK))
-        .into_par_iter()
-        .map(|chunk| {
-            let (mut lengths, mut indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
-            let (mut one, mut other) = (Vec::new(), Vec::new());
-            for pair in chunk * CHUNK..((chunk + 1) * CHUNK).min(pairs.len()) {
-                if cancel.is_raised() {
-                    break;
-                }
-                design.unshifted_entries(pairs.left()[pair] as usize, &mut one);
-                design.unshifted_entries(pairs.right()[pair] as usize, &mut other);
-                let before = values.len();
-                merge(&one, &other, |column, value| {
-                    indices.push(narrow(column));
-                    values.push(V::narrow(value));
-                });
-                lengths.push((values.len() - before) as u32);
+    let chunks: Vec<(Vec<u32>, Vec<I>, Vec<V>)> = parallel::map(pairs.len().div_ceil(CHUNK), |chunk| {
+        let (mut lengths, mut indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        for pair in chunk * CHUNK..((chunk + 1) * CHUNK).min(pairs.len()) {
+            if cancel.is_raised() {
+                break;
             }
-            (lengths, indices, values)
-        })
-        .collect();
+            design.unshifted_entries(pairs.left()[pair] as usize, &mut one);
+            design.unshifted_entries(pairs.right()[pair] as usize, &mut other);
+            let before = values.len();
+            merge(&one, &other, |column, value| {
+                indices.push(narrow(column));
+                values.push(V::narrow(value));
+            });
+            lengths.push((values.len() - before) as u32);
+        }
+        (lengths, indices, values)
+    });
     cancel.check()?;
     let entries = chunks.iter().map(|(_, _, values)| values.len()).sum();
     let mut starts = Vec::with_capacity(pairs.len() + 1);

@@ -4,7 +4,7 @@ use super::Buffer;
 use super::kernels::{self, Index, Value};
 use super::residency::{Limited, Residency};
 use crate::error::{Code, Error, Result};
-use rayon::prelude::*;
+use crate::parallel;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -95,6 +95,11 @@ impl Starts {
         }
     }
 
+    /// Whether no row ends before it begins.
+    fn rise(&self) -> bool {
+        parallel::all(self.len().saturating_sub(1), 1024, |row| self.at(row) <= self.at(row + 1))
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Starts::Narrow(starts) => size_of_val(&**starts),
@@ -152,9 +157,9 @@ impl<I: Index, V: Value> Csr<I, V> {
             && starts.at(0) == 0
             && starts.at(matrix.rows()) == entries
             && matrix.values.len() == entries
-            && (0..matrix.rows()).into_par_iter().all(|row| starts.at(row) <= starts.at(row + 1));
+            && starts.rise();
         let ordered = framed
-            && (0..matrix.rows()).into_par_iter().all(|row| {
+            && parallel::all(matrix.rows(), 64, |row| {
                 let indices = matrix.row_parts(row).0;
                 indices.windows(2).all(|pair| pair[0] < pair[1])
                     && indices.last().is_none_or(|last| last.position() < cols)

@@ -2,7 +2,7 @@
 
 use super::Design;
 use super::scale::{Folded, STRETCH};
-use rayon::prelude::*;
+use crate::parallel;
 use std::ops::Range;
 
 /// Where the scores of neighbouring rows lie: each is `middle + unit · share`. What all of them have in common is in the
@@ -54,7 +54,7 @@ pub(crate) fn narrow_scores(
     parallel: bool,
     spans: &mut Vec<Span>,
 ) {
-    let span = |scores: &mut Vec<f64>, (stretch, shares): (usize, &mut [f32])| {
+    let span = |scores: &mut Vec<f64>, stretch: usize, shares: &mut [f32]| {
         let start = rows.start + stretch * STRETCH;
         let rows = start..start + shares.len();
         scores.resize(shares.len(), 0.0);
@@ -63,10 +63,12 @@ pub(crate) fn narrow_scores(
         Span::of(scores, shares)
     };
     if parallel {
-        spans.par_extend(shares.par_chunks_mut(STRETCH).enumerate().map_init(Vec::new, span));
+        let stretches = shares.chunks_mut(STRETCH).collect();
+        spans.extend(parallel::map_each(stretches, |stretch, shares| span(&mut Vec::new(), stretch, shares)));
     } else {
         let mut scores = Vec::new();
-        spans.extend(shares.chunks_mut(STRETCH).enumerate().map(|stretch| span(&mut scores, stretch)));
+        let stretches = shares.chunks_mut(STRETCH).enumerate();
+        spans.extend(stretches.map(|(stretch, shares)| span(&mut scores, stretch, shares)));
     }
 }
 

@@ -6,8 +6,8 @@
 
 use super::{Csr, Dataset, Dense, Groups, Index, Matrix, Rows, Subset, Value, counts, with_rows};
 use crate::error::{Code, Error, Result};
+use crate::parallel;
 use crate::run::Cancel;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -126,11 +126,13 @@ impl Scaling {
         let row_factors = (self.kind == Scale::UnitRows).then(|| {
             let mut factors = vec![0.0; matrix.rows()];
             let residency = matrix.residency();
-            with_rows!(matrix, rows => factors.par_iter_mut().enumerate().with_min_len(1024).for_each(|(row, factor)| {
-                let length = rows.squared_norm(row).sqrt();
-                residency.passed(row..row + 1);
-                *factor = if length > 0.0 { 1.0 / length } else { 0.0 };
-            }));
+            parallel::chunks(&mut factors, RUN, |run, factors| {
+                with_rows!(matrix, rows => for (row, factor) in (run * RUN..).zip(factors) {
+                    let length = rows.squared_norm(row).sqrt();
+                    residency.passed(row..row + 1);
+                    *factor = if length > 0.0 { 1.0 / length } else { 0.0 };
+                });
+            });
             factors
         });
         let matrix = if self.kind == Scale::MinMaxPerQuery {
@@ -243,10 +245,12 @@ impl Design {
 
     /// Scores in chunks of rows, in parallel; those after the end was asked for stay zero.
     fn fill_scores(&self, folded: &Folded, ended: impl Fn() -> bool + Sync) -> Vec<f64> {
-        const CHUNK: usize = 1024;
         let mut scores = vec![0.0; self.rows()];
-        scores.par_chunks_mut(CHUNK).enumerate().filter(|_| !ended()).for_each(|(chunk, out)| {
-            let start = chunk * CHUNK;
+        parallel::chunks(&mut scores, RUN, |run, out| {
+            if ended() {
+                return;
+            }
+            let start = run * RUN;
             self.scores(start..start + out.len(), folded, out);
             self.passed(start..start + out.len());
         });
@@ -256,11 +260,11 @@ impl Design {
     /// Scores of the listed rows, in parallel.
     pub(crate) fn scores_of(&self, rows: &[usize], weights: &[f64]) -> Vec<f64> {
         let folded = self.fold(weights);
-        let mut scores = vec![0.0; rows.len()];
-        scores.par_iter_mut().zip(rows).with_min_len(1024).for_each(|(score, &row)| {
-            self.scores(row..row + 1, &folded, std::slice::from_mut(score));
-        });
-        scores
+        parallel::collect(rows.len(), RUN, |at| {
+            let mut score = [0.0];
+            self.scores(rows[at]..rows[at] + 1, &folded, &mut score);
+            score[0]
+        })
     }
 
     /// Says that a pass in row order needs these rows no longer: where memory is short, they are given back.
@@ -293,19 +297,17 @@ impl Design {
 
     /// The same for coefficients that nobody has to hold at once.
     pub(crate) fn weighted_sum_by(&self, coefficient: impl Fn(usize) -> f64 + Sync) -> Vec<f64> {
-        let parts: Vec<(Vec<f64>, f64)> = lanes(self.rows(), &self.matrix)
-            .into_par_iter()
-            .map(|lane| {
-                let (mut sum, mut total, mut coefficients) = (vec![0.0; self.cols()], 0.0, Vec::new());
-                for start in lane.clone().step_by(STRETCH) {
-                    let rows = start..(start + STRETCH).min(lane.end);
-                    coefficients.clear();
-                    coefficients.extend(rows.clone().map(&coefficient));
-                    total += self.accumulate(rows, &mut coefficients, &mut sum);
-                }
-                (sum, total)
-            })
-            .collect();
+        let lanes = lanes(self.rows(), &self.matrix);
+        let parts: Vec<(Vec<f64>, f64)> = parallel::map(lanes.len(), |lane| {
+            let (mut sum, mut total, mut coefficients) = (vec![0.0; self.cols()], 0.0, Vec::new());
+            for start in lanes[lane].clone().step_by(STRETCH) {
+                let rows = start..(start + STRETCH).min(lanes[lane].end);
+                coefficients.clear();
+                coefficients.extend(rows.clone().map(&coefficient));
+                total += self.accumulate(rows, &mut coefficients, &mut sum);
+            }
+            (sum, total)
+        });
         let mut sum = vec![0.0; self.cols()];
         let mut total = 0.0;
         for (part, part_total) in parts {
@@ -411,6 +413,9 @@ impl Design {
     }
 }
 
+/// Rows that one thread scores or measures at a time.
+const RUN: usize = 1024;
+
 /// How often the cancel flag is looked at, in rows.
 const POLL: usize = 4096;
 
@@ -442,23 +447,21 @@ pub(crate) fn lanes(rows: usize, matrix: &Matrix) -> Vec<Range<usize>> {
 fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
     let (rows, cols) = (subset.map_or(matrix.rows(), Subset::len) as f64, matrix.cols());
     let residency = matrix.residency();
+    let lanes = lanes(matrix.rows(), matrix);
     let sum_over = |term: &(dyn Fn(usize, f64, &mut [f64]) + Sync), width: usize| -> Vec<f64> {
-        let parts: Vec<Vec<f64>> = lanes(matrix.rows(), matrix)
-            .into_par_iter()
-            .map(|range| {
-                let mut sums = vec![0.0; width];
-                for row in range {
-                    if row.is_multiple_of(POLL) && cancel.is_raised() {
-                        break;
-                    }
-                    if counts(subset, row) {
-                        matrix.each_in_row(row, |column, value| term(column, value, &mut sums));
-                    }
-                    residency.passed(row..row + 1);
+        let parts: Vec<Vec<f64>> = parallel::map(lanes.len(), |lane| {
+            let mut sums = vec![0.0; width];
+            for row in lanes[lane].clone() {
+                if row.is_multiple_of(POLL) && cancel.is_raised() {
+                    break;
                 }
-                sums
-            })
-            .collect();
+                if counts(subset, row) {
+                    matrix.each_in_row(row, |column, value| term(column, value, &mut sums));
+                }
+                residency.passed(row..row + 1);
+            }
+            sums
+        });
         let mut total = vec![0.0; width];
         for part in parts {
             total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
@@ -491,28 +494,26 @@ fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<
 fn extremes(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
     let cols = matrix.cols();
     let residency = matrix.residency();
-    let parts: Vec<(Vec<f64>, Vec<f64>, Vec<u64>)> = lanes(matrix.rows(), matrix)
-        .into_par_iter()
-        .map(|range| {
-            let (mut low, mut high) = (vec![f64::INFINITY; cols], vec![f64::NEG_INFINITY; cols]);
-            let mut count = vec![0u64; cols];
-            for row in range {
-                if row.is_multiple_of(POLL) && cancel.is_raised() {
-                    break;
-                }
-                if !counts(subset, row) {
-                    continue;
-                }
-                matrix.each_in_row(row, |column, value| {
-                    low[column] = low[column].min(value);
-                    high[column] = high[column].max(value);
-                    count[column] += 1;
-                });
-                residency.passed(row..row + 1);
+    let lanes = lanes(matrix.rows(), matrix);
+    let parts: Vec<(Vec<f64>, Vec<f64>, Vec<u64>)> = parallel::map(lanes.len(), |lane| {
+        let (mut low, mut high) = (vec![f64::INFINITY; cols], vec![f64::NEG_INFINITY; cols]);
+        let mut count = vec![0u64; cols];
+        for row in lanes[lane].clone() {
+            if row.is_multiple_of(POLL) && cancel.is_raised() {
+                break;
             }
-            (low, high, count)
-        })
-        .collect();
+            if !counts(subset, row) {
+                continue;
+            }
+            matrix.each_in_row(row, |column, value| {
+                low[column] = low[column].min(value);
+                high[column] = high[column].max(value);
+                count[column] += 1;
+            });
+            residency.passed(row..row + 1);
+        }
+        (low, high, count)
+    });
     let (mut low, mut high) = (vec![f64::INFINITY; cols], vec![f64::NEG_INFINITY; cols]);
     let mut count = vec![0u64; cols];
     for (part_low, part_high, part_count) in parts {
@@ -544,7 +545,7 @@ fn scale_within_groups(matrix: &Matrix, groups: &Groups) -> Result<Matrix> {
             blocks.push(block);
             rest = after;
         }
-        blocks.into_par_iter().for_each(|block| {
+        parallel::update(&mut blocks, 1, |_, block| {
             for column in 0..cols {
                 let column_values = || block.iter().skip(column).step_by(cols).map(|value| value.wide());
                 let low = column_values().fold(f64::INFINITY, f64::min);
@@ -558,42 +559,39 @@ fn scale_within_groups(matrix: &Matrix, groups: &Groups) -> Result<Matrix> {
     }
 
     fn sparse<I: Index, V: Value>(m: &Csr<I, V>, cols: usize, groups: &Groups) -> Result<Csr<I, V>> {
-        let scaled: Vec<Vec<Vec<(I, V)>>> = (0..groups.len())
-            .into_par_iter()
-            .map(|group| {
-                let range = groups.range(group);
-                // Every column seen in the group: lowest, highest, how often.
-                let mut seen: std::collections::BTreeMap<I, (f64, f64, usize)> = std::collections::BTreeMap::new();
-                for row in range.clone() {
+        let scaled: Vec<Vec<Vec<(I, V)>>> = parallel::map(groups.len(), |group| {
+            let range = groups.range(group);
+            // Every column seen in the group: lowest, highest, how often.
+            let mut seen: std::collections::BTreeMap<I, (f64, f64, usize)> = std::collections::BTreeMap::new();
+            for row in range.clone() {
+                let (indices, values) = m.row(row);
+                for (&index, value) in indices.iter().zip(values) {
+                    let entry = seen.entry(index).or_insert((f64::INFINITY, f64::NEG_INFINITY, 0));
+                    *entry = (entry.0.min(value.wide()), entry.1.max(value.wide()), entry.2 + 1);
+                }
+            }
+            for entry in seen.values_mut() {
+                if entry.2 < range.len() {
+                    *entry = (entry.0.min(0.0), entry.1.max(0.0), entry.2);
+                }
+            }
+            range
+                .map(|row| {
                     let (indices, values) = m.row(row);
-                    for (&index, value) in indices.iter().zip(values) {
-                        let entry = seen.entry(index).or_insert((f64::INFINITY, f64::NEG_INFINITY, 0));
-                        *entry = (entry.0.min(value.wide()), entry.1.max(value.wide()), entry.2 + 1);
-                    }
-                }
-                for entry in seen.values_mut() {
-                    if entry.2 < range.len() {
-                        *entry = (entry.0.min(0.0), entry.1.max(0.0), entry.2);
-                    }
-                }
-                range
-                    .map(|row| {
-                        let (indices, values) = m.row(row);
-                        let mut at = 0;
-                        let mut scaled = Vec::with_capacity(indices.len());
-                        for (&column, &(low, high, _)) in &seen {
-                            let present = at < indices.len() && indices[at] == column;
-                            let value = if present { values[at].wide() } else { 0.0 };
-                            at += usize::from(present);
-                            if high > low && value > low {
-                                scaled.push((column, V::narrow((value - low) / (high - low))));
-                            }
+                    let mut at = 0;
+                    let mut scaled = Vec::with_capacity(indices.len());
+                    for (&column, &(low, high, _)) in &seen {
+                        let present = at < indices.len() && indices[at] == column;
+                        let value = if present { values[at].wide() } else { 0.0 };
+                        at += usize::from(present);
+                        if high > low && value > low {
+                            scaled.push((column, V::narrow((value - low) / (high - low))));
                         }
-                        scaled
-                    })
-                    .collect()
-            })
-            .collect();
+                    }
+                    scaled
+                })
+                .collect()
+        });
         let mut starts = vec![0u64];
         let (mut indices, mut values) = (Vec::new(), Vec::new());
         for row in scaled.into_iter().flatten() {

@@ -13,9 +13,9 @@ use super::nystrom::Nystrom;
 use super::{Approximation, Kernel, MOST_LANDMARKS};
 use crate::data::{Dense, Design, Matrix};
 use crate::error::{Code, Error, Result};
+use crate::parallel;
 use crate::run::Cancel;
 use crate::wording::{counted, memory_given, memory_needed};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// A map that stands in for a kernel.
@@ -154,7 +154,8 @@ impl FeatureMap {
         }
         values.resize(rows * features, 0.0);
         let run = self.prepare(design, cancel)?;
-        values.par_chunks_mut((run * features).max(1)).enumerate().try_for_each(|(at, out)| {
+        let outs: Vec<&mut [f32]> = values.chunks_mut((run * features).max(1)).collect();
+        parallel::try_each_of(outs, |at, out| {
             cancel.check()?;
             let rows = at * run..(at * run + run).min(rows);
             self.map_run(design, rows.clone(), out)?;
@@ -199,7 +200,7 @@ impl FeatureMap {
         }
         let (run, features) = (self.prepare(design, cancel)?, self.features());
         let mut scores = vec![0.0; design.rows()];
-        scores.par_chunks_mut(run).enumerate().try_for_each(|(at, scores)| {
+        parallel::try_each_of(scores.chunks_mut(run).collect(), |at, scores: &mut [f64]| {
             if cancel.is_raised() {
                 return Ok(());
             }

@@ -13,10 +13,10 @@
 
 use super::waves::waves;
 use crate::data::Design;
+use crate::parallel;
 use crate::random::Random;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -64,7 +64,7 @@ impl Fourier {
         let deviation = (2.0 * self.gamma).sqrt();
         let mut values = vec![0.0; self.cols * self.count];
         // A stream for each column, whatever the thread.
-        values.par_chunks_mut(self.count).enumerate().for_each(|(column, values)| {
+        parallel::chunks(&mut values, self.count, |column, values| {
             let mut random = Random::new(self.seed, FREQUENCIES, column as u64);
             values.iter_mut().for_each(|value| *value = deviation * random.normal());
         });

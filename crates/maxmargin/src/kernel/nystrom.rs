@@ -17,12 +17,12 @@
 use super::{Kernel, Points};
 use crate::data::{Design, Matrix, Scaling};
 use crate::error::{Code, Error, Result};
+use crate::parallel;
 use crate::random::Random;
 use crate::run::Cancel;
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
-use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -197,7 +197,7 @@ fn factor(kernel: &Kernel, points: &Points, least: f64, cancel: &Cancel) -> Resu
                 if row > column && row < end { values[row * count + column] / root } else { 0.0 }
             });
             values[column * count + column] = root;
-            values[(column + 1) * count..].par_chunks_mut(ROWS * count).for_each(|rows| {
+            parallel::chunks(&mut values[(column + 1) * count..], ROWS * count, |_, rows| {
                 for row in rows.chunks_exact_mut(count) {
                     let entry = row[column] / root;
                     row[column] = entry;
@@ -218,7 +218,7 @@ fn factor(kernel: &Kernel, points: &Points, least: f64, cancel: &Cancel) -> Resu
             .map(|at| values[at])
             .collect();
         let below = MatRef::from_row_major_slice(&below, count - end, columns.len());
-        values[end * count..].par_chunks_mut(ROWS * count).enumerate().for_each(|(chunk, rows)| {
+        parallel::chunks(&mut values[end * count..], ROWS * count, |chunk, rows| {
             let (first, height) = (chunk * ROWS, rows.len() / count);
             let block = MatMut::from_row_major_slice_mut(rows, height, count);
             // Above the diagonal nothing is needed, but for the square that straddles it.

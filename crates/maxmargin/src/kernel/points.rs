@@ -8,11 +8,11 @@ use super::exponential::exp;
 use super::{CustomKernel, Kernel};
 use crate::data::Design;
 use crate::data::kernels::for_this_machine;
+use crate::parallel;
 use crate::run::Cancel;
 use faer::linalg::matmul::matmul;
 use faer::linalg::solvers::Llt;
 use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
-use rayon::prelude::*;
 use std::cell::Cell;
 use std::ops::Range;
 use std::thread::LocalKey;
@@ -168,6 +168,9 @@ const SPARSE: u64 = 3;
 /// So few rows are multiplied, and their kernel values kept, in f64, which is cheap for them.
 pub(crate) const FEW_ROWS: usize = 4096;
 
+/// Rows that one thread reads together.
+const TOGETHER: usize = 64;
+
 /// Exponents are wrong by about this share of the largest squares they come from; more than a hundred thousandth shows.
 const NARROW_ROUNDING: f64 = 1.2e-7;
 const ROUNDING_ALLOWED: f64 = 1e-5;
@@ -266,7 +269,7 @@ impl Points {
                 let apart = (one - other).abs() > PRINTED * lengths.max(one.abs()).max(other.abs());
                 apart.then_some((row, column, one, other))
             };
-            (0..rows).into_par_iter().find_map_first(|row| (row + 1..rows).find_map(|column| differ(row, column)))
+            parallel::find_first(rows, |row| (row + 1..rows).find_map(|column| differ(row, column)))
         }
         match &self.layout {
             _ if !self.values => None,
@@ -305,7 +308,7 @@ impl Points {
                 }
                 entries
             };
-            (0..rows).into_par_iter().map(entries).collect()
+            parallel::collect(rows, TOGETHER, entries)
         } else {
             Vec::new()
         };
@@ -327,7 +330,7 @@ impl Points {
             dense_row(row, &mut values);
             values.iter().map(|value| value * value).sum()
         };
-        let squares: Vec<f64> = (0..rows).into_par_iter().with_min_len(64).map(square).collect();
+        let squares: Vec<f64> = parallel::collect(rows, TOGETHER, square);
         let largest = squares.iter().copied().fold(0.0, f64::max);
         let layout = if wide(largest) {
             Layout::Wide(entries(rows, cols, sparse, &lists, &squares, &dense_row))
@@ -384,7 +387,9 @@ impl Points {
             },
             _ => kernel.of_itself(squares[row], || self.sum(row)),
         };
-        (0..self.rows).into_par_iter().map(own).collect()
+        // A kernel from outside may take long for one value.
+        let together = if matches!(kernel, Kernel::Custom(_)) { 1 } else { TOGETHER };
+        parallel::collect(self.rows, together, own)
     }
 
     /// Σ_j x_j of a row.
@@ -423,7 +428,7 @@ impl Points {
                 chunks[at].push(part);
             }
         }
-        chunks.into_par_iter().enumerate().for_each(|(at, mut outs)| {
+        parallel::update(&mut chunks, 1, |at, outs| {
             let columns = at * CHUNK..(at * CHUNK + CHUNK).min(self.rows);
             for (ids, outs) in ids.chunks(meet).zip(outs.chunks_mut(meet)) {
                 if self.cancel.is_abandoned() {
@@ -478,7 +483,7 @@ fn expansion_scores_in<T: Element>(
     const RUN: usize = 1024;
     const MEET: usize = 128;
     let mut scores = vec![0.0; right.rows];
-    scores.par_chunks_mut(RUN).enumerate().for_each(|(run, scores)| {
+    parallel::chunks(&mut scores, RUN, |run, scores| {
         let columns = run * RUN..run * RUN + scores.len();
         let mut values = vec![T::ZERO; MEET * scores.len()];
         for (ids, coefficients) in ids.chunks(MEET).zip(coefficients.chunks(MEET)) {
@@ -535,13 +540,13 @@ fn entries<T: Element>(
     } else {
         let mut values = vec![T::ZERO; rows * cols];
         if cols > 0 {
-            values.par_chunks_mut(cols).enumerate().with_min_len(64).for_each_init(
-                || vec![0.0; cols],
-                |wide, (row, out)| {
-                    dense_row(row, wide);
-                    out.iter_mut().zip(wide).for_each(|(out, value)| *out = T::narrow(*value));
-                },
-            );
+            parallel::chunks(&mut values, TOGETHER * cols, |run, values| {
+                let mut wide = vec![0.0; cols];
+                for (row, out) in (run * TOGETHER..).zip(values.chunks_exact_mut(cols)) {
+                    dense_row(row, &mut wide);
+                    out.iter_mut().zip(&wide).for_each(|(out, value)| *out = T::narrow(*value));
+                }
+            });
         }
         Form::Dense(values)
     };

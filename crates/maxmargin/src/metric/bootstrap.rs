@@ -1,8 +1,8 @@
 //! Percentile bootstrap intervals (Efron 1979): how much a value would move had other queries, or rows, been drawn.
 
 use super::Evaluation;
+use crate::parallel;
 use crate::random::Random;
-use rayon::prelude::*;
 use serde::Serialize;
 
 /// A 95 % interval around a value.
@@ -52,7 +52,7 @@ pub(super) fn interval(
     resample: impl Fn(&mut Random) -> Option<f64> + Sync,
 ) -> Option<Interval> {
     let drawn: Vec<Option<f64>> =
-        (0..resamples as u64).into_par_iter().map(|index| resample(&mut Random::new(seed, RESAMPLES, index))).collect();
+        parallel::map(resamples, |index| resample(&mut Random::new(seed, RESAMPLES, index as u64)));
     let mut values: Vec<f64> = drawn.into_iter().flatten().collect();
     if values.is_empty() {
         return None;

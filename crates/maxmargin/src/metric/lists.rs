@@ -4,8 +4,8 @@ use super::order::by_decreasing_score;
 use super::variant::{Ties, Variant};
 use super::{Evaluation, Judged, Metric, ndcg, pairs, reciprocal, relevance};
 use crate::error::{Code, Error, Result};
+use crate::parallel;
 use crate::wording::{count, counted};
-use rayon::prelude::*;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ pub(super) fn evaluate(metric: &Metric, judged: &Judged<'_>) -> Result<Evaluatio
     };
     let each = |value: &(dyn Fn(List<'_>) -> Option<f64> + Sync)| -> Vec<Option<f64>> {
         // Groups are small as a rule; a few of them make a task worth a thread.
-        (0..groups.len()).into_par_iter().with_min_len(16).map(|group| value(list(group))).collect()
+        parallel::collect(groups.len(), 16, |group| value(list(group)))
     };
     let longest = groups.ranges().map(|range| range.len()).max().unwrap_or(0);
     let mut notes = Vec::new();

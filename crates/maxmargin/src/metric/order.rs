@@ -1,6 +1,6 @@
 //! Rows by decreasing score, fast: scores become integers that sort the same way.
 
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut;
 
 /// Below this, forking costs more than it saves.
 const FORK_FROM: usize = 1 << 15;

@@ -19,10 +19,10 @@ use super::{Expansion, Model, Scorer};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{FEW_ROWS, Kernel, Points, add_row};
 
+use crate::parallel;
 use crate::run::Cancel;
 use crate::solve::overflow;
 use crate::wording::counted;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// How far a model may be reduced: whichever comes first.
@@ -189,7 +189,11 @@ fn choose(
         cancel.check()?;
         let gain = |at: usize| if free[at] > MADE_UP * own[at].abs() { rest[at] * rest[at] / free[at] } else { 0.0 };
         let better = |a: (usize, f64), b: (usize, f64)| if b.1 > a.1 || (b.1 == a.1 && b.0 < a.0) { b } else { a };
-        let (pivot, best) = (0..count).into_par_iter().map(|at| (at, gain(at))).reduce(|| (usize::MAX, 0.0), better);
+        let best_of = |chunk: usize| {
+            let places = chunk * CHUNK..((chunk + 1) * CHUNK).min(count);
+            places.map(|at| (at, gain(at))).fold((usize::MAX, 0.0), better)
+        };
+        let (pivot, best) = parallel::map(count.div_ceil(CHUNK), best_of).into_iter().fold((usize::MAX, 0.0), better);
         if best <= 0.0 {
             break;
         }
@@ -198,13 +202,13 @@ fn choose(
         points.fill(kernel, points, &[pivot], vec![&mut row[..]]);
         let at_pivot: Vec<f64> = columns.iter().map(|column| column[pivot]).collect();
         let mut column = row.clone();
-        let places = column.par_chunks_mut(CHUNK).zip(rest.par_chunks_mut(CHUNK)).zip(free.par_chunks_mut(CHUNK));
-        places.enumerate().for_each(|(chunk, ((column, rest), free))| {
+        let places = column.chunks_mut(CHUNK).zip(rest.chunks_mut(CHUNK)).zip(free.chunks_mut(CHUNK));
+        parallel::update(&mut places.collect::<Vec<_>>(), 1, |chunk, ((column, rest), free)| {
             let start = chunk * CHUNK;
             for (before, at_pivot) in columns.iter().zip(&at_pivot) {
                 add_row(column, -at_pivot, &before[start..]);
             }
-            for ((value, rest), free) in column.iter_mut().zip(rest).zip(free) {
+            for ((value, rest), free) in column.iter_mut().zip(rest.iter_mut()).zip(free.iter_mut()) {
                 *value /= unit;
                 *rest -= share * *value;
                 *free -= *value * *value;

@@ -26,11 +26,11 @@ use super::warm_start::{carried, pooled};
 use crate::data::{Dataset, Design, Scaling, folds};
 use crate::error::{Code, Error, Result};
 use crate::metric::Metric;
+use crate::parallel;
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Settings, Solver};
 use crate::solve::Start;
 use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, expands, seen, train_from};
-use rayon::prelude::*;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -220,9 +220,9 @@ impl<'a> Learners<'a> {
     fn fit(&mut self, settings: &Settings, metrics: &[Metric], race: &Race<'_>, cancel: &Cancel) -> Result<Vec<Fit>> {
         match self {
             Learners::Weights(learners) => {
-                let fits: Vec<Result<Fit>> =
-                    learners.par_iter_mut().map(|learner| learner.fit(settings, metrics, cancel)).collect();
-                fits.into_iter().collect()
+                let learners = learners.iter_mut().collect();
+                let fit = |_, learner: &mut Learner<'_>| learner.fit(settings, metrics, cancel);
+                parallel::map_each(learners, fit).into_iter().collect()
             }
             Learners::Kernel(path) => path.fit(settings, metrics, race, cancel),
         }
@@ -248,9 +248,8 @@ pub(super) fn learners<'a>(
     cancel: &Cancel,
 ) -> Result<Vec<Learner<'a>>> {
     let shared = shared_design(data, settings, cancel)?;
-    let made: Vec<Result<Learner<'_>>> =
-        folds.par_iter().map(|fold| Learner::new(fold, data, settings, shared.as_ref(), cancel)).collect();
-    made.into_iter().collect()
+    let new = |fold: usize| Learner::new(&folds[fold], data, settings, shared.as_ref(), cancel);
+    parallel::map(folds.len(), new).into_iter().collect()
 }
 
 /// The view of the features where it is the same for all folds.

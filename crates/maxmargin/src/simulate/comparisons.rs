@@ -8,8 +8,8 @@
 use super::require;
 use crate::data::{Dataset, Dense, Matrix, Names, Outcome, Pairs, Targets};
 use crate::error::{Code, Error, Result};
+use crate::parallel;
 use crate::random::Random;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// The hidden score.
@@ -188,13 +188,10 @@ impl Comparisons {
         let ComparisonSettings { pairs, features, .. } = self.settings;
         let mut values = vec![0.0f32; 2 * pairs as usize * features];
         let mut outcomes = vec![Outcome::Tie; pairs as usize];
-        let blocks = values
-            .par_chunks_mut(2 * BLOCK as usize * features)
-            .zip(outcomes.par_chunks_mut(BLOCK as usize))
-            .enumerate();
-        blocks
-            .map(|(number, (values, outcomes))| self.fill(number as u64, values, outcomes))
-            .collect::<Result<()>>()?;
+        let blocks = values.chunks_mut(2 * BLOCK as usize * features).zip(outcomes.chunks_mut(BLOCK as usize));
+        parallel::try_each_of(blocks.collect(), |number, (values, outcomes)| {
+            self.fill(number as u64, values, outcomes)
+        })?;
         let rows = 2 * pairs as u32;
         let sides = Pairs::new((0..rows).step_by(2).collect::<Vec<_>>(), (1..rows).step_by(2).collect::<Vec<_>>())?;
         let names: Names = (1..=features).map(|feature| format!("x{feature}")).collect();

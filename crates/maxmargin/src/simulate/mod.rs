@@ -30,7 +30,7 @@ pub use text::{Text, TextSettings};
 
 use crate::data::{Csr, Dataset, Dense, Groups, Index, Matrix, Names, Targets};
 use crate::error::{Code, Error, Result};
-use rayon::prelude::*;
+use crate::parallel;
 
 /// Makes rows, block by block.
 pub trait Generator: Sync {
@@ -48,7 +48,7 @@ pub trait Generator: Sync {
 
     /// All rows in memory.
     fn to_dataset(&self) -> Result<Dataset> {
-        let blocks: Vec<Block> = (0..self.blocks()).into_par_iter().map(|number| self.block(number)).collect();
+        let blocks: Vec<Block> = parallel::map(self.blocks() as usize, |number| self.block(number as u64));
         dataset(blocks, self.features(), self.feature_names())
     }
 }

@@ -16,8 +16,8 @@
 
 use super::{Block, Generator, log_normal_count, quantile, require};
 use crate::error::Result;
+use crate::parallel;
 use crate::random::Random;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// What search results to simulate.
@@ -223,21 +223,18 @@ impl Search {
     /// The spread of each column around its mean within a query.
     fn column_spreads(&self) -> Vec<f64> {
         // In blocks that do not depend on the number of threads, added up in order.
-        let parts: Vec<Vec<f64>> = (0..16u64)
-            .into_par_iter()
-            .map(|part| {
-                let mut squares = vec![0.0; self.columns.len()];
-                for query in 0..4 {
-                    let documents = self.pilot_query(part * 4 + query);
-                    for (column, sum) in squares.iter_mut().enumerate() {
-                        let values = || documents.chunks(self.columns.len()).map(|row| f64::from(row[column]));
-                        let mean = values().sum::<f64>() / PILOT_DOCS as f64;
-                        *sum += values().map(|value| (value - mean).powi(2)).sum::<f64>();
-                    }
+        let parts: Vec<Vec<f64>> = parallel::map(16, |part| {
+            let mut squares = vec![0.0; self.columns.len()];
+            for query in 0..4 {
+                let documents = self.pilot_query(part as u64 * 4 + query);
+                for (column, sum) in squares.iter_mut().enumerate() {
+                    let values = || documents.chunks(self.columns.len()).map(|row| f64::from(row[column]));
+                    let mean = values().sum::<f64>() / PILOT_DOCS as f64;
+                    *sum += values().map(|value| (value - mean).powi(2)).sum::<f64>();
                 }
-                squares
-            })
-            .collect();
+            }
+            squares
+        });
         let degrees = (64 * (PILOT_DOCS - 1)) as f64;
         (0..self.columns.len())
             .map(|column| (parts.iter().map(|part| part[column]).sum::<f64>() / degrees).sqrt())
@@ -246,13 +243,11 @@ impl Search {
 
     /// The hidden scores of the pilot queries and their spread within a query.
     fn pilot_scores(&self) -> (Vec<f64>, f64) {
-        let scores: Vec<f64> = (0..PILOT_QUERIES)
-            .into_par_iter()
-            .flat_map_iter(|query| {
-                let documents = self.pilot_query(query);
-                documents.chunks(self.columns.len()).map(|row| self.score(row)).collect::<Vec<_>>()
-            })
-            .collect();
+        let scores: Vec<f64> = parallel::map(PILOT_QUERIES as usize, |query| {
+            let documents = self.pilot_query(query as u64);
+            documents.chunks(self.columns.len()).map(|row| self.score(row)).collect::<Vec<_>>()
+        })
+        .concat();
         let mut squares = 0.0;
         for query in scores.chunks(PILOT_DOCS) {
             let mean = query.iter().sum::<f64>() / PILOT_DOCS as f64;

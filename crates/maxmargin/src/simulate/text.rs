@@ -19,8 +19,8 @@
 
 use super::{Block, Generator, log_normal_count, quantile, require};
 use crate::error::Result;
+use crate::parallel;
 use crate::random::Random;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// What text to simulate.
@@ -166,16 +166,14 @@ impl Text {
     /// Scales the hidden weights to a score of unit spread and places the threshold so that the classes have their
     /// shares.
     fn calibrate(&mut self) {
-        let pilot: Vec<(f64, f64)> = (0..PILOT_BLOCKS)
-            .into_par_iter()
-            .flat_map_iter(|number| {
-                let mut random = Random::new(self.settings.seed, PILOT, number);
-                let (mut scratch, mut block) = (Scratch::default(), Block::default());
-                (0..ROWS_PER_BLOCK)
-                    .map(|_| (self.document(&mut random, &mut scratch, &mut block), random.normal()))
-                    .collect::<Vec<_>>()
-            })
-            .collect();
+        let pilot: Vec<(f64, f64)> = parallel::map(PILOT_BLOCKS as usize, |number| {
+            let mut random = Random::new(self.settings.seed, PILOT, number as u64);
+            let (mut scratch, mut block) = (Scratch::default(), Block::default());
+            (0..ROWS_PER_BLOCK)
+                .map(|_| (self.document(&mut random, &mut scratch, &mut block), random.normal()))
+                .collect::<Vec<_>>()
+        })
+        .concat();
         let count = pilot.len() as f64;
         let mean = pilot.iter().map(|pair| pair.0).sum::<f64>() / count;
         let spread = (pilot.iter().map(|pair| (pair.0 - mean).powi(2)).sum::<f64>() / count).sqrt();

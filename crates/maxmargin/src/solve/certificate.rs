@@ -13,10 +13,10 @@ use super::Cut;
 use crate::data::Design;
 use crate::error::Result;
 use crate::loss::{Curve, Loss};
+use crate::parallel;
 use crate::random::scramble;
 use crate::run::Cancel;
 use crate::task::{Barrier, Constraint, Independent, Intercept};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Blocks summed together; fixed, so that threads do not change a bit.
@@ -24,7 +24,7 @@ const CHUNK: usize = 4096;
 
 /// Sums a function of the block number in a fixed order.
 fn sum_blocks<const N: usize>(blocks: usize, term: impl Fn(usize) -> [f64; N] + Sync) -> [f64; N] {
-    sum_chunks(blocks, |chunk| sum_terms(chunk.map(&term)))
+    sum_chunks(blocks, &|chunk| sum_terms(chunk.map(&term)))
 }
 
 fn sum_terms<const N: usize>(terms: impl Iterator<Item = [f64; N]>) -> [f64; N] {
@@ -36,16 +36,29 @@ fn sum_terms<const N: usize>(terms: impl Iterator<Item = [f64; N]>) -> [f64; N] 
 }
 
 /// Sums a function of neighbouring blocks in a fixed order.
-fn sum_chunks<const N: usize>(blocks: usize, sum: impl Fn(Range<usize>) -> [f64; N] + Sync) -> [f64; N] {
-    let parts: Vec<[f64; N]> = (0..blocks.div_ceil(CHUNK))
-        .into_par_iter()
-        .map(|chunk| sum(chunk * CHUNK..((chunk + 1) * CHUNK).min(blocks)))
-        .collect();
-    let mut total = [0.0; N];
-    for part in parts {
-        total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
-    }
-    total
+fn sum_chunks<const N: usize>(blocks: usize, sum: &(dyn Fn(Range<usize>) -> [f64; N] + Sync)) -> [f64; N] {
+    sum_terms(parallel::map(chunks_of(blocks), |chunk| sum(in_chunk(chunk, blocks))).into_iter())
+}
+
+/// How many chunks so many blocks are.
+fn chunks_of(blocks: usize) -> usize {
+    blocks.div_ceil(CHUNK)
+}
+
+/// The blocks of a chunk.
+fn in_chunk(chunk: usize, blocks: usize) -> Range<usize> {
+    chunk * CHUNK..((chunk + 1) * CHUNK).min(blocks)
+}
+
+/// What `choose` leaves of `start` and the values of all blocks, in their order; how they are grouped must not matter to it.
+pub(super) fn chosen(
+    blocks: usize,
+    start: f64,
+    value: impl Fn(usize) -> f64 + Sync,
+    choose: impl Fn(f64, f64) -> f64 + Copy + Sync,
+) -> f64 {
+    let of_chunk = |chunk: usize| in_chunk(chunk, blocks).map(&value).fold(start, choose);
+    parallel::map(chunks_of(blocks), of_chunk).into_iter().fold(start, choose)
 }
 
 fn half_square(w: &[f64]) -> f64 {
@@ -86,7 +99,7 @@ pub(crate) fn primal_in_passing<T: Independent>(
         return primal_of_scores(task, w, &design.all_scores(w), threshold, intercept);
     }
     let (loss, folded) = (task.loss(), design.fold(w));
-    let [sum] = sum_chunks(task.blocks(), |rows| {
+    let [sum] = sum_chunks(task.blocks(), &|rows| {
         let mut scores = vec![0.0; rows.len()];
         design.scores(rows.clone(), &folded, &mut scores);
         design.passed(rows.clone());
@@ -146,7 +159,7 @@ impl Balance {
 /// Makes Σ α_i t_i = 0 by shrinking the dual variables of the heavier side.
 pub(crate) fn balance<T: Independent>(task: &T, alpha: &mut [f64]) {
     let balance = Balance::between(task, |block| alpha[block]);
-    alpha.par_iter_mut().enumerate().for_each(|(block, alpha)| *alpha *= balance.share(&task.constraint(block)));
+    parallel::update(alpha, CHUNK, |block, alpha| *alpha *= balance.share(&task.constraint(block)));
 }
 
 /// The dual value of a point, given by the variable of each block. Values outside their box are brought back to it; where the
@@ -281,7 +294,7 @@ pub(crate) fn dual_behind<T: Independent>(
         let c = task.constraint(block);
         c.cost * curve.at(c.violation(scores, threshold)).derivative
     };
-    let mut alpha: Vec<f64> = (0..task.blocks()).into_par_iter().with_min_len(CHUNK).map(dual_of).collect();
+    let mut alpha = parallel::collect(task.blocks(), CHUNK, dual_of);
     if intercept == Intercept::Free {
         balance(task, &mut alpha);
     }
@@ -297,7 +310,7 @@ pub(crate) fn dual_of_cuts<T: Independent>(task: &T, design: &Design, cuts: &[Cu
         let (w, threshold) = point.split_at(design.cols());
         let scores = design.all_scores(w);
         let threshold = threshold.first().copied().unwrap_or(0.0);
-        alpha.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(block, alpha)| {
+        parallel::update(&mut alpha, CHUNK, |block, alpha| {
             let c = task.constraint(block);
             *alpha += multiplier * c.cost * loss.derivative(c.violation(&scores, threshold));
         });
@@ -311,7 +324,7 @@ pub(crate) fn dual_of_cuts<T: Independent>(task: &T, design: &Design, cuts: &[Cu
 /// Whether every dual variable lies in its box, to rounding.
 pub(crate) fn in_box<T: Independent>(task: &T, alpha: &[f64]) -> bool {
     let loss = task.loss();
-    (0..task.blocks()).into_par_iter().all(|block| {
+    parallel::all(task.blocks(), CHUNK, |block| {
         let limit = loss.dual_limit(task.constraint(block).cost);
         alpha[block] >= 0.0 && alpha[block] <= limit * (1.0 + 1e-12)
     })
@@ -342,10 +355,7 @@ pub(crate) fn reached<T: Independent>(task: &T, scores: &[f64], threshold: f64) 
         let c = task.constraint(block);
         if c.cost > 0.0 { (c.margin - c.violation(scores, threshold)) / c.margin } else { f64::INFINITY }
     };
-    (0..task.blocks())
-        .into_par_iter()
-        .map(share)
-        .reduce(|| f64::INFINITY, |a, b| if a.is_nan() || a < b { a } else { b })
+    chosen(task.blocks(), f64::INFINITY, share, |a, b| if a.is_nan() || a < b { a } else { b })
 }
 
 /// The objective of a hard margin, and by which share of itself a margin is missed at most; not above zero where none is.
@@ -361,9 +371,9 @@ pub(crate) fn hard_primal<T: Independent>(
         let c = task.constraint(block);
         if c.cost > 0.0 { c.violation(&scores, threshold) / c.margin } else { f64::NEG_INFINITY }
     };
-    let shortfall = (0..task.blocks()).into_par_iter().map(missed);
     // What is no number is no margin that is reached.
-    let shortfall = shortfall.reduce(|| f64::NEG_INFINITY, |a, b| if a.is_nan() || a > b { a } else { b });
+    let larger = |a: f64, b: f64| if a.is_nan() || a > b { a } else { b };
+    let shortfall = chosen(task.blocks(), f64::NEG_INFINITY, missed, larger);
     let penalty = if intercept == Intercept::Penalised { 0.5 * threshold * threshold } else { 0.0 };
     (half_square(w) + penalty, shortfall)
 }
@@ -422,12 +432,12 @@ impl<T: Independent, S: Fn(usize) -> f64 + Sync> Kinks<'_, T, S> {
 
     /// Of some neighbouring blocks, those strictly between two values.
     fn between(&self, chunk: usize, ends: (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
-        let blocks = chunk * CHUNK..((chunk + 1) * CHUNK).min(self.task.blocks());
+        let blocks = in_chunk(chunk, self.task.blocks());
         blocks.filter_map(|block| self.of(block)).filter(move |&(kink, _)| kink > ends.0 && kink < ends.1)
     }
 
     fn chunks(&self) -> usize {
-        self.task.blocks().div_ceil(CHUNK)
+        chunks_of(self.task.blocks())
     }
 
     fn sum(&self, term: impl Fn(&Constraint, f64) -> f64 + Sync) -> f64 {
@@ -440,7 +450,7 @@ impl<T: Independent, S: Fn(usize) -> f64 + Sync> Kinks<'_, T, S> {
     fn least_above(&self, value: f64) -> f64 {
         let least =
             |chunk| self.between(chunk, (value, f64::INFINITY)).map(|(kink, _)| kink).fold(f64::INFINITY, f64::min);
-        (0..self.chunks()).into_par_iter().map(least).reduce(|| f64::INFINITY, f64::min)
+        parallel::map(self.chunks(), least).into_iter().fold(f64::INFINITY, f64::min)
     }
 
     /// The first kink from which on the slope is at least `wanted`, where it begins with `slope`. Some of the kinks divide all
@@ -449,7 +459,8 @@ impl<T: Independent, S: Fn(usize) -> f64 + Sync> Kinks<'_, T, S> {
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         for round in 0.. {
             let ends = (low, high);
-            let left: usize = (0..self.chunks()).into_par_iter().map(|chunk| self.between(chunk, ends).count()).sum();
+            let left = |chunk: usize| self.between(chunk, ends).count();
+            let left: usize = parallel::map(self.chunks(), left).into_iter().sum();
             if left == 0 {
                 return high.is_finite().then_some(high);
             }
@@ -457,8 +468,8 @@ impl<T: Independent, S: Fn(usize) -> f64 + Sync> Kinks<'_, T, S> {
             // From another place in each chunk and round: rows may be in an order that repeats.
             let first = |chunk: usize| (scramble(scramble(round) ^ chunk as u64) % stride as u64) as usize;
             let some = |chunk: usize| self.between(chunk, ends).skip(first(chunk)).step_by(stride).collect::<Vec<_>>();
-            let chosen: Vec<Vec<(f64, f64)>> = (0..self.chunks()).into_par_iter().map(some).collect();
-            let mut dividers: Vec<f64> = chosen.into_iter().flatten().map(|(kink, _)| kink).collect();
+            let some: Vec<Vec<(f64, f64)>> = parallel::map(self.chunks(), some);
+            let mut dividers: Vec<f64> = some.into_iter().flatten().map(|(kink, _)| kink).collect();
             dividers.sort_unstable_by(f64::total_cmp);
             dividers.dedup();
             let rises = self.rises(&dividers, ends);
@@ -491,7 +502,7 @@ impl<T: Independent, S: Fn(usize) -> f64 + Sync> Kinks<'_, T, S> {
             }
             rises
         };
-        let lanes: Vec<Vec<[f64; 2]>> = (0..LANES).into_par_iter().map(lane).collect();
+        let lanes: Vec<Vec<[f64; 2]>> = parallel::map(LANES, lane);
         let sum = |at: usize| [0, 1].map(|part| lanes.iter().map(|rises| rises[at][part]).sum());
         (0..dividers.len()).map(sum).collect()
     }

@@ -9,12 +9,12 @@
 //! threads change no bit, and between them the factor can be given up.
 
 use super::dot;
+use crate::parallel;
 use crate::run::Cancel;
 use faer::linalg::matmul::matmul;
 use faer::linalg::solvers::Llt;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::{Accum, MatMut, MatRef, Par, Side};
-use rayon::prelude::*;
 
 /// The lower factor L of a positive definite matrix L Lᵀ.
 #[derive(Clone, Debug, Default)]
@@ -118,20 +118,20 @@ impl BlockedCholesky {
             // The rows below lie between what they take from the rest: they are solved for in a place of their own.
             below.clear();
             below.extend(rest.chunks_exact(dim).flat_map(|row| &row[start..end]));
-            below.par_chunks_mut(BLOCK * width).for_each(|rows| {
+            parallel::chunks(&mut below, BLOCK * width, |_, rows| {
                 let rows = MatMut::from_row_major_slice_mut(rows, rows.len() / width, width);
                 solve_lower_triangular_in_place(square, rows.transpose_mut(), Par::Seq);
             });
             let all = MatRef::from_row_major_slice(&below, below.len() / width, width);
-            let lines = rest.par_chunks_mut(BLOCK * dim).zip(below.par_chunks(BLOCK * width)).enumerate();
-            lines.for_each(|(panel, (lines, own))| {
+            parallel::chunks(rest, BLOCK * dim, |panel, lines| {
                 if cancel.is_raised() {
                     return;
                 }
+                let height = lines.len() / dim;
+                let own = &below[panel * BLOCK * width..][..height * width];
                 lines.chunks_exact_mut(dim).zip(own.chunks_exact(width)).for_each(|(line, own)| {
                     line[start..end].copy_from_slice(own);
                 });
-                let height = lines.len() / dim;
                 let reach = panel * BLOCK + height;
                 let lines = MatMut::from_row_major_slice_mut(lines, height, dim).subcols_mut(end, reach);
                 let own = MatRef::from_row_major_slice(own, height, width);

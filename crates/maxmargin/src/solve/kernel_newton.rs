@@ -21,9 +21,9 @@
 use super::{KernelSolution, Progress, Stop, dot, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, Kernel, Points, RowCache, add_row};
+use crate::parallel;
 use crate::run::{Cancel, Observer};
 use crate::task::Curvature;
-use rayon::prelude::*;
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
@@ -295,16 +295,11 @@ impl<'a, T: Curvature> ScoreLoss<'a, T> {
     /// The value and its slopes.
     fn evaluate(&mut self, scores: &[f64]) -> (f64, Vec<f64>) {
         let task = self.task;
-        let parts: Vec<(f64, Vec<f64>)> = self
-            .memos
-            .par_iter_mut()
-            .enumerate()
-            .map(|(part, memo)| {
-                let rows = task.rows(part);
-                let mut slope = vec![0.0; rows.len()];
-                (task.evaluate(part, &scores[rows], &[], &mut slope, &mut [], memo), slope)
-            })
-            .collect();
+        let parts: Vec<(f64, Vec<f64>)> = parallel::map_each(self.memos.iter_mut().collect(), |part, memo| {
+            let rows = task.rows(part);
+            let mut slope = vec![0.0; rows.len()];
+            (task.evaluate(part, &scores[rows], &[], &mut slope, &mut [], memo), slope)
+        });
         let mut slopes = vec![0.0; self.rows];
         let mut value = 0.0;
         for (part, (sum, slope)) in parts.into_iter().enumerate() {
@@ -317,31 +312,23 @@ impl<'a, T: Curvature> ScoreLoss<'a, T> {
     /// The value alone, at a point that is only looked at.
     fn value(&self, scores: &[f64]) -> f64 {
         let task = self.task;
-        let parts: Vec<f64> = (0..task.parts())
-            .into_par_iter()
-            .map(|part| {
-                let rows = task.rows(part);
-                let mut slope = vec![0.0; rows.len()];
-                task.evaluate(part, &scores[rows], &[], &mut slope, &mut [], &mut T::Memo::default())
-            })
-            .collect();
+        let parts: Vec<f64> = parallel::map(task.parts(), |part| {
+            let rows = task.rows(part);
+            let mut slope = vec![0.0; rows.len()];
+            task.evaluate(part, &scores[rows], &[], &mut slope, &mut [], &mut T::Memo::default())
+        });
         parts.iter().sum()
     }
 
     /// D times a direction, at the scores of the last evaluation.
     fn curvature(&self, scores: &[f64], direction: &[f64]) -> Vec<f64> {
         let task = self.task;
-        let parts: Vec<Vec<f64>> = self
-            .memos
-            .par_iter()
-            .enumerate()
-            .map(|(part, memo)| {
-                let rows = task.rows(part);
-                let mut out = vec![0.0; rows.len()];
-                task.curvature(part, &scores[rows.clone()], memo, 1, &direction[rows], &[], &mut out, &mut []);
-                out
-            })
-            .collect();
+        let parts: Vec<Vec<f64>> = parallel::map(self.memos.len(), |part| {
+            let (rows, memo) = (task.rows(part), &self.memos[part]);
+            let mut out = vec![0.0; rows.len()];
+            task.curvature(part, &scores[rows.clone()], memo, 1, &direction[rows], &[], &mut out, &mut []);
+            out
+        });
         let mut all = vec![0.0; self.rows];
         parts.into_iter().enumerate().for_each(|(part, out)| all[task.rows(part)].copy_from_slice(&out));
         all
@@ -399,7 +386,7 @@ impl<V: Element> Product<'_, V> {
 /// sums += Σ factor · row
 fn add_rows<V: Element>(sums: &mut [f64], rows: Vec<(f64, &[V])>) {
     const CHUNK: usize = 1024;
-    sums.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, sums)| {
+    parallel::chunks(sums, CHUNK, |chunk, sums| {
         for &(factor, row) in &rows {
             add_row(sums, factor, &row[chunk * CHUNK..]);
         }

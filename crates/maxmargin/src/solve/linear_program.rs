@@ -22,6 +22,7 @@
 //!
 //! Reference: Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014).
 
+use super::certificate::chosen;
 use super::quadratic_program::{Least, Program, first_working_set, undecided};
 use super::{Progress, Solution, Stop, Witness, relative_gap};
 use crate::data::Design;
@@ -30,7 +31,6 @@ use crate::loss::Loss;
 use crate::run::{Cancel, Observer};
 use crate::task::{Constraint, Independent, Intercept};
 use clarabel::solver::SolverStatus;
-use rayon::prelude::*;
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ pub(crate) fn stated_violation<T: Independent>(task: &T, design: &Design, weight
     };
     // What is no number is no small violation.
     let larger = |a: f64, b: f64| if a.is_nan() || a > b { a } else { b };
-    1.0 + (0..task.blocks()).into_par_iter().map(violation).reduce(|| f64::NEG_INFINITY, larger)
+    1.0 + chosen(task.blocks(), f64::NEG_INFINITY, violation, larger)
 }
 
 /// What is left of multipliers that add up to nothing, beside the constraints they weigh.

@@ -8,11 +8,11 @@
 use super::normal_matrix::{BATCH, sum_of_squares};
 use super::{CurvedRisk, Preconditioner, Risk};
 use crate::data::{Design, Folded, STRETCH, Span, lanes, narrow_scores};
+use crate::parallel;
 use crate::run::Cancel;
 use crate::task::{Curvature, Objective, Roundable};
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// A part with more rows than this is worth several threads of its own.
@@ -147,7 +147,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             jobs.push((lane, own));
             rest = after;
         }
-        jobs.into_par_iter().map(|(lane, own)| work(lane, own)).collect()
+        parallel::map_each(jobs, |_, (lane, own)| work(lane, own))
     }
 
     /// Σ over parts in a lane of Xᵀ·slope, where `slope` holds the slopes of the lane's rows.
@@ -164,14 +164,11 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             jobs.push((rows.start + cut.start..rows.start + cut.end, own));
             rest = after;
         }
-        let parts: Vec<(Vec<f64>, f64)> = jobs
-            .into_par_iter()
-            .map(|(rows, slope)| {
-                let mut sum = vec![0.0; features];
-                let total = self.design.accumulate(rows, slope, &mut sum);
-                (sum, total)
-            })
-            .collect();
+        let parts: Vec<(Vec<f64>, f64)> = parallel::map_each(jobs, |_, (rows, slope)| {
+            let mut sum = vec![0.0; features];
+            let total = self.design.accumulate(rows, slope, &mut sum);
+            (sum, total)
+        });
         let mut total = 0.0;
         for (part, part_total) in parts {
             sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
@@ -184,7 +181,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         if rows.len() <= LONG_PART {
             self.design.scores(rows, folded, out);
         } else {
-            out.par_chunks_mut(STRETCH).enumerate().for_each(|(stretch, out)| {
+            parallel::chunks(out, STRETCH, |stretch, out| {
                 let start = rows.start + stretch * STRETCH;
                 self.design.scores(start..start + out.len(), folded, out);
                 self.design.passed(start..start + out.len());
@@ -323,50 +320,46 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         let features = self.features();
         let thresholds: Vec<f64> =
             self.point[features..].iter().zip(&self.direction[features..]).map(|(t, d)| t + step * d).collect();
-        let mut lanes = std::mem::take(&mut self.lanes);
         let this = &*self;
-        let sums: Vec<(f64, f64)> = lanes
-            .par_iter_mut()
-            .map(|lane| {
-                let mut by_threshold = vec![0.0; thresholds.len()];
-                let (mut value, mut slope, mut at) = (0.0, 0.0, 0);
-                let (mut scores, mut slopes, mut memo) = (Vec::new(), Vec::new(), T::Memo::default());
-                let mut spans = &lane.spans[..];
-                for part in lane.parts.clone() {
-                    if this.cancel.is_raised() {
-                        break;
-                    }
-                    let length = this.task.rows(part).len();
-                    let here = lane.slots.start + at..lane.slots.start + at + length;
-                    at += length;
-                    scores.clear();
-                    scores.extend_from_slice(&this.scores[here.clone()]);
-                    // Nothing where no score changes.
-                    let moved = this.direction_scores.get(here).unwrap_or_default();
-                    let own = spans.split_off(..moved.len().div_ceil(STRETCH)).unwrap_or_default();
-                    for ((scores, shares), span) in scores.chunks_mut(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {
-                        scores.iter_mut().zip(shares).for_each(|(score, &share)| *score += step * span.number(share));
-                    }
-                    // None where no score changes.
-                    let rates = || {
-                        let decoded = moved.chunks(STRETCH).zip(own);
-                        decoded.flat_map(|(shares, span)| shares.iter().map(|&share| span.number(share))).collect()
-                    };
-                    if let Some(found) = this.task.along(part, &scores, &rates, &thresholds, &mut by_threshold) {
-                        (value, slope) = (value + found.0, slope + found.1);
-                        continue;
-                    }
-                    slopes.resize(length, 0.0);
-                    value += this.task.evaluate(part, &scores, &thresholds, &mut slopes, &mut by_threshold, &mut memo);
-                    for ((slopes, shares), span) in slopes.chunks(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {
-                        slope += span.weighted_sum(shares, slopes);
-                    }
+        let sums: Vec<(f64, f64)> = parallel::map(this.lanes.len(), |lane| {
+            let lane = &this.lanes[lane];
+            let mut by_threshold = vec![0.0; thresholds.len()];
+            let (mut value, mut slope, mut at) = (0.0, 0.0, 0);
+            let (mut scores, mut slopes, mut memo) = (Vec::new(), Vec::new(), T::Memo::default());
+            let mut spans = &lane.spans[..];
+            for part in lane.parts.clone() {
+                if this.cancel.is_raised() {
+                    break;
                 }
-                slope += by_threshold.iter().zip(&this.direction[features..]).map(|(s, d)| s * d).sum::<f64>();
-                (value, slope)
-            })
-            .collect();
-        self.lanes = lanes;
+                let length = this.task.rows(part).len();
+                let here = lane.slots.start + at..lane.slots.start + at + length;
+                at += length;
+                scores.clear();
+                scores.extend_from_slice(&this.scores[here.clone()]);
+                // Nothing where no score changes.
+                let moved = this.direction_scores.get(here).unwrap_or_default();
+                let own = spans.split_off(..moved.len().div_ceil(STRETCH)).unwrap_or_default();
+                for ((scores, shares), span) in scores.chunks_mut(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {
+                    scores.iter_mut().zip(shares).for_each(|(score, &share)| *score += step * span.number(share));
+                }
+                // None where no score changes.
+                let rates = || {
+                    let decoded = moved.chunks(STRETCH).zip(own);
+                    decoded.flat_map(|(shares, span)| shares.iter().map(|&share| span.number(share))).collect()
+                };
+                if let Some(found) = this.task.along(part, &scores, &rates, &thresholds, &mut by_threshold) {
+                    (value, slope) = (value + found.0, slope + found.1);
+                    continue;
+                }
+                slopes.resize(length, 0.0);
+                value += this.task.evaluate(part, &scores, &thresholds, &mut slopes, &mut by_threshold, &mut memo);
+                for ((slopes, shares), span) in slopes.chunks(STRETCH).zip(moved.chunks(STRETCH)).zip(own) {
+                    slope += span.weighted_sum(shares, slopes);
+                }
+            }
+            slope += by_threshold.iter().zip(&this.direction[features..]).map(|(s, d)| s * d).sum::<f64>();
+            (value, slope)
+        });
         let (mut value, mut slope) = (0.0, 0.0);
         for (lane_value, lane_slope) in sums {
             value += lane_value;
@@ -437,11 +430,11 @@ impl<T: Objective> LinearRisk<'_, T> {
         let mut products = std::mem::take(&mut self.products);
         products.resize_with(self.lanes.len(), Vec::new);
         let this = &*self;
-        this.lanes.par_iter().zip(&mut products).for_each(|(lane, sum)| {
+        parallel::update(&mut products, 1, |lane, sum| {
             sum.clear();
             sum.resize(dim * dim, 0.0);
             let (by_feature, by_threshold) = sum.split_at_mut(features * dim);
-            work(this, lane, by_feature, by_threshold);
+            work(this, &this.lanes[lane], by_feature, by_threshold);
         });
         let mut matrix = vec![0.0; dim * dim];
         for part in &products {
@@ -490,30 +483,27 @@ impl<T: Curvature> LinearRisk<'_, T> {
     /// are separate; else whole parts, or rows evenly spread over one that is too long. Second derivatives are brought up to those of all.
     pub(super) fn curved_sample(&self, most: usize) -> Vec<Vec<Curved>> {
         let separate = self.task.rows_are_separate();
-        let by_lane: Vec<Vec<Vec<Curved>>> = self
-            .lanes
-            .par_iter()
-            .map(|lane| {
-                let (mut found, mut weights, mut cross) = (Vec::new(), Vec::new(), Vec::new());
-                for (part, scores, memo) in self.remembered(lane) {
-                    if self.cancel.is_raised() {
-                        break;
-                    }
-                    let rows = self.task.rows(part);
-                    weights.resize(rows.len(), 0.0);
-                    cross.clear();
-                    cross.resize(rows.len(), 0.0);
-                    self.task.diagonal(part, scores, memo, &mut weights);
-                    if separate && self.task.thresholds() > 0 {
-                        self.task.by_threshold(part, scores, memo, &mut cross);
-                    }
-                    let all = rows.zip(&weights).zip(&cross);
-                    let curved = all.filter(|((_, weight), _)| **weight > 0.0);
-                    found.push(curved.map(|((row, &weight), &cross)| Curved { row, weight, cross }).collect());
+        let by_lane: Vec<Vec<Vec<Curved>>> = parallel::map(self.lanes.len(), |lane| {
+            let lane = &self.lanes[lane];
+            let (mut found, mut weights, mut cross) = (Vec::new(), Vec::new(), Vec::new());
+            for (part, scores, memo) in self.remembered(lane) {
+                if self.cancel.is_raised() {
+                    break;
                 }
-                found
-            })
-            .collect();
+                let rows = self.task.rows(part);
+                weights.resize(rows.len(), 0.0);
+                cross.clear();
+                cross.resize(rows.len(), 0.0);
+                self.task.diagonal(part, scores, memo, &mut weights);
+                if separate && self.task.thresholds() > 0 {
+                    self.task.by_threshold(part, scores, memo, &mut cross);
+                }
+                let all = rows.zip(&weights).zip(&cross);
+                let curved = all.filter(|((_, weight), _)| **weight > 0.0);
+                found.push(curved.map(|((row, &weight), &cross)| Curved { row, weight, cross }).collect());
+            }
+            found
+        });
         let mut parts: Vec<Vec<Curved>> =
             by_lane.into_iter().flatten().filter(|part: &Vec<Curved>| !part.is_empty()).collect();
         if separate {
@@ -536,7 +526,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
         let (dim, features) = (self.dim(), self.features());
         let parts = self.curved_sample(most);
         let means: Vec<Vec<f64>> = match self.task.only_differences_count() {
-            true => parts.par_iter().map(|part| self.mean_of(part)).collect(),
+            true => parallel::map(parts.len(), |part| self.mean_of(&parts[part])),
             false => Vec::new(),
         };
         let sample: Vec<(usize, Curved)> = parts
@@ -683,23 +673,20 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
         let mut along = vec![0.0; dim - features];
         along[coordinate - features] = 1.0;
         let this = &*self;
-        let parts: Vec<f64> = this
-            .lanes
-            .par_iter()
-            .map(|lane| {
-                let (mut sums, mut still, mut out) = (vec![0.0; along.len()], Vec::new(), Vec::new());
-                for (part, scores, memo) in this.remembered(lane) {
-                    // An evaluation cut short left nothing to remember of the rest.
-                    if this.cancel.is_raised() {
-                        break;
-                    }
-                    still.resize(scores.len(), 0.0);
-                    out.resize(scores.len(), 0.0);
-                    this.task.curvature(part, scores, memo, 1, &still, &along, &mut out, &mut sums);
+        let parts: Vec<f64> = parallel::map(this.lanes.len(), |lane| {
+            let lane = &this.lanes[lane];
+            let (mut sums, mut still, mut out) = (vec![0.0; along.len()], Vec::new(), Vec::new());
+            for (part, scores, memo) in this.remembered(lane) {
+                // An evaluation cut short left nothing to remember of the rest.
+                if this.cancel.is_raised() {
+                    break;
                 }
-                sums[coordinate - features]
-            })
-            .collect();
+                still.resize(scores.len(), 0.0);
+                out.resize(scores.len(), 0.0);
+                this.task.curvature(part, scores, memo, 1, &still, &along, &mut out, &mut sums);
+            }
+            sums[coordinate - features]
+        });
         parts.iter().sum()
     }
 
@@ -711,26 +698,23 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
                 return Preconditioner::Matrix(self.sampled_hessian(SAMPLED_ROWS * dim));
             }
             let mut squares = vec![1.0; dim];
-            let parts: Vec<Vec<f64>> = self
-                .lanes
-                .par_iter()
-                .map(|lane| {
-                    let mut sum = vec![0.0; features];
-                    for (part, scores, memo) in this.remembered(lane) {
-                        if this.cancel.is_raised() {
-                            break;
-                        }
-                        let rows = this.task.rows(part);
-                        let mut weights = vec![0.0; rows.len()];
-                        this.task.diagonal(part, scores, memo, &mut weights);
-                        for (row, weight) in rows.clone().zip(weights) {
-                            this.design.add_squares(row, weight, &mut sum);
-                        }
-                        this.design.passed(rows);
+            let parts: Vec<Vec<f64>> = parallel::map(self.lanes.len(), |lane| {
+                let lane = &self.lanes[lane];
+                let mut sum = vec![0.0; features];
+                for (part, scores, memo) in this.remembered(lane) {
+                    if this.cancel.is_raised() {
+                        break;
                     }
-                    sum
-                })
-                .collect();
+                    let rows = this.task.rows(part);
+                    let mut weights = vec![0.0; rows.len()];
+                    this.task.diagonal(part, scores, memo, &mut weights);
+                    for (row, weight) in rows.clone().zip(weights) {
+                        this.design.add_squares(row, weight, &mut sum);
+                    }
+                    this.design.passed(rows);
+                }
+                sum
+            });
             for part in parts {
                 squares.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
             }
@@ -780,37 +764,25 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
         let features = self.features();
         let folded = self.design.fold(&direction[..features]);
         let this = &*self;
-        let sums: Vec<Sums> = this
-            .lanes
-            .par_iter()
-            .map(|lane| {
-                let mut sums = Sums { value: 0.0, gradient: vec![0.0; direction.len()], total: 0.0 };
-                let (mut moved, mut curved) = (Vec::new(), Vec::new());
-                for (part, scores, memo) in this.remembered(lane) {
-                    if this.cancel.is_raised() {
-                        break;
-                    }
-                    let rows = this.task.rows(part);
-                    moved.resize(rows.len(), 0.0);
-                    this.part_scores(rows.clone(), &folded, &mut moved);
-                    curved.clear();
-                    curved.resize(rows.len(), 0.0);
-                    let (by_feature, by_threshold) = sums.gradient.split_at_mut(features);
-                    this.task.curvature(
-                        part,
-                        scores,
-                        memo,
-                        1,
-                        &moved,
-                        &direction[features..],
-                        &mut curved,
-                        by_threshold,
-                    );
-                    sums.total += this.accumulate(rows, &mut curved, by_feature);
+        let sums: Vec<Sums> = parallel::map(this.lanes.len(), |lane| {
+            let lane = &this.lanes[lane];
+            let mut sums = Sums { value: 0.0, gradient: vec![0.0; direction.len()], total: 0.0 };
+            let (mut moved, mut curved) = (Vec::new(), Vec::new());
+            for (part, scores, memo) in this.remembered(lane) {
+                if this.cancel.is_raised() {
+                    break;
                 }
-                sums
-            })
-            .collect();
+                let rows = this.task.rows(part);
+                moved.resize(rows.len(), 0.0);
+                this.part_scores(rows.clone(), &folded, &mut moved);
+                curved.clear();
+                curved.resize(rows.len(), 0.0);
+                let (by_feature, by_threshold) = sums.gradient.split_at_mut(features);
+                this.task.curvature(part, scores, memo, 1, &moved, &direction[features..], &mut curved, by_threshold);
+                sums.total += this.accumulate(rows, &mut curved, by_feature);
+            }
+            sums
+        });
         self.reduce(sums, out);
         let penalised = self.penalised();
         out[..penalised].iter_mut().zip(direction).for_each(|(out, d)| *out += d);

@@ -2,14 +2,17 @@
 //!
 //! Tiles are of a fixed number of vectors and the sum is made in fixed panels of lines, so that threads change no bit.
 
+use crate::parallel;
 use crate::run::Cancel;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Vectors whose products are taken together: enough for the matrix product to be worth its while, few enough for the cache.
 pub(super) const BATCH: usize = 256;
+
+/// Numbers that one thread fills into a tile at a time.
+const FILLED: usize = 4096;
 
 /// Lines of the matrix that one thread adds products to at a time.
 const PANEL: usize = 128;
@@ -34,12 +37,15 @@ pub(super) fn sum_of_squares(
         }
         let vectors = start..(start + BATCH).min(count);
         let tile = &mut tile[..vectors.len() * dim];
-        tile.par_chunks_mut(dim).zip(vectors.clone()).for_each(|(values, number)| {
-            values.fill(0.0);
-            fill(number, values);
+        let run = (FILLED / dim).max(1);
+        parallel::chunks(tile, run * dim, |chunk, tile| {
+            tile.fill(0.0);
+            for (number, values) in (start + chunk * run..).zip(tile.chunks_exact_mut(dim)) {
+                fill(number, values);
+            }
         });
         let tile = MatRef::from_row_major_slice(tile, vectors.len(), dim);
-        matrix.par_chunks_mut(PANEL * dim).enumerate().for_each(|(panel, lines)| {
+        parallel::chunks(&mut matrix, PANEL * dim, |panel, lines| {
             if cancel.is_raised() {
                 return;
             }

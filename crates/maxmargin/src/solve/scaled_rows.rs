@@ -5,7 +5,7 @@
 //! which the scores of the scaled rows follow. All of it is linear in the coefficients c.
 
 use crate::data::{Design, Rows};
-use rayon::prelude::*;
+use crate::parallel;
 
 /// A weighted sum of scaled rows, in the form the loops keep it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +57,7 @@ impl<'a, R: Rows> ScaledRows<'a, R> {
                 design.passed(row..row + 1);
                 product
             };
-            (0..design.rows()).into_par_iter().map(product).collect()
+            parallel::collect(design.rows(), 1024, product)
         });
         let shift_norm = match (sparse_shift, &shift_weights) {
             (Some(shift), Some(weights)) => shift.iter().zip(weights).map(|(m, w)| m * w).sum(),

@@ -3,8 +3,8 @@
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, Kernel, Points};
+use crate::parallel;
 use crate::solve::{Gram, SignedGram};
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Refuses rows that the kernel is not for.
@@ -100,16 +100,14 @@ impl DifferenceGram {
 impl<V: Element> Gram<V> for DifferenceGram {
     fn diagonal(&self) -> Vec<f64> {
         let own = self.points.diagonal(&self.kernel);
-        self.pairs
-            .par_iter()
-            .map(|&(better, worse)| {
-                // What nobody wants any more may be anything.
-                let Some(worse) = worse.filter(|_| !self.points.are_abandoned()) else { return own[better] };
-                let mut value = [V::ZERO];
-                self.points.fill_columns(&self.kernel, &self.points, &[better], worse..worse + 1, &mut [&mut value]);
-                own[better] + own[worse] - 2.0 * value[0].wide()
-            })
-            .collect()
+        parallel::map(self.pairs.len(), |pair| {
+            let (better, worse) = self.pairs[pair];
+            // What nobody wants any more may be anything.
+            let Some(worse) = worse.filter(|_| !self.points.are_abandoned()) else { return own[better] };
+            let mut value = [V::ZERO];
+            self.points.fill_columns(&self.kernel, &self.points, &[better], worse..worse + 1, &mut [&mut value]);
+            own[better] + own[worse] - 2.0 * value[0].wide()
+        })
     }
 
     fn fill(&self, blocks: &[usize], outs: Vec<&mut [V]>) {
@@ -133,12 +131,12 @@ impl<V: Element> Gram<V> for DifferenceGram {
             self.points.fill(&self.kernel, &self.points, &items, values.chunks_exact_mut(length).collect());
             let row_of =
                 |item: usize| items.binary_search(&item).ok().map(|at| &values[at * length..(at + 1) * length]);
-            let targets: Vec<&mut [V]> = outs.by_ref().take(blocks.len()).collect();
-            targets.into_par_iter().zip(blocks).for_each(|(out, &block)| {
+            let mut targets: Vec<&mut [V]> = outs.by_ref().take(blocks.len()).collect();
+            parallel::update(&mut targets, 1, |at, out| {
                 if self.points.are_abandoned() {
                     return;
                 }
-                let (better, worse) = self.pairs[block];
+                let (better, worse) = self.pairs[blocks[at]];
                 let (better, worse) = (row_of(better), worse.and_then(row_of));
                 for (pair, out) in out.iter_mut().enumerate() {
                     let value = better.map_or(0.0, |row| self.difference(row, pair))

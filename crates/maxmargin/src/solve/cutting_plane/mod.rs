@@ -35,9 +35,9 @@ mod master;
 
 use super::{Progress, Risk, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
+use crate::parallel;
 use crate::run::{Cancel, Observer};
 use master::Master;
-use rayon::prelude::*;
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
@@ -228,7 +228,8 @@ impl Bundle {
             return Err(overflow());
         }
         let own = &slope[..self.penalised];
-        let mut row: Vec<f64> = self.planes.par_iter().map(|plane| dot(&plane.slope[..self.penalised], own)).collect();
+        let product = |plane: usize| dot(&self.planes[plane].slope[..self.penalised], own);
+        let mut row = parallel::map(self.planes.len(), product);
         row.push(dot(own, own));
         if row.iter().any(|product| !product.is_finite()) {
             return Err(overflow());

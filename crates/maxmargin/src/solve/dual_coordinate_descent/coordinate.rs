@@ -4,11 +4,12 @@ use super::SAFE_SIGMA;
 use crate::data::{Design, Rows};
 use crate::error::Result;
 use crate::loss::Loss;
+use crate::parallel::{self, Spare};
 use crate::run::Cancel;
+use crate::solve::certificate::chosen;
 use crate::solve::overflow;
 use crate::solve::scaled_rows::{ScaledRows, Sum};
 use crate::task::{Independent, Intercept};
-use rayon::prelude::*;
 
 /// What a visit reads and writes of a block beside its row: together, so that a random visit mostly misses the cache once, and
 /// packed, since there is one for each row.
@@ -37,6 +38,9 @@ impl Root {
         f64::from(f32::from_bits(u32::from(self.0) << 16))
     }
 }
+
+/// Slots that one thread fills at a time.
+const RUN: usize = 1024;
 
 /// What does not change while the loop runs, see the top of the file.
 pub(super) struct Fixed<'a, T, R> {
@@ -108,23 +112,25 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         cancel: &Cancel,
     ) -> Result<(Fixed<'a, T, R>, Vec<Slot>)> {
         let rows = ScaledRows::new(design, rows);
-        let mut slots: Vec<Slot> = (0..task.blocks())
-            .into_par_iter()
-            .with_min_len(1024)
-            .map_init(Vec::new, |difference, block| {
-                if cancel.is_abandoned() {
-                    return Slot { alpha: 0.0, root: Root::default() };
+        let mut slots = vec![Slot::default(); task.blocks()];
+        let differences = Spare::default();
+        parallel::chunks(&mut slots, RUN, |run, slots| {
+            differences.lend(|difference| {
+                for (block, slot) in (run * RUN..).zip(slots) {
+                    if cancel.is_abandoned() {
+                        return;
+                    }
+                    let c = task.constraint(block);
+                    let square = match c.against {
+                        None => rows.square(c.row),
+                        Some(against) => rows.square_of_difference(difference, c.row, against),
+                    };
+                    design.passed(c.row..c.row + 1);
+                    // Kept there for a moment, until the largest is known.
+                    slot.alpha = square * c.coefficient * c.coefficient;
                 }
-                let c = task.constraint(block);
-                let square = match c.against {
-                    None => rows.square(c.row),
-                    Some(against) => rows.square_of_difference(difference, c.row, against),
-                };
-                design.passed(c.row..c.row + 1);
-                // Kept there for a moment, until the largest is known.
-                Slot { alpha: square * c.coefficient * c.coefficient, root: Root::default() }
-            })
-            .collect();
+            });
+        });
         cancel.check_wanted()?;
         // The proximal term weighs about as much as the features: then a step on one row moves b as far as it moves w.
         let mean = slots.iter().map(|slot| slot.alpha).sum::<f64>() / slots.len().max(1) as f64;
@@ -134,17 +140,17 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
             Intercept::Free if mean > 0.0 => mean,
             Intercept::Free => 1.0,
         };
-        slots.par_iter_mut().enumerate().for_each(|(block, slot)| {
+        parallel::update(&mut slots, RUN, |block, slot| {
             let t = task.constraint(block).threshold;
             slot.alpha += kappa * t * t;
         });
         // What is no number shall not be overlooked.
         let largest = |a: f64, b: f64| if a.is_nan() || a > b { a } else { b };
-        let unit = slots.par_iter().map(|slot| slot.alpha).reduce(|| 0.0, largest);
+        let unit = chosen(slots.len(), 0.0, |block| slots[block].alpha, largest);
         if !(unit * SAFE_SIGMA).is_finite() || !kappa.is_finite() {
             return Err(overflow());
         }
-        slots.par_iter_mut().for_each(|slot| {
+        parallel::update(&mut slots, RUN, |_, slot| {
             let root = if unit > 0.0 { (slot.alpha / unit).sqrt() } else { 0.0 };
             *slot = Slot { alpha: 0.0, root: Root::new(root) };
         });

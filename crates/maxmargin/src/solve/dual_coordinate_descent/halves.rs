@@ -3,6 +3,7 @@
 use super::coordinate::{Fixed, Slot, Sums, View, Visited};
 use crate::data::kernels::for_this_machine;
 use crate::data::{Design, Residency, Rows, Visits, prefetch};
+use crate::parallel;
 use crate::random::Random;
 use crate::task::Independent;
 use std::ops::Range;
@@ -226,7 +227,7 @@ pub(super) fn merge(v: &[f64], even: &mut [f64], odd: &mut [f64], share: f64) ->
         let middle = v.len() / 2;
         let (even_low, even_high) = even.split_at_mut(middle);
         let (odd_low, odd_high) = odd.split_at_mut(middle);
-        let (low, high) = rayon::join(
+        let (low, high) = parallel::join(
             || merge_run(&v[..middle], even_low, odd_low, share),
             || merge_run(&v[middle..], even_high, odd_high, share),
         );

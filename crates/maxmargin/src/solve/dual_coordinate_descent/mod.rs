@@ -43,6 +43,7 @@ use super::certificate::{Balance, best_threshold, dual_value, primal_in_passing,
 use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::{Design, NarrowScores, Rows, Visits, with_rows};
 use crate::error::{Code, Error, Result};
+use crate::parallel;
 use crate::random::Random;
 use crate::run::{Cancel, Observer};
 use crate::task::{Independent, Intercept};
@@ -239,7 +240,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         let State { fixed, halves, v, sums, view, visits, .. } = self;
         let [even, odd] = &mut halves[..] else { return None };
         let task = fixed.task;
-        rayon::join(|| even.shuffle(task, visits, &residency), || odd.shuffle(task, visits, &residency));
+        parallel::join(|| even.shuffle(task, visits, &residency), || odd.shuffle(task, visits, &residency));
         let mut visited = Visited::NOTHING;
         let mut square: f64 = v.iter().map(|v| v * v).sum();
         for round in 0..rounds {
@@ -248,7 +249,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                     return None;
                 }
                 let before = *sums;
-                let ((a, seen_a), (b, seen_b)) = rayon::join(
+                let ((a, seen_a), (b, seen_b)) = parallel::join(
                     || even.round(round, rounds, fixed, before, view),
                     || odd.round(round, rounds, fixed, before, view),
                 );
@@ -263,7 +264,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                     - view.centre * pull
                     - 0.5 * fixed.kappa * (after * after - before.pull * before.pull);
                 if rise < -1e-12 * square.max(1.0) && view.sigma < SAFE_SIGMA {
-                    rayon::join(|| even.undo(v), || odd.undo(v));
+                    parallel::join(|| even.undo(v), || odd.undo(v));
                     view.sigma = (view.sigma * 1.25).min(SAFE_SIGMA);
                     continue;
                 }

@@ -12,7 +12,7 @@
 //!
 //! The lighter of the two is called a: m ≤ ½, and then z is nearer to b: h ≤ ½.
 
-use rayon::prelude::*;
+use crate::parallel;
 use std::sync::OnceLock;
 
 /// Steps of the table along m and along κ.
@@ -84,7 +84,7 @@ pub(super) fn table() -> &'static [Entry] {
             let h = searched(m, kappa);
             [h as f32, lost(m, kappa, kept(m, kappa, h)) as f32]
         };
-        (0..(STEPS + 1) * (STEPS + 1)).into_par_iter().map(entry).collect()
+        parallel::collect((STEPS + 1) * (STEPS + 1), STEPS + 1, entry)
     })
 }
 

@@ -12,10 +12,10 @@ use super::{Form, Gram, Scalars, Smo, Values, Variable, WORKING_SET, nu_group};
 use crate::error::Result;
 use crate::kernel::{Element, RowCache, add_row};
 use crate::loss::Loss;
+use crate::parallel;
 use crate::run::Cancel;
 use crate::solve::overflow;
 use crate::task::{Independent, Intercept};
-use rayon::prelude::*;
 
 /// Variables are summed and brought up to date so many together; fixed, so that threads do not change a bit.
 const CHUNK: usize = 1024;
@@ -182,24 +182,20 @@ impl<'a, V: Element> State<'a, V> {
 
     pub(super) fn values<T: Independent>(&self, task: &T, scalars: Scalars) -> Values {
         const CHUNK: usize = 4096;
-        let parts: Vec<[f64; 3]> = self
-            .variables
-            .par_chunks(CHUNK)
-            .enumerate()
-            .map(|(chunk, variables)| {
-                let mut sums = [0.0; 3];
-                for (at, variable) in variables.iter().enumerate() {
-                    let block = chunk * CHUNK + at;
-                    let ((margin, cost), reached) = (self.margins[block], self.reached(block));
-                    let margin = scalars.margin.unwrap_or(margin);
-                    let threshold = task.constraint(block).threshold * scalars.threshold;
-                    sums[0] += variable.alpha * reached;
-                    sums[1] += variable.alpha * margin - self.loss.dual_cost(variable.alpha, cost);
-                    sums[2] += cost * self.loss.value(margin - reached - threshold);
-                }
-                sums
-            })
-            .collect();
+        let blocks = self.variables.len();
+        let parts: Vec<[f64; 3]> = parallel::map(blocks.div_ceil(CHUNK), |chunk| {
+            let mut sums = [0.0; 3];
+            for block in chunk * CHUNK..((chunk + 1) * CHUNK).min(blocks) {
+                let variable = &self.variables[block];
+                let ((margin, cost), reached) = (self.margins[block], self.reached(block));
+                let margin = scalars.margin.unwrap_or(margin);
+                let threshold = task.constraint(block).threshold * scalars.threshold;
+                sums[0] += variable.alpha * reached;
+                sums[1] += variable.alpha * margin - self.loss.dual_cost(variable.alpha, cost);
+                sums[2] += cost * self.loss.value(margin - reached - threshold);
+            }
+            sums
+        });
         let mut total = [0.0; 3];
         parts.iter().for_each(|part| total.iter_mut().zip(part).for_each(|(total, part)| *total += part));
         let [square, gain, losses] = total;
@@ -325,7 +321,7 @@ fn add_moved<V: Element>(variables: &mut [Variable], moved: &[(usize, f64)], cac
     let steps: Vec<(usize, f64)> = moved.iter().map(|&(at, change)| (at, change * variables[at].coefficient)).collect();
     // With a penalised threshold every kernel value has t t' = a a' more, and a is ±1.
     let pull: f64 = if penalised { steps.iter().map(|&(_, step)| step).sum() } else { 0.0 };
-    variables.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, variables)| {
+    parallel::chunks(variables, CHUNK, |chunk, variables| {
         let start = chunk * CHUNK;
         let mut sums = [pull; CHUNK];
         for &(at, step) in &steps {

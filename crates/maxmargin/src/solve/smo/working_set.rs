@@ -3,8 +3,8 @@
 use super::Variable;
 use crate::data::kernels::for_this_machine;
 use crate::kernel::{Element, RowCache};
+use crate::parallel;
 use crate::run::Cancel;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Where curvature along a step is not positive, this stands in for it: the step goes to the end of the box.
@@ -191,8 +191,8 @@ impl<V: Element> Local<V> {
         let mut places = working.to_vec();
         places.sort_by_key(|&at| variables[at].group);
         let mut kernel = vec![V::ZERO; count * count];
-        kernel.par_chunks_mut(count.max(1)).zip(&places).for_each(|(out, &row)| {
-            let row = cache.row(row);
+        parallel::chunks(&mut kernel, count, |at, out| {
+            let row = cache.row(places[at]);
             let extra = if penalised { 1.0 } else { 0.0 };
             out.iter_mut().zip(&places).for_each(|(out, &column)| *out = V::narrow(row[column].wide() + extra));
         });

@@ -43,9 +43,9 @@ use super::{Barrier, Constraint, Curvature, Independent, Objective, Roundable, r
 use crate::data::{Dataset, Design, Outcome, Pairs};
 use crate::error::{Code, Error, Result};
 use crate::loss::{Curve, Loss};
+use crate::parallel;
 use crate::run::Cancel;
 use crate::wording::count;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -473,7 +473,8 @@ impl Objective for Comparison {
             }
             sums
         };
-        let sums: Vec<[f64; 3]> = self.order[pairs.clone()].par_chunks(STRETCH).map(stretch).collect();
+        let stretches: Vec<&[u32]> = self.order[pairs.clone()].chunks(STRETCH).collect();
+        let sums: Vec<[f64; 3]> = parallel::map(stretches.len(), |at| stretch(stretches[at]));
         let [mut value, mut slope, mut by_threshold] = [0.0; 3];
         for sums in sums {
             (value, slope, by_threshold) = (value + sums[0], slope + sums[1], by_threshold + sums[2]);

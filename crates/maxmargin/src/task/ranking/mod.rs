@@ -25,8 +25,9 @@ use crate::data::kernels::for_this_machine;
 use crate::data::{Dataset, Subset, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
+use crate::parallel;
 use crate::run::Cancel;
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::ops::Range;
@@ -236,7 +237,7 @@ fn plans(task: &str, data: &Dataset, pair_weight: PairWeight, subset: Option<&Su
         return Err(Error::new(Code::BadSetting, format!("a query of {} rows is too long", range.len())));
     }
     let seen: Vec<Range<usize>> = groups.ranges().filter(|range| counts(subset, range.start)).collect();
-    Ok(seen.into_par_iter().map(|range| plan(range, data, targets, pair_weight)).collect())
+    Ok(parallel::map(seen.len(), |group| plan(seen[group].clone(), data, targets, pair_weight)))
 }
 
 fn plan(rows: Range<usize>, data: &Dataset, targets: &[f64], pair_weight: PairWeight) -> GroupPlan {

@@ -16,6 +16,7 @@
 //! instead, and walk up, walk down and merge in one loop, because each waits for its own last comparison.
 
 use crate::data::kernels::for_this_machine;
+use crate::parallel;
 use crate::run::Cancel;
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
@@ -273,7 +274,7 @@ fn recurse<W: Cross>(work: &W, levels: &[u32], buffers: Buffers<'_>, into_scratc
     let high = Buffers { items: high_items, scratch: high_scratch, windows: high_windows, out: high_out };
     let below = || recurse(work, &levels[..=at], low, !into_scratch, cancel);
     let above = || recurse(work, &levels[at..], high, !into_scratch, cancel);
-    let (below, above) = if fork { rayon::join(below, above) } else { (below(), above()) };
+    let (below, above) = if fork { parallel::join(below, above) } else { (below(), above()) };
     if cancel.is_abandoned() {
         return Totals::default();
     }
