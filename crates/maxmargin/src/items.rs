@@ -36,7 +36,7 @@ use crate::model::{Model, Scorer};
 use crate::parallel;
 use crate::random::Random;
 use crate::run::{Cancel, Event, Observer, Silent};
-use crate::settings::{Method, Settings, Task};
+use crate::settings::Method;
 use crate::solve::{Start, Stop};
 use crate::train::{expands, train_from};
 
@@ -229,13 +229,13 @@ pub fn mean(scores: &[f64]) -> f64 {
 
 /// The weights of the model, where solvers can begin with them.
 fn start_of(model: &Model) -> Option<Start> {
-    let Settings { task, method, solver, .. } = &model.settings;
+    let solver = model.settings.solver;
     let Scorer::Linear { weights, .. } = &model.scorer else { return None };
     let elsewhere = solver.is_hard_margin() || solver.is_stochastic() || expands(&model.settings);
-    if elsewhere || (*task == Task::Compare && method.is_rating()) {
+    if elsewhere || model.settings.is_rating() {
         return None;
     }
-    let learned = model.decoder.threshold().filter(|_| *method == Method::Compare);
+    let learned = model.decoder.threshold().filter(|_| model.settings.method() == Some(Method::Compare));
     Some(Start { weights: weights.clone(), thresholds: learned.into_iter().collect(), dual: None, width: None })
 }
 

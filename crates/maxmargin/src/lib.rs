@@ -79,6 +79,7 @@ pub mod suggest;
 pub mod task;
 pub mod testing;
 pub mod train;
+pub mod wish;
 pub mod wording;
 
 pub use error::{Code, Error, Result};

@@ -110,7 +110,7 @@ impl Needs {
         }
         beside += map_bytes(data, settings);
         let by_differences = !(expands(settings) || solver.is_stochastic() || solver.is_hard_margin());
-        let by_differences = by_differences && !settings.method.is_rating();
+        let by_differences = by_differences && !settings.is_rating();
         if let Some(compared) = data.compared().filter(|compared| compared.as_differences() && by_differences) {
             // Differences of the pairs, as dense as their rows; sparse ones are gathered in pieces and joined.
             beside += if data.matrix().is_dense() {
@@ -130,7 +130,7 @@ impl Needs {
         beside += (3 * accumulators + 12) * cols * 8;
         if solver == Solver::Newton && cols < PAIRED_COLUMNS {
             // Pairs may tie all rows together.
-            let (tiles, longest, long) = match (settings.task, data.pairs()) {
+            let (tiles, longest, long) = match (settings.task.task(), data.pairs()) {
                 (Task::Classify | Task::OneClass, _) => (TILES, 0, 0),
                 (Task::Rank | Task::Compare, Some(_)) => (TILES, rows, data.rows() / LONG_PART),
                 (Task::Rank | Task::Compare, None) => {
@@ -258,7 +258,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     if solver.is_hard_margin() && !mapped_once {
         return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave --solver out"));
     }
-    if solver.is_stochastic() && settings.task == Task::Rank && !mapped_once {
+    if solver.is_stochastic() && settings.task.task() == Task::Rank && !mapped_once {
         let why = format!("`{}` draws pairs from all queries at random", solver.name());
         return Err(all(&why, "leave --solver out: the default reads a block at a time"));
     }

@@ -132,7 +132,7 @@ pub fn train_from(
     check_features(data.cols())?;
     data.matrix().check(0..data.rows())?;
     cancel.check()?;
-    if settings.task == Task::Compare && settings.method.is_rating() {
+    if settings.task.task() == Task::Compare && settings.is_rating() {
         return ratings::train(data, settings, observer, cancel);
     }
     let solver = choose_solver(settings, data.shape())?;
@@ -249,9 +249,9 @@ pub fn train_from(
             let decoder = problem.decoder(thresholds.first().copied().unwrap_or(0.0));
             let model = template(scorer, decoder, certificate(0.0, None, false, 0, 0), None);
             // A threshold that comes after the scores is found anew; one that is learned is what it is so far.
-            let model = match settings.method {
-                Method::Compare => model,
-                _ => thresholded(model, problem, data).ok()?,
+            let model = match settings.method() {
+                None | Some(Method::Compare) => model,
+                Some(_) => thresholded(model, problem, data).ok()?,
             };
             (held_out.measure)(&model)
         };
@@ -439,7 +439,7 @@ fn solve_independent<T: Independent + Roundable>(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Solution> {
-    let &Settings { tolerance, max_passes, seed, intercept, .. } = settings;
+    let (&Settings { tolerance, max_passes, seed, .. }, intercept) = (settings, settings.free());
     let features = design.cols();
     match solver {
         Solver::DualCoordinateDescent => DualCoordinateDescent { tolerance, max_passes, seed, intercept }
@@ -480,7 +480,7 @@ fn solve_graded(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Solution> {
-    let penalised = settings.intercept == Intercept::Penalised;
+    let penalised = settings.free() == Intercept::Penalised;
     if solver == Solver::Newton && settings.loss == Loss::Hinge {
         let values = |weights: &[f64], thresholds: &[f64], width: f64, _: Option<&[f64]>, cancel: &Cancel| {
             let threshold = thresholds.first().copied().unwrap_or(0.0);
@@ -509,7 +509,7 @@ fn state_graded(
 ) -> Result<Solution> {
     let Solution { weights, thresholds, .. } = &solution;
     let (threshold, penalised) =
-        (thresholds.first().copied().unwrap_or(0.0), settings.intercept == Intercept::Penalised);
+        (thresholds.first().copied().unwrap_or(0.0), settings.free() == Intercept::Penalised);
     let (primal, bound) = balanced_values(task, design, weights, threshold, None, penalised, &Cancel::new())?;
     (solution.objective, solution.lower_bound) = (primal, Some(bound));
     Ok(restated(solution, settings.tolerance))
@@ -536,17 +536,17 @@ fn as_one_risk<'a, T: Independent + Objective>(
     solve: impl FnOnce(&mut LinearRisk<'a, T>) -> Result<Solution>,
     cancel: &'a Cancel,
 ) -> Result<Solution> {
-    let mut risk = LinearRisk::new(task, design, settings.intercept == Intercept::Penalised, cancel);
+    let mut risk = LinearRisk::new(task, design, settings.free() == Intercept::Penalised, cancel);
     let mut solution = solve(&mut risk)?;
     cancel.check_wanted()?;
     // What it remembers of the rows would stand beside what the bound needs.
     drop(risk);
     let (weights, threshold) = (&solution.weights, solution.thresholds.first().copied().unwrap_or(0.0));
     let scores = design.all_scores(weights);
-    solution.objective = primal_of_scores(task, weights, &scores, threshold, settings.intercept);
+    solution.objective = primal_of_scores(task, weights, &scores, threshold, settings.free());
     if solver == Solver::Newton {
         // The dual point behind the weights proves the bound whatever the intercept. Who asked for an end waits for it.
-        let bound = smooth_bound(task, design, &scores, threshold, settings.intercept, &Cancel::new())?;
+        let bound = smooth_bound(task, design, &scores, threshold, settings.free(), &Cancel::new())?;
         solution.lower_bound = Some(bound);
     }
     Ok(with_smaller_witness(restated(solution, settings.tolerance), task, design, settings))
@@ -556,7 +556,7 @@ fn rounded_hinge(settings: &Settings) -> RoundedHinge {
     RoundedHinge {
         tolerance: settings.tolerance,
         max_passes: settings.max_passes,
-        penalise_thresholds: settings.intercept == Intercept::Penalised,
+        penalise_thresholds: settings.free() == Intercept::Penalised,
     }
 }
 
@@ -604,7 +604,7 @@ fn round_off_blocks<T: Independent + Roundable>(
             Some(scores) => Cow::Borrowed(scores),
             None => Cow::Owned(design.scores_until(weights, cancel)?),
         };
-        rounded_values(task, design, weights, &scores, threshold, width, settings.intercept, cancel)
+        rounded_values(task, design, weights, &scores, threshold, width, settings.free(), cancel)
     };
     round_off(task, design, settings, &values, start, observer, cancel)
 }
@@ -658,7 +658,7 @@ fn restate<T: Independent + Roundable>(
     settings: &Settings,
     cancel: &Cancel,
 ) -> Result<Solution> {
-    let (weights, rule) = (&solution.weights, settings.intercept);
+    let (weights, rule) = (&solution.weights, settings.free());
     let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
     let scores = design.all_scores(weights);
     solution.objective = primal_of_scores(task, weights, &scores, threshold, rule);
@@ -698,8 +698,8 @@ fn with_smaller_witness<T: Independent>(
     if cuts.len() * design.cols() <= task.blocks() || solution.stop == Stop::Cancelled {
         return solution;
     }
-    let alpha = dual_of_cuts(task, design, cuts, settings.intercept);
-    let bound = dual_value(task, design, |block| alpha[block], settings.intercept);
+    let alpha = dual_of_cuts(task, design, cuts, settings.free());
+    let bound = dual_value(task, design, |block| alpha[block], settings.free());
     let gap = relative_gap(solution.objective, bound);
     // Rounding may turn a row that stands on its margin; where that costs anything the cuts stay.
     let as_good = solution.gap().is_some_and(|before| gap <= before + 1e-9);
@@ -714,7 +714,7 @@ fn with_smaller_witness<T: Independent>(
 pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
     let Shape { rows, features, density, compared } = shape;
     let independent =
-        !settings.ties_from_grades && (!matches!(settings.task, Task::Rank | Task::Compare) || compared.is_some());
+        !settings.ties_from_grades() && (!matches!(settings.task.task(), Task::Rank | Task::Compare) || compared.is_some());
     let by_kernel = expands(settings);
     let (features, density) = match settings.kernel.approximate {
         // Mapped rows are dense, but of about the same length and at any angle: visits to one undo little of the others'.
@@ -736,7 +736,7 @@ pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
     let solver = match settings.solver {
         Solver::Auto if by_kernel && independent => Solver::Smo,
         Solver::Auto if !independent => Solver::Newton,
-        Solver::Auto if settings.task == Task::Compare && settings.loss == Loss::Logistic => Solver::Newton,
+        Solver::Auto if settings.task.task() == Task::Compare && settings.loss == Loss::Logistic => Solver::Newton,
         Solver::Auto if too_long => Solver::DualCoordinateDescent,
         Solver::Auto if features <= FEW_FEATURES => Solver::Newton,
         Solver::Auto if density >= DENSE && constraints > features.saturating_mul(crowded) => Solver::Newton,
@@ -750,22 +750,22 @@ pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
     let supported = match solver {
         Solver::Auto => false,
         // Its pairs are neither listed nor drawn.
-        _ if settings.ties_from_grades => {
+        _ if settings.ties_from_grades() => {
             matches!(solver, Solver::Newton | Solver::CuttingPlane) && !by_kernel && settings.loss != Loss::Logistic
         }
         // Only Newton's method knows the barrier that keeps the threshold of three outcomes above zero.
-        _ if settings.task == Task::Compare
-            && settings.method == Method::Compare
+        _ if settings.task.task() == Task::Compare
+            && settings.method() == Some(Method::Compare)
             && settings.loss == Loss::Logistic =>
         {
             solver == Solver::Newton && !by_kernel
         }
         Solver::Smo | Solver::Lasvm => independent && settings.loss != Loss::Logistic,
         Solver::Newton if by_kernel => !independent && settings.loss == Loss::SquaredHinge,
-        _ if settings.task == Task::OneClass => false,
+        _ if settings.task.task() == Task::OneClass => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => independent,
         Solver::InteriorPoint => independent && settings.loss != Loss::Logistic,
-        Solver::LinearProgram => settings.task == Task::Compare && independent,
+        Solver::LinearProgram => settings.task.task() == Task::Compare && independent,
         Solver::Newton | Solver::CuttingPlane if independent => true,
         Solver::Newton | Solver::CuttingPlane => settings.loss != Loss::Logistic,
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => independent || settings.loss != Loss::Logistic,
@@ -788,7 +788,7 @@ pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
 pub fn expands(settings: &Settings) -> bool {
     settings.kernel.is_exact()
         || settings.regularisation.is_nu()
-        || settings.task == Task::OneClass
+        || settings.task.task() == Task::OneClass
         || settings.solver.is_kernel_dual()
 }
 
@@ -800,11 +800,11 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
             .help("use `maxmargin learn compare`, or leave --solver out");
     }
     let remedy = match (independent, settings.loss) {
-        (false, _) if settings.ties_from_grades && expands(settings) => {
+        (false, _) if settings.ties_from_grades() && expands(settings) => {
             return Error::new(Code::Unsupported, "comparing by grades learns weights, and kernels have none")
                 .help("use --approximate nystrom:1000, or list the pairs in a file and name the rows with --items");
         }
-        (false, Loss::Logistic) if settings.ties_from_grades => {
+        (false, Loss::Logistic) if settings.ties_from_grades() => {
             return Error::new(
                 Code::Unsupported,
                 format!("comparing by grades with {loss} loss is not part of this version"),
@@ -828,7 +828,7 @@ fn unsupported(settings: &Settings, solver: Solver, independent: bool) -> Error 
                 .help("use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss");
         }
         (false, _) => "use --solver newton or cutting-plane, or leave --solver out",
-        (true, _) if settings.task == Task::OneClass => "leave --solver out",
+        (true, _) if settings.task.task() == Task::OneClass => "leave --solver out",
         (true, _) if expands(settings) && !solver.is_kernel_dual() => "leave --solver out",
         (true, _) if settings.kernel.is_exact() => {
             "use --loss hinge or --loss squared-hinge, --solver sgd, or --approximate nystrom:1000"

@@ -1,6 +1,8 @@
 //! Counts as people read them: `9,630`, `1 query`, `471 queries`, `3.5 MiB`. One place, so that library, formats and
 //! command say them alike.
 
+use serde::{Deserialize, Serialize};
+
 /// A whole number with a comma between thousands: `9,630`.
 pub fn count(value: u64) -> String {
     separated(&value.to_string())
@@ -50,6 +52,66 @@ fn memory(bytes: u64, rounded: impl Fn(u128, u128) -> u128) -> String {
     }
 }
 
+/// A number of bytes as people write it: `4GiB`, `512 MiB`, `2.5GB`, `1000000`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+/// The units of a [`Size`].
+const UNITS: [(&str, u64); 14] = [
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+    ("tib", 1 << 40),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("b", 1),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
+    ("t", 1 << 40),
+    ("", 1),
+];
+
+impl std::str::FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Size, String> {
+        let lower = text.trim().to_ascii_lowercase();
+        let parsed = UNITS.iter().find_map(|(unit, bytes)| Some((lower.strip_suffix(unit)?.trim_end(), *bytes)));
+        let number = parsed.and_then(|(number, bytes)| Some((number.parse::<f64>().ok()?, bytes)));
+        match number {
+            Some((number, bytes)) if number > 0.0 && number * bytes as f64 >= 1.0 && number * (bytes as f64) < 1e18 => {
+                Ok(Size((number * bytes as f64) as u64))
+            }
+            _ => Err("a size is a positive number with a unit: 4GiB, 512MiB, 2.5GB".to_string()),
+        }
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whole = UNITS[..4].iter().rev().find(|(_, bytes)| self.0.is_multiple_of(*bytes));
+        match whole {
+            Some((unit, bytes)) => write!(f, "{}{}iB", self.0 / bytes, unit[..1].to_ascii_uppercase()),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Size, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,5 +149,27 @@ mod tests {
         assert_eq!(memory_given((50 << 20) - 1), "49 MiB");
         assert_eq!(memory_given((1 << 20) - 1), "1,023 KiB");
         assert_eq!(memory_given(10_000), "9.7 KiB");
+    }
+
+    #[test]
+    fn sizes_are_read_with_their_units_and_printed_back() {
+        for (text, bytes) in [
+            ("4GiB", 4 << 30),
+            ("512 MiB", 512 << 20),
+            ("1.5gib", 3 << 29),
+            ("2GB", 2_000_000_000),
+            ("10kb", 10_000),
+            ("64KiB", 64 << 10),
+            ("1000000", 1_000_000),
+            ("7b", 7),
+        ] {
+            let size: Size = text.parse().expect(text);
+            assert_eq!(size.0, bytes, "{text}");
+            assert_eq!(size.to_string().parse::<Size>(), Ok(size), "{size}");
+        }
+        assert_eq!(Size(3 << 29).to_string(), "1536MiB");
+        for text in ["", "GiB", "-1GiB", "0", "4G iB", "nan", "1e30", "4 gigs", "0.1"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
     }
 }

@@ -110,7 +110,7 @@ pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Data
     let decoder = match settings.task {
         Task::Rank => Decoder::Rank,
         Task::Compare => Decoder::Compare { threshold: 1.0 },
-        Task::OneClass => Decoder::OneClass(OneClass::names(data.targets())),
+        Task::OneClass => Decoder::Border(OneClass::names(data.targets())),
         Task::Classify => Decoder::Sign(Classes::find(data.targets(), settings.positive.as_deref())?),
     };
     let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?;
@@ -246,7 +246,7 @@ pub(crate) fn report_sections(
     );
     let answers = Answers::new(model, data)?;
     match &model.decoder {
-        Decoder::Sign(classes) | Decoder::OneClass(classes) => {
+        Decoder::Sign(classes) | Decoder::Border(classes) => {
             let of = |code: u32| -> Vec<f64> {
                 answers.scores.iter().zip(&answers.codes).filter(|(_, c)| **c == code).map(|(s, _)| *s).collect()
             };

@@ -232,9 +232,9 @@ pub struct KernelSettings {
     /// The user's own, where the kind says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom: Option<CustomKernel>,
-    /// Bytes that kernel rows may take in memory while a model is trained. It changes no bit of the model, and is not kept
-    /// with it.
-    #[serde(skip)]
+    /// Bytes that kernel rows may take in memory while a model is trained. It changes no bit of the model, and models do not
+    /// keep it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<u64>,
     /// The most support vectors that stochastic steps keep; as many as come unless given.
     #[serde(skip_serializing_if = "Option::is_none")]

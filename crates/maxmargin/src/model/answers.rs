@@ -34,9 +34,9 @@ impl Answers<'_> {
                 predictions: None,
                 thresholds: decoder.tie_width().zip(decoder.threshold()),
             },
-            Decoder::Sign(_) | Decoder::OneClass(_) => {
+            Decoder::Sign(_) | Decoder::Border(_) => {
                 let codes = match decoder {
-                    Decoder::OneClass(classes) => classes.positives(data.targets())?,
+                    Decoder::Border(classes) => classes.positives(data.targets())?,
                     Decoder::Sign(classes) => classes.signs(data.targets())?.into_iter().map(|sign| sign > 0).collect(),
                     Decoder::Rank | Decoder::Compare { .. } | Decoder::Likelihood { .. } => Vec::new(),
                 };

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum Decoder {
     /// The sign tells the class; zero counts as positive.
     Sign(Classes),
-    /// The sign tells rows like the ones seen (positive) from outliers; every other label than the first is one of those.
-    OneClass(Classes),
+    /// The sign tells on which side of a border a row lies; every label but the positive one belongs to the other side.
+    Border(Classes),
     /// Higher is better.
     Rank,
     /// Higher is better, and neither is where two scores differ by no more than a threshold.
@@ -32,7 +32,7 @@ impl Decoder {
     /// The two labels, where scores stand for labels.
     pub fn classes(&self) -> Option<&Classes> {
         match self {
-            Decoder::Sign(classes) | Decoder::OneClass(classes) => Some(classes),
+            Decoder::Sign(classes) | Decoder::Border(classes) => Some(classes),
             Decoder::Rank | Decoder::Compare { .. } | Decoder::Likelihood { .. } => None,
         }
     }
@@ -55,7 +55,7 @@ impl Decoder {
     pub fn threshold(&self) -> Option<f64> {
         match self {
             Decoder::Compare { threshold } | Decoder::Likelihood { threshold } => Some(*threshold),
-            Decoder::Sign(_) | Decoder::OneClass(_) | Decoder::Rank => None,
+            Decoder::Sign(_) | Decoder::Border(_) | Decoder::Rank => None,
         }
     }
 

@@ -19,7 +19,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{CustomKernel, Kernel};
 use crate::online::OnlineState;
 use crate::run::Cancel;
-use crate::settings::{Method, Settings, Solver, Task};
+use crate::settings::{Method, Settings, Solver};
 use crate::solve::{Witness, relative_gap};
 use crate::train::choose_solver;
 use crate::wording::counted;
@@ -115,10 +115,10 @@ impl Model {
     /// The free scalar of the problem that the model solves: the constant term, or the threshold where it was learned
     /// together with the scores.
     pub(crate) fn free_scalar(&self) -> f64 {
-        match (self.settings.task, self.settings.method) {
-            (Task::Compare, Method::Compare) => self.decoder.threshold().unwrap_or(0.0),
-            (Task::Compare, _) => 0.0,
-            _ => self.scorer.intercept().unwrap_or(0.0),
+        match self.settings.method() {
+            Some(Method::Compare) => self.decoder.threshold().unwrap_or(0.0),
+            Some(_) => 0.0,
+            None => self.scorer.intercept().unwrap_or(0.0),
         }
     }
 

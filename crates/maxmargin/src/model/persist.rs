@@ -15,7 +15,7 @@ use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
 use crate::online::OnlineState;
-use crate::settings::{Method, Settings, Task};
+use crate::settings::{Method, Settings, Task, decoder_of_format_1, settings_of_format_1};
 use crate::solve::{Cut, Witness};
 use crate::task::{Intercept, OneClass};
 use crate::train::check_features;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The version this program writes, and the newest it reads.
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
 const HEADER: &str = "maxmargin";
 const CHECKSUM: &str = "checksum";
 
@@ -184,7 +184,7 @@ impl Model {
             return Err(damaged("its checksum does not match"));
         }
         drop(unsigned);
-        let header: Header = serde_json::from_str(text).map_err(|error| damaged(format!("its header: {error}")))?;
+        let header = header_of(text, version.format_version).map_err(|error| damaged(format!("its header: {error}")))?;
         let features = usize::try_from(header.features).map_err(|_| damaged("too many features"))?;
         let reals = |name: &str| -> Result<Option<Vec<f64>>> {
             let Ok(tensor) = tensors.tensor(name) else { return Ok(None) };
@@ -316,7 +316,7 @@ impl Model {
             }
         }
         // Elo, Glicko and TrueSkill weigh nothing against anything.
-        let plain_rating = settings.method.is_rating() && settings.method != Method::BradleyTerry;
+        let plain_rating = settings.is_rating() && settings.method() != Some(Method::BradleyTerry);
         let regularised = match settings.solver.is_hard_margin() || plain_rating {
             true => *c == 0.0 && *lambda == 0.0,
             false => *c > 0.0 && *lambda > 0.0,
@@ -325,24 +325,24 @@ impl Model {
             return Err("its settings are out of range");
         }
         // The border of a one-class model stands where its score is the margin.
-        let has_intercept = match settings.task {
-            Task::Classify => settings.intercept != Intercept::None,
+        let has_intercept = match settings.task.task() {
+            Task::Classify => settings.free() != Intercept::None,
             Task::OneClass => true,
             Task::Rank | Task::Compare => false,
         };
         if intercept.is_some() != has_intercept {
             return Err("its intercept does not fit its settings");
         }
-        if settings.task == Task::OneClass && intercept != Some(-OneClass::MARGIN) {
+        if settings.task.task() == Task::OneClass && intercept != Some(-OneClass::MARGIN) {
             return Err("its border is not that of its task");
         }
         let answers = match self.decoder {
             Decoder::Sign(_) => Task::Classify,
-            Decoder::OneClass(_) => Task::OneClass,
+            Decoder::Border(_) => Task::OneClass,
             Decoder::Rank => Task::Rank,
             Decoder::Compare { .. } | Decoder::Likelihood { .. } => Task::Compare,
         };
-        if answers != settings.task {
+        if answers != settings.task.task() {
             return Err("its answers do not fit its task");
         }
         if self.decoder.threshold().is_some_and(|threshold| !threshold.is_finite()) {
@@ -359,7 +359,7 @@ impl Model {
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
             Some(Witness::Cuts(cuts)) => {
-                let dim = own.len() + usize::from(settings.intercept != Intercept::None);
+                let dim = own.len() + usize::from(settings.free() != Intercept::None);
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
                 !cuts.is_empty() && cuts.iter().all(|cut| cut.point.len() == dim && finite(cut))
             }
@@ -368,6 +368,22 @@ impl Model {
         };
         if complete { Ok(()) } else { Err(INCOMPLETE) }
     }
+}
+
+/// The header, whatever the version of the format.
+fn header_of(text: &str, version: u32) -> serde_json::Result<Header> {
+    if version > 1 {
+        return serde_json::from_str(text);
+    }
+    let mut header: serde_json::Value = serde_json::from_str(text)?;
+    for (part, renewed) in
+        [("settings", settings_of_format_1 as fn(&_) -> _), ("decoder", decoder_of_format_1 as fn(&_) -> _)]
+    {
+        if let Some(part) = header.get_mut(part) {
+            *part = renewed(part);
+        }
+    }
+    serde_json::from_value(header)
 }
 
 /// The support vectors as tensors: values, and for sparse ones where they stand.

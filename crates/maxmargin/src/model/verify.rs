@@ -79,7 +79,7 @@ impl Model {
         };
         let close = |a: f64, b: f64| (a - b).abs() <= rounding * a.abs().max(b.abs()).max(f64::MIN_POSITIVE);
         cancel.check()?;
-        if self.settings.method.is_rating() {
+        if self.settings.is_rating() {
             return self.verify_ratings(data, close, cancel);
         }
         let mut problem = Problem::new(data, &self.settings)?.until(cancel);
@@ -106,8 +106,8 @@ impl Model {
         }
         let found = self.recompute(data, &problem, cancel)?;
         cancel.check_wanted()?;
-        if let (Some(claimed), Some(pairs), Method::Rank | Method::Rank2) =
-            (self.decoder.threshold(), data.pairs(), self.settings.method)
+        if let (Some(claimed), Some(pairs), Some(Method::Rank | Method::Rank2)) =
+            (self.decoder.threshold(), data.pairs(), self.settings.method())
         {
             let best = decoder_by_scores(&self.settings, self.decoder.clone(), &self.scores(data)?, pairs);
             let best = best.threshold().unwrap_or(0.0);
@@ -182,7 +182,7 @@ impl Model {
             (Some(there), Some(here)) if here != there => {
                 (format!("{} here, {} there", counted(here, "pair", "pairs"), count(there)), SAME_FILE)
             }
-            _ if data.cols() != self.features() && !self.settings.method.is_rating() => {
+            _ if data.cols() != self.features() && !self.settings.is_rating() => {
                 let (here, there) = (data.cols() as u64, self.features() as u64);
                 (format!("{} here, {} there", counted(here, "feature", "features"), count(there)), SAME_FILE)
             }
@@ -236,7 +236,7 @@ impl Model {
                 (objective, bound)
             }
             Tasks::Graded(task) => {
-                let penalised = self.settings.intercept == Intercept::Penalised;
+                let penalised = self.settings.free() == Intercept::Penalised;
                 let values = |width| balanced_values(task, &design, weights, threshold, width, penalised, cancel);
                 match &self.witness {
                     Some(Witness::Cuts(cuts)) => {
@@ -311,7 +311,7 @@ impl Model {
         expanded: &Expanded<'_>,
         cancel: &Cancel,
     ) -> Result<Verification> {
-        let (rule, threshold) = (self.settings.intercept, self.free_scalar());
+        let (rule, threshold) = (self.settings.free(), self.free_scalar());
         let (scores, square) = expanded.values(cancel)?;
         let objective = 0.5 * square + primal_of_scores(task, &[], &scores, threshold, rule);
         let lower_bound = match &self.witness {
@@ -338,7 +338,7 @@ impl Model {
         threshold: f64,
         cancel: &Cancel,
     ) -> Result<(f64, Option<f64>)> {
-        let rule = self.settings.intercept;
+        let rule = self.settings.free();
         let scores = design.scores_until(weights, cancel)?;
         let objective = primal_of_scores(task, weights, &scores, threshold, rule);
         let bound = match &self.witness {
@@ -378,7 +378,7 @@ impl Model {
             };
             return Ok((objective, bound));
         }
-        let (objective, shortfall) = hard_primal(task, design, weights, threshold, self.settings.intercept);
+        let (objective, shortfall) = hard_primal(task, design, weights, threshold, self.settings.free());
         if shortfall.is_nan() || shortfall > ROUNDING {
             return Err(Error::new(
                 Code::CertificateMismatch,
@@ -398,7 +398,7 @@ impl Model {
     /// The bound that a dual point proves, where it is feasible.
     fn dual_bound<T: Independent>(&self, task: &T, design: &Design, alpha: &[f64]) -> Result<f64> {
         self.check_dual(task, alpha)?;
-        Ok(dual_value(task, design, |block| alpha[block], self.settings.intercept))
+        Ok(dual_value(task, design, |block| alpha[block], self.settings.free()))
     }
 
     /// Refuses a dual point that is not feasible.
@@ -406,7 +406,7 @@ impl Model {
         if alpha.len() != task.blocks() || !in_box(task, alpha) {
             return Err(infeasible("a dual variable lies outside its box"));
         }
-        if self.settings.intercept == Intercept::Free && imbalance(task, alpha) > BALANCED {
+        if self.settings.free() == Intercept::Free && imbalance(task, alpha) > BALANCED {
             return Err(infeasible("its two sides do not balance"));
         }
         if let Regularisation::Nu(nu) = self.settings.regularisation {

@@ -9,7 +9,7 @@ use super::weights::{Average, Weights};
 use crate::data::{Names, Scale};
 use crate::error::{Code, Error, Result};
 use crate::model::{Certificate, Decoder, Model, Scorer};
-use crate::settings::{Method, Regularisation, Settings, Solver, Stochastic, Task};
+use crate::settings::{Regularisation, Settings, Solver, Stochastic, Task};
 use crate::solve::Schedule;
 
 /// η₀ unless given.
@@ -20,9 +20,9 @@ impl Rule {
     pub(super) fn of(settings: &Settings) -> Result<Rule> {
         settings.validate()?;
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
-        if (settings.task, settings.method) != (Task::Compare, Method::Compare) {
+        let Some(task) = settings.comparison().filter(|task| task.learns_threshold()) else {
             return bad("what is learned from a stream are comparisons".to_string(), "use `learn compare`");
-        }
+        };
         if settings.scale != Scale::None {
             return bad(
                 "a stream is not scaled: nothing is known of rows that are still to come".to_string(),
@@ -32,7 +32,7 @@ impl Rule {
         match (settings.solver, settings.regularisation) {
             (Solver::PassiveAggressive, Regularisation::C(c)) => Ok(Rule::PassiveAggressive {
                 c,
-                kappa: settings.online.kappa,
+                kappa: task.kappa,
                 squared: settings.loss == crate::loss::Loss::SquaredHinge,
             }),
             (Solver::Sgd | Solver::AveragedSgd, Regularisation::Lambda(lambda)) => {
@@ -93,7 +93,7 @@ impl ComparisonLearner {
                 "begin without --from",
             );
         };
-        let (Task::Compare, Some(threshold)) = (model.settings.task, model.decoder.threshold()) else {
+        let (Task::Compare, Some(threshold)) = (model.settings.task.task(), model.decoder.threshold()) else {
             return bad(
                 format!("the model does not compare: its task is `{}`", model.settings.task.name()),
                 "go on from a model of `train compare` or `learn compare`",

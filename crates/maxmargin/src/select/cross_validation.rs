@@ -28,7 +28,7 @@ use crate::error::{Code, Error, Result};
 use crate::metric::Metric;
 use crate::parallel;
 use crate::run::{Cancel, Event, Observer};
-use crate::settings::{Settings, Solver};
+use crate::settings::{Method, Settings, Solver};
 use crate::solve::Start;
 use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, expands, seen, train_from};
 use std::sync::Arc;
@@ -149,8 +149,8 @@ impl CrossValidation {
             return Err(Error::new(Code::Unsupported, "--nu finds its own C, and there is no path over it")
                 .help("train once for each value, with --holdout to measure it"));
         }
-        if let Some(settings) = candidates.iter().find(|settings| settings.method.is_rating()) {
-            let message = format!("`{}` rates items in one go, and folds share no path", settings.method.name());
+        if let Some(settings) = candidates.iter().find(|settings| settings.is_rating()) {
+            let message = format!("`{}` rates items in one go, and folds share no path", settings.method().map_or("", Method::name));
             return Err(Error::new(Code::Unsupported, message).help("train once, with --holdout to measure it"));
         }
         check_features(data.cols())?;

@@ -75,7 +75,7 @@ impl Grid {
     pub fn usual(data: &Dataset, settings: &Settings) -> Result<Grid> {
         let by_kernel = expands(settings);
         let count = if by_kernel { KERNEL_COUNT } else { COUNT };
-        match settings.task {
+        match settings.task.task() {
             Task::Classify | Task::OneClass if by_kernel => Grid::spaced(KERNEL.0, KERNEL.1, count),
             Task::Classify | Task::OneClass => Grid::spaced(CLASSIFY.0, CLASSIFY.1, count),
             Task::Compare if by_kernel => Grid::spaced(COMPARE_KERNEL.0, COMPARE_KERNEL.1, count),

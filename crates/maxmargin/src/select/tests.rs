@@ -127,7 +127,7 @@ fn a_fold_reaches_the_optimum_of_a_copy_of_its_rows() {
         let regularisation = if number % 3 == 0 { Regularisation::Lambda(0.02) } else { settings.regularisation };
         // Where the hinge is rounded off, scores end the search earlier.
         let rounded =
-            settings.task == Task::Classify && settings.loss == Loss::Hinge && settings.solver == Solver::Newton;
+            settings.task.task() == Task::Classify && settings.loss == Loss::Hinge && settings.solver == Solver::Newton;
         let tolerance = if rounded { 1e-6 } else { 1e-10 };
         let settings = Settings { regularisation, tolerance, max_passes: 200_000, ..settings };
         let held_out = folds(&data, 3, 5).expect("enough rows");

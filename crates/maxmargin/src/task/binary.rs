@@ -9,11 +9,12 @@
 //!
 //! Reference: Cortes & Vapnik, Support-vector networks, Machine Learning 20 (1995).
 
-use super::{Constraint, Curvature, Independent, Objective, Roundable, rounding_terms};
+use super::{Abilities, Constraint, Curvature, Independent, Input, Objective, Profile, Roundable, rounding_terms};
 use crate::data::kernels::for_this_machine;
 use crate::data::{Dataset, Subset, Targets, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::{Curve, CurvePoint, Loss};
+use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -155,6 +156,84 @@ impl Classes {
                     .collect()
             }
         }
+    }
+}
+
+/// What is set about a classifier.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct ClassifySettings {
+    /// The constant term.
+    pub intercept: Intercept,
+    /// The label that counts as positive, where the order of the labels shall not decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positive: Option<String>,
+    /// How much each class counts.
+    pub class_weight: ClassWeight,
+}
+
+/// `classify`
+pub(super) const PROFILE: Profile = Profile {
+    name: "classify",
+    about: "Tell two classes apart",
+    settings: &[
+        Setting {
+            name: "intercept",
+            heading: LEARNING,
+            aliases: &[],
+            help: "The constant term [default: free]",
+            placeholder: "",
+            value: Value::Name(|| Intercept::ALL.map(Intercept::name).to_vec()),
+            place: "task.intercept",
+        },
+        Setting {
+            name: "class-weight",
+            heading: LEARNING,
+            aliases: &[],
+            help: "Weights of the classes: `balanced`, or LABEL=W,LABEL=W",
+            placeholder: "WEIGHTS",
+            value: Value::ClassWeights,
+            place: "task.class-weight",
+        },
+        Setting {
+            name: "positive",
+            heading: LEARNING,
+            aliases: &[],
+            help: "The label that counts as positive; the larger one unless given",
+            placeholder: "LABEL",
+            value: Value::Text,
+            place: "task.positive",
+        },
+    ],
+    without: &[],
+    loss: Loss::Hinge,
+    regularisation: Regularisation::C(1.0),
+    input: Input::Rows,
+    streamed: &[],
+    untunable: None,
+};
+
+impl ClassifySettings {
+    /// Refuses weights that are none.
+    pub(super) fn refuse(&self, hard: bool) -> Result<()> {
+        if let ClassWeight::ByLabel(weights) = &self.class_weight
+            && let Some((label, weight)) = weights.iter().find(|(_, weight)| !(weight.is_finite() && **weight >= 0.0))
+        {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("the weight of class `{label}` is {weight}, and must be zero or a positive number"),
+            ));
+        }
+        if hard && self.class_weight != ClassWeight::Equal {
+            return Err(Error::new(Code::BadSetting, "a hard margin has no costs that classes could weigh")
+                .help("leave --class-weight out, or use a soft margin: leave --solver out"));
+        }
+        Ok(())
+    }
+
+    /// Every row is one constraint.
+    pub(super) fn abilities(&self) -> Abilities {
+        Abilities::LISTED
     }
 }
 

@@ -6,31 +6,20 @@ mod barrier;
 mod binary;
 mod comparison;
 mod one_class;
+mod profile;
 mod ranking;
 
+pub use crate::wish::Intercept;
 pub(crate) use barrier::Barrier;
-pub use binary::{Binary, ClassWeight, Classes};
-pub use comparison::{Comparison, PairWeightAs, TiesAs};
-pub use one_class::OneClass;
-pub use ranking::{GradedComparison, PairWeight, Ranking};
+pub use binary::{Binary, ClassWeight, Classes, ClassifySettings};
+pub use comparison::{CompareSettings, Comparison, Method, PairWeightAs, TiesAs};
+pub use one_class::{OneClass, OneClassSettings};
+pub use profile::{Abilities, Input, Profile, Task, TaskSettings};
+pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
 
 use crate::loss::Loss;
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
-
-/// What is done about the constant term of a score.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Intercept {
-    /// There is none.
-    None,
-    /// It is a free variable, not penalised.
-    #[default]
-    Free,
-    /// It is penalised like a weight: the weight of a constant feature of value 1.
-    Penalised,
-}
 
 /// One margin constraint: `coefficient · (score(row) − score(against)) + threshold · b ≥ margin − slack`, where violating
 /// it costs `cost · loss(slack)` and b is the task's free scalar.
@@ -185,4 +174,9 @@ pub(crate) trait Roundable: Curvature + Sized {
 fn rounding_terms([hinge, excess]: [f64; 2]) -> [f64; 3] {
     // Sums of terms that are not negative: they lose a few units of their last place.
     [hinge, excess, 16.0 * f64::EPSILON * (hinge + excess)]
+}
+
+/// For settings that are written only where they were chosen.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -8,10 +8,65 @@
 //! high-dimensional distribution, Neural Computation 13, 2001) divided by its margin ρ: about a share ν of the rows seen is
 //! left outside. Targets play no part. One block a row; there is no free threshold.
 
-use super::{Classes, Constraint, Independent};
+use super::{Abilities, Classes, Constraint, Independent, Input, Profile};
 use crate::data::{Dataset, Subset, Targets, counts};
+use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
+use crate::wish::{Regularisation, Wish};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// What is set about a one-class model: nothing of its own. The share of rows to leave outside is `nu`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct OneClassSettings {}
+
+/// The share of rows that is left outside unless told.
+const USUAL_NU: f64 = 0.1;
+
+/// `one-class`
+pub(super) const PROFILE: Profile = Profile {
+    name: "one-class",
+    about: "Tell rows like the ones seen from outliers",
+    settings: &[],
+    without: &["loss", "approximate", "budget", "schedule", "rate", "batch", "project", "early-stopping"],
+    loss: Loss::Hinge,
+    regularisation: Regularisation::Nu(USUAL_NU),
+    input: Input::Rows,
+    streamed: &[],
+    untunable: Some((
+        "a one-class model has no labels to be tuned by",
+        "use `train one-class` with --nu, the share of rows to leave outside",
+    )),
+};
+
+impl OneClassSettings {
+    /// Refuses another loss than the hinge, and solvers for weights.
+    pub(super) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        if wish.loss != Loss::Hinge {
+            return bad("a one-class model is of the hinge loss".to_string(), "leave --loss out");
+        }
+        if !wish.solver.is_kernel_dual() && wish.solver != crate::wish::Solver::Auto {
+            return bad(
+                format!("a one-class model is not learned by `{}`", wish.solver.name()),
+                "leave --solver out",
+            );
+        }
+        if wish.kernel.approximate.is_some() {
+            return bad(
+                "a one-class model is for kernel values, and --approximate maps rows".to_string(),
+                "leave --approximate out, or learn a classifier or ranker with -c",
+            );
+        }
+        Ok(())
+    }
+
+    /// It is learned through a kernel, if only the linear one.
+    pub(super) fn abilities(&self) -> Abilities {
+        Abilities { weights: false, drawn: false, ..Abilities::LISTED }
+    }
+}
 
 /// The task: a weight for each row.
 #[derive(Clone, Debug)]

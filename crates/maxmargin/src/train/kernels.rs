@@ -59,7 +59,7 @@ pub(super) fn solve(
     let intercept = match problem.task {
         Tasks::OneClass(..) => Some(-OneClass::MARGIN),
         Tasks::Pairs(_) => None,
-        _ => (settings.intercept != Intercept::None).then_some(fitted.threshold),
+        _ => (settings.free() != Intercept::None).then_some(fitted.threshold),
     };
     let scorer = around(machine.kernel, coefficients(problem, &fitted.numbers).into_iter(), intercept, design)?;
     let witness = match problem.task {
@@ -218,7 +218,7 @@ impl Machine {
             Tasks::OneClass(..) => fitted.reached.iter().map(|reached| reached - OneClass::MARGIN).collect(),
             Tasks::Binary(task, _) => {
                 // What a penalised threshold adds is in what was reached.
-                let threshold = if settings.intercept == Intercept::Free { fitted.threshold } else { 0.0 };
+                let threshold = if settings.free() == Intercept::Free { fitted.threshold } else { 0.0 };
                 let reached = fitted.reached.iter().enumerate();
                 reached.map(|(row, reached)| task.constraint(row).coefficient * reached + threshold).collect()
             }
@@ -244,7 +244,7 @@ fn in_double<T: Independent>(
     cancel: &Cancel,
 ) -> Option<KernelSolution> {
     let coefficients = (0..task.blocks()).map(|block| task.constraint(block).coefficient).collect();
-    let rule = settings.intercept;
+    let rule = settings.free();
     let Polished { alpha, threshold, mut reached } =
         polish(task, &SignedRows { gram, coefficients }, rule, &fitted.numbers, cancel)?;
     let square: f64 = alpha.iter().zip(&reached).map(|(alpha, reached)| alpha * reached).sum();
@@ -306,7 +306,7 @@ impl Job<'_> {
         let smo = Smo {
             tolerance: settings.tolerance,
             max_passes: settings.max_passes,
-            intercept: settings.intercept,
+            intercept: settings.free(),
             form: if settings.regularisation.is_nu() { Form::Nu } else { Form::Costs },
             cache_bytes: self.cache_bytes,
             shrink_from: SHRINK_FROM,

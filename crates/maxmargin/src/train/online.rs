@@ -95,7 +95,7 @@ fn descend(
         batch: stochastic.batch as usize,
         passes: settings.max_passes,
         seed: settings.seed,
-        intercept: settings.intercept,
+        intercept: settings.free(),
         budget: settings.kernel.budget.map(|budget| budget as usize),
     };
     let sampled = super::stochastic::sampled(problem, settings)?;
@@ -115,7 +115,7 @@ fn descend(
             true => descent.solve::<f64>(&*sampled, rows, &scored, observer, cancel)?,
             false => descent.solve::<f32>(&*sampled, rows, &scored, observer, cancel)?,
         };
-    let intercept = (settings.intercept != Intercept::None && !problem.compares).then_some(threshold);
+    let intercept = (settings.free() != Intercept::None && !problem.compares).then_some(threshold);
     let scorer = Scorer::Expansion(expansion(vectors, &coefficients, intercept));
     let merging = Some(merging);
     let definite = rows.kernel.is_definite();
@@ -149,7 +149,7 @@ fn in_one_pass<T: Independent>(
     };
     let KernelSolution { numbers: alpha, threshold, objective, lower_bound, passes, stop, trace, rows: counts, .. } =
         solution;
-    let intercept = constant((settings.intercept != Intercept::None).then_some(threshold));
+    let intercept = constant((settings.free() != Intercept::None).then_some(threshold));
     Ok(Learned {
         threshold,
         scorer: around(rows.kernel.clone(), by_row(task, &alpha).into_iter(), intercept, rows.design)?,
@@ -172,7 +172,7 @@ fn lasvm<T: Independent, V: Element>(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<KernelSolution> {
-    let &Settings { tolerance, max_passes, intercept, seed, .. } = settings;
+    let (&Settings { tolerance, max_passes, seed, .. }, intercept) = (settings, settings.free());
     let scored = |alpha: &[f64]| {
         let (places, coefficients): (Vec<usize>, Vec<f64>) = by_row(task, alpha).into_iter().unzip();
         let scores = expansion_scores(rows.kernel, rows.points, &places, &coefficients, rows.points, cancel);

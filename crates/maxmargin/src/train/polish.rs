@@ -52,7 +52,7 @@ pub(super) fn is_polished(problem: &Problem, design: &Design, settings: &Setting
     let pairs = problem.data.pairs().map_or(0, crate::data::Pairs::len);
     let columns = problem.data.cols().max(design.cols());
     settings.solver == Solver::Auto
-        && settings.task != Task::OneClass
+        && settings.task.task() != Task::OneClass
         && !settings.regularisation.is_nu()
         && problem.data.rows().max(pairs).saturating_mul(columns) < MOST_ENTRIES
 }
@@ -101,7 +101,7 @@ pub(super) fn polished(
             Newton::polish(&mut risk, design.cols(), &start, cancel).map(Some)
         }
         Tasks::Graded(task) => {
-            let mut risk = LinearRisk::new(task, design, settings.intercept == Intercept::Penalised, cancel);
+            let mut risk = LinearRisk::new(task, design, settings.free() == Intercept::Penalised, cancel);
             let found = Newton::polish(&mut risk, design.cols(), &start, cancel);
             found.and_then(|found| state_graded(found, task, design, settings).map(Some))
         }
@@ -128,7 +128,7 @@ fn by_planes<T: Objective>(
     start: &Start,
     cancel: &Cancel,
 ) -> Result<Option<Solution>> {
-    let mut risk = LinearRisk::new(task, design, settings.intercept == Intercept::Penalised, cancel);
+    let mut risk = LinearRisk::new(task, design, settings.free() == Intercept::Penalised, cancel);
     let max_passes = settings.max_passes.saturating_sub(before.passes);
     let planes = CuttingPlane { max_passes, ..cutting_plane(settings) };
     let found = planes.solve(&mut risk, design.cols(), Some(start), &mut Silent, cancel)?;
@@ -190,7 +190,7 @@ fn from_within<T: Independent + Roundable>(
 ) -> Result<Solution> {
     let tolerance = settings.tolerance.min(CLOSE);
     let max_passes = settings.max_passes.saturating_sub(solution.passes);
-    let within = InteriorPoint { tolerance, max_passes, intercept: settings.intercept };
+    let within = InteriorPoint { tolerance, max_passes, intercept: settings.free() };
     let closer = within.solve(task, design, Some(start), &mut Silent, cancel)?;
     let start = closer.clone().into_start();
     let found = if settings.loss == Loss::Hinge {
@@ -198,7 +198,7 @@ fn from_within<T: Independent + Roundable>(
         let scores = design.scores_until(&closer.weights, cancel)?;
         let near = ON_MARGIN * task.margin_scale();
         let mut dual = onto_bounds(task, &scores, threshold, near, &start.dual.unwrap_or_default());
-        if settings.intercept == Intercept::Free {
+        if settings.free() == Intercept::Free {
             balance_by_the_least_sure(task, &scores, threshold, &mut dual);
         }
         by_active_set(task, design, settings, (&dual, closer.passes), solution, cancel)?
@@ -217,7 +217,7 @@ fn by_active_set<T: Independent>(
     before: &Solution,
     cancel: &Cancel,
 ) -> Result<Option<Solution>> {
-    let rule = settings.intercept;
+    let rule = settings.free();
     let gram = LinearBlocks { task, design };
     let Some(found) = polish(task, &gram, rule, dual, cancel) else { return Ok(None) };
     let weights = weights_behind(task, design, |block| found.alpha[block]);
@@ -255,7 +255,7 @@ fn by_newton<T: Independent + Roundable>(
     // Nobody expects the weights to prove anything here: the dual point behind them does, and the same.
     let threshold = found.thresholds.first().copied().unwrap_or(0.0);
     let scores = design.scores_until(&found.weights, cancel)?;
-    let alpha = dual_behind(task, Curve::Sharp(settings.loss), &scores, threshold, settings.intercept);
+    let alpha = dual_behind(task, Curve::Sharp(settings.loss), &scores, threshold, settings.free());
     Ok(Solution { witness: Witness::Dual(alpha), ..found })
 }
 
@@ -285,7 +285,7 @@ fn dual_start<T: Independent + Roundable>(
     let threshold = found.thresholds.first().copied().unwrap_or(0.0);
     let scores = design.scores_until(&found.weights, cancel)?;
     let mut alpha = dual_behind(task, Curve::Rounded(width), &scores, threshold, Intercept::None);
-    if settings.intercept == Intercept::Free {
+    if settings.free() == Intercept::Free {
         balance_by_the_least_sure(task, &scores, threshold, &mut alpha);
     }
     Ok(Some((alpha, found.passes)))

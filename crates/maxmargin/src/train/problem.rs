@@ -5,7 +5,7 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::model::Decoder;
 use crate::run::Cancel;
-use crate::settings::{Method, Regularisation, Settings, Task};
+use crate::settings::{ClassifySettings, CompareSettings, Method, Regularisation, Settings, TaskSettings};
 use crate::solve::Start;
 use crate::task::{
     Binary, Classes, Comparison, GradedComparison, Independent, Intercept, Objective, OneClass, PairWeight,
@@ -93,16 +93,16 @@ impl Problem {
         let hard = settings.solver.is_hard_margin();
         let problem = |task: Tasks, c: f64, total: f64| {
             let (c, lambda) = if hard { (0.0, 0.0) } else { (c, settings.regularisation.lambda(total)) };
-            let compares = settings.task == Task::Compare;
+            let compares = settings.comparison().is_some();
             Problem { task, c, lambda, total, hard, compares, data: data.clone() }
         };
         // A constraint of a hard margin counts or does not; what it costs plays no part.
         let cost = |total: f64| if hard { 1.0 } else { settings.regularisation.c(total) };
-        match settings.task {
-            Task::Classify => {
-                let classes = Classes::find(data.targets(), settings.positive.as_deref())?;
-                let has_threshold = settings.intercept != Intercept::None;
-                let unit = Binary::on(data, &classes, &settings.class_weight, settings.loss, has_threshold, subset)?;
+        match &settings.task {
+            TaskSettings::Classify(ClassifySettings { intercept, positive, class_weight }) => {
+                let classes = Classes::find(data.targets(), positive.as_deref())?;
+                let has_threshold = *intercept != Intercept::None;
+                let unit = Binary::on(data, &classes, class_weight, settings.loss, has_threshold, subset)?;
                 let total = positive_total(unit.total_cost(), "row")?;
                 if let Some(label) = unit.class_without_weight(&classes) {
                     let message = match subset {
@@ -116,13 +116,13 @@ impl Problem {
                 let c = cost(total);
                 Ok(problem(Tasks::Binary(unit.with_cost(c), classes), c, total))
             }
-            Task::OneClass => {
+            TaskSettings::OneClass(_) => {
                 let task = OneClass::on(data, subset);
                 let total = positive_total(task.total_cost(), "row")?;
                 let c = cost(total);
                 Ok(problem(Tasks::OneClass(task.with_cost(c), OneClass::names(data.targets())), c, total))
             }
-            Task::Compare if settings.ties_from_grades => {
+            TaskSettings::Compare(CompareSettings { ties_from_grades: true, .. }) => {
                 if data.pairs().is_some() {
                     return Err(Error::new(
                         Code::BadSetting,
@@ -135,43 +135,49 @@ impl Problem {
                 let c = cost(total);
                 Ok(problem(Tasks::Graded(task.with_cost(c)), c, total))
             }
-            Task::Compare => {
+            TaskSettings::Compare(CompareSettings { method, pair_weight_as, .. }) => {
                 if subset.is_some() {
                     return Err(Error::new(
                         Code::Internal,
                         "explicit pairs are learned from in part by a data set of their own",
                     ));
                 }
-                let ties_as = match settings.method {
+                let ties_as = match method {
                     Method::Compare => TiesAs::Threshold,
                     Method::Rank2 => TiesAs::Contradiction,
                     _ => TiesAs::Nothing,
                 };
-                check_outcomes(data, settings.method)?;
-                let task = Comparison::new(data, ties_as, settings.pair_weight_as, settings.loss, 1.0)?;
+                check_outcomes(data, *method)?;
+                let task = Comparison::new(data, ties_as, *pair_weight_as, settings.loss, 1.0)?;
                 let total = positive_total(task.total_cost(), "pair")?;
                 let c = cost(total);
                 Ok(problem(Tasks::Pairs(task.with_cost(c)), c, total))
             }
-            Task::Rank if data.pairs().is_some() && settings.pair_weight != PairWeight::Equal => {
-                Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
-                    .help("leave --pair-weight out; --pair-weight-as says what the weights of the pairs do"))
-            }
-            Task::Rank if data.pairs().is_some() && subset.is_some() => {
-                Err(Error::new(Code::Internal, "explicit pairs are learned from in part by a data set of their own"))
-            }
-            Task::Rank if data.pairs().is_some() => {
-                let task = Comparison::new(data, TiesAs::Nothing, settings.pair_weight_as, settings.loss, 1.0)?;
+            TaskSettings::Rank(task) if data.pairs().is_some() => {
+                if task.pair_weight != PairWeight::Equal {
+                    return Err(Error::new(
+                        Code::BadSetting,
+                        "explicit pairs have weights of their own, and no queries or grades",
+                    )
+                    .help("leave --pair-weight out; --pair-weight-as says what the weights of the pairs do"));
+                }
+                if subset.is_some() {
+                    return Err(Error::new(
+                        Code::Internal,
+                        "explicit pairs are learned from in part by a data set of their own",
+                    ));
+                }
+                let task = Comparison::new(data, TiesAs::Nothing, task.pair_weight_as, settings.loss, 1.0)?;
                 let total = positive_total(task.total_cost(), "pair")?;
                 let c = cost(total);
                 Ok(problem(Tasks::Pairs(task.with_cost(c)), c, total))
             }
-            Task::Rank if settings.pair_weight_as != PairWeightAs::default() => {
+            TaskSettings::Rank(task) if task.pair_weight_as != PairWeightAs::default() => {
                 Err(Error::new(Code::BadSetting, "these rows are graded, and it is explicit pairs that have weights")
                     .help("leave --pair-weight-as out, or list the pairs in a file and name the rows with --items"))
             }
-            Task::Rank => {
-                let ranking = Ranking::on(data, settings.loss, settings.pair_weight, 1.0, subset)?;
+            TaskSettings::Rank(task) => {
+                let ranking = Ranking::on(data, settings.loss, task.pair_weight, 1.0, subset)?;
                 let total = positive_total(ranking.total_cost(), "pair")?;
                 let c = cost(total);
                 Ok(problem(Tasks::Ranking(ranking.with_cost(c)), c, total))
@@ -205,7 +211,7 @@ impl Problem {
     /// Whether it is proven that no scores are better than ones that are all the same, by more than the tolerance: a
     /// comparison with the hinge on outcomes too uncertain for it. Without a bound the objective itself has to show it.
     pub(crate) fn learned_nothing(&self, settings: &Settings, objective: f64, lower_bound: Option<f64>) -> bool {
-        if settings.loss != Loss::Hinge || settings.intercept != Intercept::Free || self.hard {
+        if settings.loss != Loss::Hinge || settings.free() != Intercept::Free || self.hard {
             return false;
         }
         // With equal scores the best threshold is 1, where every decided pair costs 2, or −1, where each constraint of a
@@ -272,7 +278,7 @@ impl Problem {
         }
         match &self.task {
             Tasks::Binary(_, classes) => Decoder::Sign(classes.clone()),
-            Tasks::OneClass(_, classes) => Decoder::OneClass(classes.clone()),
+            Tasks::OneClass(_, classes) => Decoder::Border(classes.clone()),
             Tasks::Ranking(_) | Tasks::Graded(_) | Tasks::Pairs(_) => Decoder::Rank,
         }
     }

@@ -43,13 +43,14 @@ pub(crate) fn rate(
     let Some(pairs) = data.pairs() else {
         return Err(Error::new(Code::NoPairs, "there are no pairs to rate items by").help("give pairs of items"));
     };
-    let columns = columns_of_items(data, settings.method)?;
-    check_outcomes(data, settings.method)?;
+    let method = settings.method().unwrap_or_default();
+    let columns = columns_of_items(data, method)?;
+    check_outcomes(data, method)?;
     let total = positive_total((0..pairs.len()).map(|pair| pairs.weight(pair)).sum(), "pair")?;
     let rows = data.rows();
     let mut progress = Progress::unbounded(observer, cancel);
     let plain = |ratings: Vec<f64>| (ratings, None);
-    let (ratings, fitted) = match settings.method {
+    let (ratings, fitted) = match method {
         Method::Elo => plain(elo(pairs, rows, EloFactor::default())),
         Method::Glicko => plain(glicko(pairs, rows, &GlickoSettings::default())),
         Method::Trueskill => plain(trueskill(pairs, rows, &TrueskillSettings::default())),
@@ -103,7 +104,7 @@ pub(super) fn train(
         passes,
         c,
         lambda,
-        solver: (settings.method == Method::BradleyTerry).then_some(Solver::Newton),
+        solver: (settings.method() == Some(Method::BradleyTerry)).then_some(Solver::Newton),
     };
     let model = Model {
         settings: settings.clone(),

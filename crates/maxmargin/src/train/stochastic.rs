@@ -35,7 +35,7 @@ fn descent(settings: &Settings, solver: Solver) -> StochasticDescent {
         project: stochastic.project,
         passes: settings.max_passes,
         seed: settings.seed,
-        intercept: settings.intercept,
+        intercept: settings.free(),
         keep_last: false,
     }
 }

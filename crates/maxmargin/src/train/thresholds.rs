@@ -12,7 +12,7 @@ use crate::train::{Problem, expands};
 /// zero beside scores that do differ is a model that never says tie, and for the caller to report.
 pub(super) fn thresholded(model: Model, problem: &Problem, data: &Dataset) -> Result<Model> {
     let Some(learned) = model.decoder.threshold() else { return Ok(model) };
-    if let (true, Some(pairs)) = (model.settings.method != Method::Compare, data.pairs()) {
+    if let (true, Some(pairs)) = (model.settings.method() != Some(Method::Compare), data.pairs()) {
         let decoder = decoder_by_scores(&model.settings, model.decoder.clone(), &model.scores(data)?, pairs);
         return Ok(Model { decoder, ..model });
     }
@@ -67,13 +67,13 @@ const SMALL_DIFFERENCE: f64 = 1e-6;
 
 /// Whether a comparison has learned no threshold that tells ties, or scores that are all the same.
 pub(crate) fn lacks_threshold(settings: &Settings, decoder: &Decoder, numbers: &[f64]) -> bool {
-    settings.method == Method::Compare
+    settings.method() == Some(Method::Compare)
         && decoder.threshold().is_some_and(|learned| learned <= 0.0 || numbers.iter().all(|number| *number == 0.0))
 }
 
 /// The decoder with the threshold of least error on the pairs learned from, where scores were learned without one.
 pub(crate) fn decoder_by_scores(settings: &Settings, decoder: Decoder, scores: &[f64], pairs: &Pairs) -> Decoder {
-    if decoder.threshold().is_none() || settings.method == Method::Compare {
+    if decoder.threshold().is_none() || settings.method() == Some(Method::Compare) {
         return decoder;
     }
     let outcomes: Vec<Outcome> = (0..pairs.len()).map(|pair| pairs.outcome(pair)).collect();

@@ -1,34 +1,5 @@
 //! When to stop before the passes are used up: once data that were not learned from are judged worse.
 
-use serde::{Deserialize, Serialize};
-
-/// How the number of passes is found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EarlyStopping {
-    /// All passes asked for are made.
-    #[default]
-    None,
-    /// Held-out data are judged after every pass; the best model is kept, and training ends once it is a few passes old.
-    Validation,
-    /// Two disjoint samples are taken: one is learned from until the loss on the other rises; then all data get as many
-    /// passes.
-    Subsamples,
-}
-
-impl EarlyStopping {
-    /// Every way there is.
-    pub const ALL: [EarlyStopping; 3] = [EarlyStopping::None, EarlyStopping::Validation, EarlyStopping::Subsamples];
-
-    /// The name used in flags and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            EarlyStopping::None => "none",
-            EarlyStopping::Validation => "validation",
-            EarlyStopping::Subsamples => "subsamples",
-        }
-    }
-}
 
 /// A measure of weights and thresholds, or none where it cannot be taken.
 pub(crate) type Measure<'a> = &'a dyn Fn(&[f64], &[f64]) -> Option<f64>;

@@ -30,7 +30,8 @@
 use super::draw::{Draw, Listed, Sampled, Settled};
 use super::iterate::intercept_rate;
 use super::merge::{about_lost, merged, table};
-use super::schedule::{Rates, Schedule};
+use super::schedule::Rates;
+use crate::wish::Schedule;
 use super::{Stop, thrown};
 use crate::data::{Design, Matrix};
 use crate::error::Result;

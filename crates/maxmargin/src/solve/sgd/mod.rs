@@ -48,13 +48,11 @@ mod schedule;
 mod tests;
 
 pub(crate) use draw::{ByRow, Sampled};
-pub use early_stopping::EarlyStopping;
 pub(crate) use early_stopping::{Measure, Referee};
 pub use expansion::Merging;
 pub(crate) use expansion::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use pairs::ByPair;
-pub use pairs::Sample;
-pub use schedule::Schedule;
+pub use crate::wish::{EarlyStopping, Sample, Schedule};
 
 use super::scaled_rows::ScaledRows;
 use super::{Progress, Solution, Stop, Witness};

@@ -17,31 +17,7 @@ use crate::loss::Loss;
 use crate::random::Random;
 use crate::run::Cancel;
 use crate::task::{Constraint, Intercept, Ranking, TargetOrder};
-use serde::{Deserialize, Serialize};
-
-/// What is equally likely when pairs are drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sample {
-    /// Every pair.
-    #[default]
-    Pairs,
-    /// Every query, and within it every pair.
-    Queries,
-}
-
-impl Sample {
-    /// Every way there is.
-    pub const ALL: [Sample; 2] = [Sample::Pairs, Sample::Queries];
-
-    /// The name used in flags and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Sample::Pairs => "pairs",
-            Sample::Queries => "queries",
-        }
-    }
-}
+use crate::wish::Sample;
 
 /// This use of the seed.
 const PAIRS: u64 = 0x7367_6401;

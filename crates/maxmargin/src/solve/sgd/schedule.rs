@@ -1,37 +1,6 @@
 //! How long steps are, and how much each iterate counts in the average.
 
-use serde::{Deserialize, Serialize};
-
-/// How the length of a step falls with the number of steps t made before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Schedule {
-    /// η₀ / (1 + λη₀t), or its power ¾ where iterates are averaged: long steps first, 1/(λt) in the end.
-    #[default]
-    Bottou,
-    /// η₀ / √(t + 1): no regret on any convex loss.
-    InverseSquareRoot,
-    /// η₀ / (t + 1): for strongly convex problems, such as these.
-    Inverse,
-    /// η₀ for ever.
-    Constant,
-}
-
-impl Schedule {
-    /// Every schedule there is.
-    pub const ALL: [Schedule; 4] =
-        [Schedule::Bottou, Schedule::InverseSquareRoot, Schedule::Inverse, Schedule::Constant];
-
-    /// The name used in flags and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Schedule::Bottou => "bottou",
-            Schedule::InverseSquareRoot => "inverse-square-root",
-            Schedule::Inverse => "inverse",
-            Schedule::Constant => "constant",
-        }
-    }
-}
+use crate::wish::Schedule;
 
 /// Which of the iterates make the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

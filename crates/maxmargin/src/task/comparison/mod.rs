@@ -38,6 +38,10 @@
 //! Margin Classifiers (2000); Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014).
 
 mod differences;
+mod settings;
+
+pub use settings::{CompareSettings, Method, PairWeightAs};
+pub(super) use settings::{PAIR_WEIGHT_AS, PROFILE};
 
 use super::{Barrier, Constraint, Curvature, Independent, Objective, Roundable, rounding_terms};
 use crate::data::{Dataset, Design, Outcome, Pairs};
@@ -46,36 +50,8 @@ use crate::loss::{Curve, Loss};
 use crate::parallel;
 use crate::run::Cancel;
 use crate::wording::count;
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// What the weight of a pair does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PairWeightAs {
-    /// It multiplies what missing the margin costs.
-    #[default]
-    Slack,
-    /// It is the margin to be reached.
-    Margin,
-    /// It is how often the pair counts: a whole number.
-    Replicate,
-}
-
-impl PairWeightAs {
-    /// Every way there is.
-    pub const ALL: [PairWeightAs; 3] = [PairWeightAs::Slack, PairWeightAs::Margin, PairWeightAs::Replicate];
-
-    /// The name used in flags and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            PairWeightAs::Slack => "slack",
-            PairWeightAs::Margin => "margin",
-            PairWeightAs::Replicate => "replicate",
-        }
-    }
-}
 
 /// What a tie says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,11 +14,15 @@
 //! Large-scale linear RankSVM, Neural Computation 26 (2014) (counting instead of listing). The recursion over target
 //! order is ours.
 
+mod settings;
 mod sweep;
 mod ties;
 
 pub use ties::GradedComparison;
 pub(crate) use ties::Shares;
+
+pub(super) use settings::PROFILE;
+pub use settings::{PairWeight, RankSettings};
 
 use super::{Curvature, Objective, Roundable};
 use crate::data::kernels::for_this_machine;
@@ -28,38 +32,10 @@ use crate::loss::Loss;
 use crate::parallel;
 use crate::run::Cancel;
 use rayon::slice::ParallelSliceMut;
-use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use sweep::{Channel, Counts, FORK, Item, PartnerSums, SweepScratch, Totals, Violations, by_score, sweep};
-
-/// How much a pair counts beside the weights of its rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PairWeight {
-    /// Every pair alike: long queries count for more.
-    #[default]
-    Equal,
-    /// Every query alike: the pairs of a query share a weight of 1.
-    PerQuery,
-    /// By the difference of the two targets.
-    GradeGap,
-}
-
-impl PairWeight {
-    /// Every one there is.
-    pub const ALL: [PairWeight; 3] = [PairWeight::Equal, PairWeight::PerQuery, PairWeight::GradeGap];
-
-    /// The name used in flags and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            PairWeight::Equal => "equal",
-            PairWeight::PerQuery => "per-query",
-            PairWeight::GradeGap => "grade-gap",
-        }
-    }
-}
 
 /// The function of the violation that is summed.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,0 +1,362 @@
+//! What a user can set about training: one serde struct shared by the command, the model file and other front ends.
+//!
+//! [`Settings`] holds what every task takes, and in [`Settings::task`] what only that task takes. Front ends set things by
+//! their names ([`Settings::named`]); the names, their help texts and ranges are declared once ([`crate::wish::Setting`]).
+
+mod format_1;
+mod named;
+
+pub(crate) use format_1::{decoder_of_format_1, settings_of_format_1};
+
+pub use crate::task::{
+    ClassifySettings, CompareSettings, Input, Method, OneClassSettings, Profile, RankSettings, Task, TaskSettings,
+};
+pub use crate::wish::{Choice, Chosen, Regularisation, Setting, Solver, Stochastic, Value};
+
+use crate::data::Scale;
+use crate::error::{Code, Error, Result};
+use crate::kernel::{KernelKind, KernelSettings};
+use crate::loss::Loss;
+use crate::task::{Abilities, Intercept};
+use crate::wish::{EarlyStopping, Wish};
+use serde::{Deserialize, Serialize};
+
+/// Everything that decides what is learned from given data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Settings {
+    /// What is to be learned, and what is set about it.
+    pub task: TaskSettings,
+    /// What a violated margin costs.
+    pub loss: Loss,
+    /// How it is learned.
+    pub solver: Solver,
+    /// How features are scaled.
+    pub scale: Scale,
+    /// The relative gap to stop at.
+    pub tolerance: f64,
+    /// The most passes to make.
+    pub max_passes: u64,
+    /// Seeds everything random.
+    pub seed: u64,
+    /// The weight of the loss.
+    pub regularisation: Regularisation,
+    /// What only the stochastic solvers take.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stochastic: Stochastic,
+    /// The kernel.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kernel: KernelSettings,
+}
+
+/// For settings that are written only where they were chosen.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl Settings {
+    /// The defaults for a task.
+    pub fn new(task: Task) -> Settings {
+        Settings::of(task.settings())
+    }
+
+    /// The defaults for a task about which something is set.
+    pub fn of(task: impl Into<TaskSettings>) -> Settings {
+        let task = task.into();
+        let profile = task.task().profile();
+        let settings = Settings {
+            task,
+            loss: profile.loss,
+            solver: Solver::Auto,
+            scale: Scale::None,
+            tolerance: 1e-3,
+            max_passes: 0,
+            seed: 0,
+            regularisation: profile.regularisation,
+            stochastic: Stochastic::default(),
+            kernel: KernelSettings::default(),
+        };
+        Settings { max_passes: settings.usual_passes(), ..settings }
+    }
+
+    /// The passes that these settings get unless told: rounds over kernel values are many and short.
+    pub fn usual_passes(&self) -> u64 {
+        if self.solver == Solver::Auto && self.expands() { Solver::Smo } else { self.solver }.default_passes()
+    }
+
+    /// The same for a given solver, with the passes it gets unless told.
+    pub fn with_solver(self, solver: Solver) -> Settings {
+        Settings { solver, max_passes: solver.default_passes(), ..self }
+    }
+
+    /// The same with another rule for the free scalar, where the task has one: the constant term of a classifier, or the
+    /// threshold of a comparison.
+    pub fn with_free(self, rule: Intercept) -> Settings {
+        Settings { task: self.task.with_free(rule), ..self }
+    }
+
+    /// The same with a comparison learned by another method; other tasks have none.
+    pub fn with_method(self, method: Method) -> Settings {
+        match self.task {
+            TaskSettings::Compare(task) => {
+                Settings { task: TaskSettings::Compare(CompareSettings { method, ..task }), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// What was asked for beside the task.
+    pub fn wish(&self) -> Wish<'_> {
+        let &Settings { loss, solver, scale, regularisation, ref stochastic, ref kernel, .. } = self;
+        Wish { loss, solver, scale, regularisation, stochastic, kernel }
+    }
+
+    /// What is done about the free scalar beside the scores: the constant term, or the threshold of a comparison.
+    pub fn free(&self) -> Intercept {
+        self.task.free()
+    }
+
+    /// How comparisons are learned, where the task is one.
+    pub fn comparison(&self) -> Option<&CompareSettings> {
+        match &self.task {
+            TaskSettings::Compare(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    /// The method of a comparison; none for other tasks.
+    pub fn method(&self) -> Option<Method> {
+        self.comparison().map(|task| task.method)
+    }
+
+    /// Whether a comparison learns from all pairs of graded rows.
+    pub fn ties_from_grades(&self) -> bool {
+        self.comparison().is_some_and(|task| task.ties_from_grades)
+    }
+
+    /// Whether items are rated by who met whom.
+    pub fn is_rating(&self) -> bool {
+        self.comparison().is_some_and(|task| task.method.is_rating())
+    }
+
+    /// What the task offers to solvers; `pairs` says whether it learns from explicit pairs.
+    pub fn abilities(&self, pairs: bool) -> Abilities {
+        self.task.abilities(self.loss, pairs)
+    }
+
+    /// Whether these settings make a sum over support vectors instead of weights.
+    pub fn expands(&self) -> bool {
+        self.kernel.is_exact()
+            || self.regularisation.is_nu()
+            || !self.abilities(false).weights
+            || self.solver.is_kernel_dual()
+    }
+
+    /// Refuses values outside their range, and what does not go together.
+    pub fn validate(&self) -> Result<()> {
+        self.check_ranges()?;
+        let wish = self.wish();
+        self.task.refuse(&wish)?;
+        let bad = |message: String, help: String| Err(Error::new(Code::BadSetting, message).help(help));
+        let nu = self.regularisation.is_nu();
+        if nu && self.loss != Loss::Hinge {
+            return bad(
+                format!("--nu is of the hinge loss, and the loss is {}", self.loss.name()),
+                "add --loss hinge, or use -c instead of --nu".to_string(),
+            );
+        }
+        if nu && !matches!(self.solver, Solver::Auto | Solver::Smo) {
+            return bad(
+                format!("`{}` takes -c or --lambda, and not --nu", self.solver.name()),
+                "leave --solver out, or use -c instead of --nu".to_string(),
+            );
+        }
+        if self.solver == Solver::LinearProgram && !self.abilities(true).threshold {
+            return bad(
+                "the linear program is for comparisons with a threshold".to_string(),
+                "use --solver quadratic-program for a hard margin, or `train compare`".to_string(),
+            );
+        }
+        let untouched = self.max_passes == 0 && (self.solver.is_stochastic() || self.solver == Solver::Lasvm);
+        if untouched {
+            return bad(
+                "--max-passes is 0, and nothing would be learned".to_string(),
+                format!("`{}` makes as many passes as it is told: give 1 or more", self.solver.name()),
+            );
+        }
+        self.validate_stochastic()?;
+        self.kernel.validate()?;
+        self.validate_kernel()?;
+        self.validate_kernel_solver()?;
+        self.validate_stream()
+    }
+
+    /// Refuses what the solver does not take.
+    fn validate_stochastic(&self) -> Result<()> {
+        let bad = |message: String, help: String| Err(Error::new(Code::BadSetting, message).help(help));
+        let given = self.stochastic.given();
+        let streamed = self.solver == Solver::PassiveAggressive && given == ["rate"];
+        if let (Some(name), false, false) = (given.first(), self.solver.is_stochastic(), streamed) {
+            let solvers = if matches!(*name, "schedule" | "rate") { "or sgd" } else { ", sgd or pegasos" };
+            return bad(
+                format!("--{name} is for the stochastic solvers, and the solver is `{}`", self.solver.name()),
+                format!("add --solver averaged-sgd {solvers}, or leave --{name} out").replace(" ,", ","),
+            );
+        }
+        if let (Solver::Pegasos, Some(name)) =
+            (self.solver, given.iter().find(|name| matches!(**name, "schedule" | "rate")))
+        {
+            return bad(
+                format!("--{name} does not apply: Pegasos takes steps of 1/(λt)"),
+                format!("leave --{name} out, or use --solver averaged-sgd"),
+            );
+        }
+        let profile = self.task.task().profile();
+        if let Some(name) = given.iter().find(|name| profile.setting(name).is_none()) {
+            return bad(
+                format!("--{name} is no setting of `{}`", profile.name),
+                format!("leave --{name} out, or learn another task"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Refuses what contradicts the kernel, or means nothing without one.
+    fn validate_kernel(&self) -> Result<()> {
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        let nu = self.regularisation.is_nu();
+        if self.kernel.cache.is_some() && !self.expands() && self.kernel.kind == KernelKind::Linear {
+            return bad(
+                "--kernel-cache is for kernels, and weights need none".to_string(),
+                "leave --kernel-cache out, or name a --kernel",
+            );
+        }
+        let by_kernel_values = [
+            (self.solver == Solver::Smo, "--solver smo"),
+            (self.solver == Solver::Lasvm, "--solver lasvm"),
+            (self.kernel.cache.is_some(), "--kernel-cache"),
+            (nu, "--nu"),
+        ];
+        if let (Some(_), Some((_, what))) = (self.kernel.approximate, by_kernel_values.iter().find(|(set, _)| *set)) {
+            return bad(
+                format!("{what} is for kernel values, and --approximate maps rows"),
+                "leave --approximate out, or learn a classifier or ranker with -c",
+            );
+        }
+        if self.kernel.kind == KernelKind::Precomputed && self.scale != Scale::None {
+            return bad(
+                "precomputed kernel values are no features that could be scaled".to_string(),
+                "leave --scale out, or scale the features before the kernel is computed",
+            );
+        }
+        Ok(())
+    }
+
+    /// Refuses what does not go with passive-aggressive steps.
+    fn validate_stream(&self) -> Result<()> {
+        let bad = |message: &str, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        if self.solver != Solver::PassiveAggressive {
+            return Ok(());
+        }
+        if !self.comparison().is_some_and(CompareSettings::learns_threshold)
+            || self.kernel != KernelSettings::default()
+        {
+            return bad(
+                "passive-aggressive steps learn weights from a stream of comparisons",
+                "use `maxmargin learn compare`, or leave --solver out",
+            );
+        }
+        if self.loss == Loss::Logistic {
+            return bad(
+                "passive-aggressive steps are of the hinge or the squared hinge",
+                "leave --loss out, or use --solver averaged-sgd",
+            );
+        }
+        if !matches!(self.regularisation, Regularisation::C(_)) {
+            return bad("passive-aggressive steps take -c, and not --lambda", "use -c instead");
+        }
+        Ok(())
+    }
+
+    /// Refuses a kernel that the solver does not take, and what only some solvers take beside a kernel.
+    fn validate_kernel_solver(&self) -> Result<()> {
+        let (kind, solver) = (self.kernel.kind, self.solver);
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        if self.kernel.budget.is_some() && !(self.kernel.is_exact() && solver.is_stochastic()) {
+            return bad(
+                "--budget limits the support vectors of stochastic steps through a kernel".to_string(),
+                "add --solver sgd and a --kernel such as gaussian, or leave --budget out",
+            );
+        }
+        if !self.kernel.is_exact() {
+            return Ok(());
+        }
+        let by_rows = !matches!(kind, KernelKind::Precomputed | KernelKind::Custom);
+        match solver {
+            Solver::Auto | Solver::Smo | Solver::Newton => Ok(()),
+            Solver::Lasvm | Solver::Sgd | Solver::Pegasos if !by_rows => bad(
+                format!(
+                    "`{}` computes kernel values itself, and the {} kernel is not one of its own",
+                    solver.name(),
+                    kind.name()
+                ),
+                "leave --solver out, or use another --kernel",
+            ),
+            Solver::Lasvm => Ok(()),
+            Solver::Sgd | Solver::Pegasos if self.stochastic.project => bad(
+                "--project keeps weights in a ball, and kernels have none".to_string(),
+                "leave --project out, or --kernel",
+            ),
+            Solver::Sgd | Solver::Pegasos if self.stochastic.early_stopping != EarlyStopping::None => bad(
+                "--early-stopping is for weights, and kernels have none".to_string(),
+                "leave --early-stopping out and give --max-passes",
+            ),
+            Solver::Sgd if self.stochastic.schedule.is_some() && self.stochastic.rate.is_none() => bad(
+                "a --schedule needs a first rate, which is not searched for under kernels".to_string(),
+                "give --rate too, or leave --schedule out: steps are then 1/(λt)",
+            ),
+            Solver::Sgd | Solver::Pegasos => Ok(()),
+            Solver::AveragedSgd => bad(
+                format!("averages of {} kernels would keep the support vectors of every step", kind.name()),
+                "use --solver sgd, which keeps the last function, or leave --kernel out",
+            ),
+            _ => bad(
+                format!("`{}` learns weights, and the {} kernel has none", solver.name(), kind.name()),
+                "leave --solver out, or add --approximate nystrom:1000, which gives it weights",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_files() {
+        for solver in Solver::ALL.into_iter().chain([Solver::PassiveAggressive]) {
+            assert_eq!(serde_json::to_value(solver).expect("JSON"), solver.name());
+        }
+        for schedule in Schedule::ALL {
+            assert_eq!(serde_json::to_value(schedule).expect("JSON"), schedule.name());
+        }
+        for stopping in EarlyStopping::ALL {
+            assert_eq!(serde_json::to_value(stopping).expect("JSON"), stopping.name());
+        }
+        for sample in Sample::ALL {
+            assert_eq!(serde_json::to_value(sample).expect("JSON"), sample.name());
+        }
+        for scale in Scale::ALL {
+            assert_eq!(serde_json::to_value(scale).expect("JSON"), scale.name());
+        }
+        for weight in PairWeight::ALL {
+            assert_eq!(serde_json::to_value(weight).expect("JSON"), weight.name());
+        }
+        for method in Method::ALL {
+            assert_eq!(serde_json::to_value(method).expect("JSON"), method.name());
+        }
+        for task in [Task::Classify, Task::Rank, Task::Compare, Task::OneClass] {
+            assert_eq!(serde_json::to_value(task).expect("JSON"), task.name());
+        }
+    }
+}

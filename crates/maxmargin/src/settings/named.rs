@@ -1,0 +1,204 @@
+//! Settings by their names: what the command, settings files and other front ends set, laid over the defaults.
+
+use super::{Settings, Task};
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use crate::suggest::nearest;
+use crate::wish::{Choice, Chosen, Regularisation, Setting, Solver, Value};
+use serde_json::Value as Json;
+
+/// What says how much a missed margin costs.
+const OF_THE_LOSS: [&str; 4] = ["c", "lambda", "nu", "loss"];
+
+/// How far a pair of a stream may move the weights, and the pull toward zero, unless given.
+const USUAL_STREAM_C: f64 = 0.1;
+const USUAL_STREAM_LAMBDA: f64 = 1e-4;
+
+impl Settings {
+    /// The settings of a task of which some are chosen by name, all others at their defaults. Checked as
+    /// [`Settings::validate`] does.
+    ///
+    /// ```
+    /// use maxmargin::settings::{Choice, Chosen, Settings, Task};
+    ///
+    /// let chosen = Chosen::from([("loss".to_string(), Choice::Text("logistic".to_string()))]);
+    /// let settings = Settings::named(Task::Classify, &chosen)?;
+    /// assert_eq!(settings.loss.name(), "logistic");
+    /// # Ok::<(), maxmargin::Error>(())
+    /// ```
+    pub fn named(task: Task, chosen: &Chosen) -> Result<Settings> {
+        let known: Vec<&Setting> = task.profile().all_settings().collect();
+        let (mut settings, given) = Settings::new(task).laid_over(&known, chosen)?;
+        let hard = settings.solver.is_hard_margin();
+        if let (true, Some(setting)) = (hard, given.iter().find(|setting| OF_THE_LOSS.contains(&setting.name))) {
+            let flag = setting.shown();
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("{flag} says what a missed margin costs, and a hard margin misses none"),
+            )
+            .help(format!("leave {flag} out, or use a soft margin: leave --solver out")));
+        }
+        let is_given = |name: &str| given.iter().any(|setting| setting.name == name);
+        // A share that may miss the margin, and a margin that none may miss, are of the hinge loss.
+        if !is_given("loss") && (hard || settings.regularisation.is_nu()) {
+            settings.loss = Loss::Hinge;
+        }
+        if !is_given("max-passes") {
+            settings.max_passes = settings.usual_passes();
+        }
+        settings.validate()?;
+        Ok(settings)
+    }
+
+    /// The same for learning from a stream. `kept` are the settings of the model it goes on from, where a stream made it:
+    /// they stay unless another solver is chosen.
+    pub fn streamed(task: Task, chosen: &Chosen, kept: Option<&Settings>) -> Result<Settings> {
+        let known: Vec<&Setting> = task.profile().streamed.iter().collect();
+        let (wanted, given) = Settings::new(task).laid_over(&known, chosen)?;
+        let solver = if given.iter().any(|setting| setting.name == "solver") {
+            wanted.solver
+        } else {
+            kept.map_or(Solver::PassiveAggressive, |kept| kept.solver)
+        };
+        let base = match kept.filter(|kept| kept.solver == solver) {
+            Some(kept) => kept.clone(),
+            None => Settings {
+                regularisation: match solver {
+                    Solver::PassiveAggressive => Regularisation::C(USUAL_STREAM_C),
+                    _ => Regularisation::Lambda(USUAL_STREAM_LAMBDA),
+                },
+                max_passes: 1,
+                ..Settings::new(task).with_solver(solver)
+            },
+        };
+        let (settings, _) = base.laid_over(&known, chosen)?;
+        settings.validate()?;
+        Ok(settings)
+    }
+
+    /// These settings with what was chosen by name, and which settings that were.
+    fn laid_over<'a>(&self, known: &[&'a Setting], chosen: &Chosen) -> Result<(Settings, Vec<&'a Setting>)> {
+        let task = self.task.task();
+        let find = |name: &String| {
+            let found = known.iter().find(|setting| setting.name == *name || setting.aliases.contains(&name.as_str()));
+            found.copied().ok_or_else(|| unknown(task, known, name))
+        };
+        let mut whole = as_json(self)?;
+        let mut given = Vec::new();
+        for (name, choice) in chosen {
+            let setting = find(name)?;
+            put(&mut whole, setting.place, setting.checked(choice)?);
+            given.push(setting);
+        }
+        if given.iter().filter(|setting| setting.place.starts_with("regularisation")).count() > 1 {
+            return Err(Error::new(
+                Code::BadSetting,
+                "of c, lambda and nu more than one is set, and they are one quantity",
+            )
+            .help("keep one of them"));
+        }
+        let settings =
+            serde_json::from_value(whole).map_err(|error| Error::new(Code::BadSetting, error.to_string()))?;
+        Ok((settings, given))
+    }
+
+    /// The names and values that make these settings again, where they are not the defaults.
+    pub fn to_named(&self) -> Result<Chosen> {
+        let (own, usual) = (as_json(self)?, as_json(&Settings::new(self.task.task()))?);
+        let soft = !self.solver.is_hard_margin();
+        let mut chosen = Chosen::new();
+        for setting in self.task.task().profile().all_settings() {
+            let value = at(&own, setting.place);
+            if value == at(&usual, setting.place) || (!soft && OF_THE_LOSS.contains(&setting.name)) {
+                continue;
+            }
+            if let Some(choice) = value.and_then(|value| chosen_of(setting, value)) {
+                chosen.insert(setting.name.to_string(), choice);
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Refuses numbers outside the ranges that are declared.
+    pub(super) fn check_ranges(&self) -> Result<()> {
+        let own = as_json(self)?;
+        for setting in self.task.task().profile().all_settings() {
+            let Some(value) = at(&own, setting.place) else { continue };
+            match (setting.value, value) {
+                // What is not finite has no JSON.
+                (Value::Number(_), Json::Null) => drop(setting.checked(&Choice::Number(f64::NAN))?),
+                (Value::Number(_) | Value::Whole(..), value) => {
+                    if let Some(choice) = chosen_of(setting, value) {
+                        setting.checked(&choice)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn as_json(settings: &Settings) -> Result<Json> {
+    serde_json::to_value(settings).map_err(internal)
+}
+
+fn internal(error: serde_json::Error) -> Error {
+    Error::new(Code::Internal, error.to_string())
+}
+
+/// Sets a value at a place such as `kernel.gamma`, or `regularisation.(c)`, where it stands alone.
+fn put(whole: &mut Json, place: &str, value: Json) {
+    match place.split_once('.') {
+        Some((key, rest)) => {
+            let Some(part) = whole.as_object_mut() else { return };
+            let inside = part.entry(key).or_insert_with(|| Json::Object(Default::default()));
+            match rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+                Some(name) => *inside = serde_json::json!({ name: value }),
+                None => put(inside, rest, value),
+            }
+        }
+        None => {
+            if let Some(part) = whole.as_object_mut() {
+                part.insert(place.to_string(), value);
+            }
+        }
+    }
+}
+
+/// What stands at a place.
+fn at<'a>(whole: &'a Json, place: &str) -> Option<&'a Json> {
+    place.split('.').try_fold(whole, |part, key| part.get(key.trim_matches(['(', ')'])))
+}
+
+/// A value of the settings as a front end would hand it over.
+fn chosen_of(setting: &Setting, value: &Json) -> Option<Choice> {
+    Some(match (setting.value, value) {
+        (Value::Number(_), value) => Choice::Number(value.as_f64()?),
+        (Value::Whole(..), value) => Choice::Whole(value.as_u64()?),
+        (Value::Size, value) => Choice::Text(crate::wording::Size(value.as_u64()?).to_string()),
+        (Value::Switch, value) => Choice::Switch(value.as_bool()?),
+        (Value::Name(_) | Value::Text, value) => Choice::Text(value.as_str()?.to_string()),
+        (Value::ClassWeights, Json::String(text)) => Choice::Text(text.clone()),
+        (Value::ClassWeights, value) => {
+            let weights = value.get("by-label")?.as_object()?.iter();
+            let weights: Vec<String> = weights.map(|(label, weight)| format!("{label}={weight}")).collect();
+            Choice::Text(weights.join(","))
+        }
+    })
+}
+
+/// The error for a name that a task does not know.
+fn unknown(task: Task, known: &[&Setting], name: &str) -> Error {
+    let others: Vec<&str> = Task::ALL
+        .into_iter()
+        .filter(|other| other.profile().setting(name).is_some())
+        .map(Task::name)
+        .collect();
+    let error = Error::new(Code::BadSetting, format!("`{name}` is no setting of `{}`", task.name()));
+    match (&others[..], nearest(name, known.iter().map(|setting| setting.name))) {
+        ([], Some(similar)) => error.help(format!("similar: `{similar}`")),
+        ([], None) => error.help(format!("leave it out; `maxmargin train {} --help` lists what there is", task.name())),
+        (others, _) => error.help(format!("leave it out, or learn another task: it is for {}", others.join(" and "))),
+    }
+}

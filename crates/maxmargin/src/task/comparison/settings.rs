@@ -1,0 +1,350 @@
+//! What is set about a comparison.
+
+use crate::error::{Code, Error, Result};
+use crate::kernel::KernelSettings;
+use crate::loss::Loss;
+use crate::task::{Abilities, Input, Profile, is_default};
+use crate::data::Scale;
+use crate::wish::{Intercept, LEARNING, Range, Regularisation, Setting, Solver, Value, Wish};
+use serde::{Deserialize, Serialize};
+
+/// How comparisons are learned from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Ties are data: scores and the threshold that tells ties are learned together.
+    #[default]
+    Compare,
+    /// Ties say nothing to the scores.
+    Rank,
+    /// A tie says that either is better; what is decided counts twice.
+    Rank2,
+    /// Elo's ratings.
+    Elo,
+    /// Glickman's ratings with deviations.
+    Glicko,
+    /// Strengths of Bradley and Terry, with Davidson's ties.
+    BradleyTerry,
+    /// TrueSkill with a draw margin.
+    Trueskill,
+}
+
+impl Method {
+    /// Every method there is.
+    pub const ALL: [Method; 7] = [
+        Method::Compare,
+        Method::Rank,
+        Method::Rank2,
+        Method::Elo,
+        Method::Glicko,
+        Method::BradleyTerry,
+        Method::Trueskill,
+    ];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Compare => "compare",
+            Method::Rank => "rank",
+            Method::Rank2 => "rank2",
+            Method::Elo => "elo",
+            Method::Glicko => "glicko",
+            Method::BradleyTerry => "bradley-terry",
+            Method::Trueskill => "trueskill",
+        }
+    }
+
+    /// Whether it rates items by their ids alone.
+    pub fn is_rating(self) -> bool {
+        matches!(self, Method::Elo | Method::Glicko | Method::BradleyTerry | Method::Trueskill)
+    }
+}
+
+/// What the weight of a pair does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairWeightAs {
+    /// It multiplies what missing the margin costs.
+    #[default]
+    Slack,
+    /// It is the margin to be reached.
+    Margin,
+    /// It is how often the pair counts: a whole number.
+    Replicate,
+}
+
+impl PairWeightAs {
+    /// Every way there is.
+    pub const ALL: [PairWeightAs; 3] = [PairWeightAs::Slack, PairWeightAs::Margin, PairWeightAs::Replicate];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            PairWeightAs::Slack => "slack",
+            PairWeightAs::Margin => "margin",
+            PairWeightAs::Replicate => "replicate",
+        }
+    }
+}
+
+/// What is set about a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct CompareSettings {
+    /// How comparisons are learned from.
+    #[serde(skip_serializing_if = "is_default")]
+    pub method: Method,
+    /// The threshold for ties, where it is learned together with the scores.
+    pub threshold: Intercept,
+    /// What the weights of explicit pairs do.
+    #[serde(skip_serializing_if = "is_default")]
+    pub pair_weight_as: PairWeightAs,
+    /// Whether comparisons are all pairs of graded rows within queries, equal grades being ties.
+    #[serde(skip_serializing_if = "is_default")]
+    pub ties_from_grades: bool,
+    /// How readily passive-aggressive steps over a stream move the threshold, beside the weights: κ, 0 for one that stays.
+    #[serde(skip_serializing_if = "is_usual_kappa")]
+    pub kappa: f64,
+}
+
+/// κ unless given.
+const USUAL_KAPPA: f64 = 1.0;
+
+fn is_usual_kappa(kappa: &f64) -> bool {
+    *kappa == USUAL_KAPPA
+}
+
+impl Default for CompareSettings {
+    fn default() -> CompareSettings {
+        CompareSettings {
+            method: Method::Compare,
+            threshold: Intercept::Free,
+            pair_weight_as: PairWeightAs::Slack,
+            ties_from_grades: false,
+            kappa: USUAL_KAPPA,
+        }
+    }
+}
+
+/// What the weights of explicit pairs do: a setting of rankers too.
+pub(in crate::task) const PAIR_WEIGHT_AS: Setting = Setting {
+    name: "pair-weight-as",
+    heading: LEARNING,
+    aliases: &[],
+    help: "What the weight of a pair does: multiply the slack, be the margin, or be a number of copies [default: slack]",
+    placeholder: "WAY",
+    value: Value::Name(|| PairWeightAs::ALL.map(PairWeightAs::name).to_vec()),
+    place: "task.pair-weight-as",
+};
+
+/// `compare`
+pub(in crate::task) const PROFILE: Profile = Profile {
+    name: "compare",
+    about: "Tell which of two items is better, or that neither is",
+    settings: &[
+        Setting {
+            name: "method",
+            heading: LEARNING,
+            aliases: &[],
+            help: "How comparisons are learned from: with ties as data, without them, each tie as two contradictions, or by \
+                   ratings [default: compare]",
+            placeholder: "",
+            value: Value::Name(|| Method::ALL.map(Method::name).to_vec()),
+            place: "task.method",
+        },
+        Setting {
+            name: "threshold",
+            heading: LEARNING,
+            // What it was called first.
+            aliases: &["intercept"],
+            help: "The threshold for ties, a free variable or penalised like a weight [default: free]",
+            placeholder: "",
+            value: Value::Name(|| vec![Intercept::Free.name(), Intercept::Penalised.name()]),
+            place: "task.threshold",
+        },
+        Setting {
+            name: "ties-from-grades",
+            heading: LEARNING,
+            aliases: &[],
+            help: "Learn from all pairs of graded rows within each query, equal grades being ties",
+            placeholder: "",
+            value: Value::Switch,
+            place: "task.ties-from-grades",
+        },
+        PAIR_WEIGHT_AS,
+    ],
+    without: &["nu"],
+    loss: Loss::Hinge,
+    regularisation: Regularisation::C(1.0),
+    input: Input::Compared,
+    streamed: &STREAMED,
+    untunable: None,
+};
+
+/// What learning comparisons from a stream takes.
+const STREAMED: [Setting; 6] = [
+    Setting {
+        name: "solver",
+        heading: LEARNING,
+        aliases: &[],
+        help: "How to step: passive-aggressive needs no rate and is at home with features of any size [default: \
+               passive-aggressive]",
+        placeholder: "",
+        value: Value::Name(|| [Solver::PassiveAggressive, Solver::Sgd, Solver::AveragedSgd].map(Solver::name).to_vec()),
+        place: "solver",
+    },
+    Setting {
+        name: "loss",
+        heading: LEARNING,
+        aliases: &[],
+        help: "What a missed margin costs; logistic is for sgd and averaged-sgd [default: hinge]",
+        placeholder: "",
+        value: Value::Name(|| Loss::ALL.map(Loss::name).to_vec()),
+        place: "loss",
+    },
+    Setting {
+        name: "c",
+        heading: LEARNING,
+        aliases: &[],
+        help: "The most a pair may move the weights: the aggressiveness of passive-aggressive steps [default: 0.1]",
+        placeholder: "C",
+        value: Value::Number(Range::Positive),
+        place: "regularisation.(c)",
+    },
+    Setting {
+        name: "kappa",
+        heading: LEARNING,
+        aliases: &[],
+        help: "How readily passive-aggressive steps move the threshold; 0 for one that stays [default: 1]",
+        placeholder: "K",
+        value: Value::Number(Range::NotNegative),
+        place: "task.kappa",
+    },
+    Setting {
+        name: "lambda",
+        heading: LEARNING,
+        aliases: &[],
+        help: "The pull toward zero, for sgd and averaged-sgd [default: 1e-4]",
+        placeholder: "L",
+        value: Value::Number(Range::Positive),
+        place: "regularisation.(lambda)",
+    },
+    Setting {
+        name: "rate",
+        heading: LEARNING,
+        aliases: &[],
+        help: "The first rate E of sgd and averaged-sgd, which falls like E/(1 + lambda·E·t) [default: 0.1]",
+        placeholder: "E",
+        value: Value::Number(Range::Positive),
+        place: "stochastic.rate",
+    },
+];
+
+impl CompareSettings {
+    /// Whether scores and threshold are learned together.
+    pub fn learns_threshold(&self) -> bool {
+        self.method == Method::Compare
+    }
+
+    /// What is done about the free scalar: methods that find their threshold after the scores have none.
+    pub(in crate::task) fn free(&self) -> Intercept {
+        if self.learns_threshold() { self.threshold } else { Intercept::None }
+    }
+
+    /// Refuses what does not go with the method.
+    pub(in crate::task) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        let (name, learns) = (self.method.name(), self.learns_threshold());
+        if wish.solver == Solver::LinearProgram && !learns {
+            return bad(
+                "the linear program is for comparisons with a threshold".to_string(),
+                "use --solver quadratic-program for a hard margin, or `train compare`",
+            );
+        }
+        if wish.solver == Solver::LinearProgram && self.threshold == Intercept::Penalised {
+            return bad("the linear program holds the threshold at 1".to_string(), "leave --threshold out");
+        }
+        if self.ties_from_grades && !learns {
+            return bad(
+                "--ties-from-grades learns scores together with the threshold for ties".to_string(),
+                "use `train compare` without --method, or leave --ties-from-grades out",
+            );
+        }
+        if self.ties_from_grades && self.pair_weight_as != PairWeightAs::default() {
+            return bad(
+                "it is explicit pairs that have weights, and grades have none".to_string(),
+                "leave --pair-weight-as out; rows may have weights, and a pair counts their product",
+            );
+        }
+        if !learns && self.threshold == Intercept::Penalised {
+            return bad(
+                format!("`{name}` finds its threshold after the scores, and does not penalise it"),
+                "leave --threshold out",
+            );
+        }
+        if self.threshold == Intercept::None {
+            return bad(
+                "a comparison without a threshold knows no ties".to_string(),
+                "leave --threshold out, or use --method rank",
+            );
+        }
+        if self.threshold == Intercept::Penalised && wish.loss == Loss::Logistic {
+            return bad(
+                "the logistic loss keeps the threshold above zero by itself".to_string(),
+                "leave --threshold out, or use --loss hinge or squared-hinge",
+            );
+        }
+        if self.threshold == Intercept::Penalised && (wish.kernel.is_exact() || wish.solver.is_kernel_dual()) {
+            return bad("through a kernel the threshold is free".to_string(), "leave --threshold out, or --kernel");
+        }
+        if wish.regularisation.is_nu() {
+            return bad("--nu is for classifiers and rankers".to_string(), "use -c instead");
+        }
+        if self.method.is_rating() {
+            self.refuse_beside_ratings(wish)?;
+        }
+        if self.kappa != USUAL_KAPPA && wish.solver != Solver::PassiveAggressive {
+            return bad(
+                format!("--kappa is for passive-aggressive steps, and the solver is `{}`", wish.solver.name()),
+                "leave --kappa or --solver out",
+            );
+        }
+        Ok(())
+    }
+
+    /// Refuses what means nothing to methods that know who met whom, and no features.
+    fn refuse_beside_ratings(&self, wish: &Wish<'_>) -> Result<()> {
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        let name = self.method.name();
+        if wish.loss != Loss::Hinge || self.pair_weight_as != PairWeightAs::Slack {
+            return bad(
+                format!("`{name}` has neither a loss nor margins to choose"),
+                "leave --loss and --pair-weight-as out, or use --method compare",
+            );
+        }
+        let costs = matches!(wish.regularisation, Regularisation::C(c) if c == 1.0);
+        if self.method != Method::BradleyTerry && !costs {
+            return bad(format!("`{name}` has no C"), "leave -c and --lambda out");
+        }
+        if wish.solver != Solver::Auto || *wish.kernel != KernelSettings::default() || wish.scale != Scale::None {
+            return bad(
+                format!("`{name}` rates items by who met whom, and knows neither features nor solvers"),
+                "leave --solver, --kernel and --scale out, or use --method compare",
+            );
+        }
+        Ok(())
+    }
+
+    /// Explicit pairs are listed. All pairs of graded rows are neither listed nor drawn, and have no kernel. With the logistic
+    /// loss a barrier keeps the threshold of three outcomes above zero.
+    pub(in crate::task) fn abilities(&self, loss: Loss, pairs: bool) -> Abilities {
+        let form = if pairs && !self.ties_from_grades { Abilities::LISTED } else { Abilities::SUMMED };
+        Abilities {
+            drawn: !self.ties_from_grades,
+            kernel: !self.ties_from_grades,
+            barrier: loss == Loss::Logistic && self.learns_threshold(),
+            threshold: true,
+            ..form
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! [`Setting`]: one thing that can be set, declared once for the command, settings files and other front ends.
+
+use super::{EarlyStopping, Schedule, Solver};
+use crate::data::Scale;
+use crate::error::{Code, Error, Result};
+use crate::kernel::KernelKind;
+use crate::loss::Loss;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One thing that can be set.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name: `pair-weight` is the flag `--pair-weight`, and the key of settings files.
+    pub name: &'static str,
+    /// What the command lists it under.
+    pub heading: &'static str,
+    /// Other names that are understood.
+    pub aliases: &'static [&'static str],
+    /// What it does, and what is taken unless it is given.
+    pub help: &'static str,
+    /// What the value is called in help texts; empty where names say it.
+    pub placeholder: &'static str,
+    /// What values it takes.
+    pub value: Value,
+    /// Where it stands in [`crate::settings::Settings`] as JSON: keys from the outside to the inside, separated by dots. A last
+    /// part in brackets replaces what stands there instead of joining it.
+    pub place: &'static str,
+}
+
+/// The values a setting takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// One of some names.
+    Name(fn() -> Vec<&'static str>),
+    /// On or off.
+    Switch,
+    /// A number, with the words for its range.
+    Number(Range),
+    /// A whole number from the first to the last.
+    Whole(u64, u64),
+    /// A number of bytes, such as 4GiB.
+    Size,
+    /// Any text.
+    Text,
+    /// `balanced`, or LABEL=W,LABEL=W.
+    ClassWeights,
+}
+
+/// The range of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Range {
+    /// Above zero.
+    Positive,
+    /// Zero or above.
+    NotNegative,
+    /// Above 0, and 1 at the most.
+    Share,
+    /// Any number that is finite.
+    Finite,
+}
+
+impl Range {
+    /// Whether a number lies within.
+    pub fn holds(self, number: f64) -> bool {
+        number.is_finite()
+            && match self {
+                Range::Positive => number > 0.0,
+                Range::NotNegative => number >= 0.0,
+                Range::Share => number > 0.0 && number <= 1.0,
+                Range::Finite => true,
+            }
+    }
+
+    /// The range in words, behind "must be".
+    pub fn words(self) -> &'static str {
+        match self {
+            Range::Positive => "a positive number",
+            Range::NotNegative => "zero or a positive number",
+            Range::Share => "above 0 and at most 1",
+            Range::Finite => "a finite number",
+        }
+    }
+}
+
+/// A value as a front end hands it over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Choice {
+    /// On or off.
+    Switch(bool),
+    /// A whole number.
+    Whole(u64),
+    /// A number.
+    Number(f64),
+    /// A name, or any text.
+    Text(String),
+    /// A weight for each label.
+    Weights(BTreeMap<String, f64>),
+}
+
+/// Settings by their names.
+pub type Chosen = BTreeMap<String, Choice>;
+
+impl Setting {
+    /// Refuses a value of another kind, or outside its range. The value as the settings hold it.
+    pub(crate) fn checked(&self, choice: &Choice) -> Result<serde_json::Value> {
+        let name = self.name;
+        let bad = |message: String, help: String| Err(Error::new(Code::BadSetting, message).help(help));
+        let json = |value: serde_json::Value| Ok(value);
+        match (self.value, choice) {
+            (Value::Name(names), Choice::Text(text)) if names().contains(&text.as_str()) => json(text.as_str().into()),
+            (Value::Name(names), _) => {
+                bad(format!("{name} = {} is not known", choice.shown()), format!("use one of {}", names().join(", ")))
+            }
+            (Value::Switch, Choice::Switch(on)) => json((*on).into()),
+            (Value::Number(range), Choice::Number(number)) if range.holds(*number) => json((*number).into()),
+            (Value::Number(range), Choice::Whole(number)) if range.holds(*number as f64) => {
+                json((*number as f64).into())
+            }
+            (Value::Number(range), _) => bad(
+                format!("{} is {}, and must be {}", self.shown(), choice.shown(), range.words()),
+                format!("give {} {}", self.shown(), self.example()),
+            ),
+            (Value::Whole(low, high), Choice::Whole(number)) if (low..=high).contains(number) => {
+                json((*number).into())
+            }
+            (Value::Whole(low, high), _) => {
+                let most = if high == u64::MAX { String::from("on") } else { format!("to {high}") };
+                bad(
+                    format!("{} is {}, and must be a whole number from {low} {most}", self.shown(), choice.shown()),
+                    format!("give {} {}", self.shown(), self.example()),
+                )
+            }
+            (Value::Size, Choice::Whole(bytes)) => json((*bytes).into()),
+            (Value::Size, Choice::Text(text)) => match text.parse::<crate::wording::Size>() {
+                Ok(size) => json(size.0.into()),
+                Err(why) => bad(format!("{} = `{text}`: {why}", self.shown()), "write 4GiB or 512MiB".to_string()),
+            },
+            (Value::Text, Choice::Text(text)) => json(text.as_str().into()),
+            // A label may look like a number.
+            (Value::Text, Choice::Whole(number)) => json(number.to_string().into()),
+            (Value::Text, Choice::Number(number)) => json(number.to_string().into()),
+            (Value::ClassWeights, Choice::Text(text)) => class_weights(text),
+            (Value::ClassWeights, Choice::Weights(weights)) => json(serde_json::json!({ "by-label": weights })),
+            _ => bad(format!("{} cannot be {}", self.shown(), choice.shown()), format!("give {}", self.example())),
+        }
+    }
+
+    /// What it is called in messages.
+    pub(crate) fn shown(&self) -> String {
+        if self.name == "c" { "-c".to_string() } else { format!("--{}", self.name) }
+    }
+
+    fn example(&self) -> &'static str {
+        match self.value {
+            Value::Name(_) => "one of its names",
+            Value::Switch => "true or false",
+            Value::Number(Range::Share) => "a value such as 0.1",
+            Value::Number(_) => "a value such as 1 or 0.01",
+            Value::Whole(..) => "a whole number",
+            Value::Size => "a size such as 4GiB",
+            Value::Text => "text",
+            Value::ClassWeights => "`balanced`, or LABEL=W,LABEL=W",
+        }
+    }
+}
+
+impl Choice {
+    fn shown(&self) -> String {
+        match self {
+            Choice::Switch(on) => on.to_string(),
+            Choice::Whole(number) => number.to_string(),
+            Choice::Number(number) => number.to_string(),
+            Choice::Text(text) => format!("`{text}`"),
+            Choice::Weights(_) => "a table of weights".to_string(),
+        }
+    }
+}
+
+fn class_weights(text: &str) -> Result<serde_json::Value> {
+    if matches!(text, "balanced" | "equal") {
+        return Ok(text.into());
+    }
+    let mut weights = BTreeMap::new();
+    for part in text.split(',') {
+        let parsed =
+            part.rsplit_once('=').and_then(|(label, weight)| Some((label, weight.trim().parse::<f64>().ok()?)));
+        let Some((label, weight)) = parsed else {
+            return Err(Error::new(Code::BadSetting, format!("`{part}` is not a class weight"))
+                .help("write --class-weight balanced, or LABEL=W,LABEL=W such as spam=5,ham=1"));
+        };
+        weights.insert(label.trim().to_string(), weight);
+    }
+    Ok(serde_json::json!({ "by-label": weights }))
+}
+
+/// Headings of the command's help.
+pub(crate) const LEARNING: &str = "Learning";
+const KERNEL: &str = "Kernels";
+pub(crate) const STOCHASTIC: &str = "Stochastic solvers (sgd, averaged-sgd, pegasos)";
+
+/// The settings of every task, but for those that a task leaves out.
+pub const COMMON: &[Setting] = &[
+    Setting {
+        name: "loss",
+        heading: LEARNING,
+        aliases: &[],
+        help: "What a violated margin costs",
+        placeholder: "",
+        value: Value::Name(|| Loss::ALL.map(Loss::name).to_vec()),
+        place: "loss",
+    },
+    Setting {
+        name: "c",
+        heading: LEARNING,
+        aliases: &[],
+        help: "The weight of the sum of losses against ½‖w‖² [default: 1]",
+        placeholder: "C",
+        value: Value::Number(Range::Positive),
+        place: "regularisation.(c)",
+    },
+    Setting {
+        name: "lambda",
+        heading: LEARNING,
+        aliases: &[],
+        help: "The same in the mean form: lambda = 1 / (C · n)",
+        placeholder: "L",
+        value: Value::Number(Range::Positive),
+        place: "regularisation.(lambda)",
+    },
+    Setting {
+        name: "nu",
+        heading: LEARNING,
+        aliases: &[],
+        help: "Instead of -c: the largest share of rows or pairs that may miss the margin; training finds the C for it. For \
+               the hinge loss, through any kernel",
+        placeholder: "NU",
+        value: Value::Number(Range::Share),
+        place: "regularisation.(nu)",
+    },
+    Setting {
+        name: "solver",
+        heading: LEARNING,
+        aliases: &[],
+        help: "How to solve it; `quadratic-program` makes a hard margin, without -c and --loss [default: auto]",
+        placeholder: "",
+        value: Value::Name(|| Solver::ALL.map(Solver::name).to_vec()),
+        place: "solver",
+    },
+    Setting {
+        name: "scale",
+        heading: LEARNING,
+        aliases: &[],
+        help: "How to scale features, learned on the training data and kept in the model [default: none]",
+        placeholder: "",
+        value: Value::Name(|| Scale::ALL.map(Scale::name).to_vec()),
+        place: "scale",
+    },
+    Setting {
+        name: "tolerance",
+        heading: LEARNING,
+        aliases: &[],
+        help: "Stop at this relative gap between objective and lower bound [default: 1e-3]",
+        placeholder: "GAP",
+        value: Value::Number(Range::NotNegative),
+        place: "tolerance",
+    },
+    Setting {
+        name: "max-passes",
+        heading: LEARNING,
+        aliases: &[],
+        help: "The most passes over the data [default: 1000; 20 for sgd, averaged-sgd and pegasos, which make them all; 1 for \
+               lasvm]",
+        placeholder: "N",
+        value: Value::Whole(0, u64::MAX),
+        place: "max-passes",
+    },
+    Setting {
+        name: "seed",
+        heading: LEARNING,
+        aliases: &[],
+        help: "Seeds everything random: the same seed gives the same bytes [default: 0]",
+        placeholder: "S",
+        value: Value::Whole(0, u64::MAX),
+        place: "seed",
+    },
+    Setting {
+        name: "kernel",
+        heading: KERNEL,
+        aliases: &[],
+        help: "How two rows are compared: `linear` learns weights, the others a sum over support vectors [default: linear]",
+        placeholder: "",
+        value: Value::Name(|| KernelKind::ALL.map(KernelKind::name).to_vec()),
+        place: "kernel.kind",
+    },
+    Setting {
+        name: "gamma",
+        heading: KERNEL,
+        aliases: &[],
+        help: "γ of the kernel, as in exp(−γ‖x − z‖²); found on a sample of the rows unless given",
+        placeholder: "G",
+        value: Value::Number(Range::Finite),
+        place: "kernel.gamma",
+    },
+    Setting {
+        name: "degree",
+        heading: KERNEL,
+        aliases: &[],
+        help: "The power of the polynomial kernel, (γ x·z + r)^d [default: 3]",
+        placeholder: "D",
+        value: Value::Whole(0, u32::MAX as u64),
+        place: "kernel.degree",
+    },
+    Setting {
+        name: "coef0",
+        heading: KERNEL,
+        aliases: &[],
+        help: "r of the polynomial and the sigmoid kernel [default: 0]",
+        placeholder: "R",
+        value: Value::Number(Range::Finite),
+        place: "kernel.coef0",
+    },
+    Setting {
+        name: "approximate",
+        heading: KERNEL,
+        aliases: &[],
+        help: "Map the rows so that any linear solver learns with the kernel, nearly: nystrom:M, kernel values with M random \
+               rows, or fourier:D, D random waves (gaussian kernel only); what is lost is measured and shown",
+        placeholder: "MAP",
+        value: Value::Text,
+        place: "kernel.approximate",
+    },
+    Setting {
+        name: "kernel-cache",
+        heading: KERNEL,
+        aliases: &[],
+        help: "Memory for kernel rows, such as 2GiB; it changes the time alone [default: 4GiB]",
+        placeholder: "SIZE",
+        value: Value::Size,
+        place: "kernel.cache",
+    },
+    Setting {
+        name: "budget",
+        heading: KERNEL,
+        aliases: &[],
+        help: "The most support vectors, for --solver sgd or pegasos: the lightest are merged; as many as come unless given",
+        placeholder: "N",
+        value: Value::Whole(0, u32::MAX as u64),
+        place: "kernel.budget",
+    },
+    Setting {
+        name: "schedule",
+        heading: STOCHASTIC,
+        aliases: &[],
+        help: "How steps shrink: bottou is E/(1 + lambda·E·t), inverse-square-root E/√t, inverse E/t [default: bottou]",
+        placeholder: "",
+        value: Value::Name(|| Schedule::ALL.map(Schedule::name).to_vec()),
+        place: "stochastic.schedule",
+    },
+    Setting {
+        name: "rate",
+        heading: STOCHASTIC,
+        aliases: &[],
+        help: "The first rate of the schedule; found on a sample of the data unless given",
+        placeholder: "E",
+        value: Value::Number(Range::Positive),
+        place: "stochastic.rate",
+    },
+    Setting {
+        name: "batch",
+        heading: STOCHASTIC,
+        aliases: &[],
+        help: "Rows or pairs a step [default: 1]",
+        placeholder: "N",
+        value: Value::Whole(1, u32::MAX as u64),
+        place: "stochastic.batch",
+    },
+    Setting {
+        name: "project",
+        heading: STOCHASTIC,
+        aliases: &[],
+        help: "Keep the weights in the ball of radius 1/√lambda, in which the optimum lies",
+        placeholder: "",
+        value: Value::Switch,
+        place: "stochastic.project",
+    },
+    Setting {
+        name: "early-stopping",
+        heading: STOCHASTIC,
+        aliases: &[],
+        help: "Stop once held-out data get worse and keep the best model (validation), or find the number of passes on two \
+               samples of the training data (subsamples) [default: none]",
+        placeholder: "",
+        value: Value::Name(|| EarlyStopping::ALL.map(EarlyStopping::name).to_vec()),
+        place: "stochastic.early-stopping",
+    },
+];
