@@ -243,6 +243,7 @@ fn start_of(model: &Model) -> Option<Start> {
 mod tests {
     use super::*;
     use crate::data::{Matrix, Outcome, Targets};
+    use crate::settings::{Settings, Task};
     use crate::train::train;
 
     /// Items known by nothing but themselves, and games among them: better ones have higher numbers.

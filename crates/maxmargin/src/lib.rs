@@ -58,6 +58,7 @@
 //!
 //! Files are read and written by the crate `maxmargin-io`; this one does no input or output of its own.
 
+pub mod certificate;
 pub mod data;
 pub mod error;
 pub mod items;

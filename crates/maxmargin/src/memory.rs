@@ -10,8 +10,8 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{Approximation, too_large};
 use crate::parallel;
 use crate::settings::{Settings, Solver, Task};
-use crate::solve::{EarlyStopping, LONG_PART, SAMPLED_HESSIAN_DIM, TILE, most_lanes};
-use crate::train::{choose_solver, expands, usual_cache};
+use crate::solve::{EarlyStopping, LONG_PART, SAMPLED_HESSIAN_DIM, TILE, most_lanes, usual_cache};
+use crate::train::choose_solver;
 use crate::wording::{memory_given, memory_needed};
 
 /// The program itself, its threads and small change.
@@ -98,18 +98,18 @@ impl Needs {
             // Long queries are swept one after the other, the others by several threads at a time.
             beside += row::SWEPT * longest;
         }
-        if expands(settings) {
+        if settings.expands() {
             // Rows ready to be multiplied; learned from one by one, all of them may become vectors of their own too.
             let online = (solver.is_stochastic() && settings.kernel.budget.is_none()) || solver == Solver::Lasvm;
             beside += if online { 16 } else { 3 } * bytes;
         }
-        if expands(settings) && !solver.is_stochastic() {
+        if settings.expands() && !solver.is_stochastic() {
             // Kernel rows: a whole square of them at most.
             let blocks = data.pairs().map_or(rows, |pairs| pairs.len() as u64);
             beside += usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8));
         }
         beside += map_bytes(data, settings);
-        let by_differences = !(expands(settings) || solver.is_stochastic() || solver.is_hard_margin());
+        let by_differences = !(settings.expands() || solver.is_stochastic() || solver.is_hard_margin());
         let by_differences = by_differences && !settings.is_rating();
         if let Some(compared) = data.compared().filter(|compared| compared.as_differences() && by_differences) {
             // Differences of the pairs, as dense as their rows; sparse ones are gathered in pieces and joined.
@@ -252,7 +252,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     if data.pairs().is_some() && !mapped_once {
         return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));
     }
-    if expands(settings) {
+    if settings.expands() {
         return Err(all("a kernel compares every row with every other", "less for kernel rows: --kernel-cache 1GiB"));
     }
     if solver.is_hard_margin() && !mapped_once {

@@ -514,6 +514,21 @@ fn hash_bytes(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
+/// Weight vectors are dense; more than this would fill the memory of most machines for what is mostly a mistyped index.
+const MOST_FEATURES: usize = 1 << 27;
+
+/// Refuses a number of features that no weight vector is kept for: to be asked as soon as data are read.
+pub fn check_features(features: usize) -> Result<()> {
+    if features <= MOST_FEATURES {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::BadIndex,
+        format!("the largest feature index asks for {features} weights, and at most {MOST_FEATURES} are kept"),
+    )
+    .help("renumber the features without gaps"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Csr, Dense};

@@ -1,6 +1,7 @@
 //! What learners learn from: features, targets, groups and weights, wherever their memory comes from.
 
 mod buffer;
+mod classes;
 mod dataset;
 mod differences;
 mod groups;
@@ -16,7 +17,9 @@ mod subset;
 mod targets;
 
 pub use buffer::Buffer;
-pub use dataset::{BlockHash, Dataset, Shape};
+pub use classes::Classes;
+pub(crate) use classes::same_number;
+pub use dataset::{BlockHash, Dataset, Shape, check_features};
 pub use groups::Groups;
 pub(crate) use kernels::prefetch;
 pub use kernels::{Index, Value};
@@ -24,7 +27,7 @@ pub use matrix::{Csr, Dense, Guard, Matrix, Starts};
 pub(crate) use matrix::{Rows, with_rows};
 pub use names::Names;
 pub(crate) use narrow::{NarrowScores, Span, narrow_scores};
-pub use pairs::{Consistency, Outcome, PairCounts, Pairs};
+pub use pairs::{Consistency, Outcome, PairCounts, Pairs, outcome_of, score_differences};
 pub use residency::Residency;
 pub(crate) use residency::Visits;
 pub use scale::{Design, Scale, Scaling};

@@ -470,6 +470,23 @@ fn count_cycles(rows: usize, said: &[Said], found: &mut Consistency) {
     }
 }
 
+/// Right minus left, for each pair.
+pub fn score_differences(scores: &[f64], pairs: &Pairs) -> Vec<f64> {
+    let rows = pairs.left().iter().zip(pairs.right());
+    rows.map(|(&left, &right)| scores[right as usize] - scores[left as usize]).collect()
+}
+
+/// The outcome of a difference.
+pub fn outcome_of(difference: f64, threshold: f64) -> Outcome {
+    if difference > threshold && difference > 0.0 {
+        Outcome::Right
+    } else if -difference > threshold && difference < 0.0 {
+        Outcome::Left
+    } else {
+        Outcome::Tie
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,27 +12,10 @@ use super::pairs::ListedPairs;
 use super::roc::Roc;
 use super::rows::{RowMetric, weight_of};
 use super::{Metric, Needs};
-use crate::data::{Outcome, Pairs};
+use crate::data::{Outcome, Pairs, outcome_of, score_differences};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::task::Barrier;
-
-/// Right minus left, for each pair.
-pub fn score_differences(scores: &[f64], pairs: &Pairs) -> Vec<f64> {
-    let rows = pairs.left().iter().zip(pairs.right());
-    rows.map(|(&left, &right)| scores[right as usize] - scores[left as usize]).collect()
-}
-
-/// The outcome of a difference.
-pub fn outcome_of(difference: f64, threshold: f64) -> Outcome {
-    if difference > threshold && difference > 0.0 {
-        Outcome::Right
-    } else if -difference > threshold && difference < 0.0 {
-        Outcome::Left
-    } else {
-        Outcome::Tie
-    }
-}
 
 /// The weight of the pairs of each true outcome, by what was predicted: rows are the truth, in the order of
 /// [`Outcome::ALL`].

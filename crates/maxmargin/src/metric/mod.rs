@@ -66,9 +66,10 @@ mod rows;
 mod tests;
 mod variant;
 
+pub use crate::data::{outcome_of, score_differences};
 pub use bootstrap::Interval;
 pub(crate) use bootstrap::quantile;
-pub use comparisons::{confusion, decided_scores, outcome_of, score_differences};
+pub use comparisons::{confusion, decided_scores};
 pub use judged::{Evaluation, Judged, Truth};
 pub use roc::roc_curve;
 pub use variant::Variant;

@@ -87,7 +87,7 @@ impl Model {
     }
 
     /// Refuses to verify what a compacted model claims: it is claimed for the model before.
-    pub(super) fn check_whole(&self) -> Result<()> {
+    pub(crate) fn check_whole(&self) -> Result<()> {
         match &self.compacted {
             None => Ok(()),
             Some(compacted) => Err(Error::new(

@@ -2,74 +2,22 @@
 
 mod answers;
 mod compact;
-mod decoder;
 mod persist;
-mod scorer;
-mod verify;
 
+pub use crate::certificate::{Certificate, Decoder, Expansion, Mapped, Scorer};
 pub use answers::Answers;
 pub use compact::{Compacted, Compaction};
-pub use decoder::Decoder;
-use scorer::Ready;
-pub use scorer::{Expansion, Mapped, Scorer};
-pub use verify::Verification;
 
+use crate::certificate::{Ready, Witness};
 use crate::data::{Dataset, Names, PairCounts, Scaling, Shape};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{CustomKernel, Kernel};
 use crate::online::OnlineState;
 use crate::run::Cancel;
 use crate::settings::{Method, Settings, Solver};
-use crate::solve::{Witness, relative_gap};
-use crate::train::choose_solver;
+use crate::solve::plan;
 use crate::wording::counted;
-use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
-
-/// How close to optimal a model is, and for which data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Certificate {
-    /// The primal objective.
-    pub objective: f64,
-    /// A proven lower bound on the optimum, where the method gives one.
-    pub lower_bound: Option<f64>,
-    /// Margin constraints.
-    pub constraints: u64,
-    /// The hash of the training data.
-    pub data_hash: u64,
-    /// Rows of the training data.
-    pub rows: u64,
-    /// Explicit pairs of the training data, where it has any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pairs: Option<u64>,
-    /// Of these the ties with a second constraint, where there are any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ties: Option<u64>,
-    /// Whether the gap reached the tolerance.
-    pub converged: bool,
-    /// Passes made.
-    pub passes: u64,
-    /// The weight of the sum of losses; 0 where the margin is hard, since there is no loss.
-    pub c: f64,
-    /// The same in the mean form; 0 where the margin is hard.
-    pub lambda: f64,
-    /// The solver that `auto` chose, or that was asked for, where files say so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub solver: Option<Solver>,
-}
-
-impl Certificate {
-    /// `(objective − lower bound) / objective`.
-    pub fn gap(&self) -> Option<f64> {
-        self.lower_bound.map(|bound| relative_gap(self.objective, bound))
-    }
-
-    /// Blocks of the problem, each with a dual variable: pairs, the ties among them with two, or rows.
-    pub(crate) fn blocks(&self) -> u64 {
-        self.pairs.unwrap_or(self.rows).saturating_add(self.ties.unwrap_or(0))
-    }
-}
 
 /// A trained model. Cheap to share between threads, without a lifetime.
 #[derive(Clone, Debug)]
@@ -129,7 +77,8 @@ impl Model {
             // Files that do not say it come of a choice that knew nothing of rows and density.
             let rows = self.certificate.rows as usize;
             let compared = self.certificate.pairs.map(|pairs| PairCounts { rows, pairs: pairs as usize });
-            choose_solver(&self.settings, Shape { features: self.features(), compared, ..Shape::default() }).ok()
+            let shape = Shape { features: self.features(), compared, ..Shape::default() };
+            plan(self.settings.abilities(compared.is_some()), &self.settings, shape).ok()
         });
         self.settings.loss.is_smooth() && solver == Some(Solver::Newton)
     }

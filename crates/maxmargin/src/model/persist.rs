@@ -11,14 +11,13 @@
 //! `maxmargin`.
 
 use super::{Certificate, Compacted, Decoder, Expansion, Mapped, Model, Scorer};
-use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling};
+use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling, check_features};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
 use crate::online::OnlineState;
 use crate::settings::{Method, Settings, Task, decoder_of_format_1, settings_of_format_1};
 use crate::solve::{Cut, Witness};
 use crate::task::{Intercept, OneClass};
-use crate::train::check_features;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -184,7 +183,8 @@ impl Model {
             return Err(damaged("its checksum does not match"));
         }
         drop(unsigned);
-        let header = header_of(text, version.format_version).map_err(|error| damaged(format!("its header: {error}")))?;
+        let header =
+            header_of(text, version.format_version).map_err(|error| damaged(format!("its header: {error}")))?;
         let features = usize::try_from(header.features).map_err(|_| damaged("too many features"))?;
         let reals = |name: &str| -> Result<Option<Vec<f64>>> {
             let Ok(tensor) = tensors.tensor(name) else { return Ok(None) };

@@ -111,7 +111,7 @@ pub fn rated_pairs(
 fn compare(left: f64, right: f64, tie_within: f64) -> Outcome {
     // Ratings such as 0.3 and 0.2 differ by a little less or more than 0.1: what rounding adds does not decide.
     let slack = 4.0 * f64::EPSILON * left.abs().max(right.abs());
-    crate::metric::outcome_of(right - left, tie_within + slack)
+    crate::data::outcome_of(right - left, tie_within + slack)
 }
 
 /// Different numbers below `all`, in the order they were drawn (Floyd's method).

@@ -15,7 +15,7 @@
 //! - the largest |z| itself, where everything is to be a tie.
 
 use crate::data::Outcome;
-use crate::metric::outcome_of;
+use crate::data::outcome_of;
 
 /// A threshold for ties, and the share of the weight of the pairs it was chosen on that it gets wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]

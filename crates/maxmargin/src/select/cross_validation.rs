@@ -30,7 +30,7 @@ use crate::parallel;
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Method, Settings, Solver};
 use crate::solve::Start;
-use crate::train::{HeldOut, Problem, Trained, check_features, choose_solver, expands, seen, train_from};
+use crate::train::{BuiltIn, HeldOut, Posed, Poses, Trained, check_features, choose_solver, seen, train_from};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -117,7 +117,7 @@ impl CrossValidation {
         cancel: &Cancel,
     ) -> Result<Tuned> {
         let held_out = || folds(data, self.folds, self.seed).map_err(fewer_folds);
-        self.run_over(data, held_out, candidates, observer, cancel)
+        self.run_over(&BuiltIn, data, held_out, candidates, observer, cancel)
     }
 
     /// The same over given parts: each list of rows, or of pairs where the data are pairs, is held out in turn.
@@ -129,11 +129,25 @@ impl CrossValidation {
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Tuned> {
-        self.run_over(data, || Ok(parts), candidates, observer, cancel)
+        self.run_over(&BuiltIn, data, || Ok(parts), candidates, observer, cancel)
+    }
+
+    /// The same for a task of your own.
+    pub fn run_own(
+        &self,
+        poses: &dyn Poses,
+        data: &Dataset,
+        candidates: &[Settings],
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Tuned> {
+        let held_out = || folds(data, self.folds, self.seed).map_err(fewer_folds);
+        self.run_over(poses, data, held_out, candidates, observer, cancel)
     }
 
     fn run_over(
         &self,
+        poses: &dyn Poses,
         data: &Dataset,
         held_out: impl FnOnce() -> Result<Vec<Vec<usize>>>,
         candidates: &[Settings],
@@ -150,23 +164,26 @@ impl CrossValidation {
                 .help("train once for each value, with --holdout to measure it"));
         }
         if let Some(settings) = candidates.iter().find(|settings| settings.is_rating()) {
-            let message = format!("`{}` rates items in one go, and folds share no path", settings.method().map_or("", Method::name));
+            let message = format!(
+                "`{}` rates items in one go, and folds share no path",
+                settings.method().map_or("", Method::name)
+            );
             return Err(Error::new(Code::Unsupported, message).help("train once, with --holdout to measure it"));
         }
         check_features(data.cols())?;
         data.matrix().check(0..data.rows())?;
         cancel.check()?;
         // What is wrong with the data as a whole is said as training would say it.
-        let mut whole = Problem::new(data, &candidates[0])?;
+        let mut whole = Posed::new(poses, data, &candidates[0])?;
         let folds = Fold::all(data, held_out()?)?;
-        folds.iter().try_for_each(|fold| fold.check(&whole.decoder(0.0), &self.metrics))?;
+        folds.iter().try_for_each(|fold| fold.check(&whole.task().decoder(&[0.0]), &self.metrics))?;
 
         let higher: Vec<bool> = self.metrics.iter().map(Metric::higher_is_better).collect();
         let mut rows: Vec<Row> = Vec::with_capacity(candidates.len());
         let mut best: Option<(usize, Start)> = None;
         'search: for path in candidates.chunk_by(same_path) {
-            whole = Problem::new(data, &path[0])?;
-            let mut learners = Learners::new(&folds, data, &path[0], cancel)?;
+            whole = Posed::new(poses, data, &path[0])?;
+            let mut learners = Learners::new(&folds, poses, data, &path[0], cancel)?;
             for settings in path {
                 let start = Instant::now();
                 let race = Race {
@@ -203,25 +220,31 @@ enum Learners<'a> {
 }
 
 impl<'a> Learners<'a> {
-    fn new(folds: &'a [Fold], data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result<Learners<'a>> {
-        if expands(settings) && (settings.solver.is_stochastic() || settings.solver == Solver::Lasvm) {
+    fn new(
+        folds: &'a [Fold],
+        poses: &dyn Poses,
+        data: &Dataset,
+        settings: &Settings,
+        cancel: &Cancel,
+    ) -> Result<Learners<'a>> {
+        if settings.expands() && (settings.solver.is_stochastic() || settings.solver == Solver::Lasvm) {
             return Err(Error::new(Code::Unsupported, "kernels are tuned by the exact solver, not row after row")
                 .help("leave --solver out, or train once for each value, with --holdout to measure it"));
         }
         // What no solver solves is said without a word of folds.
         choose_solver(settings, data.shape())?;
-        if !expands(settings) {
-            return Ok(Learners::Weights(learners(folds, data, settings, cancel)?));
+        if !settings.expands() {
+            return Ok(Learners::Weights(learners(folds, poses, data, settings, cancel)?));
         }
         let shared = shared_design(data, settings, cancel)?;
-        Ok(Learners::Kernel(Box::new(KernelPath::new(folds, data, settings, shared.as_ref(), cancel)?)))
+        Ok(Learners::Kernel(Box::new(KernelPath::new(folds, poses, data, settings, shared.as_ref(), cancel)?)))
     }
 
     fn fit(&mut self, settings: &Settings, metrics: &[Metric], race: &Race<'_>, cancel: &Cancel) -> Result<Vec<Fit>> {
         match self {
             Learners::Weights(learners) => {
                 let learners = learners.iter_mut().collect();
-                let fit = |_, learner: &mut Learner<'_>| learner.fit(settings, metrics, cancel);
+                let fit = |_, learner: &mut Learner<'_>| learner.fit(settings, metrics, None, cancel);
                 parallel::map_each(learners, fit).into_iter().collect()
             }
             Learners::Kernel(path) => path.fit(settings, metrics, race, cancel),
@@ -243,12 +266,13 @@ impl<'a> Learners<'a> {
 /// The folds at the start of a path over weights.
 pub(super) fn learners<'a>(
     folds: &'a [Fold],
+    poses: &dyn Poses,
     data: &Dataset,
     settings: &Settings,
     cancel: &Cancel,
 ) -> Result<Vec<Learner<'a>>> {
     let shared = shared_design(data, settings, cancel)?;
-    let new = |fold: usize| Learner::new(&folds[fold], data, settings, shared.as_ref(), cancel);
+    let new = |fold: usize| Learner::new(&folds[fold], poses, data, settings, shared.as_ref(), cancel);
     parallel::map(folds.len(), new).into_iter().collect()
 }
 
@@ -268,7 +292,7 @@ fn shared_design(data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result
     Ok(Some(Arc::new(scaling.apply(data.matrix(), data.groups())?)))
 }
 
-fn row(settings: &Settings, whole: &Problem, fits: &[Fit], metrics: usize, seconds: f64) -> Row {
+fn row(settings: &Settings, whole: &Posed, fits: &[Fit], metrics: usize, seconds: f64) -> Row {
     let summary = |metric: usize| Summary::new(fits.iter().map(|fit| fit.values[metric]).collect());
     Row {
         settings: settings.clone(),

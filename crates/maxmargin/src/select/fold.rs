@@ -7,8 +7,8 @@ use crate::metric::Metric;
 use crate::model::{Answers, Decoder};
 use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver};
-use crate::solve::{Start, Stop, relative_gap};
-use crate::train::{Problem, choose_solver, decoder_by_scores, lacks_threshold, solve_chosen};
+use crate::solve::{Machine, Run, Start, Stop, plan, relative_gap};
+use crate::train::{Posed, Poses, decoder_by_scores, lacks_threshold};
 use std::sync::Arc;
 
 /// The rows, or the pairs, of a fold.
@@ -109,12 +109,13 @@ impl Fold {
     }
 }
 
-/// A fold on its way along a path.
+/// A fold on its way along a path, for weights or through a kernel.
 pub(super) struct Learner<'a> {
-    fold: &'a Fold,
+    pub(super) fold: &'a Fold,
     pub(super) solver: Solver,
+    data: Dataset,
     design: Arc<Design>,
-    pub(super) problem: Problem,
+    pub(super) posed: Posed,
     /// The last solution.
     pub(super) start: Option<Start>,
 }
@@ -145,16 +146,20 @@ impl<'a> Learner<'a> {
     /// features where it is the same for all folds.
     pub(super) fn new(
         fold: &'a Fold,
+        poses: &dyn Poses,
         data: &Dataset,
         settings: &Settings,
         shared: Option<&Arc<Design>>,
         cancel: &Cancel,
     ) -> Result<Learner<'a>> {
         let make = || {
-            let (problem, subset) = match &fold.learned {
-                Learned::Rows(subset) => (Problem::on(data, settings, Some(subset))?.until(cancel), Some(subset)),
-                Learned::Pairs(_, data) => (Problem::new(data, settings)?.until(cancel), None),
+            let (learned, subset) = match &fold.learned {
+                Learned::Rows(subset) => (data.clone(), Some(subset)),
+                // Through a kernel all pairs stay, so that all folds share their kernel values.
+                Learned::Pairs(kept, _) if settings.expands() => (counting(data, kept)?, None),
+                Learned::Pairs(_, learned) => (Dataset::clone(learned), None),
             };
+            let posed = Posed::on(poses, &learned, settings, subset)?.until(cancel);
             let design = match shared {
                 Some(design) => Arc::clone(design),
                 None => {
@@ -162,10 +167,15 @@ impl<'a> Learner<'a> {
                     Arc::new(scaling.apply(data.matrix(), data.groups())?)
                 }
             };
-            let solver = choose_solver(settings, fold.learned_shape(data))?;
-            Ok(Learner { fold, solver, design, problem, start: None })
+            let solver = plan(posed.problem.abilities(), settings, fold.learned_shape(data))?;
+            Ok(Learner { fold, solver, data: learned, design, posed, start: None })
         };
         make().map_err(|error| fold.named(error))
+    }
+
+    /// Kernel values of its rows.
+    pub(super) fn machine(&self, settings: &Settings, bytes: u64, cancel: &Cancel) -> Result<Machine> {
+        self.posed.problem.machine(&self.design, settings, bytes, cancel).map_err(|error| self.fold.named(error))
     }
 
     /// The last solution as a point of the problem over all rows or pairs.
@@ -173,25 +183,57 @@ impl<'a> Learner<'a> {
         self.start.as_ref().map(|start| self.fold.spread(start))
     }
 
-    /// Learns with the next setting of the path, and judges it.
-    pub(super) fn fit(&mut self, settings: &Settings, metrics: &[Metric], cancel: &Cancel) -> Result<Fit> {
-        self.try_fit(settings, metrics, cancel).map_err(|error| self.fold.named(error))
+    /// Learns with the next setting of the path, and judges it; through kernel values where there are any.
+    pub(super) fn fit(
+        &mut self,
+        settings: &Settings,
+        metrics: &[Metric],
+        machine: Option<&mut Machine>,
+        cancel: &Cancel,
+    ) -> Result<Fit> {
+        self.try_fit(settings, metrics, machine, cancel).map_err(|error| self.fold.named(error))
     }
 
-    fn try_fit(&mut self, settings: &Settings, metrics: &[Metric], cancel: &Cancel) -> Result<Fit> {
-        let before = self.problem.c;
-        self.problem.set_regularisation(settings.regularisation);
-        let problem = &self.problem;
-        problem.check_range()?;
-        let start = self.start.take().map(|start| carried(start, problem.c / before));
-        let (_, solution) =
-            solve_chosen(problem, &self.design, settings, self.solver, start.as_ref(), &mut Silent, cancel)?;
+    fn try_fit(
+        &mut self,
+        settings: &Settings,
+        metrics: &[Metric],
+        mut machine: Option<&mut Machine>,
+        cancel: &Cancel,
+    ) -> Result<Fit> {
+        let before = self.posed.c;
+        self.posed.set_regularisation(settings.regularisation);
+        let posed = &self.posed;
+        posed.check_range()?;
+        // Coefficients of rows, which are no dual variables, do not grow with C.
+        let dual = machine.is_none() || posed.problem.abilities().listed;
+        let ratio = if dual { posed.c / before } else { 1.0 };
+        let start = self.start.take().map(|start| carried(start, ratio));
+        let mut run = Run {
+            data: &self.data,
+            design: &self.design,
+            settings,
+            solver: self.solver,
+            start: start.as_ref(),
+            for_model: false,
+            machine: machine.as_deref_mut(),
+            referee: None,
+            observer: &mut Silent,
+            cancel,
+        };
+        let solution = posed.problem.solve(&mut run)?;
         // A fit cut short would be judged as if it were whole.
         cancel.check()?;
-        let mut scores = self.design.scores_of(&self.fold.judged, &solution.weights);
-        let threshold = solution.thresholds.first().copied().unwrap_or(0.0);
-        let decoder = self.fold.decoder(settings, problem.decoder(threshold), &scores);
-        if decoder.threshold().is_none() {
+        let threshold = solution.threshold();
+        let mut scores = match &machine {
+            Some(machine) => posed.problem.kernel_scores(machine, &solution, cancel),
+            None => self.design.scores_of(&self.fold.judged, &solution.weights),
+        };
+        cancel.check()?;
+        let decoder = self.fold.decoder(settings, posed.task().decoder(&solution.thresholds), &scores);
+        if machine.is_some() {
+            scores = self.fold.judged.iter().map(|&row| scores[row]).collect();
+        } else if decoder.threshold().is_none() {
             scores.iter_mut().for_each(|score| *score += threshold);
         }
         let answers = Answers::of_scores(scores, &decoder, &self.fold.truth)?;
@@ -203,9 +245,20 @@ impl<'a> Learner<'a> {
             passes: solution.passes,
             converged: solution.stop == Stop::Converged,
             without_threshold: lacks_threshold(settings, &decoder, &solution.weights)
-                || problem.learned_nothing(settings, solution.objective, solution.lower_bound),
+                || posed.learned_nothing(settings, solution.objective, solution.lower_bound),
         };
-        self.start = Some(solution.into_start());
+        self.start = Some(match machine {
+            Some(_) => Start { dual: Some(solution.weights), ..Start::default() },
+            None => solution.into_start(),
+        });
         Ok(fit)
     }
+}
+
+/// The same data with all pairs, of which those that are not kept weigh nothing.
+fn counting(data: &Dataset, kept: &[usize]) -> Result<Dataset> {
+    let Some(pairs) = data.pairs() else { return Ok(data.clone()) };
+    let mut weights = vec![0.0; pairs.len()];
+    kept.iter().for_each(|&pair| weights[pair] = pairs.weight(pair));
+    data.clone().with_pairs(pairs.clone().with_weights(weights)?)
 }

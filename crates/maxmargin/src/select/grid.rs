@@ -8,7 +8,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{KernelSettings, typical_gamma};
 use crate::run::Cancel;
 use crate::settings::{Regularisation, Settings, Task};
-use crate::train::{Problem, expands};
+use crate::train::{BuiltIn, Posed};
 use crate::wording::counted;
 use std::str::FromStr;
 
@@ -73,15 +73,18 @@ impl Grid {
     /// mean form decides, lambda = 1 / (C · pairs) from 10 down to 1e-6.
     /// Through a kernel a fit costs more, and values are fewer.
     pub fn usual(data: &Dataset, settings: &Settings) -> Result<Grid> {
-        let by_kernel = expands(settings);
+        let by_kernel = settings.expands();
         let count = if by_kernel { KERNEL_COUNT } else { COUNT };
         match settings.task.task() {
             Task::Classify | Task::OneClass if by_kernel => Grid::spaced(KERNEL.0, KERNEL.1, count),
             Task::Classify | Task::OneClass => Grid::spaced(CLASSIFY.0, CLASSIFY.1, count),
             Task::Compare if by_kernel => Grid::spaced(COMPARE_KERNEL.0, COMPARE_KERNEL.1, count),
             Task::Rank | Task::Compare => {
-                let unit =
-                    Problem::new(data, &Settings { regularisation: Regularisation::C(1.0), ..settings.clone() })?;
+                let unit = Posed::new(
+                    &BuiltIn,
+                    data,
+                    &Settings { regularisation: Regularisation::C(1.0), ..settings.clone() },
+                )?;
                 // With C = 1, lambda is one over the number of pairs.
                 let (low, high) = (unit.lambda / RANK.1, unit.lambda / RANK.0);
                 Grid::spaced(rounded(low, 3), rounded(high, 3), count)

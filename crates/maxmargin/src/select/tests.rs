@@ -10,7 +10,7 @@ use crate::metric::Metric;
 use crate::model::Answers;
 use crate::random::Random;
 use crate::run::{Cancel, Silent};
-use crate::settings::{Regularisation, Settings, Solver, Task};
+use crate::settings::{ClassifySettings, RankSettings, Regularisation, Settings, Solver, Task};
 use crate::task::{ClassWeight, Intercept, PairWeight};
 use crate::train::{Problem, choose_solver, train};
 
@@ -86,8 +86,8 @@ fn all_settings() -> Vec<Settings> {
                             continue;
                         }
                         let class_weight = class_weight.clone();
-                        let settings = Settings::new(Task::Classify);
-                        all.push(Settings { loss, intercept, scale, class_weight, solver, ..settings });
+                        let task = ClassifySettings { intercept, class_weight, ..Default::default() };
+                        all.push(Settings { loss, scale, solver, ..Settings::of(task) });
                     }
                 }
             }
@@ -96,7 +96,8 @@ fn all_settings() -> Vec<Settings> {
     for scale in Scale::ALL {
         for pair_weight in PairWeight::ALL {
             let regularisation = Regularisation::C(0.05);
-            all.push(Settings { scale, pair_weight, regularisation, ..Settings::new(Task::Rank) });
+            let task = RankSettings { pair_weight, ..Default::default() };
+            all.push(Settings { scale, regularisation, ..Settings::of(task) });
         }
     }
     all
@@ -109,7 +110,7 @@ fn cold(data: &Dataset, parts: &[Fold], settings: &Settings) -> Vec<(Fit, u64, f
         .expect("ready")
         .iter_mut()
         .map(|learner| {
-            let fit = learner.fit(settings, &metrics(settings.task), &cancel).expect("fits");
+            let fit = learner.fit(settings, &metrics(settings.task.task()), &cancel).expect("fits");
             (fit, learner.problem.constraints(), learner.problem.lambda)
         })
         .collect()
@@ -123,7 +124,7 @@ fn close(one: f64, other: f64, tolerance: f64) -> bool {
 fn a_fold_reaches_the_optimum_of_a_copy_of_its_rows() {
     for (number, settings) in all_settings().into_iter().enumerate() {
         // Both layouts with and without weights, in turn; both forms of the regularisation too.
-        let data = data(settings.task, number % 2 == 0, number / 2 % 2 == 0);
+        let data = data(settings.task.task(), number % 2 == 0, number / 2 % 2 == 0);
         let regularisation = if number % 3 == 0 { Regularisation::Lambda(0.02) } else { settings.regularisation };
         // Where the hinge is rounded off, scores end the search earlier.
         let rounded =
@@ -147,7 +148,7 @@ fn a_fold_reaches_the_optimum_of_a_copy_of_its_rows() {
             assert!(close(*lambda, certificate.lambda, 1e-12), "{what}");
             let judged = data.subset(held_out).expect("rows");
             let answers = Answers::new(&model, &judged).expect("scores");
-            for (value, metric) in fit.values.iter().zip(metrics(settings.task)) {
+            for (value, metric) in fit.values.iter().zip(metrics(settings.task.task())) {
                 assert!(close(*value, answers.evaluate(&metric).expect("a value").value, 1e-12), "{metric} of {what}");
             }
         }
@@ -180,7 +181,7 @@ fn a_path_ends_where_cold_fits_end_within_the_gap() {
     all.push(Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Rank) });
     all.push(Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Classify) });
     for (number, settings) in all.into_iter().enumerate() {
-        let data = data(settings.task, number % 2 == 1, number / 2 % 2 == 1);
+        let data = data(settings.task.task(), number % 2 == 1, number / 2 % 2 == 1);
         let settings = Settings { tolerance: 1e-4, max_passes: 100_000, ..settings };
         let parts = Fold::all(&data, folds(&data, 3, 1).expect("enough rows")).expect("folds");
         let cancel = Cancel::new();
@@ -189,7 +190,7 @@ fn a_path_ends_where_cold_fits_end_within_the_gap() {
         for c in [0.01, 0.1, 1.0, 10.0, 0.5] {
             let settings = Settings { regularisation: Regularisation::C(c), ..settings.clone() };
             for (learner, (cold, ..)) in path.iter_mut().zip(cold(&data, &parts, &settings)) {
-                let warm = learner.fit(&settings, &metrics(settings.task), &cancel).expect("fits");
+                let warm = learner.fit(&settings, &metrics(settings.task.task()), &cancel).expect("fits");
                 let what = format!("{settings:?}: {warm:?} against {cold:?}");
                 assert!(warm.converged && warm.gap().expect("a gap") <= 1e-4, "{what}");
                 // Each bound holds for the optimum both are near.
@@ -208,11 +209,11 @@ fn a_path_takes_fewer_passes_than_cold_fits() {
         Settings { loss: Loss::Logistic, solver: Solver::Newton, ..Settings::new(Task::Classify) },
         Settings::new(Task::Rank),
     ] {
-        let data = data(settings.task, true, false);
+        let data = data(settings.task.task(), true, false);
         let grid: Grid = "1e-3:1e2:16".parse().expect("a grid");
         let candidates = grid.candidates(&settings);
         let run = |candidates: &[Settings]| -> u64 {
-            let validation = CrossValidation { folds: 3, seed: 0, metrics: metrics(settings.task) };
+            let validation = CrossValidation { folds: 3, seed: 0, metrics: metrics(settings.task.task()) };
             let tuned = validation.run(&data, candidates, &mut Silent, &Cancel::new()).expect("tunes");
             tuned.rows.iter().map(|row| row.passes).sum()
         };
@@ -362,10 +363,10 @@ fn folds_that_cannot_be_are_refused_by_number() {
     let rows = data(Task::Classify, true, false);
     let queries = data(Task::Rank, true, false);
     for (data, settings, folds) in [(&rows, &classify, 73), (&queries, &rank, 13)] {
-        let error = run(data, folds, metrics(settings.task), settings).expect_err("too many folds");
+        let error = run(data, folds, metrics(settings.task.task()), settings).expect_err("too many folds");
         assert_eq!(error.code(), Code::TooFewToSplit);
         assert!(error.remedy().is_some_and(|help| help.contains("--folds")));
-        assert_eq!(run(data, 1, metrics(settings.task), settings).expect_err("one").code(), Code::BadSetting);
+        assert_eq!(run(data, 1, metrics(settings.task.task()), settings).expect_err("one").code(), Code::BadSetting);
     }
     // One positive row: the fold that holds it out has nothing to learn from; AUC has nothing to judge in the others.
     let mut targets = vec![-1.0; 72];

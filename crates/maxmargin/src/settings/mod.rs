@@ -258,8 +258,7 @@ impl Settings {
         if self.solver != Solver::PassiveAggressive {
             return Ok(());
         }
-        if !self.comparison().is_some_and(CompareSettings::learns_threshold)
-            || self.kernel != KernelSettings::default()
+        if !self.comparison().is_some_and(CompareSettings::learns_threshold) || self.kernel != KernelSettings::default()
         {
             return bad(
                 "passive-aggressive steps learn weights from a stream of comparisons",
@@ -331,6 +330,8 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::PairWeight;
+    use crate::wish::{Sample, Schedule};
 
     #[test]
     fn names_are_those_of_the_files() {

@@ -190,11 +190,8 @@ fn chosen_of(setting: &Setting, value: &Json) -> Option<Choice> {
 
 /// The error for a name that a task does not know.
 fn unknown(task: Task, known: &[&Setting], name: &str) -> Error {
-    let others: Vec<&str> = Task::ALL
-        .into_iter()
-        .filter(|other| other.profile().setting(name).is_some())
-        .map(Task::name)
-        .collect();
+    let others: Vec<&str> =
+        Task::ALL.into_iter().filter(|other| other.profile().setting(name).is_some()).map(Task::name).collect();
     let error = Error::new(Code::BadSetting, format!("`{name}` is no setting of `{}`", task.name()));
     match (&others[..], nearest(name, known.iter().map(|setting| setting.name))) {
         ([], Some(similar)) => error.help(format!("similar: `{similar}`")),

@@ -249,7 +249,7 @@ impl Comparisons {
 
 /// t₁
 fn outcome(difference: f64) -> Outcome {
-    crate::metric::outcome_of(difference, 1.0)
+    crate::data::outcome_of(difference, 1.0)
 }
 
 #[cfg(test)]

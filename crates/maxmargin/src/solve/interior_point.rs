@@ -29,9 +29,9 @@
 //! the end rows away from their margins are taken to theirs where that proves as much, so that only the others are support
 //! vectors.
 
-use super::certificate::{Balance, balance, best_threshold, dual_value, primal_of_scores, weights_behind};
 use super::cholesky::BlockedCholesky;
 use super::normal_matrix::sum_of_squares;
+use super::values::{Balance, balance, best_threshold, dual_value, primal_of_scores, weights_behind};
 use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
@@ -206,6 +206,7 @@ impl InteriorPoint {
             passes,
             stop,
             first_rate: None,
+            kernel: None,
             trace: progress.trace,
         })
     }

@@ -18,7 +18,7 @@
 //! Kernel rows are kept as far as a budget of bytes goes, the others computed for every product. Cost of a product: n
 //! additions a row that counts, O(n²) at most, whatever the number of pairs.
 
-use super::{KernelSolution, Progress, Stop, dot, overflow, relative_gap};
+use super::{Progress, Solution, Stop, ThroughKernel, Witness, dot, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, Kernel, Points, RowCache, add_row};
 use crate::parallel;
@@ -68,7 +68,7 @@ impl KernelNewton {
         start: Option<&[f64]>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
-    ) -> Result<KernelSolution> {
+    ) -> Result<Solution> {
         let mut progress = Progress::new(observer, cancel);
         let before = cache.counts();
         let mut product = Product { kernel, points, cache, cancel };
@@ -129,17 +129,25 @@ impl KernelNewton {
         // A point cut short has no bound but zero.
         let bound = if stop == Stop::Cancelled { 0.0 } else { (point.value - point.gap).max(0.0) };
         let after = product.cache.counts();
-        Ok(KernelSolution {
-            numbers: point.beta,
-            threshold: 0.0,
-            reached: point.scores,
-            common_margin: None,
+        let rows = (after.0 - before.0, after.1 - before.1);
+        Ok(Solution {
+            weights: point.beta,
+            thresholds: Vec::new(),
             objective: point.value,
-            lower_bound: bound,
+            lower_bound: Some(bound),
+            witness: Witness::Weights,
             passes,
             stop,
+            first_rate: None,
+            kernel: Some(ThroughKernel {
+                reached: point.scores,
+                common_margin: None,
+                rows: Some(rows),
+                definite: true,
+                scorer: None,
+                merging: None,
+            }),
             trace: progress.trace,
-            rows: (after.0 - before.0, after.1 - before.1),
         })
     }
 }

@@ -19,10 +19,10 @@
 //! completed by what entered since. Cost of a row: its kernel values with the set, and a few vectorised passes over the set;
 //! one thread, but for the scores at the end. It takes hinge and squared hinge loss, rows and explicit pairs.
 
-use super::certificate::{balance, best_threshold, dual_of_square, primal_of_scores};
 use super::sgd::KernelRows;
-use super::smo::{FLAT, KernelSolution, PartnerSearch, Variable, largest, pair_step, partner, take_row};
-use super::{Progress, Stop, overflow, relative_gap};
+use super::smo::{FLAT, PartnerSearch, Variable, largest, pair_step, partner, take_row};
+use super::values::{balance, best_threshold, dual_of_square, primal_of_scores};
+use super::{Progress, Solution, Stop, ThroughKernel, Witness, overflow, relative_gap};
 use crate::data::kernels::for_this_machine;
 use crate::error::Result;
 use crate::kernel::{Element, Support, Vector, weighted_sum};
@@ -75,7 +75,7 @@ impl Lasvm {
         scored: ScoredDual<'_>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
-    ) -> Result<KernelSolution> {
+    ) -> Result<Solution> {
         let mut progress = Progress::new(observer, cancel);
         let mut set = Set::<V>::new(self, rows, task);
         let mut order: Vec<u32> =
@@ -117,17 +117,24 @@ impl Lasvm {
             return Err(overflow());
         };
         let (trace, rows) = (progress.trace, (set.asked, set.computed));
-        Ok(KernelSolution {
-            numbers: alpha,
-            threshold,
-            reached,
-            common_margin: None,
+        Ok(Solution {
+            weights: alpha,
+            thresholds: vec![threshold],
             objective,
-            lower_bound,
+            lower_bound: Some(lower_bound),
+            witness: Witness::Weights,
             passes,
             stop,
+            first_rate: None,
+            kernel: Some(ThroughKernel {
+                reached,
+                common_margin: None,
+                rows: Some(rows),
+                definite: true,
+                scorer: None,
+                merging: None,
+            }),
             trace,
-            rows,
         })
     }
 

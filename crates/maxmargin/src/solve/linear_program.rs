@@ -22,8 +22,8 @@
 //!
 //! Reference: Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014).
 
-use super::certificate::chosen;
 use super::quadratic_program::{Least, Program, first_working_set, undecided};
+use super::values::chosen;
 use super::{Progress, Solution, Stop, Witness, relative_gap};
 use crate::data::Design;
 use crate::error::Result;
@@ -178,6 +178,7 @@ impl LinearProgram {
                         passes: pass,
                         stop: Stop::Converged,
                         first_rate: None,
+                        kernel: None,
                         trace: Vec::new(),
                     });
                 }

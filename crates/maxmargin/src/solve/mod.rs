@@ -1,18 +1,20 @@
 //! Solvers: how a task is learned. A solver never sees labels.
 
 mod balanced;
-mod certificate;
 mod cholesky;
 mod cutting_plane;
 mod dual_coordinate_descent;
+mod gram;
 mod interior_point;
 mod kernel_newton;
 mod lasvm;
 mod linear_program;
 mod linear_risk;
+mod machine;
 mod newton;
 mod normal_matrix;
 mod polish;
+mod problem;
 mod quadratic_program;
 mod rounded_hinge;
 mod sampled_start;
@@ -21,15 +23,14 @@ mod sgd;
 mod smo;
 #[cfg(test)]
 mod tests;
+mod values;
 
+pub use crate::certificate::{Cut, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
-pub(crate) use certificate::{
-    Hard, dual_behind, dual_of_cuts, dual_of_square, dual_value, hard_primal, imbalance, in_box, primal_of_scores,
-    rounded_values, smooth_bound, weights_behind,
-};
+pub use cutting_plane::CuttingPlane;
 pub(crate) use cutting_plane::bound_of_cuts;
-pub use cutting_plane::{Cut, CuttingPlane};
 pub use dual_coordinate_descent::DualCoordinateDescent;
+pub(crate) use gram::check_values;
 pub(crate) use interior_point::{InteriorPoint, onto_bounds};
 pub(crate) use kernel_newton::{KernelNewton, ROUNDING as KERNEL_ROUNDING, value_and_slopes};
 pub(crate) use lasvm::Lasvm;
@@ -37,9 +38,13 @@ pub use linear_program::LinearProgram;
 pub(crate) use linear_program::{proven_by_multipliers, stated_violation};
 pub use linear_risk::LinearRisk;
 pub(crate) use linear_risk::{LONG_PART, SAMPLED_HESSIAN_DIM, TILE, most_lanes};
+pub use machine::Machine;
+pub(crate) use machine::{by_row, usual_cache};
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub(crate) use polish::{Polished, SignedGram, polish};
+pub(crate) use problem::{ALTERED, ByBlock, ROUNDING, constant_term, descent};
+pub use problem::{ByDual, ByPart, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan, support_table};
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub(crate) use rounded_hinge::{RoundedHinge, rounded_certificate};
 pub(crate) use sampled_start::sampled_start;
@@ -47,8 +52,9 @@ pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
 pub use sgd::{EarlyStopping, Merging, Sample, Schedule};
 pub(crate) use sgd::{KernelDescent, KernelRows, KernelSum};
-pub(crate) use smo::{Form, Gram, KernelSolution, Reached, SHRINK_FROM, Smo};
+pub(crate) use smo::{Form, Gram, Reached, SHRINK_FROM, Smo};
 
+use crate::certificate::Scorer;
 use crate::error::{Code, Error};
 use std::time::Instant;
 
@@ -130,19 +136,6 @@ pub struct TracePoint {
     pub seconds: f64,
 }
 
-/// What proves the lower bound.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Witness {
-    /// The weights suffice: the loss is smooth, and `½‖gradient‖²` bounds the distance to the optimum.
-    Weights,
-    /// A feasible dual point, one variable a block.
-    Dual(Vec<f64>),
-    /// The weights, and the width over which the kink of the hinge is rounded off to give a dual point.
-    Rounded(f64),
-    /// Cuts below the loss: where each was taken, and its multiplier.
-    Cuts(Vec<Cut>),
-}
-
 /// Where a solver starts: the solution of a neighbouring problem over the same rows.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
@@ -156,10 +149,27 @@ pub struct Start {
     pub width: Option<f64>,
 }
 
-/// What a solver returns.
+/// What a solver over kernel values finds beside what every solver finds.
+#[derive(Clone, Debug)]
+pub struct ThroughKernel {
+    /// a_i s_i of every block, or the score of every row.
+    pub reached: Vec<f64>,
+    /// The margin ρ that all of it was divided by, in the ν form.
+    pub common_margin: Option<f64>,
+    /// Kernel rows asked for, and of these computed.
+    pub rows: Option<(u64, u64)>,
+    /// Whether the kernel is known to be positive definite, as bounds need it.
+    pub definite: bool,
+    /// The support vectors, where a model is made of the solution.
+    pub scorer: Option<Scorer>,
+    /// What a budget of support vectors cost, where steps were stochastic.
+    pub merging: Option<Merging>,
+}
+
+/// What a solver returns: one type for all of them.
 #[derive(Clone, Debug)]
 pub struct Solution {
-    /// One weight a feature.
+    /// One weight a feature. Through a kernel one dual variable a block, or where groups are ranked one coefficient a row.
     pub weights: Vec<f64>,
     /// The free scalars.
     pub thresholds: Vec<f64>,
@@ -175,11 +185,31 @@ pub struct Solution {
     pub stop: Stop,
     /// The first rate η₀ of a stochastic solver that has one: the one asked for, or found on a sample.
     pub first_rate: Option<f64>,
+    /// What was found through a kernel, where there is one.
+    pub kernel: Option<ThroughKernel>,
     /// How it went.
     pub trace: Vec<TracePoint>,
 }
 
 impl Solution {
+    /// The same with support vectors.
+    pub(crate) fn with_scorer(mut self, scorer: Scorer, definite: bool) -> Solution {
+        if let Some(kernel) = &mut self.kernel {
+            (kernel.scorer, kernel.definite) = (Some(scorer), definite);
+        }
+        self
+    }
+
+    /// The first of the free scalars; 0 where there is none.
+    pub fn threshold(&self) -> f64 {
+        self.thresholds.first().copied().unwrap_or(0.0)
+    }
+
+    /// What each block or row reached, where kernel values were learned from.
+    pub(crate) fn reached(&self) -> &[f64] {
+        self.kernel.as_ref().map_or(&[], |kernel| &kernel.reached)
+    }
+
     /// The relative gap.
     pub fn gap(&self) -> Option<f64> {
         self.lower_bound.map(|bound| relative_gap(self.objective, bound))
@@ -194,18 +224,6 @@ impl Solution {
             Witness::Weights | Witness::Cuts(_) => (None, None),
         };
         Start { weights: self.weights, thresholds: self.thresholds, dual, width }
-    }
-}
-
-/// `(primal − lower bound) / primal`, never negative; 0 where both are 0.
-pub fn relative_gap(primal: f64, lower_bound: f64) -> f64 {
-    let difference = primal - lower_bound;
-    if difference <= 0.0 {
-        0.0
-    } else if primal > 0.0 {
-        difference / primal
-    } else {
-        f64::INFINITY
     }
 }
 

@@ -95,6 +95,7 @@ impl Newton {
             passes,
             stop,
             first_rate: None,
+            kernel: None,
             trace: progress.trace,
         })
     }

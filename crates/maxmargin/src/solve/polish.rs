@@ -24,9 +24,9 @@
 //! step. It gives up where members are so many that this would cost more than the training before it. It does not look
 //! for the solution from afar, and it proves nothing: what it finds is stated by who asked.
 
-use super::certificate::imbalance;
 use super::cholesky::Cholesky;
 use super::dot;
+use super::values::imbalance;
 use crate::run::Cancel;
 use crate::task::{Independent, Intercept};
 

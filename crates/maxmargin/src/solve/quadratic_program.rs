@@ -21,7 +21,7 @@
 //! set; programs that would take more than [`MOST_WORK`] operations a step are refused. The factorisation cannot be
 //! interrupted; it runs on a thread of its own, which is left behind when the user cancels.
 
-use super::certificate::{Hard, balance, dual_value, hard_primal, reached};
+use super::values::{Hard, balance, dual_value, hard_primal, reached};
 use super::{Progress, Solution, Stop, Witness, relative_gap};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
@@ -180,6 +180,7 @@ impl QuadraticProgram {
                         passes: pass,
                         stop: Stop::Converged,
                         first_rate: None,
+                        kernel: None,
                         trace: Vec::new(),
                     });
                 }

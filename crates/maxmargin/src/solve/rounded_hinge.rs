@@ -30,7 +30,7 @@ use super::{LinearRisk, Progress, Risk, Solution, Start, Stop, Witness, overflow
 use crate::data::Design;
 use crate::error::Result;
 use crate::run::{Cancel, Observer};
-use crate::task::{Ranking, Roundable};
+use crate::task::Roundable;
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
@@ -97,8 +97,8 @@ impl HingeValues {
 
 /// Primal value and lower bound of a ranking task with hinge loss that weights and a width stand for: what `verify`
 /// checks again. Worth nothing once somebody has asked for an end.
-pub(crate) fn rounded_certificate(
-    task: &Ranking,
+pub(crate) fn rounded_certificate<T: Roundable>(
+    task: &T,
     design: &Design,
     weights: &[f64],
     width: f64,
@@ -229,6 +229,7 @@ impl RoundedHinge {
             passes,
             stop,
             first_rate: None,
+            kernel: None,
             trace: progress.trace,
         })
     }

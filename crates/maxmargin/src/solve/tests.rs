@@ -1,7 +1,7 @@
 //! What the solvers by parts rest on: Hessians formed whole and by products, lines, and hinges rounded off.
 
-use super::certificate::{primal_in_passing, primal_of_scores};
 use super::linear_risk::LONG_PART;
+use super::values::{primal_in_passing, primal_of_scores};
 use super::{CurvedRisk, LinearRisk, Newton, Preconditioner, Risk};
 use crate::data::{Dataset, Dense, Design, Groups, Matrix, Pairs, Scale, Scaling, Targets};
 use crate::loss::Loss;

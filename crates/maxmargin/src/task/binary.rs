@@ -9,9 +9,12 @@
 //!
 //! Reference: Cortes & Vapnik, Support-vector networks, Machine Learning 20 (1995).
 
-use super::{Abilities, Constraint, Curvature, Independent, Input, Objective, Profile, Roundable, rounding_terms};
+use super::{
+    Abilities, Constraint, Curvature, Independent, Input, LearningTask, Objective, Profile, Roundable, rounding_terms,
+};
+use crate::certificate::Decoder;
 use crate::data::kernels::for_this_machine;
-use crate::data::{Dataset, Subset, Targets, counts};
+use crate::data::{Classes, Dataset, Subset, counts, same_number};
 use crate::error::{Code, Error, Result};
 use crate::loss::{Curve, CurvePoint, Loss};
 use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value};
@@ -34,129 +37,6 @@ pub enum ClassWeight {
     Balanced,
     /// By label; labels not named count 1.
     ByLabel(BTreeMap<String, f64>),
-}
-
-/// The two classes of a binary task: labels in sorted order (numbers by value), the second one positive.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Classes {
-    /// The label of a negative score.
-    pub negative: String,
-    /// The label of a positive score.
-    pub positive: String,
-}
-
-impl Classes {
-    /// Finds the two classes in the targets. `positive` names the positive one where the order shall not decide.
-    pub fn find(targets: &Targets, positive: Option<&str>) -> Result<Classes> {
-        let mut labels: Vec<String> = match targets {
-            Targets::Labels { names, codes } => {
-                let mut used = vec![false; names.len()];
-                codes.iter().for_each(|&code| used[code as usize] = true);
-                (0..names.len()).filter(|&code| used[code]).map(|code| names.get(code).into_owned()).collect()
-            }
-            Targets::Sets { .. } => return Err(crate::data::several_labels()),
-            _ => distinct(targets.real()?).into_iter().map(number_label).collect(),
-        };
-        if labels.len() == 1 {
-            return Err(Error::new(Code::SingleClass, format!("every row has the same class, `{}`", labels[0]))
-                .help("a classifier needs rows of two classes; check the target column, or whether the file was cut"));
-        }
-        if labels.len() > 2 {
-            let many = if labels.len() > MANY_CLASSES { "more than ".to_string() } else { String::new() };
-            let shown = labels.iter().take(5).map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
-            return Err(Error::new(
-                Code::TooManyClasses,
-                format!(
-                    "{many}{} classes ({shown}{}), and a binary classifier takes two",
-                    labels.len().min(MANY_CLASSES),
-                    if labels.len() > 5 { ", …" } else { "" }
-                ),
-            )
-            .help("keep two classes; classifiers for more are not part of this version"));
-        }
-        if let Some(wanted) = positive {
-            match labels.iter().position(|label| label == wanted || same_number(label, wanted)) {
-                Some(0) => labels.swap(0, 1),
-                Some(_) => {}
-                None => {
-                    return Err(Error::new(
-                        Code::UnknownLabel,
-                        format!("the positive class `{wanted}` is not among `{}` and `{}`", labels[0], labels[1]),
-                    )
-                    .help("name one of the two labels with --positive"));
-                }
-            }
-        }
-        let positive = labels.pop().unwrap_or_default();
-        let negative = labels.pop().unwrap_or_default();
-        Ok(Classes { negative, positive })
-    }
-
-    /// Whether each row has the positive label; whatever else it has counts as the negative one.
-    pub fn positives(&self, targets: &Targets) -> Result<Vec<bool>> {
-        let positive = |label: &str| label == self.positive || same_number(label, &self.positive);
-        match targets {
-            Targets::Labels { names, codes } => {
-                let by_code: Vec<bool> = names.iter().map(|name| positive(&name)).collect();
-                Ok(codes.iter().map(|&code| by_code[code as usize]).collect())
-            }
-            Targets::Sets { .. } => Err(crate::data::several_labels()),
-            _ => {
-                let number = self.positive.parse::<f64>().ok();
-                Ok(targets.real()?.iter().map(|&value| Some(value) == number).collect())
-            }
-        }
-    }
-
-    /// +1 or −1 for each row; an error names a label that is neither.
-    pub fn signs(&self, targets: &Targets) -> Result<Vec<i8>> {
-        let sign_of = |label: &str| -> Result<i8> {
-            if label == self.positive || same_number(label, &self.positive) {
-                Ok(1)
-            } else if label == self.negative || same_number(label, &self.negative) {
-                Ok(-1)
-            } else {
-                Err(Error::new(
-                    Code::UnknownLabel,
-                    format!("label `{label}` is neither `{}` nor `{}`", self.negative, self.positive),
-                )
-                .help("these are the classes of the model; check the target column"))
-            }
-        };
-        match targets {
-            Targets::Labels { names, codes } => {
-                let by_code: Vec<Result<i8>> = names.iter().map(|name| sign_of(&name)).collect();
-                codes
-                    .iter()
-                    .map(|&code| match &by_code[code as usize] {
-                        Ok(sign) => Ok(*sign),
-                        Err(_) => sign_of(&names.get(code as usize)),
-                    })
-                    .collect()
-            }
-            Targets::Sets { .. } => Err(crate::data::several_labels()),
-            _ => {
-                let values = targets.real()?;
-                let (negative, positive) = (self.negative.parse::<f64>(), self.positive.parse::<f64>());
-                let (Ok(negative), Ok(positive)) = (negative, positive) else {
-                    let first = values.first().copied().map(number_label).unwrap_or_default();
-                    return values.iter().map(|_| sign_of(&first)).collect();
-                };
-                values
-                    .iter()
-                    .map(|&value| {
-                        if value == positive {
-                            Ok(1)
-                        } else if value == negative {
-                            Ok(-1)
-                        } else {
-                            sign_of(&number_label(value))
-                        }
-                    })
-                    .collect()
-            }
-        }
-    }
 }
 
 /// What is set about a classifier.
@@ -237,35 +117,6 @@ impl ClassifySettings {
     }
 }
 
-/// Past this many distinct targets nobody needs the exact number.
-const MANY_CLASSES: usize = 1000;
-
-/// Distinct values in order, at most one more than [`MANY_CLASSES`].
-fn distinct(values: &[f64]) -> Vec<f64> {
-    let mut found: Vec<f64> = Vec::new();
-    for &value in values {
-        if found.last() == Some(&value) {
-            continue;
-        }
-        if let Err(at) = found.binary_search_by(|probe| probe.total_cmp(&(value + 0.0))) {
-            found.insert(at, value + 0.0);
-            if found.len() > MANY_CLASSES {
-                break;
-            }
-        }
-    }
-    found
-}
-
-/// A numeric class as users write it: `1`, not `1.0`.
-fn number_label(value: f64) -> String {
-    format!("{value}")
-}
-
-fn same_number(a: &str, b: &str) -> bool {
-    matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
-}
-
 /// What is remembered of a part.
 #[derive(Clone, Debug, Default)]
 pub struct RowMemo {
@@ -285,6 +136,7 @@ pub struct Binary {
     loss: Loss,
     curve: Curve,
     intercept: bool,
+    classes: Classes,
 }
 
 impl Binary {
@@ -353,17 +205,20 @@ impl Binary {
         };
         let equal = (negative, positive) == (1.0, 1.0) && data.weights().is_none() && subset.is_none();
         let weights = (!equal).then(|| (0..signs.len()).map(weight).collect());
-        Ok(Binary { signs: signs.into(), weights, c: 1.0, loss, curve: Curve::Sharp(loss), intercept })
+        Ok(Binary {
+            signs: signs.into(),
+            weights,
+            c: 1.0,
+            loss,
+            curve: Curve::Sharp(loss),
+            intercept,
+            classes: classes.clone(),
+        })
     }
 
     /// The same task with another weight of the loss.
     pub fn with_cost(self, c: f64) -> Binary {
         Binary { c, ..self }
-    }
-
-    /// Sets another weight of the loss.
-    pub(crate) fn set_cost(&mut self, c: f64) {
-        self.c = c;
     }
 
     /// What the loss of a row is multiplied by.
@@ -392,6 +247,28 @@ impl Binary {
     /// Number of rows that can cost anything.
     pub fn constraints(&self) -> u64 {
         (0..self.signs.len()).filter(|&row| self.cost(row) > 0.0).count() as u64
+    }
+}
+
+impl LearningTask for Binary {
+    fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
+    fn total_cost(&self) -> f64 {
+        Binary::total_cost(self)
+    }
+
+    fn constraints(&self) -> u64 {
+        Binary::constraints(self)
+    }
+
+    fn decoder(&self, _: &[f64]) -> Decoder {
+        Decoder::Sign(self.classes.clone())
+    }
+
+    fn adds_free(&self) -> bool {
+        true
     }
 }
 
@@ -590,28 +467,5 @@ impl Roundable for Binary {
 
     fn rounding(&self, _part: usize, memo: &RowMemo) -> [f64; 3] {
         memo.rounding
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_are_found_in_order_and_by_name() {
-        let numbers = Targets::Real(vec![1.0, -1.0, 1.0].into());
-        let classes = Classes::find(&numbers, None).expect("two classes");
-        assert_eq!((classes.negative.as_str(), classes.positive.as_str()), ("-1", "1"));
-        assert_eq!(classes.signs(&numbers).expect("known"), vec![1, -1, 1]);
-        let flipped = Classes::find(&numbers, Some("-1.0")).expect("two classes");
-        assert_eq!(flipped.signs(&numbers).expect("known"), vec![-1, 1, -1]);
-        let words = Targets::Labels { names: ["ham", "spam"].into_iter().collect(), codes: vec![1, 0].into() };
-        assert_eq!(Classes::find(&words, None).expect("two classes").positive, "spam");
-        let err = Classes::find(&Targets::Real(vec![1.0, 2.0, 3.0].into()), None).expect_err("three classes");
-        assert_eq!(err.code(), Code::TooManyClasses);
-        let err = Classes::find(&Targets::Real(vec![1.0, 1.0].into()), None).expect_err("one class");
-        assert_eq!(err.code(), Code::SingleClass);
-        let err = classes.signs(&Targets::Real(vec![0.0].into())).expect_err("unknown label");
-        assert_eq!(err.code(), Code::UnknownLabel);
     }
 }

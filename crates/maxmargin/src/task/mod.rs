@@ -9,17 +9,22 @@ mod one_class;
 mod profile;
 mod ranking;
 
+pub use crate::data::Classes;
 pub use crate::wish::Intercept;
 pub(crate) use barrier::Barrier;
-pub use binary::{Binary, ClassWeight, Classes, ClassifySettings};
+pub use binary::{Binary, ClassWeight, ClassifySettings};
+pub(crate) use comparison::Differences;
 pub use comparison::{CompareSettings, Comparison, Method, PairWeightAs, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};
 pub use profile::{Abilities, Input, Profile, Task, TaskSettings};
 pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
 
+use crate::certificate::Decoder;
 use crate::loss::Loss;
+use crate::run::Cancel;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One margin constraint: `coefficient · (score(row) − score(against)) + threshold · b ≥ margin − slack`, where violating
 /// it costs `cost · loss(slack)` and b is the task's free scalar.
@@ -52,6 +57,54 @@ impl Constraint {
         let score = score(self.row) - self.against.map_or(0.0, score);
         self.margin - self.coefficient * score - self.threshold * threshold
     }
+}
+
+/// What a task says of itself, whatever its form: how much it weighs, and what scores mean.
+pub trait LearningTask: Send + Sync {
+    /// Sets the weight C of the loss.
+    fn set_cost(&mut self, c: f64);
+
+    /// The total weight of the loss: C times what all constraints weigh.
+    fn total_cost(&self) -> f64;
+
+    /// How many margin constraints can cost anything.
+    fn constraints(&self) -> u64;
+
+    /// What a constraint is about, in words.
+    fn unit(&self) -> &'static str {
+        "row"
+    }
+
+    /// What scores mean, given the free scalars.
+    fn decoder(&self, free: &[f64]) -> Decoder;
+
+    /// Whether the free scalar is the constant term of all scores. Otherwise it is a threshold that scores are compared with.
+    fn adds_free(&self) -> bool {
+        false
+    }
+
+    /// A constant term of scores that is known beforehand.
+    fn offset(&self) -> Option<f64> {
+        None
+    }
+
+    /// Explicit pairs whose second constraint stands behind those of all pairs, where there are any.
+    fn ties(&self) -> Option<u64> {
+        None
+    }
+
+    /// What scores that are all the same cost, with the threshold that is best for them, where such scores are no answer.
+    fn cost_of_equal_scores(&self) -> Option<f64> {
+        None
+    }
+
+    /// Blocks whose kernel values are those of an earlier block: where they begin, and the earlier block of each.
+    fn second_copies(&self) -> Option<(usize, Arc<[u32]>)> {
+        None
+    }
+
+    /// Sets what says that nobody wants the sums any more.
+    fn set_cancel(&mut self, _cancel: &Cancel) {}
 }
 
 /// A task with one constraint a block, each known without scores: what dual coordinate descent needs.
@@ -155,7 +208,7 @@ pub trait Curvature: Objective {
 }
 
 /// A task whose hinge Newton's method can take once its kink is rounded off, see [`crate::solve::RoundedHinge`].
-pub(crate) trait Roundable: Curvature + Sized {
+pub trait Roundable: Curvature + Sized {
     /// The same task, which must be one of hinge loss, with the kink rounded off over a width.
     fn rounded(&self, width: f64) -> Self;
 

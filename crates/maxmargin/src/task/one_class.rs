@@ -8,7 +8,8 @@
 //! high-dimensional distribution, Neural Computation 13, 2001) divided by its margin ρ: about a share ν of the rows seen is
 //! left outside. Targets play no part. One block a row; there is no free threshold.
 
-use super::{Abilities, Classes, Constraint, Independent, Input, Profile};
+use super::{Abilities, Classes, Constraint, Independent, Input, LearningTask, Profile};
+use crate::certificate::Decoder;
 use crate::data::{Dataset, Subset, Targets, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -48,10 +49,7 @@ impl OneClassSettings {
             return bad("a one-class model is of the hinge loss".to_string(), "leave --loss out");
         }
         if !wish.solver.is_kernel_dual() && wish.solver != crate::wish::Solver::Auto {
-            return bad(
-                format!("a one-class model is not learned by `{}`", wish.solver.name()),
-                "leave --solver out",
-            );
+            return bad(format!("a one-class model is not learned by `{}`", wish.solver.name()), "leave --solver out");
         }
         if wish.kernel.approximate.is_some() {
             return bad(
@@ -73,6 +71,7 @@ impl OneClassSettings {
 pub struct OneClass {
     weights: Arc<[f64]>,
     c: f64,
+    names: Classes,
 }
 
 impl OneClass {
@@ -85,17 +84,13 @@ impl OneClass {
             true => data.weights().map_or(1.0, |weights| weights[row]),
             false => 0.0,
         };
-        OneClass { weights: (0..data.rows()).map(weight).collect(), c: 1.0 }
+        let names = OneClass::names(data.targets());
+        OneClass { weights: (0..data.rows()).map(weight).collect(), c: 1.0, names }
     }
 
     /// The same task with another weight of the loss.
     pub fn with_cost(self, c: f64) -> OneClass {
         OneClass { c, ..self }
-    }
-
-    /// Sets another weight of the loss.
-    pub(crate) fn set_cost(&mut self, c: f64) {
-        self.c = c;
     }
 
     /// The total weight of the loss.
@@ -133,6 +128,28 @@ impl OneClass {
     }
 }
 
+impl LearningTask for OneClass {
+    fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
+    fn total_cost(&self) -> f64 {
+        OneClass::total_cost(self)
+    }
+
+    fn constraints(&self) -> u64 {
+        OneClass::constraints(self)
+    }
+
+    fn decoder(&self, _: &[f64]) -> Decoder {
+        Decoder::Border(self.names.clone())
+    }
+
+    fn offset(&self) -> Option<f64> {
+        Some(-OneClass::MARGIN)
+    }
+}
+
 impl Independent for OneClass {
     fn blocks(&self) -> usize {
         self.weights.len()
@@ -152,6 +169,10 @@ impl Independent for OneClass {
             margin: OneClass::MARGIN,
             cost: self.c * self.weights[block],
         }
+    }
+
+    fn blocks_are_rows(&self) -> bool {
+        true
     }
 }
 

@@ -1,7 +1,7 @@
 //! The list of tasks: what is known of each before there are data.
 
 use super::{
-    ClassifySettings, CompareSettings, OneClassSettings, RankSettings, binary, comparison, one_class, ranking,
+    ClassifySettings, CompareSettings, Method, OneClassSettings, RankSettings, binary, comparison, one_class, ranking,
 };
 use crate::error::Result;
 use crate::loss::Loss;
@@ -61,6 +61,8 @@ pub enum Input {
 pub struct Abilities {
     /// Whether constraints are listed, one a block and known without scores. Otherwise the task is a sum over parts.
     pub listed: bool,
+    /// Whether it is known as a sum over parts with slopes and curvature.
+    pub curved: bool,
     /// Whether it is learned as weights of the features. Otherwise through a kernel alone, if only the linear one.
     pub weights: bool,
     /// Whether constraints can be drawn at random.
@@ -75,8 +77,15 @@ pub struct Abilities {
 
 impl Abilities {
     /// One constraint a block, known without scores.
-    pub const LISTED: Abilities =
-        Abilities { listed: true, weights: true, drawn: true, kernel: true, barrier: false, threshold: false };
+    pub const LISTED: Abilities = Abilities {
+        listed: true,
+        curved: true,
+        weights: true,
+        drawn: true,
+        kernel: true,
+        barrier: false,
+        threshold: false,
+    };
 
     /// A sum over parts, each a function of the scores of its rows.
     pub const SUMMED: Abilities = Abilities { listed: false, ..Abilities::LISTED };
@@ -113,6 +122,23 @@ impl Task {
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
         self.profile().name
+    }
+
+    /// The forms it comes in, as far as solvers tell them apart: what is set, whether there are explicit pairs, and words.
+    pub(crate) fn forms(self) -> Vec<(TaskSettings, bool, &'static str)> {
+        let usual = self.settings();
+        let compared = |method, ties_from_grades| {
+            TaskSettings::Compare(CompareSettings { method, ties_from_grades, ..CompareSettings::default() })
+        };
+        match self.profile().input {
+            Input::Rows => vec![(usual, false, self.name())],
+            Input::Ranked => vec![(usual.clone(), false, "rank, graded rows"), (usual, true, "rank, explicit pairs")],
+            Input::Compared => vec![
+                (usual, true, "compare"),
+                (compared(Method::Rank, false), true, "compare, method rank or rank2"),
+                (compared(Method::Compare, true), false, "compare, ties from grades"),
+            ],
+        }
     }
 
     /// What is set about it unless told.

@@ -1,8 +1,6 @@
 //! Kernels by feature maps: what the linear solvers see of the rows, and what is lost by it.
 
-use super::gram::check_values;
-use super::kernels::solve as solve_exactly;
-use super::{Problem, Tasks, choose_solver, solve};
+use super::{BuiltIn, Posed, choose_solver};
 use crate::data::{Dataset, Design, Scaling, hold_out, holdout};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel, KernelSettings, Points};
@@ -11,6 +9,7 @@ use crate::model::{Answers, Mapped, Model, Scorer};
 use crate::random::Random;
 use crate::run::{Cancel, Silent};
 use crate::settings::{Regularisation, Settings, Solver};
+use crate::solve::{Run, check_values};
 use crate::wording::counted;
 use std::sync::Arc;
 
@@ -150,21 +149,45 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     let (learned_design, judged_design) = (design(&learned)?, design(&judged)?);
     let mapped = |design: &Design| plain.apply(&map.map(design, cancel)?, None);
     let (learned_mapped, judged_mapped) = (mapped(&learned_design)?, mapped(&judged_design)?);
-    let mut problem = Problem::new(&learned, &mapped_settings)?;
-    problem.check_range()?;
-    let metric = match &problem.task {
-        Tasks::Binary(..) | Tasks::OneClass(..) => Metric::Accuracy,
-        Tasks::Ranking(_) | Tasks::Graded(_) | Tasks::Pairs(_) => Metric::PairAccuracy,
+    let posed = Posed::new(&BuiltIn, &learned, &mapped_settings)?;
+    posed.check_range()?;
+    let metric = match model.decoder.classes() {
+        Some(_) => Metric::Accuracy,
+        None => Metric::PairAccuracy,
     };
     let value = |mut scores: Vec<f64>, intercept: f64| {
         scores.iter_mut().for_each(|score| *score += intercept);
         Answers::of_scores(scores, &model.decoder, &judged)?.evaluate(&metric).map(|found| found.value)
     };
-    let solution = solve(&problem, &learned_mapped, &mapped_settings, solver, None, &mut Silent, cancel)?;
+    let mut run = Run {
+        data: &learned,
+        design: &learned_mapped,
+        settings: &mapped_settings,
+        solver,
+        start: None,
+        for_model: false,
+        machine: None,
+        referee: None,
+        observer: &mut Silent,
+        cancel,
+    };
+    let solution = posed.problem.solve(&mut run)?;
     cancel.check()?;
-    let intercept = solution.thresholds.first().copied().unwrap_or(0.0);
-    let approximate = value(judged_mapped.all_scores(&solution.weights), intercept)?;
-    let scorer = solve_exactly(&mut problem, &learned_design, &exact_settings, None, &mut Silent, cancel)?.scorer;
+    let approximate = value(judged_mapped.all_scores(&solution.weights), solution.threshold())?;
+    let solver = choose_solver(&exact_settings, learned.shape())?;
+    let posed = Posed::new(&BuiltIn, &learned, &exact_settings)?;
+    let mut run = Run {
+        design: &learned_design,
+        settings: &exact_settings,
+        solver,
+        for_model: true,
+        observer: &mut Silent,
+        machine: None,
+        ..run
+    };
+    let found = posed.problem.solve(&mut run)?;
+    let scorer = found.kernel.and_then(|kernel| kernel.scorer);
+    let scorer = scorer.ok_or_else(|| Error::new(Code::Internal, "the exact kernel made no support vectors"))?;
     cancel.check()?;
     let exact = value(scorer.scores(&judged_design, &scorer.ready(&judged_design)?, cancel)?, 0.0)?;
     let size = |data: &Dataset| data.pairs().map_or(data.rows(), |pairs| pairs.len());

@@ -4,42 +4,31 @@
 //! one of least error on the pairs. The strengths of Bradley and Terry minimise an objective, which is stated with its proven bound;
 //! Elo, Glicko and TrueSkill minimise nothing: what is stated in its place is the share of the pairs they get wrong, and no bound.
 
-use super::problem::{check_outcomes, positive_total};
-use super::{Trained, decoder_by_scores};
-use crate::data::{Dataset, Pairs, Scaling};
+use super::posed::{check_outcomes, positive_total};
+use super::{Assembly, Trained, decoder_by_scores};
+use crate::certificate::{Certificate, Decoder, Witness};
+use crate::data::{Dataset, Pairs, Scaling, outcome_of, score_differences};
 use crate::error::{Code, Error, Result};
-use crate::metric::{outcome_of, score_differences};
-use crate::model::{Certificate, Decoder, Model, Scorer};
 use crate::rating::{
     BradleyTerry, BradleyTerrySettings, EloFactor, GlickoSettings, TrueskillSettings, bradley_terry, elo, glicko,
     trueskill,
 };
 use crate::run::{Cancel, Observer};
 use crate::settings::{Method, Settings, Solver};
-use crate::solve::{Progress, Stop, TracePoint};
+use crate::solve::{Progress, Solution, Stop};
 
 /// What a method found.
-pub(crate) struct Ratings {
-    /// One rating a feature, which is an item.
-    pub(crate) weights: Vec<f64>,
-    pub(crate) decoder: Decoder,
-    pub(crate) objective: f64,
-    pub(crate) lower_bound: Option<f64>,
+pub(super) struct Rated {
+    /// One rating a feature, which is an item, in the place of weights.
+    pub(super) solution: Solution,
+    pub(super) decoder: Decoder,
     /// The cost of a pair; 0 where the method has none.
-    pub(crate) c: f64,
-    pub(crate) lambda: f64,
-    passes: u64,
-    stop: Stop,
-    trace: Vec<TracePoint>,
+    pub(super) c: f64,
+    pub(super) lambda: f64,
 }
 
 /// Rates all items. The same data give the same ratings, so that this is what `verify` does too.
-pub(crate) fn rate(
-    data: &Dataset,
-    settings: &Settings,
-    observer: &mut dyn Observer,
-    cancel: &Cancel,
-) -> Result<Ratings> {
+pub(super) fn rate(data: &Dataset, settings: &Settings, observer: &mut dyn Observer, cancel: &Cancel) -> Result<Rated> {
     let Some(pairs) = data.pairs() else {
         return Err(Error::new(Code::NoPairs, "there are no pairs to rate items by").help("give pairs of items"));
     };
@@ -65,21 +54,29 @@ pub(crate) fn rate(
     let decoder = decoder_by_scores(settings, Decoder::Compare { threshold: 0.0 }, &ratings, pairs);
     let mut weights = vec![0.0; data.cols()];
     columns.iter().zip(&ratings).for_each(|(&column, &rating)| weights[column] = rating);
-    let found = match fitted {
+    let (objective, lower_bound, c, lambda, passes, stop, trace) = match fitted {
         Some((objective, lower_bound, c, passes, stop, trace)) => {
-            let lambda = settings.regularisation.lambda(total);
-            let lower_bound = Some(lower_bound);
-            Ratings { weights, decoder, objective, lower_bound, c, lambda, passes, stop, trace }
+            (objective, Some(lower_bound), c, settings.regularisation.lambda(total), passes, stop, trace)
         }
         None => {
             let objective = error(pairs, &ratings, decoder.threshold().unwrap_or(0.0));
             progress.report(1, objective, &weights, &[]);
-            let trace = progress.trace;
-            let stop = Stop::Finished;
-            Ratings { weights, decoder, objective, lower_bound: None, c: 0.0, lambda: 0.0, passes: 1, stop, trace }
+            (objective, None, 0.0, 0.0, 1, Stop::Finished, progress.trace)
         }
     };
-    Ok(found)
+    let solution = Solution {
+        weights,
+        thresholds: Vec::new(),
+        objective,
+        lower_bound,
+        witness: Witness::Weights,
+        passes,
+        stop,
+        first_rate: None,
+        kernel: None,
+        trace,
+    };
+    Ok(Rated { solution, decoder, c, lambda })
 }
 
 /// Learns a model of ratings.
@@ -89,38 +86,22 @@ pub(super) fn train(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Trained> {
-    let Ratings { weights, decoder, objective, lower_bound, c, lambda, passes, stop, trace } =
-        rate(data, settings, observer, cancel)?;
+    let Rated { mut solution, decoder, c, lambda } = rate(data, settings, observer, cancel)?;
     cancel.check()?;
-    let certificate = Certificate {
-        objective,
-        lower_bound,
-        constraints: data.pairs().map_or(0, Pairs::len) as u64,
-        data_hash: data.hash()?,
-        rows: data.rows() as u64,
-        pairs: data.pairs().map(|pairs| pairs.len() as u64),
-        ties: None,
-        converged: stop == Stop::Converged,
-        passes,
-        c,
-        lambda,
-        solver: (settings.method() == Some(Method::BradleyTerry)).then_some(Solver::Newton),
-    };
-    let model = Model {
-        settings: settings.clone(),
-        scorer: Scorer::Linear { weights, intercept: None },
-        decoder,
-        scaling: Scaling::default(),
-        feature_names: data.feature_names().cloned(),
-        certificate,
-        witness: None,
-        reading: None,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        compacted: None,
-        online: None,
-    };
-    let solver = model.certificate.solver.unwrap_or(Solver::Auto);
-    Ok(Trained { model, solver, stop, first_rate: None, kernel_rows: None, merging: None, trace })
+    let solver = (settings.method() == Some(Method::BradleyTerry)).then_some(Solver::Newton);
+    let constraints = data.pairs().map_or(0, Pairs::len) as u64;
+    let certificate = Certificate { constraints, c, lambda, ..Certificate::of(data) };
+    let (stop, trace) = (solution.stop, std::mem::take(&mut solution.trace));
+    let model = Assembly::rated(data, settings, &Scaling::default(), certificate).rating(solution, solver, decoder)?;
+    Ok(Trained {
+        model,
+        solver: solver.unwrap_or(Solver::Auto),
+        stop,
+        first_rate: None,
+        kernel_rows: None,
+        merging: None,
+        trace,
+    })
 }
 
 /// The one feature of each item, which is 1. An error where items have other features: a rating is no function of those.

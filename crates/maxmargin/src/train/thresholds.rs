@@ -1,16 +1,15 @@
 //! Thresholds of comparisons: learned with the scores, or chosen after them; and where there is none.
 
-use crate::data::{Dataset, Outcome, Pairs};
+use super::Posed;
+use crate::data::{Dataset, Outcome, Pairs, score_differences};
 use crate::error::{Code, Error, Result};
-use crate::metric::score_differences;
 use crate::model::{Decoder, Model};
 use crate::rating::best_threshold;
 use crate::settings::{Method, Settings, Solver};
-use crate::train::{Problem, expands};
 
 /// The model with a threshold for ties, where it compares. An error where nothing was learned; a threshold that is not above
 /// zero beside scores that do differ is a model that never says tie, and for the caller to report.
-pub(super) fn thresholded(model: Model, problem: &Problem, data: &Dataset) -> Result<Model> {
+pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Result<Model> {
     let Some(learned) = model.decoder.threshold() else { return Ok(model) };
     if let (true, Some(pairs)) = (model.settings.method() != Some(Method::Compare), data.pairs()) {
         let decoder = decoder_by_scores(&model.settings, model.decoder.clone(), &model.scores(data)?, pairs);
@@ -19,7 +18,7 @@ pub(super) fn thresholded(model: Model, problem: &Problem, data: &Dataset) -> Re
     let certificate = &model.certificate;
     if problem.learned_nothing(&model.settings, certificate.objective, certificate.lower_bound) {
         // No kernel is learned with logistic loss.
-        let losses = if expands(&model.settings) { "" } else { "--loss logistic or " };
+        let losses = if model.settings.expands() { "" } else { "--loss logistic or " };
         return Err(Error::new(
             Code::NoThreshold,
             "no scores are better, by more than the tolerance, than ones that are all the same: these outcomes are too \

@@ -37,4 +37,3 @@ impl Regularisation {
         matches!(self, Regularisation::Nu(_))
     }
 }
-

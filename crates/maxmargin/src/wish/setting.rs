@@ -122,9 +122,7 @@ impl Setting {
                 format!("{} is {}, and must be {}", self.shown(), choice.shown(), range.words()),
                 format!("give {} {}", self.shown(), self.example()),
             ),
-            (Value::Whole(low, high), Choice::Whole(number)) if (low..=high).contains(number) => {
-                json((*number).into())
-            }
+            (Value::Whole(low, high), Choice::Whole(number)) if (low..=high).contains(number) => json((*number).into()),
             (Value::Whole(low, high), _) => {
                 let most = if high == u64::MAX { String::from("on") } else { format!("to {high}") };
                 bad(

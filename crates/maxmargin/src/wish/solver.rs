@@ -83,6 +83,20 @@ impl Solver {
         matches!(self, Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos)
     }
 
+    /// Whether it learns weights of features, and nothing through kernel values.
+    pub fn learns_weights_alone(self) -> bool {
+        match self {
+            Solver::DualCoordinateDescent
+            | Solver::QuadraticProgram
+            | Solver::LinearProgram
+            | Solver::CuttingPlane
+            | Solver::InteriorPoint
+            | Solver::AveragedSgd
+            | Solver::PassiveAggressive => true,
+            Solver::Auto | Solver::Newton | Solver::Sgd | Solver::Pegasos | Solver::Smo | Solver::Lasvm => false,
+        }
+    }
+
     /// Whether it solves the dual problem over kernel values, the linear kernel among them.
     pub fn is_kernel_dual(self) -> bool {
         matches!(self, Solver::Smo | Solver::Lasvm)
@@ -98,4 +112,3 @@ impl Solver {
         }
     }
 }
-

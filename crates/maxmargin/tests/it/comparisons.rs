@@ -100,7 +100,7 @@ fn reach_the_referees_optimum(data: &Dataset) {
                     if (solver, intercept) == (Solver::Smo, Intercept::Penalised) {
                         continue;
                     }
-                    let settings = Settings { scale, intercept, ..settings(loss, solver, 0.7, 1e-6) };
+                    let settings = Settings { scale, ..settings(loss, solver, 0.7, 1e-6).with_free(intercept) };
                     assert_certified(data, &settings, optimum);
                 }
             }

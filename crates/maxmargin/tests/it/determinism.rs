@@ -20,7 +20,7 @@ fn threads_change_no_bit_of_a_tuning() {
         (&classes, Settings { loss: Loss::SquaredHinge, ..Settings::new(Task::Classify) }),
         (&groups, Settings::new(Task::Rank)),
     ] {
-        let metric = if settings.task == Task::Rank { "ndcg@5" } else { "auc" };
+        let metric = if settings.task.task() == Task::Rank { "ndcg@5" } else { "auc" };
         let metrics = vec![metric.parse().unwrap()];
         let grid: Grid = "1e-3:1:4".parse().unwrap();
         let run = |threads: usize| {

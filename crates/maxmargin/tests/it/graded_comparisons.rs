@@ -6,7 +6,7 @@ use maxmargin::data::{Dataset, Dense, Groups, Matrix, Outcome, Pairs, Targets};
 use maxmargin::error::Code;
 use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::settings::{Choice, Chosen, CompareSettings, Regularisation, Settings, Solver, Task};
 use maxmargin::task::Intercept;
 
 /// Graded rows in queries of eight, and the same rows with all pairs within queries listed.
@@ -50,6 +50,12 @@ fn settings(loss: Loss, solver: Solver, tolerance: f64) -> Settings {
     }
 }
 
+/// The same, learned from all pairs of graded rows.
+pub(crate) fn from_grades(settings: Settings) -> Settings {
+    let task = settings.comparison().unwrap().clone();
+    Settings { task: CompareSettings { ties_from_grades: true, ..task }.into(), ..settings }
+}
+
 #[test]
 fn grades_give_the_optimum_of_the_same_pairs_listed() {
     let (graded, listed) = graded_and_listed(12, 5);
@@ -60,8 +66,8 @@ fn grades_give_the_optimum_of_the_same_pairs_listed() {
         (Loss::Hinge, Solver::CuttingPlane, 1e-7, 1e-6),
     ] {
         for intercept in [Intercept::Free, Intercept::Penalised] {
-            let by_pairs = Settings { intercept, ..settings(loss, solver, tolerance) };
-            let by_grades = Settings { ties_from_grades: true, ..by_pairs.clone() };
+            let by_pairs = settings(loss, solver, tolerance).with_free(intercept);
+            let by_grades = from_grades(by_pairs.clone());
             let (found, expected) = (fit(&graded, &by_grades), fit(&listed, &by_pairs));
             let what = format!("{} by {} with {intercept:?}", loss.name(), solver.name());
             let (here, there) = (&found.model.certificate, &expected.model.certificate);
@@ -87,8 +93,7 @@ fn a_bound_holds_long_before_the_optimum_is_reached() {
     for loss in [Loss::Hinge, Loss::SquaredHinge] {
         let settings = |max_passes| Settings {
             max_passes,
-            ties_from_grades: true,
-            ..settings(loss, Solver::Newton, if loss == Loss::Hinge { 1e-7 } else { 1e-11 })
+            ..from_grades(settings(loss, Solver::Newton, if loss == Loss::Hinge { 1e-7 } else { 1e-11 }))
         };
         let optimum = fit(&graded, &settings(1000)).model.certificate.objective;
         let mut looked_at = 0;
@@ -114,7 +119,7 @@ fn fit_or_none(data: &Dataset, settings: &Settings) -> Option<(f64, f64)> {
 #[test]
 fn what_grades_cannot_do_is_refused_with_a_remedy() {
     let (graded, listed) = graded_and_listed(3, 2);
-    let usual = Settings { ties_from_grades: true, ..settings(Loss::Hinge, Solver::Auto, 1e-3) };
+    let usual = from_grades(settings(Loss::Hinge, Solver::Auto, 1e-3));
     let kernel = KernelSettings { kind: KernelKind::Gaussian, ..KernelSettings::default() };
     for settings in [
         Settings { kernel, ..usual.clone() },
@@ -127,8 +132,10 @@ fn what_grades_cannot_do_is_refused_with_a_remedy() {
         assert!(error.remedy().is_some(), "{error}");
     }
     assert_eq!(refused(&listed, &usual).code(), Code::BadSetting);
-    let rank = Settings { ties_from_grades: true, ..Settings::new(Task::Rank) };
-    assert_eq!(refused(&graded, &rank).code(), Code::BadSetting);
+    let chosen = Chosen::from([("ties-from-grades".to_string(), Choice::Switch(true))]);
+    let error = Settings::named(Task::Rank, &chosen).expect_err("rankers know no ties");
+    assert_eq!(error.code(), Code::BadSetting);
+    assert!(error.remedy().is_some(), "{error}");
     // So little may be paid that no score is worth it: the threshold falls below zero.
     let cheap = Settings { regularisation: Regularisation::C(1e-6), ..usual };
     assert_eq!(refused(&graded, &cheap).code(), Code::NoThreshold);

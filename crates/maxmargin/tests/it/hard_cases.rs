@@ -7,7 +7,7 @@ use maxmargin::data::{Dataset, Dense, Matrix};
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::run::{Cancel, Silent};
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::settings::{RankSettings, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::Stop;
 use maxmargin::task::{Intercept, PairWeightAs};
 use maxmargin::train::{choose_solver, train};
@@ -56,7 +56,7 @@ fn assert_honest(name: &str, data: &Dataset, settings: &Settings) {
         if choose_solver(&settings, data.shape()).is_err() {
             continue;
         }
-        let Settings { loss, intercept, regularisation, .. } = &settings;
+        let (Settings { loss, regularisation, .. }, intercept) = (&settings, settings.free());
         let context = format!("{name}, {loss:?}, {intercept:?}, {regularisation:?}, {solver:?}");
         let trained = match train(data, &settings, None, &mut Silent, &Cancel::new()) {
             Ok(trained) => trained,
@@ -96,7 +96,7 @@ fn classifiers_of_hard_data_say_what_they_reached() {
                     assert_honest(
                         name,
                         &data,
-                        &Settings { loss, intercept, regularisation, ..Settings::new(Task::Classify) },
+                        &Settings { loss, regularisation, ..Settings::new(Task::Classify).with_free(intercept) },
                     );
                 }
             }
@@ -139,11 +139,8 @@ fn pairs_of_hard_items_say_what_they_reached() {
                 }
                 for c in COSTS {
                     let regularisation = Regularisation::C(c);
-                    assert_honest(
-                        name,
-                        &data,
-                        &Settings { loss, pair_weight_as, regularisation, ..Settings::new(Task::Rank) },
-                    );
+                    let task = RankSettings { pair_weight_as, ..Default::default() };
+                    assert_honest(name, &data, &Settings { loss, regularisation, ..Settings::of(task) });
                 }
             }
         }

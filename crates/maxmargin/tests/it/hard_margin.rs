@@ -7,9 +7,9 @@ use maxmargin::error::{Code, Error};
 use maxmargin::loss::Loss;
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::{Cancel, Silent};
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::settings::{ClassifySettings, RankSettings, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::Witness;
-use maxmargin::task::{Intercept, PairWeightAs};
+use maxmargin::task::{ClassWeight, Intercept, PairWeightAs};
 use maxmargin::train::train;
 use proptest::prelude::*;
 
@@ -47,12 +47,12 @@ fn examples_solved_by_hand() {
     assert_eq!((model.certificate.c, model.certificate.lambda), (0.0, 0.0));
     // 3w + b ≥ 1 and −w − b ≥ 1: w = 1, b = −2.
     let data = points(&[&[3.0], &[1.0]], &[1.0, -1.0]);
-    let penalised = Settings { intercept: Intercept::Penalised, ..hard(Task::Classify) };
+    let penalised = hard(Task::Classify).with_free(Intercept::Penalised);
     let model = fit(&data, &penalised).model;
     assert!(close(model.certificate.objective, 2.5), "{:?}", model.certificate);
     // Without an intercept the sides of zero are the classes.
     let data = points(&[&[4.0], &[-2.0]], &[1.0, -1.0]);
-    let model = fit(&data, &Settings { intercept: Intercept::None, ..hard(Task::Classify) }).model;
+    let model = fit(&data, &hard(Task::Classify).with_free(Intercept::None)).model;
     assert!(close(model.certificate.objective, 0.125), "{:?}", model.certificate);
     // Items at 0, 1 and 3, each better than the one before: differences 1 and 2.
     let items = points(&[&[0.0], &[1.0], &[3.0]], &[0.0; 3]);
@@ -60,7 +60,8 @@ fn examples_solved_by_hand() {
     let data = items.with_pairs(pairs).unwrap();
     assert!(close(fit(&data, &hard(Task::Rank)).model.certificate.objective, 0.5));
     // A margin of 5 over a difference of 2 asks for more than one of 1 over 1.
-    let weighed = Settings { pair_weight_as: PairWeightAs::Margin, ..hard(Task::Rank) };
+    let task = RankSettings { pair_weight_as: PairWeightAs::Margin, ..Default::default() };
+    let weighed = Settings { task: task.into(), ..hard(Task::Rank) };
     assert!(close(fit(&data, &weighed).model.certificate.objective, 3.125));
 }
 
@@ -90,7 +91,7 @@ fn a_soft_margin_of_large_cost_comes_to_the_same_whatever_the_scaling() {
     let data = apart(90, 4, 3);
     for scale in [Scale::None, Scale::Standard, Scale::MinMax, Scale::UnitRows] {
         for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
-            let settings = Settings { scale, intercept, ..hard(Task::Classify) };
+            let settings = Settings { scale, ..hard(Task::Classify).with_free(intercept) };
             let trained = train(&data, &settings, None, &mut Silent, &Cancel::new());
             let model = match trained {
                 Ok(trained) => trained.model,
@@ -105,11 +106,10 @@ fn a_soft_margin_of_large_cost_comes_to_the_same_whatever_the_scaling() {
             let largest = alpha.iter().copied().fold(0.0, f64::max);
             let soft = Settings {
                 scale,
-                intercept,
                 regularisation: Regularisation::C(2.0 * largest),
                 tolerance: 1e-6,
                 max_passes: 1_000_000,
-                ..Settings::new(Task::Classify)
+                ..Settings::new(Task::Classify).with_free(intercept)
             };
             let soft = fit(&data, &soft).model.certificate;
             let hard = &model.certificate;
@@ -179,7 +179,8 @@ fn weights_that_miss_a_margin_are_not_believed() {
 fn graded_groups_have_no_hard_margin_and_costs_no_meaning() {
     let data = crate::made::graded(3, 5, 2, 3, 1);
     assert_eq!(refused(&data, &hard(Task::Rank)).code(), Code::Unsupported);
-    let weighed = Settings { class_weight: maxmargin::task::ClassWeight::Balanced, ..hard(Task::Classify) };
+    let task = ClassifySettings { class_weight: ClassWeight::Balanced, ..Default::default() };
+    let weighed = Settings { task: task.into(), ..hard(Task::Classify) };
     assert_eq!(refused(&apart(20, 2, 3), &weighed).code(), Code::BadSetting);
 }
 

@@ -170,13 +170,12 @@ fn classifiers_reach_the_optimum_over_written_out_kernel_values() {
                     let optimum = referee(&blocks, &|a, b| value(&kernel, &rows[a], &rows[b]), loss, intercept);
                     let settings = Settings {
                         loss,
-                        intercept,
                         solver: Solver::Smo,
                         kernel: kernel.clone(),
                         regularisation: Regularisation::C(c),
                         tolerance: 1e-6,
                         max_passes: 100_000,
-                        ..Settings::new(Task::Classify)
+                        ..Settings::new(Task::Classify).with_free(intercept)
                     };
                     assert_solved(&data, &settings, optimum);
                 }

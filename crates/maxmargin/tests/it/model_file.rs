@@ -154,7 +154,8 @@ fn the_dual_point_behind_the_cuts_serves_where_rows_are_fewer_than_features_and_
     let data = two_classes(60, 30, true, 4);
     for loss in Loss::ALL {
         for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
-            let settings = Settings { loss, intercept, solver: Solver::CuttingPlane, ..Settings::new(Task::Classify) };
+            let settings =
+                Settings { loss, solver: Solver::CuttingPlane, ..Settings::new(Task::Classify).with_free(intercept) };
             let model = fit(&data, &settings).model;
             assert!(matches!(model.witness, Some(Witness::Dual(_))));
             assert!(model.certificate.converged);

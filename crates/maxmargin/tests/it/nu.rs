@@ -36,12 +36,12 @@ fn assert_solved(data: &Dataset, settings: &Settings, blocks: &[Block]) -> Model
     let total: f64 = blocks.iter().map(|block| block.2).sum();
     let shares: Vec<Block> = blocks.iter().map(|(rows, t, w)| (rows.clone(), *t, w / (nu * total))).collect();
     let mut sums = vec![(vec![1.0; blocks.len()], 1.0)];
-    if settings.intercept == Intercept::Free {
+    if settings.free() == Intercept::Free {
         sums.push((blocks.iter().map(|block| block.1).collect(), 0.0));
     }
     let kernel = |a: usize, b: usize| value(&settings.kernel, &rows[a], &rows[b]);
     // ½‖θ‖² at the optimum.
-    let optimum = program(&shares, &kernel, Loss::Hinge, settings.intercept, 0.0, &sums);
+    let optimum = program(&shares, &kernel, Loss::Hinge, settings.free(), 0.0, &sums);
     let model = fit(data, settings).model;
     let certificate = &model.certificate;
     let context = format!("{settings:?} {certificate:?}");
@@ -59,7 +59,7 @@ fn assert_solved(data: &Dataset, settings: &Settings, blocks: &[Block]) -> Model
         .iter()
         .map(|(parts, _, weight)| {
             let score: f64 = parts.iter().map(|&(at, a)| a * scores[at]).sum();
-            let score = if settings.task == Task::OneClass { score + 1.0 } else { score };
+            let score = if settings.task.task() == Task::OneClass { score + 1.0 } else { score };
             if score < 1.0 - 1e-3 { *weight } else { 0.0 }
         })
         .sum();
@@ -77,7 +77,7 @@ fn classifiers_of_a_share_reach_the_optimum() {
             let t = |sign: f64| if intercept == Intercept::None { 0.0 } else { sign };
             let blocks: Vec<Block> =
                 signs.iter().enumerate().map(|(at, &sign)| (vec![(at, sign)], t(sign), 1.0)).collect();
-            assert_solved(&data, &Settings { intercept, ..settings(Task::Classify, nu) }, &blocks);
+            assert_solved(&data, &settings(Task::Classify, nu).with_free(intercept), &blocks);
         }
     }
 }

@@ -7,7 +7,7 @@ use maxmargin::error::{Code, Result};
 use maxmargin::loss::Loss;
 use maxmargin::model::{Decoder, Model};
 use maxmargin::online::ComparisonLearner;
-use maxmargin::settings::{Online, Regularisation, Settings, Solver, Stochastic, Task};
+use maxmargin::settings::{CompareSettings, Regularisation, Settings, Solver, Stochastic, Task};
 
 fn refused<T>(outcome: Result<T>, code: Code, words: &str) {
     let error = outcome.err().unwrap_or_else(|| panic!("`{words}` was not refused"));
@@ -118,16 +118,17 @@ fn other_settings_go_on_from_the_weights_alone() {
 fn settings_that_do_not_fit_a_stream_are_refused() {
     let pa = by(Solver::PassiveAggressive);
     let rate = |rate: f64| Stochastic { rate: Some(rate), ..Stochastic::default() };
+    let kappa = |kappa: f64| CompareSettings { kappa, ..CompareSettings::default() };
     for (settings, words) in [
         (Settings { scale: Scale::Standard, ..pa.clone() }, "not scaled"),
         (Settings { loss: Loss::Logistic, ..pa.clone() }, "hinge"),
-        (Settings { online: Online { kappa: -1.0 }, ..pa.clone() }, "--kappa"),
-        (Settings { online: Online { kappa: f64::NAN }, ..pa.clone() }, "--kappa"),
+        (Settings { task: kappa(-1.0).into(), ..pa.clone() }, "--kappa"),
+        (Settings { task: kappa(f64::NAN).into(), ..pa.clone() }, "--kappa"),
         (Settings { regularisation: Regularisation::C(0.0), ..pa.clone() }, "-c"),
         (Settings { regularisation: Regularisation::Lambda(1.0), ..pa.clone() }, "-c"),
         (Settings { stochastic: rate(0.1), ..pa.clone() }, "--rate"),
         (Settings { regularisation: Regularisation::C(1.0), ..by(Solver::Sgd) }, "--lambda"),
-        (Settings { online: Online { kappa: 2.0 }, ..by(Solver::Sgd) }, "--kappa"),
+        (Settings { task: kappa(2.0).into(), ..by(Solver::Sgd) }, "--kappa"),
         (Settings { stochastic: rate(1000.0), ..by(Solver::Sgd) }, "below 1"),
         (Settings { stochastic: Stochastic { batch: 2, ..rate(0.1) }, ..by(Solver::Sgd) }, "one pair"),
         (Settings::new(Task::Compare), "auto"),

@@ -42,11 +42,10 @@ fn lasvm_with_passes_enough_ends_where_the_exact_solver_does() {
             for (task, intercept, data) in cases {
                 let with = |solver, max_passes, tolerance| Settings {
                     loss,
-                    intercept,
                     max_passes,
                     tolerance,
                     regularisation: Regularisation::C(2.0),
-                    ..by(solver, task, kernel.clone())
+                    ..by(solver, task, kernel.clone()).with_free(intercept)
                 };
                 let exact = fit(&data, &with(Solver::Smo, 100_000, 1e-8)).model.certificate;
                 let what = format!("{kernel:?} {loss:?} {task:?} {intercept:?}");

@@ -8,7 +8,7 @@ use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Silent};
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::settings::{ClassifySettings, RankSettings, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{CuttingPlane, LinearRisk, Stop, Witness};
 use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight};
 use maxmargin::train::train;
@@ -216,11 +216,10 @@ fn classifiers_reach_the_referees_optimum_with_every_loss_intercept_and_solver()
                         let settings = Settings {
                             loss,
                             solver,
-                            intercept,
                             regularisation: Regularisation::C(c),
                             tolerance: 1e-6,
                             max_passes: 200_000,
-                            ..Settings::new(Task::Classify)
+                            ..Settings::new(Task::Classify).with_free(intercept)
                         };
                         assert_certified(&data, &settings, optimum);
                     }
@@ -242,11 +241,10 @@ fn scaled_classifiers_solve_the_scaled_problem() {
                     let settings = Settings {
                         loss,
                         scale,
-                        intercept,
                         regularisation: Regularisation::C(0.5),
                         tolerance: 1e-6,
                         max_passes: 100_000,
-                        ..Settings::new(Task::Classify)
+                        ..Settings::new(Task::Classify).with_free(intercept)
                     };
                     assert_certified(&data, &settings, optimum);
                     let settings = Settings { solver: Solver::DualCoordinateDescent, ..settings };
@@ -263,12 +261,8 @@ fn weights_of_rows_and_classes_enter_the_cost() {
     let data = data.with_weights((0..80).map(|row| f64::from(row % 4) * 0.5).collect::<Vec<_>>()).unwrap();
     let rows = classification_rows(&data, Scale::None, 1.0, true, true);
     let optimum = referee(&rows, Loss::Hinge, Intercept::Free);
-    let settings = Settings {
-        class_weight: ClassWeight::Balanced,
-        tolerance: 1e-6,
-        max_passes: 100_000,
-        ..Settings::new(Task::Classify)
-    };
+    let task = ClassifySettings { class_weight: ClassWeight::Balanced, ..Default::default() };
+    let settings = Settings { tolerance: 1e-6, max_passes: 100_000, ..Settings::of(task) };
     assert_certified(&data, &settings, optimum);
 }
 
@@ -326,10 +320,9 @@ fn rankers_reach_the_optimum_over_listed_pairs() {
                         let optimum = referee(&rows, loss, Intercept::None);
                         let settings = Settings {
                             loss,
-                            pair_weight,
                             regularisation: Regularisation::C(c),
                             tolerance: if loss == Loss::Hinge { 1e-6 } else { 1e-9 },
-                            ..Settings::new(Task::Rank)
+                            ..Settings::of(RankSettings { pair_weight, ..Default::default() })
                         };
                         assert_certified(&data, &settings, optimum);
                         assert_eq!(fit(&data, &settings).model.certificate.constraints, rows.len() as u64);
@@ -451,9 +444,8 @@ fn of_an_interior_point_rows_beyond_their_margins_are_no_support_vectors_and_no_
             let settings = Settings {
                 loss,
                 solver: Solver::InteriorPoint,
-                intercept,
                 regularisation: Regularisation::C(0.1),
-                ..Settings::new(Task::Classify)
+                ..Settings::new(Task::Classify).with_free(intercept)
             };
             let model = fit(&data, &settings).model;
             let Some(Witness::Dual(alpha)) = &model.witness else { panic!("no dual point") };
@@ -482,12 +474,11 @@ fn a_stopped_run_claims_only_what_its_weights_prove() {
                 let settings = Settings {
                     loss: Loss::SquaredHinge,
                     solver,
-                    intercept,
                     max_passes,
                     tolerance: 0.0,
                     scale: Scale::Standard,
                     regularisation: Regularisation::C(0.01),
-                    ..Settings::new(Task::Classify)
+                    ..Settings::new(Task::Classify).with_free(intercept)
                 };
                 let model = fit(&data, &settings).model;
                 let model = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
@@ -506,11 +497,10 @@ fn the_bound_of_cutting_planes_never_falls_and_never_passes_the_optimum() {
             let optimum = referee(&rows, loss, intercept);
             let settings = Settings {
                 loss,
-                intercept,
                 solver: Solver::CuttingPlane,
                 tolerance: 1e-7,
                 max_passes: 5000,
-                ..Settings::new(Task::Classify)
+                ..Settings::new(Task::Classify).with_free(intercept)
             };
             let trace = fit(&data, &settings).trace;
             assert!(trace.len() > 2);

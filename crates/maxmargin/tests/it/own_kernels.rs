@@ -32,7 +32,7 @@ fn as_values(data: &Dataset, numbered: bool) -> Dataset {
 fn kernel_values_from_a_file_give_the_model_of_the_kernel_itself() {
     let precomputed = KernelSettings { kind: KernelKind::Precomputed, ..KernelSettings::default() };
     let classify = Settings { tolerance: 1e-6, max_passes: 100_000, ..Settings::new(Task::Classify) };
-    let pairs = Settings { task: Task::Rank, loss: Loss::Hinge, ..Settings::new(Task::Rank) };
+    let pairs = Settings { loss: Loss::Hinge, ..Settings::new(Task::Rank) };
     let one_class = Settings { regularisation: Regularisation::Nu(0.2), ..Settings::new(Task::OneClass) };
     for (data, settings) in [
         (two_classes(80, 4, true, 3), classify.clone()),

@@ -6,7 +6,7 @@ use maxmargin::data::{Dataset, Dense, Matrix, Outcome, PairCounts, Pairs, Scale,
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::settings::{RankSettings, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::Witness;
 use maxmargin::task::{Intercept, PairWeightAs};
 use maxmargin::train::choose_solver;
@@ -127,7 +127,8 @@ fn a_weight_can_be_the_margin() {
                 Solver::CuttingPlane,
                 Solver::InteriorPoint,
             ] {
-                let settings = Settings { pair_weight_as: PairWeightAs::Margin, ..settings(loss, solver, c, 1e-6) };
+                let task = RankSettings { pair_weight_as: PairWeightAs::Margin, ..Default::default() };
+                let settings = Settings { task: task.into(), ..settings(loss, solver, c, 1e-6) };
                 assert_certified(&scaled, &settings, optimum * s * s);
             }
         }
@@ -161,7 +162,8 @@ fn copies_count_like_slack_weights_and_like_pairs_listed_again() {
     let again = data.clone().with_pairs(Pairs::new(better, worse).unwrap()).unwrap();
     for (loss, tolerance) in [(Loss::SquaredHinge, 1e-10), (Loss::Hinge, 1e-8)] {
         let slack = settings(loss, Solver::Auto, 0.5, tolerance);
-        let copies = Settings { pair_weight_as: PairWeightAs::Replicate, ..slack.clone() };
+        let task = RankSettings { pair_weight_as: PairWeightAs::Replicate, ..Default::default() };
+        let copies = Settings { task: task.into(), ..slack.clone() };
         let (slack_model, copied, listed) =
             (fit(&data, &slack).model, fit(&data, &copies).model, fit(&again, &slack).model);
         // The very same problem, so the very same steps.

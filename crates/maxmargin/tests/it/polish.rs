@@ -1,6 +1,7 @@
 //! What is polished is the optimum, whatever the size below the limit; what is not says so. Beside `weights.rs`, which asks
 //! whether weights are repetition.
 
+use crate::graded_comparisons::from_grades;
 use crate::made::{Numbers, fit, graded};
 use crate::optimum::{Row, dense_row, referee};
 use maxmargin::data::{Dataset, Dense, Groups, Matrix, Names, Outcome, Pairs, Targets};
@@ -9,7 +10,7 @@ use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Event, Observer, Silent};
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::settings::{RankSettings, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{Stop, Witness, relative_gap};
 use maxmargin::task::{Intercept, PairWeight};
 use maxmargin::train::{Trained, train};
@@ -96,7 +97,7 @@ fn what_is_polished_is_the_referees_optimum() {
                     })
                     .collect();
                 let regularisation = Regularisation::C(0.7);
-                let settings = Settings { loss, intercept, regularisation, ..Settings::new(Task::Classify) };
+                let settings = Settings { loss, regularisation, ..Settings::new(Task::Classify).with_free(intercept) };
                 let (found, optimum) = (fit(&data, &settings).model.certificate, referee(&rows, loss, intercept));
                 assert!((found.objective - optimum).abs() <= 1e-7 * optimum, "{} {optimum}", found.objective);
             }
@@ -109,7 +110,7 @@ fn many_rows_on_the_wrong_side_of_their_margins_are_no_hindrance() {
     let (data, weights) = classes(20_000, 5, false, 5);
     let data = data.with_weights(weights).unwrap();
     for intercept in [Intercept::Free, Intercept::Penalised, Intercept::None] {
-        let settings = Settings { loss: Loss::Hinge, intercept, ..Settings::new(Task::Classify) };
+        let settings = Settings { loss: Loss::Hinge, ..Settings::new(Task::Classify).with_free(intercept) };
         let trained = fit(&data, &settings);
         assert!(gap(&trained) <= 1e-12, "{intercept:?}: {:e}", gap(&trained));
         trained.model.verify(&data).unwrap();
@@ -206,8 +207,8 @@ fn pairs_of_weighted_graded_rows_weigh_the_product_and_a_weight_of_zero_is_no_ro
         let (some, rest) = (data.clone().with_weights(zero_or_one.clone()).unwrap(), repeated(&data, &zero_or_one));
         for intercept in [Intercept::Free, Intercept::Penalised] {
             let loss = Loss::SquaredHinge;
-            let by_pairs = Settings { loss, intercept, ..Settings::new(Task::Compare) };
-            let by_grades = Settings { ties_from_grades: true, ..by_pairs.clone() };
+            let by_pairs = Settings { loss, ..Settings::new(Task::Compare).with_free(intercept) };
+            let by_grades = from_grades(by_pairs.clone());
             for (one, other, settings) in [(&weighted, &listed, &by_pairs), (&some, &rest, &by_grades)] {
                 let (one, other) = (fit(one, &by_grades), fit(other, settings));
                 let context = format!("{seed} {intercept:?} {:e} {:e}", gap(&one), gap(&other));
@@ -229,8 +230,8 @@ fn rows_that_all_weigh_nothing_are_refused() {
     for settings in [
         Settings::new(Task::Rank),
         Settings { kernel: gaussian(), ..Settings::new(Task::Rank) },
-        Settings { pair_weight: PairWeight::PerQuery, ..Settings::new(Task::Rank) },
-        Settings { loss: Loss::SquaredHinge, ties_from_grades: true, ..Settings::new(Task::Compare) },
+        Settings::of(RankSettings { pair_weight: PairWeight::PerQuery, ..Default::default() }),
+        from_grades(Settings { loss: Loss::SquaredHinge, ..Settings::new(Task::Compare) }),
     ] {
         let error = train(&data, &settings, None, &mut Silent, &Cancel::new()).unwrap_err();
         assert_eq!(error.code(), Code::BadWeight, "{error}");

@@ -94,10 +94,9 @@ fn the_gap_of_a_rounded_hinge_is_seen_to_fall() {
             }
             let settings = Settings {
                 loss: Loss::Hinge,
-                intercept,
                 solver: Solver::Newton,
                 tolerance: 1e-6,
-                ..Settings::new(task)
+                ..Settings::new(task).with_free(intercept)
             };
             let trained = fit(&data, &settings);
             let optimum = trained.model.certificate.objective;

@@ -53,7 +53,7 @@ fn classifiers_come_within_five_per_cent_of_the_certified_optimum() {
         let data = two_classes(3000, 20, dense, 1);
         for loss in Loss::ALL {
             for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
-                assert_near(&data, &Settings { intercept, ..classifier(loss, 0.01) }, 1.05);
+                assert_near(&data, &classifier(loss, 0.01).with_free(intercept), 1.05);
             }
         }
         assert_near(&data, &Settings { scale: Scale::Standard, ..classifier(Loss::Hinge, 0.01) }, 1.05);
@@ -123,7 +123,7 @@ fn no_model_is_worse_than_weights_of_zero_and_zero_is_said_to_be_kept() {
                     if task == Task::Rank && intercept != Intercept::None {
                         continue;
                     }
-                    let settings = Settings { loss, intercept, ..Settings::new(task) }.with_solver(solver);
+                    let settings = Settings { loss, ..Settings::new(task) }.with_solver(solver).with_free(intercept);
                     let trained = match train_with(data, &settings, None) {
                         Ok(trained) => trained,
                         Err(error) => {

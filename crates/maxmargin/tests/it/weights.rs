@@ -5,7 +5,7 @@ use maxmargin::data::{Dataset, Dense, Groups, Matrix, Names, Outcome, Pairs, Tar
 use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
-use maxmargin::settings::{Method, Regularisation, Settings, Task};
+use maxmargin::settings::{ClassifySettings, Method, RankSettings, Regularisation, Settings, Task};
 use maxmargin::task::{ClassWeight, Intercept, PairWeight};
 
 /// Rows of groups, each with its weight: 0, 1, 2 or 3.
@@ -87,7 +87,7 @@ fn agree(weighted: &Dataset, repeated: &Dataset, rows: &Dataset, settings: &Sett
         "{} {} {:?} {:?} {:?} of {} rows",
         settings.task.name(),
         settings.loss.name(),
-        settings.intercept,
+        settings.free(),
         settings.kernel.kind,
         settings.regularisation,
         weighted.rows(),
@@ -109,7 +109,7 @@ fn agree(weighted: &Dataset, repeated: &Dataset, rows: &Dataset, settings: &Sett
         let apart = apart(&one.model, &other.model, rows);
         assert!(apart <= 1e-9, "{what}: {apart:e}");
         // One that is chosen after the scores jumps where differences are the same but for rounding.
-        let learned = |model: &Model| model.decoder.threshold().filter(|_| settings.method == Method::Compare);
+        let learned = |model: &Model| model.decoder.threshold().filter(|_| settings.method() == Some(Method::Compare));
         if let (Some(first), Some(second)) = (learned(&one.model), learned(&other.model)) {
             assert!((first - second).abs() <= 1e-9 * first.abs().max(1.0), "{what}: {first} {second}");
         }
@@ -132,14 +132,10 @@ fn a_classifier_takes_weights_as_repetition() {
                         continue;
                     }
                     let c = [0.02, 1.0, 30.0][seed as usize % 3];
-                    let settings = Settings {
-                        loss,
-                        intercept,
-                        kernel,
-                        class_weight: if seed % 5 == 0 { ClassWeight::Balanced } else { ClassWeight::Equal },
-                        regularisation: Regularisation::C(c),
-                        ..Settings::new(Task::Classify)
-                    };
+                    let class_weight = if seed % 5 == 0 { ClassWeight::Balanced } else { ClassWeight::Equal };
+                    let task = ClassifySettings { intercept, class_weight, ..Default::default() };
+                    let regularisation = Regularisation::C(c);
+                    let settings = Settings { loss, kernel, regularisation, ..Settings::of(task) };
                     agree(&rows.weighted(), &rows.repeated(), &rows.plain(), &settings, true);
                 }
             }
@@ -152,8 +148,11 @@ fn with_more_features_than_newton_takes_they_are_the_same_too() {
     let rows = Rows::new(1, 60, 600, 2, false, 9);
     for loss in [Loss::Hinge, Loss::SquaredHinge, Loss::Logistic] {
         for intercept in [Intercept::Free, Intercept::Penalised, Intercept::None] {
-            let settings =
-                Settings { loss, intercept, regularisation: Regularisation::C(1e-2), ..Settings::new(Task::Classify) };
+            let settings = Settings {
+                loss,
+                regularisation: Regularisation::C(1e-2),
+                ..Settings::new(Task::Classify).with_free(intercept)
+            };
             agree(&rows.weighted(), &rows.repeated(), &rows.plain(), &settings, true);
         }
     }
@@ -246,7 +245,8 @@ fn a_ranker_takes_weights_as_repetition() {
                 (Loss::SquaredHinge, gaussian()),
                 (Loss::Hinge, KernelSettings::default()),
             ] {
-                let settings = Settings { loss, kernel, pair_weight, ..Settings::new(Task::Rank) };
+                let task = RankSettings { pair_weight, ..Default::default() };
+                let settings = Settings { loss, kernel, ..Settings::of(task) };
                 agree(&rows.weighted(), &rows.repeated(), &rows.plain(), &settings, loss != Loss::Hinge);
             }
         }

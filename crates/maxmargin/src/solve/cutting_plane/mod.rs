@@ -33,7 +33,7 @@
 
 mod master;
 
-use super::{Progress, Risk, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
+use super::{Cut, Progress, Risk, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
 use crate::parallel;
 use crate::run::{Cancel, Observer};
@@ -46,15 +46,6 @@ pub struct CuttingPlane {
     pub tolerance: f64,
     /// The most rounds to make.
     pub max_passes: u64,
-}
-
-/// A cut that a bound rests on: where it was taken, and how much it counts.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cut {
-    /// The weights and the free scalars.
-    pub point: Vec<f64>,
-    /// Its share of the bound; the shares add up to one.
-    pub multiplier: f64,
 }
 
 /// How far from the best point towards the model's minimum a cut is taken at most.
@@ -174,6 +165,7 @@ impl CuttingPlane {
             passes,
             stop,
             first_rate: None,
+            kernel: None,
             trace: progress.trace,
         })
     }

@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::loss::Loss;
 use crate::parallel::{self, Spare};
 use crate::run::Cancel;
-use crate::solve::certificate::chosen;
 use crate::solve::overflow;
 use crate::solve::scaled_rows::{ScaledRows, Sum};
+use crate::solve::values::chosen;
 use crate::task::{Independent, Intercept};
 
 /// What a visit reads and writes of a block beside its row: together, so that a random visit mostly misses the cache once, and

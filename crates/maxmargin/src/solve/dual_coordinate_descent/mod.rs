@@ -39,7 +39,7 @@
 mod coordinate;
 mod halves;
 
-use super::certificate::{Balance, best_threshold, dual_value, primal_in_passing, primal_of_scores};
+use super::values::{Balance, best_threshold, dual_value, primal_in_passing, primal_of_scores};
 use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::{Design, NarrowScores, Rows, Visits, with_rows};
 use crate::error::{Code, Error, Result};
@@ -387,6 +387,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             passes: pass,
             stop,
             first_rate: None,
+            kernel: None,
             trace: progress.trace,
         })
     }

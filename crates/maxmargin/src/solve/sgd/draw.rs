@@ -1,6 +1,6 @@
 //! Which constraint comes next: all of a task in random order. How pairs are drawn stands in [`super::pairs`].
 
-use super::super::certificate::{best_threshold, primal_of_scores};
+use super::super::values::{best_threshold, primal_of_scores};
 use crate::data::{Design, Visits};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -9,7 +9,7 @@ use crate::run::Cancel;
 use crate::task::{Constraint, Independent, Intercept};
 
 /// A stream of constraints. Their costs are relative: 1 on average, so that steps do not depend on how many there are.
-pub(crate) trait Draw {
+pub trait Draw {
     /// How many constraints a pass has.
     fn count(&self) -> usize;
     /// Begins a pass.
@@ -22,13 +22,13 @@ pub(crate) trait Draw {
 
 /// A threshold, and the primal value with it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settled {
+pub struct Settled {
     pub(crate) threshold: f64,
     pub(crate) objective: f64,
 }
 
 /// A task whose constraints can be drawn one by one, with what the loop must know about all of them.
-pub(crate) trait Sampled: Sync {
+pub trait Sampled: Sync {
     /// The loss they share.
     fn loss(&self) -> Loss;
     /// Σ cost over all constraints, which is 1/λ.

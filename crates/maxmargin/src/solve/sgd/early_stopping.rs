@@ -1,6 +1,5 @@
 //! When to stop before the passes are used up: once data that were not learned from are judged worse.
 
-
 /// A measure of weights and thresholds, or none where it cannot be taken.
 pub(crate) type Measure<'a> = &'a dyn Fn(&[f64], &[f64]) -> Option<f64>;
 

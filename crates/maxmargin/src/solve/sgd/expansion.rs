@@ -31,7 +31,6 @@ use super::draw::{Draw, Listed, Sampled, Settled};
 use super::iterate::intercept_rate;
 use super::merge::{about_lost, merged, table};
 use super::schedule::Rates;
-use crate::wish::Schedule;
 use super::{Stop, thrown};
 use crate::data::{Design, Matrix};
 use crate::error::Result;
@@ -40,6 +39,7 @@ use crate::loss::Loss;
 use crate::run::{Cancel, Observer};
 use crate::solve::{Progress, TracePoint};
 use crate::task::{Constraint, Intercept};
+use crate::wish::Schedule;
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]

@@ -47,12 +47,12 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
+pub use crate::wish::{EarlyStopping, Sample, Schedule};
 pub(crate) use draw::{ByRow, Sampled};
 pub(crate) use early_stopping::{Measure, Referee};
 pub use expansion::Merging;
 pub(crate) use expansion::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use pairs::ByPair;
-pub use crate::wish::{EarlyStopping, Sample, Schedule};
 
 use super::scaled_rows::ScaledRows;
 use super::{Progress, Solution, Stop, Witness};
@@ -236,6 +236,7 @@ impl StochasticDescent {
             passes: if referee.is_some() { patience.best_pass() } else { pass },
             stop,
             first_rate: (self.method != Method::Pegasos).then_some(looped.rates.rate),
+            kernel: None,
             trace: progress.trace,
         })
     }

@@ -41,8 +41,8 @@
 mod state;
 mod working_set;
 
-use super::certificate::{balance, best_threshold, imbalance};
-use super::{Progress, Stop, TracePoint, overflow, relative_gap};
+use super::values::{balance, best_threshold, imbalance};
+use super::{Progress, Solution, Stop, ThroughKernel, Witness, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, RowCache};
 use crate::loss::Loss;
@@ -91,31 +91,6 @@ pub(crate) struct Smo {
 /// Kernel rows of so many variables no longer fit in the usual cache.
 pub(crate) const SHRINK_FROM: usize = 40_000;
 
-/// What a kernel solver returns.
-#[derive(Clone, Debug)]
-pub(crate) struct KernelSolution {
-    /// One dual variable a block, or where groups are ranked one coefficient a row.
-    pub(crate) numbers: Vec<f64>,
-    /// b, where there is one.
-    pub(crate) threshold: f64,
-    /// a_i s_i of every block, or the score of every row.
-    pub(crate) reached: Vec<f64>,
-    /// The margin ρ that all of this was divided by, in the ν form.
-    pub(crate) common_margin: Option<f64>,
-    /// The primal value.
-    pub(crate) objective: f64,
-    /// The dual value.
-    pub(crate) lower_bound: f64,
-    /// Rounds made.
-    pub(crate) passes: u64,
-    /// Why it stopped.
-    pub(crate) stop: Stop,
-    /// How it went.
-    pub(crate) trace: Vec<TracePoint>,
-    /// Kernel rows asked for, and of these computed.
-    pub(crate) rows: (u64, u64),
-}
-
 /// One variable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variable {
@@ -152,7 +127,7 @@ impl Smo {
         start: Option<&[f64]>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
-    ) -> Result<KernelSolution> {
+    ) -> Result<Solution> {
         let mut progress = Progress::new(observer, cancel);
         let before = cache.counts();
         let mut state = State::new(self, task, gram, cache)?;
@@ -241,17 +216,25 @@ impl Smo {
         let values = state.values(task, scalars).stated(scalars);
         let unit = scalars.margin.filter(|margin| *margin > 0.0).unwrap_or(1.0);
         let after = state.counts();
-        Ok(KernelSolution {
-            numbers: state.alphas().map(|alpha| alpha / unit).collect(),
-            threshold: threshold / unit,
+        let kernel = ThroughKernel {
             reached: state.all_reached().iter().map(|reached| reached / unit).collect(),
             common_margin: scalars.margin,
+            rows: Some((after.0 - before.0, after.1 - before.1)),
+            definite: true,
+            scorer: None,
+            merging: None,
+        };
+        Ok(Solution {
+            weights: state.alphas().map(|alpha| alpha / unit).collect(),
+            thresholds: vec![threshold / unit],
             objective: values.primal,
-            lower_bound: values.dual.max(0.0),
+            lower_bound: Some(values.dual.max(0.0)),
+            witness: Witness::Weights,
             passes,
             stop,
+            first_rate: None,
+            kernel: Some(kernel),
             trace: progress.trace,
-            rows: (after.0 - before.0, after.1 - before.1),
         })
     }
 

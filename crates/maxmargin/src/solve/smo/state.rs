@@ -406,7 +406,7 @@ mod tests {
                 };
                 let (whole, narrowed) = (run(usize::MAX), run(100));
                 assert_eq!((whole.stop, narrowed.stop), (Stop::Converged, Stop::Converged), "{form:?} {intercept:?}");
-                ways += u32::from(whole.numbers != narrowed.numbers);
+                ways += u32::from(whole.weights != narrowed.weights);
                 let apart = (whole.objective - narrowed.objective).abs() / whole.objective;
                 let more = if form == Form::Nu { 20.0 } else { 2.0 };
                 assert!(apart <= more * 3e-4, "{form:?} {intercept:?} {apart}");
@@ -433,7 +433,7 @@ mod tests {
         let cancel = Cancel::new();
         let cold = smo.solve(&task, &gram, &mut Smo::cache(300, 1 << 20), None, &mut Silent, &cancel).expect("solves");
         let warm = smo
-            .solve(&task, &gram, &mut Smo::cache(300, 1 << 20), Some(&cold.numbers), &mut Silent, &cancel)
+            .solve(&task, &gram, &mut Smo::cache(300, 1 << 20), Some(&cold.weights), &mut Silent, &cancel)
             .expect("solves");
         assert!(cold.passes > 0 && warm.passes == 0);
         assert!((cold.objective - warm.objective).abs() < 1e-9 * cold.objective);

@@ -40,10 +40,12 @@
 mod differences;
 mod settings;
 
+pub(crate) use differences::Differences;
 pub use settings::{CompareSettings, Method, PairWeightAs};
 pub(super) use settings::{PAIR_WEIGHT_AS, PROFILE};
 
-use super::{Barrier, Constraint, Curvature, Independent, Objective, Roundable, rounding_terms};
+use super::{Barrier, Constraint, Curvature, Independent, LearningTask, Objective, Roundable, rounding_terms};
+use crate::certificate::Decoder;
 use crate::data::{Dataset, Design, Outcome, Pairs};
 use crate::error::{Code, Error, Result};
 use crate::loss::{Curve, Loss};
@@ -80,6 +82,8 @@ pub struct Comparison {
     order: Arc<[u32]>,
     /// A single part may hold all pairs: once nobody wants what comes of them, sums end anywhere.
     cancel: Cancel,
+    /// Whether the model tells ties from the rest.
+    tells_ties: bool,
 }
 
 /// Pairs between looks at whether they are wanted, and so many that a thread sums at a time along a line; fixed, so that threads
@@ -128,8 +132,20 @@ impl Comparison {
         let (parts, order) = parts(pairs, data.rows());
         let (ties, parts, order) = (ties.into(), parts.into(), order.into());
         let curve = Curve::Sharp(loss);
-        let cancel = Cancel::new();
-        Ok(Comparison { pairs: pairs.clone(), ties_as, ties, weight_as, loss, curve, c, parts, order, cancel })
+        let (cancel, tells_ties) = (Cancel::new(), false);
+        Ok(Comparison {
+            pairs: pairs.clone(),
+            ties_as,
+            ties,
+            weight_as,
+            loss,
+            curve,
+            c,
+            parts,
+            order,
+            cancel,
+            tells_ties,
+        })
     }
 
     /// The rows of [`Comparison::over_differences`].
@@ -142,24 +158,14 @@ impl Comparison {
         Comparison { c, ..self }
     }
 
-    /// Sets another weight of the loss.
-    pub(crate) fn set_cost(&mut self, c: f64) {
-        self.c = c;
-    }
-
-    /// Sets what says that nobody wants the sums any more.
-    pub(crate) fn set_cancel(&mut self, cancel: &Cancel) {
-        self.cancel = cancel.clone();
+    /// The same task for a model that tells ties from the rest, and not for one that orders rows alone.
+    pub(crate) fn telling_ties(self) -> Comparison {
+        Comparison { tells_ties: true, ..self }
     }
 
     /// The pairs of a part as long as they are wanted.
     fn wanted(&self, pairs: &Range<usize>) -> impl Iterator<Item = &u32> {
         self.order[pairs.clone()].chunks(STRETCH).take_while(|_| !self.cancel.is_abandoned()).flatten()
-    }
-
-    /// Where the second constraints of ties begin among the blocks, and the block of the first one of each.
-    pub(crate) fn second_copies(&self) -> (usize, Arc<[u32]>) {
-        (self.pairs.len(), Arc::clone(&self.ties))
     }
 
     /// Ties with a constraint of their own behind those of the pairs.
@@ -302,6 +308,53 @@ fn parts(pairs: &Pairs, rows: usize) -> (Vec<Part>, Vec<u32>) {
     }
     parts.retain(|part| !part.pairs.is_empty());
     (parts, order)
+}
+
+impl LearningTask for Comparison {
+    fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
+    fn total_cost(&self) -> f64 {
+        Comparison::total_cost(self)
+    }
+
+    fn constraints(&self) -> u64 {
+        Comparison::constraints(self)
+    }
+
+    fn unit(&self) -> &'static str {
+        "pair"
+    }
+
+    fn decoder(&self, free: &[f64]) -> Decoder {
+        let threshold = free.first().copied().unwrap_or(0.0);
+        match (self.tells_ties, self.barrier() > 0.0) {
+            (true, true) => Decoder::Likelihood { threshold },
+            (true, false) => Decoder::Compare { threshold },
+            (false, _) => Decoder::Rank,
+        }
+    }
+
+    fn ties(&self) -> Option<u64> {
+        Some(self.second_constraints()).filter(|ties| *ties > 0)
+    }
+
+    /// With equal scores the best threshold is 1, where every decided pair costs 2, or −1, where each constraint of a tie
+    /// does.
+    fn cost_of_equal_scores(&self) -> Option<f64> {
+        let (decided, tied) = self.costs_by_kind();
+        self.tells_ties.then(|| 2.0 * decided.min(tied))
+    }
+
+    /// The two constraints of a tie look at the same kernel values.
+    fn second_copies(&self) -> Option<(usize, Arc<[u32]>)> {
+        Some((self.pairs.len(), Arc::clone(&self.ties)))
+    }
+
+    fn set_cancel(&mut self, cancel: &Cancel) {
+        self.cancel = cancel.clone();
+    }
 }
 
 impl Independent for Comparison {

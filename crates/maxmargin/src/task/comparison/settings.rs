@@ -1,10 +1,10 @@
 //! What is set about a comparison.
 
+use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::kernel::KernelSettings;
 use crate::loss::Loss;
 use crate::task::{Abilities, Input, Profile, is_default};
-use crate::data::Scale;
 use crate::wish::{Intercept, LEARNING, Range, Regularisation, Setting, Solver, Value, Wish};
 use serde::{Deserialize, Serialize};
 

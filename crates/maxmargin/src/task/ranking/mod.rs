@@ -24,7 +24,8 @@ pub(crate) use ties::Shares;
 pub(super) use settings::PROFILE;
 pub use settings::{PairWeight, RankSettings};
 
-use super::{Curvature, Objective, Roundable};
+use super::{Curvature, LearningTask, Objective, Roundable};
+use crate::certificate::Decoder;
 use crate::data::kernels::for_this_machine;
 use crate::data::{Dataset, Subset, counts};
 use crate::error::{Code, Error, Result};
@@ -126,16 +127,6 @@ impl Ranking {
     /// The same task with another weight of the loss.
     pub fn with_cost(self, c: f64) -> Ranking {
         Ranking { c, ..self }
-    }
-
-    /// Sets another weight of the loss.
-    pub(crate) fn set_cost(&mut self, c: f64) {
-        self.c = c;
-    }
-
-    /// Sets what says that nobody wants the sums any more.
-    pub(crate) fn set_cancel(&mut self, cancel: &Cancel) {
-        self.cancel = cancel.clone();
     }
 
     /// Number of ordered pairs.
@@ -333,6 +324,32 @@ pub struct RankingMemo {
     saturated: f64,
     /// The sums whose difference the value is, added up.
     summed: f64,
+}
+
+impl LearningTask for Ranking {
+    fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
+    fn total_cost(&self) -> f64 {
+        Ranking::total_cost(self)
+    }
+
+    fn constraints(&self) -> u64 {
+        self.pairs()
+    }
+
+    fn unit(&self) -> &'static str {
+        "pair"
+    }
+
+    fn decoder(&self, _: &[f64]) -> Decoder {
+        Decoder::Rank
+    }
+
+    fn set_cancel(&mut self, cancel: &Cancel) {
+        self.cancel = cancel.clone();
+    }
 }
 
 impl Objective for Ranking {

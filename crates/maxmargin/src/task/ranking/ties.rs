@@ -18,11 +18,12 @@
 
 use super::sweep::{Counts, Cross, Item, PartnerSums, Totals, Violations, sweep, within_levels};
 use super::{GroupPlan, PairWeight, Scratch, Shape, add_scaled, plans, with_scratch};
+use crate::certificate::Decoder;
 use crate::data::{Dataset, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::Cancel;
-use crate::task::{Curvature, Objective, Roundable};
+use crate::task::{Curvature, LearningTask, Objective, Roundable};
 use crate::wording::counted;
 use std::ops::Range;
 use std::sync::Arc;
@@ -116,16 +117,6 @@ impl GradedComparison {
     /// The same task with another weight of the loss.
     pub fn with_cost(self, c: f64) -> GradedComparison {
         GradedComparison { c, ..self }
-    }
-
-    /// Sets another weight of the loss.
-    pub(crate) fn set_cost(&mut self, c: f64) {
-        self.c = c;
-    }
-
-    /// Sets what says that nobody wants the sums any more.
-    pub(crate) fn set_cancel(&mut self, cancel: &Cancel) {
-        self.cancel = cancel.clone();
     }
 
     /// The same task in which decided pairs and ties count these shares.
@@ -230,6 +221,39 @@ pub struct GradedMemo {
     hinge: f64,
     excess: f64,
     summed: f64,
+}
+
+impl LearningTask for GradedComparison {
+    fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
+    fn total_cost(&self) -> f64 {
+        GradedComparison::total_cost(self)
+    }
+
+    fn constraints(&self) -> u64 {
+        GradedComparison::constraints(self)
+    }
+
+    fn unit(&self) -> &'static str {
+        "pair"
+    }
+
+    fn decoder(&self, free: &[f64]) -> Decoder {
+        Decoder::Compare { threshold: free.first().copied().unwrap_or(0.0) }
+    }
+
+    /// With equal scores the best threshold is 1, where every decided pair costs 2, or −1, where each constraint of a tie
+    /// does.
+    fn cost_of_equal_scores(&self) -> Option<f64> {
+        let (decided, tied) = self.costs_by_kind();
+        Some(2.0 * decided.min(tied))
+    }
+
+    fn set_cancel(&mut self, cancel: &Cancel) {
+        self.cancel = cancel.clone();
+    }
 }
 
 impl Objective for GradedComparison {

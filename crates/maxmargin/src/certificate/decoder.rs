@@ -1,8 +1,6 @@
 //! [`Decoder`]: from scores to answers.
 
-use crate::data::Outcome;
-use crate::metric::outcome_of;
-use crate::task::Classes;
+use crate::data::{Classes, Outcome, outcome_of};
 use serde::{Deserialize, Serialize};
 
 /// What a score means.

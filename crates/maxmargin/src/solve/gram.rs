@@ -1,10 +1,10 @@
 //! Kernel values between the blocks of a task, and what they may be made of.
 
+use super::{Gram, SignedGram};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, Kernel, Points};
 use crate::parallel;
-use crate::solve::{Gram, SignedGram};
 use std::sync::Arc;
 
 /// Refuses rows that the kernel is not for.

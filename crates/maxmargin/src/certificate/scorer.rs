@@ -125,7 +125,7 @@ impl Expansion {
     }
 
     /// The same in f64, however many there are.
-    pub(super) fn points_in_double(&self) -> Result<Points> {
+    pub(crate) fn points_in_double(&self) -> Result<Points> {
         self.kernel.check_known()?;
         Ok(Points::in_double(&self.design()?, &self.kernel))
     }
@@ -155,7 +155,7 @@ impl Expansion {
     }
 
     /// Scores of the vectors themselves, without the constant term.
-    pub(super) fn scores_on_itself(&self, points: &Points, cancel: &Cancel) -> Vec<f64> {
+    pub(crate) fn scores_on_itself(&self, points: &Points, cancel: &Cancel) -> Vec<f64> {
         let all: Vec<usize> = (0..points.rows()).collect();
         expansion_scores(&self.kernel, points, &all, &self.coefficients, points, cancel)
     }

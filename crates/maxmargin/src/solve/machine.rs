@@ -1,0 +1,203 @@
+//! [`Machine`]: rows with their kernel, and the kernel rows computed so far. Problems over the same rows share one, whatever
+//! their costs.
+
+use super::gram::{DifferenceGram, RowGram, SignedRows, check_symmetric, check_values};
+use super::values::{dual_of_square, primal_of_scores};
+use super::{Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, ThroughKernel, polish};
+use crate::data::Design;
+use crate::error::Result;
+use crate::kernel::{Kernel, Points, RowCache, expansion_scores};
+use crate::run::{Cancel, Observer, Silent};
+use crate::settings::Settings;
+use crate::task::{Curvature, Independent, Intercept};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Kernel rows may take this many bytes unless the user says otherwise: a quarter of the memory of a small machine.
+const USUAL_CACHE: u64 = 4 << 30;
+
+/// What kernel rows may take.
+pub(crate) fn usual_cache(settings: &Settings) -> u64 {
+    settings.kernel.cache.unwrap_or(USUAL_CACHE)
+}
+
+/// What each row of the data counts in the score: Σ over its constraints of ±α·a. Rows that do not count are left out.
+pub(crate) fn by_row<T: Independent>(task: &T, alpha: &[f64]) -> BTreeMap<usize, f64> {
+    let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
+    for (block, &alpha) in alpha.iter().enumerate().filter(|(_, alpha)| **alpha != 0.0) {
+        let c = task.constraint(block);
+        *sums.entry(c.row).or_default() += alpha * c.coefficient;
+        if let Some(row) = c.against {
+            *sums.entry(row).or_default() -= alpha * c.coefficient;
+        }
+    }
+    sums.retain(|_, sum| *sum != 0.0);
+    sums
+}
+
+/// See the top of the file.
+pub struct Machine {
+    pub(super) kernel: Kernel,
+    pub(super) points: Arc<Points>,
+    cache: Cache,
+    cache_bytes: u64,
+}
+
+/// Kernel rows of one kind.
+enum Cache {
+    Narrow(RowCache<f32>),
+    Wide(RowCache<f64>),
+}
+
+/// One run of a machine.
+pub(super) struct Job<'a> {
+    pub(super) settings: &'a Settings,
+    /// What is done about the free scalar.
+    pub(super) rule: Intercept,
+    pub(super) start: Option<&'a [f64]>,
+    pub(super) observer: &'a mut dyn Observer,
+    pub(super) cancel: &'a Cancel,
+}
+
+impl Machine {
+    /// A machine for problems of so many blocks, or as many as rows; `copies` are blocks that look at the kernel values of
+    /// earlier ones.
+    pub(super) fn new(
+        blocks: Option<usize>,
+        copies: Option<(usize, Arc<[u32]>)>,
+        design: &Design,
+        settings: &Settings,
+        cache_bytes: u64,
+        cancel: &Cancel,
+    ) -> Result<Machine> {
+        let kernel = Kernel::resolved(&settings.kernel, design, settings.seed);
+        kernel.check_known()?;
+        check_values(&kernel, design)?;
+        let points = Arc::new(Points::until(design, &kernel, cancel));
+        check_symmetric(&points)?;
+        cancel.check()?;
+        let blocks = blocks.unwrap_or(points.rows());
+        let copies = copies.unwrap_or_else(|| (blocks, Vec::new().into()));
+        let cache = match points.is_wide() {
+            true => Cache::Wide(Smo::cache(blocks, cache_bytes).sharing(copies.0, copies.1)),
+            false => Cache::Narrow(Smo::cache(blocks, cache_bytes).sharing(copies.0, copies.1)),
+        };
+        Ok(Machine { kernel, points, cache, cache_bytes })
+    }
+
+    /// Whether the kernel is known to be positive definite, as bounds need it.
+    pub(super) fn is_definite(&self) -> bool {
+        self.kernel.is_definite() || self.points.values_are_definite()
+    }
+
+    /// Solves a task with one constraint a block by its dual, from a feasible point of it or from scratch.
+    pub(super) fn minimise<T: Independent>(&mut self, task: &T, job: Job<'_>) -> Result<Solution> {
+        let gram = grams(task, &self.kernel, &self.points);
+        let Job { settings, rule, start, observer, cancel } = job;
+        let smo = Smo {
+            tolerance: settings.tolerance,
+            max_passes: settings.max_passes,
+            intercept: rule,
+            form: if settings.regularisation.is_nu() { Form::Nu } else { Form::Costs },
+            cache_bytes: self.cache_bytes,
+            shrink_from: SHRINK_FROM,
+        };
+        match &mut self.cache {
+            Cache::Narrow(cache) => smo.solve(task, &*gram.narrow(), cache, start, observer, cancel),
+            Cache::Wide(cache) => smo.solve(task, &*gram.wide(), cache, start, observer, cancel),
+        }
+    }
+
+    /// Solves a task that is a smooth function of the scores by Newton's method, from coefficients of the rows.
+    pub(super) fn descend<T: Curvature>(&mut self, task: &T, job: Job<'_>, to_the_end: bool) -> Result<Solution> {
+        let Job { settings, start, observer, cancel, .. } = job;
+        let tolerance = if to_the_end { 0.0 } else { settings.tolerance };
+        let newton = KernelNewton { tolerance, max_passes: settings.max_passes, to_the_end };
+        let (kernel, points) = (&self.kernel, &self.points);
+        match &mut self.cache {
+            Cache::Narrow(cache) => newton.solve(task, kernel, points, cache, start, observer, cancel),
+            Cache::Wide(cache) => newton.solve(task, kernel, points, cache, start, observer, cancel),
+        }
+    }
+
+    /// Whether kernel values are kept in f64. Otherwise they have no more digits to find.
+    pub(super) fn is_wide(&self) -> bool {
+        self.points.is_wide()
+    }
+
+    /// A solution of the dual with all digits, from one to the tolerance of the settings; none where it would take too long.
+    pub(super) fn with_all_digits<T: Independent>(
+        &mut self,
+        task: &T,
+        rule: Intercept,
+        settings: &Settings,
+        start: &Solution,
+        cancel: &Cancel,
+    ) -> Result<Option<Solution>> {
+        let job = Job { settings, rule, start: Some(&start.weights), observer: &mut Silent, cancel };
+        let closer = self.minimise(task, job)?;
+        let gram = grams(task, &self.kernel, &self.points);
+        Ok(in_double(task, &*gram.wide(), rule, closer, cancel))
+    }
+
+    /// Scores of all rows by coefficients of some.
+    pub(super) fn expansion_scores(&self, rows: &[usize], coefficients: &[f64], cancel: &Cancel) -> Vec<f64> {
+        expansion_scores(&self.kernel, &self.points, rows, coefficients, &self.points, cancel)
+    }
+}
+
+/// Kernel values between blocks, of either precision.
+enum Grams {
+    Rows(RowGram),
+    Differences(DifferenceGram),
+}
+
+impl Grams {
+    fn narrow(self) -> Box<dyn Gram<f32>> {
+        match self {
+            Grams::Rows(gram) => Box::new(gram),
+            Grams::Differences(gram) => Box::new(gram),
+        }
+    }
+
+    fn wide(self) -> Box<dyn Gram<f64>> {
+        match self {
+            Grams::Rows(gram) => Box::new(gram),
+            Grams::Differences(gram) => Box::new(gram),
+        }
+    }
+}
+
+fn grams<T: Independent>(task: &T, kernel: &Kernel, points: &Arc<Points>) -> Grams {
+    let (kernel, points) = (kernel.clone(), Arc::clone(points));
+    if task.blocks_are_rows() {
+        return Grams::Rows(RowGram { kernel, points });
+    }
+    let pairs = (0..task.blocks()).map(|block| task.constraint(block)).map(|c| (c.row, c.against)).collect();
+    Grams::Differences(DifferenceGram { kernel, points, pairs })
+}
+
+/// A solution polished by the active set, with the values it has.
+fn in_double<T: Independent>(
+    task: &T,
+    gram: &dyn Gram<f64>,
+    rule: Intercept,
+    fitted: Solution,
+    cancel: &Cancel,
+) -> Option<Solution> {
+    let coefficients = (0..task.blocks()).map(|block| task.constraint(block).coefficient).collect();
+    let Polished { alpha, threshold, mut reached } =
+        polish(task, &SignedRows { gram, coefficients }, rule, &fitted.weights, cancel)?;
+    let square: f64 = alpha.iter().zip(&reached).map(|(alpha, reached)| alpha * reached).sum();
+    let own = Reached { task, margin: None };
+    let objective = 0.5 * square + primal_of_scores(&own, &[], &reached, threshold, rule);
+    let lower_bound = dual_of_square(task, |block| alpha[block], square, rule);
+    if rule == Intercept::Penalised {
+        // What it adds counts as reached.
+        let added = (0..task.blocks()).map(|block| task.constraint(block).threshold * threshold);
+        reached.iter_mut().zip(added).for_each(|(reached, added)| *reached += added);
+    }
+    let kernel = fitted.kernel.map(|kernel| ThroughKernel { reached, ..kernel });
+    let (lower_bound, thresholds) = (Some(lower_bound), vec![threshold]);
+    Some(Solution { weights: alpha, thresholds, objective, lower_bound, kernel, ..fitted })
+}

@@ -1,0 +1,303 @@
+//! [`ByPart`]: a task that is a sum over parts, each a function of the scores of its rows, with curvature.
+
+use super::by_block::proven_by_cuts;
+use super::last_digits::polished_parts;
+use super::{
+    Expanded, Over, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, one_by_one, restated,
+    stochastic, through_kernel, weights_of,
+};
+use crate::certificate::Witness;
+use crate::data::Design;
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use crate::run::{Cancel, Silent};
+use crate::settings::Settings;
+use crate::solve::machine::Job;
+use crate::solve::{
+    ByPair, CurvedRisk, CuttingPlane, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk, Sampled, Solution, Start,
+    balanced_values, lower_bound, quick_start, rounded_certificate, sampled_start, value_and_slopes,
+};
+use crate::task::{Abilities, GradedComparison, Intercept, LearningTask, Ranking, Roundable};
+use crate::wish::Solver;
+
+/// A task that is a sum over parts.
+pub trait PartTask: LearningTask + Roundable {
+    /// Primal value and lower bound that weights and free scalars stand for; `width` says over what the hinge is rounded off.
+    /// None where the gradient proves as much: a task with free scalars may do better than minimise over them.
+    fn values(&self, _at: &PartPoint<'_>, _width: Option<f64>, _cancel: &Cancel) -> Result<Option<(f64, f64)>> {
+        Ok(None)
+    }
+
+    /// Whether [`PartTask::values`] has an answer.
+    fn states_values(&self) -> bool {
+        false
+    }
+
+    /// The task as pairs that can be drawn, and as a starting point that is found quickly, where it is one.
+    #[doc(hidden)]
+    fn as_ranking(&self) -> Option<&Ranking> {
+        None
+    }
+}
+
+/// A point of a task that is a sum over parts.
+pub struct PartPoint<'a> {
+    /// The rows.
+    pub design: &'a Design,
+    /// One weight a feature and output.
+    pub weights: &'a [f64],
+    /// The free scalars.
+    pub free: &'a [f64],
+    /// What is done about them.
+    pub rule: Intercept,
+}
+
+/// See the top of the file.
+pub struct ByPart<T> {
+    task: T,
+    rule: Intercept,
+    abilities: Abilities,
+}
+
+/// Rankers of so many rows begin where a quick look at so many random pairs ends, unless the Hessian is exact: its few
+/// steps are as few from zero.
+const QUICK_START_ROWS: usize = 100_000;
+const QUICK_START_PAIRS: usize = 100_000;
+
+impl<T: PartTask> ByPart<T> {
+    /// A task of weights, with what is done about its free scalars.
+    pub fn new(task: T, rule: Intercept) -> ByPart<T> {
+        ByPart { task, rule, abilities: Abilities { drawn: false, kernel: false, ..Abilities::SUMMED } }
+    }
+
+    /// The same with other abilities.
+    pub(crate) fn with_abilities(self, abilities: Abilities) -> ByPart<T> {
+        ByPart { abilities, ..self }
+    }
+
+    fn is_penalised(&self) -> bool {
+        self.rule == Intercept::Penalised
+    }
+
+    fn risk<'a>(&'a self, design: &'a Design, cancel: &'a Cancel) -> LinearRisk<'a, T> {
+        LinearRisk::new(&self.task, design, self.is_penalised(), cancel)
+    }
+
+    /// Runs the solver that was planned.
+    fn once(&self, run: &mut Run<'_>) -> Result<Solution> {
+        let (design, settings, cancel) = (run.design, run.settings, run.cancel);
+        let &Settings { tolerance, max_passes, .. } = settings;
+        let quick = self.quick_start(run);
+        let start = run.start.or(quick.as_ref());
+        match run.solver {
+            Solver::Newton if settings.loss == Loss::Hinge => {
+                let over = Over { task: &self.task, rule: self.rule, design, settings };
+                let values = |weights: &[f64], free: &[f64], width: f64, _: Option<&[f64]>, cancel: &Cancel| {
+                    let at = PartPoint { design, weights, free, rule: self.rule };
+                    let found = self.task.values(&at, Some(width), cancel)?;
+                    found.ok_or_else(|| Error::new(Code::Internal, "the task states no values of its own"))
+                };
+                let own = self.task.states_values().then_some(&values as super::RoundedValues<'_>);
+                over.round_off(own, start, run.observer, cancel)
+            }
+            Solver::Newton => {
+                let sampled = sampled_start(&self.task, design, self.is_penalised(), start, cancel)?;
+                let start = sampled.as_ref().or(start);
+                let newton = Newton { tolerance, max_passes };
+                let mut risk = self.risk(design, cancel);
+                let solution = newton.solve(&mut risk, design.cols(), start, run.observer, cancel)?;
+                drop(risk);
+                cancel.check_wanted()?;
+                self.stated(solution, design, tolerance)
+            }
+            Solver::CuttingPlane => {
+                let planes = CuttingPlane { tolerance, max_passes };
+                planes.solve(&mut self.risk(design, cancel), design.cols(), start, run.observer, cancel)
+            }
+            solver => Err(not_planned(settings, solver)),
+        }
+    }
+
+    /// Where rankings of many rows begin.
+    fn quick_start(&self, run: &Run<'_>) -> Option<Start> {
+        let ranking = self.task.as_ranking()?;
+        let quick = run.solver == Solver::Newton
+            && run.start.is_none()
+            && run.design.rows() >= QUICK_START_ROWS
+            && !self.risk(run.design, run.cancel).has_exact_hessian();
+        quick.then(|| Start {
+            weights: quick_start(ranking, run.design, run.settings.seed, QUICK_START_PAIRS, run.cancel),
+            ..Start::default()
+        })
+    }
+
+    /// A solution of Newton's method with the values that `verify` finds, where the task has its own. After a cancel, the caller
+    /// still waits for them.
+    fn stated(&self, mut solution: Solution, design: &Design, tolerance: f64) -> Result<Solution> {
+        let Solution { weights, thresholds, .. } = &solution;
+        let at = PartPoint { design, weights, free: thresholds, rule: self.rule };
+        let Some((objective, bound)) = self.task.values(&at, None, &Cancel::new())? else { return Ok(solution) };
+        (solution.objective, solution.lower_bound) = (objective, Some(bound));
+        Ok(restated(solution, tolerance))
+    }
+
+    /// Solves through a kernel, over coefficients of the rows.
+    fn through_kernel(&self, machine: &mut Machine, run: &mut Run<'_>) -> Result<Solution> {
+        let (settings, cancel) = (run.settings, run.cancel);
+        let start = run.start.and_then(|start| start.dual.as_deref());
+        let job = Job { settings, rule: Intercept::None, start, observer: &mut *run.observer, cancel };
+        let mut fitted = machine.descend(&self.task, job, false)?;
+        if !run.for_model {
+            return Ok(fitted);
+        }
+        let definite = machine.is_definite();
+        if definite {
+            fitted = through_kernel::polished(run, fitted, machine.is_wide(), |fitted| {
+                let (start, observer) = (Some(&fitted.weights[..]), &mut Silent);
+                let job = Job { settings, rule: Intercept::None, start, observer, cancel };
+                machine.descend(&self.task, job, true).map(Some)
+            });
+        }
+        let coefficients = std::mem::take(&mut fitted.weights);
+        let counted = coefficients.iter().copied().enumerate().filter(|entry| entry.1 != 0.0);
+        let scorer = through_kernel::around(machine.kernel.clone(), counted, None, run.design)?;
+        Ok(through_kernel::proven(fitted.with_scorer(scorer, definite), definite))
+    }
+
+    /// Where the expansion alone proves the bound: f is 1-strongly convex in the norm of the kernel, and with g the slopes
+    /// by the scores its gradient is Σ β φ + Σ g φ.
+    fn certify_expanded(&self, expanded: &Expanded<'_>, stated: &Stated<'_>, cancel: &Cancel) -> Result<Values> {
+        if stated.witness.is_some() || !self.abilities.kernel {
+            return Err(infeasible("it is not of this task"));
+        }
+        let (scores, square) = expanded.values(cancel)?;
+        let (loss, slopes) = value_and_slopes(&self.task, &scores);
+        let (ids, slopes): (Vec<usize>, Vec<f64>) =
+            slopes.into_iter().enumerate().filter(|(_, slope)| *slope != 0.0).unzip();
+        let images = expanded.images(&ids, &slopes, cancel)?;
+        let (mut cross, mut bent) = (0.0, 0.0);
+        for (&row, slope) in ids.iter().zip(&slopes) {
+            cross += slope * scores[row];
+            bent += slope * images[row];
+        }
+        let objective = 0.5 * square + loss;
+        let gap = 0.5 * (square + 2.0 * cross + bent);
+        if gap.is_nan() || gap < -KERNEL_ROUNDING * objective.abs() {
+            return Err(infeasible("the kernel is not positive definite"));
+        }
+        let bound = (objective - gap.max(0.0)).max(0.0);
+        Ok(Values { objective, lower_bound: stated.claims.then_some(bound) })
+    }
+}
+
+impl<T: PartTask> Problem for ByPart<T> {
+    fn task(&self) -> &dyn LearningTask {
+        &self.task
+    }
+
+    fn task_mut(&mut self) -> &mut dyn LearningTask {
+        &mut self.task
+    }
+
+    fn abilities(&self) -> Abilities {
+        self.abilities
+    }
+
+    fn rule(&self) -> Intercept {
+        self.rule
+    }
+
+    fn shape(&self) -> ProblemShape {
+        let rows = (0..self.task.parts()).map(|part| self.task.rows(part).end).max().unwrap_or(0);
+        ProblemShape { outputs: 1, free: self.task.thresholds(), blocks: 0, kernel_numbers: rows }
+    }
+
+    fn solve(&self, run: &mut Run<'_>) -> Result<Solution> {
+        let settings = run.settings;
+        if settings.expands() {
+            if run.solver.is_stochastic() {
+                return one_by_one::descend(&*self.sampled(settings)?, &self.task, self.rule, run);
+            }
+            let make = |run: &Run<'_>, bytes| self.machine(run.design, run.settings, bytes, run.cancel);
+            return through_kernel::with_machine(run, make, |machine, run| self.through_kernel(machine, run));
+        }
+        if run.solver.is_stochastic() {
+            return stochastic(&*self.sampled(settings)?, self.rule, run);
+        }
+        let solution = self.once(run)?;
+        if !run.for_model {
+            return Ok(solution);
+        }
+        let stated = |solution| self.stated(solution, run.design, settings.tolerance);
+        Ok(polished_parts(run, &self.task, self.rule, solution, stated))
+    }
+
+    fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values> {
+        if let Some(expanded) = Expanded::of(stated.scorer, design, settings, cancel)? {
+            return self.certify_expanded(&expanded, stated, cancel);
+        }
+        let weights = weights_of(stated.scorer)?;
+        let free = vec![stated.threshold; self.task.thresholds()];
+        let at = PartPoint { design, weights, free: &free, rule: self.rule };
+        let width = match stated.witness {
+            Some(Witness::Rounded(width)) if settings.loss == Loss::Hinge => Some(*width),
+            Some(Witness::Dual(_) | Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
+            _ => None,
+        };
+        let by_cuts = matches!(stated.witness, Some(Witness::Cuts(_)));
+        let own = if by_cuts { None } else { self.task.values(&at, width, cancel)? };
+        if let Some((objective, bound)) = own {
+            return Ok(Values { objective, lower_bound: (width.is_some() || stated.by_weights).then_some(bound) });
+        }
+        let mut risk = self.risk(design, cancel);
+        let point = [weights, &free[..]].concat();
+        let mut gradient = vec![0.0; point.len()];
+        let objective = risk.evaluate(&point, &mut gradient);
+        // A value cut short is none.
+        cancel.check()?;
+        let lower_bound = match stated.witness {
+            Some(Witness::Cuts(cuts)) => Some(proven_by_cuts(&mut risk, cuts, cancel)?),
+            Some(Witness::Rounded(width)) => Some(rounded_certificate(&self.task, design, weights, *width, cancel).1),
+            _ if stated.by_weights => lower_bound(&mut risk, &point, objective, &gradient),
+            _ => None,
+        };
+        Ok(Values { objective, lower_bound })
+    }
+
+    fn machine(&self, design: &Design, settings: &Settings, bytes: u64, cancel: &Cancel) -> Result<Machine> {
+        Machine::new(None, None, design, settings, bytes, cancel)
+    }
+
+    fn kernel_scores(&self, _: &Machine, solution: &Solution, _: &Cancel) -> Vec<f64> {
+        solution.reached().to_vec()
+    }
+
+    fn sampled(&self, settings: &Settings) -> Result<Box<dyn Sampled + '_>> {
+        match self.task.as_ranking() {
+            Some(ranking) => {
+                let sample = settings.stochastic.sample.unwrap_or_default();
+                Ok(Box::new(ByPair::new(ranking, settings.loss, sample, None)))
+            }
+            None => Err(Error::new(Code::Internal, "the constraints of this task are not drawn")),
+        }
+    }
+}
+
+impl PartTask for Ranking {
+    fn as_ranking(&self) -> Option<&Ranking> {
+        Some(self)
+    }
+}
+
+/// Its threshold is free, and the dual point behind a point is balanced.
+impl PartTask for GradedComparison {
+    fn values(&self, at: &PartPoint<'_>, width: Option<f64>, cancel: &Cancel) -> Result<Option<(f64, f64)>> {
+        let threshold = at.free.first().copied().unwrap_or(0.0);
+        let penalised = at.rule == Intercept::Penalised;
+        balanced_values(self, at.design, at.weights, threshold, width, penalised, cancel).map(Some)
+    }
+
+    fn states_values(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,329 @@
+//! Small problems are solved to double precision, whatever the tolerance.
+//!
+//! **The rule.** Where `auto` chose the solver and the data have fewer than a million entries, rows (or pairs, where these
+//! are more) times columns, zeros included, a solution found at the tolerance that was asked for is polished: then a row of
+//! weight k is the same as that row k times and a row of weight 0 the same as none, to all digits that count, and no answer
+//! depends on where a solver happened to stop. The model keeps the tolerance of the user; its certificate states what was
+//! reached.
+//!
+//! - Smooth losses go on by Newton's method ([`Newton::polish`]), over the rows themselves. After Newton's
+//!   method itself the weights are the witness, after others the dual point behind them.
+//! - The hinge, and the squared hinge through a kernel, go on by an active-set method over kernel values
+//!   ([`crate::solve::polish`]), whose dual point is the witness.
+//! - Where the interior point came before, it first comes close enough for either, and has the last word where they fail.
+//!
+//! Rankings and comparisons by grades with hinge loss, whose dual has a variable a pair, are not polished; where the hinge
+//! can be rounded off no further before the tolerance is met, at extreme costs, they go on by cutting planes.
+//!
+//! Nor are kernels polished whose values are kept in f32, which have no more digits; one-class problems and the ν form; and
+//! what has so many support vectors inside their limits that it would take longer than training. There, and wherever
+//! polishing ends no better, the solution stays as it was.
+
+use super::{ByBlock, Over, PartTask, Problem, Run};
+use crate::certificate::Witness;
+use crate::data::{Design, Pairs};
+use crate::error::Result;
+use crate::kernel::{FEW_ROWS, KernelSettings};
+use crate::loss::{Curve, Loss};
+use crate::run::{Cancel, Silent};
+use crate::settings::Settings;
+use crate::solve::machine::{Job, usual_cache};
+use crate::solve::values::{dual_behind, dual_value, primal_of_scores, weights_behind};
+use crate::solve::{
+    CuttingPlane, InteriorPoint, LinearRisk, Newton, SignedGram, Solution, Start, Stop, TracePoint, onto_bounds, polish,
+};
+use crate::task::{Independent, Intercept, Objective, Roundable};
+use crate::wish::Solver;
+
+/// Problems of so many entries are solved to the tolerance alone.
+const MOST_ENTRIES: usize = 1_000_000;
+
+/// Where solvers end that leave the last digits to the active set. None costs much from there, and sets are few that are
+/// not the right ones yet.
+const CLOSE: f64 = 1e-8;
+
+/// Rows this near to their margins, as a share of the largest, may stand on them where a solver has come [`CLOSE`].
+const ON_MARGIN: f64 = 1e-4;
+
+/// Gaps below this are a matter of rounding, and none is better than another.
+const ALL_DIGITS: f64 = 1e-13;
+
+/// Whether a problem is polished, see the top of the file.
+pub(super) fn is_polished(run: &Run<'_>) -> bool {
+    let pairs = run.data.pairs().map_or(0, Pairs::len);
+    let columns = run.data.cols().max(run.design.cols());
+    run.settings.solver == Solver::Auto && run.data.rows().max(pairs).saturating_mul(columns) < MOST_ENTRIES
+}
+
+/// Whether a solution has ended where polishing may begin.
+pub(super) fn may_be_polished(stop: Stop) -> bool {
+    matches!(stop, Stop::Converged | Stop::Stalled)
+}
+
+/// Whether a gap is as good as the one before.
+pub(super) fn is_as_good(gap: Option<f64>, before: Option<f64>) -> bool {
+    match (gap, before) {
+        (Some(gap), Some(before)) => gap <= before.max(ALL_DIGITS),
+        (gap, None) => gap.is_some(),
+        (None, _) => false,
+    }
+}
+
+/// A solution for weights, or a better one where there is any. What goes wrong in looking for it went well before.
+fn or_better(run: &Run<'_>, solution: Solution, better: Result<Option<Solution>>) -> Solution {
+    match better {
+        Ok(Some(better))
+            if is_as_good(better.gap(), solution.gap())
+                && better.objective <= solution.objective * (1.0 + ALL_DIGITS) =>
+        {
+            joined(solution, better, run.settings.tolerance)
+        }
+        _ => solution,
+    }
+}
+
+/// The better solution with the history of both.
+pub(super) fn joined(before: Solution, mut better: Solution, tolerance: f64) -> Solution {
+    // Rounding alone can lift a bound above the objective.
+    better.lower_bound = better.lower_bound.map(|bound| bound.min(better.objective));
+    let Solution { passes, stop, first_rate, mut trace, .. } = before;
+    let passes = passes + better.passes;
+    if let Some(&last) = trace.last() {
+        let (objective, lower_bound) = (better.objective, better.lower_bound);
+        trace.pop_if(|last| last.pass == passes);
+        trace.push(TracePoint { pass: passes, objective, lower_bound, ..last });
+    }
+    let rows = before.kernel.and_then(|kernel| kernel.rows);
+    if let (Some(kernel), Some((asked, computed))) = (&mut better.kernel, rows) {
+        kernel.rows = kernel.rows.map(|rows| (rows.0 + asked, rows.1 + computed));
+    }
+    let within = better.gap().is_some_and(|gap| gap <= tolerance);
+    let stop = if within { Stop::Converged } else { stop };
+    Solution { passes, stop, first_rate, trace, ..better }
+}
+
+/// A solution of a sum over parts, polished where that succeeds.
+pub(super) fn polished_parts<T: PartTask>(
+    run: &Run<'_>,
+    task: &T,
+    rule: Intercept,
+    solution: Solution,
+    stated: impl FnOnce(Solution) -> Result<Solution>,
+) -> Solution {
+    let (design, settings, cancel) = (run.design, run.settings, run.cancel);
+    let hinge = settings.loss == Loss::Hinge;
+    if !is_polished(run) || !may_be_polished(solution.stop) || (hinge && solution.stop != Stop::Stalled) {
+        return solution;
+    }
+    let start = solution.clone().into_start();
+    let better = if hinge {
+        by_planes(task, rule, design, settings, &solution, &start, cancel)
+    } else {
+        let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
+        Newton::polish(&mut risk, design.cols(), &start, cancel).and_then(stated).map(Some)
+    };
+    or_better(run, solution, better)
+}
+
+/// Cutting planes go on where a hinge can be rounded off no further.
+fn by_planes<T: Objective>(
+    task: &T,
+    rule: Intercept,
+    design: &Design,
+    settings: &Settings,
+    before: &Solution,
+    start: &Start,
+    cancel: &Cancel,
+) -> Result<Option<Solution>> {
+    let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
+    let max_passes = settings.max_passes.saturating_sub(before.passes);
+    let planes = CuttingPlane { tolerance: settings.tolerance, max_passes };
+    let found = planes.solve(&mut risk, design.cols(), Some(start), &mut Silent, cancel)?;
+    cancel.check()?;
+    // The cuts prove their bound whatever the weights.
+    let Solution { weights, thresholds, objective, .. } =
+        if before.objective < found.objective { before } else { &found };
+    let (weights, thresholds, objective) = (weights.clone(), thresholds.clone(), *objective);
+    Ok(Some(Solution { weights, thresholds, objective, ..found }))
+}
+
+/// A task with one constraint a block, to be polished.
+pub(super) struct Polishing<'a, T> {
+    pub(super) task: &'a T,
+    pub(super) rule: Intercept,
+    pub(super) problem: &'a ByBlock<T>,
+}
+
+/// A solution for weights, polished where that succeeds.
+pub(super) fn polished<T: super::BlockTask>(
+    run: &Run<'_>,
+    polishing: &Polishing<'_, T>,
+    solution: Solution,
+) -> Solution {
+    if !is_polished(run) || !may_be_polished(solution.stop) {
+        return solution;
+    }
+    let start = solution.clone().into_start();
+    let better = polishing.better(run, &solution, start);
+    or_better(run, solution, better)
+}
+
+impl<T: super::BlockTask> Polishing<'_, T> {
+    fn over<'b>(&'b self, run: &'b Run<'_>) -> Over<'b, T> {
+        Over { task: self.task, rule: self.rule, design: run.design, settings: run.settings }
+    }
+
+    fn better(&self, run: &Run<'_>, solution: &Solution, start: Start) -> Result<Option<Solution>> {
+        let over = self.over(run);
+        if run.solver == Solver::InteriorPoint {
+            return over.from_within(solution, &start, run.cancel).map(Some);
+        }
+        if run.settings.loss != Loss::Hinge {
+            return over.by_newton(run.solver, &start, run.cancel).map(Some);
+        }
+        match self.dual_start(run, start)? {
+            Some((dual, passes)) => over.by_active_set((&dual, passes), solution, run.cancel),
+            None => Ok(None),
+        }
+    }
+
+    /// A dual point of the hinge near enough for the active set, and the passes that it took.
+    fn dual_start(&self, run: &Run<'_>, start: Start) -> Result<Option<(Vec<f64>, u64)>> {
+        let (task, design, settings, cancel) = (self.task, run.design, run.settings, run.cancel);
+        if let Some(alpha) = start.dual {
+            if settings.tolerance <= CLOSE || task.blocks() > FEW_ROWS {
+                return Ok(Some((alpha, 0)));
+            }
+            // Features are many here and so rows are few: steps on two variables are quicker than passes over all.
+            let linear = Settings { kernel: KernelSettings::default(), ..settings.clone() };
+            let mut machine = self.problem.machine(design, &linear, usual_cache(settings), cancel)?;
+            let closer = Settings { tolerance: CLOSE, ..linear };
+            let start = Some(&alpha[..]);
+            let job = Job { settings: &closer, rule: self.rule, start, observer: &mut Silent, cancel };
+            return Ok(Some((machine.minimise(task, job)?.weights, 0)));
+        }
+        let closer = Settings { tolerance: settings.tolerance.min(CLOSE), ..settings.clone() };
+        let over = Over { settings: &closer, ..self.over(run) };
+        let found = over.round_off_blocks(Some(&start), &mut Silent, cancel)?;
+        let Witness::Rounded(width) = found.witness else { return Ok(None) };
+        let threshold = found.threshold();
+        let scores = design.scores_until(&found.weights, cancel)?;
+        let mut alpha = dual_behind(task, Curve::Rounded(width), &scores, threshold, Intercept::None);
+        if self.rule == Intercept::Free {
+            balance_by_the_least_sure(task, &scores, threshold, &mut alpha);
+        }
+        Ok(Some((alpha, found.passes)))
+    }
+}
+
+impl<T: Independent + Roundable> Over<'_, T> {
+    /// A solution of the interior point, first brought closer from within: that is an answer too, where the last digits are not
+    /// found.
+    fn from_within(&self, solution: &Solution, start: &Start, cancel: &Cancel) -> Result<Solution> {
+        let (task, design, settings) = (self.task, self.design, self.settings);
+        let tolerance = settings.tolerance.min(CLOSE);
+        let max_passes = settings.max_passes.saturating_sub(solution.passes);
+        let within = InteriorPoint { tolerance, max_passes, intercept: self.rule };
+        let closer = within.solve(task, design, Some(start), &mut Silent, cancel)?;
+        let start = closer.clone().into_start();
+        let found = if settings.loss == Loss::Hinge {
+            let threshold = closer.threshold();
+            let scores = design.scores_until(&closer.weights, cancel)?;
+            let near = ON_MARGIN * task.margin_scale();
+            let mut dual = onto_bounds(task, &scores, threshold, near, &start.dual.unwrap_or_default());
+            if self.rule == Intercept::Free {
+                balance_by_the_least_sure(task, &scores, threshold, &mut dual);
+            }
+            self.by_active_set((&dual, closer.passes), solution, cancel)?
+        } else {
+            Some(self.by_newton(Solver::InteriorPoint, &start, cancel)?)
+        };
+        Ok(found.filter(|found| is_as_good(found.gap(), closer.gap())).unwrap_or(closer))
+    }
+
+    /// The hinge from a dual point and the passes that led there.
+    fn by_active_set(
+        &self,
+        (dual, passes): (&[f64], u64),
+        before: &Solution,
+        cancel: &Cancel,
+    ) -> Result<Option<Solution>> {
+        let (task, design, rule) = (self.task, self.design, self.rule);
+        let gram = LinearBlocks { task, design };
+        let Some(found) = polish(task, &gram, rule, dual, cancel) else { return Ok(None) };
+        let weights = weights_behind(task, design, |block| found.alpha[block]);
+        let scores = design.scores_until(&weights, cancel)?;
+        let lower_bound = dual_value(task, design, |block| found.alpha[block], rule);
+        let objective = primal_of_scores(task, &weights, &scores, found.threshold, rule);
+        cancel.check()?;
+        Ok(Some(Solution {
+            objective,
+            lower_bound: Some(lower_bound),
+            thresholds: vec![found.threshold; before.thresholds.len()],
+            weights,
+            witness: Witness::Dual(found.alpha),
+            passes,
+            stop: Stop::Converged,
+            first_rate: None,
+            kernel: None,
+            trace: Vec::new(),
+        }))
+    }
+
+    /// A smooth loss from weights.
+    fn by_newton(&self, solver: Solver, start: &Start, cancel: &Cancel) -> Result<Solution> {
+        let features = self.design.cols();
+        let found = self.as_one_risk(Solver::Newton, |risk| Newton::polish(risk, features, start, cancel), cancel)?;
+        if solver == Solver::Newton {
+            return Ok(found);
+        }
+        // `verify` does not expect the weights to prove anything here: the dual point behind them does, and the same.
+        let scores = self.design.scores_until(&found.weights, cancel)?;
+        let curve = Curve::Sharp(self.settings.loss);
+        let alpha = dual_behind(self.task, curve, &scores, found.threshold(), self.rule);
+        Ok(Solution { witness: Witness::Dual(alpha), ..found })
+    }
+}
+
+/// Makes Σ α t = 0 by the blocks nearest to their margins. To shrink a whole side would take every block of it off its limit,
+/// and each would have to find back.
+fn balance_by_the_least_sure<T: Independent>(task: &T, scores: &[f64], threshold: f64, alpha: &mut [f64]) {
+    let missed = |block: usize| task.constraint(block).violation(scores, threshold).abs();
+    let mut order: Vec<(f64, usize)> = (0..alpha.len()).map(|block| (missed(block), block)).collect();
+    order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut pull: f64 = (0..alpha.len()).map(|block| alpha[block] * task.constraint(block).threshold).sum();
+    for (_, block) in order {
+        if pull == 0.0 {
+            break;
+        }
+        let c = task.constraint(block);
+        if c.threshold != 0.0 {
+            let next = (alpha[block] - pull / c.threshold).clamp(0.0, c.cost);
+            pull += (next - alpha[block]) * c.threshold;
+            alpha[block] = next;
+        }
+    }
+}
+
+/// Inner products of blocks, by passes over the rows.
+struct LinearBlocks<'a, T> {
+    task: &'a T,
+    design: &'a Design,
+}
+
+impl<T: Independent> SignedGram for LinearBlocks<'_, T> {
+    fn row(&self, block: usize) -> Vec<f64> {
+        let mut alpha = vec![0.0; self.task.blocks()];
+        alpha[block] = 1.0;
+        self.reached(&alpha)
+    }
+
+    fn reached(&self, alpha: &[f64]) -> Vec<f64> {
+        let scores = self.design.all_scores(&weights_behind(self.task, self.design, |block| alpha[block]));
+        let reached = |block: usize| {
+            let c = self.task.constraint(block);
+            c.coefficient * (scores[c.row] - c.against.map_or(0.0, |row| scores[row]))
+        };
+        (0..self.task.blocks()).map(reached).collect()
+    }
+}

@@ -1,0 +1,231 @@
+//! [`Problem`]: a task over given data, as training, tuning, verifying and memory planning see it.
+//!
+//! There is one implementation for each *capability*, generic over the task, so that hot loops stay compiled for the task
+//! itself and everything above sees one object:
+//!
+//! | adaptor | what the task gives | solvers |
+//! |---|---|---|
+//! | [`ByBlock`] | one constraint a block, and the same as a smooth or rounded sum | all of them, linear and through kernels |
+//! | [`ByPart`] | a sum over parts, with curvature | Newton's method, cutting planes; kernels by Newton's method; drawn pairs |
+//! | [`ByDual`] | one constraint a block, and no more | dual solvers, linear and through kernels |
+//!
+//! Which of these solves what is the matter of one function, [`plan`].
+
+mod by_block;
+mod by_dual;
+mod by_part;
+mod expanded;
+mod last_digits;
+mod one_by_one;
+mod plan;
+mod stochastic;
+mod through_kernel;
+
+pub(crate) use by_block::{BlockTask, ByBlock, ROUNDING};
+pub use by_dual::ByDual;
+pub use by_part::{ByPart, PartTask};
+pub(crate) use expanded::Expanded;
+pub use plan::{Support, plan, support_table};
+pub(crate) use stochastic::{descent, stochastic};
+
+use super::{Machine, Referee, RoundedHinge, Sampled, Solution, Start, Stop};
+use crate::certificate::{Scorer, Witness, relative_gap};
+use crate::data::{Dataset, Design};
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use crate::run::{Cancel, Event, Observer};
+use crate::settings::Settings;
+use crate::task::{Abilities, Intercept, LearningTask, Roundable};
+use crate::wish::Solver;
+use std::ops::ControlFlow;
+
+/// A learning problem over given data: all that training, tuning, verifying and memory planning see of a task.
+pub trait Problem: Send + Sync {
+    /// What the task says of itself.
+    fn task(&self) -> &dyn LearningTask;
+
+    /// The task, to set its cost.
+    fn task_mut(&mut self) -> &mut dyn LearningTask;
+
+    /// What it offers to solvers.
+    fn abilities(&self) -> Abilities;
+
+    /// What is done about its free scalars.
+    fn rule(&self) -> Intercept;
+
+    /// How many numbers describe a point of it.
+    fn shape(&self) -> ProblemShape;
+
+    /// Solves it by the solver of the run, which it changes where another one found the solution.
+    fn solve(&self, run: &mut Run<'_>) -> Result<Solution>;
+
+    /// Primal value and lower bound of a point, from scratch; an error where the witness is not feasible.
+    fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values>;
+
+    /// Kernel values of its rows, which problems over the same rows share whatever their costs.
+    fn machine(&self, design: &Design, settings: &Settings, bytes: u64, cancel: &Cancel) -> Result<Machine>;
+
+    /// The scores of all rows, as a model made of a solution through a kernel would give them.
+    fn kernel_scores(&self, machine: &Machine, solution: &Solution, cancel: &Cancel) -> Vec<f64>;
+
+    /// The task as a stream of constraints, for stochastic steps.
+    fn sampled(&self, settings: &Settings) -> Result<Box<dyn Sampled + '_>>;
+}
+
+/// How many numbers describe a point of a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProblemShape {
+    /// Scores a row.
+    pub outputs: usize,
+    /// Free scalars beside the weights.
+    pub free: usize,
+    /// Dual variables, where each constraint has one; 0 where they are not listed.
+    pub blocks: usize,
+    /// Numbers that a start through a kernel has.
+    pub kernel_numbers: usize,
+}
+
+/// One run of a solver.
+pub struct Run<'a> {
+    /// The rows: what they are called, and which of them are compared.
+    pub data: &'a Dataset,
+    /// Their features as the solver sees them.
+    pub design: &'a Design,
+    /// What was asked for.
+    pub settings: &'a Settings,
+    /// The solver that was planned; afterwards the one that found the solution.
+    pub solver: Solver,
+    /// Where to start.
+    pub start: Option<&'a Start>,
+    /// Whether a model is made of the solution: small problems are then solved to the last digit, and support vectors put
+    /// together.
+    pub for_model: bool,
+    /// Kernel rows to share with other runs.
+    pub(crate) machine: Option<&'a mut Machine>,
+    /// Who may end stochastic steps early.
+    pub(crate) referee: Option<&'a Referee<'a>>,
+    /// Who is told.
+    pub observer: &'a mut dyn Observer,
+    /// Who may end it.
+    pub cancel: &'a Cancel,
+}
+
+/// A point with what is claimed about it.
+pub struct Stated<'a> {
+    /// How rows are scored.
+    pub scorer: &'a Scorer,
+    /// The free scalar.
+    pub threshold: f64,
+    /// What proves the lower bound beside the point.
+    pub witness: Option<&'a Witness>,
+    /// Whether a bound is claimed at all.
+    pub claims: bool,
+    /// Whether the weights alone are said to prove it.
+    pub by_weights: bool,
+}
+
+/// What a point is worth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Values {
+    /// The primal value.
+    pub objective: f64,
+    /// The lower bound that the witness proves.
+    pub lower_bound: Option<f64>,
+}
+
+/// The weights of a linear scorer, mapped or not.
+pub(super) fn weights_of<'a>(scorer: &'a Scorer) -> Result<&'a [f64]> {
+    match scorer {
+        Scorer::Linear { weights, .. } => Ok(weights),
+        Scorer::Mapped(mapped) => Ok(&mapped.weights),
+        Scorer::Expansion(_) => Err(Error::new(Code::Internal, "a sum of kernels has no weights")),
+    }
+}
+
+/// What to do about a certificate that does not hold.
+pub(crate) const ALTERED: &str = "the model file was altered, or was made by a defective program; train it again";
+
+/// The error for a witness that proves nothing.
+pub(crate) fn infeasible(why: &str) -> Error {
+    Error::new(Code::CertificateMismatch, format!("the witness proves nothing: {why}")).help(ALTERED)
+}
+
+/// A solution whose objective or bound was computed anew has converged only if these say so.
+pub(super) fn restated(solution: Solution, tolerance: f64) -> Solution {
+    let within = solution.gap().is_some_and(|gap| gap <= tolerance);
+    let stop = if solution.stop == Stop::Converged && !within { Stop::Stalled } else { solution.stop };
+    Solution { stop, ..solution }
+}
+
+/// The constant term of scores: known beforehand, or the free scalar where it is one.
+pub(crate) fn constant_term(task: &dyn LearningTask, rule: Intercept, threshold: f64) -> Option<f64> {
+    task.offset().or_else(|| (task.adds_free() && rule != Intercept::None).then_some(threshold))
+}
+
+/// Passes on what a solver reports that goes on where another ended; where it begins is known already.
+pub(super) struct Later<'a> {
+    pub(super) inner: &'a mut dyn Observer,
+    pub(super) passes: u64,
+}
+
+impl Observer for Later<'_> {
+    fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let mut event = event.clone();
+        match &mut event {
+            Event::Pass { pass: 0, .. } => return ControlFlow::Continue(()),
+            Event::Pass { pass, .. } => *pass += self.passes,
+            _ => {}
+        }
+        self.inner.report(&event)
+    }
+}
+
+/// A task over rows, with what was asked for.
+pub(super) struct Over<'a, T> {
+    pub(super) task: &'a T,
+    /// What is done about its free scalar.
+    pub(super) rule: Intercept,
+    pub(super) design: &'a Design,
+    pub(super) settings: &'a Settings,
+}
+
+/// Primal value and lower bound of a rounded hinge, of weights, thresholds, a width, and scores where they are at hand.
+pub(super) type RoundedValues<'a> = &'a dyn Fn(&[f64], &[f64], f64, Option<&[f64]>, &Cancel) -> Result<(f64, f64)>;
+
+impl<T: Roundable> Over<'_, T> {
+    /// Solves a hinge task, its kink rounded off. Without `values` the sums over pairs prove the bound.
+    pub(super) fn round_off(
+        &self,
+        values: Option<RoundedValues<'_>>,
+        start: Option<&Start>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        let &Settings { tolerance, max_passes, .. } = self.settings;
+        let penalise_thresholds = self.rule == Intercept::Penalised;
+        let hinge = RoundedHinge { tolerance, max_passes, penalise_thresholds };
+        let Some(values) = values else {
+            return hinge.solve(self.task, self.design, None, start, observer, cancel);
+        };
+        let prove = |weights: &[f64], thresholds: &[f64], width: f64, scores: Option<&[f64]>| {
+            values(weights, thresholds, width, scores, cancel)
+        };
+        let mut solution = hinge.solve(self.task, self.design, Some(&prove), start, observer, cancel)?;
+        cancel.check_wanted()?;
+        if let (Witness::Rounded(width), false) = (&solution.witness, solution.stop == Stop::Converged) {
+            // Stopped without a proof: what there is, with its honest values, which may be good enough after all.
+            let (primal, bound) = values(&solution.weights, &solution.thresholds, *width, None, &Cancel::new())?;
+            (solution.objective, solution.lower_bound) = (primal, Some(bound));
+            if solution.stop != Stop::Cancelled && relative_gap(primal, bound) <= tolerance {
+                solution.stop = Stop::Converged;
+            }
+        }
+        Ok(solution)
+    }
+}
+
+/// The error for a pair of task and solver that [`plan`] does not make.
+pub(super) fn not_planned(settings: &Settings, solver: Solver) -> Error {
+    let (task, loss): (_, Loss) = (settings.task.name(), settings.loss);
+    Error::new(Code::Internal, format!("`{task}` with {} loss reached `{}`", loss.name(), solver.name()))
+}

@@ -1,0 +1,211 @@
+//! Which solver solves what: the one support matrix, and how `auto` chooses.
+//!
+//! The matrix ([`supports`]) has a row for each solver. How `auto` chooses ([`chosen`]) is a list of rules of which the first
+//! that fits counts; docs/decisions/auto.md tells why.
+
+use crate::data::{PairCounts, Shape};
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use crate::settings::Settings;
+use crate::solve::TILE;
+use crate::task::{Abilities, Task};
+use crate::wish::Solver;
+
+/// Newton's method takes over from dual coordinate descent up to this many features, on smooth losses and on the hinge
+/// rounded off: there one exact step costs little, and badly scaled columns do not slow it down.
+const FEW_FEATURES: usize = 500;
+
+/// It also takes over with more features where rows store at least this share of them and outnumber them: a visit to a single
+/// row then undoes what visits to others did. Rows that are fewer than their features hardly disturb each other.
+const DENSE: f64 = 0.1;
+
+/// With few rows per feature Newton's method needs hundreds of steps, on a hinge rounded off and, where a large cost leaves next
+/// to nothing of the loss, on the squared hinge. Below so many rows a feature both are left to the interior point.
+const CROWDED_HINGE: usize = 10;
+const CROWDED_SQUARED_HINGE: usize = 5;
+
+/// With more features than this the system of an interior-point step takes too long for `auto` to choose it,
+const INTERIOR_POINT_FEATURES: usize = 4096;
+
+/// and with more than this, which is two gigabytes of it, it is refused.
+const MOST_INTERIOR_POINT_FEATURES: usize = 16_384;
+
+/// The solver for data of such a shape, or an error where the combination does not exist. To be asked before any data are
+/// read, too, of a shape that is not known yet.
+pub fn plan(abilities: Abilities, settings: &Settings, shape: Shape) -> Result<Solver> {
+    let by_kernel = settings.expands();
+    let features = settings.kernel.seen_features(shape.features);
+    let solver = match settings.solver {
+        Solver::Auto => chosen(abilities, settings, shape),
+        solver => solver,
+    };
+    if !supports(abilities, settings.loss, solver, by_kernel) {
+        return Err(unsupported(abilities, settings, solver));
+    }
+    if solver == Solver::InteriorPoint && features > MOST_INTERIOR_POINT_FEATURES {
+        let message = format!(
+            "`interior-point` solves for all features at once, at most {MOST_INTERIOR_POINT_FEATURES}, and there are {features}"
+        );
+        return Err(Error::new(Code::Unsupported, message).help("leave --solver out"));
+    }
+    Ok(solver)
+}
+
+/// The solver that `auto` takes: the first rule that fits.
+fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
+    let Shape { rows, features, density, compared } = shape;
+    let (features, density) = match settings.kernel.approximate {
+        // Mapped rows are dense, but of about the same length and at any angle: visits to one undo little of the others'.
+        Some(map) => (map.features(), 0.0),
+        None => (features, density),
+    };
+    // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
+    // every width of a rounded hinge is solved by conjugate gradients, on one thread; a visit to a pair costs two rows, and of
+    // sparse or mapped ones undoes little of what visits to others did.
+    let tied = |compared: PairCounts| !compared.as_differences() && compared.rows.saturating_mul(features) > TILE;
+    let too_long = settings.loss == Loss::Hinge && density < DENSE && compared.is_some_and(tied);
+    let constraints = compared.map_or(rows, |compared| compared.pairs);
+    let crowded = match settings.loss {
+        Loss::Hinge => CROWDED_HINGE,
+        Loss::SquaredHinge if features <= INTERIOR_POINT_FEATURES => CROWDED_SQUARED_HINGE,
+        Loss::SquaredHinge | Loss::Logistic => 1,
+    };
+    let outnumber = |times: usize| density >= DENSE && constraints > features.saturating_mul(times);
+    if settings.expands() && abilities.listed {
+        Solver::Smo
+    } else if !abilities.listed || (abilities.threshold && settings.loss == Loss::Logistic) {
+        Solver::Newton
+    } else if too_long || !abilities.curved {
+        Solver::DualCoordinateDescent
+    } else if features <= FEW_FEATURES || outnumber(crowded) {
+        Solver::Newton
+    } else if outnumber(1) && features <= INTERIOR_POINT_FEATURES {
+        // Of the hinges; the logistic loss went to Newton's method.
+        Solver::InteriorPoint
+    } else {
+        Solver::DualCoordinateDescent
+    }
+}
+
+/// Whether a solver solves a task with such abilities and loss, for weights or through kernel values.
+pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kernel: bool) -> bool {
+    let Abilities { listed, curved, weights, drawn, kernel, barrier, threshold } = abilities;
+    let smooth_or_listed = listed || loss != Loss::Logistic;
+    if by_kernel && (!kernel || solver.learns_weights_alone()) {
+        return false;
+    }
+    // Only Newton's method knows the barrier that keeps the threshold of three outcomes above zero.
+    if barrier {
+        return solver == Solver::Newton && !by_kernel && (listed || kernel);
+    }
+    match solver {
+        Solver::Smo | Solver::Lasvm => listed && kernel && loss != Loss::Logistic,
+        Solver::Newton if by_kernel => !listed && loss == Loss::SquaredHinge,
+        _ if !weights => false,
+        Solver::DualCoordinateDescent | Solver::QuadraticProgram => listed,
+        Solver::InteriorPoint => listed && curved && loss != Loss::Logistic,
+        Solver::LinearProgram => listed && threshold,
+        Solver::Newton | Solver::CuttingPlane => curved && smooth_or_listed,
+        Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => drawn && smooth_or_listed,
+        // `auto` is no solver, and passive-aggressive steps are for streams.
+        Solver::Auto | Solver::PassiveAggressive => false,
+    }
+}
+
+/// What to do about a combination that does not exist.
+fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Error {
+    let (task, loss) = (settings.task.name(), settings.loss.name());
+    let refuse = |message: String, help: &str| Error::new(Code::Unsupported, message).help(help.to_string());
+    if solver == Solver::PassiveAggressive {
+        return refuse(
+            "passive-aggressive steps learn from a stream".to_string(),
+            "use `maxmargin learn compare`, or leave --solver out",
+        );
+    }
+    let expands = settings.expands();
+    let logistic = settings.loss == Loss::Logistic;
+    if !abilities.listed {
+        let whole = if abilities.kernel { "ranking" } else { "comparing by grades" };
+        return match () {
+            () if expands && !abilities.kernel => refuse(
+                format!("{whole} learns weights, and kernels have none"),
+                "use --approximate nystrom:1000, or list the pairs in a file and name the rows with --items",
+            ),
+            () if logistic && !abilities.kernel => refuse(
+                format!("{whole} with {loss} loss is not part of this version"),
+                "use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss",
+            ),
+            () if settings.regularisation.is_nu() => refuse(
+                "--nu is for explicit pairs, and these rows are graded".to_string(),
+                "use -c, or list the pairs in a file and name the rows with --items",
+            ),
+            () if expands && !logistic => refuse(
+                format!(
+                    "kernels rank graded rows with squared hinge loss by Newton's method, and not with {loss} loss by `{}`",
+                    solver.name()
+                ),
+                "leave --loss and --solver out, or use --solver sgd or --approximate nystrom:1000; explicit pairs (--items) take \
+                 the hinge too",
+            ),
+            () if solver.is_hard_margin() => refuse(
+                "a hard margin takes explicit pairs, and these rows are graded".to_string(),
+                "list the pairs in a file and name the rows with --items, or leave --solver out",
+            ),
+            () if logistic => refuse(
+                format!("{whole} with {loss} loss is not part of this version"),
+                "use --loss squared-hinge or --loss hinge; explicit pairs (--items) take every loss",
+            ),
+            () => refuse(
+                format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()),
+                "use --solver newton or cutting-plane, or leave --solver out",
+            ),
+        };
+    }
+    let remedy = if !abilities.weights || (expands && !solver.is_kernel_dual()) {
+        "leave --solver out"
+    } else if settings.kernel.is_exact() {
+        "use --loss hinge or --loss squared-hinge, --solver sgd, or --approximate nystrom:1000"
+    } else if solver == Solver::InteriorPoint {
+        "use --loss hinge or --loss squared-hinge, or leave --solver out"
+    } else {
+        // Of the other solvers of single constraints only those of kernels lack a loss.
+        "use --loss hinge or --loss squared-hinge, or leave --kernel out"
+    };
+    refuse(format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()), remedy)
+}
+
+/// One line of the support matrix: a task and loss, and the solvers that take them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Support {
+    /// The task, with what it learns from where that matters.
+    pub task: String,
+    /// The loss.
+    pub loss: Loss,
+    /// Solvers for weights.
+    pub weights: Vec<Solver>,
+    /// Solvers through kernel values.
+    pub kernel: Vec<Solver>,
+}
+
+/// The support matrix, for documents and error pages.
+pub fn support_table() -> Vec<Support> {
+    let mut table = Vec::new();
+    for task in Task::ALL {
+        for (settings, pairs, what) in task.forms() {
+            for loss in Loss::ALL {
+                let abilities = settings.abilities(loss, pairs);
+                let solvers = |by_kernel: bool| -> Vec<Solver> {
+                    let taken = |solver: &Solver| {
+                        supports(abilities, loss, *solver, by_kernel) && (by_kernel || !solver.is_kernel_dual())
+                    };
+                    Solver::ALL.into_iter().filter(taken).collect()
+                };
+                let (weights, kernel) = (solvers(false), solvers(true));
+                if !weights.is_empty() || !kernel.is_empty() {
+                    table.push(Support { task: what.to_string(), loss, weights, kernel });
+                }
+            }
+        }
+    }
+    table
+}

@@ -1,0 +1,33 @@
+//! The stochastic solvers on any problem that is drawn.
+
+use super::Run;
+use crate::error::Result;
+use crate::settings::Settings;
+use crate::solve::{Method, Sampled, Solution, StochasticDescent};
+use crate::task::Intercept;
+use crate::wish::Solver;
+
+/// The descent that settings ask for.
+pub(crate) fn descent(settings: &Settings, solver: Solver, rule: Intercept) -> StochasticDescent {
+    let stochastic = &settings.stochastic;
+    StochasticDescent {
+        method: match solver {
+            Solver::Pegasos => Method::Pegasos,
+            Solver::Sgd => Method::Sgd,
+            _ => Method::AveragedSgd,
+        },
+        schedule: stochastic.schedule.unwrap_or_default(),
+        rate: stochastic.rate,
+        batch: stochastic.batch as usize,
+        project: stochastic.project,
+        passes: settings.max_passes,
+        seed: settings.seed,
+        intercept: rule,
+        keep_last: false,
+    }
+}
+
+/// Runs a stochastic solver; the referee of the run may end it early.
+pub(crate) fn stochastic(sampled: &dyn Sampled, rule: Intercept, run: &mut Run<'_>) -> Result<Solution> {
+    descent(run.settings, run.solver, rule).solve(sampled, run.design, run.referee, run.observer, run.cancel)
+}

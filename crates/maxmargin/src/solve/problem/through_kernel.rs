@@ -1,0 +1,121 @@
+//! What solutions through a kernel share: support vectors, last digits, and bounds that hold.
+
+use super::last_digits::{is_as_good, is_polished, joined, may_be_polished};
+use super::{Run, constant_term};
+use crate::certificate::{Expansion, Scorer, Witness};
+use crate::data::Design;
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::run::Cancel;
+use crate::settings::Settings;
+use crate::solve::machine::{Job, Machine, by_row, usual_cache};
+use crate::solve::{Solution, Stop};
+use crate::task::{Independent, Intercept, LearningTask};
+
+/// Where solvers end that leave the last digits to the active set.
+const CLOSE: f64 = 1e-6;
+
+/// What scores by the rows that count. Of kernel values a row has those with all of them, in columns of their own: there
+/// the coefficients are weights.
+pub(super) fn around(
+    kernel: Kernel,
+    coefficients: impl Iterator<Item = (usize, f64)>,
+    intercept: Option<f64>,
+    design: &Design,
+) -> Result<Scorer> {
+    if kernel == Kernel::Precomputed {
+        let mut weights = vec![0.0; design.cols()];
+        let first = design.cols() - design.rows();
+        coefficients.for_each(|(row, coefficient)| weights[first + row] = coefficient);
+        return Ok(Scorer::Linear { weights, intercept });
+    }
+    let (rows, coefficients): (Vec<usize>, Vec<f64>) = coefficients.unzip();
+    Ok(Scorer::Expansion(Expansion { kernel, vectors: design.copied(&rows)?, coefficients, intercept }))
+}
+
+/// Solves through a kernel over a machine of its own, or that of the run.
+pub(super) fn with_machine(
+    run: &mut Run<'_>,
+    make: impl FnOnce(&Run<'_>, u64) -> Result<Machine>,
+    solve: impl FnOnce(&mut Machine, &mut Run<'_>) -> Result<Solution>,
+) -> Result<Solution> {
+    match run.machine.take() {
+        Some(machine) => solve(machine, run),
+        None => {
+            let mut machine = make(run, usual_cache(run.settings))?;
+            solve(&mut machine, run)
+        }
+    }
+}
+
+/// Solves a task with one constraint a block by its dual.
+pub(super) fn by_dual<T: Independent + LearningTask>(
+    task: &T,
+    rule: Intercept,
+    polishes: bool,
+    machine: &mut Machine,
+    run: &mut Run<'_>,
+) -> Result<Solution> {
+    let (settings, cancel) = (run.settings, run.cancel);
+    let start = run.start.and_then(|start| start.dual.as_deref());
+    let job = Job { settings, rule, start, observer: &mut *run.observer, cancel };
+    let mut fitted = machine.minimise(task, job)?;
+    if !run.for_model {
+        return Ok(fitted);
+    }
+    let definite = machine.is_definite();
+    if definite && polishes {
+        let closer = Settings { tolerance: settings.tolerance.min(CLOSE), ..settings.clone() };
+        fitted = polished(run, fitted, machine.is_wide(), |fitted| {
+            machine.with_all_digits(task, rule, &closer, fitted, cancel)
+        });
+    }
+    let intercept = constant_term(task, rule, fitted.threshold());
+    let scorer = around(machine.kernel.clone(), by_row(task, &fitted.weights).into_iter(), intercept, run.design)?;
+    let alpha = std::mem::take(&mut fitted.weights);
+    let witness = Witness::Dual(alpha);
+    Ok(proven(Solution { witness, ..fitted.with_scorer(scorer, definite) }, definite))
+}
+
+/// A solution through the kernel, polished where that succeeds.
+pub(super) fn polished(
+    run: &Run<'_>,
+    fitted: Solution,
+    wide: bool,
+    closer: impl FnOnce(&Solution) -> Result<Option<Solution>>,
+) -> Solution {
+    if !wide || !is_polished(run) || !may_be_polished(fitted.stop) {
+        return fitted;
+    }
+    match closer(&fitted) {
+        Ok(Some(better)) if is_as_good(better.gap(), fitted.gap()) => joined(fitted, better, run.settings.tolerance),
+        _ => fitted,
+    }
+}
+
+/// Without lengths a dual value bounds nothing, and no witness proves it.
+pub(super) fn proven(solution: Solution, definite: bool) -> Solution {
+    if definite {
+        return solution;
+    }
+    let stop = if solution.stop == Stop::Converged { Stop::Finished } else { solution.stop };
+    Solution { stop, lower_bound: None, witness: Witness::Weights, ..solution }
+}
+
+/// The scores of all rows of a task with one constraint a block.
+pub(super) fn scores<T: Independent + LearningTask>(
+    task: &T,
+    rule: Intercept,
+    machine: &Machine,
+    solution: &Solution,
+    cancel: &Cancel,
+) -> Vec<f64> {
+    if !task.blocks_are_rows() {
+        let (rows, numbers): (Vec<usize>, Vec<f64>) = by_row(task, &solution.weights).into_iter().unzip();
+        return machine.expansion_scores(&rows, &numbers, cancel);
+    }
+    // What a penalised threshold adds is in what was reached.
+    let constant = task.offset().unwrap_or(if rule == Intercept::Free { solution.threshold() } else { 0.0 });
+    let reached = solution.reached().iter().enumerate();
+    reached.map(|(row, reached)| task.constraint(row).coefficient * reached + constant).collect()
+}
