@@ -1,11 +1,13 @@
-//! The command line as parsed; what the values mean is checked in `settings.rs`.
+//! The command line as parsed. Settings of tasks and of reading are not here: their flags are made from what is declared
+//! about them, see `flags.rs` and `for_task.rs`.
 
-use crate::settings::{ReadSettings, Size, TrainSettings, named};
+use crate::flags::{DataArguments, named};
+use crate::for_task::{ForTask, Learns};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use maxmargin::loss::Loss;
-use maxmargin::settings::{Solver, Task};
+use maxmargin::settings::{Chosen, Setting, Task};
 use maxmargin::simulate::{Pattern, Placed};
-use maxmargin_io::Format;
+use maxmargin::wording::Size;
+use maxmargin_io::{Format, RUN};
 
 /// Learn to rank and classify with large margins, with a proof of how close to optimal the result is.
 #[derive(Debug, Parser)]
@@ -49,9 +51,11 @@ pub(crate) struct Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Learn a model from data
-    Train(TrainArguments),
+    #[command(subcommand)]
+    Train(ForTask<TrainArguments>),
     /// Learn from a stream, one example after the other, in memory that does not grow with it
-    Learn(LearnArguments),
+    #[command(subcommand)]
+    Learn(ForTask<LearnArguments>),
     /// Score rows with a model, one line a row in input order
     Predict(PredictArguments),
     /// List items by score, best first, with ranks that ties share and intervals
@@ -59,7 +63,8 @@ pub(crate) enum Command {
     /// Measure a model on data with known targets
     Evaluate(EvaluateArguments),
     /// Find the C, and the width of a kernel, that work best, by cross-validation
-    Tune(TuneArguments),
+    #[command(subcommand)]
+    Tune(ForTask<TuneArguments>),
     /// Show what a model is: settings, certificate, largest weights
     Inspect(InspectArguments),
     /// Recompute a model's objective and lower bound from the training data
@@ -85,9 +90,6 @@ pub(crate) enum Command {
 /// `train`
 #[derive(Args, Debug)]
 pub(crate) struct TrainArguments {
-    /// What to learn
-    #[arg(value_enum)]
-    pub(crate) task: TaskName,
     /// The training data; `-` is standard input
     pub(crate) file: String,
     /// Learn from explicit pairs: FILE is a table with columns better,worse or left,right,outcome, and weight and group where
@@ -115,33 +117,19 @@ pub(crate) struct TrainArguments {
     /// Write an HTML report
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<String>,
-    /// How to learn.
-    #[command(flatten)]
-    pub(crate) settings: TrainSettings,
-    /// How to read.
-    #[command(flatten)]
-    pub(crate) data: DataArguments,
 }
 
-impl TaskName {
-    /// The library's name for it.
-    pub(crate) fn task(self) -> Task {
-        match self {
-            TaskName::Classify => Task::Classify,
-            TaskName::Rank => Task::Rank,
-            TaskName::Compare => Task::Compare,
-            TaskName::OneClass => Task::OneClass,
-        }
+impl Learns for TrainArguments {
+    const NAME: &'static str = "train";
+
+    fn settings(task: Task) -> Vec<&'static Setting> {
+        task.profile().all_settings().chain(RUN).collect()
     }
 }
 
 /// `learn`
 #[derive(Args, Debug)]
-#[command(after_long_help = STREAM)]
 pub(crate) struct LearnArguments {
-    /// What to learn
-    #[arg(value_enum)]
-    pub(crate) task: LearnTask,
     /// The stream: a table of pairs; `-` is standard input
     pub(crate) file: String,
     /// Pairs name rows of this file, in columns left,right,outcome[,weight]
@@ -159,40 +147,19 @@ pub(crate) struct LearnArguments {
     /// Save the model every so many pairs as well, each time as a whole
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) snapshot_every: Option<u64>,
-    /// How to step: passive-aggressive needs no rate and is at home with features of any size [default: passive-aggressive]
-    #[arg(long, value_parser = named::<Solver>(["passive-aggressive", "sgd", "averaged-sgd"]), help_heading = "Learning")]
-    pub(crate) solver: Option<Solver>,
-    /// What a missed margin costs; logistic is for sgd and averaged-sgd [default: hinge]
-    #[arg(long, value_parser = named::<Loss>(Loss::ALL.map(Loss::name)), help_heading = "Learning")]
-    pub(crate) loss: Option<Loss>,
-    /// The most a pair may move the weights: the aggressiveness of passive-aggressive steps [default: 0.1]
-    #[arg(
-        short,
-        value_name = "C",
-        allow_negative_numbers = true,
-        conflicts_with = "lambda",
-        help_heading = "Learning"
-    )]
-    pub(crate) c: Option<f64>,
-    /// How readily passive-aggressive steps move the threshold; 0 for one that stays [default: 1]
-    #[arg(long, value_name = "K", allow_negative_numbers = true, help_heading = "Learning")]
-    pub(crate) kappa: Option<f64>,
-    /// The pull toward zero, for sgd and averaged-sgd [default: 1e-4]
-    #[arg(long, value_name = "L", allow_negative_numbers = true, help_heading = "Learning")]
-    pub(crate) lambda: Option<f64>,
-    /// The first rate E of sgd and averaged-sgd, which falls like E/(1 + lambda·E·t) [default: 0.1]
-    #[arg(long, value_name = "E", allow_negative_numbers = true, help_heading = "Learning")]
-    pub(crate) rate: Option<f64>,
-    /// How to read.
-    #[command(flatten)]
-    pub(crate) data: DataArguments,
 }
 
-/// What can be learned from a stream.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum LearnTask {
-    /// Tell which of two items is better, or that neither is
-    Compare,
+impl Learns for LearnArguments {
+    const NAME: &'static str = "learn";
+    const MORE: &'static str = STREAM;
+
+    fn settings(task: Task) -> Vec<&'static Setting> {
+        task.profile().streamed.iter().collect()
+    }
+
+    fn usual(_: Task) -> Chosen {
+        Chosen::new()
+    }
 }
 
 const STREAM: &str = "\
@@ -203,12 +170,7 @@ Ctrl-C saves what was learned so far.";
 
 /// `tune`
 #[derive(Args, Debug)]
-#[command(after_long_help = GRID, mut_arg("c", |c| c.hide(true)), mut_arg("lambda", |lambda| lambda.hide(true)),
-    mut_arg("holdout", |holdout| holdout.hide(true)))]
 pub(crate) struct TuneArguments {
-    /// What to learn
-    #[arg(value_enum)]
-    pub(crate) task: TaskName,
     /// The data; `-` is standard input
     pub(crate) file: String,
     /// Learn from pairs: FILE is a table with columns better,worse[,weight][,group] that name rows of ITEMS
@@ -245,12 +207,16 @@ pub(crate) struct TuneArguments {
     /// Write an HTML report
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<String>,
-    /// How to learn.
-    #[command(flatten)]
-    pub(crate) settings: TrainSettings,
-    /// How to read.
-    #[command(flatten)]
-    pub(crate) data: DataArguments,
+}
+
+impl Learns for TuneArguments {
+    const NAME: &'static str = "tune";
+    const MORE: &'static str = GRID;
+    const HIDDEN: &'static [&'static str] = &["c", "lambda", "nu", "early-stopping", "holdout", "memory"];
+
+    fn settings(task: Task) -> Vec<&'static Setting> {
+        TrainArguments::settings(task)
+    }
 }
 
 const GRID: &str = "\
@@ -259,30 +225,6 @@ The default grid: 20 values of C, evenly spaced on a log scale. For classify C i
 lambda = 1 / (C * pairs) from 10 down to 1e-6. With a kernel there are 6 values of C (classify: from 0.01 to 1000) for
 each of 5 widths; folds then share kernel rows, and a setting without hope is left after half of them. Each fit stops at --tolerance like any other, and starts at the
 solution for the value before.";
-
-/// The tasks.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum TaskName {
-    /// Tell two classes apart
-    Classify,
-    /// Order the rows of each query, or items by pairs of a better and a worse one
-    Rank,
-    /// Tell which of two items is better, or that neither is
-    Compare,
-    /// Tell rows like the ones seen from outliers
-    OneClass,
-}
-
-/// Options of commands that read data.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct DataArguments {
-    /// How to read.
-    #[command(flatten)]
-    pub(crate) read: ReadSettings,
-    /// The format of the data where it is not recognised
-    #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT", help_heading = "Reading data")]
-    pub(crate) input_format: Option<Format>,
-}
 
 /// `predict`
 #[derive(Args, Debug)]

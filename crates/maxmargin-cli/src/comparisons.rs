@@ -3,20 +3,20 @@
 use crate::console::Console;
 use crate::format;
 use crate::report::{Contour, Histogram, LinePlot, Report, RocCurve, Segment, Surface};
-use crate::settings::Reading;
 use maxmargin::data::{Dataset, Dense, Matrix, Outcome, Targets};
 use maxmargin::error::Result;
 use maxmargin::loss::Loss;
 use maxmargin::metric::{Judged, Metric, confusion, decided_scores, outcome_of, roc_curve, score_differences};
 use maxmargin::model::{Answers, Model};
-use maxmargin::settings::{Method, Settings, Task};
+use maxmargin::settings::{Input, Method, Settings};
+use maxmargin_io::Reading;
 use serde_json::{Map, Value, json};
 
 /// The default metrics that are defined on these pairs, with log-loss where outcomes have probabilities.
 pub(crate) fn fitting(
     mut metrics: Vec<Metric>,
     asked: &[String],
-    judged_as: Task,
+    judged_as: Input,
     settings: &Settings,
     data: &Dataset,
 ) -> Vec<Metric> {
@@ -29,7 +29,8 @@ pub(crate) fn fitting(
             _ => true,
         });
     }
-    let likely = judged_as == Task::Compare && settings.method == Method::Compare && settings.loss == Loss::Logistic;
+    let likely =
+        judged_as == Input::Compared && settings.method() == Some(Method::Compare) && settings.loss == Loss::Logistic;
     if asked.is_empty() && likely {
         metrics.push(Metric::LogLoss);
     }

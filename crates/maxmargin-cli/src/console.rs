@@ -43,11 +43,6 @@ impl Console {
         }
     }
 
-    /// Shows an error.
-    pub(crate) fn error(&self, text: &str) {
-        let _ = writeln!(std::io::stderr().lock(), "{text}");
-    }
-
     /// Shows a result for people: to standard output, or to standard error where that is for JSON.
     pub(crate) fn show(&self, line: &str) -> Result<()> {
         if self.json {

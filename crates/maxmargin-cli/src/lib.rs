@@ -4,8 +4,9 @@ mod args;
 mod commands;
 mod comparisons;
 mod console;
+mod flags;
+mod for_task;
 pub mod format;
-pub mod host;
 mod kernels;
 mod loading;
 mod machine;
@@ -13,13 +14,12 @@ mod preferences;
 mod progress;
 mod render;
 pub mod report;
-mod settings;
 mod signals;
 
-use args::{Arguments, Command};
-use clap::Parser;
+use args::Command;
 use clap::error::ErrorKind;
 use console::Console;
+use for_task::Refused;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use std::ffi::OsString;
@@ -27,9 +27,10 @@ use std::io::Write;
 
 /// Runs a command line, program name first, and returns the exit code: 0 done, 2 bad input or usage, 1 the rest.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments = match for_task::parse(arguments.into_iter().collect()) {
         Ok(arguments) => arguments,
-        Err(error) => return usage(&error),
+        Err(Refused::Usage(error)) => return usage(&error),
+        Err(Refused::Error(error)) => return refused(&error),
     };
     if !arguments.common.quiet {
         start_tracing(arguments.common.verbose);
@@ -37,7 +38,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     return_freed_memory();
     let console = Console::new(&arguments.common);
     let kept = match &arguments.command {
-        Command::Train(arguments) => arguments.keep_partial,
+        Command::Train(train) => train.arguments.keep_partial,
         Command::Learn(_) => true,
         _ => false,
     };
@@ -52,10 +53,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             } else {
                 error
             };
-            console.error(&render::error(&error, console::colours_on_stderr()));
-            error.code().exit_code()
+            refused(&error)
         }
     }
+}
+
+/// Shows an error; returns the exit code for it.
+fn refused(error: &Error) -> u8 {
+    let _ = writeln!(std::io::stderr(), "{}", render::error(error, console::colours_on_stderr()));
+    error.code().exit_code()
 }
 
 /// Keeps large buffers out of the allocator's own pool, so that freeing them lowers the memory in use: readers build data

@@ -1,7 +1,9 @@
 //! The file formats of maxmargin: what people have, in and out.
 //!
 //! [`read()`] recognises the format by content and name, decompresses, validates and says what it found; [`write()`] is
-//! the way back. Each format is one file of this crate.
+//! the way back. Each format is one file of this crate. [`gather()`] puts together what a task learns from. Files about
+//! models are here too: [`load_model`] and [`save_model`], settings files ([`SettingsFile`]), and how a model's data were
+//! read ([`Reading`]).
 
 #[cfg(feature = "tables")]
 pub mod arrow;
@@ -13,9 +15,11 @@ mod columns;
 pub mod csv;
 #[doc(hidden)]
 pub mod fuzzing;
+mod gather;
 mod ids;
 mod kept;
 mod mapped;
+mod model_file;
 mod number;
 mod options;
 mod output;
@@ -24,9 +28,11 @@ mod pairs;
 #[cfg(feature = "tables")]
 pub mod parquet;
 mod read;
+mod reading;
 #[cfg(feature = "tables")]
 mod record_batch;
 mod records;
+mod settings_file;
 mod sides;
 mod source;
 pub mod svmlight;
@@ -35,10 +41,17 @@ mod wide;
 mod write;
 
 pub use blocks::{Block, BlockOptions, Found, Step, read_blocks};
+pub use gather::{
+    Gathered, Timed, asking_for_pairs, expect_features, expect_known_items, gather, gather_for, input_of, load,
+    load_items, load_pairs, options_like, pair_options, pairing_of,
+};
+pub use model_file::{load_model, save_model};
 pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
 pub use pair_blocks::PairBlocks;
 pub use pairs::{Items, read_pairs};
 pub use read::{read, stored_size};
+pub use reading::{READING, ReadSettings, Reading, scoring_options};
 pub use records::{BadCell, RecordWriter, TakeRecords, read_records, write_records};
+pub use settings_file::{RUN, RunSettings, SettingsFile, alone, laid_over, named};
 pub use source::read_whole;
 pub use write::{output_format, write, write_text_file};

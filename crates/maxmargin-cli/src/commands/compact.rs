@@ -1,13 +1,13 @@
 //! `maxmargin compact MODEL -o SMALL`
 
 use crate::args::CompactArguments;
-use crate::commands::train::{ensure_results, save};
+use crate::commands::train::ensure_results;
 use crate::console::Console;
 use crate::format;
-use crate::loading::load_model;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{Compaction, Scorer};
 use maxmargin::run::Cancel;
+use maxmargin_io::{load_model, save_model};
 use serde_json::json;
 
 /// Where nothing is said: a tenth of the vectors, or as many as bring the scores within a hundredth of the model's norm.
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &CompactArguments, console: &Console, cancel: &Canc
     };
     let small = model.compact(to, cancel).map_err(|error| error.in_file(&arguments.model))?;
     let after = vectors(&small.scorer);
-    let size = save(&small, &arguments.output)?;
+    let size = save_model(&small, &arguments.output)?;
     let Some(compacted) = &small.compacted else {
         return Err(Error::new(Code::Internal, "a compacted model does not say so"));
     };

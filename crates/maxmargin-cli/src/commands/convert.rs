@@ -3,14 +3,14 @@
 use crate::args::ConvertArguments;
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Gathered, describe_facts, ensure_apart, gather, load, refuse_json};
+use crate::loading::{describe_facts, describe_gathered, ensure_apart, refuse_json};
 use crate::preferences::Preferences;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
-use maxmargin::settings::Task;
+use maxmargin::settings::Input;
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::cache::{self, Streamed};
-use maxmargin_io::{Format, ReadOptions, output_format, write};
+use maxmargin_io::{Format, Gathered, ReadOptions, gather, load, output_format, write};
 use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &ConvertArguments, console: &Console, cancel: &Canc
         ensure_writable(Path::new(output))?;
         ensure_apart(output, &[&arguments.file[..]].into_iter().chain(arguments.items.as_deref()).collect::<Vec<_>>())?;
     }
-    let read = &arguments.data.read;
+    let read = arguments.data.read()?;
     let options = read.options(arguments.data.input_format, cancel)?;
     let start = Instant::now();
     let budget = arguments.memory.map(|size| size.0).or_else(half_of_memory);
@@ -46,8 +46,8 @@ pub(crate) fn run(arguments: &ConvertArguments, console: &Console, cancel: &Canc
         describe_facts(console, &facts, rows as u64, cols, &[], seconds);
         return written(console, output, to, (rows, cols), (seconds, 0.0));
     }
-    let gathered = gather_any(arguments, to, &options)?;
-    gathered.describe(console, Preferences::of(&gathered.timed.loaded.data).as_ref(), &[]);
+    let gathered = gather_any(arguments, to, &options, read.one_group)?;
+    describe_gathered(console, &gathered, Preferences::of(&gathered.timed.loaded.data).as_ref(), &[]);
     let timed = &gathered.timed;
     let start = Instant::now();
     write(&timed.loaded, output, to, cancel)?;
@@ -60,14 +60,14 @@ pub(crate) fn run(arguments: &ConvertArguments, console: &Console, cancel: &Canc
 }
 
 /// Reads rows, or pairs where there are items for them or two items in each row.
-fn gather_any(arguments: &ConvertArguments, to: Format, options: &ReadOptions) -> Result<Gathered> {
-    let (file, one_group) = (arguments.file.as_str(), arguments.data.read.one_group);
+fn gather_any(arguments: &ConvertArguments, to: Format, options: &ReadOptions, one_group: bool) -> Result<Gathered> {
+    let file = arguments.file.as_str();
     let plainly = || Ok(Gathered { timed: load(file, options, one_group)?, items: None });
     if to == Format::Svmlight && arguments.items.is_none() {
         // Whatever the columns are called, it can hold them only as features.
         return plainly();
     }
-    match gather(file, arguments.items.as_deref(), options, one_group, Task::Rank) {
+    match gather(file, arguments.items.as_deref(), options, one_group, Input::Ranked) {
         // Pairs by number, without items: a table like any other.
         Err(error) if error.code() == Code::NoItems && file != "-" => plainly(),
         gathered => gathered,

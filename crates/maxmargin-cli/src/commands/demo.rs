@@ -4,17 +4,15 @@ use crate::args::{Arguments, Command, DemoArguments};
 use crate::commands::{evaluate, simulate, train};
 use crate::console::Console;
 use crate::format;
-use crate::loading::load;
 use crate::progress::ProgressTable;
 use crate::report::Report;
-use crate::settings::{ReadSettings, Reading};
 use clap::Parser;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Regularisation, Settings, Task};
 use maxmargin::train::HeldOut;
 use maxmargin_io::atomic::ensure_writable;
-use maxmargin_io::{Loaded, ModelFeatures};
+use maxmargin_io::{Loaded, ReadSettings, Reading, input_of, load, options_like, save_model};
 use serde_json::json;
 use std::path::Path;
 
@@ -109,16 +107,9 @@ fn visit(
     console.say(&format!("$ {next}"));
     let options = ReadSettings::default().options(None, cancel)?;
     let Loaded { data, facts } = load(&train_file, &options, false)?.loaded;
-    let features = ModelFeatures {
-        count: data.cols(),
-        names: data.feature_names().map(|names| names.iter().map(|name| name.into_owned()).collect()),
-        index_base: facts.index_base,
-    };
-    let mut options = options;
-    options.features = Some(features);
-    let test = load(&test_file, &options, false)?.loaded.data;
+    let test = load(&test_file, &options_like(&options, &data, &facts), false)?.loaded.data;
 
-    let metrics = evaluate::metrics(&[], stop.task, false)?;
+    let metrics = evaluate::metrics(&[], input_of(&settings), false)?;
     let judge = |model: &maxmargin::model::Model| evaluate::value(model, &test, &metrics[0]).ok();
     let mut progress = ProgressTable::new(console, Some(metrics[0].to_string()), settings.tolerance);
     let held_out = HeldOut { measure: &judge, higher_is_better: metrics[0].higher_is_better() };
@@ -128,7 +119,7 @@ fn visit(
     cancel.check()?;
     trained.model.reading = Some(Reading { index_base: facts.index_base, ..Reading::default() }.to_text()?);
     console.say(&train::verdict(&trained, false).1);
-    train::save(&trained.model, &model_file)?;
+    save_model(&trained.model, &model_file)?;
 
     let next = format!("maxmargin evaluate {model_file} {test_file} --interval");
     console.say(&format!("$ {next}"));

@@ -5,7 +5,7 @@ use crate::commands::train::write_report;
 use crate::comparisons::{self, Outcomes};
 use crate::console::Console;
 use crate::format::{self, one_field};
-use crate::loading::{ensure_apart, ensure_different, gather_for, load_model, reads_like};
+use crate::loading::{describe_gathered, ensure_apart, ensure_different};
 use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
@@ -13,9 +13,10 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Settings, Task};
+use maxmargin::settings::{Input, Settings, TaskSettings};
 use maxmargin::task::{Classes, OneClass};
 use maxmargin_io::atomic::ensure_writable;
+use maxmargin_io::{gather_for, input_of, load_model};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -40,15 +41,16 @@ impl Measured {
 pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
     // Names are checked before anything is read.
-    metrics(&arguments.metric, reads_like(&model.settings), false)?;
+    metrics(&arguments.metric, input_of(&model.settings), false)?;
     for output in [arguments.per_query.as_ref(), arguments.report.as_ref()].into_iter().flatten() {
         ensure_writable(Path::new(output))?;
         ensure_apart(output, &[&arguments.model, &arguments.file, arguments.items.as_deref().unwrap_or_default()])?;
     }
     ensure_different(&[arguments.per_query.as_ref(), arguments.report.as_ref()])?;
-    let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &arguments.data, cancel)?;
+    let (read, format) = (arguments.data.read()?, arguments.data.input_format);
+    let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &read, format, cancel)?;
     let data = &gathered.timed.loaded.data;
-    gathered.describe(console, Preferences::of(data).as_ref(), &[]);
+    describe_gathered(console, &gathered, Preferences::of(data).as_ref(), &[]);
     let judged = judged_like(&model.settings, data);
     let metrics = metrics(&arguments.metric, judged, data.pairs().is_some())?;
     let metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
@@ -82,19 +84,19 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     })
 }
 
-/// The task by whose metrics a model is judged on data: one that compares ranks rows of which no pairs are listed.
-pub(crate) fn judged_like(settings: &Settings, data: &Dataset) -> Task {
-    if data.pairs().is_some() { settings.task } else { reads_like(settings) }
+/// What a model is judged like on data: one that compares ranks rows of which no pairs are listed.
+pub(crate) fn judged_like(settings: &Settings, data: &Dataset) -> Input {
+    if data.pairs().is_some() { settings.task.task().profile().input } else { input_of(settings) }
 }
 
-/// The metrics asked for, or those of the task; `pairs` says whether the data are explicit pairs.
-pub(crate) fn metrics(names: &[String], task: Task, pairs: bool) -> Result<Vec<Metric>> {
+/// The metrics asked for, or those that suit the input; `pairs` says whether the data are explicit pairs.
+pub(crate) fn metrics(names: &[String], input: Input, pairs: bool) -> Result<Vec<Metric>> {
     if names.is_empty() {
-        return Ok(match task {
-            Task::Classify | Task::OneClass => Metric::classification_defaults(),
-            Task::Compare => Metric::comparison_defaults(),
-            Task::Rank if pairs => Metric::pair_defaults(),
-            Task::Rank => Metric::ranking_defaults(),
+        return Ok(match input {
+            Input::Rows => Metric::classification_defaults(),
+            Input::Compared => Metric::comparison_defaults(),
+            Input::Ranked if pairs => Metric::pair_defaults(),
+            Input::Ranked => Metric::ranking_defaults(),
         });
     }
     names.iter().map(|name| Metric::parse(name.trim())).collect()
@@ -107,11 +109,11 @@ pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f6
 
 /// Refuses, before a long training, metrics that the held-out data cannot be measured by.
 pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
-    let decoder = match settings.task {
-        Task::Rank => Decoder::Rank,
-        Task::Compare => Decoder::Compare { threshold: 1.0 },
-        Task::OneClass => Decoder::Border(OneClass::names(data.targets())),
-        Task::Classify => Decoder::Sign(Classes::find(data.targets(), settings.positive.as_deref())?),
+    let decoder = match &settings.task {
+        TaskSettings::Rank(_) => Decoder::Rank,
+        TaskSettings::Compare(_) => Decoder::Compare { threshold: 1.0 },
+        TaskSettings::OneClass(_) => Decoder::Border(OneClass::names(data.targets())),
+        TaskSettings::Classify(task) => Decoder::Sign(Classes::find(data.targets(), task.positive.as_deref())?),
     };
     let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?;
     metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop))

@@ -4,13 +4,12 @@ use crate::args::InspectArguments;
 use crate::commands::train::{named_weights, regularisation, ties_sentence};
 use crate::console::Console;
 use crate::format;
-use crate::loading::load_model;
-use crate::settings::SettingsFile;
 use maxmargin::error::Result;
 use maxmargin::model::{Mapped, Model, Scorer};
 use maxmargin::settings::Solver;
 use maxmargin::solve::Witness;
-use serde_json::json;
+use maxmargin_io::{SettingsFile, load_model};
+use serde_json::{Value, json};
 
 pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()> {
     let model = load_model(&arguments.model)?;
@@ -22,97 +21,89 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         let toml = settings.to_toml()?;
         return console.write(|out| out.write_all(toml.as_bytes()));
     }
-    let certificate = &model.certificate;
-    let soft = !model.settings.solver.is_hard_margin();
-    let intercept = model.scorer.intercept();
     let mut weights = named_weights(&model);
     let non_zero = weights.len();
     weights.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
     weights.truncate(arguments.top);
-    console.object(|| {
-        json!({
-            "task": model.settings.task.name(),
-            "version": model.version,
-            "features": model.features(),
-            "non_zero_weights": non_zero,
-            "intercept": intercept,
-            "classes": classes(&model),
-            "threshold": model.decoder.threshold(),
-            "objective": certificate.objective,
-            "lower_bound": certificate.lower_bound,
-            "gap": certificate.gap(),
-            "converged": certificate.converged,
-            "constraints": certificate.constraints,
-            "passes": certificate.passes,
-            "solver": certificate.solver.map(Solver::name),
-            "c": soft.then_some(certificate.c),
-            "lambda": soft.then_some(certificate.lambda),
-            "pairs": certificate.pairs,
-            "rows": certificate.rows,
-            "data_hash": format!("{:016x}", certificate.data_hash),
-            "settings": serde_json::to_value(&model.settings).unwrap_or_default(),
-            "kernel": match &model.scorer {
-                Scorer::Linear { .. } => serde_json::Value::Null,
-                Scorer::Expansion(expansion) => json!({ "kernel": expansion.kernel, "vectors": expansion.coefficients.len() }),
-                Scorer::Mapped(Mapped { map, .. }) => json!({
-                    "kernel": map.kernel(),
-                    "approximate": model.settings.kernel.approximate,
-                    "mapped_features": map.features(),
-                }),
-            },
-            "weights": weights.iter().map(|(name, weight)| json!({ "feature": name, "weight": weight })).collect::<Vec<_>>(),
-        })
-    })?;
     if console.json() {
+        return console.object(|| as_json(&model, non_zero, &weights));
+    }
+    for (name, value) in rows(&model, non_zero) {
+        console.print(&format!("{name:<14}  {value}"))?;
+    }
+    if model.scorer.weights().is_none() {
         return Ok(());
     }
+    show_weights(console, non_zero, &weights)
+}
+
+fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
+    let certificate = &model.certificate;
+    let soft = !model.settings.solver.is_hard_margin();
+    json!({
+        "task": model.settings.task.name(),
+        "version": model.version,
+        "features": model.features(),
+        "non_zero_weights": non_zero,
+        "intercept": model.scorer.intercept(),
+        "classes": classes(model),
+        "threshold": model.decoder.threshold(),
+        "objective": certificate.objective,
+        "lower_bound": certificate.lower_bound,
+        "gap": certificate.gap(),
+        "converged": certificate.converged,
+        "constraints": certificate.constraints,
+        "passes": certificate.passes,
+        "solver": certificate.solver.map(Solver::name),
+        "c": soft.then_some(certificate.c),
+        "lambda": soft.then_some(certificate.lambda),
+        "pairs": certificate.pairs,
+        "rows": certificate.rows,
+        "data_hash": format!("{:016x}", certificate.data_hash),
+        "settings": serde_json::to_value(&model.settings).unwrap_or_default(),
+        "kernel": match &model.scorer {
+            Scorer::Linear { .. } => Value::Null,
+            Scorer::Expansion(expansion) => json!({ "kernel": expansion.kernel, "vectors": expansion.coefficients.len() }),
+            Scorer::Mapped(Mapped { map, .. }) => json!({
+                "kernel": map.kernel(),
+                "approximate": model.settings.kernel.approximate,
+                "mapped_features": map.features(),
+            }),
+        },
+        "weights": weights.iter().map(|(name, weight)| json!({ "feature": name, "weight": weight })).collect::<Vec<_>>(),
+    })
+}
+
+/// What there is to know, a name and a value each.
+fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
+    let (settings, certificate) = (&model.settings, &model.certificate);
+    let features = format::count(model.features() as u64);
     let mut rows = vec![
-        ("task", model.settings.task.name().to_string()),
+        ("task", settings.task.name().to_string()),
         ("trained by", format!("maxmargin {}", model.version)),
         (
             "features",
             match &model.scorer {
-                Scorer::Linear { .. } => format!(
-                    "{}, {} with a weight",
-                    format::count(model.features() as u64),
-                    format::count(non_zero as u64)
-                ),
-                Scorer::Expansion(_) | Scorer::Mapped(_) => format::count(model.features() as u64),
+                Scorer::Linear { .. } => format!("{features}, {} with a weight", format::count(non_zero as u64)),
+                Scorer::Expansion(_) | Scorer::Mapped(_) => features,
             },
         ),
     ];
-    if let Some([negative, positive]) = classes(&model) {
+    if let Some([negative, positive]) = classes(model) {
         rows.push(("classes", format!("`{positive}` where the score is positive, else `{negative}`")));
     }
     if let Some(threshold) = model.decoder.threshold() {
-        rows.push(("method", model.settings.method.name().to_string()));
-        rows.push(("ties", ties_sentence(&model, threshold)));
+        rows.extend(settings.method().map(|method| ("method", method.name().to_string())));
+        rows.push(("ties", ties_sentence(model, threshold)));
     }
-    if let Some(intercept) = intercept {
+    if let Some(intercept) = model.scorer.intercept() {
         rows.push(("intercept", format::significant(intercept, 6)));
     }
-    if let Scorer::Expansion(expansion) = &model.scorer {
-        rows.push(("kernel", format::kernel(&expansion.kernel, true)));
-        let vectors = format::count(expansion.coefficients.len() as u64);
-        rows.push((
-            "vectors",
-            match (&model.compacted, model.settings.kernel.budget) {
-                (Some(compacted), _) => format!("{vectors}, compacted from {}", format::count(compacted.vectors)),
-                (None, Some(budget)) => format!("{vectors} of a budget of {}", format::count(u64::from(budget))),
-                (None, None) => vectors,
-            },
-        ));
-    }
-    if let Scorer::Mapped(Mapped { map, .. }) = &model.scorer {
-        rows.push(("kernel", format!("{}, by {}", format::kernel(&map.kernel(), true), format::feature_map(map))));
-    }
-    let settings = &model.settings;
-    let cost = regularisation(&model);
+    rows.extend(kernel_rows(model));
+    let cost = regularisation(model);
+    let soft = !settings.solver.is_hard_margin();
     rows.push(("loss", if soft { format!("{}, {cost}", settings.loss.name()) } else { format!("none, {cost}") }));
-    rows.push((
-        "scaling",
-        serde_json::to_value(settings.scale).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default(),
-    ));
+    rows.push(("scaling", settings.scale.name().to_string()));
     rows.push(("objective", format::significant(certificate.objective, 8)));
     rows.push((
         "lower bound",
@@ -127,7 +118,41 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
             None => format!("unknown, after {passes}"),
         },
     ));
-    rows.push(("proof", proof(&model).to_string()));
+    rows.push(("proof", proof(model).to_string()));
+    rows.push(("training data", training_data(model)));
+    rows
+}
+
+/// What there is to know about a kernel.
+fn kernel_rows(model: &Model) -> Vec<(&'static str, String)> {
+    match &model.scorer {
+        Scorer::Linear { .. } => Vec::new(),
+        Scorer::Expansion(expansion) => {
+            let vectors = format::count(expansion.coefficients.len() as u64);
+            let vectors = match (&model.compacted, model.settings.kernel.budget) {
+                (Some(compacted), _) => format!("{vectors}, compacted from {}", format::count(compacted.vectors)),
+                (None, Some(budget)) => format!("{vectors} of a budget of {}", format::count(u64::from(budget))),
+                (None, None) => vectors,
+            };
+            vec![("kernel", format::kernel(&expansion.kernel, true)), ("vectors", vectors)]
+        }
+        Scorer::Mapped(Mapped { map, .. }) => {
+            vec![("kernel", format!("{}, by {}", format::kernel(&map.kernel(), true), format::feature_map(map)))]
+        }
+    }
+}
+
+/// What it was learned from.
+fn training_data(model: &Model) -> String {
+    let certificate = &model.certificate;
+    if let Some(progress) = model.online.as_ref().map(|online| online.progress()) {
+        return format!(
+            "a stream of {}, {}, progressive error {}",
+            format::counted(progress.pairs(), "pair", "pairs"),
+            format::counted(progress.ties(), "tie", "ties"),
+            format::fixed(progress.error().unwrap_or(0.0), 4),
+        );
+    }
     let data = match certificate.pairs {
         None => format::counted(certificate.rows, "row", "rows"),
         Some(pairs) => format!(
@@ -137,24 +162,10 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
         ),
     };
     let constraints = format::counted(certificate.constraints, "constraint", "constraints");
-    rows.push((
-        "training data",
-        match model.online.as_ref().map(|online| online.progress()) {
-            None => format!("{data}, {constraints}, hash {:016x}", certificate.data_hash),
-            Some(progress) => format!(
-                "a stream of {}, {}, progressive error {}",
-                format::counted(progress.pairs(), "pair", "pairs"),
-                format::counted(progress.ties(), "tie", "ties"),
-                format::fixed(progress.error().unwrap_or(0.0), 4),
-            ),
-        },
-    ));
-    for (name, value) in rows {
-        console.print(&format!("{name:<14}  {value}"))?;
-    }
-    if model.scorer.weights().is_none() {
-        return Ok(());
-    }
+    format!("{data}, {constraints}, hash {:016x}", certificate.data_hash)
+}
+
+fn show_weights(console: &Console, non_zero: usize, weights: &[(String, f64)]) -> Result<()> {
     if weights.is_empty() {
         return console.print("\nall weights are zero");
     }

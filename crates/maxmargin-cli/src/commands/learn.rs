@@ -4,19 +4,20 @@
 //! say keeps nobody from stopping. The model is saved as a whole, now and then and in the end.
 
 use crate::args::LearnArguments;
-use crate::commands::train::save;
 use crate::console::Console;
+use crate::for_task::ForTask;
 use crate::format;
-use crate::loading::{describe, ensure_apart, load_items, load_model, pair_options};
-use crate::settings::{Reading, scoring_options};
+use crate::loading::{describe, ensure_apart};
 use maxmargin::data::{Dataset, Names};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::online::ComparisonLearner;
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::settings::Settings;
 use maxmargin_io::atomic::ensure_writable;
-use maxmargin_io::{Facts, PairBlocks, Pairing, ReadOptions};
+use maxmargin_io::{
+    Facts, PairBlocks, Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options,
+};
 use serde_json::json;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -29,14 +30,13 @@ const TURN: usize = 1 << 14;
 /// The first line of progress; each one after comes when the pairs have doubled.
 const FIRST_LINE: u64 = 1000;
 
-/// C and λ unless given.
-const USUAL_C: f64 = 0.1;
-const USUAL_LAMBDA: f64 = 1e-4;
-
-pub(crate) fn run(arguments: &LearnArguments, console: &Console, cancel: &Cancel) -> Result<()> {
+pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: &Cancel) -> Result<()> {
     let start = Instant::now();
+    let arguments = &command.arguments;
     let from = arguments.from.as_deref().map(load_model).transpose()?;
-    let settings = settings(arguments, from.as_ref())?;
+    // The settings of a model that `learn` made stay, with flags winning.
+    let kept = from.as_ref().filter(|model| model.online.is_some()).map(|model| &model.settings);
+    let settings = Settings::streamed(command.task, &command.chosen, kept)?;
     let learner = match &from {
         None => ComparisonLearner::new(&settings)?,
         Some(model) => ComparisonLearner::from_model(model, &settings).map_err(|error| match &arguments.from {
@@ -52,16 +52,16 @@ pub(crate) fn run(arguments: &LearnArguments, console: &Console, cancel: &Cancel
             .help("put one of them into a file"));
     }
 
-    let read = &arguments.data.read;
+    let (read, format) = (command.data.read()?, command.data.input_format);
     let (mut options, reading) = match &from {
         None => {
             let reading = Reading { read: read.clone(), ..Reading::default() };
-            (read.options(arguments.data.input_format, cancel)?, reading)
+            (read.options(format, cancel)?, reading)
         }
         Some(model) => {
             let kept = Reading::of(model)?;
-            let reading = Reading { read: read.clone().or(kept.read), holdout: None, ..kept };
-            (scoring_options(model, read, arguments.data.input_format, cancel)?.0, reading)
+            let reading = Reading { read: read.clone().or(kept.read)?, holdout: None, ..kept };
+            (scoring_options(model, &read, format, cancel)?.0, reading)
         }
     };
     options.features_grow = true;
@@ -92,35 +92,6 @@ pub(crate) fn run(arguments: &LearnArguments, console: &Console, cancel: &Cancel
     stream.next_line = (2 * stream.learner.progress().pairs()).max(FIRST_LINE);
     let interrupted = stream.follow(&read_ahead(&arguments.file, options), cancel)?;
     stream.finish(interrupted)
-}
-
-/// The settings: those of the model that it goes on from, where `learn` made it, with flags winning.
-fn settings(arguments: &LearnArguments, from: Option<&Model>) -> Result<Settings> {
-    let kept = from.filter(|model| model.online.is_some()).map(|model| &model.settings);
-    let kept = kept.filter(|kept| arguments.solver.is_none_or(|solver| solver == kept.solver));
-    let mut settings = match kept {
-        Some(kept) => kept.clone(),
-        None => {
-            let solver = arguments.solver.unwrap_or(Solver::PassiveAggressive);
-            let usual = match solver {
-                Solver::PassiveAggressive => Regularisation::C(USUAL_C),
-                _ => Regularisation::Lambda(USUAL_LAMBDA),
-            };
-            let settings = Settings::new(Task::Compare).with_solver(solver);
-            Settings { regularisation: usual, max_passes: 1, ..settings }
-        }
-    };
-    if let Some(c) = arguments.c {
-        settings.regularisation = Regularisation::C(c);
-    }
-    if let Some(lambda) = arguments.lambda {
-        settings.regularisation = Regularisation::Lambda(lambda);
-    }
-    settings.loss = arguments.loss.unwrap_or(settings.loss);
-    settings.online.kappa = arguments.kappa.unwrap_or(settings.online.kappa);
-    settings.stochastic.rate = arguments.rate.or(settings.stochastic.rate);
-    settings.validate()?;
-    Ok(settings)
 }
 
 enum Message {
@@ -270,7 +241,7 @@ impl Stream<'_> {
             next = end;
             let learned = self.learner.progress().pairs();
             if snapshot.is_some_and(|at| learned >= at && learned > seen) {
-                save(&self.model()?, &self.arguments.output)?;
+                save_model(&self.model()?, &self.arguments.output)?;
             }
             if learned >= self.next_line {
                 self.line();
@@ -319,7 +290,7 @@ impl Stream<'_> {
         }
         let model = self.model()?;
         let output = &self.arguments.output;
-        let bytes = save(&model, output)?;
+        let bytes = save_model(&model, output)?;
         let pairs = format::counted(progress.pairs(), "pair", "pairs");
         if interrupted {
             self.console.say(&format!("interrupted: the model has learned from {pairs}; go on with --from {output}"));

@@ -11,14 +11,13 @@ mod pairs;
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe_blocks, ensure_apart, load_model, refuse_json};
-use crate::settings::scoring_options;
+use crate::loading::{describe_blocks, ensure_apart, refuse_json};
 use maxmargin::data::{Dataset, Scale};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{BlockScorer, Model};
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::{ensure_writable, refused_write};
-use maxmargin_io::{Block, BlockOptions, Found, ReadOptions, Step, read_blocks};
+use maxmargin_io::{Block, BlockOptions, Found, ReadOptions, Step, load_model, read_blocks, scoring_options};
 use rayon::prelude::*;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -33,7 +32,7 @@ const CHUNK: usize = 16 * 1024;
 pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
     if model.decoder.threshold().is_some()
-        && (!model.settings.ties_from_grades || pairs::are_in(arguments, &model, cancel)?)
+        && (!model.settings.ties_from_grades() || pairs::are_in(arguments, &model, cancel)?)
     {
         return pairs::run(arguments, &model, console, cancel);
     }
@@ -49,7 +48,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
             ensure_apart(output, &[&arguments.model, &arguments.file])?;
         }
     }
-    let (options, one_group) = scoring_options(&model, &arguments.data.read, arguments.data.input_format, cancel)?;
+    let (options, one_group) = scoring_options(&model, &arguments.data.read()?, arguments.data.input_format, cancel)?;
     let whole_groups = arguments.format == PredictFormat::Trec || model.scaling.kind() == Scale::MinMaxPerQuery;
     let prediction = Prediction {
         model: &model,

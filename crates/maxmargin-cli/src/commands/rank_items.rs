@@ -9,16 +9,16 @@
 use crate::args::RankItemsArguments;
 use crate::console::Console;
 use crate::format::{self, one_field};
-use crate::loading::{describe, ensure_apart, expect_features, gather_for, load_items, load_model};
+use crate::loading::{describe, describe_gathered, ensure_apart};
 use crate::preferences::Preferences;
 use crate::progress::ResampleProgress;
-use crate::settings::{Reading, scoring_options};
 use maxmargin::data::{Dataset, Matrix, Targets, hold_out};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::items::{Resampled, Resampling, mean, order, ranks, resample};
 use maxmargin::model::{Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::{ensure_writable, refused_write};
+use maxmargin_io::{Reading, expect_features, gather_for, load_items, load_model, scoring_options};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -124,7 +124,7 @@ impl Listed {
 /// The items to rank.
 fn items(arguments: &RankItemsArguments, model: &Model, console: &Console, cancel: &Cancel) -> Result<Dataset> {
     if let Some(file) = arguments.file.as_ref().or(arguments.items.as_ref()) {
-        let (options, _) = scoring_options(model, &arguments.data.read, arguments.data.input_format, cancel)?;
+        let (options, _) = scoring_options(model, &arguments.data.read()?, arguments.data.input_format, cancel)?;
         let (timed, _) = load_items(file, &options)?;
         expect_features(&timed, model.features(), file)?;
         // Items that pairs name are described with the pairs.
@@ -159,14 +159,15 @@ fn resampled(
             .in_file(&arguments.model)
             .help("leave --pairs out, or use a model of `train`"));
     }
-    let gathered = gather_for(model, file, arguments.items.as_deref(), &arguments.data, cancel)?;
+    let (read, format) = (arguments.data.read()?, arguments.data.input_format);
+    let gathered = gather_for(model, file, arguments.items.as_deref(), &read, format, cancel)?;
     let mut data = gathered.timed.loaded.data.clone();
     if data.pairs().is_none() {
         return Err(Error::new(Code::NoPairs, "intervals resample pairs, and these are rows with targets")
             .in_file(file)
             .help("leave --pairs out: a model of graded rows gets no intervals"));
     }
-    gathered.describe(console, Preferences::of(&data).as_ref(), &[]);
+    describe_gathered(console, &gathered, Preferences::of(&data).as_ref(), &[]);
     if let Some(fraction) = Reading::of(model)?.holdout {
         data = hold_out(&data, fraction, model.settings.seed).map_err(|error| error.in_file(file))?.0;
     }

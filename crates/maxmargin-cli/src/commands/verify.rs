@@ -4,12 +4,12 @@ use crate::args::VerifyArguments;
 use crate::commands::train::proven;
 use crate::console::Console;
 use crate::format;
-use crate::loading::{gather_for, load_model};
+use crate::loading::describe_gathered;
 use crate::preferences::Preferences;
-use crate::settings::Reading;
 use maxmargin::data::hold_out;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
+use maxmargin_io::{Reading, gather_for, load_model};
 use serde_json::json;
 
 /// Where a part was held out: data too few to be split again are other data, and counts are those of the rest.
@@ -29,8 +29,9 @@ fn without_held_out(error: Error, fraction: Option<f64>) -> Error {
 
 pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
-    let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &arguments.data, cancel)?;
-    gathered.describe(console, Preferences::of(&gathered.timed.loaded.data).as_ref(), &[]);
+    let (read, format) = (arguments.data.read()?, arguments.data.input_format);
+    let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &read, format, cancel)?;
+    describe_gathered(console, &gathered, Preferences::of(&gathered.timed.loaded.data).as_ref(), &[]);
     let at_file = |error: maxmargin::Error| error.in_file(&arguments.file);
     let mut data = gathered.timed.loaded.data;
     // What was held out of the training file is held out again: the split depends on the data and the seed alone.

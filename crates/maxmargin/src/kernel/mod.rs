@@ -234,7 +234,7 @@ pub struct KernelSettings {
     pub custom: Option<CustomKernel>,
     /// Bytes that kernel rows may take in memory while a model is trained. It changes no bit of the model, and models do not
     /// keep it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing)]
     pub cache: Option<u64>,
     /// The most support vectors that stochastic steps keep; as many as come unless given.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,9 +2,11 @@
 
 use super::{Settings, Task};
 use crate::error::{Code, Error, Result};
+use crate::kernel::KernelSettings;
 use crate::loss::Loss;
 use crate::suggest::nearest;
-use crate::wish::{Choice, Chosen, Regularisation, Setting, Solver, Value};
+use crate::task::ClassWeight;
+use crate::wish::{Choice, Chosen, Regularisation, Setting, Solver, Stochastic, Value};
 use serde_json::Value as Json;
 
 /// What says how much a missed margin costs.
@@ -102,17 +104,22 @@ impl Settings {
         Ok((settings, given))
     }
 
-    /// The names and values that make these settings again, where they are not the defaults.
+    /// The names and values that make these settings again, whatever the defaults of another version are. What is set
+    /// seldom is there only where it was set.
     pub fn to_named(&self) -> Result<Chosen> {
-        let (own, usual) = (as_json(self)?, as_json(&Settings::new(self.task.task()))?);
-        let soft = !self.solver.is_hard_margin();
+        let (own, soft) = (as_json(self)?, !self.solver.is_hard_margin());
+        let usual = serde_json::json!({
+            "stochastic": Stochastic::default(),
+            "kernel": KernelSettings::default(),
+            "task": { "class-weight": ClassWeight::default() },
+        });
         let mut chosen = Chosen::new();
         for setting in self.task.task().profile().all_settings() {
-            let value = at(&own, setting.place);
-            if value == at(&usual, setting.place) || (!soft && OF_THE_LOSS.contains(&setting.name)) {
+            let Some(value) = at(&own, setting.place) else { continue };
+            if at(&usual, setting.place) == Some(value) || (!soft && OF_THE_LOSS.contains(&setting.name)) {
                 continue;
             }
-            if let Some(choice) = value.and_then(|value| chosen_of(setting, value)) {
+            if let Some(choice) = chosen_of(setting, value) {
                 chosen.insert(setting.name.to_string(), choice);
             }
         }
@@ -178,7 +185,11 @@ fn chosen_of(setting: &Setting, value: &Json) -> Option<Choice> {
         (Value::Whole(..), value) => Choice::Whole(value.as_u64()?),
         (Value::Size, value) => Choice::Text(crate::wording::Size(value.as_u64()?).to_string()),
         (Value::Switch, value) => Choice::Switch(value.as_bool()?),
-        (Value::Name(_) | Value::Text, value) => Choice::Text(value.as_str()?.to_string()),
+        (Value::Name(_) | Value::Text | Value::Label, value) => Choice::Text(value.as_str()?.to_string()),
+        (Value::Words, value) => {
+            let words = value.as_array()?.iter().map(|word| word.as_str().map(str::to_string));
+            Choice::Words(words.collect::<Option<_>>()?)
+        }
         (Value::ClassWeights, Json::String(text)) => Choice::Text(text.clone()),
         (Value::ClassWeights, value) => {
             let weights = value.get("by-label")?.as_object()?.iter();

@@ -81,7 +81,7 @@ pub(super) const PROFILE: Profile = Profile {
             aliases: &[],
             help: "The label that counts as positive; the larger one unless given",
             placeholder: "LABEL",
-            value: Value::Text,
+            value: Value::Label,
             place: "task.positive",
         },
     ],

@@ -43,6 +43,10 @@ pub enum Value {
     Size,
     /// Any text.
     Text,
+    /// Some words, separated by commas.
+    Words,
+    /// The name of a class, which may be a number.
+    Label,
     /// `balanced`, or LABEL=W,LABEL=W.
     ClassWeights,
 }
@@ -56,6 +60,8 @@ pub enum Range {
     NotNegative,
     /// Above 0, and 1 at the most.
     Share,
+    /// Above 0 and below 1.
+    Fraction,
     /// Any number that is finite.
     Finite,
 }
@@ -68,6 +74,7 @@ impl Range {
                 Range::Positive => number > 0.0,
                 Range::NotNegative => number >= 0.0,
                 Range::Share => number > 0.0 && number <= 1.0,
+                Range::Fraction => number > 0.0 && number < 1.0,
                 Range::Finite => true,
             }
     }
@@ -78,6 +85,7 @@ impl Range {
             Range::Positive => "a positive number",
             Range::NotNegative => "zero or a positive number",
             Range::Share => "above 0 and at most 1",
+            Range::Fraction => "between 0 and 1",
             Range::Finite => "a finite number",
         }
     }
@@ -95,6 +103,8 @@ pub enum Choice {
     Number(f64),
     /// A name, or any text.
     Text(String),
+    /// Some words.
+    Words(Vec<String>),
     /// A weight for each label.
     Weights(BTreeMap<String, f64>),
 }
@@ -104,7 +114,7 @@ pub type Chosen = BTreeMap<String, Choice>;
 
 impl Setting {
     /// Refuses a value of another kind, or outside its range. The value as the settings hold it.
-    pub(crate) fn checked(&self, choice: &Choice) -> Result<serde_json::Value> {
+    pub fn checked(&self, choice: &Choice) -> Result<serde_json::Value> {
         let name = self.name;
         let bad = |message: String, help: String| Err(Error::new(Code::BadSetting, message).help(help));
         let json = |value: serde_json::Value| Ok(value);
@@ -135,10 +145,11 @@ impl Setting {
                 Ok(size) => json(size.0.into()),
                 Err(why) => bad(format!("{} = `{text}`: {why}", self.shown()), "write 4GiB or 512MiB".to_string()),
             },
-            (Value::Text, Choice::Text(text)) => json(text.as_str().into()),
-            // A label may look like a number.
-            (Value::Text, Choice::Whole(number)) => json(number.to_string().into()),
-            (Value::Text, Choice::Number(number)) => json(number.to_string().into()),
+            (Value::Text | Value::Label, Choice::Text(text)) => json(text.as_str().into()),
+            (Value::Words, Choice::Words(words)) => json(words.clone().into()),
+            (Value::Words, Choice::Text(text)) => json(text.split(',').collect::<Vec<_>>().into()),
+            (Value::Label, Choice::Whole(number)) => json(number.to_string().into()),
+            (Value::Label, Choice::Number(number)) => json(number.to_string().into()),
             (Value::ClassWeights, Choice::Text(text)) => class_weights(text),
             (Value::ClassWeights, Choice::Weights(weights)) => json(serde_json::json!({ "by-label": weights })),
             _ => bad(format!("{} cannot be {}", self.shown(), choice.shown()), format!("give {}", self.example())),
@@ -146,7 +157,7 @@ impl Setting {
     }
 
     /// What it is called in messages.
-    pub(crate) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         if self.name == "c" { "-c".to_string() } else { format!("--{}", self.name) }
     }
 
@@ -154,11 +165,13 @@ impl Setting {
         match self.value {
             Value::Name(_) => "one of its names",
             Value::Switch => "true or false",
-            Value::Number(Range::Share) => "a value such as 0.1",
+            Value::Number(Range::Share | Range::Fraction) => "a value such as 0.1",
             Value::Number(_) => "a value such as 1 or 0.01",
             Value::Whole(..) => "a whole number",
             Value::Size => "a size such as 4GiB",
             Value::Text => "text",
+            Value::Words => "words, separated by commas",
+            Value::Label => "a label",
             Value::ClassWeights => "`balanced`, or LABEL=W,LABEL=W",
         }
     }
@@ -167,11 +180,26 @@ impl Setting {
 impl Choice {
     fn shown(&self) -> String {
         match self {
-            Choice::Switch(on) => on.to_string(),
-            Choice::Whole(number) => number.to_string(),
-            Choice::Number(number) => number.to_string(),
-            Choice::Text(text) => format!("`{text}`"),
+            Choice::Text(_) | Choice::Words(_) => format!("`{self}`"),
             Choice::Weights(_) => "a table of weights".to_string(),
+            _ => self.to_string(),
+        }
+    }
+}
+
+/// As it is typed.
+impl std::fmt::Display for Choice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Choice::Switch(on) => on.fmt(f),
+            Choice::Whole(number) => number.fmt(f),
+            Choice::Number(number) => number.fmt(f),
+            Choice::Text(text) => f.write_str(text),
+            Choice::Words(words) => f.write_str(&words.join(",")),
+            Choice::Weights(weights) => {
+                let weights: Vec<String> = weights.iter().map(|(label, weight)| format!("{label}={weight}")).collect();
+                f.write_str(&weights.join(","))
+            }
         }
     }
 }
@@ -213,7 +241,7 @@ pub const COMMON: &[Setting] = &[
         name: "c",
         heading: LEARNING,
         aliases: &[],
-        help: "The weight of the sum of losses against ½‖w‖² [default: 1]",
+        help: "The weight of the sum of losses against ½‖w‖²",
         placeholder: "C",
         value: Value::Number(Range::Positive),
         place: "regularisation.(c)",

@@ -4,16 +4,15 @@
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{
-    Stamp, asking_for_pairs, ensure_apart, expect_known_items, load_items, pair_options, refuse_json,
-};
-use crate::settings::scoring_options;
+use crate::loading::{Stamp, ensure_apart, refuse_json};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{BlockScorer, Model};
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::{ensure_writable, refused_write};
-use maxmargin_io::{PairBlocks, Pairing, ReadOptions};
+use maxmargin_io::{
+    PairBlocks, Pairing, ReadOptions, asking_for_pairs, expect_known_items, load_items, pair_options, scoring_options,
+};
 use rayon::prelude::*;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -37,7 +36,7 @@ pub(super) fn are_in(arguments: &PredictArguments, model: &Model, cancel: &Cance
     if arguments.file == "-" {
         return Ok(false);
     }
-    let (options, _) = scoring_options(model, &arguments.data.read, arguments.data.input_format, cancel)?;
+    let (options, _) = scoring_options(model, &arguments.data.read()?, arguments.data.input_format, cancel)?;
     let options = ReadOptions { pairing: Pairing::Comparisons, outcomes_optional: true, ..options };
     let Ok(mut blocks) = PairBlocks::open(&arguments.file, &options, BLOCK) else { return Ok(false) };
     // Pairs of bare ids name no features that the model could know.
@@ -58,7 +57,7 @@ pub(super) fn run(arguments: &PredictArguments, model: &Model, console: &Console
         }
     }
     let start = Instant::now();
-    let (options, _) = scoring_options(model, &arguments.data.read, arguments.data.input_format, cancel)?;
+    let (options, _) = scoring_options(model, &arguments.data.read()?, arguments.data.input_format, cancel)?;
     let comparison = match &arguments.items {
         Some(items) => {
             let (loaded, index) = load_items(items, &options)?;

@@ -12,9 +12,7 @@ use crate::args::{Arguments, Command};
 use crate::commands::features;
 use crate::console::Console;
 use crate::format;
-use crate::loading::gather;
 use crate::report::{Report, Table};
-use crate::settings::ReadSettings;
 use clap::Parser;
 use maxmargin::data::{Dataset, Outcome, Pairs, Scale, hold_out};
 use maxmargin::error::{Code, Error, Result};
@@ -26,6 +24,7 @@ use maxmargin::run::{Cancel, Silent};
 use maxmargin::select::{CrossValidation, Grid};
 use maxmargin::settings::{Method, Settings, Task};
 use maxmargin::train::train;
+use maxmargin_io::{ReadSettings, gather};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -175,7 +174,7 @@ fn load(file: &Path, items: Option<&Path>, cancel: &Cancel) -> Result<Dataset> {
     };
     let options = read.options(None, cancel)?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let gathered = gather(&text(file), items.map(text).as_deref(), &options, false, Task::Compare)?;
+    let gathered = gather(&text(file), items.map(text).as_deref(), &options, false, Task::Compare.profile().input)?;
     Ok(gathered.timed.loaded.data)
 }
 

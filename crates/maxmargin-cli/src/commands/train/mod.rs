@@ -1,0 +1,500 @@
+//! `maxmargin train TASK FILE -o MODEL`
+
+mod page;
+mod words;
+
+pub(crate) use page::{named_weights, training_sections, write_report};
+pub(crate) use words::{proven, regularisation, ties_sentence, verdict};
+
+use crate::args::TrainArguments;
+use crate::commands::evaluate::{self, Measured};
+use crate::comparisons;
+use crate::console::Console;
+use crate::for_task::ForTask;
+use crate::format;
+use crate::kernels::{KernelFacts, check_free_memory};
+use crate::loading::{Stamps, describe, describe_gathered, ensure_apart, ensure_different};
+use crate::preferences::Preferences;
+use crate::progress::ProgressTable;
+use crate::report::Report;
+use maxmargin::data::{Dataset, PairCounts, Scale, Shape, hold_out};
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::kernel::KernelKind;
+use maxmargin::loss::Loss;
+use maxmargin::memory::{CONVERT, Needs, over_budget, within};
+use maxmargin::metric::Metric;
+use maxmargin::model::Model;
+use maxmargin::run::Cancel;
+use maxmargin::settings::{Input, Method, Regularisation, Settings, Solver, TaskSettings};
+use maxmargin::solve::{Sample, Stop};
+use maxmargin::task::{GradedComparison, PairWeight, Ranking};
+use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, expands, scale_spread, train};
+use maxmargin::wording::{memory_given, memory_needed};
+use maxmargin_io::atomic::ensure_writable;
+use maxmargin_io::{
+    Gathered, Pairing, ReadOptions, ReadSettings, RunSettings, expect_features, gather, input_of, load, load_pairs,
+    options_like, pairing_of, save_model,
+};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Instant;
+use words::{how_solved, stop_name};
+
+pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: &Cancel) -> Result<()> {
+    let arguments = &command.arguments;
+    let (mut chosen, read) = command.under(arguments.config.as_deref())?;
+    let own = RunSettings::taken_from(&mut chosen)?;
+    let settings = Settings::named(command.task, &chosen)?;
+    let job = Job { arguments, settings, read, own, console, cancel };
+    job.check_before_reading()?;
+    let options = job.read.options(command.data.input_format, cancel)?;
+    let files = [Some(&arguments.file), arguments.items.as_ref()];
+    files.into_iter().flatten().try_for_each(|file| job.refuse_large_text(file, &options))?;
+    let unchanged = Stamps::of(files);
+    let gathered =
+        gather(&arguments.file, arguments.items.as_deref(), &options, job.read.one_group, input_of(&job.settings))?;
+    let data = &gathered.timed.loaded.data;
+    let features_file = arguments.items.as_ref().unwrap_or(&arguments.file);
+    check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
+    let preferences = Preferences::of(data);
+    describe_training(console, &gathered, preferences.as_ref(), &job.settings);
+    choose_solver(&job.settings, data.shape())?;
+    let data = job.within_memory(data.clone()).map_err(|error| job.at_file(error))?;
+    let (data, held_out) = job.held_out(data, &gathered, &options)?;
+    let judged = held_out.as_ref().map_or(&data, |held_out| &held_out.data);
+    let judged_as = evaluate::judged_like(&job.settings, judged);
+    let metrics = evaluate::metrics(&arguments.metric, judged_as, judged.pairs().is_some())?;
+    let metrics = comparisons::fitting(metrics, &arguments.metric, judged_as, &job.settings, judged);
+    if let Some(held_out) = &held_out {
+        evaluate::check_metrics(&job.settings, &data, &held_out.data, &metrics)
+            .map_err(|error| error.in_file(&held_out.name))?;
+    }
+    let uneven = job.advise(&data)?;
+
+    let start = Instant::now();
+    let trained = job.learn(&data, held_out.as_ref(), metrics.first());
+    let train_seconds = start.elapsed().as_secs_f64();
+    // Numbers that went wrong may be the file's, if somebody changed it meanwhile.
+    let mut trained = trained.map_err(|error| unchanged.check().err().unwrap_or_else(|| job.at_file(error)))?;
+    if trained.stop == Stop::Cancelled && !arguments.keep_partial {
+        return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
+            .help("with --keep-partial the best model so far is saved"));
+    }
+    trained.model.reading = Some(gathered.reading(job.read.clone(), job.own.holdout).to_text()?);
+    if arguments.no_witness {
+        trained.model.witness = None;
+    }
+    let measured = match &held_out {
+        Some(held_out) => Some(held_out.measure(&trained.model, &metrics)?),
+        None => None,
+    };
+    unchanged.check()?;
+    let size = save_model(&trained.model, &arguments.output)?;
+    let ended = Ended {
+        kernel: KernelFacts::of(&trained, &data, cancel)?,
+        trained: &trained,
+        preferences,
+        measured: held_out.as_ref().zip(measured),
+        uneven,
+        seconds: (gathered.seconds(), train_seconds),
+    };
+    if console.talks() {
+        ended.summarise(console, arguments, size)?;
+    }
+    if let Some(report) = &arguments.report {
+        ended.write_report(report, arguments, &data)?;
+        console.say(&format!("wrote {report}"));
+    }
+    console.object(|| ended.as_json(&arguments.output))
+}
+
+/// What is to be done.
+struct Job<'a> {
+    arguments: &'a TrainArguments,
+    settings: Settings,
+    read: ReadSettings,
+    own: RunSettings,
+    console: &'a Console,
+    cancel: &'a Cancel,
+}
+
+/// Data that the model is measured on.
+struct Judged {
+    data: Dataset,
+    /// Where they come from.
+    name: String,
+}
+
+impl Judged {
+    fn measure(&self, model: &Model, metrics: &[Metric]) -> Result<Vec<Measured>> {
+        evaluate::measure(model, &self.data, metrics, Some((INTERVAL_RESAMPLES, model.settings.seed)))
+            .map_err(|error| error.in_file(&self.name))
+    }
+}
+
+impl Job<'_> {
+    fn at_file(&self, error: Error) -> Error {
+        error.in_file(&self.arguments.file)
+    }
+
+    /// Refuses what is known to be wrong before anything is read.
+    fn check_before_reading(&self) -> Result<()> {
+        let arguments = self.arguments;
+        choose_before_reading(&self.settings, arguments.items.is_some())?;
+        evaluate::metrics(&arguments.metric, input_of(&self.settings), false)?;
+        let others = [&arguments.items, &arguments.validation, &arguments.config].map(|file| file.as_deref());
+        let inputs = [&[Some(arguments.file.as_str())], &others[..]].concat();
+        ensure_results(&[Some(&arguments.output), arguments.report.as_ref()], &inputs)?;
+        if self.settings.kernel.kind == KernelKind::Precomputed && self.own.holdout.is_some() {
+            return Err(Error::new(
+                Code::BadSetting,
+                "rows of kernel values have a column for every row: none can be held out",
+            )
+            .help("leave --holdout out, or use `tune`, which knows how"));
+        }
+        if !arguments.metric.is_empty() && arguments.validation.is_none() && self.own.holdout.is_none() {
+            self.console.say("   --metric is for held-out data: give --validation FILE or --holdout FRACTION too");
+        }
+        Ok(())
+    }
+
+    /// Text, tables and whatever is compressed are held in memory as a whole: those larger than the budget are refused
+    /// before they are read.
+    fn refuse_large_text(&self, file: &str, options: &ReadOptions) -> Result<()> {
+        let Some(budget) = self.own.memory else { return Ok(()) };
+        match maxmargin_io::stored_size(file, options)? {
+            Some(bytes) if bytes > budget => Err(over_budget(
+                format!("the file has {}, and the budget is {}", memory_needed(bytes), memory_given(budget)),
+                CONVERT,
+            )
+            .in_file(file)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The data as far as memory holds them.
+    fn within_memory(&self, data: Dataset) -> Result<Dataset> {
+        match (self.own.memory, self.own.holdout) {
+            (None, _) => {
+                check_free_memory(&data, &self.settings)?;
+                Ok(data)
+            }
+            (Some(budget), None) => within(data, &self.settings, budget, 0),
+            // Rows that are held out, and those that are kept, are copied.
+            (Some(budget), Some(_)) => {
+                let needs = Needs::of(&data, &self.settings)?;
+                if needs.beside + 2 * needs.features > budget {
+                    return Err(over_budget(
+                        "--holdout copies the features, and the memory budget does not hold them".to_string(),
+                        "put rows aside in a file of their own and give it by --validation, or leave --memory out",
+                    ));
+                }
+                Ok(data)
+            }
+        }
+    }
+
+    /// What is learned from, and what is measured on.
+    fn held_out(&self, data: Dataset, gathered: &Gathered, options: &ReadOptions) -> Result<(Dataset, Option<Judged>)> {
+        if let Some(validation) = &self.arguments.validation {
+            return self.beside(validation, data, gathered, options);
+        }
+        let Some(fraction) = self.own.holdout else { return Ok((data, None)) };
+        let (kept, data) = hold_out(&data, fraction, self.settings.seed).map_err(|error| self.at_file(error))?;
+        let name = format!("{} % of {}", format::significant(100.0 * fraction, 3), self.arguments.file);
+        Ok((kept, Some(Judged { data, name })))
+    }
+
+    /// The same where a file of its own is measured on.
+    fn beside(
+        &self,
+        validation: &str,
+        data: Dataset,
+        gathered: &Gathered,
+        options: &ReadOptions,
+    ) -> Result<(Dataset, Option<Judged>)> {
+        let options = options_like(options, &data, &gathered.features().loaded.facts);
+        self.refuse_large_text(validation, &options)?;
+        let timed = match &gathered.items {
+            Some((_, items)) => load_pairs(validation, items, &options)?,
+            None => {
+                let paired = data.pairs().is_some();
+                let pairing = if paired { pairing_of(input_of(&self.settings)) } else { Pairing::None };
+                load(validation, &ReadOptions { pairing, ..options }, self.read.one_group)?
+            }
+        };
+        expect_features(&timed, data.cols(), validation)?;
+        let extra = Preferences::of(&timed.loaded.data).map(|preferences| preferences.parts());
+        describe(self.console, &timed, &extra.unwrap_or_default());
+        let held_out = timed.loaded.data;
+        let name = validation.to_string();
+        let Some(budget) = self.own.memory else { return Ok((data, Some(Judged { data: held_out, name }))) };
+        // What is mapped is read a block at a time too; scores, ranks and whatever is not mapped stay.
+        let others = held_out.rows() as u64 * HELD_OUT_ROW;
+        let mapped = held_out.matrix().is_mapped();
+        let others = if mapped { others } else { others + held_out.matrix().bytes() };
+        let data = within(data, &self.settings, budget, others).map_err(|error| self.at_file(error))?;
+        Ok((data, Some(Judged { data: held_out.limited(HELD_OUT_BLOCK), name })))
+    }
+
+    /// Says what may be better set otherwise; true where feature scales are uneven.
+    fn advise(&self, data: &Dataset) -> Result<bool> {
+        if data.matrix().is_limited() {
+            self.console.say("   the features do not fit into the memory budget: they are read a block at a time");
+        }
+        let uneven = advise_on_scales(self.console, data, &self.settings, self.cancel)?;
+        let by_query = self.settings.stochastic.sample == Some(Sample::Queries) && data.pairs().is_none();
+        let TaskSettings::Rank(task) = &self.settings.task else { return Ok(uneven) };
+        if by_query && task.pair_weight != PairWeight::PerQuery {
+            self.console.say(
+                "   --sample queries learns as if every query counted the same, and the objective shown lets every pair \
+                 count the same: --pair-weight per-query makes both one",
+            );
+        }
+        Ok(uneven)
+    }
+
+    /// Learns, and shows how it goes.
+    fn learn(&self, data: &Dataset, held_out: Option<&Judged>, metric: Option<&Metric>) -> Result<Trained> {
+        let judge = |model: &Model| evaluate::value(model, &held_out?.data, metric?).ok();
+        let metric = held_out.and(metric);
+        let judged = metric.map(|metric| HeldOut { measure: &judge, higher_is_better: metric.higher_is_better() });
+        // Kernels are judged at the end: a pass of theirs has no weights to score with.
+        let shown = metric.filter(|_| !expands(&self.settings)).map(ToString::to_string);
+        let mut progress = ProgressTable::new(self.console, shown, self.settings.tolerance);
+        let trained = train(data, &self.settings, judged, &mut progress, self.cancel);
+        progress.finish();
+        trained
+    }
+}
+
+/// A run that has ended, for those who want to know how.
+struct Ended<'a> {
+    trained: &'a Trained,
+    kernel: KernelFacts<'a>,
+    preferences: Option<Preferences>,
+    measured: Option<(&'a Judged, Vec<Measured>)>,
+    uneven: bool,
+    /// Of reading and of learning.
+    seconds: (f64, f64),
+}
+
+impl Ended<'_> {
+    fn summarise(&self, console: &Console, arguments: &TrainArguments, size: u64) -> Result<()> {
+        let model = &self.trained.model;
+        let (_, sentence, remedy) = verdict(self.trained, self.uneven);
+        console.show(&sentence)?;
+        if let Some(remedy) = remedy {
+            console.show(&format!("   {remedy}"))?;
+        }
+        console.show(&format!(
+            "{}, {}, {}",
+            regularisation(model),
+            format::counted(model.certificate.constraints, "constraint", "constraints"),
+            how_solved(self.trained),
+        ))?;
+        if let Some(threshold) = model.decoder.threshold() {
+            console.show(&ties_sentence(model, threshold))?;
+        }
+        self.kernel.sentences().iter().try_for_each(|sentence| console.show(sentence))?;
+        if let Some((Judged { data, name }, measured)) = &self.measured {
+            let over = match data.groups() {
+                _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
+                Some(groups) if input_of(&model.settings) == Input::Ranked => {
+                    format::counted(groups.len() as u64, "query", "queries")
+                }
+                _ => format::counted(data.rows() as u64, "row", "rows"),
+            };
+            let values: Vec<String> = measured.iter().map(Measured::sentence).collect();
+            console.show(&format!("held out ({name}, {over}): {}", values.join(", ")))?;
+        }
+        let items =
+            arguments.items.as_ref().map_or(String::new(), |items| format!(" --items {}", format::shell_word(items)));
+        console.show(&format!(
+            "saved {} ({})          next: maxmargin evaluate {} test-data{items}",
+            arguments.output,
+            format::bytes(size),
+            format::shell_word(&arguments.output)
+        ))
+    }
+
+    fn write_report(&self, file: &str, arguments: &TrainArguments, data: &Dataset) -> Result<()> {
+        let model = &self.trained.model;
+        let mut page = Report::new(format!("{} trained on {}", arguments.output, arguments.file));
+        page.subtitle(format!("maxmargin {} · {}", model.version, model.settings.task.name()));
+        training_sections(&mut page, self.trained, self.uneven);
+        self.kernel.report(&mut page);
+        if let Some(preferences) = &self.preferences {
+            preferences.report(&mut page);
+        }
+        match &self.measured {
+            Some((judged, measured)) => {
+                evaluate::report_sections(&mut page, model, &judged.data, &judged.name, measured)?;
+            }
+            None if comparisons::has_level_curves(model, data) => {
+                let scores = model.scores(data)?;
+                comparisons::level_curves(&mut page, model, data, &scores, &arguments.file)?;
+            }
+            None => {}
+        }
+        write_report(&page, file)
+    }
+
+    fn as_json(&self, output: &str) -> Value {
+        let Trained { model, .. } = self.trained;
+        let (settings, certificate) = (&model.settings, &model.certificate);
+        let soft = !settings.solver.is_hard_margin();
+        let mut object = json!({
+            "task": settings.task.name(),
+            "model": output,
+            "solver": self.trained.solver.name(),
+            "objective": certificate.objective,
+            "lower_bound": certificate.lower_bound,
+            "gap": certificate.gap(),
+            "constraints": certificate.constraints,
+            "converged": certificate.converged,
+            "stopped": stop_name(self.trained.stop),
+            "passes": certificate.passes,
+            "c": soft.then_some(certificate.c),
+            "lambda": soft.then_some(certificate.lambda),
+            "nu": match settings.regularisation {
+                Regularisation::Nu(nu) => Some(nu),
+                Regularisation::C(_) | Regularisation::Lambda(_) => None,
+            },
+            "rows": certificate.rows,
+            "features": model.features(),
+            "seconds": { "load": self.seconds.0, "train": self.seconds.1 },
+        });
+        if let Some(rate) = self.trained.first_rate {
+            object["rate"] = json!(rate);
+        }
+        if let Some(threshold) = model.decoder.threshold() {
+            object["method"] = json!(settings.method().map(Method::name));
+            object["threshold"] = json!(threshold);
+            object["tells_ties"] = json!(model.decoder.tie_width().is_some_and(|width| width > 0.0));
+        }
+        if settings.solver == Solver::LinearProgram {
+            object["margin"] = json!(2.0 - certificate.objective);
+            object["separable"] = json!(certificate.objective < 2.0);
+        }
+        let kernel = self.kernel.as_json();
+        if !kernel.is_null() {
+            object["kernel"] = kernel;
+        }
+        if let Some(preferences) = &self.preferences {
+            object["pairs"] = preferences.as_json();
+        }
+        if let Some((judged, measured)) = &self.measured {
+            object["held_out"] = json!({ "data": judged.name, "metrics": evaluate::as_json(measured) });
+        }
+        object
+    }
+}
+
+/// Refuses, before anything is read, what no solver does. `items` says whether pairs are told to come.
+pub(crate) fn choose_before_reading(settings: &Settings, items: bool) -> Result<()> {
+    if settings.ties_from_grades() && items {
+        return Err(Error::new(
+            Code::BadSetting,
+            "--items goes with explicit pairs, and --ties-from-grades with graded rows",
+        )
+        .help("give the graded rows alone, or leave --ties-from-grades out"));
+    }
+    // A table without --items may still turn out to hold pairs.
+    let chosen = |pairs: bool| {
+        let compared = pairs.then_some(PairCounts { rows: 0, pairs: 0 });
+        choose_solver(settings, Shape { compared, ..Shape::default() })
+    };
+    if let Err(error) = chosen(items) {
+        chosen(settings.task.task().profile().input != Input::Rows).map_err(|_| error)?;
+    }
+    Ok(())
+}
+
+/// Tests, before anything is read, that model and report can be written, to places of their own.
+pub(crate) fn ensure_results(outputs: &[Option<&String>], inputs: &[Option<&str>]) -> Result<()> {
+    let inputs: Vec<&str> = inputs.iter().copied().flatten().collect();
+    for output in outputs.iter().copied().flatten() {
+        ensure_writable(Path::new(output))?;
+        ensure_apart(output, &inputs)?;
+        if output == "-" {
+            return Err(Error::new(Code::OutputUnwritable, "models and reports go to files, not to standard output")
+                .help("name a file, such as -o model.mm"));
+        }
+    }
+    ensure_different(outputs)
+}
+
+/// Bytes that measuring takes for each held-out row, targets and ids included.
+const HELD_OUT_ROW: u64 = 64;
+
+/// Bytes of mapped held-out rows that are in memory at a time where memory is short.
+const HELD_OUT_BLOCK: u64 = 4 << 20;
+
+/// Resamples for the interval of a held-out metric: enough for two digits.
+const INTERVAL_RESAMPLES: usize = 200;
+
+/// Feature scales that differ by more than this are worth a word.
+const UNEVEN: f64 = 1e3;
+
+/// What there is to rank, in the words of the user's data.
+fn ranking_parts(data: &Dataset, settings: &Settings) -> Vec<String> {
+    let mut extra = Vec::new();
+    // What is wrong with the data is said by training itself.
+    if settings.ties_from_grades() {
+        if let (Some(groups), Ok(task)) = (data.groups(), GradedComparison::new(data, Loss::Hinge, 1.0)) {
+            extra.push(format::counted(groups.len() as u64, "query", "queries"));
+            extra.push(format::counted(task.decided() + task.ties(), "pair", "pairs"));
+            extra.push(format::counted(task.ties(), "tie", "ties"));
+        }
+        return extra;
+    }
+    if input_of(settings) == Input::Ranked
+        && data.pairs().is_none()
+        && let (Some(groups), Ok(ranking)) = (data.groups(), Ranking::new(data, Loss::Hinge, PairWeight::Equal, 1.0))
+    {
+        let mut queries = format::counted(groups.len() as u64, "query", "queries");
+        if ranking.single_grade_groups() > 0 {
+            queries.push_str(&format!(
+                ", {} with a single grade ignored",
+                format::count(ranking.single_grade_groups() as u64)
+            ));
+        }
+        extra.push(queries);
+        extra.push(format::counted(ranking.pairs(), "pair", "pairs"));
+    }
+    extra
+}
+
+/// Says what was found, and what of the pairs no scoring function can satisfy.
+pub(crate) fn describe_training(
+    console: &Console,
+    gathered: &Gathered,
+    preferences: Option<&Preferences>,
+    settings: &Settings,
+) {
+    describe_gathered(console, gathered, preferences, &ranking_parts(&gathered.timed.loaded.data, settings));
+    for sentence in preferences.iter().flat_map(|preferences| preferences.sentences()) {
+        console.say(&format!("   {sentence}"));
+    }
+}
+
+/// Says where feature scales are so uneven that scaling may help; true where they are.
+pub(crate) fn advise_on_scales(
+    console: &Console,
+    data: &Dataset,
+    settings: &Settings,
+    cancel: &Cancel,
+) -> Result<bool> {
+    if settings.scale == Scale::None {
+        let spread = scale_spread(data, cancel)?;
+        if spread > UNEVEN {
+            console.say(&format!(
+                "   feature scales differ by a factor of about {}: --scale standard or min-max may help",
+                format::significant(spread, 2)
+            ));
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,83 @@
+//! What a report says about a run.
+
+use super::words::{how_solved, verdict};
+use crate::format;
+use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
+use maxmargin::error::Result;
+use maxmargin::model::Model;
+use maxmargin::solve::relative_gap;
+use maxmargin::train::Trained;
+use maxmargin_io::Reading;
+use maxmargin_io::atomic::write_atomically;
+use std::io::Write;
+use std::path::Path;
+
+/// Writes a report as a whole or not at all.
+pub(crate) fn write_report(report: &Report, file: &str) -> Result<()> {
+    let html = report.render();
+    write_atomically(Path::new(file), |out| out.write_all(html.as_bytes()))
+}
+
+/// Headline, convergence and weights of a trained model.
+pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: bool) {
+    let certificate = &trained.model.certificate;
+    let (converged, sentence, remedy) = verdict(trained, uneven);
+    report.headline(vec![
+        Tile::new("objective", format::significant(certificate.objective, 6), ""),
+        match certificate.gap() {
+            Some(gap) => Tile::new("relative gap", format::gap(gap), "proven"),
+            None => Tile::new("relative gap", "–".to_string(), "no bound proven"),
+        },
+        Tile::new("constraints", format::count(certificate.constraints), ""),
+        Tile::new("passes", format::count(certificate.passes), how_solved(trained)),
+    ]);
+    let tone = if converged { Tone::Good } else { Tone::Warning };
+    report.callout(tone, "Certificate", remedy.map_or(sentence.clone(), |remedy| format!("{sentence}; {remedy}")));
+    let points = |value: &dyn Fn(&maxmargin::solve::TracePoint) -> Option<f64>| -> Vec<(f64, f64)> {
+        trained.trace.iter().filter_map(|point| Some((point.pass as f64, value(point)?))).collect()
+    };
+    let mut convergence = LinePlot::new(Axis::linear("pass"), Axis::log("value"))
+        .series(Series::new("objective", points(&|point| Some(point.objective))).markers());
+    if certificate.lower_bound.is_none() {
+        report.plot("Convergence", "The objective over all data. The solver proves no lower bound.", convergence);
+    } else {
+        let bound = points(&|point| point.lower_bound.filter(|bound| *bound > 0.0));
+        convergence = convergence.series(Series::new("lower bound", bound).dashed().markers());
+        report.plot("Convergence", "Objective and proven lower bound meet at the optimum.", convergence);
+        report.plot(
+            "Relative gap",
+            "How far the objective can be from the optimum at most.",
+            LinePlot::new(Axis::linear("pass"), Axis::log("relative gap"))
+                .series(
+                    Series::new(
+                        "gap",
+                        points(&|point| {
+                            Some(relative_gap(point.objective, point.lower_bound?)).filter(|gap| *gap > 0.0)
+                        }),
+                    )
+                    .markers(),
+                )
+                .rule(trained.model.settings.tolerance, "tolerance"),
+        );
+    }
+    if trained.model.scorer.weights().is_some() {
+        report.plot(
+            "Largest weights",
+            "Of the features as scaled.",
+            Bars::largest("weight", "features", named_weights(&trained.model), 25),
+        );
+    }
+}
+
+/// Every non-zero weight with its name.
+pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
+    let weights = model.scorer.weights().unwrap_or_default();
+    // Numbered features are named as the user's file numbers them.
+    let base = Reading::of(model).ok().and_then(|reading| reading.index_base).unwrap_or(1);
+    weights
+        .iter()
+        .enumerate()
+        .filter(|(_, weight)| **weight != 0.0)
+        .map(|(feature, &weight)| (model.feature_name(feature, usize::from(base)), weight))
+        .collect()
+}

@@ -1,0 +1,221 @@
+//! What is said about a run once it has ended: how far it came, what that proves, and what to do.
+
+use crate::format;
+use maxmargin::loss::Loss;
+use maxmargin::model::{Model, Scorer};
+use maxmargin::settings::{Input, Method, Regularisation, Settings, Solver};
+use maxmargin::solve::{EarlyStopping, Stop};
+use maxmargin::train::Trained;
+
+/// Why a run ended, for machines.
+pub(super) fn stop_name(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Converged => "converged",
+        Stop::PassLimit => "pass limit",
+        Stop::Stalled => "stalled",
+        Stop::Cancelled => "interrupted",
+        Stop::Finished => "finished",
+        Stop::EarlyStopped => "early stopping",
+        Stop::NoGain => "no gain",
+    }
+}
+
+/// How good a gap is, in words.
+pub(crate) fn proven(gap: f64) -> String {
+    if gap < 1e-15 {
+        "proven optimal to rounding".to_string()
+    } else {
+        format!("proven within {} of the optimum", format::gap(gap))
+    }
+}
+
+/// How a run ended: whether it reached what was asked for, that in one sentence, and what to do if it did not.
+pub(crate) type Verdict = (bool, String, Option<String>);
+
+/// How the run ended. `uneven` says whether feature scales differ much.
+pub(crate) fn verdict(trained: &Trained, uneven: bool) -> Verdict {
+    let certificate = &trained.model.certificate;
+    let objective = format::significant(certificate.objective, 6);
+    if trained.solver.is_hard_margin() && certificate.converged {
+        return hard_margin(trained, &objective);
+    }
+    if certificate.converged {
+        return (true, format!("converged: objective {objective}, {}", proven(certificate.gap().unwrap_or(1.0))), None);
+    }
+    if trained.stop == Stop::NoGain {
+        return no_gain(trained, &objective);
+    }
+    if let Some(method) = rated_by(&trained.model.settings).filter(|_| certificate.lower_bound.is_none()) {
+        let wrong = format::percent(certificate.objective);
+        return (true, format!("rated: {wrong} of the pairs are wrong; `{method}` has no optimum to prove"), None);
+    }
+    if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) {
+        return finished(trained, &objective);
+    }
+    let settings = &trained.model.settings;
+    let wanted = format::gap(settings.tolerance);
+    let reached = match certificate.gap() {
+        Some(gap) => format!("gap {}, {wanted} wanted", format::gap(gap)),
+        None => "no bound proven".to_string(),
+    };
+    let passes = format::counted(certificate.passes, "pass", "passes");
+    let sentence = format!("NOT converged after {passes}: objective {objective}, {reached}");
+    (false, sentence, Some(remedy(trained, uneven)))
+}
+
+/// A margin that no row or pair misses, or the proof that there is none.
+fn hard_margin(trained: &Trained, objective: &str) -> Verdict {
+    let certificate = &trained.model.certificate;
+    let proven = proven(certificate.gap().unwrap_or(1.0));
+    if trained.solver != Solver::LinearProgram {
+        // ½‖w‖² is the objective, and the nearest row is 1/‖w‖ away.
+        let margin = format::significant(1.0 / (2.0 * certificate.objective).sqrt(), 4);
+        return (true, format!("separable: objective {objective}, margin {margin}, {proven}"), None);
+    }
+    // The objective is by how much the largest margin falls short of 2.
+    let margin = 2.0 - certificate.objective;
+    let found = format!("largest margin {} at a threshold of 1, {proven}", format::significant(margin, 4));
+    let remedy = "some pairs contradict each other: a soft margin pays for them, leave --solver out and set -c";
+    match margin > 0.0 {
+        true => (true, format!("separable: {found}"), None),
+        false => (true, format!("NOT separable: {found}"), Some(remedy.to_string())),
+    }
+}
+
+/// Steps that led nowhere.
+fn no_gain(trained: &Trained, objective: &str) -> Verdict {
+    let passes = format::counted(trained.model.certificate.passes, "pass", "passes");
+    let kernel = matches!(trained.model.scorer, Scorer::Expansion(_));
+    let remedy = match trained.solver {
+        _ if kernel => "try more --max-passes, a smaller -c, another --gamma or a larger --budget",
+        Solver::Pegasos => "the steps are too long for these features: try --scale standard, a smaller -c or --project",
+        _ => "the steps are too long for these features: try --scale standard, a smaller -c or a smaller --rate",
+    };
+    let zero = if kernel { "scores" } else { "weights" };
+    let kept =
+        format!("NO GAIN in {passes}: {zero} of zero are kept, none was better than their objective {objective}");
+    (false, kept, Some(remedy.to_string()))
+}
+
+/// All passes asked for, without a bound.
+fn finished(trained: &Trained, objective: &str) -> Verdict {
+    let (settings, certificate) = (&trained.model.settings, &trained.model.certificate);
+    let passes = format::counted(certificate.passes, "pass", "passes");
+    let how = match (trained.stop, settings.stochastic.early_stopping) {
+        (Stop::EarlyStopped, _) => format!("stopped early, best on held-out data after {passes}"),
+        (_, EarlyStopping::Subsamples) => {
+            format!("finished {passes}, as many as two samples of the data were best with")
+        }
+        (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
+        (_, EarlyStopping::None) => format!("finished {passes}"),
+    };
+    // Some losses have no other solver through a kernel.
+    let graded = settings.task.task().profile().input == Input::Ranked && certificate.pairs.is_none();
+    let alone = settings.loss == Loss::Logistic || (graded && settings.loss != Loss::SquaredHinge);
+    let only = matches!(trained.model.scorer, Scorer::Expansion(_)) && alone;
+    let remedy = match settings.solver {
+        // Only where no bound can be had is none proven without a stochastic solver.
+        solver if !solver.is_stochastic() => {
+            Some("this kernel is not known to be positive definite, and then nothing can be proven".to_string())
+        }
+        _ => (!only).then(|| "without --solver it is proven how far the optimum is at most".to_string()),
+    };
+    (false, format!("{how}: objective {objective}, no bound proven"), remedy)
+}
+
+/// What to do about a run that ended before the gap was small enough.
+fn remedy(trained: &Trained, uneven: bool) -> String {
+    let passes = trained.model.settings.max_passes;
+    match trained.stop {
+        Stop::PassLimit | Stop::Stalled if trained.solver.is_hard_margin() => {
+            "every margin is reached, by larger weights than need be: try --scale standard, or a larger --tolerance"
+                .to_string()
+        }
+        Stop::PassLimit if trained.solver == Solver::Lasvm => {
+            let more = passes.saturating_mul(10);
+            format!("--max-passes {more} comes nearer; without --solver the gap is closed")
+        }
+        Stop::PassLimit if uneven => format!(
+            "feature scales are the likely cause: try --scale standard, else --max-passes {}",
+            passes.max(10).saturating_mul(10)
+        ),
+        Stop::PassLimit => format!("try a smaller -c, or --max-passes {}", passes.max(10).saturating_mul(10)),
+        Stop::Stalled if uneven => {
+            "the limit of double precision is reached: try --scale standard, a smaller -c or a larger --tolerance"
+                .to_string()
+        }
+        Stop::Stalled => {
+            "the limit of double precision is reached: try a smaller -c or a larger --tolerance".to_string()
+        }
+        _ => "the run was interrupted; the best model so far was kept".to_string(),
+    }
+}
+
+/// The method, where items are rated by who met whom.
+fn rated_by(settings: &Settings) -> Option<&'static str> {
+    settings.method().filter(|method| method.is_rating()).map(Method::name)
+}
+
+/// `C = 1, lambda = 1.00e-3`, or that there is none.
+pub(crate) fn regularisation(model: &Model) -> String {
+    let certificate = &model.certificate;
+    if model.settings.solver.is_hard_margin() {
+        return "hard margin".to_string();
+    }
+    if model.settings.is_rating() && certificate.c == 0.0 {
+        return "no regularisation".to_string();
+    }
+    let costs = format!(
+        "C = {}, lambda = {}",
+        format::significant(certificate.c, 4),
+        format::scientific(certificate.lambda, 3)
+    );
+    match model.settings.regularisation {
+        Regularisation::Nu(nu) => format!("nu = {nu}, which makes {costs}"),
+        Regularisation::C(_) | Regularisation::Lambda(_) => costs,
+    }
+}
+
+/// `solver newton, chosen`, or `solver sgd, first rate 0.5 found on a sample`.
+pub(crate) fn how_solved(trained: &Trained) -> String {
+    let settings = &trained.model.settings;
+    if let Some(method) = rated_by(settings) {
+        return format!("method {method}");
+    }
+    let chosen = if settings.solver == Solver::Auto { ", chosen" } else { "" };
+    let found = if settings.stochastic.rate.is_none() { " found on a sample" } else { "" };
+    let rate = trained
+        .first_rate
+        .map_or(String::new(), |rate| format!(", first rate {}{found}", format::significant(rate, 6)));
+    format!("solver {}{chosen}{rate}", trained.solver.name())
+}
+
+/// When two items are told to be equally good.
+pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
+    if threshold <= 0.0 && model.settings.method() == Some(Method::Compare) {
+        return format!(
+            "NEVER a tie: the best threshold is {}, for ties are few and outcomes uncertain; a larger -c may help, and \
+             --method rank2 chooses its threshold by the error",
+            format::significant(threshold, 4)
+        );
+    }
+    if let Some(width) = model.decoder.tie_width().filter(|width| *width != threshold) {
+        return match width > 0.0 {
+            true => format!(
+                "a tie is the most probable where scores differ by no more than {}, by a threshold of {}",
+                format::significant(width, 6),
+                format::significant(threshold, 6)
+            ),
+            false => format!(
+                "a tie is NEVER the most probable: the threshold is {}, and ties are few",
+                format::significant(threshold, 6)
+            ),
+        };
+    }
+    let how = match model.settings.method() {
+        Some(Method::Compare) if model.settings.solver == Solver::LinearProgram => "",
+        Some(Method::Compare) => ", learned with the scores",
+        _ => ", of least error on the training pairs",
+    };
+    format!("a tie where scores differ by no more than {}{how}", format::significant(threshold, 6))
+}

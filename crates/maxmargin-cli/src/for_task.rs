@@ -1,0 +1,253 @@
+//! Commands that learn: each task is a subcommand with its own flags, made from what is declared about it.
+//!
+//! The task may stand behind flags too, as in `train --loss logistic classify rows.txt`: [`parse`] moves it to the front
+//! before the words are taken apart.
+
+use crate::args::Arguments;
+use crate::flags::{DataArguments, chosen, with_flags};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::settings::{Chosen, Input, Setting, Settings, Task};
+use maxmargin_io::{READING, ReadSettings, SettingsFile, laid_over};
+use std::ffi::{OsStr, OsString};
+
+/// What a command that learns takes beside the settings of a task.
+pub(crate) trait Learns: Args {
+    /// The name of the command.
+    const NAME: &'static str;
+    /// What stands below its help.
+    const MORE: &'static str = "";
+    /// Flags that are understood, only to say what to do instead.
+    const HIDDEN: &'static [&'static str] = &[];
+
+    /// The settings that it takes for a task; none where it does not learn it.
+    fn settings(task: Task) -> Vec<&'static Setting>;
+
+    /// What is taken of them unless given, where that depends on the task.
+    fn usual(task: Task) -> Chosen {
+        Settings::new(task).to_named().unwrap_or_default()
+    }
+}
+
+/// The arguments of a command that learns a task.
+#[derive(Clone, Debug)]
+pub(crate) struct ForTask<A> {
+    /// What to learn.
+    pub(crate) task: Task,
+    /// How to learn, as far as flags say.
+    pub(crate) chosen: Chosen,
+    /// How to read.
+    pub(crate) data: DataArguments,
+    /// What the command takes for every task.
+    pub(crate) arguments: A,
+}
+
+impl<A: Learns> ForTask<A> {
+    fn tasks() -> impl Iterator<Item = Task> {
+        Task::ALL.into_iter().filter(|task| !A::settings(*task).is_empty())
+    }
+
+    fn command(task: Task) -> Command {
+        let profile = task.profile();
+        let command = A::augment_args(Command::new(profile.name).about(profile.about));
+        let command = with_flags(command, &A::settings(task), &A::usual(task));
+        let mut command = DataArguments::augment_args(command);
+        if !A::MORE.is_empty() {
+            command = command.after_long_help(A::MORE);
+        }
+        // Rows are not learned from by pairs of items.
+        let items = (profile.input == Input::Rows).then_some("items");
+        A::HIDDEN.iter().copied().chain(items).fold(command, |command, name| {
+            let known = command.get_arguments().any(|arg| arg.get_id() == name);
+            if known { command.mut_arg(name, |arg| arg.hide(true)) } else { command }
+        })
+    }
+
+    /// What flags say, and where they say nothing what the file at `config` says.
+    pub(crate) fn under(&self, config: Option<&str>) -> Result<(Chosen, ReadSettings)> {
+        let file = match config {
+            Some(file) => SettingsFile::read(file, A::NAME, self.task)?,
+            None => SettingsFile::default(),
+        };
+        let train = laid_over(self.chosen.clone(), file.train, &A::settings(self.task));
+        let read = laid_over(self.data.chosen.clone(), file.read, &READING.iter().collect::<Vec<_>>());
+        Ok((train, ReadSettings::named(&read)?))
+    }
+}
+
+impl<A: Learns> Subcommand for ForTask<A> {
+    fn augment_subcommands(command: Command) -> Command {
+        command
+            .subcommand_value_name("TASK")
+            .subcommand_help_heading("Tasks")
+            .disable_help_subcommand(true)
+            .after_help(format!("`maxmargin {} TASK --help` lists the flags of a task.", A::NAME))
+            .subcommands(ForTask::<A>::tasks().map(ForTask::<A>::command))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        ForTask::<A>::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        ForTask::<A>::tasks().any(|task| task.name() == name)
+    }
+}
+
+impl<A: Learns> FromArgMatches for ForTask<A> {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<ForTask<A>, clap::Error> {
+        let found = matches.subcommand().and_then(|(name, matches)| {
+            let task = ForTask::<A>::tasks().find(|task| task.name() == name)?;
+            Some((task, matches))
+        });
+        let (task, matches) = found.ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
+        Ok(ForTask {
+            task,
+            chosen: chosen(matches, &A::settings(task)),
+            data: DataArguments::from_arg_matches(matches)?,
+            arguments: A::from_arg_matches(matches)?,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
+        *self = ForTask::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Why a command line was not taken.
+pub(crate) enum Refused {
+    /// In the words of the parser, help texts among them.
+    Usage(clap::Error),
+    /// In our own.
+    Error(Error),
+}
+
+/// Takes a command line apart, program name first.
+pub(crate) fn parse(words: Vec<OsString>) -> std::result::Result<Arguments, Refused> {
+    let whole = Arguments::command();
+    let found = Found::in_line(&whole, &words);
+    let words = match &found {
+        Some(found) => found.task_first(words),
+        None => words,
+    };
+    Arguments::try_parse_from(&words).map_err(|error| {
+        let of_another = found.as_ref().and_then(|found| found.of_another_task(&error, &words));
+        of_another.map_or(Refused::Usage(error), Refused::Error)
+    })
+}
+
+/// A command that learns, as found in a command line.
+struct Found<'a> {
+    /// The command.
+    command: &'a Command,
+    /// Its place among the words.
+    at: usize,
+    /// The place of its task.
+    task: Option<usize>,
+}
+
+/// The commands of a command that are tasks.
+fn tasks_of(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|sub| Task::ALL.into_iter().any(|task| task.name() == sub.get_name()))
+}
+
+impl<'a> Found<'a> {
+    fn in_line(whole: &'a Command, words: &[OsString]) -> Option<Found<'a>> {
+        let common: Vec<&Arg> = whole.get_arguments().collect();
+        let at = 1 + first_word(words.get(1..)?, &common, |_| true)?;
+        let command = whole.find_subcommand(&words[at])?;
+        tasks_of(command).next()?;
+        let known: Vec<&Arg> = tasks_of(command).flat_map(Command::get_arguments).chain(common).collect();
+        let rest = &words[at + 1..];
+        // Behind a flag that nobody knows may stand a value: then the first task is taken.
+        let is_task = |word: &OsStr| tasks_of(command).any(|task| task.get_name() == word);
+        let task = first_word(rest, &known, is_task).or_else(|| first_word(rest, &known, |_| true));
+        Some(Found { command, at, task: task.map(|task| at + 1 + task) })
+    }
+
+    /// The words with the task right behind the command.
+    fn task_first(&self, mut words: Vec<OsString>) -> Vec<OsString> {
+        if let Some(task) = self.task {
+            let word = words.remove(task);
+            words.insert(self.at + 1, word);
+        }
+        words
+    }
+
+    /// The error for a flag that belongs to another task.
+    fn of_another_task(&self, error: &clap::Error, words: &[OsString]) -> Option<Error> {
+        let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+        if error.kind() != ErrorKind::UnknownArgument {
+            return None;
+        }
+        let flag = flag.split('=').next().unwrap_or(flag);
+        let task = words.get(self.at + 1)?.to_str()?;
+        let others: Vec<String> = tasks_of(self.command)
+            .filter(|other| other.get_arguments().any(|arg| !arg.is_hide_set() && is_flag(arg, flag)))
+            .map(|other| format!("`{} {}`", self.command.get_name(), other.get_name()))
+            .collect();
+        if others.is_empty() {
+            return None;
+        }
+        let name = self.command.get_name();
+        let message = format!("{flag} is no flag of `{name} {task}`: it is for {}", others.join(" and "));
+        Some(Error::new(Code::BadSetting, message).help(format!("leave {flag} out, or learn another task")))
+    }
+}
+
+/// Whether this is how an argument is written.
+fn is_flag(arg: &Arg, written: &str) -> bool {
+    match written.strip_prefix("--") {
+        Some(name) => arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|names| names.contains(&name)),
+        None => written.strip_prefix('-').is_some_and(|name| {
+            let mut letters = name.chars();
+            letters.next().is_some_and(|letter| arg.get_short() == Some(letter)) && letters.next().is_none()
+        }),
+    }
+}
+
+/// The place of the first word that is neither a flag nor the value of one, and is wanted. Where all flags are known, no
+/// other than the first such word is looked at.
+fn first_word(words: &[OsString], known: &[&Arg], wanted: impl Fn(&OsStr) -> bool) -> Option<usize> {
+    let takes_value = |flag: &str| {
+        let arg = known.iter().find(|arg| is_flag(arg, flag));
+        arg.map(|arg| arg.get_action().takes_values())
+    };
+    let (mut at, mut sure) = (0, true);
+    while let Some(word) = words.get(at) {
+        let text = word.to_str().unwrap_or_default();
+        let (known, value) = if let Some(flag) = text.strip_prefix("--") {
+            match flag {
+                "" | "help" | "version" => (Some(false), false),
+                _ => (takes_value(text.split('=').next().unwrap_or(text)), !flag.contains('=')),
+            }
+        } else if text.len() > 1 && text.starts_with('-') {
+            of_letters(text, &takes_value)
+        } else if wanted(word) {
+            return Some(at);
+        } else if sure {
+            return None;
+        } else {
+            (Some(false), false)
+        };
+        sure &= known.is_some();
+        at += if known == Some(true) && value { 2 } else { 1 };
+    }
+    None
+}
+
+/// Letters behind one dash, such as `-qc`: whether they are known and the last takes a value, and whether that is still
+/// to come.
+fn of_letters(text: &str, takes_value: &impl Fn(&str) -> Option<bool>) -> (Option<bool>, bool) {
+    let mut letters = text[1..].chars().peekable();
+    while let Some(letter) = letters.next() {
+        match takes_value(&format!("-{letter}")) {
+            Some(true) => return (Some(true), letters.peek().is_none()),
+            Some(false) => {}
+            None => return ((letter == 'h' || letter == 'V').then_some(false), false),
+        }
+    }
+    (Some(false), false)
+}

@@ -1,0 +1,228 @@
+//! The data of a task as they come from files: rows, or pairs and the items that they name.
+
+use crate::reading::{ReadSettings, Reading, scoring_options};
+use crate::{Columns, Facts, Format, Items, Loaded, Missing, ModelFeatures, Pairing, ReadOptions, read, read_pairs};
+use maxmargin::data::{Dataset, Groups, Names};
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::model::Model;
+use maxmargin::run::Cancel;
+use maxmargin::settings::{Input, Settings};
+use maxmargin::wording::counted;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Data, and how long they took.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    /// The data.
+    pub loaded: Loaded,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// Reads data; rows become one group where that is asked for.
+pub fn load(file: &str, options: &ReadOptions, one_group: bool) -> Result<Timed> {
+    let start = Instant::now();
+    let mut loaded = read(file, options)?;
+    if one_group && loaded.data.groups().is_none() {
+        let rows = loaded.data.rows();
+        loaded.data = loaded.data.with_groups(Groups::one(rows))?;
+    }
+    Ok(Timed { loaded, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// Rows, or pairs and the items that they name.
+#[derive(Clone, Debug)]
+pub struct Gathered {
+    /// What was found in the file itself, and the data as a whole.
+    pub timed: Timed,
+    /// The items, where they stand in a file of their own.
+    pub items: Option<(Timed, Arc<Items>)>,
+}
+
+impl Gathered {
+    /// Where the features come from.
+    pub fn features(&self) -> &Timed {
+        self.items.as_ref().map_or(&self.timed, |(items, _)| items)
+    }
+
+    /// Whether the items are known by nothing but their ids, and each is a feature.
+    pub fn items_are_features(&self) -> bool {
+        let data = &self.timed.loaded.data;
+        let named = data.row_ids().map(Names::parts);
+        let compared = self.items.is_none() && data.pairs().is_some();
+        compared && named.is_some() && named == data.feature_names().map(Names::parts)
+    }
+
+    /// How long all of it took.
+    pub fn seconds(&self) -> f64 {
+        self.timed.seconds + self.items.as_ref().map_or(0.0, |(items, _)| items.seconds)
+    }
+
+    /// What a model keeps of how these data were read.
+    pub fn reading(&self, read: ReadSettings, holdout: Option<f64>) -> Reading {
+        let facts = &self.features().loaded.facts;
+        Reading {
+            read,
+            index_base: facts.index_base,
+            fill: facts.fill.clone(),
+            holdout,
+            items_are_features: self.items_are_features(),
+        }
+    }
+}
+
+/// What these settings learn from: graded rows are a ranker's, whatever equal grades say.
+pub fn input_of(settings: &Settings) -> Input {
+    if settings.ties_from_grades() { Input::Ranked } else { settings.task.task().profile().input }
+}
+
+/// The pairs that are looked for in a file without items of their own.
+pub fn pairing_of(input: Input) -> Pairing {
+    match input {
+        Input::Ranked => Pairing::Sides,
+        Input::Compared => Pairing::Comparisons,
+        Input::Rows => Pairing::None,
+    }
+}
+
+/// Reads what a task learns from: rows, or pairs over the items of another file, or two items in each row of a table.
+pub fn gather(
+    file: &str,
+    items: Option<&str>,
+    options: &ReadOptions,
+    one_group: bool,
+    input: Input,
+) -> Result<Gathered> {
+    let Some(items_file) = items else {
+        let timed = load(file, &ReadOptions { pairing: pairing_of(input), ..options.clone() }, one_group)?;
+        return Ok(Gathered { timed, items: None });
+    };
+    if input == Input::Rows {
+        return Err(Error::new(Code::BadSetting, "pairs of items are for rankers, and this is a classifier")
+            .help("leave --items out, or use `train rank` or `train compare`"));
+    }
+    if file == "-" && items_file == "-" {
+        return Err(Error::new(Code::Usage, "pairs and items cannot both come from standard input")
+            .help("put one of them into a file"));
+    }
+    let (items, index) = load_items(items_file, options)?;
+    let timed = load_pairs(file, &index, options)?;
+    Ok(Gathered { timed, items: Some((items, index)) })
+}
+
+/// Reads the items that pairs name.
+pub fn load_items(items_file: &str, options: &ReadOptions) -> Result<(Timed, Arc<Items>)> {
+    // Pairs have weights and groups; items have ids, targets and columns to leave out.
+    let of_items = |columns: &Columns| Columns { weight: None, group: None, ..columns.clone() };
+    let start = Instant::now();
+    let options_of_items = ReadOptions {
+        format: None,
+        columns: of_items(&options.columns),
+        remembered: of_items(&options.remembered),
+        pairing: Pairing::ItemRows,
+        ..options.clone()
+    };
+    let loaded = read(items_file, &options_of_items)?;
+    let index = Arc::new(Items::new(&loaded)?);
+    Ok((Timed { loaded, seconds: start.elapsed().as_secs_f64() }, index))
+}
+
+/// How a table of pairs is read whose items are in a file of their own.
+pub fn pair_options(options: &ReadOptions) -> ReadOptions {
+    let of_pairs = |columns: &Columns| Columns {
+        weight: columns.weight.clone(),
+        group: columns.group.clone(),
+        ..Columns::default()
+    };
+    ReadOptions {
+        columns: of_pairs(&options.columns),
+        remembered: of_pairs(&options.remembered),
+        features: None,
+        ..options.clone()
+    }
+}
+
+/// Reads pairs over items that were read before.
+pub fn load_pairs(file: &str, items: &Arc<Items>, options: &ReadOptions) -> Result<Timed> {
+    let start = Instant::now();
+    let loaded = read_pairs(file, Arc::clone(items), &pair_options(options))?;
+    Ok(Timed { loaded, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// The options for data that are judged beside others: the same features, read the same way.
+pub fn options_like(options: &ReadOptions, data: &Dataset, facts: &Facts) -> ReadOptions {
+    let mut options = options.clone();
+    options.features = Some(ModelFeatures {
+        count: data.cols(),
+        names: data.feature_names().map(|names| names.iter().map(|name| name.into_owned()).collect()),
+        index_base: facts.index_base,
+    });
+    if let Some(fill) = &facts.fill {
+        options.missing = Missing::Fill(fill.clone());
+    }
+    options
+}
+
+/// Reads rows, or pairs, for a model to be measured on, the way its training data were read.
+pub fn gather_for(
+    model: &Model,
+    file: &str,
+    items: Option<&str>,
+    settings: &ReadSettings,
+    format: Option<Format>,
+    cancel: &Cancel,
+) -> Result<Gathered> {
+    let (options, one_group) = scoring_options(model, settings, format, cancel)?;
+    let gathered = gather(file, items, &options, one_group, input_of(&model.settings))
+        .map_err(|error| asking_for_pairs(error, model))?;
+    expect_features(&gathered.timed, model.features(), items.unwrap_or(file))?;
+    if items.is_none() {
+        expect_known_items(model, &gathered.timed.loaded.data).map_err(|error| error.in_file(file))?;
+    }
+    Ok(gathered)
+}
+
+/// Where a model that compares gets a file without pairs: says what to give it.
+pub fn asking_for_pairs(error: Error, model: &Model) -> Error {
+    let none = match error.code() {
+        Code::NoSuchColumn => error.message().starts_with("a table of pairs needs"),
+        Code::UnknownFormat => error.message().starts_with("pairs are a table"),
+        _ => false,
+    };
+    if !none || model.decoder.threshold().is_none() {
+        return error;
+    }
+    let pairs = match Reading::of(model).is_ok_and(|reading| reading.items_are_features) {
+        true => "a table of pairs with columns `left`, `right` and `outcome`, which name items",
+        false => {
+            "a table of pairs, with both items in a row as columns `left.NAME` and `right.NAME`, or with columns `left` and \
+             `right` that name rows of --items FILE; and `outcome`, unless it is to be predicted"
+        }
+    };
+    error.help(format!("the model compares, so give {pairs}; `maxmargin rank-items` scores single items"))
+}
+
+/// Refuses pairs of ids of which the model knows none: their items are somewhere else.
+pub fn expect_known_items(model: &Model, data: &Dataset) -> Result<()> {
+    if model.decoder.threshold().is_none() || data.pairs().is_none() || data.matrix().entries() > 0 || data.cols() == 0
+    {
+        return Ok(());
+    }
+    Err(Error::new(Code::NoItems, "the model knows none of the items that these pairs name")
+        .help("name the file that holds the items with --items FILE, or give pairs of items the model was trained on"))
+}
+
+/// New data may have fewer features than were learned from, but not more.
+pub fn expect_features(timed: &Timed, known: usize, file: &str) -> Result<()> {
+    let found = timed.loaded.data.cols();
+    if found <= known {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::TooManyFeatures,
+        format!("the data have {}, and the model knows {known}", counted(found as u64, "feature", "features")),
+    )
+    .in_file(file)
+    .help("score data made like the training data; `maxmargin inspect MODEL` shows what the model knows"))
+}

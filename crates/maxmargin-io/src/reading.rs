@@ -1,0 +1,301 @@
+//! How data are read: what can be set about it, and what a model keeps of it for data to be scored.
+//!
+//! The settings are declared in [`READING`], as those of training are. The command makes its flags from that; settings
+//! files, model files and other programs hold [`ReadSettings`] under the same names.
+
+use crate::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::model::Model;
+use maxmargin::run::Cancel;
+use maxmargin::settings::{Chosen, Setting, Value};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+/// What the command lists these settings under.
+const HEADING: &str = "Reading data";
+
+const fn column(name: &'static str, help: &'static str) -> Setting {
+    Setting { name, heading: HEADING, aliases: &[], help, placeholder: "COLUMN", value: Value::Text, place: name }
+}
+
+/// What can be set about reading data.
+pub const READING: &[Setting] = &[
+    Setting {
+        name: "precision",
+        heading: HEADING,
+        aliases: &[],
+        help: "How to store values: f32, correctly rounded from the text, or f64 [default: f32]",
+        placeholder: "",
+        value: Value::Name(|| vec!["f32", "f64"]),
+        place: "precision",
+    },
+    column("target", "The table column that holds the target"),
+    column("group", "The table column that holds the query"),
+    column("weight", "The table column that holds the weight of a row"),
+    column("id", "The table column that holds the id of a row"),
+    Setting {
+        name: "ignore",
+        heading: HEADING,
+        aliases: &[],
+        help: "Table columns to leave out, separated by commas",
+        placeholder: "COLUMNS",
+        value: Value::Words,
+        place: "ignore",
+    },
+    Setting {
+        name: "missing",
+        heading: HEADING,
+        aliases: &[],
+        help: "What to take for an empty cell of a table; without it an empty cell is an error",
+        placeholder: "",
+        value: Value::Name(|| vec!["error", "zero", "mean"]),
+        place: "missing",
+    },
+    Setting {
+        name: "index-base",
+        heading: HEADING,
+        aliases: &[],
+        help: "Whether the features of an svmlight file count from 0 or from 1; detected unless given",
+        placeholder: "0|1",
+        value: Value::Whole(0, 1),
+        place: "index-base",
+    },
+    Setting {
+        name: "least-features",
+        heading: HEADING,
+        aliases: &[],
+        help: "The features of an svmlight file, where the last are zero in all rows: at least so many",
+        placeholder: "N",
+        value: Value::Whole(1, 1 << 27),
+        place: "least-features",
+    },
+    Setting {
+        name: "one-group",
+        heading: HEADING,
+        aliases: &[],
+        help: "Rank all rows as one list",
+        placeholder: "",
+        value: Value::Switch,
+        place: "one-group",
+    },
+];
+
+/// How to read data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct ReadSettings {
+    /// How values are stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precision: Option<Precision>,
+    /// The column of the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The column of the query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The column of the weight of a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
+    /// The column of the id of a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Columns to leave out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
+    /// What is taken for an empty cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    /// Whether the features of an svmlight file count from 0 or from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_base: Option<u8>,
+    /// The least number of features of an svmlight file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_features: Option<u32>,
+    /// Whether all rows are one list.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub one_group: bool,
+}
+
+impl ReadSettings {
+    /// The settings that are chosen by name; the others say nothing.
+    pub fn named(chosen: &Chosen) -> Result<ReadSettings> {
+        let mut object = Map::new();
+        for (name, choice) in chosen {
+            let setting = READING
+                .iter()
+                .find(|setting| setting.name == name)
+                .ok_or_else(|| Error::new(Code::BadSetting, format!("`{name}` says nothing about how to read data")))?;
+            object.insert(setting.place.to_string(), setting.checked(choice)?);
+        }
+        from_object(object)
+    }
+
+    /// These settings, and where they say nothing what `other` says.
+    pub fn or(self, other: ReadSettings) -> Result<ReadSettings> {
+        let mut object = as_object(&other)?;
+        object.extend(as_object(&self)?);
+        from_object(object)
+    }
+
+    fn columns(&self) -> Columns {
+        Columns {
+            target: self.target.clone(),
+            group: self.group.clone(),
+            weight: self.weight.clone(),
+            id: self.id.clone(),
+            ignore: self.ignore.clone(),
+        }
+    }
+
+    /// What the reader is asked for.
+    pub fn options(&self, format: Option<Format>, cancel: &Cancel) -> Result<ReadOptions> {
+        let missing = match self.missing.as_deref() {
+            None | Some("error") => Missing::Error,
+            Some("zero") => Missing::Zero,
+            Some("mean") => Missing::Mean,
+            Some(other) => {
+                return Err(Error::new(Code::BadSetting, format!("missing = `{other}` is not known"))
+                    .help("use error, zero or mean"));
+            }
+        };
+        Ok(ReadOptions {
+            format,
+            precision: self.precision.unwrap_or_default(),
+            columns: self.columns(),
+            remembered: Columns::default(),
+            missing,
+            features: None,
+            features_grow: false,
+            index_base: self.index_base,
+            least_features: self.least_features.map_or(0, |least| least as usize),
+            pairing: Pairing::None,
+            outcomes_optional: false,
+            cancel: cancel.clone(),
+        })
+    }
+}
+
+fn as_object(settings: &impl Serialize) -> Result<Map<String, Json>> {
+    match serde_json::to_value(settings) {
+        Ok(Json::Object(object)) => Ok(object),
+        Ok(_) => Ok(Map::new()),
+        Err(error) => Err(Error::new(Code::Internal, error.to_string())),
+    }
+}
+
+fn from_object<T: DeserializeOwned>(object: Map<String, Json>) -> Result<T> {
+    serde_json::from_value(Json::Object(object)).map_err(|error| Error::new(Code::BadSetting, error.to_string()))
+}
+
+/// What a model keeps of how its data were read, for data to be scored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Reading {
+    /// The settings.
+    #[serde(default)]
+    pub read: ReadSettings,
+    /// The index base that was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_base: Option<u8>,
+    /// What stood in for missing cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fill: Option<Vec<f64>>,
+    /// The share that was held out of the training data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdout: Option<f64>,
+    /// Whether the features are the items themselves, known by nothing but their ids.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub items_are_features: bool,
+}
+
+impl Reading {
+    /// What a model keeps, or nothing where it was trained on arrays.
+    pub fn of(model: &Model) -> Result<Reading> {
+        model.reading.as_deref().map_or(Ok(Reading::default()), |text| {
+            serde_json::from_str(text).map_err(|error| {
+                Error::new(Code::DamagedModel, format!("how the model's data were read: {error}"))
+                    .help("copy the model again or train it again")
+            })
+        })
+    }
+
+    /// What a model trained on arrays keeps: files with such rows are read as any, and svmlight indices count from 1 where
+    /// columns have no names. `double` says that the arrays held eight bytes a value, as files then do.
+    pub fn of_arrays(named: bool, double: bool) -> Reading {
+        let read = ReadSettings { precision: double.then_some(Precision::F64), ..ReadSettings::default() };
+        Reading { read, index_base: (!named).then_some(1), ..Reading::default() }
+    }
+
+    /// As the text a model keeps.
+    pub fn to_text(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|error| Error::new(Code::Internal, error.to_string()))
+    }
+}
+
+/// What the reader is asked for where a model will score the data: the model's own way of reading, with `settings` winning.
+/// Says too whether all rows are one list.
+pub fn scoring_options(
+    model: &Model,
+    settings: &ReadSettings,
+    format: Option<Format>,
+    cancel: &Cancel,
+) -> Result<(ReadOptions, bool)> {
+    let reading = Reading::of(model)?;
+    let remembered = reading.read.columns();
+    let merged = settings.clone().or(reading.read)?;
+    let mut options = merged.options(format, cancel)?;
+    // Columns that are given must be there; those the model remembers may be missing.
+    options.columns = settings.columns();
+    options.remembered = remembered;
+    if let Some(fill) = reading.fill {
+        options.missing = Missing::Fill(fill);
+    }
+    options.features = Some(ModelFeatures {
+        count: model.features(),
+        names: model.feature_names.as_ref().map(|names| names.iter().map(|name| name.into_owned()).collect()),
+        index_base: reading.index_base,
+    });
+    Ok((options, merged.one_group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use maxmargin::settings::Choice;
+
+    #[test]
+    fn every_setting_that_is_declared_is_one_of_the_struct() {
+        for setting in READING {
+            let choice = match setting.value {
+                Value::Name(names) => Choice::Text(names()[0].to_string()),
+                Value::Switch => Choice::Switch(true),
+                Value::Whole(low, _) => Choice::Whole(low),
+                _ => Choice::Text("column".to_string()),
+            };
+            let read = ReadSettings::named(&Chosen::from([(setting.name.to_string(), choice)])).expect(setting.name);
+            assert_ne!(read, ReadSettings::default(), "{}", setting.name);
+        }
+        let all = as_object(&ReadSettings {
+            precision: Some(Precision::F64),
+            target: Some(String::new()),
+            group: Some(String::new()),
+            weight: Some(String::new()),
+            id: Some(String::new()),
+            ignore: vec![String::new()],
+            missing: Some(String::new()),
+            index_base: Some(1),
+            least_features: Some(1),
+            one_group: true,
+        });
+        assert_eq!(all.expect("an object").len(), READING.len());
+    }
+
+    #[test]
+    fn what_is_said_wins_over_what_is_kept() {
+        let said = ReadSettings { target: Some("y".into()), ..ReadSettings::default() };
+        let kept = ReadSettings { target: Some("z".into()), one_group: true, ..ReadSettings::default() };
+        let both = said.or(kept).expect("settings");
+        assert_eq!((both.target.as_deref(), both.one_group), (Some("y"), true));
+    }
+}
