@@ -9,7 +9,7 @@ use crate::data::{Dataset, MOST_LANES, Scale, Targets, lanes};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Approximation, too_large};
 use crate::parallel;
-use crate::settings::{Settings, Solver, Task};
+use crate::settings::{Input, Settings, Solver};
 use crate::solve::{EarlyStopping, LONG_PART, SAMPLED_HESSIAN_DIM, TILE, most_lanes, usual_cache};
 use crate::train::choose_solver;
 use crate::wording::{memory_given, memory_needed};
@@ -130,12 +130,10 @@ impl Needs {
         beside += (3 * accumulators + 12) * cols * 8;
         if solver == Solver::Newton && cols < PAIRED_COLUMNS {
             // Pairs may tie all rows together.
-            let (tiles, longest, long) = match (settings.task.task(), data.pairs()) {
-                (Task::Classify | Task::OneClass, _) => (TILES, 0, 0),
-                (Task::Rank | Task::Compare, Some(_)) => (TILES, rows, data.rows() / LONG_PART),
-                (Task::Rank | Task::Compare, None) => {
-                    (2 * TILES, longest, lengths().filter(|&length| length > LONG_PART).count())
-                }
+            let (tiles, longest, long) = match (settings.task.task().profile().input, data.pairs()) {
+                (Input::Rows, _) => (TILES, 0, 0),
+                (_, Some(_)) => (TILES, rows, data.rows() / LONG_PART),
+                (_, None) => (2 * TILES, longest, lengths().filter(|&length| length > LONG_PART).count()),
             };
             let lanes = most_lanes(lanes, long) as u64;
             // Longer parts have no exact Hessian.
@@ -258,7 +256,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     if solver.is_hard_margin() && !mapped_once {
         return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave --solver out"));
     }
-    if solver.is_stochastic() && settings.task.task() == Task::Rank && !mapped_once {
+    if solver.is_stochastic() && settings.task.task().profile().input == Input::Ranked && !mapped_once {
         let why = format!("`{}` draws pairs from all queries at random", solver.name());
         return Err(all(&why, "leave --solver out: the default reads a block at a time"));
     }

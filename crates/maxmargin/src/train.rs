@@ -241,13 +241,15 @@ impl<'a> Assembly<'a> {
         scaling: &'a Scaling,
         mapped: Option<&'a Seen>,
     ) -> Assembly<'a> {
-        let certificate = Certificate {
+        let mut certificate = Certificate {
             constraints: posed.task().constraints(),
             ties: posed.task().ties(),
             c: posed.c,
             lambda: posed.lambda,
             ..Certificate::of(data)
         };
+        let blocks = posed.problem.shape().blocks as u64;
+        certificate.blocks = Some(blocks).filter(|blocks| *blocks > 0 && *blocks != certificate.blocks());
         Assembly { posed: Some(posed), settings, scaling, mapped, data, certificate }
     }
 

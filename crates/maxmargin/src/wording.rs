@@ -25,6 +25,11 @@ pub fn separated(digits: &str) -> String {
     out
 }
 
+/// A name within a line of tab-separated fields: what would end the field or the line becomes a blank.
+pub fn one_field(name: &str) -> String {
+    name.replace(['\t', '\n', '\r'], " ")
+}
+
 /// A size of memory that is needed, in the unit that suits it and rounded up, so that what is said is enough:
 /// `640 bytes`, `9.8 KiB`, `50 MiB`, `1.5 GiB`.
 pub fn memory_needed(bytes: u64) -> String {

@@ -13,6 +13,11 @@ pub enum Decoder {
     Border(Classes),
     /// Higher is better.
     Rank,
+    /// The score is the answer: of tasks of the user's own, beside whose scores there may be free scalars.
+    Score {
+        /// The free scalars that are no constant term.
+        free: Vec<f64>,
+    },
     /// Higher is better, and neither is where two scores differ by no more than a threshold.
     Compare {
         /// The threshold.
@@ -31,7 +36,7 @@ impl Decoder {
     pub fn classes(&self) -> Option<&Classes> {
         match self {
             Decoder::Sign(classes) | Decoder::Border(classes) => Some(classes),
-            Decoder::Rank | Decoder::Compare { .. } | Decoder::Likelihood { .. } => None,
+            Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. } => None,
         }
     }
 
@@ -53,7 +58,7 @@ impl Decoder {
     pub fn threshold(&self) -> Option<f64> {
         match self {
             Decoder::Compare { threshold } | Decoder::Likelihood { threshold } => Some(*threshold),
-            Decoder::Sign(_) | Decoder::Border(_) | Decoder::Rank => None,
+            Decoder::Sign(_) | Decoder::Border(_) | Decoder::Rank | Decoder::Score { .. } => None,
         }
     }
 

@@ -1,10 +1,12 @@
 //! What problems state about themselves: a point, what its scores mean, how close to optimal it is and what proves it.
 
 mod decoder;
+mod predictions;
 mod scorer;
 mod witness;
 
 pub use decoder::Decoder;
+pub use predictions::{Compared, Predictions};
 pub(crate) use scorer::Ready;
 pub use scorer::{Expansion, Mapped, Scorer};
 pub use witness::{Cut, Witness};
@@ -33,6 +35,9 @@ pub struct Certificate {
     /// Of these the ties with a second constraint, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ties: Option<u64>,
+    /// Dual variables, where they are not one a row, or one a pair and one more for a tie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u64>,
     /// Whether the gap reached the tolerance.
     pub converged: bool,
     /// Passes made.
@@ -57,6 +62,7 @@ impl Certificate {
             rows: data.rows() as u64,
             pairs: data.pairs().map(|pairs| pairs.len() as u64),
             ties: None,
+            blocks: None,
             converged: false,
             passes: 0,
             c: 0.0,
@@ -72,7 +78,7 @@ impl Certificate {
 
     /// Blocks of the problem, each with a dual variable: pairs, the ties among them with two, or rows.
     pub(crate) fn blocks(&self) -> u64 {
-        self.pairs.unwrap_or(self.rows).saturating_add(self.ties.unwrap_or(0))
+        self.blocks.unwrap_or_else(|| self.pairs.unwrap_or(self.rows).saturating_add(self.ties.unwrap_or(0)))
     }
 }
 

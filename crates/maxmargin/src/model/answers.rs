@@ -1,8 +1,9 @@
 //! [`Answers`]: what a model says about rows with known targets, in the form metrics take.
 
 use super::{Decoder, Model};
+use crate::certificate::Predictions;
 use crate::data::Dataset;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::metric::{Evaluation, Judged, Metric, Needs};
 
 /// Scores of the rows of a data set and, for classifiers, what is true and what is predicted.
@@ -26,25 +27,19 @@ impl Answers<'_> {
 
     /// What scores mean, row by row in stored order.
     pub fn of_scores<'a>(scores: Vec<f64>, decoder: &Decoder, data: &'a Dataset) -> Result<Answers<'a>> {
-        Ok(match decoder {
-            Decoder::Rank | Decoder::Compare { .. } | Decoder::Likelihood { .. } => Answers {
-                data,
-                scores,
-                codes: Vec::new(),
-                predictions: None,
-                thresholds: decoder.tie_width().zip(decoder.threshold()),
-            },
-            Decoder::Sign(_) | Decoder::Border(_) => {
-                let codes = match decoder {
-                    Decoder::Border(classes) => classes.positives(data.targets())?,
-                    Decoder::Sign(classes) => classes.signs(data.targets())?.into_iter().map(|sign| sign > 0).collect(),
-                    Decoder::Rank | Decoder::Compare { .. } | Decoder::Likelihood { .. } => Vec::new(),
-                };
-                let codes = codes.into_iter().map(u32::from).collect();
-                let predictions = scores.iter().map(|&score| u32::from(score >= 0.0)).collect();
-                Answers { data, scores, codes, predictions: Some(predictions), thresholds: None }
-            }
-        })
+        let codes = match decoder {
+            Decoder::Border(classes) => classes.positives(data.targets())?,
+            Decoder::Sign(classes) => classes.signs(data.targets())?.into_iter().map(|sign| sign > 0).collect(),
+            _ => Vec::new(),
+        };
+        let codes = codes.into_iter().map(u32::from).collect();
+        let answers = decoder.predictions(scores, None);
+        let predictions = answers.positives().map(|positives| positives.map(u32::from).collect());
+        let thresholds = decoder.tie_width().zip(decoder.threshold());
+        let (Predictions::Scores(scores) | Predictions::Labels { scores, .. }) = answers else {
+            return Err(Error::new(Code::Internal, "rows were asked for, and pairs were answered"));
+        };
+        Ok(Answers { data, scores, codes, predictions, thresholds })
     }
 
     /// As a metric wants it. Metrics over lists judge grades, for which a classifier's classes become 0 and 1, and

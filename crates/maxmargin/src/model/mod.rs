@@ -4,14 +4,14 @@ mod answers;
 mod compact;
 mod persist;
 
-pub use crate::certificate::{Certificate, Decoder, Expansion, Mapped, Scorer};
+pub use crate::certificate::{Certificate, Compared, Decoder, Expansion, Mapped, Predictions, Scorer};
 pub use answers::Answers;
 pub use compact::{Compacted, Compaction};
 
 use crate::certificate::{Ready, Witness};
-use crate::data::{Dataset, Names, PairCounts, Scaling, Shape};
+use crate::data::{Dataset, Names, PairCounts, Scale, Scaling, Shape};
 use crate::error::{Code, Error, Result};
-use crate::kernel::{CustomKernel, Kernel};
+use crate::kernel::{CustomKernel, Kernel, KernelKind};
 use crate::online::OnlineState;
 use crate::run::Cancel;
 use crate::settings::{Method, Settings, Solver};
@@ -50,6 +50,36 @@ impl Model {
     /// Number of features.
     pub fn features(&self) -> usize {
         self.scorer.features()
+    }
+
+    /// The weights of the features as they stand in files, scaling folded in, or why there are none: what exports read.
+    pub fn plain_linear(&self) -> Result<PlainLinear> {
+        let none = |why: String, help: &str| Err(Error::new(Code::Unsupported, why).help(help));
+        let Scorer::Linear { weights, intercept } = &self.scorer else {
+            return none(
+                "a kernel model has no weights of the features".to_string(),
+                "train a linear model, without --kernel",
+            );
+        };
+        if self.settings.kernel.kind == KernelKind::Precomputed {
+            return none("weights of kernel values are no weights of features".to_string(), "train without --kernel");
+        }
+        let kind = self.scaling.kind();
+        if matches!(kind, Scale::UnitRows | Scale::MinMaxPerQuery) {
+            return none(
+                format!("`{}` scales every row by other numbers, which no weights stand for", kind.name()),
+                "train with another --scale, or scale the rows before",
+            );
+        }
+        let factor = |column: usize| self.scaling.factor().map_or(1.0, |factor| factor[column]);
+        let weights: Vec<f64> = weights.iter().enumerate().map(|(column, weight)| weight * factor(column)).collect();
+        let shift = self.scaling.shift();
+        let offset = shift.map(|shift| -shift.iter().zip(&weights).map(|(shift, weight)| shift * weight).sum::<f64>());
+        let intercept = match (intercept, offset) {
+            (None, None) => None,
+            (intercept, offset) => Some(intercept.unwrap_or(0.0) + offset.unwrap_or(0.0)),
+        };
+        Ok(PlainLinear { weights, intercept })
     }
 
     /// The name of a feature, or its number counted from `base` where features have no names.
@@ -100,6 +130,16 @@ impl Model {
         Ok(self)
     }
 
+    /// What the model says about the rows of a data set, in stored order, or about its pairs where the model compares.
+    pub fn predict(&self, data: &Dataset) -> Result<Predictions> {
+        self.predict_until(data, &Cancel::new())
+    }
+
+    /// The same, or an error once somebody asks for an end.
+    pub fn predict_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Predictions> {
+        Ok(self.decoder.predictions(self.scores_until(data, cancel)?, data.pairs()))
+    }
+
     /// Scores of all rows in stored order.
     pub fn scores(&self, data: &Dataset) -> Result<Vec<f64>> {
         self.scores_until(data, &Cancel::new())
@@ -109,6 +149,15 @@ impl Model {
     pub fn scores_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Vec<f64>> {
         BlockScorer::new(self).scores_until(data, cancel)
     }
+}
+
+/// A linear function of features as they stand in files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlainLinear {
+    /// One weight a feature.
+    pub weights: Vec<f64>,
+    /// What is added, where anything is.
+    pub intercept: Option<f64>,
 }
 
 /// A model that scores one block of rows after the other, from any thread: what it needs of the weights is made once.
@@ -126,6 +175,11 @@ impl<'m> BlockScorer<'m> {
             let _ = mapped.map.make_ready(&Cancel::new());
         }
         BlockScorer { model, ready: OnceLock::new() }
+    }
+
+    /// What the model says about the rows of a block, or its pairs, in stored order.
+    pub fn predict(&self, data: &Dataset) -> Result<Predictions> {
+        Ok(self.model.decoder.predictions(self.scores(data)?, data.pairs()))
     }
 
     /// Scores of the rows of a block in stored order.

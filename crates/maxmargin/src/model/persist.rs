@@ -15,9 +15,9 @@ use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling, check_features};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
 use crate::online::OnlineState;
-use crate::settings::{Method, Settings, Task, decoder_of_format_1, settings_of_format_1};
+use crate::settings::{Method, Settings, decoder_of_format_1, settings_of_format_1};
 use crate::solve::{Cut, Witness};
-use crate::task::{Intercept, OneClass};
+use crate::task::Intercept;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -324,25 +324,7 @@ impl Model {
         if !regularised || settings.validate().is_err() {
             return Err("its settings are out of range");
         }
-        // The border of a one-class model stands where its score is the margin.
-        let has_intercept = match settings.task.task() {
-            Task::Classify => settings.free() != Intercept::None,
-            Task::OneClass => true,
-            Task::Rank | Task::Compare => false,
-        };
-        if intercept.is_some() != has_intercept {
-            return Err("its intercept does not fit its settings");
-        }
-        if settings.task.task() == Task::OneClass && intercept != Some(-OneClass::MARGIN) {
-            return Err("its border is not that of its task");
-        }
-        let answers = match self.decoder {
-            Decoder::Sign(_) => Task::Classify,
-            Decoder::Border(_) => Task::OneClass,
-            Decoder::Rank => Task::Rank,
-            Decoder::Compare { .. } | Decoder::Likelihood { .. } => Task::Compare,
-        };
-        if answers != settings.task.task() {
+        if !settings.task.makes(&self.decoder, intercept) {
             return Err("its answers do not fit its task");
         }
         if self.decoder.threshold().is_some_and(|threshold| !threshold.is_finite()) {

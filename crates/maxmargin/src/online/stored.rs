@@ -147,6 +147,7 @@ impl ComparisonLearner {
             rows: 2 * progress.pairs(),
             pairs: Some(progress.pairs()),
             ties: Some(progress.ties()).filter(|ties| *ties > 0),
+            blocks: None,
             converged: false,
             passes: 1,
             c,

@@ -7,7 +7,7 @@ use crate::data::{Dataset, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{KernelSettings, typical_gamma};
 use crate::run::Cancel;
-use crate::settings::{Regularisation, Settings, Task};
+use crate::settings::{Input, Regularisation, Settings};
 use crate::train::{BuiltIn, Posed};
 use crate::wording::counted;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ const COMPARE_KERNEL: (f64, f64) = (1e-1, 1e5);
 /// More would be a slip of the keyboard.
 const MOST: usize = 10_000;
 /// Where a classifier's C is looked for.
-const CLASSIFY: (f64, f64) = (1e-4, 1e2);
+const ROWS: (f64, f64) = (1e-4, 1e2);
 /// Where a ranker's lambda is looked for, the least regularised first.
 const RANK: (f64, f64) = (1e-6, 1e1);
 
@@ -75,11 +75,11 @@ impl Grid {
     pub fn usual(data: &Dataset, settings: &Settings) -> Result<Grid> {
         let by_kernel = settings.expands();
         let count = if by_kernel { KERNEL_COUNT } else { COUNT };
-        match settings.task.task() {
-            Task::Classify | Task::OneClass if by_kernel => Grid::spaced(KERNEL.0, KERNEL.1, count),
-            Task::Classify | Task::OneClass => Grid::spaced(CLASSIFY.0, CLASSIFY.1, count),
-            Task::Compare if by_kernel => Grid::spaced(COMPARE_KERNEL.0, COMPARE_KERNEL.1, count),
-            Task::Rank | Task::Compare => {
+        match settings.task.task().profile().input {
+            Input::Rows if by_kernel => Grid::spaced(KERNEL.0, KERNEL.1, count),
+            Input::Rows => Grid::spaced(ROWS.0, ROWS.1, count),
+            Input::Compared if by_kernel => Grid::spaced(COMPARE_KERNEL.0, COMPARE_KERNEL.1, count),
+            Input::Ranked | Input::Compared => {
                 let unit = Posed::new(
                     &BuiltIn,
                     data,

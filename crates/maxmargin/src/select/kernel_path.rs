@@ -87,6 +87,8 @@ mod tests {
     use crate::data::{Scale, complement, folds};
     use crate::kernel::{KernelKind, KernelSettings};
     use crate::loss::Loss;
+    use crate::model::Answers;
+    use crate::run::Silent;
     use crate::settings::{ClassifySettings, Regularisation, Task};
     use crate::task::ClassWeight;
     use crate::train::train;

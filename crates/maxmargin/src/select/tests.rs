@@ -11,8 +11,8 @@ use crate::model::Answers;
 use crate::random::Random;
 use crate::run::{Cancel, Silent};
 use crate::settings::{ClassifySettings, RankSettings, Regularisation, Settings, Solver, Task};
-use crate::task::{ClassWeight, Intercept, PairWeight};
-use crate::train::{Problem, choose_solver, train};
+use crate::task::{Binary, ClassWeight, Classes, Independent, Intercept, PairWeight};
+use crate::train::{BuiltIn, choose_solver, train};
 
 /// Rows of two overlapping classes, a third of them positive, or of graded queries of six.
 pub(super) fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
@@ -40,14 +40,9 @@ pub(super) fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
     let mut sorted = scores.clone();
     sorted.sort_by(f64::total_cmp);
     let target = |score: &f64| match task {
-        Task::Classify | Task::OneClass => {
-            if *score > sorted[2 * ROWS / 3] {
-                1.0
-            } else {
-                -1.0
-            }
-        }
         Task::Rank | Task::Compare => (2.0 * score).round().clamp(-1.0, 2.0),
+        _ if *score > sorted[2 * ROWS / 3] => 1.0,
+        _ => -1.0,
     };
     let targets: Vec<f64> = scores.iter().map(target).collect();
     let matrix = if dense {
@@ -69,8 +64,8 @@ pub(super) fn data(task: Task, dense: bool, weighted: bool) -> Dataset {
 
 pub(super) fn metrics(task: Task) -> Vec<Metric> {
     match task {
-        Task::Classify | Task::OneClass => vec![Metric::Accuracy, Metric::Auc, Metric::F1],
         Task::Rank | Task::Compare => vec![Metric::PairAccuracy, Metric::parse("ndcg@3").expect("known")],
+        _ => vec![Metric::Accuracy, Metric::Auc, Metric::F1],
     }
 }
 
@@ -106,12 +101,12 @@ fn all_settings() -> Vec<Settings> {
 /// Fits one setting on every fold, from scratch.
 fn cold(data: &Dataset, parts: &[Fold], settings: &Settings) -> Vec<(Fit, u64, f64)> {
     let cancel = Cancel::new();
-    learners(parts, data, settings, &cancel)
+    learners(parts, &BuiltIn, data, settings, &cancel)
         .expect("ready")
         .iter_mut()
         .map(|learner| {
-            let fit = learner.fit(settings, &metrics(settings.task.task()), &cancel).expect("fits");
-            (fit, learner.problem.constraints(), learner.problem.lambda)
+            let fit = learner.fit(settings, &metrics(settings.task.task()), None, &cancel).expect("fits");
+            (fit, learner.posed.task().constraints(), learner.posed.lambda)
         })
         .collect()
 }
@@ -166,7 +161,8 @@ fn a_fold_is_solved_by_what_suits_the_rows_learned_from() {
     assert_eq!(choose_solver(&settings, data.shape()).expect("a solver"), Solver::InteriorPoint);
     let held_out = folds(&data, 3, 5).expect("enough rows");
     let parts = Fold::all(&data, held_out.clone()).expect("folds");
-    for (learner, held_out) in learners(&parts, &data, &settings, &cancel).expect("ready").iter().zip(&held_out) {
+    let ready = learners(&parts, &BuiltIn, &data, &settings, &cancel).expect("ready");
+    for (learner, held_out) in ready.iter().zip(&held_out) {
         let copy = data.subset(&complement(held_out, rows)).expect("rows");
         assert_eq!(learner.solver, choose_solver(&settings, copy.shape()).expect("a solver"));
         assert_eq!(learner.solver, Solver::DualCoordinateDescent);
@@ -185,12 +181,12 @@ fn a_path_ends_where_cold_fits_end_within_the_gap() {
         let settings = Settings { tolerance: 1e-4, max_passes: 100_000, ..settings };
         let parts = Fold::all(&data, folds(&data, 3, 1).expect("enough rows")).expect("folds");
         let cancel = Cancel::new();
-        let mut path = learners(&parts, &data, &settings, &cancel).expect("ready");
+        let mut path = learners(&parts, &BuiltIn, &data, &settings, &cancel).expect("ready");
         // Up, and down again: a path may go either way.
         for c in [0.01, 0.1, 1.0, 10.0, 0.5] {
             let settings = Settings { regularisation: Regularisation::C(c), ..settings.clone() };
             for (learner, (cold, ..)) in path.iter_mut().zip(cold(&data, &parts, &settings)) {
-                let warm = learner.fit(&settings, &metrics(settings.task.task()), &cancel).expect("fits");
+                let warm = learner.fit(&settings, &metrics(settings.task.task()), None, &cancel).expect("fits");
                 let what = format!("{settings:?}: {warm:?} against {cold:?}");
                 assert!(warm.converged && warm.gap().expect("a gap") <= 1e-4, "{what}");
                 // Each bound holds for the optimum both are near.
@@ -231,11 +227,18 @@ fn pooled_dual_variables_balance_and_keep_their_bounds() {
     let validation = CrossValidation { folds: 4, seed: 3, metrics: metrics(Task::Classify) };
     let tuned = validation.run(&data, std::slice::from_ref(&settings), &mut Silent, &Cancel::new()).expect("tunes");
     let dual = tuned.start.dual.as_ref().expect("dual variables");
-    let Ok(Problem { task: crate::train::Tasks::Binary(task, _), .. }) = Problem::new(&data, &settings) else {
-        panic!("a classifier")
-    };
-    assert!(crate::solve::in_box(&task, dual));
-    assert!(crate::solve::imbalance(&task, dual) < 1e-12);
+    let classes = Classes::find(data.targets(), None).expect("two classes");
+    let task = Binary::on(&data, &classes, &ClassWeight::Equal, settings.loss, true, None).expect("a classifier");
+    let (mut net, mut total) = (0.0, 0.0);
+    for (block, &alpha) in dual.iter().enumerate() {
+        let constraint = task.constraint(block);
+        let limit = settings.loss.dual_limit(constraint.cost);
+        assert!(alpha >= 0.0 && alpha <= limit * (1.0 + 1e-12), "{alpha} of {limit}");
+        let pull: f64 = alpha * constraint.threshold;
+        (net, total) = (net + pull, total + pull.abs());
+    }
+    assert_eq!(dual.len(), task.blocks());
+    assert!(total > 0.0 && net.abs() < 1e-12 * total, "{net:e} of {total}");
     assert!(dual.iter().any(|&alpha| alpha > 0.0));
     // So near that few passes are left to make to a moderate gap, added up over orders of visits: of one alone they say
     // little, and the last digits take their time from anywhere.

@@ -128,8 +128,8 @@ impl Settings {
 
     /// Refuses numbers outside the ranges that are declared.
     pub(super) fn check_ranges(&self) -> Result<()> {
-        let own = as_json(self)?;
-        for setting in self.task.task().profile().all_settings() {
+        let (own, profile) = (as_json(self)?, self.task.task().profile());
+        for setting in profile.all_settings().chain(profile.streamed) {
             let Some(value) = at(&own, setting.place) else { continue };
             match (setting.value, value) {
                 // What is not finite has no JSON.
@@ -192,9 +192,10 @@ fn chosen_of(setting: &Setting, value: &Json) -> Option<Choice> {
         }
         (Value::ClassWeights, Json::String(text)) => Choice::Text(text.clone()),
         (Value::ClassWeights, value) => {
-            let weights = value.get("by-label")?.as_object()?.iter();
-            let weights: Vec<String> = weights.map(|(label, weight)| format!("{label}={weight}")).collect();
-            Choice::Text(weights.join(","))
+            let weights = Choice::Weights(serde_json::from_value(value.get("by-label")?.clone()).ok()?);
+            let text = Choice::Text(weights.to_string());
+            // Text has no room for labels with commas or spaces around them.
+            if setting.checked(&text).is_ok_and(|read| read == *value) { text } else { weights }
         }
     })
 }
@@ -210,3 +211,6 @@ fn unknown(task: Task, known: &[&Setting], name: &str) -> Error {
         (others, _) => error.help(format!("leave it out, or learn another task: it is for {}", others.join(" and "))),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,6 +111,11 @@ impl ClassifySettings {
         Ok(())
     }
 
+    /// Whether a model of it answers so.
+    pub(super) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
+        matches!(decoder, Decoder::Sign(_)) && intercept.is_some() == (self.intercept != Intercept::None)
+    }
+
     /// Every row is one constraint.
     pub(super) fn abilities(&self) -> Abilities {
         Abilities::LISTED

@@ -16,7 +16,7 @@ pub use binary::{Binary, ClassWeight, ClassifySettings};
 pub(crate) use comparison::Differences;
 pub use comparison::{CompareSettings, Comparison, Method, PairWeightAs, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};
-pub use profile::{Abilities, Input, Profile, Task, TaskSettings};
+pub use profile::{Abilities, Input, OwnSettings, Profile, Task, TaskSettings};
 pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
 

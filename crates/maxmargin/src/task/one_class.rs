@@ -60,6 +60,11 @@ impl OneClassSettings {
         Ok(())
     }
 
+    /// Whether a model of it answers so: its border stands where the score is the margin.
+    pub(super) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
+        matches!(decoder, Decoder::Border(_)) && intercept == Some(-OneClass::MARGIN)
+    }
+
     /// It is learned through a kernel, if only the linear one.
     pub(super) fn abilities(&self) -> Abilities {
         Abilities { weights: false, drawn: false, ..Abilities::LISTED }

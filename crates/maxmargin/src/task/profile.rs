@@ -3,6 +3,7 @@
 use super::{
     ClassifySettings, CompareSettings, Method, OneClassSettings, RankSettings, binary, comparison, one_class, ranking,
 };
+use crate::certificate::Decoder;
 use crate::error::Result;
 use crate::loss::Loss;
 use crate::wish::{COMMON, Intercept, Regularisation, Setting, Wish};
@@ -103,10 +104,12 @@ pub enum Task {
     Compare,
     /// Tell rows like the ones seen from others.
     OneClass,
+    /// A task of the user's own.
+    Own,
 }
 
 impl Task {
-    /// Every task there is.
+    /// Every task of this crate.
     pub const ALL: [Task; 4] = [Task::Classify, Task::Rank, Task::Compare, Task::OneClass];
 
     /// What is known of it.
@@ -116,6 +119,7 @@ impl Task {
             Task::Rank => &ranking::PROFILE,
             Task::Compare => &comparison::PROFILE,
             Task::OneClass => &one_class::PROFILE,
+            Task::Own => &OWN,
         }
     }
 
@@ -148,6 +152,7 @@ impl Task {
             Task::Rank => TaskSettings::Rank(RankSettings::default()),
             Task::Compare => TaskSettings::Compare(CompareSettings::default()),
             Task::OneClass => TaskSettings::OneClass(OneClassSettings::default()),
+            Task::Own => TaskSettings::Own(OwnSettings::default()),
         }
     }
 }
@@ -164,7 +169,30 @@ pub enum TaskSettings {
     Compare(CompareSettings),
     /// Tell rows like the ones seen from others.
     OneClass(OneClassSettings),
+    /// A task of the user's own.
+    Own(OwnSettings),
 }
+
+/// A task of the user's own: models keep its name, and its code stays with the user.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct OwnSettings {
+    /// What it is called.
+    pub name: String,
+}
+
+/// What is known of tasks of the user's own.
+const OWN: Profile = Profile {
+    name: "own",
+    about: "A task of your own",
+    settings: &[],
+    without: &[],
+    loss: Loss::Hinge,
+    regularisation: Regularisation::C(1.0),
+    input: Input::Rows,
+    streamed: &[],
+    untunable: None,
+};
 
 macro_rules! task_settings_from {
     ($($variant:ident($settings:ty)),+) => {
@@ -180,7 +208,8 @@ task_settings_from!(
     Classify(ClassifySettings),
     Rank(RankSettings),
     Compare(CompareSettings),
-    OneClass(OneClassSettings)
+    OneClass(OneClassSettings),
+    Own(OwnSettings)
 );
 
 impl TaskSettings {
@@ -189,7 +218,7 @@ impl TaskSettings {
         match &mut self {
             TaskSettings::Classify(settings) => settings.intercept = rule,
             TaskSettings::Compare(settings) => settings.threshold = rule,
-            TaskSettings::Rank(_) | TaskSettings::OneClass(_) => {}
+            TaskSettings::Rank(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => {}
         }
         self
     }
@@ -201,6 +230,7 @@ impl TaskSettings {
             TaskSettings::Rank(_) => Task::Rank,
             TaskSettings::Compare(_) => Task::Compare,
             TaskSettings::OneClass(_) => Task::OneClass,
+            TaskSettings::Own(_) => Task::Own,
         }
     }
 
@@ -214,7 +244,7 @@ impl TaskSettings {
         match self {
             TaskSettings::Classify(settings) => settings.intercept,
             TaskSettings::Compare(settings) => settings.free(),
-            TaskSettings::Rank(_) | TaskSettings::OneClass(_) => Intercept::None,
+            TaskSettings::Rank(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => Intercept::None,
         }
     }
 
@@ -225,6 +255,19 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.abilities(pairs),
             TaskSettings::Compare(settings) => settings.abilities(loss, pairs),
             TaskSettings::OneClass(settings) => settings.abilities(),
+            // The problem knows better.
+            TaskSettings::Own(_) => Abilities { curved: false, ..Abilities::LISTED },
+        }
+    }
+
+    /// Whether a model of it answers so: what must hold between the parts of a model file.
+    pub(crate) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
+        match self {
+            TaskSettings::Classify(settings) => settings.makes(decoder, intercept),
+            TaskSettings::Rank(settings) => settings.makes(decoder, intercept),
+            TaskSettings::Compare(settings) => settings.makes(decoder, intercept),
+            TaskSettings::OneClass(settings) => settings.makes(decoder, intercept),
+            TaskSettings::Own(_) => true,
         }
     }
 
@@ -235,6 +278,7 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.refuse(wish),
             TaskSettings::Compare(settings) => settings.refuse(wish),
             TaskSettings::OneClass(settings) => settings.refuse(wish),
+            TaskSettings::Own(_) => Ok(()),
         }
     }
 }

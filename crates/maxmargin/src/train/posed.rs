@@ -93,6 +93,11 @@ impl Poses for BuiltIn {
                 Box::new(comparison_by_grades(data, task, settings.loss, abilities, subset)?)
             }
             TaskSettings::Compare(task) => Box::new(comparison(data, task, settings.loss, abilities, subset)?),
+            TaskSettings::Own(task) => {
+                let message = format!("`{}` is a task of the user's own", task.name);
+                return Err(Error::new(Code::Unsupported, message)
+                    .help("give the code of the task: `train_own`, `verify_own` and `run_own` take it"));
+            }
             TaskSettings::OneClass(_) => {
                 Box::new(ByDual::new(OneClass::on(data, subset), Intercept::None).with_abilities(abilities))
             }

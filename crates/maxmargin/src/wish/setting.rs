@@ -140,7 +140,7 @@ impl Setting {
                     format!("give {} {}", self.shown(), self.example()),
                 )
             }
-            (Value::Size, Choice::Whole(bytes)) => json((*bytes).into()),
+            (Value::Size, Choice::Whole(bytes)) if *bytes > 0 => json((*bytes).into()),
             (Value::Size, Choice::Text(text)) => match text.parse::<crate::wording::Size>() {
                 Ok(size) => json(size.0.into()),
                 Err(why) => bad(format!("{} = `{text}`: {why}", self.shown()), "write 4GiB or 512MiB".to_string()),

@@ -1,5 +1,6 @@
 //! What is set about a comparison.
 
+use crate::certificate::Decoder;
 use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::kernel::KernelSettings;
@@ -333,6 +334,11 @@ impl CompareSettings {
             );
         }
         Ok(())
+    }
+
+    /// Whether a model of it answers so.
+    pub(in crate::task) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
+        matches!(decoder, Decoder::Compare { .. } | Decoder::Likelihood { .. }) && intercept.is_none()
     }
 
     /// Explicit pairs are listed. All pairs of graded rows are neither listed nor drawn, and have no kernel. With the logistic

@@ -1,5 +1,6 @@
 //! What is set about a ranker.
 
+use crate::certificate::Decoder;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::task::comparison::{PAIR_WEIGHT_AS, PairWeightAs};
@@ -99,6 +100,11 @@ impl RankSettings {
             .help("leave --pair-weight-as out, or use -c instead of --nu"));
         }
         Ok(())
+    }
+
+    /// Whether a model of it answers so.
+    pub(in crate::task) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
+        *decoder == Decoder::Rank && intercept.is_none()
     }
 
     /// Explicit pairs are listed; those of graded rows are not.

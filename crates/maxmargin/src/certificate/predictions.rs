@@ -1,0 +1,158 @@
+//! [`Predictions`]: what a model says about rows or pairs. The only place where scores become answers.
+
+use super::Decoder;
+use crate::data::{Classes, Outcome, Pairs};
+use crate::wording::one_field;
+use std::fmt::Write;
+use std::ops::Range;
+
+/// What a model says about the rows of a data set, or about its pairs where the model compares.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Predictions {
+    /// The score of each row.
+    Scores(Vec<f64>),
+    /// The label and the score of each row.
+    Labels {
+        /// The scores.
+        scores: Vec<f64>,
+        /// The label of a negative and of a positive score; zero counts as positive.
+        classes: Classes,
+    },
+    /// The outcome of each pair.
+    Outcomes(Vec<Compared>),
+}
+
+/// What a model says about a pair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compared {
+    /// Which one is better.
+    pub outcome: Outcome,
+    /// The score of the left row.
+    pub left: f64,
+    /// The score of the right row.
+    pub right: f64,
+    /// How far the difference of the scores is from where the outcome would be another.
+    pub margin: f64,
+}
+
+impl Decoder {
+    /// What scores of rows mean; of a model that compares, what they mean for pairs of these rows, where there are any.
+    pub fn predictions(&self, scores: Vec<f64>, pairs: Option<&Pairs>) -> Predictions {
+        match (self, pairs) {
+            (Decoder::Sign(classes) | Decoder::Border(classes), _) => {
+                Predictions::Labels { scores, classes: classes.clone() }
+            }
+            (Decoder::Compare { .. } | Decoder::Likelihood { .. }, Some(pairs)) => {
+                let sides = pairs.left().iter().zip(pairs.right());
+                let compared =
+                    sides.map(|(&left, &right)| self.compared(scores[left as usize], scores[right as usize]));
+                Predictions::Outcomes(compared.collect())
+            }
+            (Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. }, _) => {
+                Predictions::Scores(scores)
+            }
+        }
+    }
+
+    /// What two scores mean for the pair of their rows.
+    pub fn compared(&self, left: f64, right: f64) -> Compared {
+        // Without a threshold, and where no tie is ever said, equal scores are the border.
+        let width = self.tie_width().unwrap_or(0.0);
+        let outcome = crate::data::outcome_of(right - left, width);
+        Compared { outcome, left, right, margin: ((right - left).abs() - width.max(0.0)).abs() }
+    }
+}
+
+impl Predictions {
+    /// How many rows or pairs there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Predictions::Scores(scores) | Predictions::Labels { scores, .. } => scores.len(),
+            Predictions::Outcomes(compared) => compared.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The score of each row; none for pairs, which have two.
+    pub fn scores(&self) -> Option<&[f64]> {
+        match self {
+            Predictions::Scores(scores) | Predictions::Labels { scores, .. } => Some(scores),
+            Predictions::Outcomes(_) => None,
+        }
+    }
+
+    /// Whether each row is said to have the positive label, where there are labels.
+    pub fn positives(&self) -> Option<impl Iterator<Item = bool> + '_> {
+        match self {
+            Predictions::Labels { scores, .. } => Some(scores.iter().map(|&score| score >= 0.0)),
+            _ => None,
+        }
+    }
+
+    /// The label of a row, where there are labels.
+    pub fn label(&self, row: usize) -> Option<&str> {
+        match self {
+            Predictions::Labels { scores, classes } if scores[row] >= 0.0 => Some(&classes.positive),
+            Predictions::Labels { classes, .. } => Some(&classes.negative),
+            _ => None,
+        }
+    }
+
+    /// The same predictions in another order: place i is what stood at `order[i]`.
+    pub fn reordered(self, order: impl Fn(Vec<f64>) -> Vec<f64>) -> Predictions {
+        match self {
+            Predictions::Scores(scores) => Predictions::Scores(order(scores)),
+            Predictions::Labels { scores, classes } => Predictions::Labels { scores: order(scores), classes },
+            outcomes => outcomes,
+        }
+    }
+
+    /// Writes some of them, one line each, fields separated by tabs: the score; label and score; or outcome, the two scores and
+    /// the margin.
+    pub fn write(&self, range: Range<usize>, out: &mut String) {
+        for at in range {
+            let written = match self {
+                Predictions::Scores(scores) => writeln!(out, "{}", scores[at]),
+                Predictions::Labels { scores, .. } => {
+                    let label = one_field(self.label(at).unwrap_or_default());
+                    writeln!(out, "{label}\t{}", scores[at])
+                }
+                Predictions::Outcomes(compared) => {
+                    let Compared { outcome, left, right, margin } = compared[at];
+                    writeln!(out, "{}\t{left}\t{right}\t{margin}", outcome.name())
+                }
+            };
+            // A string takes all that is written to it.
+            debug_assert!(written.is_ok());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_line() {
+        let lines = |predictions: Predictions| {
+            let mut text = String::new();
+            predictions.write(0..predictions.len(), &mut text);
+            text
+        };
+        assert_eq!(lines(Decoder::Rank.predictions(vec![1.5, -0.25], None)), "1.5\n-0.25\n");
+        let classes = Classes { negative: "ham".to_string(), positive: "a\tb".to_string() };
+        let labels = Decoder::Sign(classes).predictions(vec![0.0, -1.0], None);
+        assert_eq!(labels.label(0), Some("a\tb"));
+        assert_eq!(lines(labels).lines().nth(1), Some("ham\t-1"));
+        let decoder = Decoder::Compare { threshold: 1.0 };
+        let outcomes = [(0.0, 3.0), (0.0, 0.5), (2.0, 0.5)].map(|(left, right)| decoder.compared(left, right));
+        assert_eq!(
+            lines(Predictions::Outcomes(outcomes.to_vec())),
+            "right\t0\t3\t2\ntie\t0\t0.5\t0.5\nleft\t2\t0.5\t0.5\n"
+        );
+    }
+}
