@@ -140,7 +140,7 @@ pub fn train_from(
     let design = scaling.apply(data.matrix(), data.groups())?;
     cancel.check()?;
 
-    let mut problem = Problem::new(data, settings)?.until(cancel);
+    let mut problem = Problem::new(data, settings)?;
     problem.check_range()?;
     // What linear solvers learn from: the features, or mapped ones. Scaling stays that of the rows.
     let mapped = seen(data, &design, settings, cancel)?;
@@ -407,7 +407,7 @@ pub(crate) fn solve(
             solve_independent(problem, task, design, settings, solver, start, observer, cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) if settings.loss == Loss::Hinge => {
-            rounded_hinge(settings).solve(task, design, None, start, observer, cancel)
+            rounded_hinge(settings).solve(task, design, start, observer, cancel)
         }
         (Tasks::Ranking(task), Solver::Newton) => {
             let sampled = sampled_start(task, design, false, start, cancel)?;
@@ -496,7 +496,7 @@ fn solve_graded(
     let start = sampled.as_ref().or(start);
     let solution = newton(settings).solve(&mut risk, design.cols(), start, observer, cancel)?;
     cancel.check_wanted()?;
-    state_graded(solution, task, design, settings)
+    state_graded(solution, task, design, settings, cancel)
 }
 
 /// A solution of comparisons by grades found by Newton's method, with the values that `verify` finds. Who asked for an end
@@ -506,11 +506,13 @@ fn state_graded(
     task: &GradedComparison,
     design: &Design,
     settings: &Settings,
+    cancel: &Cancel,
 ) -> Result<Solution> {
     let Solution { weights, thresholds, .. } = &solution;
     let (threshold, penalised) =
         (thresholds.first().copied().unwrap_or(0.0), settings.intercept == Intercept::Penalised);
-    let (primal, bound) = balanced_values(task, design, weights, threshold, None, penalised, &Cancel::new())?;
+    let (primal, bound) =
+        balanced_values(task, design, weights, threshold, None, penalised, &cancel.until_abandoned())?;
     (solution.objective, solution.lower_bound) = (primal, Some(bound));
     Ok(restated(solution, settings.tolerance))
 }
@@ -576,11 +578,11 @@ fn round_off<T: Roundable>(
     let prove = |weights: &[f64], thresholds: &[f64], width: f64, scores: Option<&[f64]>| {
         values(weights, thresholds, width, scores, cancel)
     };
-    let mut solution = rounded_hinge(settings).solve(task, design, Some(&prove), start, observer, cancel)?;
+    let mut solution = rounded_hinge(settings).solve_proven(task, design, Some(&prove), start, observer, cancel)?;
     cancel.check_wanted()?;
     if let (Witness::Rounded(width), false) = (&solution.witness, solution.stop == Stop::Converged) {
         // Stopped without a proof: what there is, with its honest values, which may be good enough after all.
-        let (primal, bound) = values(&solution.weights, &solution.thresholds, *width, None, &Cancel::new())?;
+        let (primal, bound) = values(&solution.weights, &solution.thresholds, *width, None, &cancel.until_abandoned())?;
         (solution.objective, solution.lower_bound) = (primal, Some(bound));
         if solution.stop != Stop::Cancelled && relative_gap(primal, bound) <= settings.tolerance {
             solution.stop = Stop::Converged;
@@ -671,7 +673,7 @@ fn restate<T: Independent + Roundable>(
             Witness::Weights => smooth_bound(task, design, &scores, threshold, rule, cancel)?,
             Witness::Cuts(cuts) => {
                 let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
-                bound_of_cuts(&mut risk, cuts, cancel).map_err(|why| Error::new(Code::Internal, why))?
+                bound_of_cuts(&mut risk, cuts, cancel)?.map_err(|why| Error::new(Code::Internal, why))?
             }
         });
     }

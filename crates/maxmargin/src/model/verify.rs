@@ -82,7 +82,7 @@ impl Model {
         if self.settings.method.is_rating() {
             return self.verify_ratings(data, close, cancel);
         }
-        let mut problem = Problem::new(data, &self.settings)?.until(cancel);
+        let mut problem = Problem::new(data, &self.settings)?;
         if self.settings.regularisation.is_nu() {
             // Training found it: that it is the one which ν asks for is proved by the dual point.
             problem.set_regularisation(Regularisation::C(certificate.c));
@@ -221,16 +221,16 @@ impl Model {
             Tasks::Ranking(task) => {
                 let mut risk = LinearRisk::new(task, &design, false, cancel);
                 let mut gradient = vec![0.0; weights.len()];
-                let objective = risk.evaluate(weights, &mut gradient);
+                let objective = risk.evaluate(weights, &mut gradient)?;
                 // A value cut short is none.
                 cancel.check()?;
                 let bound = match &self.witness {
                     Some(Witness::Cuts(cuts)) => Some(proven_by_cuts(&mut risk, cuts, cancel)?),
                     Some(Witness::Rounded(width)) if self.settings.loss == Loss::Hinge => {
-                        Some(rounded_certificate(task, &design, weights, *width, cancel).1)
+                        Some(rounded_certificate(task, &design, weights, *width, cancel)?.1)
                     }
                     Some(Witness::Dual(_) | Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
-                    _ if by_weights => lower_bound(&mut risk, weights, objective, &gradient),
+                    _ if by_weights => lower_bound(&mut risk, weights, objective, &gradient)?,
                     _ => None,
                 };
                 (objective, bound)
@@ -241,8 +241,8 @@ impl Model {
                 match &self.witness {
                     Some(Witness::Cuts(cuts)) => {
                         let mut risk = LinearRisk::new(task, &design, penalised, cancel);
-                        let objective =
-                            risk.evaluate(&[&weights[..], &[threshold]].concat(), &mut vec![0.0; weights.len() + 1]);
+                        let mut gradient = vec![0.0; weights.len() + 1];
+                        let objective = risk.evaluate(&[&weights[..], &[threshold]].concat(), &mut gradient)?;
                         (objective, Some(proven_by_cuts(&mut risk, cuts, cancel)?))
                     }
                     Some(Witness::Rounded(width)) if self.settings.loss == Loss::Hinge => {
@@ -285,7 +285,7 @@ impl Model {
             return Err(infeasible("it is not of this task"));
         }
         let (scores, square) = expanded.values(cancel)?;
-        let (loss, slopes) = value_and_slopes(task, &scores);
+        let (loss, slopes) = value_and_slopes(task, &scores, cancel)?;
         let (ids, slopes): (Vec<usize>, Vec<f64>) =
             slopes.into_iter().enumerate().filter(|(_, slope)| *slope != 0.0).unzip();
         let images = expanded.images(&ids, &slopes, cancel)?;
@@ -479,7 +479,7 @@ impl<'a> Expanded<'a> {
 
 /// The bound of cuts taken anew, a pass each.
 fn proven_by_cuts(risk: &mut dyn Risk, cuts: &[Cut], cancel: &Cancel) -> Result<f64> {
-    let bound = bound_of_cuts(risk, cuts, cancel);
+    let bound = bound_of_cuts(risk, cuts, cancel)?;
     // What was cut short proves nothing either way.
     cancel.check()?;
     bound.map_err(infeasible)

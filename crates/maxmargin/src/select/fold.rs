@@ -152,8 +152,8 @@ impl<'a> Learner<'a> {
     ) -> Result<Learner<'a>> {
         let make = || {
             let (problem, subset) = match &fold.learned {
-                Learned::Rows(subset) => (Problem::on(data, settings, Some(subset))?.until(cancel), Some(subset)),
-                Learned::Pairs(_, data) => (Problem::new(data, settings)?.until(cancel), None),
+                Learned::Rows(subset) => (Problem::on(data, settings, Some(subset))?, Some(subset)),
+                Learned::Pairs(_, data) => (Problem::new(data, settings)?, None),
             };
             let design = match shared {
                 Some(design) => Arc::clone(design),

@@ -45,8 +45,8 @@ impl<'a> KernelPath<'a> {
         for fold in folds {
             let mut make = || {
                 let (problem, subset) = match &fold.learned {
-                    Learned::Rows(subset) => (Problem::on(data, settings, Some(subset))?.until(cancel), Some(subset)),
-                    Learned::Pairs(kept, _) => (Problem::new(&counting(data, kept)?, settings)?.until(cancel), None),
+                    Learned::Rows(subset) => (Problem::on(data, settings, Some(subset))?, Some(subset)),
+                    Learned::Pairs(kept, _) => (Problem::new(&counting(data, kept)?, settings)?, None),
                 };
                 let machine = |design: &Design| Machine::new(&problem, design, settings, bytes, cancel);
                 match shared {

@@ -5,6 +5,7 @@ mod certificate;
 mod cholesky;
 mod cutting_plane;
 mod dual_coordinate_descent;
+mod free_block;
 mod interior_point;
 mod kernel_newton;
 mod lasvm;
@@ -41,7 +42,8 @@ pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub(crate) use polish::{Polished, SignedGram, polish};
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
-pub(crate) use rounded_hinge::{RoundedHinge, rounded_certificate};
+pub use rounded_hinge::RoundedHinge;
+pub(crate) use rounded_hinge::rounded_certificate;
 pub(crate) use sampled_start::sampled_start;
 pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
@@ -49,25 +51,25 @@ pub use sgd::{EarlyStopping, Merging, Sample, Schedule};
 pub(crate) use sgd::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use smo::{Form, Gram, KernelSolution, Reached, SHRINK_FROM, Smo};
 
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
 use std::time::Instant;
 
 /// What a batch solver sees: a regularised sum it can evaluate, and move along lines of.
 ///
 /// `f(w) = ½ Σ_{penalised j} w_j² + loss(w)`, where the first [`Risk::penalised`] coordinates are penalised and the
-/// rest are free.
+/// rest are free. Everything that looks at the data may fail; a solver then ends, and returns that very error.
 pub trait Risk {
     /// Number of coordinates.
     fn dim(&self) -> usize;
     /// How many of them, from the first, are penalised.
     fn penalised(&self) -> usize;
     /// The value at `w`, its gradient written to `gradient`.
-    fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> f64;
+    fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> Result<f64>;
     /// Prepares a line from the point of the last evaluation along `direction`. Curvature is not known again before the next
     /// evaluation.
-    fn line(&mut self, direction: &[f64]);
+    fn line(&mut self, direction: &[f64]) -> Result<()>;
     /// Value and slope at a step along the prepared line.
-    fn along(&mut self, step: f64) -> (f64, f64);
+    fn along(&mut self, step: f64) -> Result<(f64, f64)>;
 }
 
 /// A risk with second derivatives, at the point of the last evaluation.
@@ -75,18 +77,23 @@ pub trait CurvedRisk: Risk {
     /// Whether the whole Hessian is cheap enough to form.
     fn has_exact_hessian(&self) -> bool;
     /// The Hessian, row by row.
-    fn hessian(&mut self) -> Vec<f64>;
+    fn hessian(&mut self) -> Result<Vec<f64>>;
     /// The Hessian times a direction.
-    fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]);
-    /// The second derivative by one coordinate that is not penalised.
-    fn free_curvature(&mut self, coordinate: usize) -> f64 {
-        let (mut unit, mut column) = (vec![0.0; self.dim()], vec![0.0; self.dim()]);
-        unit[coordinate] = 1.0;
-        self.hessian_times(&unit, &mut column);
-        column[coordinate]
+    fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]) -> Result<()>;
+    /// The Hessian by the coordinates that are not penalised alone, row by row.
+    fn free_hessian(&mut self) -> Result<Vec<f64>> {
+        let (dim, penalised) = (self.dim(), self.penalised());
+        let mut block = Vec::with_capacity((dim - penalised) * (dim - penalised));
+        for coordinate in penalised..dim {
+            let (mut unit, mut column) = (vec![0.0; dim], vec![0.0; dim]);
+            unit[coordinate] = 1.0;
+            self.hessian_times(&unit, &mut column)?;
+            block.extend_from_slice(&column[penalised..]);
+        }
+        Ok(block)
     }
     /// Something like the Hessian that is cheap to form and to solve with.
-    fn preconditioner(&mut self) -> Preconditioner;
+    fn preconditioner(&mut self) -> Result<Preconditioner>;
 }
 
 /// Something like a Hessian, to speed up conjugate gradients.
@@ -146,7 +153,7 @@ pub enum Witness {
 /// Where a solver starts: the solution of a neighbouring problem over the same rows.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// One weight a feature.
+    /// One weight a feature; where rows have several scores, those of a feature for all of them side by side.
     pub weights: Vec<f64>,
     /// The free scalars.
     pub thresholds: Vec<f64>,
@@ -159,7 +166,7 @@ pub struct Start {
 /// What a solver returns.
 #[derive(Clone, Debug)]
 pub struct Solution {
-    /// One weight a feature.
+    /// One weight a feature; where rows have several scores, those of a feature for all of them side by side.
     pub weights: Vec<f64>,
     /// The free scalars.
     pub thresholds: Vec<f64>,
@@ -264,7 +271,7 @@ impl<'a> Progress<'a> {
     }
 
     /// An error once nobody wants what has been found.
-    pub(crate) fn check_wanted(&self) -> crate::error::Result<()> {
+    pub(crate) fn check_wanted(&self) -> Result<()> {
         self.cancel.check_wanted()
     }
 

@@ -103,7 +103,7 @@ pub(super) fn polished(
         Tasks::Graded(task) => {
             let mut risk = LinearRisk::new(task, design, settings.intercept == Intercept::Penalised, cancel);
             let found = Newton::polish(&mut risk, design.cols(), &start, cancel);
-            found.and_then(|found| state_graded(found, task, design, settings).map(Some))
+            found.and_then(|found| state_graded(found, task, design, settings, cancel).map(Some))
         }
         Tasks::OneClass(..) => return solution,
     };

@@ -4,7 +4,6 @@ use crate::data::{Dataset, Outcome, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::model::Decoder;
-use crate::run::Cancel;
 use crate::settings::{Method, Regularisation, Settings, Task};
 use crate::solve::Start;
 use crate::task::{
@@ -189,17 +188,6 @@ impl Problem {
             Tasks::Pairs(task) => task.set_cost(self.c),
             Tasks::OneClass(task, _) => task.set_cost(self.c),
         }
-    }
-
-    /// The same problem, of which even a single part is given up once nobody wants what comes of it.
-    pub(crate) fn until(mut self, cancel: &Cancel) -> Problem {
-        match &mut self.task {
-            Tasks::Ranking(task) => task.set_cancel(cancel),
-            Tasks::Graded(task) => task.set_cancel(cancel),
-            Tasks::Pairs(task) => task.set_cancel(cancel),
-            Tasks::Binary(..) | Tasks::OneClass(..) => {}
-        }
-        self
     }
 
     /// Whether it is proven that no scores are better than ones that are all the same, by more than the tolerance: a
