@@ -4,7 +4,8 @@
 
 use maxmargin::data::{Dataset, Dense, Groups, Matrix, Targets};
 use maxmargin::loss::Loss;
-use maxmargin::task::{Objective, PairWeight, Ranking};
+use maxmargin::run::Cancel;
+use maxmargin::task::{Objective, PairWeight, Place, Ranking, Slopes};
 use std::time::Instant;
 
 /// Numbers that look random, the same in every run.
@@ -24,13 +25,15 @@ fn measure(name: &str, targets: Vec<f64>, groups: Groups) {
     let data = Dataset::new(matrix, Targets::Real(targets.into())).and_then(|data| data.with_groups(groups));
     let task = Ranking::new(&data.expect("valid"), Loss::SquaredHinge, PairWeight::Equal, 1.0).expect("pairs");
     let mut memos: Vec<_> = (0..task.parts()).map(|_| Default::default()).collect();
-    let mut slope = vec![0.0; rows];
+    let (mut slope, cancel) = (vec![0.0; rows], Cancel::new());
     let mut least = f64::INFINITY;
     for _ in 0..10 {
         let start = Instant::now();
         for (part, memo) in memos.iter_mut().enumerate() {
             let rows = task.rows(part);
-            task.evaluate(part, &scores[rows.clone()], &[], &mut slope[rows], &mut [], memo);
+            let at = Place { part, scores: &scores[rows.clone()], thresholds: &[], cancel: &cancel };
+            let slopes = Slopes { scores: &mut slope[rows], thresholds: &mut [] };
+            task.evaluate(&at, slopes, memo).expect("a value");
         }
         least = least.min(start.elapsed().as_secs_f64());
     }

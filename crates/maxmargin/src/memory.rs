@@ -298,6 +298,7 @@ pub fn over_budget(message: String, help: &str) -> Error {
 mod tests {
     use super::*;
     use crate::data::{Dense, Groups, Guard, Matrix};
+    use crate::settings::Task;
     use std::ops::Range;
     use std::sync::Arc;
 

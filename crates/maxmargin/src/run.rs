@@ -6,11 +6,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A flag that asks a job to stop. Solvers and readers poll it at least every 50 ms.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicU8>);
+#[derive(Clone, Debug)]
+pub struct Cancel {
+    state: Arc<AtomicU8>,
+    /// From which state on the flag counts as raised.
+    from: u8,
+}
 
 const RAISED: u8 = 1;
 const ABANDONED: u8 = 2;
+
+impl Default for Cancel {
+    fn default() -> Cancel {
+        Cancel { state: Arc::default(), from: RAISED }
+    }
+}
 
 impl Cancel {
     /// A flag nobody has raised.
@@ -20,24 +30,30 @@ impl Cancel {
 
     /// Asks the job to stop and to state what it has.
     pub fn raise(&self) {
-        self.0.fetch_max(RAISED, Ordering::Relaxed);
+        self.state.fetch_max(RAISED, Ordering::Relaxed);
     }
 
     /// Asks the job to stop, and nobody wants what it has: sums end anywhere, and it ends in an error.
     pub fn abandon(&self) {
-        self.0.fetch_max(ABANDONED, Ordering::Relaxed);
+        self.state.fetch_max(ABANDONED, Ordering::Relaxed);
+    }
+
+    /// The same flag, which counts as raised only once the job is abandoned: for the last pass of a job that was asked to stop
+    /// and has to state what it has.
+    pub(crate) fn until_abandoned(&self) -> Cancel {
+        Cancel { state: Arc::clone(&self.state), from: ABANDONED }
     }
 
     /// Whether somebody asked.
     #[inline]
     pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= RAISED
+        self.state.load(Ordering::Relaxed) >= self.from
     }
 
     /// Whether nobody wants what the job has: then it may be anything.
     #[inline]
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == ABANDONED
+    pub fn is_abandoned(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == ABANDONED
     }
 
     /// An error once the flag is raised, for jobs that have nothing to keep.

@@ -1,6 +1,7 @@
 //! Checks for tasks of your own: whether slopes, curvature and constraints say the same as the value.
 //!
-//! Each check takes a task and a point (a score a row, a value a threshold), and returns what is wrong in words:
+//! Each check takes a task and a point (the scores of all rows, those of a row side by side where it has several, and the free
+//! scalars), and returns what is wrong in words:
 //!
 //! ```
 //! # use maxmargin::data::{Dataset, Dense, Groups, Matrix, Targets};
@@ -21,8 +22,11 @@
 //! some constraints violated, some not. A kink that happens to lie within a step of the differences is recognised by
 //! slopes that differ on its two sides, and anything between these is accepted there.
 
+use crate::error::Error;
 use crate::random::Random;
-use crate::task::{Curvature, Independent, Objective};
+use crate::run::Cancel;
+use crate::task::{Curvature, Directions, Independent, Objective, Place, Roundable, Slopes};
+use std::ops::Range;
 
 /// The purpose of these random numbers.
 const DIRECTIONS: u64 = 0x7465_7374;
@@ -91,22 +95,17 @@ fn evaluate<T: Objective>(task: &T, at: &Point, memos: &mut [T::Memo]) -> Result
     let mut slope = Point::zero(at.scores.len(), at.thresholds.len());
     let mut value = 0.0;
     for (part, memo) in memos.iter_mut().enumerate() {
-        let rows = task.rows(part);
+        let own = scores_of(task, part);
         // A part must write every slope, whatever stood there.
-        slope.scores[rows.clone()].fill(f64::NAN);
-        let part_value = task.evaluate(
-            part,
-            &at.scores[rows.clone()],
-            &at.thresholds,
-            &mut slope.scores[rows.clone()],
-            &mut slope.thresholds,
-            memo,
-        );
+        slope.scores[own.clone()].fill(f64::NAN);
+        let place = Place { part, scores: &at.scores[own.clone()], thresholds: &at.thresholds, cancel: &Cancel::new() };
+        let slopes = Slopes { scores: &mut slope.scores[own.clone()], thresholds: &mut slope.thresholds };
+        let part_value = task.evaluate(&place, slopes, memo).map_err(|error| failed(part, &error))?;
         if !(part_value.is_finite() && part_value >= 0.0) {
             return Err(format!("the value of part {part} is {part_value}, and must be finite and not negative"));
         }
-        if let Some(row) = rows.clone().find(|&row| !slope.scores[row].is_finite()) {
-            return Err(format!("part {part} leaves the slope by score {row} unwritten or not finite"));
+        if let Some(score) = own.clone().find(|&score| !slope.scores[score].is_finite()) {
+            return Err(format!("part {part} leaves the slope by score {score} unwritten or not finite"));
         }
         value += part_value;
     }
@@ -114,6 +113,16 @@ fn evaluate<T: Objective>(task: &T, at: &Point, memos: &mut [T::Memo]) -> Result
         return Err(format!("the slope by threshold {at} is not finite"));
     }
     Ok((value, slope))
+}
+
+/// Where the scores of a part stand among those of all rows.
+fn scores_of<T: Objective>(task: &T, part: usize) -> Range<usize> {
+    let (rows, outputs) = (task.rows(part), task.outputs());
+    rows.start * outputs..rows.end * outputs
+}
+
+fn failed(part: usize, error: &Error) -> String {
+    format!("part {part} fails: {error}")
 }
 
 fn memos<T: Objective>(task: &T) -> Vec<T::Memo> {
@@ -129,11 +138,20 @@ fn check_shape<T: Objective>(task: &T, scores: &[f64], thresholds: &[f64]) -> Re
     if thresholds.len() != task.thresholds() {
         return Err(format!("{} thresholds are given, and the task has {}", thresholds.len(), task.thresholds()));
     }
-    let mut taken = vec![None; scores.len()];
+    let outputs = task.outputs();
+    if outputs == 0 || !scores.len().is_multiple_of(outputs) {
+        return Err(format!("{} scores are given, and a row of the task has {outputs}", scores.len()));
+    }
+    let count = scores.len() / outputs;
+    let mut taken = vec![None; count];
     for part in 0..task.parts() {
         let rows = task.rows(part);
-        if rows.start > rows.end || rows.end > scores.len() {
-            return Err(format!("part {part} has rows {rows:?}, and {} scores are given", scores.len()));
+        if rows.start > rows.end || rows.end > count {
+            let given = match outputs {
+                1 => format!("{count} scores are given"),
+                _ => format!("scores of {count} rows are given"),
+            };
+            return Err(format!("part {part} has rows {rows:?}, and {given}"));
         }
         for row in rows {
             if let Some(other) = taken[row].replace(part) {
@@ -168,13 +186,15 @@ pub fn check_objective<T: Objective>(task: &T, scores: &[f64], thresholds: &[f64
         }
     }
     for part in 0..task.parts() {
-        let rows = task.rows(part);
+        let scores = &scores[scores_of(task, part)];
+        let place = Place { part, scores, thresholds, cancel: &Cancel::new() };
         let added = |start: f64| {
-            let (mut own, mut total) = (vec![0.0; rows.len()], vec![start; thresholds.len()]);
-            task.evaluate(part, &scores[rows.clone()], thresholds, &mut own, &mut total, &mut T::Memo::default());
-            total
+            let (mut own, mut total) = (vec![0.0; scores.len()], vec![start; thresholds.len()]);
+            let slopes = Slopes { scores: &mut own, thresholds: &mut total };
+            task.evaluate(&place, slopes, &mut T::Memo::default()).map_err(|error| failed(part, &error))?;
+            Ok::<Vec<f64>, String>(total)
         };
-        for (from_zero, from_one) in added(0.0).into_iter().zip(added(1.0)) {
+        for (from_zero, from_one) in added(0.0)?.into_iter().zip(added(1.0)?) {
             if (from_one - from_zero - 1.0).abs() > ROUNDING * (1.0 + from_zero.abs()) {
                 return Err(format!("part {part} writes the slope by a threshold, and must add to what is there"));
             }
@@ -208,31 +228,31 @@ pub fn check_objective<T: Objective>(task: &T, scores: &[f64], thresholds: &[f64
 }
 
 /// The Hessian times directions, all in one call for each part.
-fn curvature<T: Curvature>(task: &T, memos: &[T::Memo], at: &Point, directions: &[Point]) -> Vec<Point> {
-    let (m, rows, thresholds) = (directions.len(), at.scores.len(), at.thresholds.len());
+fn curvature<T: Curvature>(
+    task: &T,
+    memos: &[T::Memo],
+    at: &Point,
+    directions: &[Point],
+) -> Result<Vec<Point>, String> {
+    let (m, scores, thresholds) = (directions.len(), at.scores.len(), at.thresholds.len());
     let interleaved = |count: usize, of: &dyn Fn(&Point, usize) -> f64| -> Vec<f64> {
         (0..count).flat_map(|index| directions.iter().map(move |direction| of(direction, index))).collect()
     };
-    let score_directions = interleaved(rows, &|direction, row| direction.scores[row]);
+    let score_directions = interleaved(scores, &|direction, score| direction.scores[score]);
     let threshold_directions = interleaved(thresholds, &|direction, at| direction.thresholds[at]);
-    let (mut out, mut threshold_out) = (vec![0.0; rows * m], vec![0.0; thresholds * m]);
+    let (mut out, mut threshold_out) = (vec![0.0; scores * m], vec![0.0; thresholds * m]);
     for (part, memo) in memos.iter().enumerate() {
-        let rows = task.rows(part);
-        let range = rows.start * m..rows.end * m;
+        let own = scores_of(task, part);
+        let range = own.start * m..own.end * m;
         out[range.clone()].fill(f64::NAN); // to be written by the part
-        task.curvature(
-            part,
-            &at.scores[rows],
-            memo,
-            m,
-            &score_directions[range.clone()],
-            &threshold_directions,
-            &mut out[range],
-            &mut threshold_out,
-        );
+        let place = Place { part, scores: &at.scores[own], thresholds: &at.thresholds, cancel: &Cancel::new() };
+        let along =
+            Directions { count: m, scores: &score_directions[range.clone()], thresholds: &threshold_directions };
+        let slopes = Slopes { scores: &mut out[range], thresholds: &mut threshold_out };
+        task.curvature(&place, memo, &along, slopes).map_err(|error| failed(part, &error))?;
     }
     let column = |values: &[f64], column: usize| values.iter().skip(column).step_by(m).copied().collect();
-    (0..m).map(|at| Point { scores: column(&out, at), thresholds: column(&threshold_out, at) }).collect()
+    Ok((0..m).map(|at| Point { scores: column(&out, at), thresholds: column(&threshold_out, at) }).collect())
 }
 
 /// Checks second derivatives at a point: the Hessian times random directions agrees with differences of the slopes, is
@@ -243,13 +263,13 @@ pub fn check_curvature<T: Curvature>(task: &T, scores: &[f64], thresholds: &[f64
     let mut remembered = memos(task);
     let (_, slope) = evaluate(task, &at, &mut remembered)?;
     let directions: Vec<Point> = (0..TRIES).map(|try_| at.direction(try_)).collect();
-    let products = curvature(task, &remembered, &at, &directions);
+    let products = curvature(task, &remembered, &at, &directions)?;
     for (try_, (direction, product)) in directions.iter().zip(&products).enumerate() {
         if product.coordinates().any(|value| !value.is_finite()) {
-            return Err("the curvature is not finite, or not written for every row".to_string());
+            return Err("the curvature is not finite, or not written for every score".to_string());
         }
         let scale = product.largest();
-        let alone = &curvature(task, &remembered, &at, std::slice::from_ref(direction))[0];
+        let alone = &curvature(task, &remembered, &at, std::slice::from_ref(direction))?[0];
         for (index, (one, several)) in alone.coordinates().zip(product.coordinates()).enumerate() {
             if (one - several).abs() > ROUNDING * scale {
                 let name = at.name(index);
@@ -284,38 +304,123 @@ pub fn check_curvature<T: Curvature>(task: &T, scores: &[f64], thresholds: &[f64
             ));
         }
     }
-    check_diagonal(task, scores, &remembered)
+    check_diagonal(task, &at, &remembered)?;
+    check_separation(task, &at, &remembered)
 }
 
-/// Checks that the diagonal is that of the curvature, on the first few rows of each part, and that a constant added to all
-/// scores is noticed where it counts.
-fn check_diagonal<T: Curvature>(task: &T, scores: &[f64], remembered: &[T::Memo]) -> Result<(), String> {
-    const ROWS: usize = 8;
+/// Checks that the diagonal is that of the curvature, on the first few scores of each part, and that a constant added to all
+/// scores of an output is noticed where it counts.
+fn check_diagonal<T: Curvature>(task: &T, at: &Point, remembered: &[T::Memo]) -> Result<(), String> {
+    const SCORES: usize = 8;
+    let (cancel, outputs) = (Cancel::new(), task.outputs());
     let still = vec![0.0; task.thresholds()];
     for (part, memo) in remembered.iter().enumerate() {
-        let scores = &scores[task.rows(part)];
-        let rows = scores.len();
-        let mut diagonal = vec![f64::NAN; rows];
-        task.diagonal(part, scores, memo, &mut diagonal);
+        let scores = &at.scores[scores_of(task, part)];
+        let place = Place { part, scores, thresholds: &at.thresholds, cancel: &cancel };
+        let count = scores.len();
+        let mut diagonal = vec![f64::NAN; count];
+        task.diagonal(&place, memo, &mut diagonal).map_err(|error| failed(part, &error))?;
         let along = |direction: &[f64]| {
-            let mut out = vec![0.0; rows];
-            task.curvature(part, scores, memo, 1, direction, &still, &mut out, &mut vec![0.0; still.len()]);
-            out
+            let mut out = vec![0.0; count];
+            let along = Directions { count: 1, scores: direction, thresholds: &still };
+            let slopes = Slopes { scores: &mut out, thresholds: &mut vec![0.0; still.len()] };
+            task.curvature(&place, memo, &along, slopes).map_err(|error| failed(part, &error))?;
+            Ok::<Vec<f64>, String>(out)
         };
         let mut largest = 0.0f64;
-        for row in 0..rows.min(ROWS) {
-            let mut unit = vec![0.0; rows];
-            unit[row] = 1.0;
-            let (own, found) = (along(&unit)[row], diagonal[row]);
+        for score in 0..count.min(SCORES) {
+            let mut unit = vec![0.0; count];
+            unit[score] = 1.0;
+            let (own, found) = (along(&unit)?[score], diagonal[score]);
             largest = largest.max(own.abs());
             if (own - found).abs() > ROUNDING * own.abs().max(1.0) || found.is_nan() {
-                return Err(format!("the diagonal of row {row} in part {part} is {found}, and the curvature's {own}"));
+                let name = if outputs == 1 { "row" } else { "score" };
+                return Err(format!(
+                    "the diagonal of {name} {score} in part {part} is {found}, and the curvature's {own}"
+                ));
             }
         }
-        let constant = along(&vec![1.0; rows]).iter().fold(0.0f64, |most, value| most.max(value.abs()));
-        if task.only_differences_count() && constant > ROUNDING * (1.0 + largest * rows as f64) {
-            return Err(format!("a constant added to the scores of part {part} changes the slopes by {constant}"));
+        for output in 0..if task.only_differences_count() { outputs } else { 0 } {
+            let constant: Vec<f64> = (0..count).map(|score| f64::from(u8::from(score % outputs == output))).collect();
+            let changed = along(&constant)?.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+            if changed > ROUNDING * (1.0 + largest * count as f64) {
+                return Err(format!("a constant added to the scores of part {part} changes the slopes by {changed}"));
+            }
         }
+    }
+    Ok(())
+}
+
+/// Checks, on the first few rows of each part, that rows which are said to be separate change no other row's slopes; and with
+/// one score a row and one free scalar, that [`Curvature::by_threshold`] is the curvature's.
+fn check_separation<T: Curvature>(task: &T, at: &Point, remembered: &[T::Memo]) -> Result<(), String> {
+    const ROWS: usize = 4;
+    if !task.rows_are_separate() {
+        return Ok(());
+    }
+    let (cancel, outputs) = (Cancel::new(), task.outputs());
+    for (part, memo) in remembered.iter().enumerate() {
+        let scores = &at.scores[scores_of(task, part)];
+        let place = Place { part, scores, thresholds: &at.thresholds, cancel: &cancel };
+        let product = |direction: &Point| {
+            let mut out = Point::zero(scores.len(), at.thresholds.len());
+            let along = Directions { count: 1, scores: &direction.scores, thresholds: &direction.thresholds };
+            let slopes = Slopes { scores: &mut out.scores, thresholds: &mut out.thresholds };
+            task.curvature(&place, memo, &along, slopes).map_err(|error| failed(part, &error))?;
+            Ok::<Point, String>(out)
+        };
+        for row in 0..(scores.len() / outputs).min(ROWS) {
+            let mut moved = Point::zero(scores.len(), at.thresholds.len());
+            let own = row * outputs..(row + 1) * outputs;
+            moved.scores[own.clone()].fill(1.0);
+            let changed = product(&moved)?.scores;
+            if let Some(other) = (0..scores.len()).find(|score| !own.contains(score) && changed[*score] != 0.0) {
+                return Err(format!(
+                    "row {row} of part {part} changes the slope by score {other}: rows are not separate"
+                ));
+            }
+        }
+        if outputs == 1 && at.thresholds.len() == 1 {
+            let moved = Point { thresholds: vec![1.0], ..Point::zero(scores.len(), 1) };
+            let expected = product(&moved)?;
+            let mut found = Point { scores: vec![f64::NAN; scores.len()], thresholds: vec![0.0] };
+            let corner = task.by_threshold(&place, memo, &mut found.scores).map_err(|error| failed(part, &error))?;
+            found.thresholds[0] = corner;
+            let allowed = ROUNDING * expected.largest().max(1.0);
+            let pairs = found.coordinates().zip(expected.coordinates()).enumerate();
+            for (index, (one, other)) in pairs {
+                if (one - other).abs() > allowed || one.is_nan() {
+                    let name = found.name(index);
+                    return Err(format!("part {part}: by threshold and {name} {one}, and the curvature gives {other}"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks a task with hinge loss and what it says of itself once its kink is rounded off over a width: the hinge is the value of
+/// the task itself, and the excess of the dual lies between zero and what rounding off takes.
+pub fn check_rounding<T: Roundable>(task: &T, width: f64, scores: &[f64], thresholds: &[f64]) -> Result<(), String> {
+    let rounded = task.rounded(width);
+    check_objective(&rounded, scores, thresholds)?;
+    check_curvature(&rounded, scores, thresholds)?;
+    let at = Point::new(scores, thresholds);
+    let expected = value(task, &at)?;
+    let mut remembered = memos(&rounded);
+    let (smooth, _) = evaluate(&rounded, &at, &mut remembered)?;
+    let mut sums = [0.0; 3];
+    for (part, memo) in remembered.iter().enumerate() {
+        sums.iter_mut().zip(rounded.rounding(part, memo)).for_each(|(sum, term)| *sum += term);
+    }
+    let [hinge, excess, error] = sums;
+    let allowed = ROUNDING * expected.max(1.0) + error;
+    if (hinge - expected).abs() > allowed {
+        return Err(format!("the hinge is said to be {hinge}, and the value of the task is {expected}"));
+    }
+    if !(excess >= -allowed && excess <= expected - smooth + allowed && error >= 0.0) {
+        let taken = expected - smooth;
+        return Err(format!("the excess is {excess}, and must lie between zero and what rounding off takes, {taken}"));
     }
     Ok(())
 }

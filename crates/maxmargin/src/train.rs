@@ -133,7 +133,7 @@ impl Training<'_> {
         let scaling = Scaling::fit(settings.scale, data, cancel)?;
         let design = scaling.apply(data.matrix(), data.groups())?;
         cancel.check()?;
-        let mut posed = Posed::new(poses, data, settings)?.until(cancel);
+        let mut posed = Posed::new(poses, data, settings)?;
         posed.check_range()?;
         let solver = plan(posed.problem.abilities(), settings, data.shape())?;
         // What linear solvers learn from: the features, or mapped ones. Scaling stays that of the rows.

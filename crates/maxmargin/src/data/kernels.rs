@@ -339,9 +339,133 @@ pub(crate) fn sparse_axpy<I: Index, V: Value>(scale: f64, indices: &[I], values:
     }
 }
 
+/// sums_o += value · w_o for the weights of one feature, those of all outputs side by side.
+#[inline(always)]
+fn add_product(value: f64, w: &[f64], sums: &mut [f64]) {
+    sums.iter_mut().zip(w).for_each(|(sum, w)| *sum += value * w);
+}
+
+/// Sums for a number of outputs that is known when this is compiled, so that they stay in registers.
+#[inline(always)]
+fn dense_dots_of<V: Value, const OUTPUTS: usize>(x: &[V], w: &[f64], out: &mut [f64]) {
+    // Of even and of odd features, so that one sum need not wait for the other.
+    let mut sums = [[0.0; OUTPUTS]; 2];
+    let (w, _) = w.as_chunks::<OUTPUTS>();
+    let (x_pairs, x_rest) = x.as_chunks::<2>();
+    let (w_pairs, w_rest) = w[..x.len()].as_chunks::<2>();
+    for (x, w) in x_pairs.iter().zip(w_pairs) {
+        for (side, sums) in sums.iter_mut().enumerate() {
+            add_product(x[side].wide(), &w[side], sums);
+        }
+    }
+    for (x, w) in x_rest.iter().zip(w_rest) {
+        add_product(x.wide(), w, &mut sums[0]);
+    }
+    out.iter_mut().zip(sums[0]).zip(sums[1]).for_each(|((out, even), odd)| *out = even + odd);
+}
+
+#[inline(always)]
+fn dense_dots_plainly<V: Value>(x: &[V], w: &[f64], out: &mut [f64]) {
+    assert!(w.len() >= x.len() * out.len());
+    match out.len() {
+        2 => dense_dots_of::<V, 2>(x, w, out),
+        3 => dense_dots_of::<V, 3>(x, w, out),
+        4 => dense_dots_of::<V, 4>(x, w, out),
+        outputs => {
+            out.fill(0.0);
+            x.iter().zip(w.chunks_exact(outputs.max(1))).for_each(|(x, w)| add_product(x.wide(), w, out));
+        }
+    }
+}
+
+#[inline(always)]
+fn dense_axpys_plainly<V: Value>(scales: &[f64], x: &[V], w: &mut [f64]) {
+    assert!(w.len() >= x.len() * scales.len());
+    x.iter().zip(w.chunks_exact_mut(scales.len().max(1))).for_each(|(x, w)| add_product(x.wide(), scales, w));
+}
+
+/// Where the weights of a feature stand, `outputs` of them side by side.
+#[inline(always)]
+fn span_of<I: Index>(index: I, outputs: usize) -> std::ops::Range<usize> {
+    let start = index.position().saturating_mul(outputs);
+    start..start.saturating_add(outputs)
+}
+
+#[inline(always)]
+fn sparse_dots_plainly<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64], out: &mut [f64]) {
+    out.fill(0.0);
+    for (&index, &value) in indices.iter().zip(values) {
+        if let Some(w) = w.get(span_of(index, out.len())) {
+            add_product(value.wide(), w, out);
+        }
+    }
+}
+
+#[inline(always)]
+fn sparse_axpys_plainly<I: Index, V: Value>(scales: &[f64], indices: &[I], values: &[V], w: &mut [f64]) {
+    for (&index, &value) in indices.iter().zip(values) {
+        if let Some(w) = w.get_mut(span_of(index, scales.len())) {
+            add_product(value.wide(), scales, w);
+        }
+    }
+}
+
+for_this_machine! {
+    /// out_o = Σ_j x_j · w_(j, o) over a dense row, the weights of a feature side by side.
+    pub(crate) fn dense_dots[V: Value](x: &[V], w: &[f64], out: &mut [f64]) -> () = dense_dots_plainly
+}
+
+for_this_machine! {
+    /// w_(j, o) += scale_o · x_j over a dense row.
+    pub(crate) fn dense_axpys[V: Value](scales: &[f64], x: &[V], w: &mut [f64]) -> () = dense_axpys_plainly
+}
+
+for_this_machine! {
+    /// out_o = Σ_j x_j · w_(j, o) over a sparse row: an index that is looked up once serves all outputs.
+    pub(crate) fn sparse_dots[I: Index, V: Value](indices: &[I], values: &[V], w: &[f64], out: &mut [f64]) -> () =
+        sparse_dots_plainly
+}
+
+for_this_machine! {
+    /// w_(j, o) += scale_o · x_j over a sparse row.
+    pub(crate) fn sparse_axpys[I: Index, V: Value](scales: &[f64], indices: &[I], values: &[V], w: &mut [f64]) -> () =
+        sparse_axpys_plainly
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_outputs_are_as_many_single_ones() {
+        for outputs in 1..8 {
+            let weight = |at: usize| ((at * 37 % 101) as f64 - 50.0) / 7.0;
+            let w: Vec<f64> = (0..40 * outputs).map(weight).collect();
+            let scales: Vec<f64> = (0..outputs).map(|output| output as f64 - 1.25).collect();
+            for length in 0..12u32 {
+                let values: Vec<f32> = (0..length).map(|i| (i as f32 * 0.37).sin()).collect();
+                // One index past the end.
+                let indices: Vec<u32> = (0..length).map(|i| if i == 10 { u32::MAX } else { i * 3 }).collect();
+                let (mut dense, mut sparse) = (vec![f64::NAN; outputs], vec![f64::NAN; outputs]);
+                dense_dots(&values, &w, &mut dense);
+                sparse_dots(&indices, &values, &w, &mut sparse);
+                let (mut dense_sum, mut sparse_sum) = (w.clone(), w.clone());
+                dense_axpys(&scales, &values, &mut dense_sum);
+                sparse_axpys(&scales, &indices, &values, &mut sparse_sum);
+                for output in 0..outputs {
+                    let own = |w: &[f64]| w.iter().skip(output).step_by(outputs).copied().collect::<Vec<f64>>();
+                    let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
+                    assert!(close(dense[output], dense_dot(&values, &own(&w))));
+                    assert!(close(sparse[output], sparse_dot(&indices, &values, &own(&w))));
+                    let (mut one, mut other) = (own(&w), own(&w));
+                    dense_axpy(scales[output], &values, &mut one);
+                    sparse_axpy(scales[output], &indices, &values, &mut other);
+                    assert!(one.iter().zip(own(&dense_sum)).all(|(a, b)| close(*a, b)));
+                    assert!(other.iter().zip(own(&sparse_sum)).all(|(a, b)| close(*a, b)));
+                }
+            }
+        }
+    }
 
     #[test]
     fn an_index_past_the_weights_counts_as_zero() {

@@ -231,6 +231,9 @@ impl<I: Index, V: Value> Csr<I, V> {
 pub(crate) trait Rows: Sync {
     fn dot(&self, row: usize, w: &[f64]) -> f64;
     fn axpy(&self, row: usize, scale: f64, w: &mut [f64]);
+    /// The same for several outputs, whose weights of one feature stand side by side.
+    fn dots(&self, row: usize, w: &[f64], out: &mut [f64]);
+    fn axpys(&self, row: usize, scales: &[f64], w: &mut [f64]);
     fn each(&self, row: usize, visit: impl FnMut(usize, f64));
     /// Asks the memory for a row that will be needed soon.
     fn prefetch(&self, row: usize);
@@ -251,6 +254,15 @@ pub(crate) trait Rows: Sync {
         self.each(row, |column, value| sum += (value - shift[column]) * w[column]);
         sum
     }
+    /// The same for several outputs.
+    fn dots_shifted(&self, row: usize, shift: &[f64], w: &[f64], out: &mut [f64]) {
+        let outputs = out.len();
+        out.fill(0.0);
+        self.each(row, |column, value| {
+            let value = value - shift[column];
+            out.iter_mut().zip(&w[column * outputs..]).for_each(|(out, w)| *out += value * w);
+        });
+    }
     /// w_j += scale · factors_j · (x_j − shift_j) over the stored entries: of a dense row, all.
     fn axpy_shifted(&self, row: usize, scale: f64, factors: &[f64], shift: &[f64], w: &mut [f64]) {
         self.each(row, |column, value| w[column] += scale * factors[column] * (value - shift[column]));
@@ -265,6 +277,14 @@ impl<V: Value> Rows for Dense<V> {
     #[inline(always)]
     fn axpy(&self, row: usize, scale: f64, w: &mut [f64]) {
         kernels::dense_axpy(scale, self.row(row), w);
+    }
+    #[inline]
+    fn dots(&self, row: usize, w: &[f64], out: &mut [f64]) {
+        kernels::dense_dots(self.row(row), w, out);
+    }
+    #[inline]
+    fn axpys(&self, row: usize, scales: &[f64], w: &mut [f64]) {
+        kernels::dense_axpys(scales, self.row(row), w);
     }
     #[inline(always)]
     fn each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
@@ -288,6 +308,16 @@ impl<I: Index, V: Value> Rows for Csr<I, V> {
     fn axpy(&self, row: usize, scale: f64, w: &mut [f64]) {
         let (indices, values) = self.row(row);
         kernels::sparse_axpy(scale, indices, values, w);
+    }
+    #[inline]
+    fn dots(&self, row: usize, w: &[f64], out: &mut [f64]) {
+        let (indices, values) = self.row(row);
+        kernels::sparse_dots(indices, values, w, out);
+    }
+    #[inline]
+    fn axpys(&self, row: usize, scales: &[f64], w: &mut [f64]) {
+        let (indices, values) = self.row(row);
+        kernels::sparse_axpys(scales, indices, values, w);
     }
     #[inline(always)]
     fn each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
@@ -469,6 +499,23 @@ impl Matrix {
         with_rows!(self, m => for (row, &coefficient) in rows.zip(coefficients) {
             if coefficient != 0.0 {
                 m.axpy(row, coefficient, sum);
+            }
+        });
+    }
+
+    /// out_(i, o) = Σ_j x_ij · w_(j, o) for the given rows and so many outputs, in one pass over each row. The weights of a
+    /// feature stand side by side, and so do the scores of a row.
+    pub fn scores_of_outputs(&self, rows: Range<usize>, outputs: usize, w: &[f64], out: &mut [f64]) {
+        assert!(outputs > 0 && out.len() == rows.len() * outputs);
+        with_rows!(self, m => for (row, out) in rows.zip(out.chunks_exact_mut(outputs)) { m.dots(row, w, out); });
+    }
+
+    /// sum_(j, o) += Σ_i coefficients_(i, o) · x_ij over the given rows; rows whose coefficients are all zero are not touched.
+    pub fn accumulate_outputs(&self, rows: Range<usize>, outputs: usize, coefficients: &[f64], sum: &mut [f64]) {
+        assert!(outputs > 0 && coefficients.len() == rows.len() * outputs);
+        with_rows!(self, m => for (row, coefficients) in rows.zip(coefficients.chunks_exact(outputs)) {
+            if coefficients.iter().any(|&coefficient| coefficient != 0.0) {
+                m.axpys(row, coefficients, sum);
             }
         });
     }

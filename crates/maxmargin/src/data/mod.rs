@@ -31,7 +31,7 @@ pub use pairs::{Consistency, Outcome, PairCounts, Pairs, outcome_of, score_diffe
 pub use residency::Residency;
 pub(crate) use residency::Visits;
 pub use scale::{Design, Scale, Scaling};
-pub(crate) use scale::{Folded, MOST_LANES, STRETCH, lanes};
+pub(crate) use scale::{Folded, MOST_LANES, STRETCH, lanes, lanes_of_outputs};
 pub use split::{complement, folds, hold_out, holdout};
 pub use subset::Subset;
 pub(crate) use subset::counts;

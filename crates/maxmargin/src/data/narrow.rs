@@ -44,7 +44,7 @@ impl Span {
     }
 }
 
-/// Writes the scores of a run of rows as shares, and adds one span for each [`STRETCH`] of them. The rows are not needed
+/// Writes the scores of a run of rows as shares, and adds one span for each [`STRETCH`] of rows. The rows are not needed
 /// again in a pass. `parallel` says whether there are so many that several threads are worth their while.
 pub(crate) fn narrow_scores(
     design: &Design,
@@ -54,20 +54,21 @@ pub(crate) fn narrow_scores(
     parallel: bool,
     spans: &mut Vec<Span>,
 ) {
+    let outputs = folded.outputs();
     let span = |scores: &mut Vec<f64>, stretch: usize, shares: &mut [f32]| {
         let start = rows.start + stretch * STRETCH;
-        let rows = start..start + shares.len();
+        let rows = start..start + shares.len() / outputs;
         scores.resize(shares.len(), 0.0);
         design.scores(rows.clone(), folded, scores);
         design.passed(rows);
         Span::of(scores, shares)
     };
     if parallel {
-        let stretches = shares.chunks_mut(STRETCH).collect();
+        let stretches = shares.chunks_mut(STRETCH * outputs).collect();
         spans.extend(parallel::map_each(stretches, |stretch, shares| span(&mut Vec::new(), stretch, shares)));
     } else {
         let mut scores = Vec::new();
-        let stretches = shares.chunks_mut(STRETCH).enumerate();
+        let stretches = shares.chunks_mut(STRETCH * outputs).enumerate();
         spans.extend(stretches.map(|(stretch, shares)| span(&mut scores, stretch, shares)));
     }
 }

@@ -160,8 +160,17 @@ pub struct Design {
 /// Weights for the stored values, and what the shift adds to every score.
 #[derive(Clone, Debug)]
 pub(crate) struct Folded {
-    pub(crate) weights: Vec<f64>,
-    pub(crate) offset: f64,
+    /// Those of a feature for all outputs side by side.
+    weights: Vec<f64>,
+    /// One for each output.
+    offsets: Vec<f64>,
+}
+
+impl Folded {
+    /// How many scores a row has.
+    pub(super) fn outputs(&self) -> usize {
+        self.offsets.len()
+    }
 }
 
 impl Design {
@@ -204,11 +213,34 @@ impl Design {
         };
         let offset =
             self.shift.as_ref().map_or(0.0, |shift| -shift.iter().zip(&weights).map(|(m, w)| m * w).sum::<f64>());
-        Folded { weights, offset }
+        Folded { weights, offsets: vec![offset] }
     }
 
-    /// Scores of a run of rows.
+    /// The same for several scores a row, the weights of a feature for all of them side by side.
+    pub(crate) fn fold_outputs(&self, weights: &[f64], outputs: usize) -> Folded {
+        if outputs == 1 {
+            return self.fold(weights);
+        }
+        let mut weights = weights.to_vec();
+        if let Some(factor) = &self.factor {
+            for (weights, factor) in weights.chunks_exact_mut(outputs).zip(&**factor) {
+                weights.iter_mut().for_each(|weight| *weight *= factor);
+            }
+        }
+        let mut offsets = vec![0.0; outputs];
+        if let Some(shift) = &self.shift {
+            for (weights, shift) in weights.chunks_exact(outputs).zip(&**shift) {
+                offsets.iter_mut().zip(weights).for_each(|(offset, weight)| *offset -= shift * weight);
+            }
+        }
+        Folded { weights, offsets }
+    }
+
+    /// Scores of a run of rows; those of a row stand side by side where it has several.
     pub(crate) fn scores(&self, rows: Range<usize>, folded: &Folded, out: &mut [f64]) {
+        if folded.outputs() != 1 {
+            return self.scores_of_outputs(rows, folded, out);
+        }
         if let (Some(shift), true) = (&self.shift, self.matrix.is_dense()) {
             // Differences of large numbers before anything else.
             with_rows!(&self.matrix, m => for (row, out) in rows.zip(out) {
@@ -221,8 +253,23 @@ impl Design {
             for (score, factor) in out.iter_mut().zip(&factors[rows]) {
                 *score *= factor;
             }
-        } else if folded.offset != 0.0 {
-            out.iter_mut().for_each(|score| *score += folded.offset);
+        } else if folded.offsets[0] != 0.0 {
+            out.iter_mut().for_each(|score| *score += folded.offsets[0]);
+        }
+    }
+
+    fn scores_of_outputs(&self, rows: Range<usize>, folded: &Folded, out: &mut [f64]) {
+        let outputs = folded.outputs();
+        if let (Some(shift), true) = (&self.shift, self.matrix.is_dense()) {
+            with_rows!(&self.matrix, m => for (row, out) in rows.zip(out.chunks_exact_mut(outputs)) {
+                m.dots_shifted(row, shift, &folded.weights, out);
+            });
+            return;
+        }
+        self.matrix.scores_of_outputs(rows.clone(), outputs, &folded.weights, out);
+        for (row, out) in rows.zip(out.chunks_exact_mut(outputs)) {
+            let factor = self.row_factor(row);
+            out.iter_mut().zip(&folded.offsets).for_each(|(score, offset)| *score = factor * *score + offset);
         }
     }
 
@@ -290,6 +337,38 @@ impl Design {
         if self.shift.is_some() { coefficients.iter().sum() } else { 0.0 }
     }
 
+    /// The same for several scores a row, the coefficients of a row side by side: sum_(j, o) += Σ_i coefficient_(i, o) · x_ij.
+    /// Adds Σ of the coefficients of each output to `totals`.
+    pub(crate) fn accumulate_outputs(
+        &self,
+        rows: Range<usize>,
+        coefficients: &mut [f64],
+        sum: &mut [f64],
+        totals: &mut [f64],
+    ) {
+        let outputs = totals.len();
+        if outputs == 1 {
+            totals[0] += self.accumulate(rows, coefficients, sum);
+            return;
+        }
+        if let Some(factors) = &self.row_factors {
+            for (coefficients, factor) in coefficients.chunks_exact_mut(outputs).zip(&factors[rows.clone()]) {
+                coefficients.iter_mut().for_each(|coefficient| *coefficient *= factor);
+            }
+        }
+        for (stretch, coefficients) in coefficients.chunks(STRETCH * outputs).enumerate() {
+            let start = rows.start + stretch * STRETCH;
+            let stretch = start..start + coefficients.len() / outputs;
+            self.matrix.accumulate_outputs(stretch.clone(), outputs, coefficients, sum);
+            self.passed(stretch);
+        }
+        if self.shift.is_some() {
+            for coefficients in coefficients.chunks_exact(outputs) {
+                totals.iter_mut().zip(coefficients).for_each(|(total, coefficient)| *total += coefficient);
+            }
+        }
+    }
+
     /// Σ coefficient_i · scaled row_i over all rows, in parallel over lanes that depend on the data alone.
     pub(crate) fn weighted_sum(&self, coefficients: &[f64]) -> Vec<f64> {
         self.weighted_sum_by(|row| coefficients[row])
@@ -328,6 +407,24 @@ impl Design {
         }
     }
 
+    /// The same for several scores a row, given the totals of each.
+    pub(crate) fn unfold_outputs(&self, sum: &mut [f64], totals: &[f64]) {
+        let outputs = totals.len();
+        if outputs == 1 {
+            return self.unfold(sum, totals[0]);
+        }
+        if let Some(shift) = &self.shift {
+            for (sum, shift) in sum.chunks_exact_mut(outputs).zip(&**shift) {
+                sum.iter_mut().zip(totals).for_each(|(sum, total)| *sum -= total * shift);
+            }
+        }
+        if let Some(factor) = &self.factor {
+            for (sum, factor) in sum.chunks_exact_mut(outputs).zip(&**factor) {
+                sum.iter_mut().for_each(|sum| *sum *= factor);
+            }
+        }
+    }
+
     /// Adds the weighted squares of a scaled row's entries to `sum`; those of entries that are not stored are left out.
     pub(crate) fn add_squares(&self, row: usize, weight: f64, sum: &mut [f64]) {
         let row_factor = self.row_factor(row);
@@ -337,6 +434,17 @@ impl Design {
             let shifted = row_factor * value - self.shift.as_ref().map_or(0.0, |shift| shift[column]);
             let scaled = shifted * self.factor.as_ref().map_or(1.0, |factor| factor[column]);
             *sum += weight * scaled * scaled;
+        });
+    }
+
+    /// The same for several scores a row, each with a weight of its own.
+    pub(crate) fn add_squares_of_outputs(&self, row: usize, weights: &[f64], sum: &mut [f64]) {
+        let (row_factor, outputs) = (self.row_factor(row), weights.len());
+        self.matrix.each_in_row(row, |column, value| {
+            let Some(sum) = sum.get_mut(column * outputs..).and_then(|sum| sum.get_mut(..outputs)) else { return };
+            let shifted = row_factor * value - self.shift.as_ref().map_or(0.0, |shift| shift[column]);
+            let scaled = shifted * self.factor.as_ref().map_or(1.0, |factor| factor[column]);
+            sum.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += weight * scaled * scaled);
         });
     }
 
@@ -429,6 +537,11 @@ pub(crate) const MOST_LANES: usize = 16;
 /// number of cores, fewer where the accumulators would grow large, or cost as much as the rows to go through. Depends on
 /// the data alone, so that threads change no bit.
 pub(crate) fn lanes(rows: usize, matrix: &Matrix) -> Vec<Range<usize>> {
+    lanes_of_outputs(rows, matrix, 1)
+}
+
+/// The same where each lane keeps so many numbers a column.
+pub(crate) fn lanes_of_outputs(rows: usize, matrix: &Matrix, outputs: usize) -> Vec<Range<usize>> {
     const LEAST_ROWS: usize = 256;
     const ACCUMULATORS: usize = 32 << 20;
     // Each entry takes 8 bytes or so, and each lane 8 bytes a column.
@@ -437,7 +550,8 @@ pub(crate) fn lanes(rows: usize, matrix: &Matrix) -> Vec<Range<usize>> {
     // Multiplied before it is divided: rows of less than one entry on average count too.
     let entries = u128::from(matrix.entries()) * rows as u128 / matrix.rows().max(1) as u128;
     let worthwhile = (entries / (u128::from(ENTRIES_A_COLUMN) * cols as u128)).clamp(2, MOST_LANES as u128) as usize;
-    let most = (ACCUMULATORS / cols).clamp(2, MOST_LANES).min(worthwhile).min(rows.div_ceil(LEAST_ROWS)).max(1);
+    let most =
+        (ACCUMULATORS / (cols * outputs)).clamp(2, MOST_LANES).min(worthwhile).min(rows.div_ceil(LEAST_ROWS)).max(1);
     // A power of two leaves no core of two or four without work at the end.
     let count = 1 << most.ilog2();
     (0..count).map(|lane| lane * rows / count..(lane + 1) * rows / count).collect()
@@ -704,6 +818,36 @@ mod tests {
             }
             for (a, b) in sum.iter().zip(&expected) {
                 assert!((a - b).abs() < 1e-12, "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_outputs_are_as_many_single_ones() {
+        for (dense, kind) in [true, false].into_iter().flat_map(|dense| Scale::ALL.map(|kind| (dense, kind))) {
+            let data = data(dense);
+            for outputs in [2, 3, 5] {
+                let scaling = Scaling::fit(kind, &data, &Cancel::new()).expect("fits");
+                let design = scaling.apply(data.matrix(), data.groups()).expect("scales");
+                let number = |at: usize| ((at * 29 % 17) as f64 - 8.0) / 3.0;
+                let w: Vec<f64> = (0..5 * outputs).map(number).collect();
+                let coefficients: Vec<f64> = (0..4 * outputs).map(|at| number(at + 5)).collect();
+                let mut scores = vec![f64::NAN; 4 * outputs];
+                design.scores(0..4, &design.fold_outputs(&w, outputs), &mut scores);
+                let (mut sum, mut totals) = (vec![0.0; 5 * outputs], vec![0.0; outputs]);
+                design.accumulate_outputs(0..4, &mut coefficients.clone(), &mut sum, &mut totals);
+                design.unfold_outputs(&mut sum, &totals);
+                let mut squares = vec![0.0; 5 * outputs];
+                design.add_squares_of_outputs(1, &coefficients[..outputs], &mut squares);
+                for output in 0..outputs {
+                    let own = |all: &[f64]| all.iter().skip(output).step_by(outputs).copied().collect::<Vec<f64>>();
+                    let close = |a: Vec<f64>, b: Vec<f64>| a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-12);
+                    assert!(close(own(&scores), design.all_scores(&own(&w))), "{kind:?} {dense}");
+                    assert!(close(own(&sum), design.weighted_sum(&own(&coefficients))), "{kind:?} {dense}");
+                    let mut single = vec![0.0; 5];
+                    design.add_squares(1, coefficients[output], &mut single);
+                    assert!(close(own(&squares), single), "{kind:?} {dense}");
+                }
             }
         }
     }

@@ -158,7 +158,7 @@ impl Risk for Davidson {
         self.dim()
     }
 
-    fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> f64 {
+    fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> Result<f64> {
         let eta = self.eta(w);
         gradient.copy_from_slice(w);
         let mut value = 0.0;
@@ -178,15 +178,16 @@ impl Risk for Davidson {
         }
         self.point.clear();
         self.point.extend_from_slice(w);
-        value + square(w) / 2.0
+        Ok(value + square(w) / 2.0)
     }
 
-    fn line(&mut self, direction: &[f64]) {
+    fn line(&mut self, direction: &[f64]) -> Result<()> {
         self.direction.clear();
         self.direction.extend_from_slice(direction);
+        Ok(())
     }
 
-    fn along(&mut self, step: f64) -> (f64, f64) {
+    fn along(&mut self, step: f64) -> Result<(f64, f64)> {
         let w: Vec<f64> = self.point.iter().zip(&self.direction).map(|(point, way)| point + step * way).collect();
         let eta = self.eta(&w);
         let eta_way = if self.ties { self.direction[self.rows] } else { 0.0 };
@@ -198,7 +199,7 @@ impl Risk for Davidson {
             slope += cost * (by_z * difference(game, &self.direction) + by_eta * eta_way);
         }
         let along: f64 = w.iter().zip(&self.direction).map(|(w, way)| w * way).sum();
-        (value + square(&w) / 2.0, slope + along)
+        Ok((value + square(&w) / 2.0, slope + along))
     }
 }
 
@@ -207,7 +208,7 @@ impl CurvedRisk for Davidson {
         self.dim() <= EXACT
     }
 
-    fn hessian(&mut self) -> Vec<f64> {
+    fn hessian(&mut self) -> Result<Vec<f64>> {
         let dim = self.dim();
         let mut hessian = vec![0.0; dim * dim];
         for at in 0..dim {
@@ -228,10 +229,10 @@ impl CurvedRisk for Davidson {
                 hessian[eta * dim + eta] += ee;
             }
         }
-        hessian
+        Ok(hessian)
     }
 
-    fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]) {
+    fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]) -> Result<()> {
         out.copy_from_slice(direction);
         let eta_way = if self.ties { direction[self.rows] } else { 0.0 };
         for (game, [zz, ze, ee]) in self.games.iter().zip(&self.curvatures) {
@@ -243,9 +244,10 @@ impl CurvedRisk for Davidson {
                 out[self.rows] += ze * way + ee * eta_way;
             }
         }
+        Ok(())
     }
 
-    fn preconditioner(&mut self) -> Preconditioner {
+    fn preconditioner(&mut self) -> Result<Preconditioner> {
         let mut diagonal = vec![1.0; self.dim()];
         for (game, [zz, _, ee]) in self.games.iter().zip(&self.curvatures) {
             diagonal[game.left as usize] += zz;
@@ -254,7 +256,7 @@ impl CurvedRisk for Davidson {
                 diagonal[self.rows] += ee;
             }
         }
-        Preconditioner::Diagonal(diagonal)
+        Ok(Preconditioner::Diagonal(diagonal))
     }
 }
 
@@ -332,7 +334,7 @@ mod tests {
             let moved =
                 |way: &[f64], step: f64| -> Vec<f64> { w.iter().zip(way).map(|(w, way)| w + step * way).collect() };
             let mut gradient = vec![0.0; dim];
-            let value = risk.evaluate(&w, &mut gradient);
+            let value = risk.evaluate(&w, &mut gradient).expect("a value");
             assert!((value - at(&w)).abs() < 1e-10 * value);
             let step = 1e-5;
             for (axis, &found) in gradient.iter().enumerate() {
@@ -340,18 +342,18 @@ mod tests {
                 let slope = (at(&moved(&unit, step)) - at(&moved(&unit, -step))) / (2.0 * step);
                 assert!((slope - found).abs() < 1e-6 * slope.abs().max(1.0), "{slope} {found}");
             }
-            risk.line(&way);
-            let (value, slope) = risk.along(0.7);
+            risk.line(&way).expect("a line");
+            let (value, slope) = risk.along(0.7).expect("a value");
             assert!((value - at(&moved(&way, 0.7))).abs() < 1e-10 * value);
             let expected = (at(&moved(&way, 0.7 + step)) - at(&moved(&way, 0.7 - step))) / (2.0 * step);
             assert!((slope - expected).abs() < 1e-6 * expected.abs().max(1.0));
             // The Hessian, from gradients on both sides, whole and as a product.
             let (mut product, mut above, mut below) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
-            risk.hessian_times(&way, &mut product);
-            let hessian = risk.hessian();
-            let Preconditioner::Diagonal(diagonal) = risk.preconditioner() else { panic!("a diagonal") };
-            risk.evaluate(&moved(&way, step), &mut above);
-            risk.evaluate(&moved(&way, -step), &mut below);
+            risk.hessian_times(&way, &mut product).expect("a product");
+            let hessian = risk.hessian().expect("a Hessian");
+            let Ok(Preconditioner::Diagonal(diagonal)) = risk.preconditioner() else { panic!("a diagonal") };
+            risk.evaluate(&moved(&way, step), &mut above).expect("a value");
+            risk.evaluate(&moved(&way, -step), &mut below).expect("a value");
             for row in 0..dim {
                 let change = (above[row] - below[row]) / (2.0 * step);
                 assert!((product[row] - change).abs() < 1e-6 * change.abs().max(1.0));

@@ -159,7 +159,7 @@ impl<'a> Learner<'a> {
                 Learned::Pairs(kept, _) if settings.expands() => (counting(data, kept)?, None),
                 Learned::Pairs(_, learned) => (Dataset::clone(learned), None),
             };
-            let posed = Posed::on(poses, &learned, settings, subset)?.until(cancel);
+            let posed = Posed::on(poses, &learned, settings, subset)?;
             let design = match shared {
                 Some(design) => Arc::clone(design),
                 None => {

@@ -33,17 +33,17 @@ pub(crate) fn balanced_values(
 ) -> Result<(f64, f64)> {
     let point = [weights, &[threshold]].concat();
     let mut gradient = vec![0.0; point.len()];
-    let primal = LinearRisk::new(task, design, penalised, cancel).evaluate(&point, &mut gradient);
+    let primal = LinearRisk::new(task, design, penalised, cancel).evaluate(&point, &mut gradient)?;
     let square = 0.5 * weights.iter().map(|w| w * w).sum::<f64>();
     let smooth = width.map_or_else(|| task.clone(), |width| task.rounded(width));
-    let mut side = |decided: f64, tied: f64| {
+    let mut side = |decided: f64, tied: f64| -> Result<Side> {
         let side = smooth.with_shares(Shares { decided, tied });
-        let value = LinearRisk::new(&side, design, false, cancel).evaluate(&point, &mut gradient) - square;
+        let value = LinearRisk::new(&side, design, false, cancel).evaluate(&point, &mut gradient)? - square;
         let (by_weights, by_threshold) = gradient.split_at(weights.len());
         let image: Vec<f64> = by_weights.iter().zip(weights).map(|(g, w)| w - g).collect();
-        Side { total: by_threshold[0].abs(), image, conjugate: if width.is_none() { value } else { 0.0 } }
+        Ok(Side { total: by_threshold[0].abs(), image, conjugate: if width.is_none() { value } else { 0.0 } })
     };
-    let (decided, tied) = (side(1.0, 0.0), side(0.0, 1.0));
+    let (decided, tied) = (side(1.0, 0.0)?, side(0.0, 1.0)?);
     // A value cut short is none.
     cancel.check()?;
     let (mut up, mut down) = (1.0, 1.0);

@@ -23,7 +23,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, Kernel, Points, RowCache, add_row};
 use crate::parallel;
 use crate::run::{Cancel, Observer};
-use crate::task::Curvature;
+use crate::task::{Curvature, Directions, Place, Slopes};
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
@@ -72,10 +72,10 @@ impl KernelNewton {
         let mut progress = Progress::new(observer, cancel);
         let before = cache.counts();
         let mut product = Product { kernel, points, cache, cancel };
-        let mut loss = ScoreLoss::new(task, points.rows());
+        let mut loss = ScoreLoss::new(task, points.rows(), cancel);
         let beta = start.map_or_else(|| vec![0.0; points.rows()], <[f64]>::to_vec);
         let scores = product.times(&beta);
-        let mut point = Point::at(beta, scores, &mut loss, &mut product);
+        let mut point = Point::at(beta, scores, &mut loss, &mut product)?;
         let mut passes = 0;
         // From a good start the forcing of conjugate gradients would begin lax again: it is measured at zero.
         let first = match start {
@@ -103,15 +103,15 @@ impl KernelNewton {
                 break Stop::PassLimit;
             }
             let forcing = (point.gap / first).sqrt().sqrt().min(0.1);
-            let Some(next) = point.step(forcing, &mut loss, &mut product) else {
+            let Some(next) = point.step(forcing, &mut loss, &mut product)? else {
                 break if progress.cancelled() { Stop::Cancelled } else { Stop::Stalled };
             };
             passes += 1;
             point = next;
         };
         for _ in 0..if self.to_the_end { POLISHING_STEPS } else { 0 } {
-            let (step, moved) = point.direction(POLISHING_FORCING, &mut loss, &mut product);
-            let next = point.moved(1.0, &step, &moved, &mut loss, &mut product);
+            let (step, moved) = point.direction(POLISHING_FORCING, &mut loss, &mut product)?;
+            let next = point.moved(1.0, &step, &moved, &mut loss, &mut product)?;
             // Values no longer fall where gaps still do.
             if cancel.is_raised() || next.gap.is_nan() || next.gap >= point.gap || next.gap < 0.0 {
                 break;
@@ -121,7 +121,7 @@ impl KernelNewton {
         let tolerance = if self.to_the_end { ALL_DIGITS } else { self.tolerance };
         if stop == Stop::Converged || self.to_the_end {
             // Rows without a violated pair count nothing at the optimum.
-            let spare = point.without_idle_rows(&mut loss, &mut product);
+            let spare = point.without_idle_rows(&mut loss, &mut product)?;
             if relative_gap(spare.value, spare.value - spare.gap) <= tolerance && !cancel.is_raised() {
                 point = spare;
             }
@@ -172,15 +172,15 @@ impl Point {
         scores: Vec<f64>,
         loss: &mut ScoreLoss<'_, T>,
         product: &mut Product<'_, V>,
-    ) -> Point {
-        let (sum, slopes) = loss.evaluate(&scores);
+    ) -> Result<Point> {
+        let (sum, slopes) = loss.evaluate(&scores)?;
         let value = 0.5 * dot(&beta, &scores) + sum;
         let mut gradient = product.times(&slopes);
         gradient.iter_mut().zip(&scores).for_each(|(gradient, score)| *gradient += score);
         let residual: Vec<f64> = beta.iter().zip(&slopes).map(|(beta, slope)| beta + slope).collect();
         // What is no number must show, and what is negative but for rounding too.
         let gap = 0.5 * dot(&residual, &gradient);
-        Point { beta, scores, value, residual, gradient, gap }
+        Ok(Point { beta, scores, value, residual, gradient, gap })
     }
 
     /// Newton's direction d, and Kd.
@@ -189,7 +189,7 @@ impl Point {
         forcing: f64,
         loss: &mut ScoreLoss<'_, T>,
         product: &mut Product<'_, V>,
-    ) -> (Vec<f64>, Vec<f64>) {
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
         let rows = self.beta.len();
         // d and Kd; r = −z − (I + DK) d and Kr; the direction p and Kp.
         let (mut step, mut moved) = (vec![0.0; rows], vec![0.0; rows]);
@@ -202,7 +202,7 @@ impl Point {
             if size <= enough || product.cancel.is_raised() {
                 break;
             }
-            let bent = loss.curvature(&self.scores, &kernel_direction);
+            let bent = loss.curvature(&self.scores, &kernel_direction)?;
             let image: Vec<f64> = direction.iter().zip(&bent).map(|(p, bent)| p + bent).collect();
             let curvature = dot(&kernel_direction, &image);
             if curvature.is_nan() || curvature <= 0.0 {
@@ -228,7 +228,7 @@ impl Point {
                 *p = r + share * *p;
             }
         }
-        (step, moved)
+        Ok((step, moved))
     }
 
     /// The point so far along a direction.
@@ -239,7 +239,7 @@ impl Point {
         moved: &[f64],
         loss: &mut ScoreLoss<'_, T>,
         product: &mut Product<'_, V>,
-    ) -> Point {
+    ) -> Result<Point> {
         let along = |from: &[f64], by: &[f64]| from.iter().zip(by).map(|(from, by)| from + length * by).collect();
         Point::at(along(&self.beta, step), along(&self.scores, moved), loss, product)
     }
@@ -250,10 +250,10 @@ impl Point {
         forcing: f64,
         loss: &mut ScoreLoss<'_, T>,
         product: &mut Product<'_, V>,
-    ) -> Option<Point> {
-        let (step, moved) = self.direction(forcing, loss, product);
+    ) -> Result<Option<Point>> {
+        let (step, moved) = self.direction(forcing, loss, product)?;
         if product.cancel.is_raised() {
-            return None;
+            return Ok(None);
         }
         // f along the step is a parabola and the loss: halve until it falls as it should.
         let (slope, bend) = (dot(&step, &self.gradient), dot(&step, &moved));
@@ -262,13 +262,13 @@ impl Point {
         let mut length = 1.0;
         while length > 1e-9 {
             let scores: Vec<f64> = self.scores.iter().zip(&moved).map(|(s, m)| s + length * m).collect();
-            let value = 0.5 * start + length * cross + 0.5 * length * length * bend + loss.value(&scores);
+            let value = 0.5 * start + length * cross + 0.5 * length * length * bend + loss.value(&scores)?;
             if value <= self.value + 1e-4 * length * slope && value < self.value {
-                return Some(self.moved(length, &step, &moved, loss, product));
+                return self.moved(length, &step, &moved, loss, product).map(Some);
             }
             length *= 0.5;
         }
-        None
+        Ok(None)
     }
 
     /// The point −g, whose score is s − Kz.
@@ -276,7 +276,7 @@ impl Point {
         &self,
         loss: &mut ScoreLoss<'_, T>,
         product: &mut Product<'_, V>,
-    ) -> Point {
+    ) -> Result<Point> {
         let beta = self.beta.iter().zip(&self.residual).map(|(beta, z)| beta - z).collect();
         let scores = self.scores.iter().zip(&self.gradient).map(|(score, g)| score - g).collect();
         Point::at(beta, scores, loss, product)
@@ -287,65 +287,77 @@ fn add(sums: &mut [f64], factor: f64, terms: &[f64]) {
     sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += factor * term);
 }
 
-/// A task as a function of all scores, with the memory of the point it was evaluated at last.
+/// A task as a function of all scores, with the memory of the point it was evaluated at last. Rows have one score, and there
+/// are no free scalars.
 struct ScoreLoss<'a, T: Curvature> {
     task: &'a T,
     rows: usize,
     memos: Vec<T::Memo>,
+    cancel: &'a Cancel,
 }
 
 impl<'a, T: Curvature> ScoreLoss<'a, T> {
-    fn new(task: &'a T, rows: usize) -> ScoreLoss<'a, T> {
-        debug_assert!(task.thresholds() == 0);
-        ScoreLoss { task, rows, memos: (0..task.parts()).map(|_| T::Memo::default()).collect() }
+    fn new(task: &'a T, rows: usize, cancel: &'a Cancel) -> ScoreLoss<'a, T> {
+        debug_assert!(task.thresholds() == 0 && task.outputs() == 1);
+        ScoreLoss { task, rows, memos: (0..task.parts()).map(|_| T::Memo::default()).collect(), cancel }
+    }
+
+    /// Where a part is looked at, given the scores of all rows.
+    fn place<'p>(&'p self, part: usize, scores: &'p [f64]) -> Place<'p> {
+        Place { part, scores: &scores[self.task.rows(part)], thresholds: &[], cancel: self.cancel }
     }
 
     /// The value and its slopes.
-    fn evaluate(&mut self, scores: &[f64]) -> (f64, Vec<f64>) {
+    fn evaluate(&mut self, scores: &[f64]) -> Result<(f64, Vec<f64>)> {
         let task = self.task;
-        let parts: Vec<(f64, Vec<f64>)> = parallel::map_each(self.memos.iter_mut().collect(), |part, memo| {
-            let rows = task.rows(part);
-            let mut slope = vec![0.0; rows.len()];
-            (task.evaluate(part, &scores[rows], &[], &mut slope, &mut [], memo), slope)
+        let mut memos = std::mem::take(&mut self.memos);
+        let this = &*self;
+        let parts = parallel::map_each(memos.iter_mut().collect(), |part, memo| {
+            let at = this.place(part, scores);
+            let mut slope = vec![0.0; at.scores.len()];
+            let value = task.evaluate(&at, Slopes { scores: &mut slope, thresholds: &mut [] }, memo)?;
+            Ok((value, slope))
         });
+        self.memos = memos;
         let mut slopes = vec![0.0; self.rows];
         let mut value = 0.0;
-        for (part, (sum, slope)) in parts.into_iter().enumerate() {
+        for (part, found) in parts.into_iter().enumerate() {
+            let (sum, slope): (f64, Vec<f64>) = found?;
             value += sum;
             slopes[task.rows(part)].copy_from_slice(&slope);
         }
-        (value, slopes)
+        Ok((value, slopes))
     }
 
     /// The value alone, at a point that is only looked at.
-    fn value(&self, scores: &[f64]) -> f64 {
-        let task = self.task;
-        let parts: Vec<f64> = parallel::map(task.parts(), |part| {
-            let rows = task.rows(part);
-            let mut slope = vec![0.0; rows.len()];
-            task.evaluate(part, &scores[rows], &[], &mut slope, &mut [], &mut T::Memo::default())
-        });
-        parts.iter().sum()
+    fn value(&self, scores: &[f64]) -> Result<f64> {
+        let parts: Vec<f64> = parallel::try_map(self.task.parts(), |part| {
+            let at = self.place(part, scores);
+            let mut slope = vec![0.0; at.scores.len()];
+            self.task.evaluate(&at, Slopes { scores: &mut slope, thresholds: &mut [] }, &mut T::Memo::default())
+        })?;
+        Ok(parts.iter().sum())
     }
 
     /// D times a direction, at the scores of the last evaluation.
-    fn curvature(&self, scores: &[f64], direction: &[f64]) -> Vec<f64> {
-        let task = self.task;
-        let parts: Vec<Vec<f64>> = parallel::map(self.memos.len(), |part| {
-            let (rows, memo) = (task.rows(part), &self.memos[part]);
-            let mut out = vec![0.0; rows.len()];
-            task.curvature(part, &scores[rows.clone()], memo, 1, &direction[rows], &[], &mut out, &mut []);
-            out
-        });
+    fn curvature(&self, scores: &[f64], direction: &[f64]) -> Result<Vec<f64>> {
+        let parts: Vec<Vec<f64>> = parallel::try_map(self.memos.len(), |part| {
+            let at = self.place(part, scores);
+            let along = Directions { count: 1, scores: &direction[self.task.rows(part)], thresholds: &[] };
+            let mut out = vec![0.0; at.scores.len()];
+            let slopes = Slopes { scores: &mut out, thresholds: &mut [] };
+            self.task.curvature(&at, &self.memos[part], &along, slopes)?;
+            Ok(out)
+        })?;
         let mut all = vec![0.0; self.rows];
-        parts.into_iter().enumerate().for_each(|(part, out)| all[task.rows(part)].copy_from_slice(&out));
-        all
+        parts.into_iter().enumerate().for_each(|(part, out)| all[self.task.rows(part)].copy_from_slice(&out));
+        Ok(all)
     }
 }
 
-/// The value of a task without thresholds at given scores, and its slopes.
-pub(crate) fn value_and_slopes<T: Curvature>(task: &T, scores: &[f64]) -> (f64, Vec<f64>) {
-    ScoreLoss::new(task, scores.len()).evaluate(scores)
+/// The value of a task without thresholds at given scores, and its slopes. Worth nothing once the job is abandoned.
+pub(crate) fn value_and_slopes<T: Curvature>(task: &T, scores: &[f64], cancel: &Cancel) -> Result<(f64, Vec<f64>)> {
+    ScoreLoss::new(task, scores.len(), cancel).evaluate(scores)
 }
 
 /// Products with the kernel values between all rows, of which the first are kept as far as the cache goes.

@@ -4,6 +4,7 @@ mod balanced;
 mod cholesky;
 mod cutting_plane;
 mod dual_coordinate_descent;
+mod free_block;
 mod gram;
 mod interior_point;
 mod kernel_newton;
@@ -46,7 +47,8 @@ pub(crate) use polish::{Polished, SignedGram, polish};
 pub(crate) use problem::{ALTERED, ByBlock, ROUNDING, constant_term, descent};
 pub use problem::{ByDual, ByPart, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan, support_table};
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
-pub(crate) use rounded_hinge::{RoundedHinge, rounded_certificate};
+pub use rounded_hinge::RoundedHinge;
+pub(crate) use rounded_hinge::rounded_certificate;
 pub(crate) use sampled_start::sampled_start;
 pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
@@ -55,25 +57,25 @@ pub(crate) use sgd::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use smo::{Form, Gram, Reached, SHRINK_FROM, Smo};
 
 use crate::certificate::Scorer;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
 use std::time::Instant;
 
 /// What a batch solver sees: a regularised sum it can evaluate, and move along lines of.
 ///
 /// `f(w) = ½ Σ_{penalised j} w_j² + loss(w)`, where the first [`Risk::penalised`] coordinates are penalised and the
-/// rest are free.
+/// rest are free. Everything that looks at the data may fail; a solver then ends, and returns that very error.
 pub trait Risk {
     /// Number of coordinates.
     fn dim(&self) -> usize;
     /// How many of them, from the first, are penalised.
     fn penalised(&self) -> usize;
     /// The value at `w`, its gradient written to `gradient`.
-    fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> f64;
+    fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> Result<f64>;
     /// Prepares a line from the point of the last evaluation along `direction`. Curvature is not known again before the next
     /// evaluation.
-    fn line(&mut self, direction: &[f64]);
+    fn line(&mut self, direction: &[f64]) -> Result<()>;
     /// Value and slope at a step along the prepared line.
-    fn along(&mut self, step: f64) -> (f64, f64);
+    fn along(&mut self, step: f64) -> Result<(f64, f64)>;
 }
 
 /// A risk with second derivatives, at the point of the last evaluation.
@@ -81,18 +83,23 @@ pub trait CurvedRisk: Risk {
     /// Whether the whole Hessian is cheap enough to form.
     fn has_exact_hessian(&self) -> bool;
     /// The Hessian, row by row.
-    fn hessian(&mut self) -> Vec<f64>;
+    fn hessian(&mut self) -> Result<Vec<f64>>;
     /// The Hessian times a direction.
-    fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]);
-    /// The second derivative by one coordinate that is not penalised.
-    fn free_curvature(&mut self, coordinate: usize) -> f64 {
-        let (mut unit, mut column) = (vec![0.0; self.dim()], vec![0.0; self.dim()]);
-        unit[coordinate] = 1.0;
-        self.hessian_times(&unit, &mut column);
-        column[coordinate]
+    fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]) -> Result<()>;
+    /// The Hessian by the coordinates that are not penalised alone, row by row.
+    fn free_hessian(&mut self) -> Result<Vec<f64>> {
+        let (dim, penalised) = (self.dim(), self.penalised());
+        let mut block = Vec::with_capacity((dim - penalised) * (dim - penalised));
+        for coordinate in penalised..dim {
+            let (mut unit, mut column) = (vec![0.0; dim], vec![0.0; dim]);
+            unit[coordinate] = 1.0;
+            self.hessian_times(&unit, &mut column)?;
+            block.extend_from_slice(&column[penalised..]);
+        }
+        Ok(block)
     }
     /// Something like the Hessian that is cheap to form and to solve with.
-    fn preconditioner(&mut self) -> Preconditioner;
+    fn preconditioner(&mut self) -> Result<Preconditioner>;
 }
 
 /// Something like a Hessian, to speed up conjugate gradients.
@@ -139,7 +146,7 @@ pub struct TracePoint {
 /// Where a solver starts: the solution of a neighbouring problem over the same rows.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// One weight a feature.
+    /// One weight a feature; where rows have several scores, those of a feature for all of them side by side.
     pub weights: Vec<f64>,
     /// The free scalars.
     pub thresholds: Vec<f64>,
@@ -169,7 +176,8 @@ pub struct ThroughKernel {
 /// What a solver returns: one type for all of them.
 #[derive(Clone, Debug)]
 pub struct Solution {
-    /// One weight a feature. Through a kernel one dual variable a block, or where groups are ranked one coefficient a row.
+    /// One weight a feature; where rows have several scores, those of a feature for all of them side by side. Through a kernel
+    /// one dual variable a block, or where groups are ranked one coefficient a row.
     pub weights: Vec<f64>,
     /// The free scalars.
     pub thresholds: Vec<f64>,
@@ -282,7 +290,7 @@ impl<'a> Progress<'a> {
     }
 
     /// An error once nobody wants what has been found.
-    pub(crate) fn check_wanted(&self) -> crate::error::Result<()> {
+    pub(crate) fn check_wanted(&self) -> Result<()> {
         self.cancel.check_wanted()
     }
 

@@ -11,11 +11,13 @@
 //! linear SVMs, JMLR 6, 2005).
 //!
 //! **Certificate.** f is 1-strongly convex in the penalised coordinates, so f(w) − min f ≤ ½‖g‖², given that the free
-//! coordinates are at their minimum for these weights. After each step they are brought there by searches along their axes,
-//! which cost no pass over the features; where their part of the gradient does not vanish to rounding, no bound is claimed. Stops at a relative gap. Cost of a step: one pass for the gradient, one for the line, n·d² or one
+//! coordinates are at their minimum for these weights. After each step they are brought there: one by a search along its axis,
+//! several by Newton steps on them alone, each with a search along its line. Searches cost no pass over the features. Where the
+//! free part of the gradient does not vanish to rounding, no bound is claimed. Stops at a relative gap. Cost of a step: one pass for the gradient, one for the line, n·d² or one
 //! pass a product for the direction.
 
 use super::cholesky::BlockedCholesky;
+use super::free_block::{DEPENDENT, FreeBlock};
 use super::{CurvedRisk, Preconditioner, Progress, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
 use crate::error::Result;
 use crate::run::{Cancel, Observer, Silent};
@@ -48,7 +50,7 @@ impl Newton {
             Some(start) => [&start.weights[..], &start.thresholds[..]].concat(),
             None => vec![0.0; risk.dim()],
         };
-        let mut point = Point::at(risk, w);
+        let mut point = Point::at(risk, w)?;
         // A value cut short by a cancelled pass is none.
         cancel.check()?;
         let mut bound;
@@ -65,7 +67,7 @@ impl Newton {
             }
             // The weights are the witness, so only the bound of these very weights counts.
             let Point { w, value, gradient, .. } = &point;
-            bound = lower_bound(risk, w, *value, gradient);
+            bound = lower_bound(risk, w, *value, gradient)?;
             progress.bound(bound);
             if progress.report(passes, *value, &w[..features], &w[features..]) {
                 break Stop::Cancelled;
@@ -77,7 +79,7 @@ impl Newton {
             if passes >= self.max_passes {
                 break Stop::PassLimit;
             }
-            let Some(next) = step(risk, &point, start_norm, true, cancel) else {
+            let Some(next) = step(risk, &point, start_norm, true, cancel)? else {
                 break if progress.cancelled() { Stop::Cancelled } else { Stop::Stalled };
             };
             passes += 1;
@@ -115,13 +117,13 @@ impl Newton {
     ) -> Result<Solution> {
         let newton = Newton { tolerance: 0.0, max_passes: POLISHING_STEPS };
         let mut solution = newton.solve(risk, features, Some(start), &mut Silent, cancel)?;
-        let mut point = Point::unsettled(risk, [&solution.weights[..], &solution.thresholds[..]].concat());
+        let mut point = Point::unsettled(risk, [&solution.weights[..], &solution.thresholds[..]].concat())?;
         let start_norm = point.gradient_norm();
         for _ in 0..POLISHING_STEPS {
             cancel.check()?;
             let length = point.gradient_norm();
-            let direction = direction(risk, &point.gradient, start_norm, cancel);
-            let next = Point::unsettled(risk, point.w.iter().zip(&direction).map(|(w, d)| w + d).collect());
+            let direction = direction(risk, &point.gradient, start_norm, cancel)?;
+            let next = Point::unsettled(risk, point.w.iter().zip(&direction).map(|(w, d)| w + d).collect())?;
             cancel.check()?;
             if !next.is_finite() || next.gradient_norm() >= length {
                 break;
@@ -133,8 +135,8 @@ impl Newton {
             }
         }
         // The curvature that a bound asks for is that of the last evaluation.
-        let Point { mut w, value, gradient, .. } = Point::unsettled(risk, point.w);
-        solution.lower_bound = Some(lower_bound(risk, &w, value, &gradient).unwrap_or(0.0));
+        let Point { mut w, value, gradient, .. } = Point::unsettled(risk, point.w)?;
+        solution.lower_bound = Some(lower_bound(risk, &w, value, &gradient)?.unwrap_or(0.0));
         cancel.check()?;
         solution.objective = value;
         solution.thresholds = w.split_off(features);
@@ -154,17 +156,17 @@ pub(super) struct Point {
 
 impl Point {
     /// Evaluates at `w`, its free coordinates moved to their minimum.
-    pub(super) fn at(risk: &mut dyn CurvedRisk, mut w: Vec<f64>) -> Point {
+    pub(super) fn at(risk: &mut dyn CurvedRisk, mut w: Vec<f64>) -> Result<Point> {
         let mut gradient = vec![0.0; w.len()];
-        let value = settle(risk, &mut w, &mut gradient);
-        Point { w, value, gradient, full: true }
+        let value = settle(risk, &mut w, &mut gradient)?;
+        Ok(Point { w, value, gradient, full: true })
     }
 
     /// Evaluates at `w` itself, wherever its free coordinates stand.
-    pub(super) fn unsettled(risk: &mut dyn CurvedRisk, w: Vec<f64>) -> Point {
+    pub(super) fn unsettled(risk: &mut dyn CurvedRisk, w: Vec<f64>) -> Result<Point> {
         let mut gradient = vec![0.0; w.len()];
-        let value = risk.evaluate(&w, &mut gradient);
-        Point { w, value, gradient, full: true }
+        let value = risk.evaluate(&w, &mut gradient)?;
+        Ok(Point { w, value, gradient, full: true })
     }
 
     pub(super) fn gradient_norm(&self) -> f64 {
@@ -177,7 +179,7 @@ impl Point {
 }
 
 /// How a point is evaluated: [`Point::at`] or [`Point::unsettled`].
-type Evaluate = fn(&mut dyn CurvedRisk, Vec<f64>) -> Point;
+type Evaluate = fn(&mut dyn CurvedRisk, Vec<f64>) -> Result<Point>;
 
 /// One Newton step from the point of the last evaluation, or none where nothing improves any more or somebody asked for an
 /// end. `start_norm` is the length of the gradient where the search began; `settled` says whether free coordinates are
@@ -188,73 +190,112 @@ pub(super) fn step(
     start_norm: f64,
     settled: bool,
     cancel: &Cancel,
-) -> Option<Point> {
+) -> Result<Option<Point>> {
     let evaluate: Evaluate = if settled { Point::at } else { Point::unsettled };
-    let direction = direction(risk, &from.gradient, start_norm, cancel);
+    let direction = direction(risk, &from.gradient, start_norm, cancel)?;
     let slope = dot(&from.gradient, &direction);
     if cancel.is_raised() || slope.is_nan() || slope >= 0.0 {
-        return None;
+        return Ok(None);
     }
     let moved = |step: f64| from.w.iter().zip(&direction).map(|(w, d)| w + step * d).collect();
     let next = if from.full && (risk.penalised() == risk.dim() || !settled) {
         // Where the last full step did, the next is evaluated at once: where it does too, nothing else is needed. Where
         // not, the line starts there.
-        let full = evaluate(risk, moved(1.0));
+        let full = evaluate(risk, moved(1.0))?;
         let slope_there = dot(&full.gradient, &direction);
         if does(from.value, slope, full.value, slope_there) {
             full
         } else {
-            risk.line(&direction);
-            let step = search(risk, 1.0, slope, slope_there, cancel);
-            Point { full: false, ..evaluate(risk, moved(step)) }
+            risk.line(&direction)?;
+            let step = search(risk, 1.0, slope, slope_there, cancel)?;
+            Point { full: false, ..evaluate(risk, moved(step))? }
         }
     } else {
-        risk.line(&direction);
-        let (value_there, slope_there) = risk.along(1.0);
+        risk.line(&direction)?;
+        let (value_there, slope_there) = risk.along(1.0)?;
         let full = does(from.value, slope, value_there, slope_there);
-        let step = if full { 1.0 } else { search(risk, 0.0, slope, slope_there, cancel) };
-        Point { full, ..evaluate(risk, moved(step)) }
+        let step = if full { 1.0 } else { search(risk, 0.0, slope, slope_there, cancel)? };
+        Point { full, ..evaluate(risk, moved(step))? }
     };
     // At the limit of double precision values no longer fall; a smaller gradient still proves more.
     let stuck = next.value > from.value || (next.value == from.value && next.gradient_norm() >= from.gradient_norm());
-    (!stuck && !cancel.is_raised()).then_some(next)
+    Ok((!stuck && !cancel.is_raised()).then_some(next))
 }
 
-/// Value and gradient at `w`, after moving its free coordinates to their minimum, one axis after the other.
-fn settle(risk: &mut dyn CurvedRisk, w: &mut [f64], gradient: &mut [f64]) -> f64 {
-    let mut value = risk.evaluate(w, gradient);
-    for coordinate in risk.penalised()..w.len() {
-        let mut axis = vec![0.0; w.len()];
-        axis[coordinate] = 1.0;
-        for _ in 0..SETTLE_ROUNDS {
-            if free_slack(risk, w, gradient).is_some() {
-                break;
+/// Value and gradient at `w`, after moving its free coordinates to their minimum.
+fn settle(risk: &mut dyn CurvedRisk, w: &mut [f64], gradient: &mut [f64]) -> Result<f64> {
+    let mut value = risk.evaluate(w, gradient)?;
+    let penalised = risk.penalised();
+    let mut axis = vec![0.0; w.len()];
+    match w.len() - penalised {
+        0 => {}
+        1 => {
+            for _ in 0..SETTLE_ROUNDS {
+                if free_slack(risk, w, gradient)?.is_some() {
+                    break;
+                }
+                // The sign that goes downhill; the search wants a falling start.
+                axis[penalised] = -gradient[penalised].signum();
+                risk.line(&axis)?;
+                let step = closest_zero(risk, -gradient[penalised].abs())?;
+                w[penalised] += step * axis[penalised];
+                value = risk.evaluate(w, gradient)?;
             }
-            // The sign that goes downhill; the search wants a falling start.
-            axis[coordinate] = -gradient[coordinate].signum();
-            risk.line(&axis);
-            let step = closest_zero(risk, -gradient[coordinate].abs());
-            w[coordinate] += step * axis[coordinate];
-            value = risk.evaluate(w, gradient);
+        }
+        _ => {
+            for _ in 0..SEVERAL_ROUNDS {
+                if free_slack(risk, w, gradient)?.is_some() {
+                    break;
+                }
+                axis[penalised..].copy_from_slice(&free_direction(risk, &gradient[penalised..])?);
+                let slope = dot(gradient, &axis);
+                if slope.is_nan() || slope >= 0.0 {
+                    break;
+                }
+                risk.line(&axis)?;
+                let step = closest_zero(risk, slope)?;
+                let before: Vec<f64> = w[penalised..].to_vec();
+                w.iter_mut().zip(&axis).skip(penalised).for_each(|(w, axis)| *w += step * axis);
+                value = risk.evaluate(w, gradient)?;
+                if w[penalised..] == before {
+                    break;
+                }
+            }
         }
     }
-    value
+    Ok(value)
 }
+
+/// The direction of a Newton step on the free coordinates alone. One along which the slope is more than curvature can account
+/// for goes downhill by a unit: the search finds how far.
+fn free_direction(risk: &mut dyn CurvedRisk, gradient: &[f64]) -> Result<Vec<f64>> {
+    let (matrix, count) = (risk.free_hessian()?, gradient.len());
+    let mut direction = FreeBlock::of(&matrix, count, DEPENDENT).solve(gradient);
+    let unmet: Vec<f64> = (0..count).map(|at| gradient[at] - dot(&matrix[at * count..][..count], &direction)).collect();
+    for (at, direction) in direction.iter_mut().enumerate() {
+        let flat = unmet[at].abs() > 1e-6 * gradient[at].abs();
+        *direction = -*direction - if flat { unmet[at].signum() } else { 0.0 };
+    }
+    Ok(direction)
+}
+
+/// Newton steps on several free coordinates: on piecewise quadratic losses a few are enough.
+const SEVERAL_ROUNDS: usize = 20;
 
 /// Searches along a free axis are repeated at most this often; each starts where rounding ended the one before.
 const SETTLE_ROUNDS: usize = 3;
 
 /// The step at which the slope along the prepared line vanishes, as closely as rounding allows, from a falling start.
-fn closest_zero(risk: &mut dyn CurvedRisk, slope: f64) -> f64 {
+fn closest_zero(risk: &mut dyn CurvedRisk, slope: f64) -> Result<f64> {
     let (mut low, mut low_slope) = (0.0, slope);
-    let (mut high, mut high_slope) = (1.0, risk.along(1.0).1);
+    let (mut high, mut high_slope) = (1.0, risk.along(1.0)?.1);
     for _ in 0..60 {
         if high_slope >= 0.0 {
             break;
         }
         (low, low_slope) = (high, high_slope);
         high *= 2.0;
-        high_slope = risk.along(high).1;
+        high_slope = risk.along(high)?.1;
     }
     // Slopes are piecewise linear: once both ends lie on one piece the secant hits.
     for iteration in 0..100 {
@@ -266,45 +307,48 @@ fn closest_zero(risk: &mut dyn CurvedRisk, slope: f64) -> f64 {
         if step <= low || step >= high {
             break;
         }
-        let here = risk.along(step).1;
+        let here = risk.along(step)?.1;
         if here < 0.0 { (low, low_slope) = (step, here) } else { (high, high_slope) = (step, here) }
     }
-    if low_slope.abs() < high_slope.abs() { low } else { high }
+    Ok(if low_slope.abs() < high_slope.abs() { low } else { high })
 }
 
 /// The bound at a point, or none where the free coordinates are not at their minimum. A Newton step on the free
-/// coordinates alone would lower the value by about g²/(2h): the bound gives that away too, where it is small.
-pub(crate) fn lower_bound(risk: &mut dyn CurvedRisk, w: &[f64], value: f64, gradient: &[f64]) -> Option<f64> {
-    let slack = free_slack(risk, w, gradient)?;
+/// coordinates alone would lower the value by about ½gᵀH⁻¹g: the bound gives that away too, where it is small.
+pub(crate) fn lower_bound(risk: &mut dyn CurvedRisk, w: &[f64], value: f64, gradient: &[f64]) -> Result<Option<f64>> {
     let fixed = &gradient[..risk.penalised()];
-    Some((value - 0.5 * dot(fixed, fixed) - slack).max(0.0))
+    let slack = free_slack(risk, w, gradient)?;
+    Ok(slack.map(|slack| (value - 0.5 * dot(fixed, fixed) - slack).max(0.0)))
 }
 
-/// How much the value could still fall along the free axes, about g²/(2h) each, or none where that is no matter of
+/// How much the value could still fall by the free coordinates alone, about ½gᵀH⁻¹g, or none where that is no matter of
 /// rounding.
-fn free_slack(risk: &mut dyn CurvedRisk, w: &[f64], gradient: &[f64]) -> Option<f64> {
+pub(super) fn free_slack(risk: &mut dyn CurvedRisk, w: &[f64], gradient: &[f64]) -> Result<Option<f64>> {
     let penalised = risk.penalised();
-    let mut slack = 0.0;
-    for (coordinate, &g) in gradient.iter().enumerate().skip(penalised) {
-        if g == 0.0 {
-            continue;
-        }
-        let curvature = risk.free_curvature(coordinate);
-        if g.abs() > FREE_GRADIENT * (curvature * w[coordinate].abs().max(1.0)) {
-            return None;
-        }
-        slack += g * g / (2.0 * curvature);
+    let (at, free) = (&w[penalised..], &gradient[penalised..]);
+    if free.iter().all(|&g| g == 0.0) {
+        return Ok(Some(0.0));
     }
-    Some(slack)
+    let (matrix, count) = (risk.free_hessian()?, free.len());
+    for (number, (&g, at)) in free.iter().zip(at).enumerate() {
+        let curvature = matrix[number * count + number];
+        if g != 0.0 && g.abs() > FREE_GRADIENT * (curvature * at.abs().max(1.0)) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(match free {
+        [g] => g * g / (2.0 * matrix[0]),
+        _ => FreeBlock::of(&matrix, count, DEPENDENT).fall(free),
+    }))
 }
 
-fn direction(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: f64, cancel: &Cancel) -> Vec<f64> {
+fn direction(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: f64, cancel: &Cancel) -> Result<Vec<f64>> {
     if risk.has_exact_hessian() {
         let dim = gradient.len();
-        if let Some(cholesky) = BlockedCholesky::of(risk.hessian(), dim, cancel) {
+        if let Some(cholesky) = BlockedCholesky::of(risk.hessian()?, dim, cancel) {
             let direction: Vec<f64> = cholesky.solve(gradient).iter().map(|d| -d).collect();
             if direction.iter().all(|d| d.is_finite()) {
-                return direction;
+                return Ok(direction);
             }
         }
         // Not positive definite to rounding: a free coordinate without curvature. Conjugate gradients cope.
@@ -316,11 +360,16 @@ fn direction(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: f64, cance
 const FLAT: f64 = 1e-12;
 
 /// Solves H·d = −g approximately.
-fn conjugate_gradients(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: f64, cancel: &Cancel) -> Vec<f64> {
+fn conjugate_gradients(
+    risk: &mut dyn CurvedRisk,
+    gradient: &[f64],
+    start_norm: f64,
+    cancel: &Cancel,
+) -> Result<Vec<f64>> {
     let dim = gradient.len();
     let length = norm(gradient);
     let forcing = (length / start_norm).sqrt().min(0.1);
-    let solve = Inverse::new(risk.preconditioner(), dim, cancel);
+    let solve = Inverse::new(risk.preconditioner()?, dim, cancel);
     let mut direction = vec![0.0; dim];
     let mut residual: Vec<f64> = gradient.iter().map(|g| -g).collect();
     let mut preconditioned = solve.apply(&residual);
@@ -331,7 +380,7 @@ fn conjugate_gradients(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: 
         if norm(&residual) <= forcing * length || cancel.is_raised() {
             break;
         }
-        risk.hessian_times(&search, &mut product);
+        risk.hessian_times(&search, &mut product)?;
         let curvature = dot(&search, &product);
         // Where only a free coordinate without curvature is left, nothing can be solved for.
         if curvature <= FLAT * dot(&search, &search) {
@@ -348,7 +397,7 @@ fn conjugate_gradients(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: 
         square = new_square;
         search.iter_mut().zip(&preconditioned).for_each(|(search, residual)| *search = residual + ratio * *search);
     }
-    if direction.iter().all(|&d| d == 0.0) { gradient.iter().map(|g| -g).collect() } else { direction }
+    Ok(if direction.iter().all(|&d| d == 0.0) { gradient.iter().map(|g| -g).collect() } else { direction })
 }
 
 /// The inverse of a preconditioner; any will do once somebody asks for an end.
@@ -386,8 +435,8 @@ fn does(value: f64, slope: f64, value_there: f64, slope_there: f64) -> bool {
 }
 
 /// The minimiser along the prepared line, which starts at the step `origin`. `slope_at_one` is the slope at a full step.
-fn search(risk: &mut dyn CurvedRisk, origin: f64, slope: f64, slope_at_one: f64, cancel: &Cancel) -> f64 {
-    let mut slope_at = |step: f64| risk.along(step - origin).1;
+fn search(risk: &mut dyn CurvedRisk, origin: f64, slope: f64, slope_at_one: f64, cancel: &Cancel) -> Result<f64> {
+    let mut slope_at = |step: f64| risk.along(step - origin).map(|(_, slope)| slope);
     // The slope rises along the line: bracket its zero, then close in by the secant, halving where that is slow.
     let (mut low, mut low_slope) = (0.0, slope);
     let (mut high, mut high_slope) = (1.0, slope_at_one);
@@ -395,7 +444,7 @@ fn search(risk: &mut dyn CurvedRisk, origin: f64, slope: f64, slope_at_one: f64,
     while high_slope < 0.0 && doublings < 60 {
         (low, low_slope) = (high, high_slope);
         high *= 2.0;
-        high_slope = slope_at(high);
+        high_slope = slope_at(high)?;
         doublings += 1;
     }
     for iteration in 0..60 {
@@ -404,9 +453,9 @@ fn search(risk: &mut dyn CurvedRisk, origin: f64, slope: f64, slope_at_one: f64,
         }
         let secant = low - low_slope * (high - low) / (high_slope - low_slope);
         let step = if iteration % 3 == 2 || !(secant > low && secant < high) { 0.5 * (low + high) } else { secant };
-        let here = slope_at(step);
+        let here = slope_at(step)?;
         if here.abs() <= 1e-3 * slope.abs() {
-            return step;
+            return Ok(step);
         }
         if here < 0.0 {
             (low, low_slope) = (step, here)
@@ -417,7 +466,7 @@ fn search(risk: &mut dyn CurvedRisk, origin: f64, slope: f64, slope_at_one: f64,
             break;
         }
     }
-    if low > 0.0 { low } else { high }
+    Ok(if low > 0.0 { low } else { high })
 }
 
 fn norm(a: &[f64]) -> f64 {

@@ -15,32 +15,34 @@
 //! like δ², δ is lowered to what the tolerance is expected to need. The weights and δ are the witness. Cost: as
 //! [`super::newton`], about twice the sweeps.
 //!
-//! **Free threshold.** α is feasible only where Σ α t = 0, which is where the derivative by the threshold vanishes. Short
-//! of that the bound is a guess, less what that derivative says is out of balance, and counts once [`Prove`] has balanced
-//! the dual point and found its value, which it does wherever a width is solved. Elsewhere the bound holds as it stands, less
-//! what its sums may have lost to rounding; scores of features so large that they cancel lose more, and so [`Prove`] has
-//! the last word here too.
+//! **Free scalars.** α is feasible only where Σ α t = 0 for each of them, which is where the derivative by it vanishes. Short
+//! of that the bound is a guess, less what that derivative says is out of balance. Wherever a width is solved it is made to
+//! count. For a task with a `Prove`, that balances the dual point and finds its value. For any other, the free scalars
+//! are brought to their minimum, as in [`super::newton`]; where their derivatives then vanish but for rounding, the bound counts,
+//! less what the value could still fall by them. Without free scalars it holds as it stands, less what its sums may have lost
+//! to rounding; scores of features so large that they cancel lose more, and so `Prove` has the last word here too.
 //!
 //! **Widths** are shares of the largest margin of the task: with all margins and scores a thousand times as large the same
 //! steps are made.
 
 use super::linear_risk::rounding;
-use super::newton::{Point, step};
+use super::newton::{Point, free_slack, step};
 use super::{LinearRisk, Progress, Risk, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::Design;
 use crate::error::Result;
 use crate::run::{Cancel, Observer};
 use crate::task::Roundable;
 
-/// Settings of the solver.
+/// Newton's method for tasks with hinge loss: their kink is rounded off, ever less, until the result is good enough for the hinge
+/// itself. These are its settings.
 #[derive(Clone, Debug)]
-pub(crate) struct RoundedHinge {
+pub struct RoundedHinge {
     /// The relative gap to stop at.
-    pub(crate) tolerance: f64,
+    pub tolerance: f64,
     /// The most Newton steps to make.
-    pub(crate) max_passes: u64,
-    /// Whether thresholds are penalised like weights.
-    pub(crate) penalise_thresholds: bool,
+    pub max_passes: u64,
+    /// Whether free scalars are penalised like weights.
+    pub penalise_thresholds: bool,
 }
 
 /// Primal value and lower bound that weights, thresholds and a width stand for, recomputed from scratch but for the scores
@@ -76,7 +78,9 @@ const COARSE: f64 = 1e-4;
 struct HingeValues {
     primal: f64,
     bound: f64,
-    /// The part of their difference that further steps take away,
+    /// What the bound would be at a point where the gradient vanishes.
+    reachable: f64,
+    /// The part of the difference between primal value and bound that further steps take away,
     unsolved: f64,
     /// and the part that they do not.
     rounding: f64,
@@ -91,8 +95,25 @@ impl HingeValues {
         let reachable = point.value + excess - error - ROUNDING * products;
         let unsolved = 0.5 * fixed.iter().map(|g| g * g).sum::<f64>() + free.iter().map(|g| g.abs()).sum::<f64>();
         let bound = (reachable - unsolved).max(0.0);
-        HingeValues { primal, bound, unsolved, rounding: (primal - reachable).max(0.0) }
+        HingeValues { primal, bound, reachable, unsolved, rounding: (primal - reachable).max(0.0) }
     }
+}
+
+/// Primal value and a bound that counts, at `point` with its free scalars brought to their minimum, where that can be done to
+/// rounding. The risk stands at the point afterwards either way.
+fn proven_settled<T: Roundable>(
+    risk: &mut LinearRisk<'_, T>,
+    point: &mut Point,
+    width: f64,
+) -> Result<Option<(f64, f64)>> {
+    *point = Point::at(risk, std::mem::take(&mut point.w))?;
+    let Some(slack) = free_slack(risk, &point.w, &point.gradient)? else { return Ok(None) };
+    let HingeValues { primal, reachable, .. } = HingeValues::at(risk, point);
+    let (fixed, free) = point.gradient.split_at(risk.penalised());
+    let squares: f64 = fixed.iter().map(|g| g * g).sum();
+    // By as much as the rest of the derivative moves them, what the rounding took changes too.
+    let moved = width * free.iter().map(|g| g.abs()).sum::<f64>();
+    Ok(Some((primal, (reachable - 0.5 * squares - slack - moved).max(0.0))))
 }
 
 /// Primal value and lower bound of a ranking task with hinge loss that weights and a width stand for: what `verify`
@@ -103,18 +124,30 @@ pub(crate) fn rounded_certificate<T: Roundable>(
     weights: &[f64],
     width: f64,
     cancel: &Cancel,
-) -> (f64, f64) {
+) -> Result<(f64, f64)> {
     let rounded = task.rounded(width);
     let mut risk = LinearRisk::new(&rounded, design, false, cancel);
-    let point = Point::unsettled(&mut risk, weights.to_vec());
+    let point = Point::unsettled(&mut risk, weights.to_vec())?;
     let HingeValues { primal, bound, .. } = HingeValues::at(&risk, &point);
-    (primal, bound)
+    Ok((primal, bound))
 }
 
 impl RoundedHinge {
-    /// Solves a task with hinge loss from `start`, or from zero. With `prove` nothing has converged that it did not
-    /// confirm, and a bound that is only a guess, as where thresholds are free, counts once it does.
-    pub(crate) fn solve<T: Roundable>(
+    /// Solves a task with hinge loss from `start`, or from zero.
+    pub fn solve<T: Roundable>(
+        &self,
+        task: &T,
+        design: &Design,
+        start: Option<&Start>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        self.solve_proven(task, design, None, start, observer, cancel)
+    }
+
+    /// The same. With `prove` nothing has converged that it did not confirm, and a bound that is only a guess, as where
+    /// thresholds are free, counts once it does.
+    pub(crate) fn solve_proven<T: Roundable>(
         &self,
         task: &T,
         design: &Design,
@@ -124,10 +157,10 @@ impl RoundedHinge {
         cancel: &Cancel,
     ) -> Result<Solution> {
         let mut progress = Progress::new(observer, cancel);
-        let features = design.cols();
+        let weights = design.cols() * task.outputs();
         let mut w = match start {
             Some(start) => [&start.weights[..], &start.thresholds[..]].concat(),
-            None => vec![0.0; features + task.thresholds()],
+            None => vec![0.0; weights + task.thresholds()],
         };
         let mut best: Option<Found> = None;
         let (mut passes, mut reported) = (0, None);
@@ -140,7 +173,7 @@ impl RoundedHinge {
         let stop = 'widths: loop {
             let rounded = task.rounded(width);
             let mut risk = LinearRisk::new(&rounded, design, self.penalise_thresholds, cancel);
-            let mut point = Point::unsettled(&mut risk, w);
+            let mut point = Point::unsettled(&mut risk, w)?;
             let start_norm = point.gradient_norm();
             let mut value_before = f64::INFINITY;
             let rounding = loop {
@@ -151,7 +184,7 @@ impl RoundedHinge {
                 if !point.is_finite() {
                     return Err(overflow());
                 }
-                let HingeValues { mut primal, mut bound, unsolved, rounding } = HingeValues::at(&risk, &point);
+                let HingeValues { mut primal, mut bound, unsolved, rounding, .. } = HingeValues::at(&risk, &point);
                 let wanted = 0.5 * self.tolerance * primal;
                 // A wide hinge need not be solved for long: once its steps gain less than what rounding costs, the next
                 // width is due. Those that could be the last are solved to the end, for their gradient must vanish.
@@ -160,13 +193,21 @@ impl RoundedHinge {
                 let solved = unsolved <= SOLVED * rounding || (rounding > coarse && gained <= SMALL_GAIN * rounding);
                 let guessed = risk.penalised() < risk.dim();
                 let promising = relative_gap(primal, bound) <= self.tolerance || passes >= self.max_passes;
-                let mut proven = prove.is_none();
-                if let Some(prove) = prove.filter(|_| promising || (guessed && solved)) {
-                    let (weights, thresholds) = point.w.split_at(features);
-                    let Ok(values) = prove(weights, thresholds, width, risk.row_scores()) else {
-                        break 'widths Stop::Cancelled;
-                    };
-                    ((primal, bound), proven) = (values, true);
+                let mut proven = prove.is_none() && !guessed;
+                let asked = promising || (guessed && solved);
+                if let Some(prove) = prove.filter(|_| asked) {
+                    let (weights, thresholds) = point.w.split_at(weights);
+                    match prove(weights, thresholds, width, risk.row_scores()) {
+                        Ok(values) => ((primal, bound), proven) = (values, true),
+                        Err(_) if progress.cancelled() => break 'widths Stop::Cancelled,
+                        Err(error) => return Err(error),
+                    }
+                } else if prove.is_none() && guessed {
+                    // Nobody else has a look at it: what is not proven here is no bound.
+                    bound = 0.0;
+                    if asked && let Some(values) = proven_settled(&mut risk, &mut point, width)? {
+                        ((primal, bound), proven) = (values, true);
+                    }
                 }
                 let within = proven && relative_gap(primal, bound) <= self.tolerance;
                 if within || best.as_ref().is_none_or(|best| primal - bound < best.primal - best.bound) {
@@ -183,7 +224,7 @@ impl RoundedHinge {
                     // Looked at again, a pass stands in the history with what is known of it at last.
                     progress.trace.pop_if(|last| last.pass == passes);
                     let (objective, at) = best.as_ref().map_or((primal, &point.w), |best| (best.primal, &best.weights));
-                    if progress.report(passes, objective, &at[..features], &at[features..]) {
+                    if progress.report(passes, objective, &at[..weights], &at[weights..]) {
                         break 'widths Stop::Cancelled;
                     }
                     reported = Some(passes);
@@ -199,7 +240,7 @@ impl RoundedHinge {
                 }
                 // A threshold that no row near its kink holds has no curvature: it is searched for by itself.
                 let free: f64 = point.gradient[risk.penalised()..].iter().map(|g| g.abs()).sum();
-                match step(&mut risk, &point, start_norm, free > 0.5 * unsolved, cancel) {
+                match step(&mut risk, &point, start_norm, free > 0.5 * unsolved, cancel)? {
                     Some(next) => (point, passes) = (next, passes + 1),
                     None if progress.cancelled() => break 'widths Stop::Cancelled,
                     None => break rounding,
@@ -216,12 +257,12 @@ impl RoundedHinge {
         };
         // Cancelled within the very first pass: nothing is known of any point.
         cancel_without_a_point(&best, cancel)?;
-        let Some(Found { mut weights, primal, bound, width }) = best else {
+        let Some(Found { weights: mut point, primal, bound, width }) = best else {
             return Err(overflow());
         };
-        let thresholds = weights.split_off(features);
+        let thresholds = point.split_off(weights);
         Ok(Solution {
-            weights,
+            weights: point,
             thresholds,
             objective: primal,
             lower_bound: Some(bound),

@@ -7,7 +7,7 @@ use super::{CurvedRisk, LinearRisk, Newton, Start};
 use crate::data::Design;
 use crate::error::Result;
 use crate::run::{Cancel, Silent};
-use crate::task::{Curvature, Objective};
+use crate::task::{Curvature, Directions, Objective, Place, Slopes};
 use std::ops::Range;
 
 /// So many rows a coordinate are looked at first, and never fewer than [`LEAST_ROWS`].
@@ -32,7 +32,8 @@ pub(crate) fn sampled_start<T: Curvature>(
     cancel: &Cancel,
 ) -> Result<Option<Start>> {
     let rows: usize = (0..task.parts()).map(|part| task.rows(part).len()).sum();
-    let wanted = (ROWS_A_COORDINATE * (design.cols() + task.thresholds())).max(LEAST_ROWS);
+    let weights = design.cols() * task.outputs();
+    let wanted = (ROWS_A_COORDINATE * (weights + task.thresholds())).max(LEAST_ROWS);
     let stride = rows / wanted;
     let begun = start.is_some_and(|start| start.weights.iter().any(|&weight| weight != 0.0));
     // Parts as long as the sample would make it none.
@@ -45,7 +46,7 @@ pub(crate) fn sampled_start<T: Curvature>(
         return Ok(None);
     }
     let newton = Newton { tolerance: TOLERANCE, max_passes: MOST_PASSES };
-    let solution = newton.solve(&mut risk, design.cols(), start, &mut Silent, cancel)?;
+    let solution = newton.solve(&mut risk, weights, start, &mut Silent, cancel)?;
     Ok(Some(Start { weights: solution.weights, thresholds: solution.thresholds, ..Start::default() }))
 }
 
@@ -56,6 +57,11 @@ struct Thinned<'a, T> {
 }
 
 impl<T: Objective> Thinned<'_, T> {
+    /// The place as the whole task sees it.
+    fn seen<'p>(&self, at: &Place<'p>) -> Place<'p> {
+        Place { part: at.part * self.stride, ..*at }
+    }
+
     fn scale(&self, numbers: &mut [f64]) {
         numbers.iter_mut().for_each(|number| *number *= self.stride as f64);
     }
@@ -84,27 +90,25 @@ impl<T: Objective> Objective for Thinned<'_, T> {
         self.task.thresholds()
     }
 
-    fn evaluate(
-        &self,
-        part: usize,
-        scores: &[f64],
-        thresholds: &[f64],
-        slope: &mut [f64],
-        threshold_slope: &mut [f64],
-        memo: &mut T::Memo,
-    ) -> f64 {
-        let value = self.add_scaled(threshold_slope, |sums| {
-            self.task.evaluate(part * self.stride, scores, thresholds, slope, sums, memo)
-        });
-        self.scale(slope);
-        self.stride as f64 * value
+    fn outputs(&self) -> usize {
+        self.task.outputs()
+    }
+
+    fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, memo: &mut T::Memo) -> Result<f64> {
+        let Slopes { scores, thresholds } = slopes;
+        let value = self.add_scaled(thresholds, |sums| {
+            self.task.evaluate(&self.seen(at), Slopes { scores: &mut *scores, thresholds: sums }, memo)
+        })?;
+        self.scale(scores);
+        Ok(self.stride as f64 * value)
     }
 }
 
 impl<T: Curvature> Curvature for Thinned<'_, T> {
-    fn diagonal(&self, part: usize, scores: &[f64], memo: &T::Memo, out: &mut [f64]) {
-        self.task.diagonal(part * self.stride, scores, memo, out);
+    fn diagonal(&self, at: &Place<'_>, memo: &T::Memo, out: &mut [f64]) -> Result<()> {
+        self.task.diagonal(&self.seen(at), memo, out)?;
         self.scale(out);
+        Ok(())
     }
 
     fn only_differences_count(&self) -> bool {
@@ -115,27 +119,19 @@ impl<T: Curvature> Curvature for Thinned<'_, T> {
         self.task.rows_are_separate()
     }
 
-    fn by_threshold(&self, part: usize, scores: &[f64], memo: &T::Memo, out: &mut [f64]) -> f64 {
-        let corner = self.task.by_threshold(part * self.stride, scores, memo, out);
+    fn by_threshold(&self, at: &Place<'_>, memo: &T::Memo, out: &mut [f64]) -> Result<f64> {
+        let corner = self.task.by_threshold(&self.seen(at), memo, out)?;
         self.scale(out);
-        self.stride as f64 * corner
+        Ok(self.stride as f64 * corner)
     }
 
-    fn curvature(
-        &self,
-        part: usize,
-        scores: &[f64],
-        memo: &T::Memo,
-        m: usize,
-        directions: &[f64],
-        threshold_directions: &[f64],
-        out: &mut [f64],
-        threshold_out: &mut [f64],
-    ) {
-        self.add_scaled(threshold_out, |sums| {
-            self.task.curvature(part * self.stride, scores, memo, m, directions, threshold_directions, out, sums);
-        });
-        self.scale(out);
+    fn curvature(&self, at: &Place<'_>, memo: &T::Memo, along: &Directions<'_>, out: Slopes<'_>) -> Result<()> {
+        let Slopes { scores, thresholds } = out;
+        self.add_scaled(thresholds, |sums| {
+            self.task.curvature(&self.seen(at), memo, along, Slopes { scores: &mut *scores, thresholds: sums })
+        })?;
+        self.scale(scores);
+        Ok(())
     }
 }
 
@@ -183,12 +179,14 @@ mod tests {
         let mut plain = LinearRisk::new(&twin, &few, false, &cancel);
         let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-9 * b.abs().max(1.0));
         let (mut slope, mut expected) = ([0.0; 4], [0.0; 4]);
-        assert!(close(&[thin.evaluate(&w, &mut slope)], &[plain.evaluate(&w, &mut expected)]));
+        let value = thin.evaluate(&w, &mut slope).expect("a value");
+        assert!(close(&[value], &[plain.evaluate(&w, &mut expected).expect("a value")]));
         assert!(close(&slope, &expected));
-        assert!(close(&thin.hessian(), &plain.hessian()));
-        assert!(close(&[thin.free_curvature(3)], &[plain.hessian()[15]]));
-        thin.hessian_times(&[1.0, 2.0, -1.0, 0.5], &mut slope);
-        plain.hessian_times(&[1.0, 2.0, -1.0, 0.5], &mut expected);
+        let whole = plain.hessian().expect("a Hessian");
+        assert!(close(&thin.hessian().expect("a Hessian"), &whole));
+        assert!(close(&thin.free_hessian().expect("a block"), &whole[15..]));
+        thin.hessian_times(&[1.0, 2.0, -1.0, 0.5], &mut slope).expect("a product");
+        plain.hessian_times(&[1.0, 2.0, -1.0, 0.5], &mut expected).expect("a product");
         assert!(close(&slope, &expected));
     }
 

@@ -4,12 +4,13 @@ use super::linear_risk::LONG_PART;
 use super::values::{primal_in_passing, primal_of_scores};
 use super::{CurvedRisk, LinearRisk, Newton, Preconditioner, Risk};
 use crate::data::{Dataset, Dense, Design, Groups, Matrix, Pairs, Scale, Scaling, Targets};
+use crate::error::Result;
 use crate::loss::Loss;
 use crate::random::Random;
 use crate::run::Cancel;
 use crate::task::{
-    Binary, ClassWeight, Classes, Comparison, Curvature, GradedComparison, Independent, Intercept, Objective,
-    PairWeight, PairWeightAs, Ranking, Roundable, TiesAs,
+    Binary, ClassWeight, Classes, Comparison, Curvature, Directions, GradedComparison, Independent, Intercept,
+    Objective, PairWeight, PairWeightAs, Place, Ranking, Roundable, Slopes, TiesAs,
 };
 use crate::testing::{check_curvature, check_objective};
 
@@ -66,16 +67,16 @@ fn assert_columns<T: Curvature>(task: &T, design: &Design, penalised: bool, cont
     let mut risk = LinearRisk::new(task, design, penalised, &cancel);
     let dim = risk.dim();
     let w: Vec<f64> = numbers(dim, 2).iter().map(|number| 0.2 * number).collect();
-    risk.evaluate(&w, &mut vec![0.0; dim]);
+    risk.evaluate(&w, &mut vec![0.0; dim]).expect("a value");
     assert!(risk.has_exact_hessian(), "{context}");
-    let hessian = risk.hessian();
+    let hessian = risk.hessian().expect("a Hessian");
     let largest = hessian.iter().fold(0.0f64, |most, value| most.max(value.abs()));
     let curved = (0..dim).any(|row| hessian[row * dim..row * dim + row].iter().any(|&value| value != 0.0));
     assert!(curved, "{context}: nothing to compare");
     for column in 0..dim {
         let (mut axis, mut product) = (vec![0.0; dim], vec![0.0; dim]);
         axis[column] = 1.0;
-        risk.hessian_times(&axis, &mut product);
+        risk.hessian_times(&axis, &mut product).expect("a product");
         for row in 0..dim {
             let (whole, product) = (hessian[row * dim + column], product[row]);
             assert!((whole - product).abs() <= 1e-11 * largest, "{context}: {row}, {column}: {whole} {product}");
@@ -83,7 +84,7 @@ fn assert_columns<T: Curvature>(task: &T, design: &Design, penalised: bool, cont
     }
     if task.rows_are_separate() {
         // A sample of all rows is all of it, but for what a free threshold is given.
-        let sampled = risk.sampled_hessian(ROWS);
+        let sampled = risk.sampled_hessian(ROWS).expect("a Hessian");
         let lower = |at: &usize| at % dim <= at / dim;
         for at in (0..dim * dim).filter(lower) {
             let (whole, sampled) = (hessian[at], sampled[at]);
@@ -93,7 +94,7 @@ fn assert_columns<T: Curvature>(task: &T, design: &Design, penalised: bool, cont
         }
         // However many there are, a sample has as many as it may.
         for most in [1, 7, 20] {
-            let taken: usize = risk.curved_sample(most).iter().map(Vec::len).sum();
+            let taken: usize = risk.curved_sample(most).expect("a sample").iter().map(Vec::len).sum();
             assert_eq!(taken, most, "{context}");
         }
     }
@@ -104,8 +105,8 @@ fn sampled_trace<T: Curvature>(task: &T, design: &Design, most: usize) -> f64 {
     let cancel = Cancel::new();
     let mut risk = LinearRisk::new(task, design, true, &cancel);
     let dim = risk.dim();
-    risk.evaluate(&vec![0.0; dim], &mut vec![0.0; dim]);
-    let sampled = risk.sampled_hessian(most);
+    risk.evaluate(&vec![0.0; dim], &mut vec![0.0; dim]).expect("a value");
+    let sampled = risk.sampled_hessian(most).expect("a Hessian");
     (0..dim).map(|at| sampled[at * dim + at] - 1.0).sum()
 }
 
@@ -132,9 +133,9 @@ fn of_a_ranking_a_sample_of_all_rows_is_the_covariance_within_queries() {
     let cancel = Cancel::new();
     let mut risk = LinearRisk::new(&task, &design, false, &cancel);
     let w = numbers(COLS, 5);
-    risk.evaluate(&w, &mut [0.0; COLS]);
-    let Preconditioner::Matrix(whole) = risk.preconditioner() else { panic!("a matrix") };
-    let sampled = risk.sampled_hessian(ROWS);
+    risk.evaluate(&w, &mut [0.0; COLS]).expect("a value");
+    let Ok(Preconditioner::Matrix(whole)) = risk.preconditioner() else { panic!("a matrix") };
+    let sampled = risk.sampled_hessian(ROWS).expect("a Hessian");
     let largest = whole.iter().fold(0.0f64, |most, value| most.max(value.abs()));
     for row in 0..COLS {
         for column in 0..=row {
@@ -210,7 +211,9 @@ fn assert_rounding<T: Independent + Roundable>(task: &T, width: f64, scores: &[f
         let rows = rounded.rows(part);
         let (mut slope, mut by_threshold) = (vec![0.0; rows.len()], vec![0.0; thresholds.len()]);
         let mut memo = T::Memo::default();
-        rounded.evaluate(part, &scores[rows], thresholds, &mut slope, &mut by_threshold, &mut memo);
+        let at = Place { part, scores: &scores[rows], thresholds, cancel: &Cancel::new() };
+        let slopes = Slopes { scores: &mut slope, thresholds: &mut by_threshold };
+        rounded.evaluate(&at, slopes, &mut memo).expect("a value");
         found.iter_mut().zip(rounded.rounding(part, &memo)).for_each(|(sum, term)| *sum += term);
     }
     let [found_hinge, found_excess, error] = found;
@@ -255,13 +258,13 @@ fn assert_line<T: Objective>(task: &T, design: &Design, penalised: bool, context
     directions.push(all);
     let mut gradient = vec![0.0; dim];
     for direction in directions {
-        risk.evaluate(&w, &mut gradient);
-        risk.line(&direction);
+        risk.evaluate(&w, &mut gradient).expect("a value");
+        risk.line(&direction).expect("a line");
         let steps = [0.0, 0.7, -1.3];
-        let found = steps.map(|step| risk.along(step));
+        let found = steps.map(|step| risk.along(step).expect("a value"));
         for (step, (value, slope)) in steps.into_iter().zip(found) {
             let there: Vec<f64> = w.iter().zip(&direction).map(|(w, d)| w + step * d).collect();
-            let expected = risk.evaluate(&there, &mut gradient);
+            let expected = risk.evaluate(&there, &mut gradient).expect("a value");
             let size: f64 = gradient.iter().zip(&direction).map(|(g, d)| (g * d).abs()).sum();
             let expected_slope: f64 = gradient.iter().zip(&direction).map(|(g, d)| g * d).sum();
             assert!((value - expected).abs() <= 1e-5 * expected, "{context}, {step}: {value} {expected}");
@@ -326,14 +329,14 @@ fn scores_of_all_rows_are_at_hand_where_parts_hold_them_in_order() {
     let w = [0.3, -0.1, 0.2];
     let task = ranking(&data, Loss::Hinge);
     let mut risk = LinearRisk::new(&task, &design, false, &cancel);
-    risk.evaluate(&w[..2], &mut [0.0; 2]);
+    risk.evaluate(&w[..2], &mut [0.0; 2]).expect("a value");
     assert!(risk.row_scores().is_none(), "the last group has no pair");
     let signs: Vec<f64> = (0..data.rows()).map(|row| (row % 2) as f64).collect();
     let data = Dataset::new(data.matrix().clone(), Targets::Real(signs.into())).expect("valid");
     let classes = Classes::find(data.targets(), None).expect("two classes");
     let task = Binary::new(&data, &classes, &ClassWeight::Equal, Loss::Hinge, 0.7, true).expect("valid");
     let mut risk = LinearRisk::new(&task, &design, false, &cancel);
-    risk.evaluate(&w, &mut [0.0; 3]);
+    risk.evaluate(&w, &mut [0.0; 3]).expect("a value");
     assert_eq!(risk.row_scores(), Some(&design.all_scores(&w[..2])[..]));
 }
 
@@ -376,44 +379,26 @@ impl Objective for Ending<'_> {
         self.task.thresholds()
     }
 
-    fn evaluate(
-        &self,
-        part: usize,
-        scores: &[f64],
-        thresholds: &[f64],
-        slope: &mut [f64],
-        threshold_slope: &mut [f64],
-        memo: &mut Self::Memo,
-    ) -> f64 {
+    fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, memo: &mut Self::Memo) -> Result<f64> {
         use std::sync::atomic::Ordering::Relaxed;
         if self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_err() {
             self.cancel.raise();
         }
-        self.task.evaluate(part, scores, thresholds, slope, threshold_slope, memo)
+        self.task.evaluate(at, slopes, memo)
     }
 }
 
 impl Curvature for Ending<'_> {
-    fn diagonal(&self, part: usize, scores: &[f64], memo: &Self::Memo, out: &mut [f64]) {
-        self.task.diagonal(part, scores, memo, out);
+    fn diagonal(&self, at: &Place<'_>, memo: &Self::Memo, out: &mut [f64]) -> Result<()> {
+        self.task.diagonal(at, memo, out)
     }
 
     fn only_differences_count(&self) -> bool {
         self.task.only_differences_count()
     }
 
-    fn curvature(
-        &self,
-        part: usize,
-        scores: &[f64],
-        memo: &Self::Memo,
-        m: usize,
-        directions: &[f64],
-        threshold_directions: &[f64],
-        out: &mut [f64],
-        threshold_out: &mut [f64],
-    ) {
-        self.task.curvature(part, scores, memo, m, directions, threshold_directions, out, threshold_out);
+    fn curvature(&self, at: &Place<'_>, memo: &Self::Memo, along: &Directions<'_>, out: Slopes<'_>) -> Result<()> {
+        self.task.curvature(at, memo, along, out)
     }
 }
 

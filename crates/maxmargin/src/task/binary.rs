@@ -10,7 +10,8 @@
 //! Reference: Cortes & Vapnik, Support-vector networks, Machine Learning 20 (1995).
 
 use super::{
-    Abilities, Constraint, Curvature, Independent, Input, LearningTask, Objective, Profile, Roundable, rounding_terms,
+    Abilities, Constraint, Curvature, Directions, Independent, Input, LearningTask, Objective, Place, Profile,
+    Roundable, Slopes, rounding_terms,
 };
 use crate::certificate::Decoder;
 use crate::data::kernels::for_this_machine;
@@ -319,31 +320,23 @@ impl Objective for Binary {
         usize::from(self.intercept)
     }
 
-    fn evaluate(
-        &self,
-        part: usize,
-        scores: &[f64],
-        thresholds: &[f64],
-        slope: &mut [f64],
-        threshold_slope: &mut [f64],
-        memo: &mut RowMemo,
-    ) -> f64 {
-        let rows = self.rows(part);
+    fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, memo: &mut RowMemo) -> Result<f64> {
+        let rows = self.rows(at.part);
         let rows = Rows {
             signs: &self.signs[rows.clone()],
             weights: self.weights.as_ref().map_or(&ONES[..rows.len()], |weights| &weights[rows]),
-            scores,
+            scores: at.scores,
             c: self.c,
             margin: self.loss.margin(),
-            threshold: thresholds.first().copied().unwrap_or(0.0),
+            threshold: at.thresholds.first().copied().unwrap_or(0.0),
         };
-        memo.curvature.resize(scores.len(), 0.0);
-        let sums = evaluate_rows(&rows, self.curve, slope, &mut memo.curvature);
+        memo.curvature.resize(at.scores.len(), 0.0);
+        let sums = evaluate_rows(&rows, self.curve, slopes.scores, &mut memo.curvature);
         memo.rounding = rounding_terms(sums.rounding);
-        if let Some(total) = threshold_slope.first_mut() {
+        if let Some(total) = slopes.thresholds.first_mut() {
             *total += sums.slope;
         }
-        sums.value
+        Ok(sums.value)
     }
 }
 
@@ -428,39 +421,30 @@ fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f
 }
 
 impl Curvature for Binary {
-    fn diagonal(&self, part: usize, _scores: &[f64], memo: &RowMemo, out: &mut [f64]) {
-        for ((out, &curvature), row) in out.iter_mut().zip(&memo.curvature).zip(self.rows(part)) {
+    fn diagonal(&self, at: &Place<'_>, memo: &RowMemo, out: &mut [f64]) -> Result<()> {
+        for ((out, &curvature), row) in out.iter_mut().zip(&memo.curvature).zip(self.rows(at.part)) {
             *out = self.cost(row) * f64::from(curvature);
         }
+        Ok(())
     }
 
     fn rows_are_separate(&self) -> bool {
         true
     }
 
-    fn curvature(
-        &self,
-        part: usize,
-        _scores: &[f64],
-        memo: &RowMemo,
-        m: usize,
-        directions: &[f64],
-        threshold_directions: &[f64],
-        out: &mut [f64],
-        threshold_out: &mut [f64],
-    ) {
-        let curved = memo.curvature.iter().zip(self.rows(part));
-        for (((&curvature, row), directions), out) in
-            curved.zip(directions.chunks_exact(m)).zip(out.chunks_exact_mut(m))
-        {
+    fn curvature(&self, at: &Place<'_>, memo: &RowMemo, along: &Directions<'_>, out: Slopes<'_>) -> Result<()> {
+        let curved = memo.curvature.iter().zip(self.rows(at.part));
+        let lines = along.scores.chunks_exact(along.count).zip(out.scores.chunks_exact_mut(along.count));
+        for ((&curvature, row), (directions, line)) in curved.zip(lines) {
             let curvature = self.cost(row) * f64::from(curvature);
-            for (column, (out, &direction)) in out.iter_mut().zip(directions).enumerate() {
-                *out = curvature * (direction + threshold_directions.get(column).copied().unwrap_or(0.0));
+            for (column, (line, &direction)) in line.iter_mut().zip(directions).enumerate() {
+                *line = curvature * (direction + along.thresholds.get(column).copied().unwrap_or(0.0));
             }
             if self.intercept {
-                threshold_out.iter_mut().zip(out.iter()).for_each(|(total, out)| *total += out);
+                out.thresholds.iter_mut().zip(line.iter()).for_each(|(total, line)| *total += line);
             }
         }
+        Ok(())
     }
 }
 

@@ -21,6 +21,7 @@ pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
 
 use crate::certificate::Decoder;
+use crate::error::Result;
 use crate::loss::Loss;
 use crate::run::Cancel;
 use std::ops::Range;
@@ -102,9 +103,6 @@ pub trait LearningTask: Send + Sync {
     fn second_copies(&self) -> Option<(usize, Arc<[u32]>)> {
         None
     }
-
-    /// Sets what says that nobody wants the sums any more.
-    fn set_cancel(&mut self, _cancel: &Cancel) {}
 }
 
 /// A task with one constraint a block, each known without scores: what dual coordinate descent needs.
@@ -126,7 +124,45 @@ pub trait Independent: Sync {
     }
 }
 
+/// Where a part of a task is evaluated.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The number of the part.
+    pub part: usize,
+    /// The scores of its rows in order, [`Objective::outputs`] numbers a row.
+    pub scores: &'a [f64],
+    /// The free scalars, one for each of [`Objective::thresholds`].
+    pub thresholds: &'a [f64],
+    /// The job's flag. Solvers poll it between parts; a task whose parts are long looks at [`Cancel::is_abandoned`] now and then,
+    /// and may return anything once it is.
+    pub cancel: &'a Cancel,
+}
+
+/// Derivatives of a part: by each score and by each free scalar.
+#[derive(Debug)]
+pub struct Slopes<'a> {
+    /// In the order of [`Place::scores`]. A part overwrites them.
+    pub scores: &'a mut [f64],
+    /// In the order of [`Place::thresholds`]. A part adds to them, since all parts share them.
+    pub thresholds: &'a mut [f64],
+}
+
+/// Directions that a Hessian is multiplied by, several at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Directions<'a> {
+    /// How many there are.
+    pub count: usize,
+    /// How each score changes along each of them: `count` numbers for each of [`Place::scores`].
+    pub scores: &'a [f64],
+    /// How each free scalar does: `count` numbers for each of [`Place::thresholds`].
+    pub thresholds: &'a [f64],
+}
+
 /// A task as a sum over parts, each a function of the scores of some neighbouring rows: what batch solvers need.
+///
+/// A task of your own implements this trait, and [`Curvature`] where Newton's method should solve it;
+/// [`crate::testing`] checks that its numbers agree. An error that a part returns ends the solver, which hands it on as it
+/// is. Where several parts fail, it is the error of the first of them, whatever the number of threads.
 pub trait Objective: Sync {
     /// What a part remembers between a value and the curvature at the same point (sort orders, windows), beside the scores.
     type Memo: Default + Send + Sync;
@@ -137,77 +173,63 @@ pub trait Objective: Sync {
     /// The rows of a part.
     fn rows(&self, part: usize) -> Range<usize>;
 
-    /// How many free scalars (an intercept, cuts) the task has beside the scores.
+    /// How many scores a row has: one linear function each, with weights of its own. The scores of a row stand side by side.
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    /// How many free scalars (an intercept, cuts between grades) the task has beside the scores.
     fn thresholds(&self) -> usize;
 
-    /// The value of a part. Writes the derivative by each score into `slope` and adds the derivative by each
-    /// threshold to `threshold_slope`.
-    fn evaluate(
-        &self,
-        part: usize,
-        scores: &[f64],
-        thresholds: &[f64],
-        slope: &mut [f64],
-        threshold_slope: &mut [f64],
-        memo: &mut Self::Memo,
-    ) -> f64;
+    /// The value of a part. Writes its derivative by each score, and adds its derivative by each free scalar.
+    fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, memo: &mut Self::Memo) -> Result<f64>;
 
-    /// The value of a part and its derivative where each score changes at a rate, for searches along lines; adds the derivative by
-    /// each threshold. None where [`Objective::evaluate`] does as well: it is quicker where pairs are many for the rows, since no
-    /// row need be told of its pairs.
+    /// The value of a part and its derivative where each score changes at a rate, for searches along lines; adds the derivative
+    /// by each free scalar to `by_threshold`. No rates mean that no score changes. None where [`Objective::evaluate`] does as
+    /// well: it is quicker where pairs are many for the rows, since no row need be told of its pairs.
     fn along(
         &self,
-        _part: usize,
-        _scores: &[f64],
+        _at: &Place<'_>,
         _rates: &dyn Fn() -> Vec<f64>,
-        _thresholds: &[f64],
-        _threshold_slope: &mut [f64],
-    ) -> Option<(f64, f64)> {
-        None
+        _by_threshold: &mut [f64],
+    ) -> Result<Option<(f64, f64)>> {
+        Ok(None)
     }
 }
 
-/// An objective with second derivatives.
+/// An objective with second derivatives. The place is always that of the last evaluation, and the memo what it left.
 pub trait Curvature: Objective {
-    /// The diagonal of a part's Hessian by the scores, which are those of the last evaluation.
-    fn diagonal(&self, part: usize, scores: &[f64], memo: &Self::Memo, out: &mut [f64]);
+    /// The diagonal of a part's Hessian by the scores.
+    fn diagonal(&self, at: &Place<'_>, memo: &Self::Memo, out: &mut [f64]) -> Result<()>;
 
-    /// Whether adding a constant to all scores of a part changes nothing.
+    /// Whether adding a constant to the scores of all rows of a part changes nothing: of each output, where a row has several.
     fn only_differences_count(&self) -> bool {
         false
     }
 
-    /// Whether each row is a matter of its own score and the threshold, if there is one. Then the Hessian by the weights
-    /// is Σ_i h_i x_i x_iᵀ with h the diagonal.
+    /// Whether each row is a matter of its own scores and the free scalars. With one score a row the Hessian by the weights
+    /// is then Σ_i h_i x_i x_iᵀ with h the diagonal.
     fn rows_are_separate(&self) -> bool {
         false
     }
 
-    /// Where rows are separate and there is a threshold: the second derivative of a part by each score and the threshold,
-    /// written to `out`, and that by the threshold alone. Both are those of the score where it enters plus the threshold.
-    fn by_threshold(&self, part: usize, scores: &[f64], memo: &Self::Memo, out: &mut [f64]) -> f64 {
-        self.diagonal(part, scores, memo, out);
-        out.iter().sum()
+    /// Where rows are separate and have one score, and there is one free scalar: the second derivative of a part by each score
+    /// and the scalar, written to `out`, and that by the scalar alone. By default both are those of the score, which is right
+    /// where it enters plus the scalar.
+    fn by_threshold(&self, at: &Place<'_>, memo: &Self::Memo, out: &mut [f64]) -> Result<f64> {
+        self.diagonal(at, memo, out)?;
+        Ok(out.iter().sum())
     }
 
-    /// The Hessian of a part, at the scores of the last evaluation, times `m` directions. `directions` and `out` hold
-    /// `m` numbers a row; `threshold_directions` and `threshold_out` `m` numbers a threshold. Writes `out` and adds to
-    /// `threshold_out`.
-    #[allow(clippy::too_many_arguments)] // two spaces (scores, thresholds), each with its input and output
-    fn curvature(
-        &self,
-        part: usize,
-        scores: &[f64],
-        memo: &Self::Memo,
-        m: usize,
-        directions: &[f64],
-        threshold_directions: &[f64],
-        out: &mut [f64],
-        threshold_out: &mut [f64],
-    );
+    /// The Hessian of a part times directions: how the slopes change along each of them. `out` holds as many numbers a score
+    /// and a free scalar as there are directions. Writes those of the scores and adds those of the free scalars.
+    fn curvature(&self, at: &Place<'_>, memo: &Self::Memo, along: &Directions<'_>, out: Slopes<'_>) -> Result<()>;
 }
 
-/// A task whose hinge Newton's method can take once its kink is rounded off, see [`crate::solve::RoundedHinge`].
+/// A task with hinge loss that Newton's method can take once its kink is rounded off, see [`crate::solve::RoundedHinge`].
+///
+/// Over a width δ, `h(v) = (max(0, v)² − max(0, v − δ)²) / 2δ` takes the place of the hinge of a violation v. Its derivative
+/// times the cost c of a constraint is a point of the dual: α = c · h'(v) lies between 0 and c.
 pub trait Roundable: Curvature + Sized {
     /// The same task, which must be one of hinge loss, with the kink rounded off over a width.
     fn rounded(&self, width: f64) -> Self;
@@ -218,8 +240,8 @@ pub trait Roundable: Curvature + Sized {
     }
 
     /// Of a part of a rounded task, at the point of the last evaluation: the value of the hinge itself; by how much the
-    /// dual value of the hinge exceeds that of the rounded hinge at the same dual point, Σ δ·α²/(2·cost); and what the two
-    /// may be wrong by.
+    /// dual value of the hinge exceeds that of the rounded hinge at the same dual point, Σ δ·α²/(2·cost) over the constraints;
+    /// and what the two may be wrong by, which is 16 units in the last place of their sum where no larger numbers cancelled.
     fn rounding(&self, part: usize, memo: &Self::Memo) -> [f64; 3];
 }
 

@@ -3,7 +3,6 @@
 use crate::data::{Dataset, Outcome, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::run::Cancel;
 use crate::settings::{
     ClassifySettings, CompareSettings, Method, RankSettings, Regularisation, Settings, TaskSettings,
 };
@@ -230,12 +229,6 @@ impl Posed {
     pub(crate) fn set_regularisation(&mut self, regularisation: Regularisation) {
         (self.c, self.lambda) = (regularisation.c(self.total), regularisation.lambda(self.total));
         self.problem.task_mut().set_cost(self.c);
-    }
-
-    /// The same problem, of which even a single part is given up once nobody wants what comes of it.
-    pub(crate) fn until(mut self, cancel: &Cancel) -> Posed {
-        self.problem.task_mut().set_cancel(cancel);
-        self
     }
 
     /// Whether it is proven that no scores are better than ones that are all the same, by more than the tolerance: a

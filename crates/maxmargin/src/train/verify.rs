@@ -77,7 +77,7 @@ impl Model {
         if self.settings.is_rating() {
             return self.verify_ratings(data, close, cancel);
         }
-        let mut posed = Posed::new(poses, data, &self.settings)?.until(cancel);
+        let mut posed = Posed::new(poses, data, &self.settings)?;
         if self.settings.regularisation.is_nu() {
             // Training found it: that it is the one which ν asks for is proved by the dual point.
             posed.set_regularisation(Regularisation::C(certificate.c));

@@ -3,9 +3,11 @@
 use crate::comparisons::with_ties;
 use crate::made::{Numbers, graded, two_classes};
 use crate::pairs::compared;
+use maxmargin::error::Result;
 use maxmargin::loss::Loss;
 use maxmargin::task::{
-    Binary, ClassWeight, Classes, Comparison, Curvature, Objective, PairWeight, PairWeightAs, Ranking, TiesAs,
+    Binary, ClassWeight, Classes, Comparison, Curvature, Directions, Objective, PairWeight, PairWeightAs, Place,
+    Ranking, Slopes, TiesAs,
 };
 use maxmargin::testing::{check_curvature, check_independent, check_objective};
 use std::ops::Range;
@@ -97,6 +99,7 @@ enum Quadratic {
     Asymmetric,
     WrongDiagonal,
     MindsConstants,
+    WrongCross,
     Remembers,
 }
 
@@ -115,16 +118,9 @@ impl Objective for Quadratic {
         1
     }
 
-    fn evaluate(
-        &self,
-        _part: usize,
-        scores: &[f64],
-        thresholds: &[f64],
-        slope: &mut [f64],
-        threshold_slope: &mut [f64],
-        memo: &mut Vec<f64>,
-    ) -> f64 {
-        let sums: Vec<f64> = scores.iter().map(|score| score + thresholds[0]).collect();
+    fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, memo: &mut Vec<f64>) -> Result<f64> {
+        let (slope, threshold_slope) = (slopes.scores, slopes.thresholds);
+        let sums: Vec<f64> = at.scores.iter().map(|score| score + at.thresholds[0]).collect();
         let half_squares: f64 = sums.iter().map(|sum| 0.5 * sum * sum).sum();
         let (value, sign) = match self {
             Quadratic::Negative => (half_squares - 100.0, 1.0),
@@ -142,37 +138,38 @@ impl Objective for Quadratic {
         if *self == Quadratic::WrongSlope {
             slope[1] *= 1.001;
         }
-        value
+        Ok(value)
     }
 }
 
 impl Curvature for Quadratic {
-    fn diagonal(&self, _part: usize, _scores: &[f64], _memo: &Vec<f64>, out: &mut [f64]) {
+    fn diagonal(&self, _at: &Place<'_>, _memo: &Vec<f64>, out: &mut [f64]) -> Result<()> {
         out.fill(if *self == Quadratic::WrongDiagonal { 1.001 } else { 1.0 });
+        Ok(())
     }
 
     fn only_differences_count(&self) -> bool {
         *self == Quadratic::MindsConstants
     }
 
-    fn curvature(
-        &self,
-        _part: usize,
-        _scores: &[f64],
-        _memo: &Vec<f64>,
-        m: usize,
-        directions: &[f64],
-        threshold_directions: &[f64],
-        out: &mut [f64],
-        threshold_out: &mut [f64],
-    ) {
+    fn rows_are_separate(&self) -> bool {
+        matches!(self, Quadratic::Right | Quadratic::WrongCross)
+    }
+
+    fn by_threshold(&self, at: &Place<'_>, memo: &Vec<f64>, out: &mut [f64]) -> Result<f64> {
+        self.diagonal(at, memo, out)?;
+        Ok(out.iter().sum::<f64>() * if *self == Quadratic::WrongCross { 1.001 } else { 1.0 })
+    }
+
+    fn curvature(&self, _at: &Place<'_>, _memo: &Vec<f64>, along: &Directions<'_>, out: Slopes<'_>) -> Result<()> {
         let factor = if *self == Quadratic::WrongCurvature { 1.001 } else { 1.0 };
-        for (at, (out, direction)) in out.iter_mut().zip(directions).enumerate() {
-            *out = factor * (direction + threshold_directions[at % m]);
+        for (at, (changed, direction)) in out.scores.iter_mut().zip(along.scores).enumerate() {
+            *changed = factor * (direction + along.thresholds[at % along.count]);
             if *self != Quadratic::Asymmetric {
-                threshold_out[at % m] += *out;
+                out.thresholds[at % along.count] += *changed;
             }
         }
+        Ok(())
     }
 }
 
@@ -193,6 +190,7 @@ fn each_fault_is_named() {
         (curvature(Quadratic::Asymmetric), "threshold 0"),
         (curvature(Quadratic::WrongDiagonal), "the diagonal of row 0"),
         (curvature(Quadratic::MindsConstants), "a constant added"),
+        (curvature(Quadratic::WrongCross), "by threshold and threshold 0"),
         (check_objective(&Quadratic::Right, &point, &[]), "0 thresholds are given"),
         (check_objective(&Quadratic::Right, &point[..5], &[0.0]), "5 scores are given"),
     ] {

@@ -4,13 +4,13 @@ use crate::made::{fit, graded, two_classes};
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, ExponentialConeT, IPSolver, NonnegativeConeT};
 use maxmargin::data::{Dataset, Dense, Groups, Matrix, Scale, Scaling, Targets};
-use maxmargin::error::Code;
+use maxmargin::error::{Code, Result};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{ClassifySettings, RankSettings, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{CuttingPlane, LinearRisk, Stop, Witness};
-use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight};
+use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight, Place, Slopes};
 use maxmargin::train::train;
 use std::ops::Range;
 
@@ -357,16 +357,9 @@ impl Objective for ListedPairs {
         0
     }
 
-    fn evaluate(
-        &self,
-        part: usize,
-        scores: &[f64],
-        _thresholds: &[f64],
-        slope: &mut [f64],
-        _threshold_slope: &mut [f64],
-        _memo: &mut (),
-    ) -> f64 {
-        let targets = &self.targets[self.groups[part].clone()];
+    fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, _memo: &mut ()) -> Result<f64> {
+        let (scores, slope) = (at.scores, slopes.scores);
+        let targets = &self.targets[self.groups[at.part].clone()];
         slope.fill(0.0);
         let mut value = 0.0;
         for better in 0..scores.len() {
@@ -379,7 +372,7 @@ impl Objective for ListedPairs {
                 }
             }
         }
-        value
+        Ok(value)
     }
 }
 

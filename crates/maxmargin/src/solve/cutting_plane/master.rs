@@ -2,18 +2,19 @@
 //!
 //! ```text
 //! max over μ   −½ μᵀGμ + Σ_k μ_k β_k        G_kj = a_k·a_j
-//! s.t.         μ ≥ 0,   Σ μ_k = 1,   Σ μ_k c_k = 0
+//! s.t.         μ ≥ 0,   Σ μ_k = 1,   Σ μ_k c_ki = 0 for every free coordinate i
 //! ```
-//! β_k are the offsets of the cuts, a_k their slopes by the penalised coordinates, c_k by the one free coordinate (all
-//! zero where there is none). The multipliers of the two equalities are the height of the model and, negated, the free
-//! coordinate at the model's minimum.
+//! β_k are the offsets of the cuts, a_k their slopes by the penalised coordinates, c_ki by the free ones (one that is
+//! all zero where there is none). The multipliers of the equalities are the height of the model and, negated, the free
+//! coordinates at the model's minimum.
 //!
 //! A primal active-set method on the *corral*, the cuts with positive multiplier, after Wolfe (Finding the nearest point
 //! in a polytope, Mathematical Programming 11, 1976): solve the problem with equalities alone on the corral; where a
 //! multiplier turns negative go as far as the first zero and drop that cut; else let the cut enter that the model violates
-//! most. The equalities are added to G, as ρ·(11ᵀ + ccᵀ), before it is factored: that changes no solution, and the sum is
+//! most. The equalities are added to G, as ρ·(11ᵀ + Σ_i c_i c_iᵀ), before it is factored: that changes no solution, and the sum is
 //! regular whenever the solution is unique, which G alone is not once there are more cuts than features. A cut that
-//! depends on the corral takes the place of the first that runs out.
+//! depends on the corral takes the place of the first that runs out. Of several free coordinates, those whose slopes the
+//! corral does not tell apart stay where they are.
 //!
 //! Stops where no cut is violated to rounding; every point on the way is feasible, so an early end still gives a bound.
 //! Cost of a step: O(corral²) for a cut that enters or leaves, O(cuts · corral) for the violations.
@@ -21,6 +22,7 @@
 use crate::run::Cancel;
 use crate::solve::cholesky::Cholesky;
 use crate::solve::dot;
+use crate::solve::free_block::FreeBlock;
 
 /// The cuts, as far as the master problem sees them.
 pub(super) struct Master<'a> {
@@ -28,8 +30,8 @@ pub(super) struct Master<'a> {
     pub(super) gram: &'a [Vec<f64>],
     /// β
     pub(super) offsets: &'a [f64],
-    /// c
-    pub(super) pulls: &'a [f64],
+    /// c, those by one free coordinate after those by the other. There is one at least, all zero where none is free.
+    pub(super) pulls: &'a [Vec<f64>],
 }
 
 /// A pivot below this share of its diagonal counts as zero: the cut depends on the corral.
@@ -46,15 +48,15 @@ const NOTHING: f64 = 1e-14;
 const REFINEMENTS: usize = 2;
 
 impl Master<'_> {
-    /// Moves feasible `multipliers` to the maximum. Returns the free coordinate there: `near` where any would do.
-    pub(super) fn maximise(&self, multipliers: &mut [f64], near: f64, cancel: &Cancel) -> f64 {
+    /// Moves feasible `multipliers` to the maximum. Returns the free coordinates there: those of `near` where any would do.
+    pub(super) fn maximise(&self, multipliers: &mut [f64], near: &[f64], cancel: &Cancel) -> Vec<f64> {
         let mut corral = Corral::new(self);
         for cut in 0..multipliers.len() {
             if multipliers[cut] > 0.0 {
                 corral.enter(cut, multipliers, DEPENDENT);
             }
         }
-        let mut free = near;
+        let mut free = near.to_vec();
         let mut hopeless = vec![false; multipliers.len()];
         let mut entered = None;
         for _ in 0..100 + 20 * multipliers.len() {
@@ -98,7 +100,7 @@ impl Master<'_> {
             if step > 0.0 && entered.is_some_and(|(cut, _)| multipliers[cut] > 0.0) {
                 hopeless.fill(false);
             }
-            let Some(cut) = self.most_violated(&corral.members, multipliers, height, free, &hopeless) else { break };
+            let Some(cut) = self.most_violated(&corral.members, multipliers, height, &free, &hopeless) else { break };
             corral.enter(cut, multipliers, DEPENDENT);
             entered = Some((cut, DEPENDENT));
         }
@@ -112,16 +114,16 @@ impl Master<'_> {
         corral: &[usize],
         multipliers: &[f64],
         height: f64,
-        free: f64,
+        free: &[f64],
         hopeless: &[bool],
     ) -> Option<usize> {
         let mut best = None;
         let mut most = 0.0;
         for cut in (0..multipliers.len()).filter(|&cut| !hopeless[cut] && !corral.contains(&cut)) {
             let slope: f64 = corral.iter().map(|&member| self.gram[cut][member] * multipliers[member]).sum();
-            let pull = self.pulls[cut] * free;
-            let violation = self.offsets[cut] - slope + pull - height;
-            let size = self.offsets[cut].abs() + slope.abs() + pull.abs() + height.abs();
+            let pulls = || self.pulls.iter().zip(free).map(|(pulls, free)| pulls[cut] * free);
+            let violation = self.offsets[cut] - slope + pulls().sum::<f64>() - height;
+            let size = self.offsets[cut].abs() + slope.abs() + pulls().map(f64::abs).sum::<f64>() + height.abs();
             if violation > ROUNDING * size && violation > most {
                 (best, most) = (Some(cut), violation);
             }
@@ -129,12 +131,12 @@ impl Master<'_> {
         best
     }
 
-    /// Takes away what rounding left of the equalities: the heavier side is shrunk, then all is divided by the sum. Where
+    /// Takes away what rounding left of one equality: the heavier side is shrunk. Where
     /// that would take more than a touch of the cut that pulls the most the other way adds, as where classes balance but
     /// for rounding and nothing pulls against it, it is that cut that makes up for it.
-    fn make_feasible(&self, multipliers: &mut [f64]) {
+    fn balance_one(pulls: &[f64], multipliers: &mut [f64]) {
         let (mut above, mut below, mut shrunk) = (0.0, 0.0, [0.0; 2]);
-        for (&multiplier, pull) in multipliers.iter().zip(self.pulls) {
+        for (&multiplier, pull) in multipliers.iter().zip(pulls) {
             let pull = multiplier * pull;
             if pull > 0.0 {
                 above += pull
@@ -144,62 +146,92 @@ impl Master<'_> {
             shrunk[usize::from(pull < 0.0)] += if pull == 0.0 { 0.0 } else { multiplier };
         }
         let (side, heavy, light) = if above > below { (1.0, above, below) } else { (-1.0, below, above) };
-        let strongest =
-            (0..self.pulls.len()).max_by(|&a, &b| (-side * self.pulls[a]).total_cmp(&(-side * self.pulls[b])));
-        if let Some(cut) = strongest.filter(|&cut| side * self.pulls[cut] < 0.0) {
-            let added = (heavy - light) / self.pulls[cut].abs();
+        let strongest = (0..pulls.len()).max_by(|&a, &b| (-side * pulls[a]).total_cmp(&(-side * pulls[b])));
+        if let Some(cut) = strongest.filter(|&cut| side * pulls[cut] < 0.0) {
+            let added = (heavy - light) / pulls[cut].abs();
             if added < shrunk[usize::from(side < 0.0)] * (1.0 - light / heavy) {
                 multipliers[cut] += added;
                 (above, below) = (heavy, heavy);
             }
         }
-        for (multiplier, &pull) in multipliers.iter_mut().zip(self.pulls) {
+        for (multiplier, &pull) in multipliers.iter_mut().zip(pulls) {
             if pull > 0.0 && above > below {
                 *multiplier *= below / above;
             } else if pull < 0.0 && below > above {
                 *multiplier *= above / below;
             }
         }
+    }
+
+    /// Takes away what rounding left of the equalities, see [`Master::balance_one`] and [`Master::balance_several`].
+    pub(super) fn make_feasible(&self, multipliers: &mut [f64]) {
+        match self.pulls {
+            [pulls] => Self::balance_one(pulls, multipliers),
+            pulls => Self::balance_several(pulls, multipliers),
+        }
         let sum: f64 = multipliers.iter().sum();
         multipliers.iter_mut().for_each(|multiplier| *multiplier /= sum);
     }
+
+    /// Takes away what rounding left of several equalities: by the change of multipliers that is smallest beside what they are,
+    /// μ_k · (1 − Σ_i λ_i c_ki), so that none turns negative.
+    fn balance_several(pulls: &[Vec<f64>], multipliers: &mut [f64]) {
+        let count = pulls.len() + 1;
+        let column = |of: usize, cut: usize| if of == 0 { 1.0 } else { pulls[of - 1][cut] };
+        for _ in 0..=REFINEMENTS {
+            let mut products = vec![0.0; count * count];
+            let mut rest = vec![0.0; count];
+            rest[0] = -1.0;
+            for (cut, &multiplier) in multipliers.iter().enumerate().filter(|(_, multiplier)| **multiplier > 0.0) {
+                for a in 0..count {
+                    let weighted = multiplier * column(a, cut);
+                    rest[a] += weighted;
+                    (0..count).for_each(|b| products[a * count + b] += weighted * column(b, cut));
+                }
+            }
+            let shares = FreeBlock::of(&products, count, DEPENDENT).solve(&rest);
+            for (cut, multiplier) in multipliers.iter_mut().enumerate() {
+                let share: f64 = shares.iter().enumerate().map(|(of, share)| share * column(of, cut)).sum();
+                *multiplier = (*multiplier * (1.0 - share)).max(0.0);
+            }
+        }
+    }
 }
 
-/// The cuts with positive multiplier, and the Cholesky factor of their part of G + ρ·(11ᵀ + ccᵀ).
+/// The cuts with positive multiplier, and the Cholesky factor of their part of G + ρ·(11ᵀ + Σ_i c_i c_iᵀ).
 struct Corral<'a> {
     master: &'a Master<'a>,
     /// ρ
     weight: f64,
-    /// What all c are divided by: between the smallest and the largest, as ρ is.
-    unit: f64,
+    /// What all c by one coordinate are divided by: between the smallest and the largest, as ρ is.
+    units: Vec<f64>,
+    /// c, so divided.
+    pulls: Vec<Vec<f64>>,
     members: Vec<usize>,
     factor: Cholesky,
 }
 
 impl<'a> Corral<'a> {
     fn new(master: &'a Master<'a>) -> Corral<'a> {
-        let most = master.pulls.iter().fold(0.0f64, |most, pull| most.max(pull.abs()));
-        let felt = master.pulls.iter().map(|pull| pull.abs()).filter(|&pull| pull > FAINT * most);
-        let unit = (felt.fold(most, f64::min) * most).sqrt();
+        let unit = |pulls: &Vec<f64>| {
+            let most = pulls.iter().fold(0.0f64, |most, pull| most.max(pull.abs()));
+            let felt = pulls.iter().map(|pull| pull.abs()).filter(|&pull| pull > FAINT * most);
+            let unit = (felt.fold(most, f64::min) * most).sqrt();
+            if unit > 0.0 { unit } else { 1.0 }
+        };
+        let units: Vec<f64> = master.pulls.iter().map(unit).collect();
+        let scaled = |(pulls, unit): (&Vec<f64>, &f64)| pulls.iter().map(|pull| pull / unit).collect();
+        let pulls = master.pulls.iter().zip(&units).map(scaled).collect();
         let squares = (0..master.offsets.len()).map(|cut| master.gram[cut][cut]).filter(|&square| square > 0.0);
         let (least, most) = squares.fold((f64::INFINITY, 0.0f64), |(low, high), s| (low.min(s), high.max(s)));
         // Between the smallest and the largest: neither shall swallow the equalities, nor they it.
         let weight = if most > 0.0 { least.sqrt() * most.sqrt() } else { 1.0 };
-        Corral {
-            master,
-            weight,
-            unit: if unit > 0.0 { unit } else { 1.0 },
-            members: Vec::new(),
-            factor: Cholesky::default(),
-        }
-    }
-
-    fn pull(&self, cut: usize) -> f64 {
-        self.master.pulls[cut] / self.unit
+        Corral { master, weight, units, pulls, members: Vec::new(), factor: Cholesky::default() }
     }
 
     fn entry(&self, a: usize, b: usize) -> f64 {
-        self.master.gram[a][b] + self.weight * (1.0 + self.pull(a) * self.pull(b))
+        let products = self.pulls.iter().map(|pulls| pulls[a] * pulls[b]);
+        self.master.gram[a][b] + self.weight * (1.0 + products.sum::<f64>())
     }
 
     /// The row of the factor that a cut would have, and its squared pivot.
@@ -258,10 +290,21 @@ impl<'a> Corral<'a> {
     }
 
     /// The maximum over the corral with the equalities alone: the multipliers, the height of the model and the free
-    /// coordinate.
-    fn equality_optimum(&self, near: f64) -> (Vec<f64>, f64, f64) {
+    /// coordinates.
+    fn equality_optimum(&self, near: &[f64]) -> (Vec<f64>, f64, Vec<f64>) {
+        match (&self.pulls[..], near) {
+            ([pulls], &[near]) => {
+                let (target, height, free) = self.optimum_of_one(pulls, near);
+                (target, height, vec![free])
+            }
+            _ => self.optimum_of_several(near),
+        }
+    }
+
+    /// The same with one free coordinate.
+    fn optimum_of_one(&self, pulls: &[f64], near: f64) -> (Vec<f64>, f64, f64) {
         let count = self.members.len();
-        let pulls: Vec<f64> = self.members.iter().map(|&cut| self.pull(cut)).collect();
+        let pulls: Vec<f64> = self.members.iter().map(|&cut| pulls[cut]).collect();
         let ones = self.factor.solve(vec![1.0; count]);
         let pulled = self.factor.solve(pulls.clone());
         let square = [sum(&ones), dot(&pulls, &ones), dot(&pulls, &pulled)];
@@ -269,7 +312,7 @@ impl<'a> Corral<'a> {
         let determinant = square[0] * square[2] - square[1] * square[1];
         let pulls_count = square[2] > 0.0 && determinant > DEPENDENT * square[0] * square[2];
         let mut target = vec![0.0; count];
-        let (mut height, mut free) = (0.0, if pulls_count { 0.0 } else { -near * self.unit });
+        let (mut height, mut free) = (0.0, if pulls_count { 0.0 } else { -near * self.units[0] });
         for _ in 0..=REFINEMENTS {
             let residual: Vec<f64> = (0..count)
                 .map(|at| {
@@ -296,7 +339,45 @@ impl<'a> Corral<'a> {
             }
         }
         // ρ stands in for a part of the height, since the multipliers add up to one.
-        (target, height + self.weight, if pulls_count { -free / self.unit } else { near })
+        (target, height + self.weight, if pulls_count { -free / self.units[0] } else { near })
+    }
+
+    /// The same with several: the equalities that hold by themselves, given the others, say nothing about their coordinate.
+    fn optimum_of_several(&self, near: &[f64]) -> (Vec<f64>, f64, Vec<f64>) {
+        let count = self.members.len();
+        let mut columns = vec![vec![1.0; count]];
+        columns.extend(self.pulls.iter().map(|pulls| self.members.iter().map(|&cut| pulls[cut]).collect::<Vec<f64>>()));
+        let solved: Vec<Vec<f64>> = columns.iter().map(|column| self.factor.solve(column.clone())).collect();
+        let products: Vec<f64> = columns.iter().flat_map(|a| solved.iter().map(move |b| dot(a, b))).collect();
+        let block = FreeBlock::of(&products, columns.len(), DEPENDENT);
+        let mut target = vec![0.0; count];
+        // The height, and the free coordinates in their units, negated.
+        let mut heights = vec![0.0; columns.len()];
+        for (at, height) in heights.iter_mut().enumerate().skip(1).filter(|(at, _)| !block.is_pivot(*at)) {
+            *height = -near[at - 1] * self.units[at - 1];
+        }
+        for _ in 0..=REFINEMENTS {
+            let residual: Vec<f64> = (0..count)
+                .map(|at| {
+                    let cut = self.members[at];
+                    let product: f64 = self.members.iter().zip(&target).map(|(&k, t)| self.entry(cut, k) * t).sum();
+                    let held: f64 = columns.iter().zip(&heights).map(|(column, height)| column[at] * height).sum();
+                    self.master.offsets[cut] - product - held
+                })
+                .collect();
+            let step = self.factor.solve(residual);
+            let wanted = |at: usize| if at == 0 { 1.0 } else { 0.0 };
+            let unmet: Vec<f64> = (0..columns.len())
+                .map(|at| dot(&columns[at], &step) + dot(&columns[at], &target) - wanted(at))
+                .collect();
+            let by = block.solve(&unmet);
+            heights.iter_mut().zip(&by).for_each(|(height, by)| *height += by);
+            for at in 0..count {
+                target[at] += step[at] - solved.iter().zip(&by).map(|(solved, by)| solved[at] * by).sum::<f64>();
+            }
+        }
+        let free = |at: usize| if block.is_pivot(at + 1) { -heights[at + 1] / self.units[at] } else { near[at] };
+        (target, heights[0] + self.weight, (0..near.len()).map(free).collect())
     }
 }
 
@@ -349,10 +430,11 @@ mod tests {
 
         fn solved(&self) -> (Vec<f64>, f64) {
             let gram = self.gram();
-            let master = Master { gram: &gram, offsets: &self.offsets, pulls: &self.pulls };
+            let pulls = [self.pulls.clone()];
+            let master = Master { gram: &gram, offsets: &self.offsets, pulls: &pulls };
             let mut multipliers = self.start();
-            let free = master.maximise(&mut multipliers, 0.25, &Cancel::new());
-            (multipliers, free)
+            let free = master.maximise(&mut multipliers, &[0.25], &Cancel::new());
+            (multipliers, free[0])
         }
 
         /// min ½‖w‖² + ξ, ξ ≥ a_k·w + c_k b + β_k, by interior point: the value by strong duality, where it gets there.

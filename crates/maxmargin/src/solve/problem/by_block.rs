@@ -218,7 +218,7 @@ impl<T: BlockTask> ByBlock<T> {
         let solution = over.solve(run, solver, start)?;
         drop(rows);
         cancel.check_wanted()?;
-        restate(solution, &self.task, self.rule, design, settings.tolerance)
+        restate(solution, &self.task, self.rule, design, settings.tolerance, cancel)
     }
 }
 
@@ -255,7 +255,7 @@ fn bound<T: Independent + Objective>(
 
 /// The bound of cuts taken anew, a pass each.
 pub(super) fn proven_by_cuts(risk: &mut dyn Risk, cuts: &[Cut], cancel: &Cancel) -> Result<f64> {
-    let bound = bound_of_cuts(risk, cuts, cancel);
+    let bound = bound_of_cuts(risk, cuts, cancel)?;
     // What was cut short proves nothing either way.
     cancel.check()?;
     bound.map_err(infeasible)
@@ -269,13 +269,15 @@ fn restate<T: Independent + Objective>(
     rule: Intercept,
     design: &Design,
     tolerance: f64,
+    cancel: &Cancel,
 ) -> Result<Solution> {
     let (weights, threshold) = (&solution.weights, solution.threshold());
     let scores = design.all_scores(weights);
     let at = At { weights, scores: &scores, threshold };
     let objective = primal_of_scores(task, weights, &scores, threshold, rule);
     if solution.lower_bound.is_some() {
-        solution.lower_bound = Some(bound(task, rule, design, at, &solution.witness, &Cancel::new())?);
+        let until = cancel.until_abandoned();
+        solution.lower_bound = Some(bound(task, rule, design, at, &solution.witness, &until)?);
     }
     solution.objective = objective;
     Ok(restated(solution, tolerance))
@@ -420,7 +422,7 @@ impl<T: Independent + Roundable> Over<'_, T> {
         if solver == Solver::Newton {
             // The dual point behind the weights proves the bound whatever the intercept. After a cancel, the caller still
             // waits for it.
-            let bound = smooth_bound(self.task, self.design, &scores, threshold, self.rule, &Cancel::new())?;
+            let bound = smooth_bound(self.task, self.design, &scores, threshold, self.rule, &cancel.until_abandoned())?;
             solution.lower_bound = Some(bound);
         }
         solution.objective = objective;

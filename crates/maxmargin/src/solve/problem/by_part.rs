@@ -108,7 +108,7 @@ impl<T: PartTask> ByPart<T> {
                 let solution = newton.solve(&mut risk, design.cols(), start, run.observer, cancel)?;
                 drop(risk);
                 cancel.check_wanted()?;
-                self.stated(solution, design, tolerance)
+                self.stated(solution, design, tolerance, cancel)
             }
             Solver::CuttingPlane => {
                 let planes = CuttingPlane { tolerance, max_passes };
@@ -133,10 +133,12 @@ impl<T: PartTask> ByPart<T> {
 
     /// A solution of Newton's method with the values that `verify` finds, where the task has its own. After a cancel, the caller
     /// still waits for them.
-    fn stated(&self, mut solution: Solution, design: &Design, tolerance: f64) -> Result<Solution> {
+    fn stated(&self, mut solution: Solution, design: &Design, tolerance: f64, cancel: &Cancel) -> Result<Solution> {
         let Solution { weights, thresholds, .. } = &solution;
         let at = PartPoint { design, weights, free: thresholds, rule: self.rule };
-        let Some((objective, bound)) = self.task.values(&at, None, &Cancel::new())? else { return Ok(solution) };
+        let Some((objective, bound)) = self.task.values(&at, None, &cancel.until_abandoned())? else {
+            return Ok(solution);
+        };
         (solution.objective, solution.lower_bound) = (objective, Some(bound));
         Ok(restated(solution, tolerance))
     }
@@ -171,7 +173,7 @@ impl<T: PartTask> ByPart<T> {
             return Err(infeasible("it is not of this task"));
         }
         let (scores, square) = expanded.values(cancel)?;
-        let (loss, slopes) = value_and_slopes(&self.task, &scores);
+        let (loss, slopes) = value_and_slopes(&self.task, &scores, cancel)?;
         let (ids, slopes): (Vec<usize>, Vec<f64>) =
             slopes.into_iter().enumerate().filter(|(_, slope)| *slope != 0.0).unzip();
         let images = expanded.images(&ids, &slopes, cancel)?;
@@ -228,7 +230,7 @@ impl<T: PartTask> Problem for ByPart<T> {
         if !run.for_model {
             return Ok(solution);
         }
-        let stated = |solution| self.stated(solution, run.design, settings.tolerance);
+        let stated = |solution| self.stated(solution, run.design, settings.tolerance, run.cancel);
         Ok(polished_parts(run, &self.task, self.rule, solution, stated))
     }
 
@@ -252,13 +254,13 @@ impl<T: PartTask> Problem for ByPart<T> {
         let mut risk = self.risk(design, cancel);
         let point = [weights, &free[..]].concat();
         let mut gradient = vec![0.0; point.len()];
-        let objective = risk.evaluate(&point, &mut gradient);
+        let objective = risk.evaluate(&point, &mut gradient)?;
         // A value cut short is none.
         cancel.check()?;
         let lower_bound = match stated.witness {
             Some(Witness::Cuts(cuts)) => Some(proven_by_cuts(&mut risk, cuts, cancel)?),
-            Some(Witness::Rounded(width)) => Some(rounded_certificate(&self.task, design, weights, *width, cancel).1),
-            _ if stated.by_weights => lower_bound(&mut risk, &point, objective, &gradient),
+            Some(Witness::Rounded(width)) => Some(rounded_certificate(&self.task, design, &point, *width, cancel)?.1),
+            _ if stated.by_weights => lower_bound(&mut risk, &point, objective, &gradient)?,
             _ => None,
         };
         Ok(Values { objective, lower_bound })

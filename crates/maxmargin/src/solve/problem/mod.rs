@@ -205,16 +205,17 @@ impl<T: Roundable> Over<'_, T> {
         let penalise_thresholds = self.rule == Intercept::Penalised;
         let hinge = RoundedHinge { tolerance, max_passes, penalise_thresholds };
         let Some(values) = values else {
-            return hinge.solve(self.task, self.design, None, start, observer, cancel);
+            return hinge.solve(self.task, self.design, start, observer, cancel);
         };
         let prove = |weights: &[f64], thresholds: &[f64], width: f64, scores: Option<&[f64]>| {
             values(weights, thresholds, width, scores, cancel)
         };
-        let mut solution = hinge.solve(self.task, self.design, Some(&prove), start, observer, cancel)?;
+        let mut solution = hinge.solve_proven(self.task, self.design, Some(&prove), start, observer, cancel)?;
         cancel.check_wanted()?;
         if let (Witness::Rounded(width), false) = (&solution.witness, solution.stop == Stop::Converged) {
             // Stopped without a proof: what there is, with its honest values, which may be good enough after all.
-            let (primal, bound) = values(&solution.weights, &solution.thresholds, *width, None, &Cancel::new())?;
+            let (primal, bound) =
+                values(&solution.weights, &solution.thresholds, *width, None, &cancel.until_abandoned())?;
             (solution.objective, solution.lower_bound) = (primal, Some(bound));
             if solution.stop != Stop::Cancelled && relative_gap(primal, bound) <= tolerance {
                 solution.stop = Stop::Converged;

@@ -46,7 +46,14 @@ pub trait Sampled: Sync {
         cancel: &Cancel,
     ) -> Result<Settled>;
     /// The same where the scores of all rows and the penalty on them are known.
-    fn settled_at(&self, scores: &[f64], penalty: f64, near: f64, intercept: Intercept) -> Settled;
+    fn settled_at(
+        &self,
+        scores: &[f64],
+        penalty: f64,
+        near: f64,
+        intercept: Intercept,
+        cancel: &Cancel,
+    ) -> Result<Settled>;
     /// The same for weights of zero, which takes no features.
     fn at_zero(&self, intercept: Intercept) -> Settled;
 }
@@ -109,9 +116,16 @@ impl<T: Independent> Sampled for ByRow<'_, T> {
         Ok(self.settled_scores(weights, &scores, near, intercept))
     }
 
-    fn settled_at(&self, scores: &[f64], penalty: f64, near: f64, intercept: Intercept) -> Settled {
+    fn settled_at(
+        &self,
+        scores: &[f64],
+        penalty: f64,
+        near: f64,
+        intercept: Intercept,
+        _cancel: &Cancel,
+    ) -> Result<Settled> {
         let Settled { threshold, objective } = self.settled_scores(&[], scores, near, intercept);
-        Settled { threshold, objective: penalty + objective }
+        Ok(Settled { threshold, objective: penalty + objective })
     }
 
     fn at_zero(&self, intercept: Intercept) -> Settled {

@@ -132,7 +132,7 @@ impl KernelDescent {
                 continue;
             }
             next_check = pass + 1 + pass / 4;
-            let found = state.settled(problem, scored);
+            let found = state.settled(problem, scored, cancel);
             if progress.cancelled() {
                 break Stop::Cancelled;
             }
@@ -395,13 +395,13 @@ impl<'a, T: Element> State<'a, T> {
     }
 
     /// The function as it stands, judged on all constraints.
-    fn settled(&self, problem: &dyn Sampled, scored: Scored<'_>) -> Result<Best> {
+    fn settled(&self, problem: &dyn Sampled, scored: Scored<'_>, cancel: &Cancel) -> Result<Best> {
         let coefficients: Vec<f64> = self.coefficients.iter().map(|coefficient| self.scale * coefficient).collect();
         if !coefficients.iter().all(|coefficient| coefficient.is_finite()) || !self.b.is_finite() {
             return Err(thrown());
         }
         let (scores, square) = scored(self.support.matrix_of(self.support.vectors())?, &coefficients)?;
-        let settled = problem.settled_at(&scores, 0.5 * square, self.b, self.intercept);
+        let settled = problem.settled_at(&scores, 0.5 * square, self.b, self.intercept, cancel)?;
         if !settled.objective.is_finite() || !settled.threshold.is_finite() {
             return Err(thrown());
         }

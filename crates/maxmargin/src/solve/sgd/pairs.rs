@@ -135,14 +135,21 @@ impl Sampled for ByPair<'_> {
         cancel: &Cancel,
     ) -> Result<Settled> {
         let mut gradient = vec![0.0; weights.len()];
-        let objective = LinearRisk::new(self.task, design, false, cancel).evaluate(weights, &mut gradient);
+        let objective = LinearRisk::new(self.task, design, false, cancel).evaluate(weights, &mut gradient)?;
         // A value cut short by a cancelled pass is none.
         cancel.check()?;
         Ok(Settled { threshold: near, objective })
     }
 
-    fn settled_at(&self, scores: &[f64], penalty: f64, near: f64, _intercept: Intercept) -> Settled {
-        Settled { threshold: near, objective: penalty + value_and_slopes(self.task, scores).0 }
+    fn settled_at(
+        &self,
+        scores: &[f64],
+        penalty: f64,
+        near: f64,
+        _intercept: Intercept,
+        cancel: &Cancel,
+    ) -> Result<Settled> {
+        Ok(Settled { threshold: near, objective: penalty + value_and_slopes(self.task, scores, cancel)?.0 })
     }
 
     fn at_zero(&self, _intercept: Intercept) -> Settled {

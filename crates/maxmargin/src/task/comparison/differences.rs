@@ -6,8 +6,11 @@
 
 use super::{Comparison, PairMemo, TiesAs};
 use crate::data::kernels::for_this_machine;
+use crate::error::Result;
 use crate::loss::{Curve, CurvePoint, Loss};
-use crate::task::{Barrier, Constraint, Curvature, Independent, Objective, Roundable, rounding_terms};
+use crate::task::{
+    Barrier, Constraint, Curvature, Directions, Independent, Objective, Place, Roundable, Slopes, rounding_terms,
+};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -224,30 +227,22 @@ impl Objective for Differences {
         usize::from(self.threshold != 0.0)
     }
 
-    fn evaluate(
-        &self,
-        part: usize,
-        scores: &[f64],
-        thresholds: &[f64],
-        slope: &mut [f64],
-        threshold_slope: &mut [f64],
-        memo: &mut PairMemo,
-    ) -> f64 {
-        let rows = self.rows(part);
-        let value = thresholds.first().copied().unwrap_or(0.0);
+    fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, memo: &mut PairMemo) -> Result<f64> {
+        let rows = self.rows(at.part);
+        let value = at.thresholds.first().copied().unwrap_or(0.0);
         let run = Run {
             signs: &self.signs[rows.clone()],
             costs: &self.costs[rows.clone()],
             margins: self.margins.as_ref().map(|margins| &margins[rows.clone()]),
-            scores,
+            scores: at.scores,
             c: self.c,
             margin: self.loss.margin(),
             value,
             threshold: self.threshold,
         };
-        memo.curvature.resize(scores.len(), 0.0);
-        memo.cross.resize(scores.len(), 0.0);
-        let out = Out { slope, curvature: &mut memo.curvature, cross: &mut memo.cross };
+        memo.curvature.resize(at.scores.len(), 0.0);
+        memo.cross.resize(at.scores.len(), 0.0);
+        let out = Out { slope: slopes.scores, curvature: &mut memo.curvature, cross: &mut memo.cross };
         let mut sums = evaluate_run(&run, self.curve, out);
         if self.loss == Loss::Logistic && self.threshold != 0.0 && sums.tie_costs > 0.0 {
             let Barrier { value, slope, curvature } = Barrier::at(value);
@@ -256,49 +251,41 @@ impl Objective for Differences {
             sums.threshold_curvature += sums.tie_costs * curvature;
         }
         (memo.threshold, memo.rounding) = (sums.threshold_curvature, sums.rounding);
-        threshold_slope.iter_mut().for_each(|slope| *slope += sums.by_threshold);
-        sums.value
+        slopes.thresholds.iter_mut().for_each(|slope| *slope += sums.by_threshold);
+        Ok(sums.value)
     }
 }
 
 impl Curvature for Differences {
-    fn diagonal(&self, _part: usize, _scores: &[f64], memo: &PairMemo, out: &mut [f64]) {
+    fn diagonal(&self, _at: &Place<'_>, memo: &PairMemo, out: &mut [f64]) -> Result<()> {
         out.copy_from_slice(&memo.curvature);
+        Ok(())
     }
 
     fn rows_are_separate(&self) -> bool {
         true
     }
 
-    fn by_threshold(&self, _part: usize, _scores: &[f64], memo: &PairMemo, out: &mut [f64]) -> f64 {
+    fn by_threshold(&self, _at: &Place<'_>, memo: &PairMemo, out: &mut [f64]) -> Result<f64> {
         out.copy_from_slice(&memo.cross);
-        memo.threshold
+        Ok(memo.threshold)
     }
 
-    fn curvature(
-        &self,
-        _part: usize,
-        _scores: &[f64],
-        memo: &PairMemo,
-        m: usize,
-        directions: &[f64],
-        threshold_directions: &[f64],
-        out: &mut [f64],
-        threshold_out: &mut [f64],
-    ) {
+    fn curvature(&self, _at: &Place<'_>, memo: &PairMemo, along: &Directions<'_>, out: Slopes<'_>) -> Result<()> {
         let curved = memo.curvature.iter().zip(&memo.cross);
-        let lines = directions.chunks_exact(m).zip(out.chunks_exact_mut(m));
-        for ((directions, out), (&curvature, &cross)) in lines.zip(curved) {
-            for (column, (out, direction)) in out.iter_mut().zip(directions).enumerate() {
-                *out = curvature * direction + threshold_directions.get(column).map_or(0.0, |along| cross * along);
-                if let Some(out) = threshold_out.get_mut(column) {
+        let lines = along.scores.chunks_exact(along.count).zip(out.scores.chunks_exact_mut(along.count));
+        for ((directions, line), (&curvature, &cross)) in lines.zip(curved) {
+            for (column, (line, direction)) in line.iter_mut().zip(directions).enumerate() {
+                *line = curvature * direction + along.thresholds.get(column).map_or(0.0, |along| cross * along);
+                if let Some(out) = out.thresholds.get_mut(column) {
                     *out += cross * direction;
                 }
             }
         }
-        for (out, direction) in threshold_out.iter_mut().zip(threshold_directions) {
+        for (out, direction) in out.thresholds.iter_mut().zip(along.thresholds) {
             *out += memo.threshold * direction;
         }
+        Ok(())
     }
 }
 
@@ -325,6 +312,7 @@ mod tests {
     use super::*;
     use crate::data::{Dataset, Dense, Matrix, Outcome, Pairs, Targets};
     use crate::random::Random;
+    use crate::run::Cancel;
     use crate::testing::{check_curvature, check_independent, check_objective};
 
     #[test]
@@ -372,8 +360,9 @@ mod tests {
         let value = (0..task.parts())
             .map(|part| {
                 let rows = task.rows(part);
-                let mut slope = vec![0.0; rows.len()];
-                task.evaluate(part, &scores[rows], thresholds, &mut slope, &mut slopes, &mut T::Memo::default())
+                let at = Place { part, scores: &scores[rows.clone()], thresholds, cancel: &Cancel::new() };
+                let slopes = Slopes { scores: &mut vec![0.0; rows.len()], thresholds: &mut slopes };
+                task.evaluate(&at, slopes, &mut T::Memo::default()).expect("a value")
             })
             .sum();
         (value, slopes)

@@ -44,7 +44,10 @@ pub(crate) use differences::Differences;
 pub use settings::{CompareSettings, Method, PairWeightAs};
 pub(super) use settings::{PAIR_WEIGHT_AS, PROFILE};
 
-use super::{Barrier, Constraint, Curvature, Independent, LearningTask, Objective, Roundable, rounding_terms};
+use super::{
+    Barrier, Constraint, Curvature, Directions, Independent, LearningTask, Objective, Place, Roundable, Slopes,
+    rounding_terms,
+};
 use crate::certificate::Decoder;
 use crate::data::{Dataset, Design, Outcome, Pairs};
 use crate::error::{Code, Error, Result};
@@ -80,8 +83,6 @@ pub struct Comparison {
     parts: Arc<[Part]>,
     /// Pairs in the order of their parts.
     order: Arc<[u32]>,
-    /// A single part may hold all pairs: once nobody wants what comes of them, sums end anywhere.
-    cancel: Cancel,
     /// Whether the model tells ties from the rest.
     tells_ties: bool,
 }
@@ -132,20 +133,8 @@ impl Comparison {
         let (parts, order) = parts(pairs, data.rows());
         let (ties, parts, order) = (ties.into(), parts.into(), order.into());
         let curve = Curve::Sharp(loss);
-        let (cancel, tells_ties) = (Cancel::new(), false);
-        Ok(Comparison {
-            pairs: pairs.clone(),
-            ties_as,
-            ties,
-            weight_as,
-            loss,
-            curve,
-            c,
-            parts,
-            order,
-            cancel,
-            tells_ties,
-        })
+        let (pairs, tells_ties) = (pairs.clone(), false);
+        Ok(Comparison { pairs, ties_as, ties, weight_as, loss, curve, c, parts, order, tells_ties })
     }
 
     /// The rows of [`Comparison::over_differences`].
@@ -163,9 +152,9 @@ impl Comparison {
         Comparison { tells_ties: true, ..self }
     }
 
-    /// The pairs of a part as long as they are wanted.
-    fn wanted(&self, pairs: &Range<usize>) -> impl Iterator<Item = &u32> {
-        self.order[pairs.clone()].chunks(STRETCH).take_while(|_| !self.cancel.is_abandoned()).flatten()
+    /// The pairs of a part as long as they are wanted: a single part may hold all pairs.
+    fn wanted<'a>(&'a self, pairs: &Range<usize>, cancel: &'a Cancel) -> impl Iterator<Item = &'a u32> {
+        self.order[pairs.clone()].chunks(STRETCH).take_while(|_| !cancel.is_abandoned()).flatten()
     }
 
     /// Ties with a constraint of their own behind those of the pairs.
@@ -351,10 +340,6 @@ impl LearningTask for Comparison {
     fn second_copies(&self) -> Option<(usize, Arc<[u32]>)> {
         Some((self.pairs.len(), Arc::clone(&self.ties)))
     }
-
-    fn set_cancel(&mut self, cancel: &Cancel) {
-        self.cancel = cancel.clone();
-    }
 }
 
 impl Independent for Comparison {
@@ -448,21 +433,14 @@ impl Objective for Comparison {
         usize::from(self.ties_as == TiesAs::Threshold)
     }
 
-    fn evaluate(
-        &self,
-        part: usize,
-        scores: &[f64],
-        thresholds: &[f64],
-        slope: &mut [f64],
-        threshold_slope: &mut [f64],
-        memo: &mut PairMemo,
-    ) -> f64 {
-        let Part { rows, pairs } = &self.parts[part];
-        let threshold = thresholds.first().copied().unwrap_or(0.0);
+    fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, memo: &mut PairMemo) -> Result<f64> {
+        let Part { rows, pairs } = &self.parts[at.part];
+        let threshold = at.thresholds.first().copied().unwrap_or(0.0);
         memo.clear();
         let (mut value, mut by_threshold) = (0.0, 0.0);
+        let (scores, slope) = (at.scores, slopes.scores);
         slope.fill(0.0);
-        for &pair in self.wanted(pairs) {
+        for &pair in self.wanted(pairs, at.cancel) {
             let (row, against) = self.pairs.ordered(pair as usize);
             let (row, against) = (row - rows.start, against - rows.start);
             let at = self.at(pair as usize, scores[row] - scores[against], threshold);
@@ -472,26 +450,25 @@ impl Objective for Comparison {
             by_threshold += at.by_threshold;
             memo.push(&at);
         }
-        threshold_slope.iter_mut().for_each(|slope| *slope += by_threshold);
-        value
+        slopes.thresholds.iter_mut().for_each(|slope| *slope += by_threshold);
+        Ok(value)
     }
 
     fn along(
         &self,
-        part: usize,
-        scores: &[f64],
+        at: &Place<'_>,
         rates: &dyn Fn() -> Vec<f64>,
-        thresholds: &[f64],
         threshold_slope: &mut [f64],
-    ) -> Option<(f64, f64)> {
-        let Part { rows, pairs } = &self.parts[part];
+    ) -> Result<Option<(f64, f64)>> {
+        let Part { rows, pairs } = &self.parts[at.part];
         if pairs.len() <= STRETCH {
-            return None;
+            return Ok(None);
         }
-        let (rates, threshold) = (rates(), thresholds.first().copied().unwrap_or(0.0));
+        let (rates, threshold) = (rates(), at.thresholds.first().copied().unwrap_or(0.0));
+        let (scores, cancel) = (at.scores, at.cancel);
         let stretch = |stretch: &[u32]| {
             let mut sums = [0.0; 3];
-            for &pair in if self.cancel.is_abandoned() { &[] } else { stretch } {
+            for &pair in if cancel.is_abandoned() { &[] } else { stretch } {
                 let (row, against) = self.pairs.ordered(pair as usize);
                 let (row, against) = (row - rows.start, against - rows.start);
                 let at = self.at(pair as usize, scores[row] - scores[against], threshold);
@@ -509,7 +486,7 @@ impl Objective for Comparison {
             (value, slope, by_threshold) = (value + sums[0], slope + sums[1], by_threshold + sums[2]);
         }
         threshold_slope.iter_mut().for_each(|slope| *slope += by_threshold);
-        Some((value, slope))
+        Ok(Some((value, slope)))
     }
 }
 
@@ -540,21 +517,13 @@ impl PairMemo {
 }
 
 impl Curvature for Comparison {
-    fn curvature(
-        &self,
-        part: usize,
-        _scores: &[f64],
-        memo: &PairMemo,
-        m: usize,
-        directions: &[f64],
-        threshold_directions: &[f64],
-        out: &mut [f64],
-        threshold_out: &mut [f64],
-    ) {
-        let Part { rows, pairs } = &self.parts[part];
+    fn curvature(&self, at: &Place<'_>, memo: &PairMemo, along: &Directions<'_>, out: Slopes<'_>) -> Result<()> {
+        let Part { rows, pairs } = &self.parts[at.part];
+        let Directions { count: m, scores: directions, thresholds: threshold_directions } = *along;
+        let Slopes { scores: out, thresholds: threshold_out } = out;
         let curved = memo.curvature.iter().zip(&memo.cross);
         out.fill(0.0);
-        for (&pair, (&curvature, &cross)) in self.wanted(pairs).zip(curved) {
+        for (&pair, (&curvature, &cross)) in self.wanted(pairs, at.cancel).zip(curved) {
             if curvature == 0.0 {
                 continue;
             }
@@ -574,20 +543,22 @@ impl Curvature for Comparison {
         for (out, direction) in threshold_out.iter_mut().zip(threshold_directions) {
             *out += memo.threshold * direction;
         }
+        Ok(())
     }
 
     fn only_differences_count(&self) -> bool {
         true
     }
 
-    fn diagonal(&self, part: usize, _scores: &[f64], memo: &PairMemo, out: &mut [f64]) {
-        let Part { rows, pairs } = &self.parts[part];
+    fn diagonal(&self, at: &Place<'_>, memo: &PairMemo, out: &mut [f64]) -> Result<()> {
+        let Part { rows, pairs } = &self.parts[at.part];
         out.fill(0.0);
-        for (&pair, &curvature) in self.wanted(pairs).zip(&memo.curvature) {
+        for (&pair, &curvature) in self.wanted(pairs, at.cancel).zip(&memo.curvature) {
             let (row, against) = self.pairs.ordered(pair as usize);
             out[row - rows.start] += curvature;
             out[against - rows.start] += curvature;
         }
+        Ok(())
     }
 }
 
@@ -678,9 +649,11 @@ mod tests {
         for loss in Loss::ALL {
             let task = Comparison::new(&data, TiesAs::Threshold, PairWeightAs::Slack, loss, 0.5).expect("valid");
             let (mut slope, mut by_threshold, mut along_threshold) = (vec![0.0; scores.len()], [0.0], [0.0]);
-            let value = task.evaluate(0, &scores, &[0.7], &mut slope, &mut by_threshold, &mut PairMemo::default());
+            let at = Place { part: 0, scores: &scores, thresholds: &[0.7], cancel: &Cancel::new() };
+            let slopes = Slopes { scores: &mut slope, thresholds: &mut by_threshold };
+            let value = task.evaluate(&at, slopes, &mut PairMemo::default()).expect("a value");
             let along = |rates: Vec<f64>, by_threshold: &mut [f64]| {
-                task.along(0, &scores, &|| rates.clone(), &[0.7], by_threshold).expect("many pairs")
+                task.along(&at, &|| rates.clone(), by_threshold).expect("a value").expect("many pairs")
             };
             let (same, found) = along(rates.clone(), &mut along_threshold);
             let expected: f64 = slope.iter().zip(&rates).map(|(slope, rate)| slope * rate).sum();
@@ -732,12 +705,14 @@ mod tests {
             for part in 0..task.parts() {
                 let range = task.rows(part);
                 let mut memo = PairMemo::default();
-                found += task.evaluate(
-                    part, &scores[range.clone()], &[], &mut found_slope[range.clone()], &mut [], &mut memo,
-                );
+                let cancel = Cancel::new();
+                let at = Place { part, scores: &scores[range.clone()], thresholds: &[], cancel: &cancel };
+                let slopes = Slopes { scores: &mut found_slope[range.clone()], thresholds: &mut [] };
+                found += task.evaluate(&at, slopes, &mut memo).expect("a value");
                 let wide = 2 * range.start..2 * range.end;
-                let scores = &scores[range];
-                task.curvature(part, scores, &memo, 2, &direction[wide.clone()], &[], &mut found_curved[wide], &mut []);
+                let along = Directions { count: 2, scores: &direction[wide.clone()], thresholds: &[] };
+                let out = Slopes { scores: &mut found_curved[wide], thresholds: &mut [] };
+                task.curvature(&at, &memo, &along, out).expect("curvature");
             }
             prop_assert!((found - value).abs() <= 1e-12 * (1.0 + value));
             for (a, b) in found_slope.iter().zip(&slope).chain(found_curved.iter().zip(&curved)) {

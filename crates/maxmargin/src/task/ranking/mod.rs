@@ -24,7 +24,7 @@ pub(crate) use ties::Shares;
 pub(super) use settings::PROFILE;
 pub use settings::{PairWeight, RankSettings};
 
-use super::{Curvature, LearningTask, Objective, Roundable};
+use super::{Curvature, Directions, LearningTask, Objective, Place, Roundable, Slopes};
 use crate::certificate::Decoder;
 use crate::data::kernels::for_this_machine;
 use crate::data::{Dataset, Subset, counts};
@@ -80,8 +80,6 @@ pub struct Ranking {
     c: f64,
     pairs: u64,
     single_grade: usize,
-    /// A single list may be long: once nobody wants what comes of it, sums end anywhere.
-    cancel: Cancel,
 }
 
 /// A group with at least one pair.
@@ -121,7 +119,7 @@ impl Ranking {
             )
             .help("check that the targets are grades and that the query ids group several rows"));
         }
-        Ok(Ranking { groups: Arc::new(groups), shape, c, pairs, single_grade, cancel: Cancel::new() })
+        Ok(Ranking { groups: Arc::new(groups), shape, c, pairs, single_grade })
     }
 
     /// The same task with another weight of the loss.
@@ -144,20 +142,21 @@ impl Ranking {
         self.single_grade
     }
 
-    /// Sums over violated pairs of one margin; two numbers a place in the scratch's sums.
+    /// Sums over violated pairs of one margin; two numbers a place in the scratch's sums. A single list may be long: once
+    /// nobody wants what comes of it, sums end anywhere.
     fn violations(
-        &self,
         plan: &GroupPlan,
         sorted: &[Item],
         margin: f64,
         counts: Counts,
         scratch: &mut Scratch,
+        cancel: &Cancel,
     ) -> Totals {
         let Scratch { sweep: buffers, sums, .. } = scratch;
         sums.clear();
         sums.resize(2 * sorted.len(), 0.0);
         let work = Violations { margin, counts, channels: &plan.channels() };
-        sweep(&work, &plan.levels, sorted, buffers, sums, &self.cancel)
+        sweep(&work, &plan.levels, sorted, buffers, sums, cancel)
     }
 
     /// The groups, for those who draw pairs.
@@ -346,10 +345,6 @@ impl LearningTask for Ranking {
     fn decoder(&self, _: &[f64]) -> Decoder {
         Decoder::Rank
     }
-
-    fn set_cancel(&mut self, cancel: &Cancel) {
-        self.cancel = cancel.clone();
-    }
 }
 
 impl Objective for Ranking {
@@ -367,24 +362,17 @@ impl Objective for Ranking {
         0
     }
 
-    fn evaluate(
-        &self,
-        part: usize,
-        scores: &[f64],
-        _thresholds: &[f64],
-        slope: &mut [f64],
-        _threshold_slope: &mut [f64],
-        memo: &mut RankingMemo,
-    ) -> f64 {
-        let plan = &self.groups[part];
+    fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, memo: &mut RankingMemo) -> Result<f64> {
+        let plan = &self.groups[at.part];
         let cost = self.c * plan.factor;
+        let (scores, slope) = (at.scores, slopes.scores);
         slope.fill(0.0);
         (memo.value, memo.summed) = (0.0, 0.0);
         with_scratch(|scratch| {
             let mut sorted = std::mem::take(&mut scratch.sorted);
             plan.sort(scores, &mut sorted);
             if self.shape == Shape::Hinge {
-                memo.value = self.violations(plan, &sorted, 1.0, Counts::Signed, scratch).sum;
+                memo.value = Self::violations(plan, &sorted, 1.0, Counts::Signed, scratch, at.cancel).sum;
                 for (&row, out) in plan.by_target.iter().zip(scratch.sums.chunks_exact(2)) {
                     slope[row as usize] = cost * out[1];
                 }
@@ -392,7 +380,7 @@ impl Objective for Ranking {
                 memo.order.clear();
                 memo.order.extend(sorted.iter().map(|item| item.place));
                 for (number, (margin, share)) in self.shape.squared_parts(1.0).into_iter().enumerate() {
-                    let totals = self.violations(plan, &sorted, margin, Counts::Plain, scratch);
+                    let totals = Self::violations(plan, &sorted, margin, Counts::Plain, scratch, at.cancel);
                     memo.value += share * totals.squares;
                     memo.summed += share.abs() * totals.squares;
                     *if number == 0 { &mut memo.hinge } else { &mut memo.saturated } = totals.sum;
@@ -403,7 +391,7 @@ impl Objective for Ranking {
             }
             scratch.sorted = sorted;
         });
-        cost * memo.value
+        Ok(cost * memo.value)
     }
 }
 
@@ -419,12 +407,12 @@ for_this_machine! {
 
 impl Ranking {
     /// For each place, the curvature by its own score, but for the cost; in the scratch's diagonal.
-    fn own_curvature(&self, plan: &GroupPlan, sorted: &[Item], scratch: &mut Scratch) {
+    fn own_curvature(&self, plan: &GroupPlan, sorted: &[Item], scratch: &mut Scratch, cancel: &Cancel) {
         let mut diagonal = std::mem::take(&mut scratch.diagonal);
         diagonal.clear();
         diagonal.resize(sorted.len(), 0.0);
         for (margin, share) in self.shape.squared_parts(1.0) {
-            self.violations(plan, sorted, margin, Counts::Plain, scratch);
+            Self::violations(plan, sorted, margin, Counts::Plain, scratch, cancel);
             for (diagonal, out) in diagonal.iter_mut().zip(scratch.sums.chunks_exact(2)) {
                 *diagonal += 2.0 * share * out[1];
             }
@@ -433,12 +421,12 @@ impl Ranking {
     }
 
     /// Works on a group sorted as in its last evaluation, its own curvature in the scratch.
-    fn with_curved(&self, part: usize, scores: &[f64], memo: &RankingMemo, work: impl FnOnce(&[Item], &mut Scratch)) {
-        let plan = &self.groups[part];
+    fn with_curved(&self, at: &Place<'_>, memo: &RankingMemo, work: impl FnOnce(&[Item], &mut Scratch)) {
+        let plan = &self.groups[at.part];
         with_scratch(|scratch| {
             let mut sorted = std::mem::take(&mut scratch.sorted);
-            plan.arrange(&memo.order, scores, &mut sorted);
-            self.own_curvature(plan, &sorted, scratch);
+            plan.arrange(&memo.order, at.scores, &mut sorted);
+            self.own_curvature(plan, &sorted, scratch, at.cancel);
             work(&sorted, scratch);
             scratch.sorted = sorted;
         });
@@ -446,35 +434,27 @@ impl Ranking {
 }
 
 impl Curvature for Ranking {
-    fn diagonal(&self, part: usize, scores: &[f64], memo: &RankingMemo, out: &mut [f64]) {
-        let plan = &self.groups[part];
+    fn diagonal(&self, at: &Place<'_>, memo: &RankingMemo, out: &mut [f64]) -> Result<()> {
+        let plan = &self.groups[at.part];
         out.fill(0.0);
-        self.with_curved(part, scores, memo, |_, scratch| {
+        self.with_curved(at, memo, |_, scratch| {
             for (&row, diagonal) in plan.by_target.iter().zip(&scratch.diagonal) {
                 out[row as usize] = self.c * plan.factor * diagonal;
             }
         });
+        Ok(())
     }
 
     fn only_differences_count(&self) -> bool {
         true
     }
 
-    fn curvature(
-        &self,
-        part: usize,
-        scores: &[f64],
-        memo: &RankingMemo,
-        m: usize,
-        directions: &[f64],
-        _threshold_directions: &[f64],
-        out: &mut [f64],
-        _threshold_out: &mut [f64],
-    ) {
-        let plan = &self.groups[part];
+    fn curvature(&self, at: &Place<'_>, memo: &RankingMemo, along: &Directions<'_>, out: Slopes<'_>) -> Result<()> {
+        let plan = &self.groups[at.part];
         let cost = self.c * plan.factor;
+        let (m, directions, out) = (along.count, along.scores, out.scores);
         out.fill(0.0);
-        self.with_curved(part, scores, memo, |sorted, Scratch { sweep: buffers, sums, placed, diagonal, .. }| {
+        self.with_curved(at, memo, |sorted, Scratch { sweep: buffers, sums, placed, diagonal, .. }| {
             placed.resize(directions.len(), 0.0);
             for (placed, &row) in placed.chunks_exact_mut(m).zip(&plan.by_target) {
                 placed.copy_from_slice(&directions[m * row as usize..][..m]);
@@ -487,13 +467,14 @@ impl Curvature for Ranking {
                 sums.clear();
                 sums.resize(directions.len(), 0.0);
                 let work = PartnerSums { margin, channels: &channels, m, directions: placed };
-                sweep(&work, &plan.levels, sorted, buffers, sums, &self.cancel);
+                sweep(&work, &plan.levels, sorted, buffers, sums, at.cancel);
                 let weight = 2.0 * share * cost;
                 for (&row, sums) in plan.by_target.iter().zip(sums.chunks_exact(m)) {
                     add_scaled(&mut out[m * row as usize..][..m], -weight, sums);
                 }
             }
         });
+        Ok(())
     }
 }
 
@@ -597,8 +578,12 @@ mod tests {
             }
             let mut memo = RankingMemo::default();
             let (mut fast_slope, mut fast_curved) = (vec![0.0; n], vec![0.0; 2 * n]);
-            let fast = task.evaluate(0, &scores, &[], &mut fast_slope, &mut [], &mut memo);
-            task.curvature(0, &scores, &memo, 2, &direction, &[], &mut fast_curved, &mut []);
+            let at = Place { part: 0, scores: &scores, thresholds: &[], cancel: &Cancel::new() };
+            let slopes = Slopes { scores: &mut fast_slope, thresholds: &mut [] };
+            let fast = task.evaluate(&at, slopes, &mut memo).expect("a value");
+            let along = Directions { count: 2, scores: &direction, thresholds: &[] };
+            let out = Slopes { scores: &mut fast_curved, thresholds: &mut [] };
+            task.curvature(&at, &memo, &along, out).expect("curvature");
             prop_assert_eq!(task.pairs(), listed.len() as u64);
             let close = |a: f64, b: f64, scale: f64| (a - b).abs() <= 1e-9 * (1.0 + scale);
             prop_assert!(close(task.total_cost(), cost, cost), "{} {}", task.total_cost(), cost);
@@ -638,8 +623,9 @@ mod tests {
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("pool");
             let mut slope = vec![0.0; n as usize];
-            let value =
-                pool.install(|| task.evaluate(0, &scores, &[], &mut slope, &mut [], &mut RankingMemo::default()));
+            let at = Place { part: 0, scores: &scores, thresholds: &[], cancel: &Cancel::new() };
+            let slopes = Slopes { scores: &mut slope, thresholds: &mut [] };
+            let value = pool.install(|| task.evaluate(&at, slopes, &mut RankingMemo::default()).expect("a value"));
             (value, slope)
         };
         assert!(run(1) == run(4));

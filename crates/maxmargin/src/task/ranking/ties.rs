@@ -23,7 +23,7 @@ use crate::data::{Dataset, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::Cancel;
-use crate::task::{Curvature, LearningTask, Objective, Roundable};
+use crate::task::{Curvature, Directions, LearningTask, Objective, Place, Roundable, Slopes};
 use crate::wording::counted;
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,8 +37,6 @@ pub struct GradedComparison {
     decided: u64,
     ties: u64,
     shares: Shares,
-    /// As that of [`super::Ranking`].
-    cancel: Cancel,
 }
 
 /// What decided pairs and ties count, each as a whole.
@@ -80,8 +78,7 @@ impl GradedComparison {
         groups.retain(|plan| plan.by_target.len() > 1);
         let (decided, ties) = (groups.iter().map(GroupPlan::pairs).sum(), groups.iter().map(GroupPlan::ties).sum());
         let shares = Shares { decided: 1.0, tied: 1.0 };
-        let task =
-            GradedComparison { groups: Arc::new(groups), shape, c, decided, ties, shares, cancel: Cancel::new() };
+        let task = GradedComparison { groups: Arc::new(groups), shape, c, decided, ties, shares };
         task.check_outcomes()?;
         Ok(task)
     }
@@ -164,21 +161,21 @@ impl GradedComparison {
 
     /// Sums over violated pairs of one kind and margin; numbers a place in the scratch's sums.
     fn violations(
-        &self,
         plan: &GroupPlan,
         sorted: &[Item],
         kind: Kind,
         margin: f64,
         counts: Counts,
         scratch: &mut Scratch,
+        cancel: &Cancel,
     ) -> Totals {
         let Scratch { sweep: buffers, sums, .. } = scratch;
         sums.clear();
         let work = Violations { margin, counts, channels: &plan.channels() };
         sums.resize(work.width() * sorted.len(), 0.0);
         match kind {
-            Kind::Decided => sweep(&work, &plan.levels, sorted, buffers, sums, &self.cancel),
-            Kind::Tied => within_levels(&work, &plan.levels, sorted, buffers, sums, &self.cancel),
+            Kind::Decided => sweep(&work, &plan.levels, sorted, buffers, sums, cancel),
+            Kind::Tied => within_levels(&work, &plan.levels, sorted, buffers, sums, cancel),
         }
     }
 }
@@ -250,10 +247,6 @@ impl LearningTask for GradedComparison {
         let (decided, tied) = self.costs_by_kind();
         Some(2.0 * decided.min(tied))
     }
-
-    fn set_cancel(&mut self, cancel: &Cancel) {
-        self.cancel = cancel.clone();
-    }
 }
 
 impl Objective for GradedComparison {
@@ -271,16 +264,9 @@ impl Objective for GradedComparison {
         1
     }
 
-    fn evaluate(
-        &self,
-        part: usize,
-        scores: &[f64],
-        thresholds: &[f64],
-        slope: &mut [f64],
-        threshold_slope: &mut [f64],
-        memo: &mut GradedMemo,
-    ) -> f64 {
-        let plan = &self.groups[part];
+    fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, memo: &mut GradedMemo) -> Result<f64> {
+        let plan = &self.groups[at.part];
+        let (scores, slope) = (at.scores, slopes.scores);
         let mut sorted = std::mem::take(&mut memo.sorted);
         plan.sort(scores, &mut sorted);
         let (mut diagonal, mut cross) = (std::mem::take(&mut memo.diagonal), std::mem::take(&mut memo.cross));
@@ -288,7 +274,7 @@ impl Objective for GradedComparison {
             curved.clear();
             curved.resize(scores.len(), 0.0);
         }
-        let threshold = thresholds.first().copied().unwrap_or(0.0);
+        let threshold = at.thresholds.first().copied().unwrap_or(0.0);
         *memo = GradedMemo { sorted, threshold, diagonal, cross, ..GradedMemo::default() };
         slope.fill(0.0);
         let (mut value, mut by_threshold) = (0.0, 0.0);
@@ -299,7 +285,7 @@ impl Objective for GradedComparison {
                     continue;
                 }
                 if self.shape == Shape::Hinge {
-                    let totals = self.violations(plan, &memo.sorted, kind, margin, Counts::Signed, scratch);
+                    let totals = Self::violations(plan, &memo.sorted, kind, margin, Counts::Signed, scratch, at.cancel);
                     value += cost * totals.sum;
                     by_threshold += cost * sign * totals.weight;
                     for (&row, out) in plan.by_target.iter().zip(scratch.sums.chunks_exact(2)) {
@@ -308,7 +294,7 @@ impl Objective for GradedComparison {
                     continue;
                 }
                 for (number, (margin, share)) in self.shape.squared_parts(margin).into_iter().enumerate() {
-                    let totals = self.violations(plan, &memo.sorted, kind, margin, Counts::Both, scratch);
+                    let totals = Self::violations(plan, &memo.sorted, kind, margin, Counts::Both, scratch, at.cancel);
                     let weight = 2.0 * cost * share;
                     value += cost * share * totals.squares;
                     by_threshold += weight * sign * totals.sum;
@@ -328,34 +314,27 @@ impl Objective for GradedComparison {
                 }
             }
         });
-        threshold_slope.iter_mut().for_each(|slope| *slope += by_threshold);
-        value
+        slopes.thresholds.iter_mut().for_each(|slope| *slope += by_threshold);
+        Ok(value)
     }
 }
 
 impl Curvature for GradedComparison {
-    fn diagonal(&self, part: usize, _scores: &[f64], memo: &GradedMemo, out: &mut [f64]) {
-        for (&row, diagonal) in self.groups[part].by_target.iter().zip(&memo.diagonal) {
+    fn diagonal(&self, at: &Place<'_>, memo: &GradedMemo, out: &mut [f64]) -> Result<()> {
+        for (&row, diagonal) in self.groups[at.part].by_target.iter().zip(&memo.diagonal) {
             out[row as usize] = *diagonal;
         }
+        Ok(())
     }
 
     fn only_differences_count(&self) -> bool {
         true
     }
 
-    fn curvature(
-        &self,
-        part: usize,
-        _scores: &[f64],
-        memo: &GradedMemo,
-        m: usize,
-        directions: &[f64],
-        threshold_directions: &[f64],
-        out: &mut [f64],
-        threshold_out: &mut [f64],
-    ) {
-        let plan = &self.groups[part];
+    fn curvature(&self, at: &Place<'_>, memo: &GradedMemo, along: &Directions<'_>, out: Slopes<'_>) -> Result<()> {
+        let plan = &self.groups[at.part];
+        let Directions { count: m, scores: directions, thresholds: threshold_directions } = *along;
+        let Slopes { scores: out, thresholds: threshold_out } = out;
         out.fill(0.0);
         with_scratch(|Scratch { sweep: buffers, sums, placed, .. }| {
             placed.clear();
@@ -381,8 +360,8 @@ impl Curvature for GradedComparison {
                     sums.resize(directions.len(), 0.0);
                     let work = PartnerSums { margin, channels: &channels, m, directions: placed };
                     match kind {
-                        Kind::Decided => sweep(&work, &plan.levels, &memo.sorted, buffers, sums, &self.cancel),
-                        Kind::Tied => within_levels(&work, &plan.levels, &memo.sorted, buffers, sums, &self.cancel),
+                        Kind::Decided => sweep(&work, &plan.levels, &memo.sorted, buffers, sums, at.cancel),
+                        Kind::Tied => within_levels(&work, &plan.levels, &memo.sorted, buffers, sums, at.cancel),
                     };
                     for (&row, sums) in plan.by_target.iter().zip(sums.chunks_exact(m)) {
                         add_scaled(&mut out[m * row as usize..][..m], -2.0 * share * cost, sums);
@@ -390,6 +369,7 @@ impl Curvature for GradedComparison {
                 }
             }
         });
+        Ok(())
     }
 }
 
@@ -459,10 +439,14 @@ mod tests {
     ) -> (f64, Vec<f64>) {
         let n = scores.len();
         let (mut slope, mut by_threshold) = (vec![0.0; n], [0.0]);
-        let value = task.evaluate(0, scores, &[threshold], &mut slope, &mut by_threshold, memo);
+        let at = Place { part: 0, scores, thresholds: &[threshold], cancel: &Cancel::new() };
+        let slopes = Slopes { scores: &mut slope, thresholds: &mut by_threshold };
+        let value = task.evaluate(&at, slopes, memo).expect("a value");
         let (mut out, mut threshold_out, mut diagonal) = (vec![0.0; 2 * n], [0.0; 2], vec![0.0; n]);
-        task.curvature(0, scores, memo, 2, directions, &[1.0, -0.5], &mut out, &mut threshold_out);
-        task.diagonal(0, scores, memo, &mut diagonal);
+        let along = Directions { count: 2, scores: directions, thresholds: &[1.0, -0.5] };
+        let curved = Slopes { scores: &mut out, thresholds: &mut threshold_out };
+        task.curvature(&at, memo, &along, curved).expect("curvature");
+        task.diagonal(&at, memo, &mut diagonal).expect("a diagonal");
         slope.extend(by_threshold.into_iter().chain(out).chain(threshold_out).chain(diagonal));
         (value, slope)
     }
@@ -546,7 +530,9 @@ mod tests {
             let task = task.with_shares(Shares { decided, tied });
             let (mut slope, mut by_threshold) = ([0.0; 5], [0.0]);
             let scores = [0.3, -0.2, 0.9, 0.1, 1.4];
-            let value = task.evaluate(0, &scores, &[0.7], &mut slope, &mut by_threshold, &mut GradedMemo::default());
+            let at = Place { part: 0, scores: &scores, thresholds: &[0.7], cancel: &Cancel::new() };
+            let slopes = Slopes { scores: &mut slope, thresholds: &mut by_threshold };
+            let value = task.evaluate(&at, slopes, &mut GradedMemo::default()).expect("a value");
             (value, by_threshold[0])
         };
         let ((whole, pull), (decided, up), (tied, down)) = (value(1.0, 1.0), value(1.0, 0.0), value(0.0, 1.0));

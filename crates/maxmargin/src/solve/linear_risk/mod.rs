@@ -1,0 +1,407 @@
+//! [`LinearRisk`]: an objective over the scores of linear functions, seen from their weights.
+//!
+//! ```text
+//! f(W, b) = ½‖W‖² [+ ½‖b‖²] + Σ_parts value(X_part W, b)
+//! ```
+//! X has a row for each row of the data and a column for each feature, W a row for each feature and a column for each score
+//! that a row has ([`Objective::outputs`], mostly one), and b are the free scalars. As a vector, W stands row by row:
+//! the weight of feature j for score o is number `j · outputs + o`, and the free scalars follow.
+//!
+//! It owns the loop over the data: scores of a part, the task's slopes, and Xᵀ·slope while the rows are still in cache,
+//! so that a value and gradient read the matrix once. Parts are gathered into lanes that depend on the data alone and are
+//! reduced in order, so that threads never change a bit. A part too long for a lane is handled on its own, its rows cut
+//! into chunks for the two products.
+
+mod hessian;
+mod preconditioner;
+
+use super::Risk;
+use crate::data::{Design, Folded, STRETCH, Span, lanes_of_outputs, narrow_scores};
+use crate::error::Result;
+use crate::parallel;
+use crate::run::Cancel;
+use crate::task::{Objective, Place, Roundable, Slopes};
+use std::ops::Range;
+
+/// A part with more rows than this is worth several threads of its own.
+pub(crate) const LONG_PART: usize = 32 * 1024;
+
+/// The exact Hessian is formed only while a part's dense tile stays below this many numbers.
+pub(crate) const TILE: usize = 4 << 20;
+
+/// Conjugate gradients over more coordinates than an exact Hessian is formed for, and up to so many, are preconditioned by the
+/// Hessian of a sample of the rows, where these are not too short. Every step forms and factors it anew, which is why they are
+/// not more.
+pub(crate) const SAMPLED_HESSIAN_DIM: usize = 2048;
+
+/// See the top of the file.
+pub struct LinearRisk<'a, T: Objective> {
+    task: &'a T,
+    design: &'a Design,
+    /// Scores a row.
+    outputs: usize,
+    penalise_thresholds: bool,
+    cancel: &'a Cancel,
+    lanes: Vec<Lane<T::Memo>>,
+    point: Vec<f64>,
+    /// Scores of the rows in part order, those of a row side by side.
+    scores: Vec<f64>,
+    direction: Vec<f64>,
+    /// What the scores change by along the direction, as shares of [`Lane::spans`]: a search along a line needs no more
+    /// digits, since the point where it ends is evaluated anew. Empty where no score changes.
+    direction_scores: Vec<f32>,
+    /// Whether the memos are those of the point.
+    remembers: bool,
+    /// What the lanes sum their part of a Hessian in, kept from one to the next.
+    products: Vec<Vec<f64>>,
+}
+
+/// Neighbouring parts that one thread handles, or one long part.
+struct Lane<M> {
+    parts: Range<usize>,
+    /// Where the scores of the lane's rows stand among all.
+    slots: Range<usize>,
+    memos: Vec<M>,
+    /// Of the scores along a line, one for each [`STRETCH`] of rows of each part.
+    spans: Vec<Span>,
+}
+
+/// The most lanes that so many rows are gathered into, `long` of their parts being longer than [`LONG_PART`]. A lane ends
+/// before the part that would overfill it, so that two neighbours always hold more than one lane should; a long part is a
+/// lane and cuts off the one before.
+pub(crate) fn most_lanes(lanes: usize, long: usize) -> usize {
+    2 * (lanes + long) + 1
+}
+
+/// What a lane's work gives.
+struct Sums {
+    value: f64,
+    /// Over stored rows, before unfolding; the thresholds behind.
+    gradient: Vec<f64>,
+    /// Σ of the slopes, of each output.
+    totals: Vec<f64>,
+}
+
+impl<'a, T: Objective> LinearRisk<'a, T> {
+    /// A risk over all parts of the task.
+    pub fn new(task: &'a T, design: &'a Design, penalise_thresholds: bool, cancel: &'a Cancel) -> LinearRisk<'a, T> {
+        let outputs = task.outputs().max(1);
+        let dim = design.cols() * outputs + task.thresholds();
+        let rows: usize = (0..task.parts()).map(|part| task.rows(part).len()).sum();
+        let count = lanes_of_outputs(rows, design.matrix(), outputs).len();
+        let lane_scores = rows.div_ceil(count).max(1) * outputs;
+        let mut made: Vec<Lane<T::Memo>> = Vec::new();
+        let (mut first, mut slot, mut start_slot, mut long_parts) = (0, 0, 0, 0);
+        let close = |made: &mut Vec<Lane<T::Memo>>, parts: Range<usize>, slots: Range<usize>| {
+            if !parts.is_empty() {
+                let memos = parts.clone().map(|_| T::Memo::default()).collect();
+                made.push(Lane { parts, slots, memos, spans: Vec::new() });
+            }
+        };
+        for part in 0..task.parts() {
+            let rows = task.rows(part).len();
+            let (length, long) = (rows * outputs, rows > LONG_PART);
+            if long || slot + length - start_slot > lane_scores {
+                close(&mut made, first..part, start_slot..slot);
+                (first, start_slot) = (part, slot);
+            }
+            slot += length;
+            if long {
+                long_parts += 1;
+                close(&mut made, part..part + 1, start_slot..slot);
+                (first, start_slot) = (part + 1, slot);
+            }
+        }
+        close(&mut made, first..task.parts(), start_slot..slot);
+        debug_assert!(made.len() <= most_lanes(count, long_parts));
+        LinearRisk {
+            task,
+            design,
+            outputs,
+            penalise_thresholds,
+            cancel,
+            lanes: made,
+            point: vec![0.0; dim],
+            scores: vec![0.0; slot],
+            direction: Vec::new(),
+            direction_scores: Vec::new(),
+            remembers: false,
+            products: Vec::new(),
+        }
+    }
+
+    /// How many coordinates are weights; the rest are free scalars.
+    fn weights(&self) -> usize {
+        self.design.cols() * self.outputs
+    }
+
+    /// Where a part is looked at: its scores given, the free scalars those of the last evaluation.
+    fn place<'p>(&'p self, part: usize, scores: &'p [f64]) -> Place<'p> {
+        Place { part, scores, thresholds: &self.point[self.weights()..], cancel: self.cancel }
+    }
+
+    fn sums(&self) -> Sums {
+        Sums { value: 0.0, gradient: vec![0.0; self.point.len()], totals: vec![0.0; self.outputs] }
+    }
+
+    fn half_square(&self, w: &[f64]) -> f64 {
+        0.5 * w[..self.penalised()].iter().map(|w| w * w).sum::<f64>()
+    }
+
+    /// Runs `work` on every lane, in parallel, with the lane's part of a vector over the scores. Results come in lane order;
+    /// an error is that of the first part that has one, since a lane ends at its first.
+    fn each_lane<N: Send, R: Send>(
+        lanes: &mut [Lane<T::Memo>],
+        numbers: &mut [N],
+        work: impl Fn(&mut Lane<T::Memo>, &mut [N]) -> Result<R> + Sync,
+    ) -> Result<Vec<R>>
+    where
+        T: 'a,
+    {
+        let mut jobs = Vec::with_capacity(lanes.len());
+        let mut rest = numbers;
+        for lane in lanes {
+            let (own, after) = rest.split_at_mut(lane.slots.len());
+            jobs.push((lane, own));
+            rest = after;
+        }
+        parallel::map_each(jobs, |_, (lane, own)| work(lane, own)).into_iter().collect()
+    }
+
+    /// Adds Xᵀ·slope of some rows to the first numbers of `sum`, and the slopes themselves to `totals`.
+    fn accumulate(&self, rows: Range<usize>, slope: &mut [f64], sum: &mut [f64], totals: &mut [f64]) {
+        let weights = self.weights();
+        if rows.len() <= LONG_PART {
+            return self.design.accumulate_outputs(rows, slope, &mut sum[..weights], totals);
+        }
+        let cuts = lanes_of_outputs(rows.len(), self.design.matrix(), self.outputs);
+        let mut jobs = Vec::with_capacity(cuts.len());
+        let mut rest = slope;
+        for cut in cuts {
+            let (own, after) = rest.split_at_mut(cut.len() * self.outputs);
+            jobs.push((rows.start + cut.start..rows.start + cut.end, own));
+            rest = after;
+        }
+        let parts: Vec<(Vec<f64>, Vec<f64>)> = parallel::map_each(jobs, |_, (rows, slope)| {
+            let (mut sum, mut totals) = (vec![0.0; weights], vec![0.0; self.outputs]);
+            self.design.accumulate_outputs(rows, slope, &mut sum, &mut totals);
+            (sum, totals)
+        });
+        // The totals of a part first, then those of all: the order that sums over short parts have.
+        let mut own = vec![0.0; self.outputs];
+        for (part, part_totals) in parts {
+            sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+            own.iter_mut().zip(part_totals).for_each(|(own, part)| *own += part);
+        }
+        totals.iter_mut().zip(own).for_each(|(total, own)| *total += own);
+    }
+
+    fn part_scores(&self, rows: Range<usize>, folded: &Folded, out: &mut [f64]) {
+        if rows.len() <= LONG_PART {
+            self.design.scores(rows, folded, out);
+        } else {
+            parallel::chunks(out, STRETCH * self.outputs, |stretch, out| {
+                let start = rows.start + stretch * STRETCH;
+                let rows = start..start + out.len() / self.outputs;
+                self.design.scores(rows.clone(), folded, out);
+                self.design.passed(rows);
+            });
+        }
+    }
+
+    /// Adds up the lanes and turns the sum over stored rows into a gradient by the weights.
+    fn reduce(&self, sums: Vec<Sums>, gradient: &mut [f64]) -> f64 {
+        gradient.fill(0.0);
+        let (mut value, mut totals) = (0.0, vec![0.0; self.outputs]);
+        for part in sums {
+            gradient.iter_mut().zip(part.gradient).for_each(|(sum, part)| *sum += part);
+            value += part.value;
+            totals.iter_mut().zip(part.totals).for_each(|(sum, part)| *sum += part);
+        }
+        self.design.unfold_outputs(&mut gradient[..self.weights()], &totals);
+        value
+    }
+}
+
+impl<T: Objective> LinearRisk<'_, T> {
+    /// The scores of all rows at the last evaluation, where the parts hold each of them once and in order.
+    pub(super) fn row_scores(&self) -> Option<&[f64]> {
+        let mut end = 0;
+        let in_order = (0..self.task.parts()).all(|part| {
+            let rows = self.task.rows(part);
+            std::mem::replace(&mut end, rows.end) == rows.start
+        });
+        (in_order && end == self.design.rows()).then_some(&self.scores)
+    }
+
+    /// The parts of a lane at the last evaluation, and what they remember of it.
+    fn remembered<'l>(&'l self, lane: &'l Lane<T::Memo>) -> impl Iterator<Item = (Place<'l>, &'l T::Memo)> {
+        debug_assert!(self.remembers, "curvature is asked for after a line");
+        let mut scores = &self.scores[lane.slots.clone()];
+        lane.parts.clone().zip(&lane.memos).map(move |(part, memo)| {
+            let (own, rest) = scores.split_at(self.task.rows(part).len() * self.outputs);
+            scores = rest;
+            (self.place(part, own), memo)
+        })
+    }
+}
+
+/// Sums [`Roundable::rounding`] over all parts of a risk, at the point of its last evaluation.
+pub(super) fn rounding<T: Roundable>(risk: &LinearRisk<'_, T>) -> [f64; 3] {
+    debug_assert!(risk.remembers);
+    let mut sums = [0.0; 3];
+    for lane in &risk.lanes {
+        for (part, memo) in lane.parts.clone().zip(&lane.memos) {
+            let terms = risk.task.rounding(part, memo);
+            sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+        }
+    }
+    sums
+}
+
+impl<T: Objective> Risk for LinearRisk<'_, T> {
+    fn dim(&self) -> usize {
+        self.point.len()
+    }
+
+    fn penalised(&self) -> usize {
+        if self.penalise_thresholds { self.dim() } else { self.weights() }
+    }
+
+    fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        let weights = self.weights();
+        self.point.copy_from_slice(w);
+        // The line is left behind.
+        self.direction_scores = Vec::new();
+        let folded = self.design.fold_outputs(&w[..weights], self.outputs);
+        let mut lanes = std::mem::take(&mut self.lanes);
+        let mut scores = std::mem::take(&mut self.scores);
+        let this = &*self;
+        let sums = Self::each_lane(&mut lanes, &mut scores, |lane, scores| {
+            let mut sums = this.sums();
+            let mut slope = Vec::new();
+            let mut rest = scores;
+            for (part, memo) in lane.parts.clone().zip(&mut lane.memos) {
+                if this.cancel.is_raised() {
+                    break;
+                }
+                let rows = this.task.rows(part);
+                let (scores, after) = rest.split_at_mut(rows.len() * this.outputs);
+                rest = after;
+                this.part_scores(rows.clone(), &folded, scores);
+                slope.clear();
+                slope.resize(scores.len(), 0.0);
+                let (by_weight, by_threshold) = sums.gradient.split_at_mut(weights);
+                let slopes = Slopes { scores: &mut slope, thresholds: by_threshold };
+                sums.value += this.task.evaluate(&this.place(part, scores), slopes, memo)?;
+                this.accumulate(rows, &mut slope, by_weight, &mut sums.totals);
+            }
+            Ok(sums)
+        });
+        self.lanes = lanes;
+        self.scores = scores;
+        self.remembers = sums.is_ok();
+        let value = self.reduce(sums?, gradient);
+        let penalised = self.penalised();
+        gradient[..penalised].iter_mut().zip(w).for_each(|(gradient, w)| *gradient += w);
+        Ok(value + self.half_square(w))
+    }
+
+    fn line(&mut self, direction: &[f64]) -> Result<()> {
+        self.direction = direction.to_vec();
+        self.direction_scores = Vec::new();
+        let along = &direction[..self.weights()];
+        if along.iter().all(|&along| along == 0.0) {
+            return Ok(());
+        }
+        self.remembers = false;
+        let folded = self.design.fold_outputs(along, self.outputs);
+        let mut lanes = std::mem::take(&mut self.lanes);
+        let mut shares = vec![0.0; self.scores.len()];
+        let this = &*self;
+        let done = Self::each_lane(&mut lanes, &mut shares, |lane, shares| {
+            lane.memos.fill_with(T::Memo::default);
+            lane.spans.clear();
+            let mut rest = shares;
+            for part in lane.parts.clone() {
+                if this.cancel.is_raised() {
+                    break;
+                }
+                let rows = this.task.rows(part);
+                let (own, after) = rest.split_at_mut(rows.len() * this.outputs);
+                rest = after;
+                let long = rows.len() > LONG_PART;
+                narrow_scores(this.design, rows, &folded, own, long, &mut lane.spans);
+            }
+            Ok(())
+        });
+        self.lanes = lanes;
+        self.direction_scores = shares;
+        done.map(drop)
+    }
+
+    fn along(&mut self, step: f64) -> Result<(f64, f64)> {
+        let weights = self.weights();
+        let thresholds: Vec<f64> =
+            self.point[weights..].iter().zip(&self.direction[weights..]).map(|(t, d)| t + step * d).collect();
+        let this = &*self;
+        let lanes = this.lanes.len();
+        let sums = parallel::try_map(lanes, |lane| this.lane_along(&this.lanes[lane], step, &thresholds))?;
+        let (mut value, mut slope) = (0.0, 0.0);
+        for (lane_value, lane_slope) in sums {
+            value += lane_value;
+            slope += lane_slope;
+        }
+        for (w, d) in self.point.iter().zip(&self.direction).take(self.penalised()) {
+            let moved = w + step * d;
+            value += 0.5 * moved * moved;
+            slope += moved * d;
+        }
+        Ok((value, slope))
+    }
+}
+
+impl<T: Objective> LinearRisk<'_, T> {
+    /// Value and slope of a lane at a step along the line, where the free scalars have arrived at `thresholds`.
+    fn lane_along(&self, lane: &Lane<T::Memo>, step: f64, thresholds: &[f64]) -> Result<(f64, f64)> {
+        let stretch = STRETCH * self.outputs;
+        let mut by_threshold = vec![0.0; thresholds.len()];
+        let (mut value, mut slope, mut at) = (0.0, 0.0, lane.slots.start);
+        let (mut scores, mut slopes, mut memo) = (Vec::new(), Vec::new(), T::Memo::default());
+        let mut spans = &lane.spans[..];
+        for part in lane.parts.clone() {
+            if self.cancel.is_raised() {
+                break;
+            }
+            let here = at..at + self.task.rows(part).len() * self.outputs;
+            at = here.end;
+            scores.clear();
+            scores.extend_from_slice(&self.scores[here.clone()]);
+            // Nothing where no score changes.
+            let moved = self.direction_scores.get(here).unwrap_or_default();
+            let own = spans.split_off(..moved.len().div_ceil(stretch)).unwrap_or_default();
+            for ((scores, shares), span) in scores.chunks_mut(stretch).zip(moved.chunks(stretch)).zip(own) {
+                scores.iter_mut().zip(shares).for_each(|(score, &share)| *score += step * span.number(share));
+            }
+            // None where no score changes.
+            let rates = || {
+                let decoded = moved.chunks(stretch).zip(own);
+                decoded.flat_map(|(shares, span)| shares.iter().map(|&share| span.number(share))).collect()
+            };
+            let place = Place { part, scores: &scores, thresholds, cancel: self.cancel };
+            if let Some(found) = self.task.along(&place, &rates, &mut by_threshold)? {
+                (value, slope) = (value + found.0, slope + found.1);
+                continue;
+            }
+            slopes.resize(scores.len(), 0.0);
+            let out = Slopes { scores: &mut slopes, thresholds: &mut by_threshold };
+            value += self.task.evaluate(&place, out, &mut memo)?;
+            for ((slopes, shares), span) in slopes.chunks(stretch).zip(moved.chunks(stretch)).zip(own) {
+                slope += span.weighted_sum(shares, slopes);
+            }
+        }
+        let along = &self.direction[self.weights()..];
+        slope += by_threshold.iter().zip(along).map(|(s, d)| s * d).sum::<f64>();
+        Ok((value, slope))
+    }
+}
