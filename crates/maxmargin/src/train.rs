@@ -21,7 +21,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::Model;
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Method, Regularisation, Settings};
-use crate::solve::{Measure, Merging, Referee, Run, Solution, Start, Stated, Stop, TracePoint, constant_term, plan};
+use crate::solve::{Measure, Merging, Referee, Run, Solution, Start, Stated, Stop, TracePoint, plan};
 use crate::wish::{EarlyStopping, Solver};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -275,18 +275,19 @@ impl<'a> Assembly<'a> {
             solver,
             ..self.certificate.clone()
         };
-        Ok(self.whole(Scorer::Linear { weights, intercept: None }, decoder, certificate, None))
+        Ok(self.whole(Scorer::linear(weights, None), decoder, certificate, None))
     }
 
     /// A model of weights.
     fn linear(&self, weights: Vec<f64>, thresholds: &[f64]) -> Scorer {
-        let threshold = thresholds.first().copied();
-        let intercept = self.posed.and_then(|posed| {
-            threshold.and_then(|threshold| constant_term(posed.task(), posed.problem.rule(), threshold))
-        });
+        let (outputs, adds) =
+            self.posed.map_or((1, false), |posed| (posed.problem.shape().outputs, posed.task().adds_free()));
+        let intercepts = if adds { thresholds.to_vec() } else { Vec::new() };
         match self.mapped {
-            Some(Seen { map, .. }) => Scorer::Mapped(Mapped { map: Arc::clone(map), weights, intercept }),
-            None => Scorer::Linear { weights, intercept },
+            Some(Seen { map, .. }) => {
+                Scorer::Mapped(Mapped { map: Arc::clone(map), weights, intercept: intercepts.first().copied() })
+            }
+            None => Scorer::Linear { weights, outputs, intercepts },
         }
     }
 
@@ -335,7 +336,7 @@ impl<'a> Assembly<'a> {
             // What is stated is what `verify` finds. After a cancel, the caller still waits for it.
             let stated = Stated {
                 scorer: &scorer,
-                threshold: thresholds.first().copied().unwrap_or(0.0),
+                free: &thresholds,
                 witness: witness.as_ref(),
                 claims: lower_bound.is_some(),
                 by_weights: false,

@@ -9,12 +9,14 @@ use std::sync::Arc;
 /// How a row is scored.
 #[derive(Clone, Debug)]
 pub enum Scorer {
-    /// w · x + b
+    /// w · x + b, for one score a row or several.
     Linear {
-        /// One weight a feature, of the scaled features.
+        /// One weight a feature and score, of the scaled features; those of a feature stand side by side.
         weights: Vec<f64>,
-        /// The constant term.
-        intercept: Option<f64>,
+        /// Scores a row.
+        outputs: usize,
+        /// The constant term of each score; empty where there are none.
+        intercepts: Vec<f64>,
     },
     /// Σ_i coefficient_i · k(vector_i, x) + b
     Expansion(Expansion),
@@ -55,19 +57,40 @@ pub(crate) enum Ready {
 }
 
 impl Scorer {
+    /// One score a row by weights.
+    pub fn linear(weights: Vec<f64>, intercept: Option<f64>) -> Scorer {
+        Scorer::Linear { weights, outputs: 1, intercepts: intercept.into_iter().collect() }
+    }
+
+    /// Scores a row.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Scorer::Linear { outputs, .. } => *outputs,
+            Scorer::Expansion(_) | Scorer::Mapped(_) => 1,
+        }
+    }
+
+    /// The constant terms, one a score or none.
+    pub fn intercepts(&self) -> Vec<f64> {
+        match self {
+            Scorer::Linear { intercepts, .. } => intercepts.clone(),
+            Scorer::Expansion(_) | Scorer::Mapped(_) => self.intercept().into_iter().collect(),
+        }
+    }
+
     /// Number of features.
     pub fn features(&self) -> usize {
         match self {
-            Scorer::Linear { weights, .. } => weights.len(),
+            Scorer::Linear { weights, outputs, .. } => weights.len() / outputs.max(&1),
             Scorer::Expansion(expansion) => expansion.vectors.cols(),
             Scorer::Mapped(mapped) => mapped.map.cols(),
         }
     }
 
-    /// The constant term.
+    /// The constant term, where rows have one score.
     pub fn intercept(&self) -> Option<f64> {
         match self {
-            Scorer::Linear { intercept, .. } => *intercept,
+            Scorer::Linear { intercepts, .. } => intercepts.first().copied().filter(|_| intercepts.len() == 1),
             Scorer::Expansion(expansion) => expansion.intercept,
             Scorer::Mapped(mapped) => mapped.intercept,
         }
@@ -93,13 +116,13 @@ impl Scorer {
     /// What [`Scorer::scores`] needs, for rows scaled as this design is.
     pub(crate) fn ready(&self, design: &Design) -> Result<Ready> {
         match self {
-            Scorer::Linear { weights, .. } => Ok(Ready::Linear(design.fold(weights))),
+            Scorer::Linear { weights, outputs, .. } => Ok(Ready::Linear(design.fold_outputs(weights, *outputs))),
             Scorer::Expansion(expansion) => Ok(Ready::Expansion(expansion.points()?)),
             Scorer::Mapped(mapped) => Ok(Ready::Mapped(mapped.map.fold(&mapped.weights)?)),
         }
     }
 
-    /// Scores of all rows.
+    /// Scores of all rows, those of a row side by side.
     pub(crate) fn scores(&self, design: &Design, ready: &Ready, cancel: &Cancel) -> Result<Vec<f64>> {
         let mut scores = match (self, ready) {
             (Scorer::Mapped(Mapped { map, weights, .. }), Ready::Mapped(folded)) => {
@@ -109,8 +132,12 @@ impl Scorer {
             (_, Ready::Linear(folded)) => design.folded_scores_until(folded, cancel)?,
             (_, Ready::Expansion(_) | Ready::Mapped(_)) => Vec::new(),
         };
-        if let Some(intercept) = self.intercept() {
-            scores.iter_mut().for_each(|score| *score += intercept);
+        match &self.intercepts()[..] {
+            [] => {}
+            [intercept] => scores.iter_mut().for_each(|score| *score += intercept),
+            intercepts => scores.chunks_exact_mut(intercepts.len()).for_each(|scores| {
+                scores.iter_mut().zip(intercepts).for_each(|(score, intercept)| *score += intercept);
+            }),
         }
         cancel.check()?;
         Ok(scores)

@@ -292,26 +292,29 @@ impl Design {
 
     /// Scores in chunks of rows, in parallel; those after the end was asked for stay zero.
     fn fill_scores(&self, folded: &Folded, ended: impl Fn() -> bool + Sync) -> Vec<f64> {
-        let mut scores = vec![0.0; self.rows()];
-        parallel::chunks(&mut scores, RUN, |run, out| {
+        let outputs = folded.outputs();
+        let mut scores = vec![0.0; self.rows() * outputs];
+        parallel::chunks(&mut scores, RUN * outputs, |run, out| {
             if ended() {
                 return;
             }
-            let start = run * RUN;
-            self.scores(start..start + out.len(), folded, out);
-            self.passed(start..start + out.len());
+            let rows = run * RUN..run * RUN + out.len() / outputs;
+            self.scores(rows.clone(), folded, out);
+            self.passed(rows);
         });
         scores
     }
 
-    /// Scores of the listed rows, in parallel.
-    pub(crate) fn scores_of(&self, rows: &[usize], weights: &[f64]) -> Vec<f64> {
-        let folded = self.fold(weights);
-        parallel::collect(rows.len(), RUN, |at| {
-            let mut score = [0.0];
-            self.scores(rows[at]..rows[at] + 1, &folded, &mut score);
-            score[0]
-        })
+    /// Scores of the listed rows, so many each, in parallel.
+    pub(crate) fn scores_of(&self, rows: &[usize], weights: &[f64], outputs: usize) -> Vec<f64> {
+        let folded = self.fold_outputs(weights, outputs);
+        let mut scores = vec![0.0; rows.len() * outputs];
+        parallel::chunks(&mut scores, RUN * outputs, |run, out| {
+            for (&row, out) in rows[run * RUN..].iter().zip(out.chunks_exact_mut(outputs)) {
+                self.scores(row..row + 1, &folded, out);
+            }
+        });
+        scores
     }
 
     /// Says that a pass in row order needs these rows no longer: where memory is short, they are given back.

@@ -108,7 +108,7 @@ fn as_weights(expansion: &Expansion) -> Scorer {
     for (row, coefficient) in expansion.coefficients.iter().enumerate() {
         expansion.vectors.each_in_row(row, |column, value| weights[column] += coefficient * value);
     }
-    Scorer::Linear { weights, intercept: expansion.intercept }
+    Scorer::linear(weights, expansion.intercept)
 }
 
 impl Expansion {

@@ -55,9 +55,9 @@ impl Model {
     /// The weights of the features as they stand in files, scaling folded in, or why there are none: what exports read.
     pub fn plain_linear(&self) -> Result<PlainLinear> {
         let none = |why: String, help: &str| Err(Error::new(Code::Unsupported, why).help(help));
-        let Scorer::Linear { weights, intercept } = &self.scorer else {
+        let Scorer::Linear { weights, outputs: 1, intercepts } = &self.scorer else {
             return none(
-                "a kernel model has no weights of the features".to_string(),
+                "a kernel model, or one of several scores a row, has no single weight a feature".to_string(),
                 "train a linear model, without --kernel",
             );
         };
@@ -75,9 +75,9 @@ impl Model {
         let weights: Vec<f64> = weights.iter().enumerate().map(|(column, weight)| weight * factor(column)).collect();
         let shift = self.scaling.shift();
         let offset = shift.map(|shift| -shift.iter().zip(&weights).map(|(shift, weight)| shift * weight).sum::<f64>());
-        let intercept = match (intercept, offset) {
+        let intercept = match (intercepts.first(), offset) {
             (None, None) => None,
-            (intercept, offset) => Some(intercept.unwrap_or(0.0) + offset.unwrap_or(0.0)),
+            (intercept, offset) => Some(intercept.copied().unwrap_or(0.0) + offset.unwrap_or(0.0)),
         };
         Ok(PlainLinear { weights, intercept })
     }
@@ -90,13 +90,22 @@ impl Model {
         }
     }
 
-    /// The free scalar of the problem that the model solves: the constant term, or the threshold where it was learned
-    /// together with the scores.
-    pub(crate) fn free_scalar(&self) -> f64 {
-        match self.settings.method() {
-            Some(Method::Compare) => self.decoder.threshold().unwrap_or(0.0),
-            Some(_) => 0.0,
-            None => self.scorer.intercept().unwrap_or(0.0),
+    /// The free scalars of the problem that the model solves: constant terms, or a threshold that was learned together with
+    /// the scores, or what a task of the user's own has.
+    pub(crate) fn free_scalars(&self) -> Vec<f64> {
+        match (&self.decoder, self.settings.method()) {
+            (_, Some(Method::Compare)) => self.stated_free(),
+            (_, Some(_)) => Vec::new(),
+            (Decoder::Score { free }, _) if !free.is_empty() => free.clone(),
+            _ => self.scorer.intercepts(),
+        }
+    }
+
+    /// The free scalars that the decoder holds.
+    pub(crate) fn stated_free(&self) -> Vec<f64> {
+        match &self.decoder {
+            Decoder::Score { free } => free.clone(),
+            decoder => decoder.threshold().into_iter().collect(),
         }
     }
 

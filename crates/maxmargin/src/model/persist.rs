@@ -17,7 +17,6 @@ use crate::kernel::{FeatureMap, Kernel};
 use crate::online::OnlineState;
 use crate::settings::{Method, Settings, decoder_of_format_1, settings_of_format_1};
 use crate::solve::{Cut, Witness};
-use crate::task::Intercept;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -40,6 +39,9 @@ struct Header {
     scale: Scale,
     settings: Settings,
     certificate: Certificate,
+    /// Scores a row, where they are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outputs: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reading: Option<String>,
     /// Where the model is a sum of kernels, or weights of a map that stands in for one: the kernel with all its numbers.
@@ -72,6 +74,7 @@ impl Model {
             scale: self.scaling.kind(),
             settings: self.settings.clone(),
             certificate: self.certificate.clone(),
+            outputs: Some(self.scorer.outputs() as u64).filter(|outputs| *outputs > 1),
             reading: self.reading.clone(),
             compacted: self.compacted.clone(),
         };
@@ -94,8 +97,9 @@ impl Model {
                 tensors.extend(map.landmarks().into_iter().flat_map(vector_tensors));
             }
         }
-        if let Some(intercept) = self.scorer.intercept() {
-            tensors.push(("intercept", Dtype::F64, 1, reals(&[intercept])));
+        let intercepts = self.scorer.intercepts();
+        if !intercepts.is_empty() {
+            tensors.push(("intercept", Dtype::F64, intercepts.len(), reals(&intercepts)));
         }
         for (name, values) in [("scale.shift", self.scaling.shift()), ("scale.factor", self.scaling.factor())] {
             if let Some(values) = values {
@@ -197,11 +201,12 @@ impl Model {
             }
             Ok(Some(values))
         };
-        let intercept = match reals("intercept")? {
-            None => None,
-            Some(values) if values.len() == 1 => Some(values[0]),
-            Some(_) => return Err(damaged("its intercept is not one number")),
-        };
+        let outputs = header.outputs.unwrap_or(1) as usize;
+        let intercepts = reals("intercept")?.unwrap_or_default();
+        if outputs == 0 || !(intercepts.is_empty() || intercepts.len() == outputs) {
+            return Err(damaged("its intercepts do not fit its scores"));
+        }
+        let intercept = intercepts.first().copied();
         let scorer = match header.kernel {
             Some(kernel) if let Some(approximation) = header.settings.kernel.approximate => {
                 check_features(features).map_err(|_| damaged("too many features"))?;
@@ -219,10 +224,10 @@ impl Model {
             }
             None => {
                 let weights = reals("weights")?.ok_or_else(|| damaged("it has no weights"))?;
-                if weights.len() != features {
+                if Some(weights.len()) != features.checked_mul(outputs) {
                     return Err(damaged(format!("{} weights for {features} features", weights.len())));
                 }
-                Scorer::Linear { weights, intercept }
+                Scorer::Linear { weights, outputs, intercepts }
             }
             Some(kernel) => {
                 // Weights would take as much of the file; sparse vectors need not.
@@ -296,9 +301,9 @@ impl Model {
     /// What must hold between the parts of a model, before it is written and after it is read.
     fn check(&self) -> std::result::Result<(), &'static str> {
         let Certificate { objective, lower_bound, c, lambda, .. } = &self.certificate;
-        let (settings, intercept) = (&self.settings, self.scorer.intercept());
+        let (settings, intercepts) = (&self.settings, self.scorer.intercepts());
         let own = self.scorer.numbers();
-        let mut numbers = [objective, c, lambda].into_iter().chain(lower_bound).chain(own).chain(&intercept);
+        let mut numbers = [objective, c, lambda].into_iter().chain(lower_bound).chain(own).chain(&intercepts);
         if numbers.any(|number| !number.is_finite()) {
             return Err("it holds a number that is not finite");
         }
@@ -324,7 +329,7 @@ impl Model {
         if !regularised || settings.validate().is_err() {
             return Err("its settings are out of range");
         }
-        if !settings.task.makes(&self.decoder, intercept) {
+        if !settings.task.makes(&self.decoder, self.scorer.intercept()) {
             return Err("its answers do not fit its task");
         }
         if self.decoder.threshold().is_some_and(|threshold| !threshold.is_finite()) {
@@ -341,7 +346,7 @@ impl Model {
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
             Some(Witness::Cuts(cuts)) => {
-                let dim = own.len() + usize::from(settings.free() != Intercept::None);
+                let dim = own.len() + self.free_scalars().len();
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
                 !cuts.is_empty() && cuts.iter().all(|cut| cut.point.len() == dim && finite(cut))
             }

@@ -156,7 +156,7 @@ impl ComparisonLearner {
         };
         let model = Model {
             settings: settings.clone(),
-            scorer: Scorer::Linear { weights, intercept: None },
+            scorer: Scorer::linear(weights, None),
             decoder: Decoder::Compare { threshold: self.threshold() },
             scaling: Default::default(),
             feature_names,

@@ -227,7 +227,7 @@ impl<'a> Learner<'a> {
         let threshold = solution.threshold();
         let mut scores = match &machine {
             Some(machine) => posed.problem.kernel_scores(machine, &solution, cancel),
-            None => self.design.scores_of(&self.fold.judged, &solution.weights),
+            None => self.design.scores_of(&self.fold.judged, &solution.weights, posed.problem.shape().outputs),
         };
         cancel.check()?;
         let decoder = self.fold.decoder(settings, posed.task().decoder(&solution.thresholds), &scores);

@@ -83,7 +83,7 @@ impl Model {
             posed.set_regularisation(Regularisation::C(certificate.c));
         }
         cancel.check()?;
-        if posed.task().decoder(&[self.decoder.threshold().unwrap_or(0.0)]) != self.decoder {
+        if posed.task().decoder(&self.stated_free()) != self.decoder {
             return Err(Error::new(
                 Code::CertificateMismatch,
                 "the model answers with other classes than the data have",
@@ -197,9 +197,10 @@ impl Model {
         }
         // A model that claims no bound is checked for its objective alone.
         let claims = self.certificate.lower_bound.is_some();
+        let free = self.free_scalars();
         let stated = Stated {
             scorer: &self.scorer,
-            threshold: self.free_scalar(),
+            free: &free,
             witness: self.witness.as_ref(),
             claims,
             by_weights: claims && self.proved_by_weights(),

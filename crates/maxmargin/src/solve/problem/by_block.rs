@@ -106,7 +106,7 @@ impl<T: BlockTask> Problem for ByBlock<T> {
             return certify_hard(&self.task, self.rule, design, weights, stated, settings, cancel);
         }
         let scores = design.scores_until(weights, cancel)?;
-        let threshold = stated.threshold;
+        let threshold = stated.threshold();
         let objective = primal_of_scores(&self.task, weights, &scores, threshold, self.rule);
         let at = At { weights, scores: &scores, threshold };
         let witness = match stated.witness {
@@ -317,7 +317,7 @@ pub(super) fn certify_dual<T: Independent>(
     cancel: &Cancel,
 ) -> Result<Values> {
     let (scores, square) = expanded.values(cancel)?;
-    let objective = 0.5 * square + primal_of_scores(task, &[], &scores, stated.threshold, rule);
+    let objective = 0.5 * square + primal_of_scores(task, &[], &scores, stated.threshold(), rule);
     let lower_bound = match stated.witness {
         None => None,
         Some(Witness::Dual(alpha)) => {
@@ -352,7 +352,7 @@ pub(super) fn certify_hard<T: Independent>(
         };
         return Ok(Values { objective, lower_bound });
     }
-    let (objective, shortfall) = hard_primal(task, design, weights, stated.threshold, rule);
+    let (objective, shortfall) = hard_primal(task, design, weights, stated.threshold(), rule);
     if shortfall.is_nan() || shortfall > ROUNDING {
         return Err(Error::new(
             Code::CertificateMismatch,

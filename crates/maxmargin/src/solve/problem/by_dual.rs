@@ -98,7 +98,7 @@ impl<T: Independent + LearningTask> Problem for ByDual<T> {
             return certify_hard(&self.task, self.rule, design, weights, stated, settings, cancel);
         }
         let scores = design.scores_until(weights, cancel)?;
-        let objective = primal_of_scores(&self.task, weights, &scores, stated.threshold, self.rule);
+        let objective = primal_of_scores(&self.task, weights, &scores, stated.threshold(), self.rule);
         let lower_bound = match stated.witness {
             Some(Witness::Dual(alpha)) => {
                 super::by_block::check_dual(&self.task, self.rule, settings.regularisation, alpha)?;

@@ -87,6 +87,7 @@ impl<T: PartTask> ByPart<T> {
     fn once(&self, run: &mut Run<'_>) -> Result<Solution> {
         let (design, settings, cancel) = (run.design, run.settings, run.cancel);
         let &Settings { tolerance, max_passes, .. } = settings;
+        let features = design.cols() * self.task.outputs();
         let quick = self.quick_start(run);
         let start = run.start.or(quick.as_ref());
         match run.solver {
@@ -105,14 +106,14 @@ impl<T: PartTask> ByPart<T> {
                 let start = sampled.as_ref().or(start);
                 let newton = Newton { tolerance, max_passes };
                 let mut risk = self.risk(design, cancel);
-                let solution = newton.solve(&mut risk, design.cols(), start, run.observer, cancel)?;
+                let solution = newton.solve(&mut risk, features, start, run.observer, cancel)?;
                 drop(risk);
                 cancel.check_wanted()?;
                 self.stated(solution, design, tolerance, cancel)
             }
             Solver::CuttingPlane => {
                 let planes = CuttingPlane { tolerance, max_passes };
-                planes.solve(&mut self.risk(design, cancel), design.cols(), start, run.observer, cancel)
+                planes.solve(&mut self.risk(design, cancel), features, start, run.observer, cancel)
             }
             solver => Err(not_planned(settings, solver)),
         }
@@ -211,7 +212,7 @@ impl<T: PartTask> Problem for ByPart<T> {
 
     fn shape(&self) -> ProblemShape {
         let rows = (0..self.task.parts()).map(|part| self.task.rows(part).end).max().unwrap_or(0);
-        ProblemShape { outputs: 1, free: self.task.thresholds(), blocks: 0, kernel_numbers: rows }
+        ProblemShape { outputs: self.task.outputs(), free: self.task.thresholds(), blocks: 0, kernel_numbers: rows }
     }
 
     fn solve(&self, run: &mut Run<'_>) -> Result<Solution> {
@@ -239,7 +240,8 @@ impl<T: PartTask> Problem for ByPart<T> {
             return self.certify_expanded(&expanded, stated, cancel);
         }
         let weights = weights_of(stated.scorer)?;
-        let free = vec![stated.threshold; self.task.thresholds()];
+        let mut free = stated.free.to_vec();
+        free.resize(self.task.thresholds(), 0.0);
         let at = PartPoint { design, weights, free: &free, rule: self.rule };
         let width = match stated.witness {
             Some(Witness::Rounded(width)) if settings.loss == Loss::Hinge => Some(*width),

@@ -115,12 +115,13 @@ pub(super) fn polished_parts<T: PartTask>(
     if !is_polished(run) || !may_be_polished(solution.stop) || (hinge && solution.stop != Stop::Stalled) {
         return solution;
     }
+    let features = design.cols() * task.outputs();
     let start = solution.clone().into_start();
     let better = if hinge {
         by_planes(task, rule, design, settings, &solution, &start, cancel)
     } else {
         let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
-        Newton::polish(&mut risk, design.cols(), &start, cancel).and_then(stated).map(Some)
+        Newton::polish(&mut risk, features, &start, cancel).and_then(stated).map(Some)
     };
     or_better(run, solution, better)
 }
@@ -138,7 +139,7 @@ fn by_planes<T: Objective>(
     let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
     let max_passes = settings.max_passes.saturating_sub(before.passes);
     let planes = CuttingPlane { tolerance: settings.tolerance, max_passes };
-    let found = planes.solve(&mut risk, design.cols(), Some(start), &mut Silent, cancel)?;
+    let found = planes.solve(&mut risk, design.cols() * task.outputs(), Some(start), &mut Silent, cancel)?;
     cancel.check()?;
     // The cuts prove their bound whatever the weights.
     let Solution { weights, thresholds, objective, .. } =

@@ -114,14 +114,21 @@ pub struct Run<'a> {
 pub struct Stated<'a> {
     /// How rows are scored.
     pub scorer: &'a Scorer,
-    /// The free scalar.
-    pub threshold: f64,
+    /// The free scalars; empty where they play no part.
+    pub free: &'a [f64],
     /// What proves the lower bound beside the point.
     pub witness: Option<&'a Witness>,
     /// Whether a bound is claimed at all.
     pub claims: bool,
     /// Whether the weights alone are said to prove it.
     pub by_weights: bool,
+}
+
+impl Stated<'_> {
+    /// The first of the free scalars.
+    fn threshold(&self) -> f64 {
+        self.free.first().copied().unwrap_or(0.0)
+    }
 }
 
 /// What a point is worth.

@@ -27,7 +27,7 @@ pub(super) fn around(
         let mut weights = vec![0.0; design.cols()];
         let first = design.cols() - design.rows();
         coefficients.for_each(|(row, coefficient)| weights[first + row] = coefficient);
-        return Ok(Scorer::Linear { weights, intercept });
+        return Ok(Scorer::linear(weights, intercept));
     }
     let (rows, coefficients): (Vec<usize>, Vec<f64>) = coefficients.unzip();
     Ok(Scorer::Expansion(Expansion { kernel, vectors: design.copied(&rows)?, coefficients, intercept }))
