@@ -191,7 +191,7 @@ impl Machine {
             let Cache::Wide(cache) = &mut self.cache else { return Ok(None) };
             let newton = KernelNewton { tolerance: 0.0, max_passes: settings.max_passes, to_the_end: true };
             let start = Some(&start.numbers[..]);
-            return newton.solve(task, &self.kernel, &self.points, cache, start, &mut Silent, cancel).map(Some);
+            return newton.solve(task, (&self.kernel, &self.points), cache, start, &mut Silent, cancel).map(Some);
         }
         let closer = self.fit(problem, settings, Some(&start.numbers), &mut Silent, cancel)?;
         let rows = RowGram { kernel: self.kernel.clone(), points: Arc::clone(&self.points) };
@@ -289,7 +289,7 @@ impl Job<'_> {
             Tasks::Ranking(task) => {
                 let &Settings { tolerance, max_passes, .. } = self.settings;
                 let newton = KernelNewton { tolerance, max_passes, to_the_end: false };
-                newton.solve(task, self.kernel, self.points, cache, self.start, observer, cancel)
+                newton.solve(task, (self.kernel, self.points), cache, self.start, observer, cancel)
             }
         }
     }
