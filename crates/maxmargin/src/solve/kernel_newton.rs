@@ -57,13 +57,11 @@ fn indefinite() -> Error {
 const MOST_ITERATIONS: usize = 500;
 
 impl KernelNewton {
-    /// Minimises from given coefficients, or from zero.
-    #[allow(clippy::too_many_arguments)] // a task, rows with their kernel, where to start, and who watches
+    /// Minimises from given coefficients, or from zero, over rows with their kernel.
     pub(crate) fn solve<T: Curvature, V: Element>(
         &self,
         task: &T,
-        kernel: &Kernel,
-        points: &Points,
+        (kernel, points): (&Kernel, &Points),
         cache: &mut RowCache<V>,
         start: Option<&[f64]>,
         observer: &mut dyn Observer,

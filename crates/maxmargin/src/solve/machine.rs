@@ -113,10 +113,10 @@ impl Machine {
         let Job { settings, start, observer, cancel, .. } = job;
         let tolerance = if to_the_end { 0.0 } else { settings.tolerance };
         let newton = KernelNewton { tolerance, max_passes: settings.max_passes, to_the_end };
-        let (kernel, points) = (&self.kernel, &self.points);
+        let (kernel, points): (_, &Points) = (&self.kernel, &self.points);
         match &mut self.cache {
-            Cache::Narrow(cache) => newton.solve(task, kernel, points, cache, start, observer, cancel),
-            Cache::Wide(cache) => newton.solve(task, kernel, points, cache, start, observer, cancel),
+            Cache::Narrow(cache) => newton.solve(task, (kernel, points), cache, start, observer, cancel),
+            Cache::Wide(cache) => newton.solve(task, (kernel, points), cache, start, observer, cancel),
         }
     }
 

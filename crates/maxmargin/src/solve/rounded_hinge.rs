@@ -164,12 +164,7 @@ impl RoundedHinge {
         };
         let mut best: Option<Found> = None;
         let (mut passes, mut reported) = (0, None);
-        let scale = task.margin_scale();
-        let least_width = (LEAST_WIDTH * scale).max(f64::MIN_POSITIVE);
-        let first_width = (FIRST_WIDTH * scale).max(least_width);
-        // Near a solution the wide hinge would only lead away from it.
-        let narrow = start.and_then(|start| start.width).filter(|width| *width > 0.0);
-        let mut width = narrow.map_or(first_width, |width| (WARM_WIDTH * width).clamp(least_width, first_width));
+        let (mut width, least_width) = first_and_least_width(task, start);
         let stop = 'widths: loop {
             let rounded = task.rounded(width);
             let mut risk = LinearRisk::new(&rounded, design, self.penalise_thresholds, cancel);
@@ -274,6 +269,16 @@ impl RoundedHinge {
             trace: progress.trace,
         })
     }
+}
+
+/// The width to begin with, and the least there is.
+fn first_and_least_width<T: Roundable>(task: &T, start: Option<&Start>) -> (f64, f64) {
+    let scale = task.margin_scale();
+    let least = (LEAST_WIDTH * scale).max(f64::MIN_POSITIVE);
+    let first = (FIRST_WIDTH * scale).max(least);
+    // Near a solution the wide hinge would only lead away from it.
+    let narrow = start.and_then(|start| start.width).filter(|width| *width > 0.0);
+    (narrow.map_or(first, |width| (WARM_WIDTH * width).clamp(least, first)), least)
 }
 
 /// A point, its thresholds behind the weights, with the values it was found to have.

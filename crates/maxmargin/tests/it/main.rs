@@ -23,5 +23,6 @@ mod pairs;
 mod polish;
 mod progress;
 mod ratings;
+mod several;
 mod stochastic;
 mod weights;

@@ -525,6 +525,58 @@ mod tests {
         }
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn with_several_free_coordinates_the_model_is_as_high_as_the_bound(
+            (dim, free) in (1..4usize, 2..5usize),
+            rows in prop::collection::vec((prop::collection::vec(-4.0..4.0f64, 4), -3.0..3.0f64,
+                prop::collection::vec(-2..3i32, 5)), 0..30),
+            // Pulls of one coordinate are those of another, or what a constant added to all leaves alone.
+            dependent in any::<bool>(),
+            stretch in prop::sample::select(vec![1.0, 1e3]),
+        ) {
+            let (mut slopes, mut offsets, mut pulls) = (vec![], vec![], vec![vec![]; free]);
+            let mut push = |slope: &[f64], offset: f64, pull: &[f64]| {
+                slopes.push(slope.to_vec());
+                offsets.push(offset);
+                let mean = pull[..free].iter().sum::<f64>() / free as f64;
+                for (at, pulls) in pulls.iter_mut().enumerate() {
+                    pulls.push(stretch * (pull[at] - if dependent { mean } else { 0.0 }));
+                }
+            };
+            for at in 0..2 * free {
+                let mut pull = vec![0.0; free];
+                pull[at / 2] = if at % 2 == 0 { 3.0 } else { -3.0 };
+                push(&vec![0.5 - (at % 3) as f64; dim], -1.0, &pull);
+            }
+            for (slope, offset, pull) in &rows {
+                let pull: Vec<f64> = pull.iter().map(|&pull| f64::from(pull)).collect();
+                push(&slope[..dim], *offset, &pull);
+            }
+            let gram: Vec<Vec<f64>> = slopes.iter().map(|a| slopes.iter().map(|b| dot(a, b)).collect()).collect();
+            let mut multipliers = vec![0.0; offsets.len()];
+            multipliers[..2 * free].fill(0.5 / free as f64);
+            let near = vec![0.25; free];
+            let master = Master { gram: &gram, offsets: &offsets, pulls: &pulls };
+            let found = master.maximise(&mut multipliers, &near, &Cancel::new());
+            prop_assert!(multipliers.iter().all(|&multiplier| multiplier >= 0.0));
+            prop_assert!((sum(&multipliers) - 1.0).abs() <= 1e-13);
+            for pulls in &pulls {
+                let weight: f64 = multipliers.iter().zip(pulls).map(|(m, c)| (m * c).abs()).sum();
+                prop_assert!(dot(&multipliers, pulls).abs() <= 1e-12 * weight);
+            }
+            let w: Vec<f64> =
+                (0..dim).map(|j| -multipliers.iter().zip(&slopes).map(|(m, a)| m * a[j]).sum::<f64>()).collect();
+            let value = dot(&multipliers, &offsets) - 0.5 * dot(&w, &w);
+            let height = (0..offsets.len())
+                .map(|k| dot(&slopes[k], &w) + offsets[k] + (0..free).map(|i| pulls[i][k] * found[i]).sum::<f64>())
+                .fold(f64::NEG_INFINITY, f64::max);
+            let model = 0.5 * dot(&w, &w) + height;
+            prop_assert!((model - value).abs() <= 1e-7 * (1.0 + value.abs()), "{} {}", model, value);
+        }
+    }
+
     #[test]
     fn where_the_referee_gives_up_fractions_decide() {
         let rows = [
