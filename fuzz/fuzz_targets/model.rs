@@ -1,4 +1,4 @@
-//! No bytes make the model loader panic, and what it loads is written back to the same bytes.
+//! No bytes make the model loader panic; what it loads is written back, in the newest format to the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -21,7 +21,6 @@ __all__ = [
     "load",
     "ranks",
     "resampled",
-    "resolved",
     "train",
     "tune",
 ]
@@ -388,9 +387,6 @@ def tune(
     callback: Callable[[Tried], object] | None = None,
 ) -> tuple[Model, list[dict[str, Any]], int]:
     """Cross-validates settings and learns by the best: the model, one dictionary a setting, the position of the best."""
-
-def resolved(settings: str) -> str:
-    """All settings as a model keeps them."""
 
 def train(
     data: Dataset, settings: str, threads: int = 0, callback: Callable[[Progress], object] | None = None

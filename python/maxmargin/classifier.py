@@ -218,10 +218,8 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
             if unknown:
                 raise ValueError(f"class_weight names the class {unknown[0]!r}, and y holds {self.classes_.tolist()}")
             settings["class-weight"] = {
-                "by-label": {
-                    label(name): number(f"class_weight[{name!r}]", weight, at_least=0)
-                    for name, weight in self.class_weight.items()
-                }
+                label(name): number(f"class_weight[{name!r}]", weight, at_least=0)
+                for name, weight in self.class_weight.items()
             }
         elif self.class_weight == "balanced":
             settings["class-weight"] = self.class_weight

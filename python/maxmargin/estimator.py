@@ -102,11 +102,6 @@ def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
     return found
 
 
-def usual_passes(solver: str) -> int:
-    """The most passes that the core lets a solver make unless told."""
-    return int(json.loads(_core.resolved(json.dumps({"task": "classify", "solver": solver})))["max-passes"])
-
-
 def called(name: str, value: Any) -> Any:
     """A parameter that is None or can be called."""
     if value is not None and not callable(value):
@@ -159,22 +154,22 @@ class MarginEstimator(BaseEstimator):
         settings: dict[str, Any] = {
             "task": self._task,
             "loss": one_of("loss", self.loss, ("hinge", "squared_hinge", "logistic")),
-            "regularisation": {"c": number("C", self.C, above=0)},
+            "c": number("C", self.C, above=0),
             "tolerance": number("tol", self.tol, at_least=0),
             "seed": self._seed(),
         }
         parameters = self.get_params(deep=False)
         if "solver" in parameters:
             settings["solver"] = one_of("solver", parameters["solver"], SOLVERS)
+            if settings["solver"] in HARD_MARGINS:
+                # They know no cost; that C and loss are sound is checked all the same.
+                del settings["loss"], settings["c"]
         if "scale" in parameters:
             settings["scale"] = one_of("scale", parameters["scale"], SCALES)
         if self.max_iter is not None:
             settings["max-passes"] = number("max_iter", self.max_iter, at_least=1, at_most=MOST, whole=True)
         if "kernel" in parameters:
-            settings["kernel"] = self._kernel(parameters, data)
-            if self.max_iter is None and settings["kernel"]["kind"] != "linear" and settings["solver"] == "auto":
-                # Rounds over kernel values are many and short, and the command allows as many.
-                settings["max-passes"] = usual_passes("smo")
+            settings |= self._kernel(parameters, data)
         return settings
 
     def _kernel(self, parameters: dict[str, Any], data: _core.Dataset) -> dict[str, Any]:
@@ -191,20 +186,20 @@ class MarginEstimator(BaseEstimator):
         )
         kind = one_of("kernel", parameters["kernel"], known)
         kind = KERNELS.get(kind, kind)
-        kernel: dict[str, Any] = {"kind": kind}
+        kernel: dict[str, Any] = {"kernel": kind}
         # Those that the kernel does not use are checked too.
         gamma = self._gamma(parameters["gamma"])
         degree = number("degree", parameters["degree"], at_least=1, at_most=MOST_DEGREE, whole=True)
         coef0 = number("coef0", parameters["coef0"])
         cache = int(number("cache_size", parameters["cache_size"], above=0) * 2**20)
-        if kind in WITH_GAMMA:
+        if kind in WITH_GAMMA and gamma is not None:
             kernel["gamma"] = self._width(gamma, data) if isinstance(gamma, str) else gamma
         if kind == "polynomial":
             kernel["degree"] = degree
         if kind in ("polynomial", "sigmoid"):
             kernel["coef0"] = coef0
         if kind != "linear":
-            kernel["cache"] = cache
+            kernel["kernel-cache"] = cache
         return kernel
 
     @staticmethod
@@ -407,6 +402,9 @@ class MarginEstimator(BaseEstimator):
 
 
 SCALES = ("none", "standard", "min-max", "max-abs", "unit-rows", "min-max-per-query")
+
+#: Solvers of margins that nothing may miss.
+HARD_MARGINS = ("quadratic-program", "linear-program")
 
 #: Columns that the interior point solves for at every step in a moment.
 MOST_FOR_A_SYSTEM = 4096

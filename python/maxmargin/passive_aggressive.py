@@ -65,10 +65,13 @@ class PAComparator(PairEstimator):
     callback: Callback | None = None
 
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
-        settings = super()._settings(data)
-        settings["loss"] = one_of("loss", self.loss, ("hinge", "squared_hinge"))
-        kappa = number("kappa", self.kappa, at_least=0)
-        return {**settings, "solver": "passive-aggressive", "online": {"kappa": kappa}}
+        return {
+            "task": self._task,
+            "solver": "passive-aggressive",
+            "loss": one_of("loss", self.loss, ("hinge", "squared_hinge")),
+            "c": number("C", self.C, above=0),
+            "kappa": number("kappa", self.kappa, at_least=0),
+        }
 
     @whole_or_not_at_all
     def fit(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> Self:

@@ -8,9 +8,10 @@ use crate::run::{job, quietly, sized, unknown};
 use maxmargin::data::{
     Buffer, Csr, Dataset as CoreDataset, Dense, Matrix, Names, Outcome, Pairs, Starts, Targets, Value,
 };
+use maxmargin::error::{Code, Error};
 use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
-use maxmargin_io::{Facts, Loaded};
+use maxmargin_io::{Facts, Loaded, ReadSettings, Reading, gather};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -145,9 +146,8 @@ fn wide(positions: &[u32]) -> impl Iterator<Item = usize> {
 }
 
 fn task_of(name: &str) -> PyResult<Task> {
-    let tasks = [Task::Classify, Task::Rank, Task::Compare, Task::OneClass];
-    let names = tasks.map(Task::name);
-    tasks.into_iter().find(|task| task.name() == name).ok_or_else(|| unknown("task", name, &names))
+    let names = Task::ALL.map(Task::name);
+    Task::ALL.into_iter().find(|task| task.name() == name).ok_or_else(|| unknown("task", name, &names))
 }
 
 fn names_of(names: Vec<String>) -> Names {
@@ -157,7 +157,7 @@ fn names_of(names: Vec<String>) -> Names {
 impl Dataset {
     fn of_arrays(data: CoreDataset) -> PyResult<Dataset> {
         let double = matches!(data.matrix(), Matrix::DenseF64(_) | Matrix::Csr16F64(_) | Matrix::Csr32F64(_));
-        let reading = maxmargin_cli::host::reading_of_arrays(data.feature_names().is_some(), double).or_raise()?;
+        let reading = Reading::of_arrays(data.feature_names().is_some(), double).to_text().or_raise()?;
         Ok(Dataset { data, reading, facts: None })
     }
 
@@ -466,7 +466,14 @@ pub(crate) fn load(
 ) -> PyResult<Dataset> {
     let task = task_of(task)?;
     let (file, items) = (path.display().to_string(), items.map(|items| items.display().to_string()));
-    let read =
-        quietly(py, |cancel: &Cancel| maxmargin_cli::host::read(&file, items.as_deref(), task, settings, cancel))?;
-    Ok(Dataset { data: read.data, reading: read.reading, facts: Some(read.facts) })
+    let settings: ReadSettings = serde_json::from_str(settings)
+        .map_err(|error| Error::new(Code::BadSetting, format!("how to read the data: {error}")))
+        .or_raise()?;
+    let gathered = quietly(py, |cancel: &Cancel| {
+        let options = settings.options(None, cancel)?;
+        gather(&file, items.as_deref(), &options, settings.one_group, task.profile().input)
+    })?;
+    let reading = gathered.reading(settings, None).to_text().or_raise()?;
+    let facts = gathered.features().loaded.facts.clone();
+    Ok(Dataset { data: gathered.timed.loaded.data, reading, facts: Some(facts) })
 }

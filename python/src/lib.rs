@@ -48,7 +48,6 @@ fn core_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(metric::evaluate, module)?)?;
     module.add_function(wrap_pyfunction!(run::_panic, module)?)?;
     module.add_function(wrap_pyfunction!(select::tune, module)?)?;
-    module.add_function(wrap_pyfunction!(settings::resolved, module)?)?;
     module.add_function(wrap_pyfunction!(train::train, module)?)?;
     Ok(())
 }

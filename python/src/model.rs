@@ -11,7 +11,7 @@ use maxmargin::run::Cancel;
 use maxmargin::settings::{Solver, Task};
 use maxmargin::solve::{Stop, Witness};
 use maxmargin::train::Trained;
-use maxmargin_cli::format::significant;
+use maxmargin::wording::significant;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -83,7 +83,7 @@ impl Model {
     }
 
     fn violating(&self, data: &Dataset, cancel: &Cancel) -> maxmargin::Result<Option<Vec<i64>>> {
-        let (Some(classes), Task::Classify) = (self.model.decoder.classes(), self.model.settings.task) else {
+        let (Some(classes), Task::Classify) = (self.model.decoder.classes(), self.model.settings.task.task()) else {
             return Ok(None);
         };
         let (scores, signs) = (self.model.scores_until(&data.data, cancel)?, classes.signs(data.data.targets())?);
@@ -105,7 +105,7 @@ impl Model {
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Model> {
         let file = path.display().to_string();
-        quietly(py, |_| maxmargin_cli::host::load_model(&file)).map(Model::of)
+        quietly(py, |_| maxmargin_io::load_model(&file)).map(Model::of)
     }
 
     /// The model that the content of a file holds.
@@ -117,7 +117,7 @@ impl Model {
     /// Writes a model file, as a whole or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let file = path.display().to_string();
-        quietly(py, |_| maxmargin_cli::host::save_model(&self.model, &file)).map(drop)
+        quietly(py, |_| maxmargin_io::save_model(&self.model, &file)).map(drop)
     }
 
     /// The content of a model file.

@@ -7,6 +7,7 @@ use crate::run::sized;
 use crate::settings;
 use maxmargin::online::ComparisonLearner;
 use maxmargin::settings::Settings;
+use maxmargin_io::Reading;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -36,7 +37,7 @@ impl Learner {
     #[new]
     #[pyo3(signature = (settings, model = None))]
     fn new(settings: &str, model: Option<&Model>) -> PyResult<Learner> {
-        let settings = settings::parse(settings).or_raise()?;
+        let settings = settings::parse_streamed(settings).or_raise()?;
         let learner = match model {
             Some(model) => ComparisonLearner::from_model(&model.model, &settings),
             None => ComparisonLearner::new(&settings),
@@ -70,7 +71,7 @@ impl Learner {
     /// What has been learned so far.
     #[pyo3(signature = (feature_names = None))]
     fn model(&self, feature_names: Option<Vec<String>>) -> PyResult<Model> {
-        let reading = maxmargin_cli::host::reading_of_arrays(feature_names.is_some(), false).or_raise()?;
+        let reading = Reading::of_arrays(feature_names.is_some(), false).to_text().or_raise()?;
         let names = feature_names.map(|names| names.iter().map(String::as_str).collect());
         self.learner().model(&self.settings, names, Some(reading)).map(Model::of).or_raise()
     }

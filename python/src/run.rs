@@ -7,7 +7,7 @@ use crate::error::exception;
 use maxmargin::error::{Code, Error};
 use maxmargin::run::{Cancel, Event, Observer};
 use maxmargin::solve::relative_gap;
-use maxmargin_cli::format::significant;
+use maxmargin::wording::significant;
 use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;

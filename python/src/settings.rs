@@ -1,53 +1,27 @@
-//! Settings as JSON: the names and values of model files, laid over the defaults of their task.
+//! Settings as Python hands them over: an object of JSON with the task and the names that the command's flags have.
 
-use crate::error::OrRaise;
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::settings::{Method, Settings, Solver, Task};
-use pyo3::prelude::*;
-use serde_json::Value;
+use maxmargin::settings::{Choice, Chosen, Settings, Task};
 
-/// The settings that an object of JSON stands for.
-pub(crate) fn parse(text: &str) -> Result<Settings> {
+/// The task, and what is chosen for it by name.
+fn named(text: &str) -> Result<(Task, Chosen)> {
     let bad = |error: serde_json::Error| Error::new(Code::BadSetting, error.to_string());
-    let given: Value = serde_json::from_str(text).map_err(bad)?;
-    let part = |name: &str| given.get(name).cloned().unwrap_or(Value::Null);
-    let task: Task = serde_json::from_value(part("task")).map_err(bad)?;
-    let mut settings = Settings::new(task);
-    if let Some(method) = serde_json::from_value::<Option<Method>>(part("method")).map_err(bad)? {
-        settings = settings.with_method(method);
-    }
-    if let Some(solver) = serde_json::from_value::<Option<Solver>>(part("solver")).map_err(bad)? {
-        settings = settings.with_solver(solver);
-    }
-    let mut whole = serde_json::to_value(&settings).map_err(bad)?;
-    lay_over(&mut whole, given);
-    let cache = whole.get_mut("kernel").and_then(Value::as_object_mut).and_then(|kernel| kernel.remove("cache"));
-    let mut settings: Settings = serde_json::from_value(whole).map_err(bad)?;
-    // It is no part of a model, and not in its files.
-    settings.kernel.cache = cache.and_then(|bytes| bytes.as_u64());
-    settings.validate()?;
-    Ok(settings)
+    let mut chosen: Chosen = serde_json::from_str(text).map_err(bad)?;
+    let task = match chosen.remove("task") {
+        Some(Choice::Text(name)) => serde_json::from_value(name.into()).map_err(bad)?,
+        _ => return Err(Error::new(Code::BadSetting, "the settings name no task")),
+    };
+    Ok((task, chosen))
 }
 
-/// Objects are merged, all else is replaced.
-fn lay_over(below: &mut Value, above: Value) {
-    match (below, above) {
-        // C, lambda and nu are one or the other.
-        (Value::Object(below), Value::Object(above)) => {
-            for (name, value) in above {
-                match below.get_mut(&name) {
-                    Some(known) if name != "regularisation" && name != "class-weight" => lay_over(known, value),
-                    _ => drop(below.insert(name, value)),
-                }
-            }
-        }
-        (below, above) => *below = above,
-    }
+/// The settings for training.
+pub(crate) fn parse(text: &str) -> Result<Settings> {
+    let (task, chosen) = named(text)?;
+    Settings::named(task, &chosen)
 }
 
-/// All settings as a model keeps them.
-#[pyfunction]
-pub(crate) fn resolved(settings: &str) -> PyResult<String> {
-    let settings = parse(settings).or_raise()?;
-    serde_json::to_string(&settings).map_err(|error| Error::new(Code::Internal, error.to_string())).or_raise()
+/// The settings for learning from a stream.
+pub(crate) fn parse_streamed(text: &str) -> Result<Settings> {
+    let (task, chosen) = named(text)?;
+    Settings::streamed(task, &chosen, None)
 }

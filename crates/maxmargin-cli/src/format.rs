@@ -1,10 +1,10 @@
 //! How numbers and names look to people: one place for the terminal and the reports, so that a figure reads the same in both.
 //! Everything here is for eyes; machines get full precision from `--json`.
 
-pub use maxmargin::wording::{count, counted};
+pub use maxmargin::wording::{count, counted, fixed, one_field, significant};
 
 use maxmargin::kernel::{FeatureMap, Kernel};
-use maxmargin::wording::separated;
+use maxmargin::wording::{not_finite, trimmed};
 
 /// A kernel with its numbers: `gaussian, gamma 0.05`, and where gamma was not given that it was found.
 pub fn kernel(kernel: &Kernel, given: bool) -> String {
@@ -41,48 +41,6 @@ pub fn feature_map(map: &FeatureMap) -> String {
 /// Whole numbers below a million million are given in full.
 pub fn real(value: f64) -> String {
     significant(value, 5)
-}
-
-/// A real number to the given significant digits, without trailing zeros.
-pub fn significant(value: f64, digits: usize) -> String {
-    if let Some(text) = not_finite(value) {
-        return text;
-    }
-    if value == 0.0 {
-        return "0".into();
-    }
-    let size = value.abs();
-    if value.fract() == 0.0 && size < 1e12 {
-        return fixed(value, 0);
-    }
-    let digits = digits.max(1);
-    // Rounding may carry into the next power of ten, so the exponent is read off the rounded number.
-    let rounded = format!("{value:.*e}", digits - 1);
-    let exponent = rounded.split_once('e').and_then(|(_, e)| e.parse::<i32>().ok()).unwrap_or(0);
-    if (-4..7).contains(&exponent) {
-        let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
-        trimmed(&fixed(value, decimals))
-    } else {
-        let (mantissa, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
-        format!("{}e{exponent}", trimmed(mantissa))
-    }
-}
-
-/// A number with exactly so many decimals and a comma between thousands: `fixed(4218.7, 2)` is `4,218.70`.
-pub fn fixed(value: f64, decimals: usize) -> String {
-    if let Some(text) = not_finite(value) {
-        return text;
-    }
-    let text = format!("{:.decimals$}", value.abs());
-    let negative = value < 0.0 && text.bytes().any(|b| b.is_ascii_digit() && b != b'0');
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let mut out = String::from(if negative { "-" } else { "" });
-    out.push_str(&separated(whole));
-    if !fraction.is_empty() {
-        out.push('.');
-        out.push_str(fraction);
-    }
-    out
 }
 
 /// Numbers for one column: as many decimals for all as give the largest the significant digits asked for, so that
@@ -178,19 +136,6 @@ pub fn shortened(text: &str, characters: usize) -> String {
     short
 }
 
-fn not_finite(value: f64) -> Option<String> {
-    match value {
-        v if v.is_nan() => Some("NaN".into()),
-        f64::INFINITY => Some("inf".into()),
-        f64::NEG_INFINITY => Some("-inf".into()),
-        _ => None,
-    }
-}
-
-fn trimmed(text: &str) -> String {
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text.into() }
-}
-
 /// A file name as a shell takes it: in quotes where it needs them.
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | ':' | '@' | '%');
@@ -203,11 +148,6 @@ pub fn shell_word(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
-}
-
-/// A name within a line of tab-separated fields: what would end the field or the line becomes a blank.
-pub fn one_field(name: &str) -> String {
-    name.replace(['\t', '\n', '\r'], " ")
 }
 
 /// As few digits as read back to the same number, with an exponent where zeros would be most of it.

@@ -1,5 +1,5 @@
-//! Counts as people read them: `9,630`, `1 query`, `471 queries`, `3.5 MiB`. One place, so that library, formats and
-//! command say them alike.
+//! Counts and numbers as people read them: `9,630`, `1 query`, `471 queries`, `3.5 MiB`, `0.71634`. One place, so that
+//! library, formats, command and Python package say them alike.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,63 @@ pub fn separated(digits: &str) -> String {
 /// A name within a line of tab-separated fields: what would end the field or the line becomes a blank.
 pub fn one_field(name: &str) -> String {
     name.replace(['\t', '\n', '\r'], " ")
+}
+
+/// A real number to the given significant digits, without trailing zeros.
+pub fn significant(value: f64, digits: usize) -> String {
+    if let Some(text) = not_finite(value) {
+        return text;
+    }
+    if value == 0.0 {
+        return "0".into();
+    }
+    let size = value.abs();
+    if value.fract() == 0.0 && size < 1e12 {
+        return fixed(value, 0);
+    }
+    let digits = digits.max(1);
+    // Rounding may carry into the next power of ten, so the exponent is read off the rounded number.
+    let rounded = format!("{value:.*e}", digits - 1);
+    let exponent = rounded.split_once('e').and_then(|(_, e)| e.parse::<i32>().ok()).unwrap_or(0);
+    if (-4..7).contains(&exponent) {
+        let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
+        trimmed(&fixed(value, decimals))
+    } else {
+        let (mantissa, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
+        format!("{}e{exponent}", trimmed(mantissa))
+    }
+}
+
+/// A number with exactly so many decimals and a comma between thousands: `fixed(4218.7, 2)` is `4,218.70`.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    if let Some(text) = not_finite(value) {
+        return text;
+    }
+    let text = format!("{:.decimals$}", value.abs());
+    let negative = value < 0.0 && text.bytes().any(|b| b.is_ascii_digit() && b != b'0');
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let mut out = String::from(if negative { "-" } else { "" });
+    out.push_str(&separated(whole));
+    if !fraction.is_empty() {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// The word for what is no finite number.
+pub fn not_finite(value: f64) -> Option<String> {
+    match value {
+        v if v.is_nan() => Some("NaN".into()),
+        f64::INFINITY => Some("inf".into()),
+        f64::NEG_INFINITY => Some("-inf".into()),
+        _ => None,
+    }
+}
+
+/// Digits without zeros at their end.
+pub fn trimmed(text: &str) -> String {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text.into() }
 }
 
 /// A size of memory that is needed, in the unit that suits it and rounded up, so that what is said is enough:

@@ -13,8 +13,7 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Input, Settings, TaskSettings};
-use maxmargin::task::{Classes, OneClass};
+use maxmargin::settings::{Input, Settings};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{gather_for, input_of, load_model};
 use serde_json::{Map, Value, json};
@@ -109,12 +108,7 @@ pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f6
 
 /// Refuses, before a long training, metrics that the held-out data cannot be measured by.
 pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
-    let decoder = match &settings.task {
-        TaskSettings::Rank(_) => Decoder::Rank,
-        TaskSettings::Compare(_) => Decoder::Compare { threshold: 1.0 },
-        TaskSettings::OneClass(_) => Decoder::Border(OneClass::names(data.targets())),
-        TaskSettings::Classify(task) => Decoder::Sign(Classes::find(data.targets(), task.positive.as_deref())?),
-    };
+    let decoder = settings.task.decoder(data)?;
     let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?;
     metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop))
 }
@@ -281,7 +275,7 @@ pub(crate) fn report_sections(
                 Histogram::new("difference", "pairs", vec![("pairs".to_string(), differences)]).mark(0.0, "equal"),
             );
         }
-        Decoder::Rank | Decoder::Compare { .. } | Decoder::Likelihood { .. } => {
+        Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. } => {
             let targets = data.targets().real()?;
             let mut grades: Vec<f64> = targets.to_vec();
             grades.sort_by(f64::total_cmp);

@@ -54,6 +54,20 @@ fn flags_win_over_the_settings_file() {
 }
 
 #[test]
+fn settings_files_of_before_are_read_as_before() {
+    let bench = Workbench::new();
+    bench.write("games.csv", "left,right,outcome\na,b,left\nb,c,tie\na,c,left\n");
+    bench.ok("train compare games.csv --threshold penalised --seed 3 -o first.mm -q");
+    for rule in ["intercept", "threshold"] {
+        bench.write("settings.toml", format!("task = \"compare\"\n[train]\n{rule} = \"penalised\"\nseed = 3\n"));
+        bench.ok("train compare games.csv --config settings.toml -o second.mm -q");
+        assert_eq!(bench.read("first.mm"), bench.read("second.mm"), "{rule}");
+    }
+    bench.ok("train compare games.csv --intercept penalised --seed 3 -o third.mm -q");
+    assert_eq!(bench.read("first.mm"), bench.read("third.mm"));
+}
+
+#[test]
 fn wrong_settings_files_are_refused_with_their_place() {
     let bench = Workbench::with_search();
     let refused = |content: &str, code: &str| {
@@ -70,7 +84,14 @@ fn wrong_settings_files_are_refused_with_their_place() {
     refused("[trian]\n", "MM0404").says("trian");
     refused("[train]\nc = 1.0\nlambda = 2.0\n", "MM0402").says("of c, lambda and nu more than one is set");
     refused("[train]\nc = -1.0\n", "MM0402");
-    refused("[read]\nmissing = \"maybe\"\n", "MM0402").says("maybe");
+    refused("[read]\nmissing = \"maybe\"\n", "MM0404")
+        .marks("settings.toml:2:11", "\"maybe\"")
+        .says("error, zero, mean");
+    refused("[train]\nclass-weight = \"balanced\"\n", "MM0404")
+        .marks("settings.toml:2:1", "class-weight")
+        .says("it is for classify");
+    refused("[train]\nmemory = 1.5\n", "MM0404").marks("settings.toml:2:10", "1.5");
+    refused("[train]\nholdout = 1\n", "MM0402").says("between 0 and 1");
     refused("task = \"classify\"\n", "MM0404").says("the settings are for `classify`").says("settings.toml");
     bench.write("settings.toml", b"\xff\xfe\x00");
     bench.refused("train rank search.txt -o m.mm --config settings.toml", "MM0210");

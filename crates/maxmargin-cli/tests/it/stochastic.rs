@@ -84,7 +84,7 @@ fn stochastic_settings_are_refused_where_they_do_not_apply() {
     refused("--solver sgd --rate 0", "--rate is 0");
     refused("--solver sgd --rate -1", "--rate is -1");
     refused("--solver sgd --batch 0", "--batch is 0");
-    refused("--solver sgd --sample pairs", "--sample is for rankers");
+    refused("--solver sgd --sample pairs", "--sample is no flag of `train classify`: it is for `train rank`");
     bench.refused("train classify text.txt -o m.mm --solver sgd --schedule slow", "MM0405").says("bottou");
     // A rate that throws the weights out of all bounds ends in words, not in a model.
     let ran = bench.run("train classify text.txt -o m.mm --solver sgd --loss squared-hinge --rate 1e300");

@@ -9,7 +9,7 @@ fn a_wrong_flag_gets_a_suggestion() {
         .refused("train rank search.txt -o m.mm --toleranse 1e-3", "MM0405")
         .says("help: a similar argument exists: '--tolerance'");
     bench.refused("trian rank search.txt -o m.mm", "MM0405").says("help: a similar subcommand exists: 'train'");
-    bench.refused("train ranks search.txt -o m.mm", "MM0405").says("help: a similar value exists: 'rank'");
+    bench.refused("train ranks search.txt -o m.mm", "MM0405").says("help: a similar subcommand exists: 'rank'");
     bench.refused("train rank search.txt -o m.mm --loss hing", "MM0405").says("help: a similar value exists: 'hinge'");
     bench.refused("train rank search.txt -o m.mm -c abc", "MM0405").says("invalid value 'abc' for '-c <C>'");
     bench.refused("train rank search.txt -o m.mm --threads 0", "MM0405").says("0 is not in 1..=1024");
@@ -20,10 +20,60 @@ fn a_wrong_flag_gets_a_suggestion() {
 }
 
 #[test]
+fn every_task_has_its_own_flags() {
+    let bench = Workbench::with_search();
+    let shows = |line: &str, flag: &str| bench.ok(line).stdout.contains(flag);
+    for command in ["train", "tune"] {
+        for (task, own, others) in [
+            ("classify", "--class-weight", "--pair-weight"),
+            ("rank", "--pair-weight", "--class-weight"),
+            ("compare", "--threshold", "--nu"),
+            ("one-class", "--gamma", "--loss"),
+        ] {
+            let line = format!("{command} {task} --help");
+            assert!(shows(&line, own) && shows(&line, "--seed") && shows(&line, "--index-base"), "{line}");
+            assert!(!shows(&line, others), "{line}");
+        }
+    }
+    assert!(shows("learn compare --help", "--kappa") && !shows("learn --help", "rank"));
+    assert!(shows("train rank --help", "--items") && !shows("train classify --help", "--items"));
+    assert!(shows("train rank --help", "[default: squared-hinge]"));
+    bench
+        .refused("train rank search.txt -o m.mm --class-weight balanced", "MM0402")
+        .says("--class-weight is no flag of `train rank`: it is for `train classify`");
+    bench.refused("train --pair-weight=equal classify search.txt -o m.mm", "MM0402").says("`train rank`");
+    bench.refused("train classify search.txt -o m.mm --method rank", "MM0402").says("`train compare`");
+}
+
+#[test]
+fn the_task_may_stand_behind_flags() {
+    let bench = Workbench::with_search();
+    bench.ok("train rank search.txt -c 2 --loss hinge --solver newton -o first.mm -q");
+    for line in [
+        "train -c 2 --loss hinge rank search.txt --solver newton -o second.mm -q",
+        "-q train -qc2 --loss=hinge -o second.mm --solver newton rank search.txt",
+        "--threads 2 train -o second.mm -vc 2 rank --loss hinge search.txt --solver newton -q",
+        "train --config rank --loss hinge -c 2 rank search.txt --solver newton -o second.mm -q",
+    ] {
+        bench.write("rank", "[train]\nloss = \"squared-hinge\"\n");
+        bench.ok(line);
+        assert_eq!(bench.read("first.mm"), bench.read("second.mm"), "{line}");
+    }
+    bench.write("games.csv", "left,right,outcome\na,b,left\nb,c,tie\na,c,left\n");
+    bench.ok("train --method rank compare games.csv -o games.mm -q");
+    bench.ok("learn -c 1 compare games.csv -o stream.mm -q");
+    bench.ok("tune --folds 2 --grid 1,2 rank search.txt -q");
+    bench.refused("train --toleranse 1 rank search.txt -o m.mm", "MM0405").says("'--tolerance'");
+    bench.refused("train --loss hinge ranks search.txt -o m.mm", "MM0405").says("'rank'");
+    bench.refused("train -c 1", "MM0405");
+}
+
+#[test]
 fn help_and_version_are_results() {
     let bench = Workbench::new();
     bench.ok("--help").shows("maxmargin demo").shows("train").shows("--json");
-    bench.ok("train --help").shows("--keep-partial").shows("squared-hinge");
+    bench.ok("train --help").shows("classify").shows("one-class").shows("`maxmargin train TASK --help`");
+    bench.ok("train rank --help").shows("--keep-partial").shows("squared-hinge");
     assert!(bench.ok("--version").stdout.starts_with("maxmargin "));
     let bare = bench.run("");
     assert_eq!((bare.exit, bare.stdout.as_str()), (Some(2), ""));
@@ -43,10 +93,12 @@ fn settings_out_of_range() {
         ("--tolerance NaN", "tolerance is NaN"),
         ("--holdout 1.5", "--holdout is 1.5"),
         ("--holdout -0.5", "--holdout is -0.5"),
-        ("--class-weight heavy", "`heavy` is not a class weight"),
     ] {
         bench.refused(&format!("train rank search.txt -o m.mm {flags}"), "MM0402").says(said);
     }
+    bench
+        .refused("train classify search.txt -o m.mm --class-weight heavy", "MM0402")
+        .says("`heavy` is not a class weight");
     bench.refused("train rank search.txt -o m.mm --loss logistic", "MM0401");
     bench.refused("train rank search.txt -o m.mm --solver dual-coordinate-descent", "MM0401");
     bench.refused("simulate search --nonzeros 3 -o out.txt", "MM0402").says("simulate text");

@@ -112,6 +112,11 @@ impl ClassifySettings {
         Ok(())
     }
 
+    /// What scores will mean.
+    pub(super) fn decoder(&self, data: &Dataset) -> Result<Decoder> {
+        Classes::find(data.targets(), self.positive.as_deref()).map(Decoder::Sign)
+    }
+
     /// Whether a model of it answers so.
     pub(super) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
         matches!(decoder, Decoder::Sign(_)) && intercept.is_some() == (self.intercept != Intercept::None)

@@ -60,6 +60,11 @@ impl OneClassSettings {
         Ok(())
     }
 
+    /// What scores will mean.
+    pub(super) fn decoder(&self, data: &Dataset) -> Decoder {
+        Decoder::Border(OneClass::names(data.targets()))
+    }
+
     /// Whether a model of it answers so: its border stands where the score is the margin.
     pub(super) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
         matches!(decoder, Decoder::Border(_)) && intercept == Some(-OneClass::MARGIN)

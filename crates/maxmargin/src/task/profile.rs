@@ -4,6 +4,7 @@ use super::{
     ClassifySettings, CompareSettings, Method, OneClassSettings, RankSettings, binary, comparison, one_class, ranking,
 };
 use crate::certificate::Decoder;
+use crate::data::Dataset;
 use crate::error::Result;
 use crate::loss::Loss;
 use crate::wish::{COMMON, Intercept, Regularisation, Setting, Wish};
@@ -258,6 +259,17 @@ impl TaskSettings {
             // The problem knows better.
             TaskSettings::Own(_) => Abilities { curved: false, ..Abilities::LISTED },
         }
+    }
+
+    /// What scores of a model learned from these data will mean, with free scalars of 1 in the place of those to be learned.
+    pub fn decoder(&self, data: &Dataset) -> Result<Decoder> {
+        Ok(match self {
+            TaskSettings::Classify(settings) => settings.decoder(data)?,
+            TaskSettings::Rank(_) => Decoder::Rank,
+            TaskSettings::Compare(_) => Decoder::Compare { threshold: 1.0 },
+            TaskSettings::OneClass(settings) => settings.decoder(data),
+            TaskSettings::Own(_) => Decoder::Score { free: Vec::new() },
+        })
     }
 
     /// Whether a model of it answers so: what must hold between the parts of a model file.
