@@ -16,10 +16,10 @@ use crate::settings::scoring_options;
 use maxmargin::data::{Dataset, Scale};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{BlockScorer, Model};
+use maxmargin::parallel;
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::{ensure_writable, refused_write};
 use maxmargin_io::{Block, BlockOptions, Found, ReadOptions, Step, read_blocks};
-use rayon::prelude::*;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
     let Some(found) = found else { return Ok(()) };
     let seconds = start.elapsed().as_secs_f64();
     // Reading and scoring go on side by side: scoring gets its share of the threads' time.
-    let threads = rayon::current_num_threads() as f64;
+    let threads = parallel::threads() as f64;
     let predicting = (prediction.busy.into_inner() as f64 * 1e-9 / threads).min(seconds);
     describe_blocks(console, &found, seconds - predicting);
     if let Some(output) = output {
@@ -179,25 +179,21 @@ impl Prediction<'_> {
                 .in_file(self.file)
                 .help("add qid:ID to the rows, name the column with --group, or use --one-group")
         })?;
-        let lines = (0..groups.len())
-            .into_par_iter()
-            .map(|group| {
-                let range = groups.range(group);
-                let query = word(&groups.names().get(group));
-                let mut order: Vec<usize> = range.collect();
-                order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-                let mut text = String::new();
-                for (rank, row) in order.into_iter().enumerate() {
-                    let document = match data.row_ids() {
-                        Some(ids) => word(&ids.get(row)),
-                        None => format!("row{}", first_row + data.input_row(row) as u64 + 1),
-                    };
-                    let _ = writeln!(text, "{query} Q0 {document} {} {} maxmargin", rank + 1, scores[row]);
-                }
-                text
-            })
-            .collect();
-        Ok(lines)
+        Ok(parallel::map(groups.len(), |group| {
+            let range = groups.range(group);
+            let query = word(&groups.names().get(group));
+            let mut order: Vec<usize> = range.collect();
+            order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+            let mut text = String::new();
+            for (rank, row) in order.into_iter().enumerate() {
+                let document = match data.row_ids() {
+                    Some(ids) => word(&ids.get(row)),
+                    None => format!("row{}", first_row + data.input_row(row) as u64 + 1),
+                };
+                let _ = writeln!(text, "{query} Q0 {document} {} {} maxmargin", rank + 1, scores[row]);
+            }
+            text
+        }))
     }
 }
 
@@ -246,20 +242,17 @@ impl Sink for Spool {
 
 /// Score, or label and score, a line.
 fn plain(model: &Model, scores: &[f64]) -> Vec<String> {
-    scores
-        .par_chunks(CHUNK)
-        .map(|scores| {
-            let mut text = String::with_capacity(24 * scores.len());
-            for &score in scores {
-                if let Some(label) = model.decoder.label(score) {
-                    text.push_str(&format::one_field(label));
-                    text.push('\t');
-                }
-                let _ = writeln!(text, "{score}");
+    parallel::map_each(scores.chunks(CHUNK).collect(), |_, scores| {
+        let mut text = String::with_capacity(24 * scores.len());
+        for &score in scores {
+            if let Some(label) = model.decoder.label(score) {
+                text.push_str(&format::one_field(label));
+                text.push('\t');
             }
-            text
-        })
-        .collect()
+            let _ = writeln!(text, "{score}");
+        }
+        text
+    })
 }
 
 /// Fields of a run are separated by blanks, so none may hold one.

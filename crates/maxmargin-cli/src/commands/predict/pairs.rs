@@ -11,10 +11,10 @@ use crate::settings::scoring_options;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{BlockScorer, Model};
+use maxmargin::parallel;
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::{ensure_writable, refused_write};
 use maxmargin_io::{PairBlocks, Pairing, ReadOptions};
-use rayon::prelude::*;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -174,15 +174,12 @@ impl Comparison<'_> {
             let margin = ((right - left).abs() - width).abs();
             let _ = writeln!(text, "{outcome}\t{left}\t{right}\t{margin}");
         };
-        let parts: Vec<String> = (0..pairs.len().div_ceil(CHUNK))
-            .into_par_iter()
-            .map(|chunk| {
-                let here = chunk * CHUNK..((chunk + 1) * CHUNK).min(pairs.len());
-                let mut text = String::with_capacity(64 * here.len());
-                here.for_each(|pair| line(&mut text, pair));
-                text
-            })
-            .collect();
+        let parts = parallel::map(pairs.len().div_ceil(CHUNK), |chunk| {
+            let here = chunk * CHUNK..((chunk + 1) * CHUNK).min(pairs.len());
+            let mut text = String::with_capacity(64 * here.len());
+            here.for_each(|pair| line(&mut text, pair));
+            text
+        });
         Ok(parts.concat())
     }
 }
