@@ -9,13 +9,13 @@ use maxmargin::data::{
     Buffer, Csr, Dataset as CoreDataset, Dense, Matrix, Names, Outcome, Pairs, Starts, Targets, Value,
 };
 use maxmargin::error::{Code, Error};
+use maxmargin::parallel;
 use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
 use maxmargin_io::{Facts, Loaded, ReadSettings, Reading, gather};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Features with targets, queries, weights and comparisons, in memory or mapped from a file.
@@ -103,7 +103,10 @@ fn all_finite<T: Value>(py: Python<'_>, name: &str, values: &[T]) -> PyResult<()
     let found = sized(py, values.len() as u64, 0, |cancel| {
         // Without an early end within a chunk, so that many are looked at in one instruction.
         let is_bad = |chunk: &[T]| chunk.iter().fold(false, |bad, value| bad | !value.wide().is_finite());
-        let bad = values.par_chunks(LOOKED_AT).find_first(|chunk| cancel.is_raised() || is_bad(chunk));
+        let chunks: Vec<&[T]> = values.chunks(LOOKED_AT).collect();
+        let bad = parallel::find_first(chunks.len(), |chunk| {
+            (cancel.is_raised() || is_bad(chunks[chunk])).then_some(chunks[chunk])
+        });
         cancel.check()?;
         Ok(bad.and_then(|chunk| chunk.iter().map(|value| value.wide()).find(|value| !value.is_finite())))
     })?;

@@ -6,7 +6,7 @@ use crate::run::{job, quietly, sized};
 use maxmargin::data::Outcome;
 use maxmargin::error::{Code, Error};
 use maxmargin::loss::Loss;
-use maxmargin::model::{Model as CoreModel, Scorer};
+use maxmargin::model::{Model as CoreModel, Predictions, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Solver, Task};
 use maxmargin::solve::{Stop, Witness};
@@ -149,22 +149,18 @@ impl Model {
     fn outcomes<'py>(&self, py: Python<'py>, data: &Dataset) -> PyResult<Bound<'py, PyArray1<i8>>> {
         self.check_columns(data).or_raise()?;
         let outcomes = sized(py, self.steps(data), 1, |cancel| {
-            let scores = self.model.scores_until(&data.data, cancel)?;
-            let pairs = data.data.pairs().ok_or_else(|| {
-                Error::new(Code::NoPairs, "the data hold no pairs").help("give pairs of a left and a right row")
-            })?;
-            let outcome = |pair: usize| {
-                let (left, right) = (scores[pairs.left()[pair] as usize], scores[pairs.right()[pair] as usize]);
-                self.model.decoder.outcome(left, right).map(Outcome::sign)
-            };
-            (0..pairs.len())
-                .map(|pair| {
-                    outcome(pair).ok_or_else(|| {
-                        Error::new(Code::Unsupported, "the model does not compare: its task is another one")
-                            .help("use a model of the task `compare`")
-                    })
-                })
-                .collect::<maxmargin::Result<Vec<i8>>>()
+            if data.data.pairs().is_none() {
+                return Err(
+                    Error::new(Code::NoPairs, "the data hold no pairs").help("give pairs of a left and a right row")
+                );
+            }
+            match self.model.predict_until(&data.data, cancel)? {
+                Predictions::Outcomes(compared) => {
+                    Ok(compared.iter().map(|compared| compared.outcome.sign()).collect::<Vec<i8>>())
+                }
+                _ => Err(Error::new(Code::Unsupported, "the model does not compare: its task is another one")
+                    .help("use a model of the task `compare`")),
+            }
         })?;
         Ok(outcomes.into_pyarray(py))
     }

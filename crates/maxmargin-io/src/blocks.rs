@@ -16,8 +16,8 @@ use crate::svmlight::{Outline, Stored, SvmlightBlocks, known_base};
 use crate::{cache, csv};
 use maxmargin::data::{Dataset, Groups, Matrix, Names, Pairs, Targets};
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::parallel;
 use maxmargin::run::Cancel;
-use rayon::prelude::*;
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::PathBuf;
@@ -260,9 +260,7 @@ fn drive<T: Send>(
             if !ended {
                 scope.spawn(move |_| *next = Some(source.next()));
             }
-            scope.spawn(move |_| {
-                *made = blocks.par_iter().with_max_len(1).map(work).collect::<Vec<Result<T>>>();
-            });
+            scope.spawn(move |_| *made = parallel::map(blocks.len(), |number| work(&blocks[number])));
             outcome = std::mem::take(&mut ready).into_iter().try_for_each(|made| put(Step::Block(made)));
         });
         outcome?;
@@ -452,15 +450,11 @@ impl Source for StoredBlocks {
         let rows = data.rows();
         data.matrix().release(self.begun[0]..self.begun[1]);
         self.begun = [self.begun[1], self.next];
-        let count = 4 * rayon::current_num_threads();
+        let count = 4 * parallel::threads();
         let end = (self.next + count * self.rows_a_block).min(rows);
         let starts: Vec<usize> = (self.next..end).step_by(self.rows_a_block).collect();
         self.next = end;
-        let made: Vec<Result<Dataset>> = starts
-            .par_iter()
-            .with_max_len(1)
-            .map(|&start| data.run(start..(start + self.rows_a_block).min(end)))
-            .collect();
+        let made = parallel::map_each(starts, |_, start| data.run(start..(start + self.rows_a_block).min(end)));
         let (mut blocks, mut failure) = (Vec::with_capacity(made.len()), None);
         for made in made {
             match made {

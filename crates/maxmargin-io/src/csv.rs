@@ -17,8 +17,8 @@ use crate::{Facts, Format, Loaded, Precision, ReadOptions};
 use ::csv::ByteRecord;
 use maxmargin::data::{Dataset, Names, Targets};
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
+use maxmargin::parallel;
 use maxmargin::wording::counted;
-use rayon::prelude::*;
 use std::io::{Read, Write};
 
 /// Bytes and rows of a batch of records; whichever is reached first ends it.
@@ -197,7 +197,7 @@ impl<T: Rows, R: Read + Send> CsvBlocks<'_, T, R> {
     /// The rows of the batch at hand, while the one behind it is read; whether it was the last.
     fn step(&mut self) -> (Option<Dataset>, Result<bool>) {
         let CsvBlocks { records, rows, bytes, current, next } = self;
-        let (_, outcome) = rayon::join(|| next.read(records, *bytes), || rows.take(current.records()));
+        let (_, outcome) = parallel::join(|| next.read(records, *bytes), || rows.take(current.records()));
         match outcome {
             Ok(Ok(())) => {}
             Ok(Err((row, refusal))) => return (None, Err(records.cell_error(&current.records[row], refusal))),
@@ -413,7 +413,7 @@ impl<'a, R: Read> Records<'a, R> {
         current.read(self, BATCH_BYTES);
         loop {
             options.cancel.check()?;
-            let (_, outcome) = rayon::join(|| next.read(self, BATCH_BYTES), || take(current.records()));
+            let (_, outcome) = parallel::join(|| next.read(self, BATCH_BYTES), || take(current.records()));
             if let Err((row, refusal)) = outcome {
                 return Err(self.cell_error(&current.records[row], refusal));
             }
@@ -532,16 +532,14 @@ impl CellFailure {
 fn append<V: Cell>(table: &mut Table<V>, plan: &Plan, records: &[ByteRecord]) -> std::result::Result<(), CellFailure> {
     let cols = table.values.cols();
     let Table { values, rows } = table;
-    let (cells, others) = rayon::join(
+    let (cells, others) = parallel::join(
         || {
             values.block(records.len(), |out, fill| {
-                let tasks: Vec<std::result::Result<u64, CellFailure>> = out
-                    .par_chunks_mut(cols * TASK_ROWS)
-                    .zip(records.par_chunks(TASK_ROWS))
-                    .enumerate()
-                    .map(|(task, (out, records))| parse_rows(out, records, plan, fill, task * TASK_ROWS))
-                    .collect();
-                tasks.into_iter().sum()
+                let tasks = out.chunks_mut(cols * TASK_ROWS).zip(records.chunks(TASK_ROWS)).collect();
+                let missing = parallel::map_each(tasks, |task, (out, records)| {
+                    parse_rows(out, records, plan, fill, task * TASK_ROWS)
+                });
+                missing.into_iter().sum()
             })
         },
         || push_rows(rows, records, plan),

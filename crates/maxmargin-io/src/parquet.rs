@@ -10,6 +10,7 @@ use crate::{Format, Loaded, ReadOptions};
 use arrow_schema::Schema;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::parallel;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
@@ -18,7 +19,6 @@ use parquet::arrow::arrow_writer::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use rayon::prelude::*;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -60,7 +60,7 @@ fn opened<U>(path: &Path, roles: impl FnOnce(&Schema) -> Result<(U, Vec<usize>)>
     check_bounds(&metadata, bytes.unwrap_or(u64::MAX))?;
     let schema = metadata.schema().clone();
     let (columns, needed) = roles(&schema)?;
-    let threads = rayon::current_num_threads().clamp(1, needed.len().max(1));
+    let threads = parallel::threads().clamp(1, needed.len().max(1));
     let rows = record_batch::block_rows(needed.len());
     let mut readers = Vec::with_capacity(threads);
     for part in needed.chunks(needed.len().div_ceil(threads).max(1)) {
@@ -124,7 +124,8 @@ impl Iterator for Lockstep {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Result<Batch>> {
-        let parts: Vec<_> = self.readers.par_iter_mut().map(|(_, reader)| guarded(|| reader.next())).collect();
+        let parts: Vec<_> =
+            parallel::map_each(self.readers.iter_mut().collect(), |_, (_, reader)| guarded(|| reader.next()));
         if parts.iter().all(|part| matches!(part, Ok(None))) {
             return None;
         }

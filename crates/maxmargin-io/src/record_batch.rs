@@ -18,7 +18,7 @@ use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, OffsetSizeTrait, 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use maxmargin::data::{Dataset, Names, Targets};
 use maxmargin::error::{Code, Error, Result};
-use rayon::prelude::*;
+use maxmargin::parallel;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -555,17 +555,13 @@ fn append<V: Cell>(
     };
     let cols = sources.len();
     let Table { values, rows: others } = table;
-    let (cells, others) = rayon::join(
+    let (cells, others) = parallel::join(
         || {
             values.block(rows.len(), |out, fill| {
-                let tasks: Vec<std::result::Result<u64, (usize, usize, Problem)>> = out
-                    .par_chunks_mut(cols * TASK_ROWS)
-                    .enumerate()
-                    .map(|(task, out)| {
-                        let start = task * TASK_ROWS;
-                        write_rows(out, &sources, start..start + out.len() / cols, rows.start, fill)
-                    })
-                    .collect();
+                let tasks = parallel::map_each(out.chunks_mut(cols * TASK_ROWS).collect(), |task, out| {
+                    let start = task * TASK_ROWS;
+                    write_rows(out, &sources, start..start + out.len() / cols, rows.start, fill)
+                });
                 tasks.into_iter().sum::<std::result::Result<u64, _>>()
             })
         },

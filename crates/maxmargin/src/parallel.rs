@@ -15,6 +15,7 @@
 
 use crate::error::{Error, Result};
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,12 +38,23 @@ fn spread(jobs: Range<usize>, work: &(dyn Fn(usize) + Sync)) {
 
 /// The results of `work` for every number below `count`, in order.
 pub fn map<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    // SAFETY: the slot is written before the closure returns.
+    unsafe {
+        written(count, &|job, slot| {
+            slot.write(work(job));
+        })
+    }
+}
+
+/// What `write` puts into the slots, compiled once for each type of results rather than for each closure.
+///
+/// # Safety
+/// `write` must initialise the slot, unless it panics.
+unsafe fn written<T: Send>(count: usize, write: &(dyn Fn(usize, &mut MaybeUninit<T>) + Sync)) -> Vec<T> {
     let mut results = Vec::with_capacity(count);
-    let slots = Slots::of(results.spare_capacity_mut());
+    let slots = Slots::of(&mut results.spare_capacity_mut()[..count]);
     // SAFETY: every number is a job of its own, so that each slot is written once and by one thread.
-    each(count, &|job| unsafe {
-        slots.at(job).write(std::mem::MaybeUninit::new(work(job)));
-    });
+    each(count, &|job| write(job, unsafe { &mut *slots.at(job) }));
     // SAFETY: `each` has returned, so that all `count` slots are written. A panic would have left the vector empty.
     unsafe { results.set_len(count) };
     results
@@ -95,6 +107,11 @@ pub fn try_each_of<I: Send>(items: Vec<I>, work: impl Fn(usize, I) -> Result<()>
 
 /// Gives `work` every piece of `size` values (the last may be shorter), with its number.
 pub fn chunks<T: Send>(values: &mut [T], size: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    pieces(values, size, &work);
+}
+
+/// The same, compiled once for each type of values rather than for each closure.
+fn pieces<T: Send>(values: &mut [T], size: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
     let (size, length) = (size.max(1), values.len());
     let slots = Slots::of(values);
     each(length.div_ceil(size), &|chunk| {
@@ -138,7 +155,7 @@ pub fn collect<T: Send>(count: usize, run: usize, value: impl Fn(usize) -> T + S
     each(count.div_ceil(run), &|chunk| {
         for place in chunk * run..((chunk + 1) * run).min(count) {
             // SAFETY: runs do not overlap, so that each slot is written once and by one thread.
-            unsafe { slots.at(place).write(std::mem::MaybeUninit::new(value(place))) };
+            unsafe { slots.at(place).write(MaybeUninit::new(value(place))) };
         }
     });
     // SAFETY: `each` has returned, so that all `count` slots are written. A panic would have left the vector empty.

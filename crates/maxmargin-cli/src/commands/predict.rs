@@ -15,19 +15,16 @@ use crate::loading::{describe_blocks, ensure_apart, refuse_json};
 use maxmargin::data::{Dataset, Scale};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{BlockScorer, Model};
+use maxmargin::parallel;
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::{ensure_writable, refused_write};
 use maxmargin_io::{Block, BlockOptions, Found, ReadOptions, Step, load_model, read_blocks, scoring_options};
-use rayon::prelude::*;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-
-/// Rows formatted together.
-const CHUNK: usize = 16 * 1024;
 
 pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
@@ -92,7 +89,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
     let Some(found) = found else { return Ok(()) };
     let seconds = start.elapsed().as_secs_f64();
     // Reading and scoring go on side by side: scoring gets its share of the threads' time.
-    let threads = rayon::current_num_threads() as f64;
+    let threads = parallel::threads() as f64;
     let predicting = (prediction.busy.into_inner() as f64 * 1e-9 / threads).min(seconds);
     describe_blocks(console, &found, seconds - predicting);
     if let Some(output) = output {
@@ -164,7 +161,10 @@ impl Prediction<'_> {
         let data = &block.data;
         let stored = self.scorer.scores(data).map_err(|error| error.in_file(self.file))?;
         let lines = match self.format {
-            PredictFormat::Lines => plain(self.model, &data.to_input_order(stored)),
+            PredictFormat::Lines => {
+                let (scores, outputs) = (data.to_input_order(stored), self.model.scorer.outputs());
+                self.model.decoder.predictions(scores, outputs, None).lines()
+            }
             PredictFormat::Trec => self.trec(data, block.first_row, &stored)?,
         };
         self.busy.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
@@ -178,25 +178,21 @@ impl Prediction<'_> {
                 .in_file(self.file)
                 .help("add qid:ID to the rows, name the column with --group, or use --one-group")
         })?;
-        let lines = (0..groups.len())
-            .into_par_iter()
-            .map(|group| {
-                let range = groups.range(group);
-                let query = word(&groups.names().get(group));
-                let mut order: Vec<usize> = range.collect();
-                order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-                let mut text = String::new();
-                for (rank, row) in order.into_iter().enumerate() {
-                    let document = match data.row_ids() {
-                        Some(ids) => word(&ids.get(row)),
-                        None => format!("row{}", first_row + data.input_row(row) as u64 + 1),
-                    };
-                    let _ = writeln!(text, "{query} Q0 {document} {} {} maxmargin", rank + 1, scores[row]);
-                }
-                text
-            })
-            .collect();
-        Ok(lines)
+        Ok(parallel::map(groups.len(), |group| {
+            let range = groups.range(group);
+            let query = word(&groups.names().get(group));
+            let mut order: Vec<usize> = range.collect();
+            order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+            let mut text = String::new();
+            for (rank, row) in order.into_iter().enumerate() {
+                let document = match data.row_ids() {
+                    Some(ids) => word(&ids.get(row)),
+                    None => format!("row{}", first_row + data.input_row(row) as u64 + 1),
+                };
+                let _ = writeln!(text, "{query} Q0 {document} {} {} maxmargin", rank + 1, scores[row]);
+            }
+            text
+        }))
     }
 }
 
@@ -241,24 +237,6 @@ impl Sink for Spool {
         self.0.seek(SeekFrom::Start(0))?;
         self.0.get_mut().set_len(0)
     }
-}
-
-/// Score, or label and score, a line.
-fn plain(model: &Model, scores: &[f64]) -> Vec<String> {
-    scores
-        .par_chunks(CHUNK)
-        .map(|scores| {
-            let mut text = String::with_capacity(24 * scores.len());
-            for &score in scores {
-                if let Some(label) = model.decoder.label(score) {
-                    text.push_str(&format::one_field(label));
-                    text.push('\t');
-                }
-                let _ = writeln!(text, "{score}");
-            }
-            text
-        })
-        .collect()
 }
 
 /// Fields of a run are separated by blanks, so none may hold one.

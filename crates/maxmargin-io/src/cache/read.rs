@@ -6,7 +6,7 @@ use crate::mapped::{MappedFile, Plain};
 use crate::{Facts, Format, Loaded};
 use maxmargin::data::{Buffer, Csr, Dataset, Dense, Groups, Guard, Index, Matrix, Names, Pairs, Targets};
 use maxmargin::error::{Code, Error, Result};
-use rayon::prelude::*;
+use maxmargin::parallel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
@@ -155,7 +155,7 @@ impl Store {
         let error = if blocks.end.saturating_sub(blocks.start) < WORTH_THREADS as u64 {
             blocks.clone().find_map(verify)
         } else {
-            blocks.into_par_iter().find_map_first(verify)
+            parallel::find_first((blocks.end - blocks.start) as usize, |number| verify(blocks.start + number as u64))
         };
         error.map_or(Ok(()), Err)
     }
@@ -534,7 +534,7 @@ impl<C: Content> Guard for Watch<C> {
         } else {
             // Neighbouring tiles share blocks, so each thread takes some that are neighbours.
             let runs = tiles.len().div_ceil(WORTH_THREADS);
-            (0..runs).into_par_iter().find_map_first(|run| {
+            parallel::find_first(runs, |run| {
                 let from = first + run * WORTH_THREADS;
                 (from..(from + WORTH_THREADS).min(end)).find_map(|tile| self.check_tile(tile).err())
             })

@@ -6,7 +6,7 @@
 
 use crate::mapped::Plain;
 use maxmargin::data::{Index, Names, Outcome, Targets, Value};
-use rayon::prelude::*;
+use maxmargin::parallel;
 
 /// Nothing, or what is wrong.
 pub(super) type Verdict = Result<(), String>;
@@ -34,7 +34,8 @@ impl Float for f64 {
 
 fn expect_all<T: Sync>(values: &[T], holds: impl Fn(&T) -> bool + Sync, what: impl Fn(usize) -> String) -> Verdict {
     let chunk_holds = |chunk: &[T]| chunk.iter().fold(0, |offences, value| offences | u64::from(!holds(value))) == 0;
-    if values.par_chunks(CHUNK).all(chunk_holds) {
+    let chunks: Vec<&[T]> = values.chunks(CHUNK).collect();
+    if parallel::all(chunks.len(), 1, |chunk| chunk_holds(chunks[chunk])) {
         return Ok(());
     }
     Err(what(values.iter().position(|value| !holds(value)).unwrap_or_default()))

@@ -8,7 +8,7 @@ use crate::atomic::{WriteError, write_atomically};
 use crate::mapped::as_bytes;
 use maxmargin::data::{Csr, Dataset, Dense, Index, Matrix, Names, Pairs, Targets};
 use maxmargin::error::{Code, Error, Result};
-use rayon::prelude::*;
+use maxmargin::parallel;
 use std::io::{self, Write};
 use std::path::Path;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
@@ -163,7 +163,8 @@ fn sparse<'a, I: Index + crate::mapped::Plain, V: Float>(
 }
 
 fn put_values<'a, V: Float>(values: &'a [V], parts: &mut Vec<(Kind, &'a [u8])>) -> Result<()> {
-    if !values.par_chunks(1 << 16).all(V::all_finite) {
+    let chunks: Vec<&[V]> = values.chunks(1 << 16).collect();
+    if !parallel::all(chunks.len(), 1, |chunk| V::all_finite(chunks[chunk])) {
         return Err(Error::new(Code::NotFinite, "a feature value is infinite or not a number")
             .help("correct the value or drop the row"));
     }

@@ -4,7 +4,7 @@ use super::piece::{Ids, Indices, Piece, number_label};
 use crate::number::Parse;
 use maxmargin::data::{Csr, Dataset, Dense, Index, Matrix, Names, Targets};
 use maxmargin::error::{Code, Error, Result};
-use rayon::prelude::*;
+use maxmargin::parallel;
 use std::collections::HashMap;
 
 /// Builds a matrix variant from its parts, by value type.
@@ -100,7 +100,7 @@ fn dense_matrix<V: Stored>(pieces: Vec<Piece<V>>, rows: usize, plan: &Plan) -> R
     let mut values = vec![V::narrow(0.0); total];
     let places = parts(&mut values, pieces.iter().map(|piece| piece.rows() * cols).collect::<Vec<_>>().into_iter());
     let base = usize::from(plan.base);
-    pieces.into_par_iter().zip(places).for_each(|(piece, place)| {
+    parallel::map_each(pieces.into_iter().zip(places).collect(), |_, (piece, place)| {
         let mut at = 0;
         for (&length, row) in piece.lengths.iter().zip(place.chunks_exact_mut(cols)) {
             let range = at..at + length as usize;
@@ -143,7 +143,8 @@ fn sparse_matrix<I: Index + Default, V: Stored>(
     let index_places = parts(&mut indices, lengths.iter().copied());
     let value_places = parts(&mut values, lengths.iter().copied());
     let base = usize::from(plan.base);
-    pieces.into_par_iter().zip(index_places).zip(value_places).for_each(|((piece, indices), values)| {
+    let jobs = pieces.into_iter().zip(index_places).zip(value_places).collect();
+    parallel::map_each(jobs, |_, ((piece, indices), values)| {
         values.copy_from_slice(&piece.values);
         match &piece.indices {
             Indices::Consecutive(first) => {

@@ -7,7 +7,7 @@ use crate::blocks::{Batch, Source};
 use crate::options::{Facts, ReadOptions};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Error, Result};
-use rayon::prelude::*;
+use maxmargin::parallel;
 use std::io::Read;
 
 /// Text on its way to blocks. The index base must be known: it would take the whole file to detect it.
@@ -63,7 +63,7 @@ impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
     }
 
     fn read(&mut self) {
-        let count = 2 * rayon::current_num_threads();
+        let count = 2 * parallel::threads();
         match fill(&mut self.stream, &mut self.carry, count, self.bytes, self.options) {
             Ok(text) => self.text = text,
             Err(error) => self.failure = Some(error.in_file(self.file)),
@@ -110,13 +110,8 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
             let failure = self.failure.take().or_else(|| (self.rows == 0).then(|| no_rows(self.file, self.lines)));
             return Batch { blocks: Vec::new(), ended: true, failure };
         }
-        let (parsed, ()) = rayon::join(
-            || {
-                text.par_iter()
-                    .with_max_len(1)
-                    .map(|block| parse_block::<V>(block, guess_entries(block)))
-                    .collect::<Vec<_>>()
-            },
+        let (parsed, ()) = parallel::join(
+            || parallel::map(text.len(), |number| parse_block::<V>(&text[number], guess_entries(&text[number]))),
             || self.read(),
         );
         drop(text);
@@ -147,7 +142,7 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
             }
         }
         let assembled: Result<Vec<Dataset>> =
-            pieces.into_par_iter().with_max_len(1).map(|(piece, plan)| assemble(vec![piece], &plan)).collect();
+            parallel::map_each(pieces, |_, (piece, plan)| assemble(vec![piece], &plan)).into_iter().collect();
         match assembled {
             Ok(more) => blocks.extend(more),
             Err(error) => failure = Some(error),

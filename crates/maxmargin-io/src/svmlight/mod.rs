@@ -19,9 +19,9 @@ pub use write::{SvmlightWriteOptions, write_blocks, write_dataset};
 use crate::options::{Facts, Format, Loaded, Precision, ReadOptions};
 use assemble::{Plan, assemble};
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::parallel;
 use memchr::{memchr, memchr_iter, memrchr};
-use piece::{Failure, Indices, Piece, Seen, parse_block};
-use rayon::prelude::*;
+use piece::{Indices, Piece, Seen, parse_block};
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -69,22 +69,17 @@ fn parse_text<V: Stored>(file: &str, text: &[u8], options: &ReadOptions) -> Resu
         start = end;
     }
     let first_bad = AtomicUsize::new(usize::MAX);
-    let mut parsed: Vec<Option<std::result::Result<Piece<V>, Box<Failure>>>> = blocks
-        .par_iter()
-        .enumerate()
-        .with_max_len(1)
-        .map(|(number, range)| {
-            if options.cancel.is_raised() || first_bad.load(Ordering::Relaxed) < number {
-                return None;
-            }
-            let block = &text[range.clone()];
-            let result = parse_block(block, guess_entries(block));
-            if result.is_err() {
-                first_bad.fetch_min(number, Ordering::Relaxed);
-            }
-            Some(result)
-        })
-        .collect();
+    let mut parsed = parallel::map(blocks.len(), |number| {
+        if options.cancel.is_raised() || first_bad.load(Ordering::Relaxed) < number {
+            return None;
+        }
+        let block = &text[blocks[number].clone()];
+        let result = parse_block(block, guess_entries(block));
+        if result.is_err() {
+            first_bad.fetch_min(number, Ordering::Relaxed);
+        }
+        Some(result)
+    });
     options.cancel.check()?;
     if whole_lines < text.len() {
         let mut last = text[whole_lines..].to_vec();
@@ -108,21 +103,15 @@ fn parse_text<V: Stored>(file: &str, text: &[u8], options: &ReadOptions) -> Resu
 }
 
 fn parse_stream<V: Stored>(file: &str, mut stream: impl Read + Send, options: &ReadOptions) -> Result<Vec<Piece<V>>> {
-    let batch_blocks = 2 * rayon::current_num_threads();
+    let batch_blocks = 2 * parallel::threads();
     let mut carry = Vec::new();
     let mut lines = 0;
     let mut pieces: Vec<Piece<V>> = Vec::new();
     let mut batch = fill(&mut stream, &mut carry, batch_blocks, BLOCK, options).map_err(|error| error.in_file(file))?;
     strip_mark(&mut batch);
     while !batch.is_empty() {
-        let (parsed, next) = rayon::join(
-            || {
-                batch
-                    .par_iter()
-                    .with_max_len(1)
-                    .map(|block| parse_block(block, guess_entries(block)))
-                    .collect::<Vec<_>>()
-            },
+        let (parsed, next) = parallel::join(
+            || parallel::map(batch.len(), |number| parse_block(&batch[number], guess_entries(&batch[number]))),
             || fill(&mut stream, &mut carry, batch_blocks, BLOCK, options),
         );
         for result in parsed {

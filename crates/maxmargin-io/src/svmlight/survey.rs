@@ -7,7 +7,7 @@ use super::{check_groups, columns, decide_base, fill, guess_entries, known_base,
 use crate::options::ReadOptions;
 use maxmargin::data::Names;
 use maxmargin::error::{Error, Result};
-use rayon::prelude::*;
+use maxmargin::parallel;
 use std::collections::HashSet;
 use std::io::Read;
 use xxhash_rust::xxh3::xxh3_64;
@@ -93,20 +93,15 @@ fn each_piece<V: Stored>(
     options: &ReadOptions,
     mut take: impl FnMut(u64, Piece<V>),
 ) -> Result<()> {
-    let count = 2 * rayon::current_num_threads();
+    let count = 2 * parallel::threads();
     let mut carry = Vec::new();
     let (mut lines, mut rows) = (0, 0);
     let at_file = |error: Error| error.in_file(file);
     let mut text = fill(&mut stream, &mut carry, count, bytes, options).map_err(at_file)?;
     strip_mark(&mut text);
     while !text.is_empty() {
-        let (parsed, next) = rayon::join(
-            || {
-                text.par_iter()
-                    .with_max_len(1)
-                    .map(|block| parse_block::<V>(block, guess_entries(block)))
-                    .collect::<Vec<_>>()
-            },
+        let (parsed, next) = parallel::join(
+            || parallel::map(text.len(), |number| parse_block::<V>(&text[number], guess_entries(&text[number]))),
             || fill(&mut stream, &mut carry, count, bytes, options),
         );
         for piece in parsed {

@@ -5,6 +5,7 @@
 //! memory stays bounded; the bytes do not depend on the number of threads.
 
 use maxmargin::data::{Dataset, Names, Targets};
+use maxmargin::parallel;
 use maxmargin::run::Cancel;
 use maxmargin::simulate::{Block, Generator};
 use maxmargin::{Code, Error, Result};
@@ -81,7 +82,7 @@ fn in_order(
     cancel: &Cancel,
     format: impl Fn(u64, &mut Vec<u8>) -> Result<()> + Sync,
 ) -> Result<()> {
-    let ahead = BLOCKS_AHEAD * rayon::current_num_threads() as u64;
+    let ahead = BLOCKS_AHEAD * parallel::threads() as u64;
     let mut ready: Vec<(Vec<u8>, Result<()>)> = Vec::new();
     let mut spare: Vec<Vec<u8>> = Vec::new();
     let mut next = 0;

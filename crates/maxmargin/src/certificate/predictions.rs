@@ -2,6 +2,7 @@
 
 use super::Decoder;
 use crate::data::{Classes, Outcome, Pairs};
+use crate::parallel;
 use crate::wording::one_field;
 use std::fmt::Write;
 use std::ops::Range;
@@ -9,8 +10,13 @@ use std::ops::Range;
 /// What a model says about the rows of a data set, or about its pairs where the model compares.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predictions {
-    /// The score of each row.
-    Scores(Vec<f64>),
+    /// The score of each row, or its scores side by side.
+    Scores {
+        /// The scores.
+        scores: Vec<f64>,
+        /// How many a row has.
+        outputs: usize,
+    },
     /// The label and the score of each row.
     Labels {
         /// The scores.
@@ -35,23 +41,29 @@ pub struct Compared {
     pub margin: f64,
 }
 
+/// Lines that one job writes.
+const PIECE: usize = 4096;
+
 impl Decoder {
-    /// What scores of rows mean; of a model that compares, what they mean for pairs of these rows, where there are any.
-    pub fn predictions(&self, scores: Vec<f64>, pairs: Option<&Pairs>) -> Predictions {
+    /// What scores of rows mean, so many a row; of a model that compares, what they mean for pairs of these rows, where there
+    /// are any.
+    pub fn predictions(&self, scores: Vec<f64>, outputs: usize, pairs: Option<&Pairs>) -> Predictions {
         match (self, pairs) {
             (Decoder::Sign(classes) | Decoder::Border(classes), _) => {
                 Predictions::Labels { scores, classes: classes.clone() }
             }
-            (Decoder::Compare { .. } | Decoder::Likelihood { .. }, Some(pairs)) => {
-                let sides = pairs.left().iter().zip(pairs.right());
-                let compared =
-                    sides.map(|(&left, &right)| self.compared(scores[left as usize], scores[right as usize]));
-                Predictions::Outcomes(compared.collect())
-            }
+            (Decoder::Compare { .. } | Decoder::Likelihood { .. }, Some(pairs)) => self.outcomes(&scores, pairs),
             (Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. }, _) => {
-                Predictions::Scores(scores)
+                Predictions::Scores { scores, outputs }
             }
         }
+    }
+
+    /// What scores of rows mean for pairs of them.
+    pub fn outcomes(&self, scores: &[f64], pairs: &Pairs) -> Predictions {
+        let sides = pairs.left().iter().zip(pairs.right());
+        let compared = sides.map(|(&left, &right)| self.compared(scores[left as usize], scores[right as usize]));
+        Predictions::Outcomes(compared.collect())
     }
 
     /// What two scores mean for the pair of their rows.
@@ -67,7 +79,8 @@ impl Predictions {
     /// How many rows or pairs there are.
     pub fn len(&self) -> usize {
         match self {
-            Predictions::Scores(scores) | Predictions::Labels { scores, .. } => scores.len(),
+            Predictions::Scores { scores, outputs } => scores.len() / outputs.max(&1),
+            Predictions::Labels { scores, .. } => scores.len(),
             Predictions::Outcomes(compared) => compared.len(),
         }
     }
@@ -80,7 +93,7 @@ impl Predictions {
     /// The score of each row; none for pairs, which have two.
     pub fn scores(&self) -> Option<&[f64]> {
         match self {
-            Predictions::Scores(scores) | Predictions::Labels { scores, .. } => Some(scores),
+            Predictions::Scores { scores, .. } | Predictions::Labels { scores, .. } => Some(scores),
             Predictions::Outcomes(_) => None,
         }
     }
@@ -102,21 +115,27 @@ impl Predictions {
         }
     }
 
-    /// The same predictions in another order: place i is what stood at `order[i]`.
-    pub fn reordered(self, order: impl Fn(Vec<f64>) -> Vec<f64>) -> Predictions {
-        match self {
-            Predictions::Scores(scores) => Predictions::Scores(order(scores)),
-            Predictions::Labels { scores, classes } => Predictions::Labels { scores: order(scores), classes },
-            outcomes => outcomes,
-        }
+    /// The lines of all of them, in pieces that are made on all threads.
+    pub fn lines(&self) -> Vec<String> {
+        parallel::map(self.len().div_ceil(PIECE), |piece| {
+            let range = piece * PIECE..((piece + 1) * PIECE).min(self.len());
+            let mut text = String::with_capacity(32 * range.len());
+            self.write(range, &mut text);
+            text
+        })
     }
 
-    /// Writes some of them, one line each, fields separated by tabs: the score; label and score; or outcome, the two scores and
+    /// Writes some of them, one line each, fields separated by tabs: the score or scores; label and score; or outcome, the two scores and
     /// the margin.
     pub fn write(&self, range: Range<usize>, out: &mut String) {
         for at in range {
             let written = match self {
-                Predictions::Scores(scores) => writeln!(out, "{}", scores[at]),
+                Predictions::Scores { scores, outputs } => {
+                    for (output, score) in scores[at * outputs..(at + 1) * outputs].iter().enumerate() {
+                        let _ = write!(out, "{}{score}", if output > 0 { "\t" } else { "" });
+                    }
+                    writeln!(out)
+                }
                 Predictions::Labels { scores, .. } => {
                     let label = one_field(self.label(at).unwrap_or_default());
                     writeln!(out, "{label}\t{}", scores[at])
@@ -143,9 +162,11 @@ mod tests {
             predictions.write(0..predictions.len(), &mut text);
             text
         };
-        assert_eq!(lines(Decoder::Rank.predictions(vec![1.5, -0.25], None)), "1.5\n-0.25\n");
+        assert_eq!(lines(Decoder::Rank.predictions(vec![1.5, -0.25], 1, None)), "1.5\n-0.25\n");
+        let several = Decoder::Score { free: Vec::new() }.predictions(vec![1.0, 2.0, 3.0, 4.0], 2, None);
+        assert_eq!((several.len(), lines(several).as_str()), (2, "1\t2\n3\t4\n"));
         let classes = Classes { negative: "ham".to_string(), positive: "a\tb".to_string() };
-        let labels = Decoder::Sign(classes).predictions(vec![0.0, -1.0], None);
+        let labels = Decoder::Sign(classes).predictions(vec![0.0, -1.0], 1, None);
         assert_eq!(labels.label(0), Some("a\tb"));
         assert_eq!(lines(labels).lines().nth(1), Some("ham\t-1"));
         let decoder = Decoder::Compare { threshold: 1.0 };

@@ -379,13 +379,18 @@ impl Design {
 
     /// The same for coefficients that nobody has to hold at once.
     pub(crate) fn weighted_sum_by(&self, coefficient: impl Fn(usize) -> f64 + Sync) -> Vec<f64> {
+        self.weighted_sum_of(&|rows, coefficients| coefficients.extend(rows.map(&coefficient)))
+    }
+
+    /// The same, compiled once; what is called for each stretch of rows adds their coefficients to the list.
+    fn weighted_sum_of(&self, append: &(dyn Fn(Range<usize>, &mut Vec<f64>) + Sync)) -> Vec<f64> {
         let lanes = lanes(self.rows(), &self.matrix);
         let parts: Vec<(Vec<f64>, f64)> = parallel::map(lanes.len(), |lane| {
             let (mut sum, mut total, mut coefficients) = (vec![0.0; self.cols()], 0.0, Vec::new());
             for start in lanes[lane].clone().step_by(STRETCH) {
                 let rows = start..(start + STRETCH).min(lanes[lane].end);
                 coefficients.clear();
-                coefficients.extend(rows.clone().map(&coefficient));
+                append(rows.clone(), &mut coefficients);
                 total += self.accumulate(rows, &mut coefficients, &mut sum);
             }
             (sum, total)

@@ -33,10 +33,10 @@ impl Answers<'_> {
             _ => Vec::new(),
         };
         let codes = codes.into_iter().map(u32::from).collect();
-        let answers = decoder.predictions(scores, None);
+        let answers = decoder.predictions(scores, 1, None);
         let predictions = answers.positives().map(|positives| positives.map(u32::from).collect());
         let thresholds = decoder.tie_width().zip(decoder.threshold());
-        let (Predictions::Scores(scores) | Predictions::Labels { scores, .. }) = answers else {
+        let (Predictions::Scores { scores, .. } | Predictions::Labels { scores, .. }) = answers else {
             return Err(Error::new(Code::Internal, "rows were asked for, and pairs were answered"));
         };
         Ok(Answers { data, scores, codes, predictions, thresholds })

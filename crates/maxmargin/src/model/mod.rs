@@ -146,7 +146,7 @@ impl Model {
 
     /// The same, or an error once somebody asks for an end.
     pub fn predict_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Predictions> {
-        Ok(self.decoder.predictions(self.scores_until(data, cancel)?, data.pairs()))
+        Ok(self.decoder.predictions(self.scores_until(data, cancel)?, self.scorer.outputs(), data.pairs()))
     }
 
     /// Scores of all rows in stored order.
@@ -184,11 +184,6 @@ impl<'m> BlockScorer<'m> {
             let _ = mapped.map.make_ready(&Cancel::new());
         }
         BlockScorer { model, ready: OnceLock::new() }
-    }
-
-    /// What the model says about the rows of a block, or its pairs, in stored order.
-    pub fn predict(&self, data: &Dataset) -> Result<Predictions> {
-        Ok(self.model.decoder.predictions(self.scores(data)?, data.pairs()))
     }
 
     /// Scores of the rows of a block in stored order.

@@ -13,16 +13,11 @@ use maxmargin_io::atomic::{ensure_writable, refused_write};
 use maxmargin_io::{
     PairBlocks, Pairing, ReadOptions, asking_for_pairs, expect_known_items, load_items, pair_options, scoring_options,
 };
-use rayon::prelude::*;
 use serde_json::json;
-use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-
-/// Lines that one thread writes at a time.
-const CHUNK: usize = 1024;
 
 /// Bytes of a block of pairs.
 const BLOCK: usize = 4 << 20;
@@ -165,23 +160,6 @@ impl Comparison<'_> {
                 &own
             }
         };
-        // Where no tie is ever said, equal scores are the border.
-        let width = self.model.decoder.tie_width().unwrap_or(0.0).max(0.0);
-        let line = |text: &mut String, pair: usize| {
-            let (left, right) = (scores[pairs.left()[pair] as usize], scores[pairs.right()[pair] as usize]);
-            let outcome = self.model.decoder.outcome(left, right).map_or("", |outcome| outcome.name());
-            let margin = ((right - left).abs() - width).abs();
-            let _ = writeln!(text, "{outcome}\t{left}\t{right}\t{margin}");
-        };
-        let parts: Vec<String> = (0..pairs.len().div_ceil(CHUNK))
-            .into_par_iter()
-            .map(|chunk| {
-                let here = chunk * CHUNK..((chunk + 1) * CHUNK).min(pairs.len());
-                let mut text = String::with_capacity(64 * here.len());
-                here.for_each(|pair| line(&mut text, pair));
-                text
-            })
-            .collect();
-        Ok(parts.concat())
+        Ok(self.model.decoder.outcomes(scores, pairs).lines().concat())
     }
 }

@@ -17,11 +17,11 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::metric::Metric;
 use maxmargin::model::Answers;
+use maxmargin::parallel;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::select::{CrossValidation, Grid};
 use maxmargin::settings::{Method, Settings, Solver, Task};
 use maxmargin::simulate::{ComparisonSettings, Comparisons, Pattern, Placed};
-use rayon::prelude::*;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -144,22 +144,18 @@ pub(super) fn run(
     order.sort_by_key(|&at| std::cmp::Reverse(jobs[at].0.pairs));
     let done = AtomicUsize::new(0);
     let told = std::sync::Mutex::new(Instant::now());
-    let found: Vec<(usize, Result<Tested>)> = order
-        .par_iter()
-        .with_max_len(1)
-        .map(|&at| {
-            let (place, seed, method) = jobs[at];
-            let tested = test(place, seed, method, placed, cancel);
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            if let Ok(mut told) = told.try_lock()
-                && told.elapsed() >= EVERY
-            {
-                *told = Instant::now();
-                console.say(&format!("{done} of {} grids of 100 models learned", jobs.len()));
-            }
-            (at, tested)
-        })
-        .collect();
+    let found: Vec<(usize, Result<Tested>)> = parallel::map_each(order, |_, at| {
+        let (place, seed, method) = jobs[at];
+        let tested = test(place, seed, method, placed, cancel);
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Ok(mut told) = told.try_lock()
+            && told.elapsed() >= EVERY
+        {
+            *told = Instant::now();
+            console.say(&format!("{done} of {} grids of 100 models learned", jobs.len()));
+        }
+        (at, tested)
+    });
     let mut tested: Vec<Option<Tested>> = vec![None; jobs.len()];
     for (at, found) in found {
         tested[at] = Some(found?);
