@@ -122,12 +122,9 @@ impl Observer for Relay {
                 gap: lower_bound.map(|bound| relative_gap(*objective, bound)),
                 weights: weights.to_vec(),
             }),
-            Event::Setting { row, done, total } => Message::Tried(Tried {
-                done: *done,
-                total: *total,
-                c: row.c,
-                mean: row.metrics.first().map_or(f64::NAN, |summary| summary.mean),
-            }),
+            Event::Setting { c, quality, done, total, .. } => {
+                Message::Tried(Tried { done: *done, total: *total, c: *c, mean: *quality })
+            }
             _ => return ControlFlow::Continue(()),
         };
         let stop = self.events.send(message).is_err() || self.answers.recv().unwrap_or(true);

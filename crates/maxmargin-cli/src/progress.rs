@@ -207,19 +207,18 @@ impl<'a> TuneProgress<'a> {
 
 impl Observer for TuneProgress<'_> {
     fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        let Event::Setting { row, done, total } = event else {
+        let Event::Setting { c, gamma, quality, seconds, done, total } = event else {
             return ControlFlow::Continue(());
         };
         if !self.line.is_due() {
             return ControlFlow::Continue(());
         }
         // The larger C, the longer it takes: the last setting tells more than the mean.
-        let left = row.seconds * (total - done) as f64;
+        let left = seconds * (total - done) as f64;
         let left = if left >= 1.0 { format!(" · about {} left", format::seconds(left)) } else { String::new() };
-        let quality = row.metrics.first().map_or(String::new(), |summary| format::fixed(summary.mean, 4));
-        let width = row.settings.kernel.gamma;
-        let width = width.map_or(String::new(), |gamma| format!(", gamma = {}", format::significant(gamma, 3)));
-        let c = format::significant(row.c, 3);
+        let quality = format::fixed(*quality, 4);
+        let width = gamma.map_or(String::new(), |gamma| format!(", gamma = {}", format::significant(gamma, 3)));
+        let c = format::significant(*c, 3);
         self.line.draw(&format!("{done} of {total} settings · C = {c}{width} gives {quality}{left}"));
         ControlFlow::Continue(())
     }

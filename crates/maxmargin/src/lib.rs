@@ -76,6 +76,7 @@ pub mod select;
 pub mod settings;
 pub mod simulate;
 pub mod solve;
+pub mod stream;
 pub mod suggest;
 pub mod task;
 pub mod testing;

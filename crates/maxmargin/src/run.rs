@@ -93,8 +93,14 @@ pub enum Event<'a> {
     },
     /// Cross-validation finished a setting on all folds.
     Setting {
-        /// The setting and how it did.
-        row: &'a crate::select::Row,
+        /// The weight of the sum of losses.
+        c: f64,
+        /// γ of the kernel, where there is one.
+        gamma: Option<f64>,
+        /// The mean of the metric that decides.
+        quality: f64,
+        /// Seconds taken.
+        seconds: f64,
         /// Settings finished so far.
         done: usize,
         /// Settings in all.

@@ -11,9 +11,9 @@ use crate::loading::{describe, ensure_apart};
 use maxmargin::data::{Dataset, Names};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
-use maxmargin::online::ComparisonLearner;
 use maxmargin::run::Cancel;
 use maxmargin::settings::Settings;
+use maxmargin::stream::{Learner, learner};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{
     Facts, PairBlocks, Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options,
@@ -37,13 +37,10 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
     // The settings of a model that `learn` made stay, with flags winning.
     let kept = from.as_ref().filter(|model| model.online.is_some()).map(|model| &model.settings);
     let settings = Settings::streamed(command.task, &command.chosen, kept)?;
-    let learner = match &from {
-        None => ComparisonLearner::new(&settings)?,
-        Some(model) => ComparisonLearner::from_model(model, &settings).map_err(|error| match &arguments.from {
-            Some(file) => error.in_file(file),
-            None => error,
-        })?,
-    };
+    let learner = learner(&settings, from.as_ref()).map_err(|error| match &arguments.from {
+        Some(file) => error.in_file(file),
+        None => error,
+    })?;
     ensure_writable(Path::new(&arguments.output))?;
     let inputs: Vec<&str> = std::iter::once(arguments.file.as_str()).chain(arguments.items.as_deref()).collect();
     ensure_apart(&arguments.output, &inputs)?;
@@ -165,7 +162,7 @@ impl FeatureNames {
 
 /// A stream while it is learned from.
 struct Stream<'a> {
-    learner: ComparisonLearner,
+    learner: Box<dyn Learner>,
     settings: Settings,
     names: FeatureNames,
     /// Features of the model that it goes on from.
@@ -181,6 +178,11 @@ struct Stream<'a> {
 }
 
 impl Stream<'_> {
+    /// The threshold for ties by now.
+    fn threshold(&self) -> f64 {
+        self.learner.decoder().threshold().unwrap_or(0.0)
+    }
+
     /// Reads the items, where pairs name rows of another file, and says how to read the pairs.
     fn read_items(&mut self, options: ReadOptions) -> Result<ReadOptions> {
         let Some(file) = &self.arguments.items else {
@@ -276,7 +278,7 @@ impl Stream<'_> {
             share(progress.error()),
             share(progress.recent_error()),
             share(progress.auc().map(|auc| auc.area)),
-            format::significant(self.learner.threshold(), 4),
+            format::significant(self.threshold(), 4),
             format::seconds(self.start.elapsed().as_secs_f64()),
         ));
     }
@@ -311,7 +313,7 @@ impl Stream<'_> {
                 format::fixed(auc.area, 4),
                 format::significant(auc.resolution, 1)
             )),
-            format::significant(self.learner.threshold(), 4),
+            format::significant(self.threshold(), 4),
             format::seconds(self.start.elapsed().as_secs_f64()),
         ));
         self.console.object(|| {
@@ -322,7 +324,7 @@ impl Stream<'_> {
                 "ties": progress.ties(),
                 "skipped": self.skipped,
                 "features": self.learner.features(),
-                "threshold": self.learner.threshold(),
+                "threshold": self.threshold(),
                 "error": error,
                 "recent_error": progress.recent_error(),
                 "auc": auc.map(|auc| auc.area),

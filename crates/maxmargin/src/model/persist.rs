@@ -339,7 +339,7 @@ impl Model {
             return Err("its scaling does not fit its settings");
         }
         if let Some(online) = &self.online
-            && !online.belongs_to(self)
+            && !online.belongs_to(settings, self.scorer.weights(), self.decoder.threshold(), self.certificate.pairs)
         {
             return Err(NO_STATE);
         }

@@ -86,6 +86,40 @@ impl Rule {
 }
 
 impl ComparisonLearner {
+    /// A learner that goes on exactly where a state was left.
+    pub(crate) fn resume(settings: &crate::settings::Settings, state: OnlineState) -> Result<ComparisonLearner> {
+        Ok(ComparisonLearner::go_on(Rule::of(settings)?, state))
+    }
+
+    /// A learner that begins with weights and a threshold, with nothing counted.
+    pub(crate) fn beginning(
+        settings: &crate::settings::Settings,
+        weights: Vec<f64>,
+        threshold: f64,
+    ) -> Result<ComparisonLearner> {
+        Ok(ComparisonLearner::start(Rule::of(settings)?, weights, threshold))
+    }
+
+    /// Where a threshold may begin.
+    pub(crate) fn least_threshold(&self) -> f64 {
+        self.rule.least_threshold()
+    }
+
+    /// All that it takes to go on.
+    pub(crate) fn state(&self) -> &OnlineState {
+        &self.state
+    }
+
+    /// The sum of the losses that pairs had before they were learned from, times their weights.
+    pub(crate) fn loss(&self) -> f64 {
+        self.state.loss
+    }
+
+    /// The sum of their weights.
+    pub(crate) fn weight(&self) -> f64 {
+        self.state.weight
+    }
+
     pub(super) fn start(rule: Rule, weights: Vec<f64>, threshold: f64) -> ComparisonLearner {
         ComparisonLearner::go_on(
             rule,

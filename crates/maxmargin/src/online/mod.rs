@@ -1,8 +1,7 @@
-//! Learning from a stream: one example after the other, in memory that does not grow with their number.
+//! The steps of learning from a stream, and the state they leave. [`crate::stream`] makes models of them.
 //!
 //! [`ComparisonLearner`] takes pairs of rows with the outcomes left, tie and right. Each pair is predicted before it is
-//! learned from, which [`Progressive`] counts. At any moment it can be made into a [`Model`](crate::model::Model), and
-//! such a model taken up again gives the same bytes as a run that was never interrupted.
+//! learned from, which [`Progressive`] counts.
 
 mod comparison;
 mod differences;

@@ -1,4 +1,4 @@
-//! A learner as a [`Model`], and back: settings become a [`Rule`], and everything a step depends on is stored, bit for bit.
+//! Settings become a [`Rule`], and everything a step depends on is stored, bit for bit.
 //!
 //! `online.numbers`: τ, the sum of losses, the sum of weights, D; for an average also f, E and its threshold (`weights.rs`).
 //! `online.counts`: what [`Progressive`] has counted. `online.weights`: W, where D is not always 1; `online.average`: A.
@@ -6,11 +6,10 @@
 use super::comparison::{ComparisonLearner, OnlineState, Rule};
 use super::progressive::Progressive;
 use super::weights::{Average, Weights};
-use crate::data::{Names, Scale};
+use crate::data::Scale;
 use crate::error::{Code, Error, Result};
-use crate::model::{Certificate, Decoder, Model, Scorer};
-use crate::settings::{Regularisation, Settings, Solver, Stochastic, Task};
-use crate::solve::Schedule;
+use crate::settings::{Regularisation, Settings, Solver, Stochastic};
+use crate::wish::Schedule;
 
 /// η₀ unless given.
 const USUAL_RATE: f64 = 0.1;
@@ -77,98 +76,6 @@ impl ComparisonLearner {
         let rule = Rule::of(settings)?;
         Ok(ComparisonLearner::start(rule, Vec::new(), 1.0))
     }
-
-    /// A learner that goes on where a model stopped: exactly there where the model was learned from a stream by the same
-    /// settings, and otherwise from its weights and threshold, with nothing counted. The scaling of columns is multiplied
-    /// into the weights.
-    pub fn from_model(model: &Model, settings: &Settings) -> Result<ComparisonLearner> {
-        let rule = Rule::of(settings)?;
-        if let (Some(state), true) = (&model.online, model.settings == *settings) {
-            return Ok(ComparisonLearner::go_on(rule, state.clone()));
-        }
-        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
-        let Scorer::Linear { weights, .. } = &model.scorer else {
-            return bad(
-                "the model has no weights to go on with: it is one of a kernel".to_string(),
-                "begin without --from",
-            );
-        };
-        let (Task::Compare, Some(threshold)) = (model.settings.task.task(), model.decoder.threshold()) else {
-            return bad(
-                format!("the model does not compare: its task is `{}`", model.settings.task.name()),
-                "go on from a model of `train compare` or `learn compare`",
-            );
-        };
-        let mut weights = weights.clone();
-        match (model.scaling.kind(), model.scaling.factor()) {
-            (Scale::None, _) => {}
-            // A shift is the same on both sides.
-            (Scale::Standard | Scale::MinMax | Scale::MaxAbs, Some(factor)) => {
-                weights.iter_mut().zip(factor).for_each(|(w, factor)| *w *= factor);
-            }
-            (scale, _) => {
-                return bad(
-                    format!("the model scales rows (`{}`), and a stream is not scaled", scale.name()),
-                    "go on from a model without --scale",
-                );
-            }
-        }
-        // Weights and threshold that grow together predict the same; one of zero or below means nothing to a tie.
-        let mut threshold = threshold;
-        let least = rule.least_threshold();
-        if threshold > 0.0 && threshold < least {
-            weights.iter_mut().for_each(|w| *w *= least / threshold);
-        }
-        threshold = threshold.max(least);
-        if weights.iter().any(|w| !w.is_finite()) {
-            return bad("the model's threshold is too small to go on from".to_string(), "begin without --from");
-        }
-        Ok(ComparisonLearner::start(rule, weights, threshold))
-    }
-
-    /// What has been learned so far, as a model that can be saved and taken up again. `settings` are those of the learner.
-    pub fn model(&self, settings: &Settings, feature_names: Option<Names>, reading: Option<String>) -> Result<Model> {
-        let OnlineState { loss, weight, progress, .. } = &self.state;
-        if *weight == 0.0 {
-            return Err(Error::new(
-                Code::NoPairs,
-                "there was no pair with a weight above zero, and nothing was learned",
-            )
-            .help("give at least one pair"));
-        }
-        let weights = self.weights();
-        let (c, lambda) = (settings.regularisation.c(*weight), settings.regularisation.lambda(*weight));
-        let certificate = Certificate {
-            // Losses are those before each pair was learned from.
-            objective: 0.5 * weights.iter().map(|w| w * w).sum::<f64>() + c * loss,
-            lower_bound: None,
-            constraints: progress.pairs() + progress.ties(),
-            data_hash: 0,
-            rows: 2 * progress.pairs(),
-            pairs: Some(progress.pairs()),
-            ties: Some(progress.ties()).filter(|ties| *ties > 0),
-            blocks: None,
-            converged: false,
-            passes: 1,
-            c,
-            lambda,
-            solver: Some(settings.solver),
-        };
-        let model = Model {
-            settings: settings.clone(),
-            scorer: Scorer::linear(weights, None),
-            decoder: Decoder::Compare { threshold: self.threshold() },
-            scaling: Default::default(),
-            feature_names,
-            certificate,
-            witness: None,
-            reading,
-            version: env!("CARGO_PKG_VERSION").to_string(),
-            compacted: None,
-            online: Some(self.state.clone()),
-        };
-        Ok(model)
-    }
 }
 
 impl OnlineState {
@@ -217,9 +124,16 @@ impl OnlineState {
         Some(OnlineState { weights, threshold, loss, weight, progress })
     }
 
-    /// Whether the state is that of a model: the model says what the state predicts.
-    pub(crate) fn belongs_to(&self, model: &Model) -> bool {
-        let Ok(rule) = Rule::of(&model.settings) else { return false };
+    /// Whether the state is that of a model with these settings, weights, threshold and number of pairs: the model says what the
+    /// state predicts.
+    pub(crate) fn belongs_to(
+        &self,
+        settings: &Settings,
+        weights: Option<&[f64]>,
+        threshold: Option<f64>,
+        pairs: Option<u64>,
+    ) -> bool {
+        let Ok(rule) = Rule::of(settings) else { return false };
         let learner = ComparisonLearner::go_on(rule, self.clone());
         let averaged = matches!(rule, Rule::Gradient { averaged: true, .. });
         let plain = matches!(rule, Rule::Gradient { .. }) || self.weights.divisor == 1.0;
@@ -230,8 +144,8 @@ impl OnlineState {
             && self.threshold >= rule.least_threshold()
             && self.weight > 0.0
             && self.loss >= 0.0
-            && Some(learner.weights().as_slice()) == model.scorer.weights()
-            && Some(learner.threshold()) == model.decoder.threshold()
-            && model.certificate.pairs == Some(self.progress.pairs())
+            && Some(learner.weights().as_slice()) == weights
+            && Some(learner.threshold()) == threshold
+            && pairs == Some(self.progress.pairs())
     }
 }

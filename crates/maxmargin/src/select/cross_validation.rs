@@ -197,7 +197,14 @@ impl CrossValidation {
                 if best.as_ref().is_none_or(|(best, _)| is_better(row, &rows[*best], &higher)) {
                     best = Some((rows.len() - 1, learners.start()));
                 }
-                let event = Event::Setting { row, done: rows.len(), total: candidates.len() };
+                let event = Event::Setting {
+                    c: row.c,
+                    gamma: row.settings.kernel.gamma,
+                    quality: row.metrics[0].mean,
+                    seconds: row.seconds,
+                    done: rows.len(),
+                    total: candidates.len(),
+                };
                 // The best of what was tried so far is what was asked for then.
                 if observer.report(&event).is_break() {
                     break 'search;

@@ -1,0 +1,125 @@
+//! A [`ComparisonLearner`] as a [`Model`], and back.
+
+use super::Learner;
+use crate::certificate::{Certificate, Decoder, Scorer};
+use crate::data::{Dataset, Names, Scale};
+use crate::error::{Code, Error, Result};
+use crate::model::Model;
+use crate::online::{ComparisonLearner, Progressive};
+use crate::settings::{Settings, Task};
+use std::ops::Range;
+
+impl ComparisonLearner {
+    /// A learner that goes on where a model stopped: exactly there where the model was learned from a stream by the same
+    /// settings, and otherwise from its weights and threshold, with nothing counted. The scaling of columns is multiplied
+    /// into the weights.
+    pub fn from_model(model: &Model, settings: &Settings) -> Result<ComparisonLearner> {
+        if let (Some(state), true) = (&model.online, model.settings == *settings) {
+            return ComparisonLearner::resume(settings, state.clone());
+        }
+        let least = ComparisonLearner::new(settings)?.least_threshold();
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        let Scorer::Linear { weights, .. } = &model.scorer else {
+            return bad(
+                "the model has no weights to go on with: it is one of a kernel".to_string(),
+                "begin without --from",
+            );
+        };
+        let (Task::Compare, Some(threshold)) = (model.settings.task.task(), model.decoder.threshold()) else {
+            return bad(
+                format!("the model does not compare: its task is `{}`", model.settings.task.name()),
+                "go on from a model of `train compare` or `learn compare`",
+            );
+        };
+        let mut weights = weights.clone();
+        match (model.scaling.kind(), model.scaling.factor()) {
+            (Scale::None, _) => {}
+            // A shift is the same on both sides.
+            (Scale::Standard | Scale::MinMax | Scale::MaxAbs, Some(factor)) => {
+                weights.iter_mut().zip(factor).for_each(|(w, factor)| *w *= factor);
+            }
+            (scale, _) => {
+                return bad(
+                    format!("the model scales rows (`{}`), and a stream is not scaled", scale.name()),
+                    "go on from a model without --scale",
+                );
+            }
+        }
+        // Weights and threshold that grow together predict the same; one of zero or below means nothing to a tie.
+        let mut threshold = threshold;
+        if threshold > 0.0 && threshold < least {
+            weights.iter_mut().for_each(|w| *w *= least / threshold);
+        }
+        threshold = threshold.max(least);
+        if weights.iter().any(|w| !w.is_finite()) {
+            return bad("the model's threshold is too small to go on from".to_string(), "begin without --from");
+        }
+        ComparisonLearner::beginning(settings, weights, threshold)
+    }
+
+    /// What has been learned so far, as a model that can be saved and taken up again. `settings` are those of the learner.
+    pub fn model(&self, settings: &Settings, feature_names: Option<Names>, reading: Option<String>) -> Result<Model> {
+        let (loss, weight, progress) = (self.loss(), self.weight(), self.progress());
+        if weight == 0.0 {
+            return Err(Error::new(
+                Code::NoPairs,
+                "there was no pair with a weight above zero, and nothing was learned",
+            )
+            .help("give at least one pair"));
+        }
+        let weights = self.weights();
+        let (c, lambda) = (settings.regularisation.c(weight), settings.regularisation.lambda(weight));
+        let certificate = Certificate {
+            // Losses are those before each pair was learned from.
+            objective: 0.5 * weights.iter().map(|w| w * w).sum::<f64>() + c * loss,
+            lower_bound: None,
+            constraints: progress.pairs() + progress.ties(),
+            data_hash: 0,
+            rows: 2 * progress.pairs(),
+            pairs: Some(progress.pairs()),
+            ties: Some(progress.ties()).filter(|ties| *ties > 0),
+            blocks: None,
+            converged: false,
+            passes: 1,
+            c,
+            lambda,
+            solver: Some(settings.solver),
+        };
+        let model = Model {
+            settings: settings.clone(),
+            scorer: Scorer::linear(weights, None),
+            decoder: Learner::decoder(self),
+            scaling: Default::default(),
+            feature_names,
+            certificate,
+            witness: None,
+            reading,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            compacted: None,
+            online: Some(self.state().clone()),
+        };
+        Ok(model)
+    }
+}
+
+impl Learner for ComparisonLearner {
+    fn features(&self) -> usize {
+        ComparisonLearner::features(self)
+    }
+
+    fn learn(&mut self, data: &Dataset, examples: Range<usize>) -> Result<()> {
+        ComparisonLearner::learn(self, data, examples)
+    }
+
+    fn decoder(&self) -> Decoder {
+        Decoder::Compare { threshold: self.threshold() }
+    }
+
+    fn progress(&self) -> &Progressive {
+        ComparisonLearner::progress(self)
+    }
+
+    fn model(&self, settings: &Settings, feature_names: Option<Names>, reading: Option<String>) -> Result<Model> {
+        ComparisonLearner::model(self, settings, feature_names, reading)
+    }
+}
