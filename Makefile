@@ -20,6 +20,7 @@ bench:
 	bench/run
 
 lint:
+	scripts/structure
 	cargo fmt --all --check
 	cargo clippy --profile checked --workspace --all-targets -- -D warnings
 

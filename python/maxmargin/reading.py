@@ -30,7 +30,7 @@ def load(
     ----------
     path : path
         The file.
-    task : {"rank", "classify", "compare", "one-class"}
+    task : the name of a task, such as "rank", "classify" or "compare"
         What it will be used for: comparisons and rankers look for pairs in a table.
     items : path, optional
         The file of the items that pairs name.

@@ -180,119 +180,26 @@ impl Model {
             .help("use the version of maxmargin that wrote it, or a newer one"));
         }
         let tensors = SafeTensors::deserialize(bytes).map_err(|error| not_a_model(bytes, &error))?;
-        let at = checksum_place(bytes).ok_or_else(|| damaged("it has no checksum"))?;
-        let mut unsigned = bytes.to_vec();
-        unsigned[at..at + 8].fill(0);
-        if xxh3_64(&unsigned).to_le_bytes() != bytes[at..at + 8] {
-            return Err(damaged("its checksum does not match"));
-        }
-        drop(unsigned);
+        check_sum(bytes)?;
         let header =
             header_of(text, version.format_version).map_err(|error| damaged(format!("its header: {error}")))?;
         let features = usize::try_from(header.features).map_err(|_| damaged("too many features"))?;
-        let reals = |name: &str| -> Result<Option<Vec<f64>>> {
-            let Ok(tensor) = tensors.tensor(name) else { return Ok(None) };
-            if tensor.dtype() != Dtype::F64 {
-                return Err(damaged(format!("tensor `{name}` has another type")));
-            }
-            let values: Vec<f64> = words(tensor.data()).map(f64::from_le_bytes).collect();
-            if values.iter().any(|value| !value.is_finite()) {
-                return Err(damaged(format!("tensor `{name}` holds a number that is not finite")));
-            }
-            Ok(Some(values))
-        };
-        let outputs = header.outputs.unwrap_or(1) as usize;
-        let intercepts = reals("intercept")?.unwrap_or_default();
-        if outputs == 0 || !(intercepts.is_empty() || intercepts.len() == outputs) {
-            return Err(damaged("its intercepts do not fit its scores"));
-        }
-        let intercept = intercepts.first().copied();
-        let scorer = match header.kernel {
-            Some(kernel) if let Some(approximation) = header.settings.kernel.approximate => {
-                check_features(features).map_err(|_| damaged("too many features"))?;
-                let weights = reals("weights")?.ok_or_else(|| damaged("it has no weights"))?;
-                let landmarks = match tensors.tensor("vectors.values") {
-                    Err(_) => None,
-                    Ok(_) => Some(
-                        read_vectors(&tensors, weights.len(), features)
-                            .ok_or_else(|| damaged("its landmarks do not fit together"))?,
-                    ),
-                };
-                let map = FeatureMap::stored(kernel, approximation, landmarks, features, header.settings.seed)
-                    .ok_or_else(|| damaged("its feature map does not fit its settings"))?;
-                Scorer::Mapped(Mapped { map: Arc::new(map), weights, intercept })
-            }
-            None => {
-                let weights = reals("weights")?.ok_or_else(|| damaged("it has no weights"))?;
-                if Some(weights.len()) != features.checked_mul(outputs) {
-                    return Err(damaged(format!("{} weights for {features} features", weights.len())));
-                }
-                Scorer::Linear { weights, outputs, intercepts }
-            }
-            Some(kernel) => {
-                // Weights would take as much of the file; sparse vectors need not.
-                check_features(features).map_err(|_| damaged("too many features"))?;
-                let coefficients = reals("coefficients")?.ok_or_else(|| damaged("it has no coefficients"))?;
-                let vectors = read_vectors(&tensors, coefficients.len(), features)
-                    .ok_or_else(|| damaged("its support vectors do not fit together"))?;
-                Scorer::Expansion(Expansion { kernel, vectors, coefficients, intercept })
-            }
-        };
-        let scaling = Scaling::from_parts(header.scale, reals("scale.shift")?, reals("scale.factor")?, features)?;
-        let feature_names = match (tensors.tensor("names.bytes"), tensors.tensor("names.ends")) {
-            (Ok(bytes), Ok(ends)) => {
-                let ends: Vec<u64> = words(ends.data()).map(u64::from_le_bytes).collect();
-                let fits = ends.len() == features
-                    && ends.is_sorted()
-                    && ends.last().copied().unwrap_or(0) == bytes.data().len() as u64;
-                if !fits {
-                    return Err(damaged("its feature names do not fit its features"));
-                }
-                Some(Names::from_parts(bytes.data().to_vec().into(), ends.into()))
-            }
-            _ => None,
-        };
-        let witness = match (tensors.tensor("witness.state"), reals("witness.points")?, reals("witness.width")?) {
-            (Err(_), None, None) => None,
-            (Ok(states), None, None) => {
-                let values = reals("witness.values")?.unwrap_or_default();
-                let limits = reals("witness.limits")?.unwrap_or_default();
-                let alpha = unpack_witness(states.data(), &values, &limits);
-                Some(Witness::Dual(alpha.ok_or_else(|| damaged(INCOMPLETE))?))
-            }
-            (Err(_), Some(points), None) => {
-                let multipliers = reals("witness.multipliers")?.unwrap_or_default();
-                Some(Witness::Cuts(unpack_cuts(&points, &multipliers).ok_or_else(|| damaged(INCOMPLETE))?))
-            }
-            (Err(_), None, Some(width)) => {
-                let width = width.first().filter(|_| width.len() == 1);
-                Some(Witness::Rounded(*width.ok_or_else(|| damaged(INCOMPLETE))?))
-            }
-            _ => return Err(damaged("it has two witnesses")),
-        };
-        let online = match (tensors.tensor("online.counts"), &scorer) {
-            (Ok(counts), Scorer::Linear { weights, .. }) => {
-                let counts: Vec<u64> = words(counts.data()).map(u64::from_le_bytes).collect();
-                let numbers = reals("online.numbers")?.unwrap_or_default();
-                let vectors = (reals("online.weights")?, reals("online.average")?);
-                let state = OnlineState::from_stored(&numbers, &counts, weights, vectors);
-                Some(state.ok_or_else(|| damaged(NO_STATE))?)
-            }
-            (Ok(_), _) => return Err(damaged(NO_STATE)),
-            (Err(_), _) => None,
-        };
+        let stored = Stored { tensors, features };
+        let scorer = stored.scorer(&header)?;
+        let scaling =
+            Scaling::from_parts(header.scale, stored.reals("scale.shift")?, stored.reals("scale.factor")?, features)?;
         let model = Model {
+            feature_names: stored.names()?,
+            witness: stored.witness()?,
+            online: stored.online(&scorer)?,
             settings: header.settings,
             scorer,
             decoder: header.decoder,
             scaling,
-            feature_names,
             certificate: header.certificate,
-            witness,
             reading: header.reading,
             version: header.program_version,
             compacted: header.compacted,
-            online,
         };
         model.check().map_err(damaged)?;
         Ok(model)
@@ -354,6 +261,124 @@ impl Model {
             Some(Witness::Weights) | None => true,
         };
         if complete { Ok(()) } else { Err(INCOMPLETE) }
+    }
+}
+
+/// Refuses a file whose bytes are not those that were written.
+fn check_sum(bytes: &[u8]) -> Result<()> {
+    let at = checksum_place(bytes).ok_or_else(|| damaged("it has no checksum"))?;
+    let mut unsigned = bytes.to_vec();
+    unsigned[at..at + 8].fill(0);
+    if xxh3_64(&unsigned).to_le_bytes() != bytes[at..at + 8] {
+        return Err(damaged("its checksum does not match"));
+    }
+    Ok(())
+}
+
+/// The tensors of a model file.
+struct Stored<'a> {
+    tensors: SafeTensors<'a>,
+    features: usize,
+}
+
+impl Stored<'_> {
+    /// A tensor of real numbers, all of them finite; none where the file has not got it.
+    fn reals(&self, name: &str) -> Result<Option<Vec<f64>>> {
+        let Ok(tensor) = self.tensors.tensor(name) else { return Ok(None) };
+        if tensor.dtype() != Dtype::F64 {
+            return Err(damaged(format!("tensor `{name}` has another type")));
+        }
+        let values: Vec<f64> = words(tensor.data()).map(f64::from_le_bytes).collect();
+        if values.iter().any(|value| !value.is_finite()) {
+            return Err(damaged(format!("tensor `{name}` holds a number that is not finite")));
+        }
+        Ok(Some(values))
+    }
+
+    fn weights(&self) -> Result<Vec<f64>> {
+        self.reals("weights")?.ok_or_else(|| damaged("it has no weights"))
+    }
+
+    fn scorer(&self, header: &Header) -> Result<Scorer> {
+        let features = self.features;
+        let outputs = header.outputs.unwrap_or(1) as usize;
+        let intercepts = self.reals("intercept")?.unwrap_or_default();
+        if outputs == 0 || !(intercepts.is_empty() || intercepts.len() == outputs) {
+            return Err(damaged("its intercepts do not fit its scores"));
+        }
+        let Some(kernel) = header.kernel.clone() else {
+            let weights = self.weights()?;
+            if Some(weights.len()) != features.checked_mul(outputs) {
+                return Err(damaged(format!("{} weights for {features} features", weights.len())));
+            }
+            return Ok(Scorer::Linear { weights, outputs, intercepts });
+        };
+        let intercept = intercepts.first().copied();
+        // Weights would take as much of the file; sparse vectors need not.
+        check_features(features).map_err(|_| damaged("too many features"))?;
+        if let Some(approximation) = header.settings.kernel.approximate {
+            let weights = self.weights()?;
+            let landmarks = match self.tensors.tensor("vectors.values") {
+                Err(_) => None,
+                Ok(_) => Some(
+                    read_vectors(&self.tensors, weights.len(), features)
+                        .ok_or_else(|| damaged("its landmarks do not fit together"))?,
+                ),
+            };
+            let map = FeatureMap::stored(kernel, approximation, landmarks, features, header.settings.seed)
+                .ok_or_else(|| damaged("its feature map does not fit its settings"))?;
+            return Ok(Scorer::Mapped(Mapped { map: Arc::new(map), weights, intercept }));
+        }
+        let coefficients = self.reals("coefficients")?.ok_or_else(|| damaged("it has no coefficients"))?;
+        let vectors = read_vectors(&self.tensors, coefficients.len(), features)
+            .ok_or_else(|| damaged("its support vectors do not fit together"))?;
+        Ok(Scorer::Expansion(Expansion { kernel, vectors, coefficients, intercept }))
+    }
+
+    fn names(&self) -> Result<Option<Names>> {
+        let (Ok(bytes), Ok(ends)) = (self.tensors.tensor("names.bytes"), self.tensors.tensor("names.ends")) else {
+            return Ok(None);
+        };
+        let ends: Vec<u64> = words(ends.data()).map(u64::from_le_bytes).collect();
+        let fits = ends.len() == self.features
+            && ends.is_sorted()
+            && ends.last().copied().unwrap_or(0) == bytes.data().len() as u64;
+        if !fits {
+            return Err(damaged("its feature names do not fit its features"));
+        }
+        Ok(Some(Names::from_parts(bytes.data().to_vec().into(), ends.into())))
+    }
+
+    fn witness(&self) -> Result<Option<Witness>> {
+        let incomplete = || damaged(INCOMPLETE);
+        let witness =
+            match (self.tensors.tensor("witness.state"), self.reals("witness.points")?, self.reals("witness.width")?) {
+                (Err(_), None, None) => return Ok(None),
+                (Ok(states), None, None) => {
+                    let values = self.reals("witness.values")?.unwrap_or_default();
+                    let limits = self.reals("witness.limits")?.unwrap_or_default();
+                    Witness::Dual(unpack_witness(states.data(), &values, &limits).ok_or_else(incomplete)?)
+                }
+                (Err(_), Some(points), None) => {
+                    let multipliers = self.reals("witness.multipliers")?.unwrap_or_default();
+                    Witness::Cuts(unpack_cuts(&points, &multipliers).ok_or_else(incomplete)?)
+                }
+                (Err(_), None, Some(width)) => {
+                    Witness::Rounded(*width.first().filter(|_| width.len() == 1).ok_or_else(incomplete)?)
+                }
+                _ => return Err(damaged("it has two witnesses")),
+            };
+        Ok(Some(witness))
+    }
+
+    fn online(&self, scorer: &Scorer) -> Result<Option<OnlineState>> {
+        let Ok(counts) = self.tensors.tensor("online.counts") else { return Ok(None) };
+        let Scorer::Linear { weights, .. } = scorer else { return Err(damaged(NO_STATE)) };
+        let counts: Vec<u64> = words(counts.data()).map(u64::from_le_bytes).collect();
+        let numbers = self.reals("online.numbers")?.unwrap_or_default();
+        let vectors = (self.reals("online.weights")?, self.reals("online.average")?);
+        let state = OnlineState::from_stored(&numbers, &counts, weights, vectors);
+        state.map(Some).ok_or_else(|| damaged(NO_STATE))
     }
 }
 

@@ -9,8 +9,7 @@ mod named;
 pub(crate) use format_1::{decoder_of_format_1, settings_of_format_1};
 
 pub use crate::task::{
-    ClassifySettings, CompareSettings, Input, Method, OneClassSettings, OwnSettings, Profile, RankSettings, Task,
-    TaskSettings,
+    ClassifySettings, CompareSettings, Input, Method, OwnSettings, Profile, RankSettings, Task, TaskSettings,
 };
 pub use crate::wish::{Choice, Chosen, Regularisation, Setting, Solver, Stochastic, Value};
 
@@ -356,7 +355,7 @@ mod tests {
         for method in Method::ALL {
             assert_eq!(serde_json::to_value(method).expect("JSON"), method.name());
         }
-        for task in [Task::Classify, Task::Rank, Task::Compare, Task::OneClass] {
+        for task in Task::ALL {
             assert_eq!(serde_json::to_value(task).expect("JSON"), task.name());
         }
     }

@@ -252,22 +252,8 @@ impl RoundedHinge {
         };
         // Cancelled within the very first pass: nothing is known of any point.
         cancel_without_a_point(&best, cancel)?;
-        let Some(Found { weights: mut point, primal, bound, width }) = best else {
-            return Err(overflow());
-        };
-        let thresholds = point.split_off(weights);
-        Ok(Solution {
-            weights: point,
-            thresholds,
-            objective: primal,
-            lower_bound: Some(bound),
-            witness: Witness::Rounded(width),
-            passes,
-            stop,
-            first_rate: None,
-            kernel: None,
-            trace: progress.trace,
-        })
+        let found = best.ok_or_else(overflow)?;
+        Ok(Solution { passes, stop, trace: progress.trace, ..found.into_solution(weights) })
     }
 }
 
@@ -287,6 +273,25 @@ struct Found {
     primal: f64,
     bound: f64,
     width: f64,
+}
+
+impl Found {
+    /// The same as a solution, of which so many numbers are weights.
+    fn into_solution(mut self, weights: usize) -> Solution {
+        let thresholds = self.weights.split_off(weights);
+        Solution {
+            weights: self.weights,
+            thresholds,
+            objective: self.primal,
+            lower_bound: Some(self.bound),
+            witness: Witness::Rounded(self.width),
+            passes: 0,
+            stop: Stop::Stalled,
+            first_rate: None,
+            kernel: None,
+            trace: Vec::new(),
+        }
+    }
 }
 
 fn cancel_without_a_point(best: &Option<Found>, cancel: &Cancel) -> Result<()> {

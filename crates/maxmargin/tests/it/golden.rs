@@ -9,10 +9,9 @@ use maxmargin::loss::Loss;
 use maxmargin::model::{Decoder, Model};
 use maxmargin::online::ComparisonLearner;
 use maxmargin::settings::{
-    ClassifySettings, CompareSettings, Method, OneClassSettings, RankSettings, Regularisation, Settings, Solver,
-    Stochastic, Task,
+    ClassifySettings, CompareSettings, Method, RankSettings, Regularisation, Settings, Solver, Stochastic, Task,
 };
-use maxmargin::task::{ClassWeight, Intercept, PairWeight, PairWeightAs};
+use maxmargin::task::{ClassWeight, Intercept, OneClassSettings, PairWeight, PairWeightAs};
 use std::path::Path;
 
 /// Sums of three or twelve numbers may be taken in another order on another machine.

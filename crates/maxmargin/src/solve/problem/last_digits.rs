@@ -15,7 +15,7 @@
 //! Rankings and comparisons by grades with hinge loss, whose dual has a variable a pair, are not polished; where the hinge
 //! can be rounded off no further before the tolerance is met, at extreme costs, they go on by cutting planes.
 //!
-//! Nor are kernels polished whose values are kept in f32, which have no more digits; one-class problems and the ν form; and
+//! Nor are kernels polished whose values are kept in f32, which have no more digits; problems known by their constraints alone and the ν form; and
 //! what has so many support vectors inside their limits that it would take longer than training. There, and wherever
 //! polishing ends no better, the solution stays as it was.
 
