@@ -27,7 +27,7 @@
 
 use super::linear_risk::rounding;
 use super::newton::{Point, free_slack, step};
-use super::{LinearRisk, Progress, Risk, Solution, Start, Stop, Witness, overflow, relative_gap};
+use super::{LinearRisk, Progress, Risk, Solution, Start, Stop, TracePoint, Witness, overflow, relative_gap};
 use crate::data::Design;
 use crate::error::Result;
 use crate::run::{Cancel, Observer};
@@ -99,37 +99,40 @@ impl HingeValues {
     }
 }
 
-/// Primal value and a bound that counts, at `point` with its free scalars brought to their minimum, where that can be done to
-/// rounding. The risk stands at the point afterwards either way.
-fn proven_settled<T: Roundable>(
+/// Brings the free scalars of a point to their minimum. Returns the primal value there, and the bound where their derivatives
+/// vanish but for rounding. Worth nothing once somebody has asked for an end.
+fn settled_values<T: Roundable>(
     risk: &mut LinearRisk<'_, T>,
     point: &mut Point,
     width: f64,
-) -> Result<Option<(f64, f64)>> {
+) -> Result<(f64, Option<f64>)> {
     *point = Point::at(risk, std::mem::take(&mut point.w))?;
-    let Some(slack) = free_slack(risk, &point.w, &point.gradient)? else { return Ok(None) };
+    let slack = free_slack(risk, &point.w, &point.gradient)?;
     let HingeValues { primal, reachable, .. } = HingeValues::at(risk, point);
     let (fixed, free) = point.gradient.split_at(risk.penalised());
     let squares: f64 = fixed.iter().map(|g| g * g).sum();
     // By as much as the rest of the derivative moves them, what the rounding took changes too.
     let moved = width * free.iter().map(|g| g.abs()).sum::<f64>();
-    Ok(Some((primal, (reachable - 0.5 * squares - slack - moved).max(0.0))))
+    Ok((primal, slack.map(|slack| (reachable - 0.5 * squares - slack - moved).max(0.0))))
 }
 
-/// Primal value and lower bound of a ranking task with hinge loss that weights and a width stand for: what `verify`
-/// checks again. Worth nothing once somebody has asked for an end.
+/// The lower bound that a point of a task with hinge loss and a width stand for: what `verify` checks again. None where the
+/// derivatives by free scalars do not vanish. Worth nothing once somebody has asked for an end.
 pub(crate) fn rounded_certificate<T: Roundable>(
     task: &T,
     design: &Design,
-    weights: &[f64],
+    point: &[f64],
     width: f64,
+    penalise_thresholds: bool,
     cancel: &Cancel,
-) -> Result<(f64, f64)> {
+) -> Result<Option<f64>> {
     let rounded = task.rounded(width);
-    let mut risk = LinearRisk::new(&rounded, design, false, cancel);
-    let point = Point::unsettled(&mut risk, weights.to_vec())?;
-    let HingeValues { primal, bound, .. } = HingeValues::at(&risk, &point);
-    Ok((primal, bound))
+    let mut risk = LinearRisk::new(&rounded, design, penalise_thresholds, cancel);
+    let mut point = Point::unsettled(&mut risk, point.to_vec())?;
+    if risk.penalised() < risk.dim() {
+        return settled_values(&mut risk, &mut point, width).map(|(_, bound)| bound);
+    }
+    Ok(Some(HingeValues::at(&risk, &point).bound))
 }
 
 impl RoundedHinge {
@@ -199,10 +202,12 @@ impl RoundedHinge {
                     }
                 } else if prove.is_none() && guessed {
                     // Nobody else has a look at it: what is not proven here is no bound.
-                    bound = 0.0;
-                    if asked && let Some(values) = proven_settled(&mut risk, &mut point, width)? {
-                        ((primal, bound), proven) = (values, true);
+                    let settled = if asked { Some(settled_values(&mut risk, &mut point, width)?) } else { None };
+                    if progress.cancelled() {
+                        break 'widths Stop::Cancelled;
                     }
+                    let (value, found) = settled.unwrap_or((primal, None));
+                    (primal, bound, proven) = (value, found.unwrap_or(0.0), found.is_some());
                 }
                 let within = proven && relative_gap(primal, bound) <= self.tolerance;
                 if within || best.as_ref().is_none_or(|best| primal - bound < best.primal - best.bound) {
@@ -253,7 +258,7 @@ impl RoundedHinge {
         // Cancelled within the very first pass: nothing is known of any point.
         cancel_without_a_point(&best, cancel)?;
         let found = best.ok_or_else(overflow)?;
-        Ok(Solution { passes, stop, trace: progress.trace, ..found.into_solution(weights) })
+        Ok(found.into_solution(weights, passes, stop, progress.trace))
     }
 }
 
@@ -276,20 +281,21 @@ struct Found {
 }
 
 impl Found {
-    /// The same as a solution, of which so many numbers are weights.
-    fn into_solution(mut self, weights: usize) -> Solution {
-        let thresholds = self.weights.split_off(weights);
+    /// As a solution, so many of whose numbers are weights.
+    fn into_solution(self, weights: usize, passes: u64, stop: Stop, trace: Vec<TracePoint>) -> Solution {
+        let Found { weights: mut point, primal, bound, width } = self;
+        let thresholds = point.split_off(weights);
         Solution {
-            weights: self.weights,
+            weights: point,
             thresholds,
-            objective: self.primal,
-            lower_bound: Some(self.bound),
-            witness: Witness::Rounded(self.width),
-            passes: 0,
-            stop: Stop::Stalled,
+            objective: primal,
+            lower_bound: Some(bound),
+            witness: Witness::Rounded(width),
+            passes,
+            stop,
             first_rate: None,
             kernel: None,
-            trace: Vec::new(),
+            trace,
         }
     }
 }

@@ -261,7 +261,9 @@ impl<T: PartTask> Problem for ByPart<T> {
         cancel.check()?;
         let lower_bound = match stated.witness {
             Some(Witness::Cuts(cuts)) => Some(proven_by_cuts(&mut risk, cuts, cancel)?),
-            Some(Witness::Rounded(width)) => Some(rounded_certificate(&self.task, design, &point, *width, cancel)?.1),
+            Some(Witness::Rounded(width)) => {
+                rounded_certificate(&self.task, design, &point, *width, self.is_penalised(), cancel)?
+            }
             _ if stated.by_weights => lower_bound(&mut risk, &point, objective, &gradient)?,
             _ => None,
         };
