@@ -122,3 +122,12 @@ fn a_task_of_the_users_own_trains_verifies_saves_and_tunes() {
     let tuned = validation.run_own(&task, &data, &[at(1e-4), at(10.0)], &mut Silent, &cancel).expect("tunes");
     assert_eq!(tuned.best, 1);
 }
+
+#[test]
+fn the_guide_shows_this_task_and_it_is_short() {
+    let (here, guide) = (include_str!("own_task.rs"), include_str!("../../../../docs/own-task.md"));
+    let (_, rest) = here.split_once("// -- the task: at most 60 lines --\n").expect("a beginning");
+    let (task, _) = rest.split_once("// -- the end of the task --").expect("an end");
+    assert!(task.lines().count() <= 60, "{} lines", task.lines().count());
+    assert!(guide.contains(task.trim_end()), "docs/own-task.md does not show the task of this file");
+}
