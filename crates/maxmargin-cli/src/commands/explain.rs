@@ -3,6 +3,8 @@
 use crate::args::ExplainArguments;
 use crate::console::Console;
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::settings::Solver;
+use maxmargin::solve::{Support, support_table};
 use maxmargin::suggest::{edit_distance, nearest};
 use serde_json::json;
 
@@ -15,6 +17,29 @@ pub(crate) fn page(code: Code) -> Option<&'static str> {
     let body = &PAGES[start..];
     let end = body[1..].find("\n## ").map_or(body.len(), |next| next + 1);
     Some(body[..end].split_once('\n')?.1.trim())
+}
+
+/// Where the page of MM0401 shows which solver solves what.
+const SUPPORT: &str = "{support}";
+
+/// Which solver solves what, as the program decides it: a block of lines for each task and loss.
+fn support() -> String {
+    let mut blocks: Vec<(String, Vec<&str>, [String; 2])> = Vec::new();
+    for Support { task, loss, weights, kernel } in support_table() {
+        let names = |solvers: &[Solver]| solvers.iter().map(|solver| solver.name()).collect::<Vec<_>>().join(", ");
+        let solvers = [names(&weights), names(&kernel)];
+        match blocks.iter_mut().find(|(other, _, taken)| *other == task && *taken == solvers) {
+            Some((_, losses, _)) => losses.push(loss.name()),
+            None => blocks.push((task, vec![loss.name()], solvers)),
+        }
+    }
+    let mut lines = Vec::new();
+    for (task, losses, [weights, kernel]) in blocks {
+        lines.push(format!("- {task}, with {}:", losses.join(" or ")));
+        let of = |what: &str, solvers: String| (!solvers.is_empty()).then(|| format!("  - {what}: {solvers}"));
+        lines.extend(of("for weights", weights).into_iter().chain(of("through a kernel", kernel)));
+    }
+    lines.join("\n")
 }
 
 pub(crate) fn run(arguments: &ExplainArguments, console: &Console) -> Result<()> {
@@ -37,6 +62,7 @@ pub(crate) fn run(arguments: &ExplainArguments, console: &Console) -> Result<()>
             .help(format!("{near}`maxmargin explain` lists all codes"))
     })?;
     let page = page(code).ok_or_else(|| Error::new(Code::Internal, format!("{code} has no page")))?;
+    let page = page.replace(SUPPORT, &support());
     console.object(|| json!({ "code": code.to_string(), "title": code.title(), "page": page }))?;
     if !console.json() {
         console.print(&format!("{code}: {}\n\n{page}", code.title()))?;
@@ -47,6 +73,13 @@ pub(crate) fn run(arguments: &ExplainArguments, console: &Console) -> Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_guide_to_solvers_shows_the_support_matrix() {
+        let guide = include_str!("../../../../docs/solvers.md");
+        assert!(guide.contains(&support()), "docs/solvers.md should show:\n{}", support());
+        assert!(PAGES.contains(SUPPORT));
+    }
 
     #[test]
     fn every_code_has_a_page_with_an_example_and_a_remedy() {
