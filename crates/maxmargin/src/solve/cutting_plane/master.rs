@@ -192,7 +192,9 @@ impl Master<'_> {
             let shares = FreeBlock::of(&products, count, DEPENDENT).solve(&rest);
             for (cut, multiplier) in multipliers.iter_mut().enumerate() {
                 let share: f64 = shares.iter().enumerate().map(|(of, share)| share * column(of, cut)).sum();
-                *multiplier = (*multiplier * (1.0 - share)).max(0.0);
+                let left = *multiplier * (1.0 - share);
+                // A trace of a cut that nothing pulls against would never balance.
+                *multiplier = if left > NOTHING { left } else { 0.0 };
             }
         }
     }
@@ -526,7 +528,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+        #![proptest_config(ProptestConfig::with_cases(1000))]
         #[test]
         fn with_several_free_coordinates_the_model_is_as_high_as_the_bound(
             (dim, free) in (1..4usize, 2..5usize),
@@ -564,7 +566,8 @@ mod tests {
             prop_assert!((sum(&multipliers) - 1.0).abs() <= 1e-13);
             for pulls in &pulls {
                 let weight: f64 = multipliers.iter().zip(pulls).map(|(m, c)| (m * c).abs()).sum();
-                prop_assert!(dot(&multipliers, pulls).abs() <= 1e-12 * weight);
+                let rest = dot(&multipliers, pulls);
+                prop_assert!(rest.abs() <= 1e-12 * weight, "{rest:e} of {weight:e}: {multipliers:?}, {pulls:?}");
             }
             let w: Vec<f64> =
                 (0..dim).map(|j| -multipliers.iter().zip(&slopes).map(|(m, a)| m * a[j]).sum::<f64>()).collect();
