@@ -195,8 +195,7 @@ impl Settings {
     fn validate_stochastic(&self) -> Result<()> {
         let bad = |message: String, help: String| Err(Error::new(Code::BadSetting, message).help(help));
         let given = self.stochastic.given();
-        let streamed = self.solver == Solver::PassiveAggressive && given == ["rate"];
-        if let (Some(name), false, false) = (given.first(), self.solver.is_stochastic(), streamed) {
+        if let (Some(name), false) = (given.first(), self.solver.is_stochastic()) {
             let solvers = if matches!(*name, "schedule" | "rate") { "or sgd" } else { ", sgd or pegasos" };
             return bad(
                 format!("--{name} is for the stochastic solvers, and the solver is `{}`", self.solver.name()),

@@ -193,8 +193,8 @@ fn chosen_of(setting: &Setting, value: &Json) -> Option<Choice> {
         (Value::ClassWeights, Json::String(text)) => Choice::Text(text.clone()),
         (Value::ClassWeights, value) => {
             let weights = value.get("by-label")?.as_object()?.iter();
-            let weights: Vec<String> = weights.map(|(label, weight)| format!("{label}={weight}")).collect();
-            Choice::Text(weights.join(","))
+            let weights = weights.map(|(label, weight)| Some((label.clone(), weight.as_f64()?)));
+            Choice::Text(Choice::Weights(weights.collect::<Option<_>>()?).to_string())
         }
     })
 }
