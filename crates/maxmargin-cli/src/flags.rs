@@ -37,7 +37,7 @@ fn flag(setting: &'static Setting, usual: Option<&Choice>) -> Arg {
         None => arg.help(setting.help),
     };
     let arg = match setting.placeholder {
-        "" => arg,
+        "" => arg.value_name(setting.name.to_uppercase().replace('-', "_")),
         placeholder => arg.value_name(placeholder),
     };
     match setting.value {

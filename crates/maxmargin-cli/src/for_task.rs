@@ -9,6 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::settings::{Chosen, Input, Setting, Settings, Task};
+use maxmargin::wish::COMMON;
 use maxmargin_io::{READING, ReadSettings, SettingsFile, laid_over};
 use std::ffi::{OsStr, OsString};
 
@@ -50,9 +51,11 @@ impl<A: Learns> ForTask<A> {
 
     fn command(task: Task) -> Command {
         let profile = task.profile();
-        let command = A::augment_args(Command::new(profile.name).about(profile.about));
-        let command = with_flags(command, &A::settings(task), &A::usual(task));
-        let mut command = DataArguments::augment_args(command);
+        // Headings in the order in which they are declared, whatever a task adds below them.
+        let mut settings = A::settings(task);
+        settings.sort_by_key(|setting| COMMON.iter().position(|common| common.heading == setting.heading));
+        let command = with_flags(A::augment_args(Command::new(profile.name)), &settings, &A::usual(task));
+        let mut command = DataArguments::augment_args(command).about(profile.about);
         if !A::MORE.is_empty() {
             command = command.after_long_help(A::MORE);
         }
@@ -176,22 +179,27 @@ impl<'a> Found<'a> {
         words
     }
 
-    /// The error for a flag that belongs to another task.
+    /// The error for a flag that belongs to another task, or to none that was named.
     fn of_another_task(&self, error: &clap::Error, words: &[OsString]) -> Option<Error> {
         let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
         if error.kind() != ErrorKind::UnknownArgument {
             return None;
         }
         let flag = flag.split('=').next().unwrap_or(flag);
+        let name = self.command.get_name();
+        if self.task.is_none() {
+            let tasks: Vec<&str> = tasks_of(self.command).map(Command::get_name).collect();
+            let message = format!("`{name}` needs a task: {}", tasks.join(", "));
+            return Some(Error::new(Code::Usage, message).help(format!("such as `maxmargin {name} {}`", tasks[0])));
+        }
         let task = words.get(self.at + 1)?.to_str()?;
         let others: Vec<String> = tasks_of(self.command)
             .filter(|other| other.get_arguments().any(|arg| !arg.is_hide_set() && is_flag(arg, flag)))
-            .map(|other| format!("`{} {}`", self.command.get_name(), other.get_name()))
+            .map(|other| format!("`{name} {}`", other.get_name()))
             .collect();
         if others.is_empty() {
             return None;
         }
-        let name = self.command.get_name();
         let message = format!("{flag} is no flag of `{name} {task}`: it is for {}", others.join(" and "));
         Some(Error::new(Code::BadSetting, message).help(format!("leave {flag} out, or learn another task")))
     }

@@ -28,7 +28,7 @@ fn every_task_has_its_own_flags() {
             ("classify", "--class-weight", "--pair-weight"),
             ("rank", "--pair-weight", "--class-weight"),
             ("compare", "--threshold", "--nu"),
-            ("one-class", "--gamma", "--loss"),
+            ("one-class", "--gamma", "--loss <"),
         ] {
             let line = format!("{command} {task} --help");
             assert!(shows(&line, own) && shows(&line, "--seed") && shows(&line, "--index-base"), "{line}");
@@ -65,7 +65,7 @@ fn the_task_may_stand_behind_flags() {
     bench.ok("tune --folds 2 --grid 1,2 rank search.txt -q");
     bench.refused("train --toleranse 1 rank search.txt -o m.mm", "MM0405").says("'--tolerance'");
     bench.refused("train --loss hinge ranks search.txt -o m.mm", "MM0405").says("'rank'");
-    bench.refused("train -c 1", "MM0405");
+    bench.refused("train -c 1", "MM0405").says("`train` needs a task: classify, rank");
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl Setting {
             ),
             (Value::Whole(low, high), Choice::Whole(number)) if (low..=high).contains(number) => json((*number).into()),
             (Value::Whole(low, high), _) => {
-                let most = if high == u64::MAX { String::from("on") } else { format!("to {high}") };
+                let most = if high >= u64::from(u32::MAX) { String::from("on") } else { format!("to {high}") };
                 bad(
                     format!("{} is {}, and must be a whole number from {low} {most}", self.shown(), choice.shown()),
                     format!("give {} {}", self.shown(), self.example()),
