@@ -13,7 +13,7 @@ use crate::certificate::Decoder;
 use crate::data::{Dataset, Subset, Targets, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::wish::{LEARNING, Regularisation, Setting, Value, Wish};
+use crate::wish::{Regularisation, Wish};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -29,15 +29,7 @@ const USUAL_NU: f64 = 0.1;
 pub(super) const PROFILE: Profile = Profile {
     name: "one-class",
     about: "Tell rows like the ones seen from outliers",
-    settings: &[Setting {
-        name: "loss",
-        heading: LEARNING,
-        aliases: &[],
-        help: "What a row outside costs: the hinge is what there is",
-        placeholder: "",
-        value: Value::Name(|| vec![Loss::Hinge.name()]),
-        place: "loss",
-    }],
+    settings: &[],
     without: &["loss", "approximate", "budget", "schedule", "rate", "batch", "project", "early-stopping"],
     loss: Loss::Hinge,
     regularisation: Regularisation::Nu(USUAL_NU),
