@@ -6,6 +6,7 @@ use crate::for_task::{ForTask, Learns};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use maxmargin::settings::{Chosen, Setting, Task};
 use maxmargin::simulate::{Pattern, Placed};
+use maxmargin::wish::COMMON;
 use maxmargin::wording::Size;
 use maxmargin_io::{Format, RUN};
 
@@ -125,6 +126,10 @@ impl Learns for TrainArguments {
     fn settings(task: Task) -> Vec<&'static Setting> {
         task.profile().all_settings().chain(RUN).collect()
     }
+
+    fn left_out(task: Task) -> Vec<&'static Setting> {
+        COMMON.iter().filter(|setting| task.profile().without.contains(&setting.name)).collect()
+    }
 }
 
 /// `learn`
@@ -216,6 +221,10 @@ impl Learns for TuneArguments {
 
     fn settings(task: Task) -> Vec<&'static Setting> {
         TrainArguments::settings(task)
+    }
+
+    fn left_out(task: Task) -> Vec<&'static Setting> {
+        TrainArguments::left_out(task)
     }
 }
 

@@ -25,6 +25,11 @@ pub(crate) trait Learns: Args {
     /// The settings that it takes for a task; none where it does not learn it.
     fn settings(task: Task) -> Vec<&'static Setting>;
 
+    /// Settings that mean nothing to a task, and may be given the value they have anyway.
+    fn left_out(_: Task) -> Vec<&'static Setting> {
+        Vec::new()
+    }
+
     /// What is taken of them unless given, where that depends on the task.
     fn usual(task: Task) -> Chosen {
         Settings::new(task).to_named().unwrap_or_default()
@@ -55,6 +60,10 @@ impl<A: Learns> ForTask<A> {
         let mut settings = A::settings(task);
         settings.sort_by_key(|setting| COMMON.iter().position(|common| common.heading == setting.heading));
         let command = with_flags(A::augment_args(Command::new(profile.name)), &settings, &A::usual(task));
+        let left_out = A::left_out(task);
+        let command = with_flags(command, &left_out, &Chosen::new());
+        let command =
+            left_out.iter().fold(command, |command, setting| command.mut_arg(setting.name, |arg| arg.hide(true)));
         let mut command = DataArguments::augment_args(command).about(profile.about);
         if !A::MORE.is_empty() {
             command = command.after_long_help(A::MORE);
@@ -107,7 +116,7 @@ impl<A: Learns> FromArgMatches for ForTask<A> {
         let (task, matches) = found.ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
         Ok(ForTask {
             task,
-            chosen: chosen(matches, &A::settings(task)),
+            chosen: chosen(matches, &[A::settings(task), A::left_out(task)].concat()),
             data: DataArguments::from_arg_matches(matches)?,
             arguments: A::from_arg_matches(matches)?,
         })

@@ -6,7 +6,7 @@ use crate::kernel::KernelSettings;
 use crate::loss::Loss;
 use crate::suggest::nearest;
 use crate::task::ClassWeight;
-use crate::wish::{Choice, Chosen, Regularisation, Setting, Solver, Stochastic, Value};
+use crate::wish::{COMMON, Choice, Chosen, Regularisation, Setting, Solver, Stochastic, Value};
 use serde_json::Value as Json;
 
 /// What says how much a missed margin costs.
@@ -88,7 +88,12 @@ impl Settings {
         let mut whole = as_json(self)?;
         let mut given = Vec::new();
         for (name, choice) in chosen {
-            let setting = find(name)?;
+            let setting = match find(name) {
+                Ok(setting) => setting,
+                // What means nothing to a task may be given all the same, as long as nothing else is asked for.
+                Err(_) if self.has_left_out(name, choice, &whole) => continue,
+                Err(error) => return Err(error),
+            };
             put(&mut whole, setting.place, setting.checked(choice)?);
             given.push(setting);
         }
@@ -102,6 +107,14 @@ impl Settings {
         let settings =
             serde_json::from_value(whole).map_err(|error| Error::new(Code::BadSetting, error.to_string()))?;
         Ok((settings, given))
+    }
+
+    /// Whether a common setting that the task leaves out is given the value it has anyway.
+    fn has_left_out(&self, name: &str, choice: &Choice, whole: &Json) -> bool {
+        let without = self.task.task().profile().without;
+        let setting = COMMON.iter().find(|setting| setting.name == name && without.contains(&name));
+        setting
+            .is_some_and(|setting| setting.checked(choice).is_ok_and(|value| at(whole, setting.place) == Some(&value)))
     }
 
     /// The names and values that make these settings again, whatever the defaults of another version are. What is set

@@ -5,11 +5,12 @@
 
 use crate::data::{PairCounts, Shape};
 use crate::error::{Code, Error, Result};
+use crate::kernel::{KernelKind, KernelSettings};
 use crate::loss::Loss;
 use crate::settings::Settings;
 use crate::solve::TILE;
 use crate::task::{Abilities, Task};
-use crate::wish::Solver;
+use crate::wish::{Regularisation, Solver};
 
 /// Newton's method takes over from dual coordinate descent up to this many features, on smooth losses and on the hinge
 /// rounded off: there one exact step costs little, and badly scaled columns do not slow it down.
@@ -195,8 +196,15 @@ pub fn support_table() -> Vec<Support> {
             for loss in Loss::ALL {
                 let abilities = settings.abilities(loss, pairs);
                 let solvers = |by_kernel: bool| -> Vec<Solver> {
+                    let kind = if by_kernel { KernelKind::Gaussian } else { KernelKind::Linear };
                     let taken = |solver: &Solver| {
-                        supports(abilities, loss, *solver, by_kernel) && (by_kernel || !solver.is_kernel_dual())
+                        let kernel = KernelSettings { kind, ..KernelSettings::default() };
+                        let usual = Settings::of(settings.clone()).with_solver(*solver);
+                        // Some share of the rows left outside is asked for in one way, and a cost for all tasks in the other.
+                        let asked = Settings { loss, kernel, regularisation: Regularisation::C(1.0), ..usual };
+                        supports(abilities, loss, *solver, by_kernel)
+                            && asked.validate().is_ok()
+                            && (by_kernel || !solver.is_kernel_dual())
                     };
                     Solver::ALL.into_iter().filter(taken).collect()
                 };
