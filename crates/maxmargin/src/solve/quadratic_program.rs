@@ -47,7 +47,7 @@ pub struct QuadraticProgram {
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// Weights that reach every margin.
-    Separable(Solution),
+    Separable(Box<Solution>),
     /// There are none.
     NotSeparable(Contradiction),
 }
@@ -219,7 +219,7 @@ impl QuadraticProgram {
         };
         let gap = relative_gap(solution.objective, solution.lower_bound.unwrap_or(0.0));
         let stop = if gap <= self.tolerance { Stop::Converged } else { stop };
-        Ok(Verdict::Separable(Solution { passes: pass, stop, trace: progress.trace, ..solution }))
+        Ok(Verdict::Separable(Box::new(Solution { passes: pass, stop, trace: progress.trace, ..solution })))
     }
 }
 

@@ -31,7 +31,7 @@ impl Independent for Regression {
     }
 
     fn constraint(&self, block: usize) -> Constraint {
-        let (row, sign) = (block / 2, if block % 2 == 0 { 1.0 } else { -1.0 });
+        let (row, sign) = (block / 2, if block.is_multiple_of(2) { 1.0 } else { -1.0 });
         let margin = sign * self.targets[row] - self.width;
         Constraint { row, against: None, coefficient: sign, threshold: sign, margin, cost: self.c * self.weights[row] }
     }

@@ -470,7 +470,7 @@ impl<T: Independent + Roundable> Over<'_, T> {
 /// The solution of a hard margin, or the error that names what contradicts itself.
 pub(super) fn separated<T: Independent>(data: &Dataset, task: &T, verdict: Verdict) -> Result<Solution> {
     let Contradiction { blocks, residual } = match verdict {
-        Verdict::Separable(solution) => return Ok(solution),
+        Verdict::Separable(solution) => return Ok(*solution),
         Verdict::NotSeparable(contradiction) => contradiction,
     };
     const SHOWN: usize = 4;

@@ -177,7 +177,7 @@ impl<T: super::BlockTask> Polishing<'_, T> {
     fn better(&self, run: &Run<'_>, solution: &Solution, start: Start) -> Result<Option<Solution>> {
         let over = self.over(run);
         if run.solver == Solver::InteriorPoint {
-            return over.from_within(solution, &start, run.cancel).map(Some);
+            return over.brought_closer(solution, &start, run.cancel).map(Some);
         }
         if run.settings.loss != Loss::Hinge {
             return over.by_newton(run.solver, &start, run.cancel).map(Some);
@@ -220,7 +220,7 @@ impl<T: super::BlockTask> Polishing<'_, T> {
 impl<T: Independent + Roundable> Over<'_, T> {
     /// A solution of the interior point, first brought closer from within: that is an answer too, where the last digits are not
     /// found.
-    fn from_within(&self, solution: &Solution, start: &Start, cancel: &Cancel) -> Result<Solution> {
+    fn brought_closer(&self, solution: &Solution, start: &Start, cancel: &Cancel) -> Result<Solution> {
         let (task, design, settings) = (self.task, self.design, self.settings);
         let tolerance = settings.tolerance.min(CLOSE);
         let max_passes = settings.max_passes.saturating_sub(solution.passes);

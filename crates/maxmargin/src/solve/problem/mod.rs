@@ -141,7 +141,7 @@ pub struct Values {
 }
 
 /// The weights of a linear scorer, mapped or not.
-pub(super) fn weights_of<'a>(scorer: &'a Scorer) -> Result<&'a [f64]> {
+pub(super) fn weights_of(scorer: &Scorer) -> Result<&[f64]> {
     match scorer {
         Scorer::Linear { weights, .. } => Ok(weights),
         Scorer::Mapped(mapped) => Ok(&mapped.weights),
