@@ -319,15 +319,17 @@ impl Bundle {
         let pulls = self.pulls();
         let master = Master { gram: &self.gram, offsets: &offsets, pulls: &pulls };
         let near = if self.free == 0 { &[0.0] } else { near };
+        let before = self.multipliers.clone();
         let free = master.maximise(&mut self.multipliers, near, cancel);
+        if self.free > 1 && !is_balanced(&pulls, &self.multipliers) {
+            // Rounding had the better of the master problem: the last point still holds, and the next cuts lead elsewhere.
+            self.multipliers = before;
+        }
         let shares = self.multipliers.iter().copied();
-        let (mut lowest, mut bound) = combine(
+        let (mut lowest, bound) = combine(
             self.penalised,
             shares.zip(&self.planes).map(|(share, plane)| (share, &plane.slope[..], plane.offset)),
         );
-        if self.free > 1 && !is_balanced(&pulls, &self.multipliers) {
-            bound = f64::NEG_INFINITY;
-        }
         lowest.iter_mut().for_each(|slope| *slope = -*slope);
         lowest.iter_mut().skip(self.penalised).zip(free).for_each(|(coordinate, free)| *coordinate = free);
         let risen = bound > self.bound;
