@@ -1,6 +1,6 @@
 //! [`Dataset`]: everything a learner needs, in one place.
 
-use super::kernels::for_this_machine;
+use super::row_loops::for_this_machine;
 use super::{Buffer, Groups, Matrix, Names, Outcome, PairCounts, Pairs, Rows, Targets, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::parallel;

@@ -3,8 +3,8 @@
 //! Pairs of rows that hardly any two pairs share cost two rows a visit; as differences they cost one, and every row is a
 //! matter of its own score; shifts cancel in them. A difference is right minus left as the learner sees them, rounded to the stored precision.
 
-use super::kernels::Value;
 use super::matrix::{Csr, Dense, Matrix};
+use super::row_loops::Value;
 use super::{Design, Pairs, Scaling};
 use crate::error::Result;
 use crate::parallel;

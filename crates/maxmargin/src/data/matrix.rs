@@ -1,8 +1,8 @@
 //! [`Matrix`]: the stored features, dense or sparse, in one of six layouts.
 
 use super::Buffer;
-use super::kernels::{self, Index, Value};
 use super::residency::{Limited, Residency};
+use super::row_loops::{self, Index, Value};
 use crate::error::{Code, Error, Result};
 use crate::parallel;
 use std::borrow::Cow;
@@ -119,8 +119,8 @@ impl Starts {
     #[inline(always)]
     fn prefetch(&self, row: usize) {
         match self {
-            Starts::Narrow(starts) => kernels::prefetch(starts, row),
-            Starts::Wide(starts) => kernels::prefetch(starts, row),
+            Starts::Narrow(starts) => row_loops::prefetch(starts, row),
+            Starts::Wide(starts) => row_loops::prefetch(starts, row),
         }
     }
 }
@@ -272,19 +272,19 @@ pub(crate) trait Rows: Sync {
 impl<V: Value> Rows for Dense<V> {
     #[inline(always)]
     fn dot(&self, row: usize, w: &[f64]) -> f64 {
-        kernels::dense_dot(self.row(row), w)
+        row_loops::dense_dot(self.row(row), w)
     }
     #[inline(always)]
     fn axpy(&self, row: usize, scale: f64, w: &mut [f64]) {
-        kernels::dense_axpy(scale, self.row(row), w);
+        row_loops::dense_axpy(scale, self.row(row), w);
     }
     #[inline]
     fn dots(&self, row: usize, w: &[f64], out: &mut [f64]) {
-        kernels::dense_dots(self.row(row), w, out);
+        row_loops::dense_dots(self.row(row), w, out);
     }
     #[inline]
     fn axpys(&self, row: usize, scales: &[f64], w: &mut [f64]) {
-        kernels::dense_axpys(scales, self.row(row), w);
+        row_loops::dense_axpys(scales, self.row(row), w);
     }
     #[inline(always)]
     fn each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
@@ -294,7 +294,7 @@ impl<V: Value> Rows for Dense<V> {
     }
     #[inline]
     fn prefetch(&self, row: usize) {
-        kernels::prefetch_all(self.row(row));
+        row_loops::prefetch_all(self.row(row));
     }
 }
 
@@ -302,22 +302,22 @@ impl<I: Index, V: Value> Rows for Csr<I, V> {
     #[inline(always)]
     fn dot(&self, row: usize, w: &[f64]) -> f64 {
         let (indices, values) = self.row(row);
-        kernels::sparse_dot(indices, values, w)
+        row_loops::sparse_dot(indices, values, w)
     }
     #[inline(always)]
     fn axpy(&self, row: usize, scale: f64, w: &mut [f64]) {
         let (indices, values) = self.row(row);
-        kernels::sparse_axpy(scale, indices, values, w);
+        row_loops::sparse_axpy(scale, indices, values, w);
     }
     #[inline]
     fn dots(&self, row: usize, w: &[f64], out: &mut [f64]) {
         let (indices, values) = self.row(row);
-        kernels::sparse_dots(indices, values, w, out);
+        row_loops::sparse_dots(indices, values, w, out);
     }
     #[inline]
     fn axpys(&self, row: usize, scales: &[f64], w: &mut [f64]) {
         let (indices, values) = self.row(row);
-        kernels::sparse_axpys(scales, indices, values, w);
+        row_loops::sparse_axpys(scales, indices, values, w);
     }
     #[inline(always)]
     fn each(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
@@ -329,8 +329,8 @@ impl<I: Index, V: Value> Rows for Csr<I, V> {
     #[inline]
     fn prefetch(&self, row: usize) {
         let (indices, values) = self.row(row);
-        kernels::prefetch_all(indices);
-        kernels::prefetch_all(values);
+        row_loops::prefetch_all(indices);
+        row_loops::prefetch_all(values);
     }
     #[inline]
     fn prefetch_start(&self, row: usize) {

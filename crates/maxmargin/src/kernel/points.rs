@@ -7,7 +7,7 @@
 use super::exponential::exp;
 use super::{CustomKernel, Kernel};
 use crate::data::Design;
-use crate::data::kernels::for_this_machine;
+use crate::data::row_loops::for_this_machine;
 use crate::parallel;
 use crate::run::Cancel;
 use faer::linalg::matmul::matmul;

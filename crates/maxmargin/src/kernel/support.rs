@@ -8,7 +8,7 @@
 
 use super::points::finish_products;
 use super::{Element, Kernel, Points};
-use crate::data::kernels::for_this_machine;
+use crate::data::row_loops::for_this_machine;
 use crate::data::{Csr, Dense, Design, Matrix};
 use crate::error::Result;
 use std::ops::Range;

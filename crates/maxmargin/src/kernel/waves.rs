@@ -3,7 +3,7 @@
 //! x = n·π/2 + r with |r| ≤ π/4, by a π/2 in three parts; both series of r to the power 11, and n says which of them is
 //! which, and with what sign. Within 2e-10 of the value up to |x| = 10⁶; larger ones go to the library.
 
-use crate::data::kernels::for_this_machine;
+use crate::data::row_loops::for_this_machine;
 
 for_this_machine! {
     /// cosines_i = scale · cos(angles_i), and sines alike.

@@ -25,10 +25,10 @@
 //! One pass in the order of the stream; nothing is random. It proves no bound, keeps no pair and scales no feature. O(entries
 //! of both rows) a pair.
 
-use super::differences::Differences;
+use super::pair_steps::PairSteps;
 use super::progressive::Progressive;
 use super::weights::Weights;
-use crate::data::kernels::for_this_machine;
+use crate::data::row_loops::for_this_machine;
 use crate::data::{Dataset, Pairs, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -189,7 +189,7 @@ impl ComparisonLearner {
 
 for_this_machine! {
     /// See [`passive_aggressive_plainly`].
-    fn passive_aggressive[R: Differences](
+    fn passive_aggressive[R: PairSteps](
         rows: &R, pairs: &Pairs, range: Range<usize>, rule: Rule, state: &mut OnlineState, scratch: &mut [f64],
     ) -> bool = passive_aggressive_plainly
 }
@@ -197,7 +197,7 @@ for_this_machine! {
 /// Passive-aggressive steps; whether all numbers were finite. What depends on the outcome is chosen without branches:
 /// outcomes are what cannot be foreseen.
 #[inline(always)]
-fn passive_aggressive_plainly<R: Differences>(
+fn passive_aggressive_plainly<R: PairSteps>(
     rows: &R,
     pairs: &Pairs,
     range: Range<usize>,
@@ -252,7 +252,7 @@ fn passive_aggressive_plainly<R: Differences>(
 
 for_this_machine! {
     /// See [`gradient_plainly`].
-    fn gradient[R: Differences](
+    fn gradient[R: PairSteps](
         rows: &R, pairs: &Pairs, range: Range<usize>, rule: Rule, state: &mut OnlineState,
     ) -> bool = gradient_plainly
 }
@@ -278,7 +278,7 @@ pub(super) fn loss_and_slopes(loss: Loss, sign: i8, z: f64, tau: f64) -> (f64, f
 
 /// Gradient steps; whether all numbers were finite.
 #[inline(always)]
-fn gradient_plainly<R: Differences>(
+fn gradient_plainly<R: PairSteps>(
     rows: &R,
     pairs: &Pairs,
     range: Range<usize>,

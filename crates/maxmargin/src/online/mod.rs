@@ -4,7 +4,7 @@
 //! learned from, which [`Progressive`] counts.
 
 mod comparison;
-mod differences;
+mod pair_steps;
 mod progressive;
 mod stored;
 #[cfg(test)]

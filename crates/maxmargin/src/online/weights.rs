@@ -8,7 +8,7 @@
 //! Where a divisor has grown large everything is written out, in O(features). Both depend on the steps alone, never on
 //! where a stream was cut, so that a run which is saved and taken up again rounds like one that was not.
 
-use super::differences::Differences;
+use super::pair_steps::PairSteps;
 
 /// Divisors that grow past this are written out. Larger ones would cost digits of the average.
 const MOST: f64 = 1e5;
@@ -52,7 +52,7 @@ impl Weights {
 
     /// w · (x_right − x_left), and the same of the average, where there is one.
     #[inline(always)]
-    pub(super) fn products(&self, rows: &impl Differences, left: usize, right: usize) -> (f64, Option<f64>) {
+    pub(super) fn products(&self, rows: &impl PairSteps, left: usize, right: usize) -> (f64, Option<f64>) {
         let product = rows.product(left, right, &self.vector);
         let average = self
             .average
@@ -72,7 +72,7 @@ impl Weights {
 
     /// w += step · (x_right − x_left)
     #[inline(always)]
-    pub(super) fn add(&mut self, rows: &impl Differences, left: usize, right: usize, step: f64) {
+    pub(super) fn add(&mut self, rows: &impl PairSteps, left: usize, right: usize, step: f64) {
         let step = step * self.divisor;
         rows.add(left, right, step, &mut self.vector);
         if let Some(average) = &mut self.average {

@@ -20,7 +20,7 @@
 //! in the list is not tried.
 
 use super::choice::{Race, is_better, same_path};
-use super::fold::{Fit, Fold, Learner};
+use super::fold::{Fit, Fold, FoldTrainer};
 use super::kernel_path::KernelPath;
 use super::warm_start::{carried, pooled};
 use crate::data::{Dataset, Design, Scaling, folds};
@@ -221,7 +221,7 @@ impl CrossValidation {
 /// The folds on their way along a path.
 enum Learners<'a> {
     /// Each with weights of its own, all at a time.
-    Weights(Vec<Learner<'a>>),
+    Weights(Vec<FoldTrainer<'a>>),
     /// One after the other, over kernel rows that they share.
     Kernel(Box<KernelPath<'a>>),
 }
@@ -251,7 +251,7 @@ impl<'a> Learners<'a> {
         match self {
             Learners::Weights(learners) => {
                 let learners = learners.iter_mut().collect();
-                let fit = |_, learner: &mut Learner<'_>| learner.fit(settings, metrics, None, cancel);
+                let fit = |_, learner: &mut FoldTrainer<'_>| learner.fit(settings, metrics, None, cancel);
                 parallel::map_each(learners, fit).into_iter().collect()
             }
             Learners::Kernel(path) => path.fit(settings, metrics, race, cancel),
@@ -262,7 +262,7 @@ impl<'a> Learners<'a> {
     fn start(&self) -> Start {
         match self {
             Learners::Weights(learners) => {
-                let starts: Vec<Start> = learners.iter().filter_map(Learner::spread_start).collect();
+                let starts: Vec<Start> = learners.iter().filter_map(FoldTrainer::spread_start).collect();
                 pooled(starts.iter())
             }
             Learners::Kernel(path) => path.start(),
@@ -277,9 +277,9 @@ pub(super) fn learners<'a>(
     data: &Dataset,
     settings: &Settings,
     cancel: &Cancel,
-) -> Result<Vec<Learner<'a>>> {
+) -> Result<Vec<FoldTrainer<'a>>> {
     let shared = shared_design(data, settings, cancel)?;
-    let new = |fold: usize| Learner::new(&folds[fold], poses, data, settings, shared.as_ref(), cancel);
+    let new = |fold: usize| FoldTrainer::new(&folds[fold], poses, data, settings, shared.as_ref(), cancel);
     parallel::map(folds.len(), new).into_iter().collect()
 }
 

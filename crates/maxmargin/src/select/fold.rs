@@ -110,7 +110,7 @@ impl Fold {
 }
 
 /// A fold on its way along a path, for weights or through a kernel.
-pub(super) struct Learner<'a> {
+pub(super) struct FoldTrainer<'a> {
     pub(super) fold: &'a Fold,
     pub(super) solver: Solver,
     data: Dataset,
@@ -141,7 +141,7 @@ impl Fit {
     }
 }
 
-impl<'a> Learner<'a> {
+impl<'a> FoldTrainer<'a> {
     /// Gets ready: solver, scaling, classes and weights are those of the rows to learn from. `shared` is the view of the
     /// features where it is the same for all folds.
     pub(super) fn new(
@@ -151,7 +151,7 @@ impl<'a> Learner<'a> {
         settings: &Settings,
         shared: Option<&Arc<Design>>,
         cancel: &Cancel,
-    ) -> Result<Learner<'a>> {
+    ) -> Result<FoldTrainer<'a>> {
         let make = || {
             let (learned, subset) = match &fold.learned {
                 Learned::Rows(subset) => (data.clone(), Some(subset)),
@@ -168,7 +168,7 @@ impl<'a> Learner<'a> {
                 }
             };
             let solver = plan(posed.problem.abilities(), settings, fold.learned_shape(data))?;
-            Ok(Learner { fold, solver, data: learned, design, posed, start: None })
+            Ok(FoldTrainer { fold, solver, data: learned, design, posed, start: None })
         };
         make().map_err(|error| fold.named(error))
     }

@@ -6,7 +6,7 @@
 //! dropped after half of the folds or more, see [`Race`].
 
 use super::choice::Race;
-use super::fold::{Fit, Fold, Learner};
+use super::fold::{Fit, Fold, FoldTrainer};
 use super::warm_start::pooled;
 use crate::data::{Dataset, Design};
 use crate::error::Result;
@@ -18,7 +18,7 @@ use crate::train::Poses;
 use std::sync::Arc;
 
 pub(super) struct KernelPath<'a> {
-    learners: Vec<Learner<'a>>,
+    learners: Vec<FoldTrainer<'a>>,
     /// One for all folds, or one a fold.
     machines: Vec<Machine>,
 }
@@ -36,7 +36,7 @@ impl<'a> KernelPath<'a> {
         let mut path = KernelPath { learners: Vec::new(), machines: Vec::new() };
         let bytes = usual_cache(settings) / if shared.is_some() { 1 } else { folds.len() as u64 };
         for fold in folds {
-            let learner = Learner::new(fold, poses, data, settings, shared, cancel)?;
+            let learner = FoldTrainer::new(fold, poses, data, settings, shared, cancel)?;
             if shared.is_none() || path.machines.is_empty() {
                 path.machines.push(learner.machine(settings, bytes, cancel)?);
             }
@@ -69,7 +69,7 @@ impl<'a> KernelPath<'a> {
 
     /// The last solutions as a point of the problem over all rows or pairs. Coefficients of rows are none.
     pub(super) fn start(&self) -> Start {
-        let dual = |learner: &Learner<'_>| {
+        let dual = |learner: &FoldTrainer<'_>| {
             let start = learner.start.as_ref().filter(|_| learner.posed.problem.abilities().listed);
             start.and_then(|start| start.dual.clone())
         };

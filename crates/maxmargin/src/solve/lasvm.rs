@@ -23,7 +23,7 @@ use super::sgd::KernelRows;
 use super::smo::{FLAT, PartnerSearch, Variable, largest, pair_step, partner, take_row};
 use super::values::{balance, best_threshold, dual_of_square, primal_of_scores};
 use super::{Progress, Solution, Stop, ThroughKernel, Witness, overflow, relative_gap};
-use crate::data::kernels::for_this_machine;
+use crate::data::row_loops::for_this_machine;
 use crate::error::Result;
 use crate::kernel::{Element, Support, Vector, weighted_sum};
 use crate::loss::Loss;

@@ -51,7 +51,7 @@ pub use rounded_hinge::RoundedHinge;
 pub(crate) use rounded_hinge::rounded_certificate;
 pub(crate) use sampled_start::sampled_start;
 pub(crate) use sgd::quick_start;
-pub(crate) use sgd::{ByPair, ByRow, Measure, Method, Referee, Sampled, StochasticDescent};
+pub(crate) use sgd::{ByPair, ByRow, Measure, Referee, Sampled, Stepping, StochasticDescent};
 pub use sgd::{EarlyStopping, Merging, Sample, Schedule};
 pub(crate) use sgd::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use smo::{Form, Gram, Reached, SHRINK_FROM, Smo};

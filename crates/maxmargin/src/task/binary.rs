@@ -14,7 +14,7 @@ use super::{
     Roundable, Slopes, rounding_terms,
 };
 use crate::certificate::Decoder;
-use crate::data::kernels::for_this_machine;
+use crate::data::row_loops::for_this_machine;
 use crate::data::{Classes, Dataset, Subset, counts, same_number};
 use crate::error::{Code, Error, Result};
 use crate::loss::{Curve, CurvePoint, Loss};

@@ -1,7 +1,7 @@
 //! The rows that one core works on, and how two of them work side by side.
 
 use super::coordinate::{Fixed, Slot, Sums, View, Visited};
-use crate::data::kernels::for_this_machine;
+use crate::data::row_loops::for_this_machine;
 use crate::data::{Design, Residency, Rows, Visits, prefetch};
 use crate::parallel;
 use crate::random::Random;

@@ -20,7 +20,7 @@ use crate::solve::{
     proven_by_multipliers, sampled_start, stated_violation,
 };
 use crate::task::{
-    Abilities, Binary, Comparison, Differences, Independent, Intercept, LearningTask, Objective, Roundable,
+    Abilities, Binary, ByDifference, Comparison, Independent, Intercept, LearningTask, Objective, Roundable,
 };
 use crate::wish::{Regularisation, Sample, Solver};
 use std::borrow::Cow;
@@ -513,9 +513,9 @@ impl BlockTask for Binary {
 }
 
 impl BlockTask for Comparison {
-    type Narrow = Differences;
+    type Narrow = ByDifference;
 
-    fn narrowed(&self, design: &Design, cancel: &Cancel) -> Option<Result<(Differences, Design)>> {
+    fn narrowed(&self, design: &Design, cancel: &Cancel) -> Option<Result<(ByDifference, Design)>> {
         Some(self.differences(design, cancel).map(|rows| (self.over_differences(), rows)))
     }
 }

@@ -3,7 +3,7 @@
 use super::Run;
 use crate::error::Result;
 use crate::settings::Settings;
-use crate::solve::{Method, Sampled, Solution, StochasticDescent};
+use crate::solve::{Sampled, Solution, Stepping, StochasticDescent};
 use crate::task::Intercept;
 use crate::wish::Solver;
 
@@ -12,9 +12,9 @@ pub(crate) fn descent(settings: &Settings, solver: Solver, rule: Intercept) -> S
     let stochastic = &settings.stochastic;
     StochasticDescent {
         method: match solver {
-            Solver::Pegasos => Method::Pegasos,
-            Solver::Sgd => Method::Sgd,
-            _ => Method::AveragedSgd,
+            Solver::Pegasos => Stepping::Pegasos,
+            Solver::Sgd => Stepping::Sgd,
+            _ => Stepping::AveragedSgd,
         },
         schedule: stochastic.schedule.unwrap_or_default(),
         rate: stochastic.rate,

@@ -69,7 +69,7 @@ use std::collections::VecDeque;
 
 /// Which of the methods at the top of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Method {
+pub(crate) enum Stepping {
     Sgd,
     AveragedSgd,
     Pegasos,
@@ -78,7 +78,7 @@ pub(crate) enum Method {
 /// Settings of the solver.
 #[derive(Clone, Debug)]
 pub(crate) struct StochasticDescent {
-    pub(crate) method: Method,
+    pub(crate) method: Stepping,
     /// How steps fall; Pegasos has its own.
     pub(crate) schedule: Schedule,
     /// η₀; found on a sample unless given.
@@ -129,21 +129,21 @@ impl StochasticDescent {
         cancelled: &dyn Fn() -> bool,
     ) -> Loop {
         let rate = match (self.method, self.rate) {
-            (Method::Pegasos, _) => problem.total_cost(),
+            (Stepping::Pegasos, _) => problem.total_cost(),
             (_, Some(rate)) => rate,
             (_, None) => calibrate::calibrated_rate(self, problem, rows, cancelled),
         };
         let averaging = match self.method {
-            Method::Sgd => Averaging::Last,
-            Method::Pegasos => Averaging::Rising,
-            Method::AveragedSgd => {
+            Stepping::Sgd => Averaging::Last,
+            Stepping::Pegasos => Averaging::Rising,
+            Stepping::AveragedSgd => {
                 // The first pass leads to where averages make sense; where there is no other, its first half does.
                 let steps = draws.count().div_ceil(self.batch.max(1)) as u64;
                 Averaging::From(if self.passes > 1 { steps } else { steps / 2 })
             }
         };
         let mut looped = Loop::new(self, problem, rate, averaging);
-        if self.method == Method::Pegasos {
+        if self.method == Stepping::Pegasos {
             looped.rates.longest = calibrate::longest_stable_rate(self, problem, rows);
         }
         looped
@@ -235,7 +235,7 @@ impl StochasticDescent {
             // Where somebody judges, the passes that led to the model; else those made.
             passes: if referee.is_some() { patience.best_pass() } else { pass },
             stop,
-            first_rate: (self.method != Method::Pegasos).then_some(looped.rates.rate),
+            first_rate: (self.method != Stepping::Pegasos).then_some(looped.rates.rate),
             kernel: None,
             trace: progress.trace,
         })
@@ -299,8 +299,8 @@ impl Loop {
     fn new(settings: &StochasticDescent, problem: &dyn Sampled, rate: f64, averaging: Averaging) -> Loop {
         let lambda = 1.0 / problem.total_cost();
         let (schedule, averaged) = match settings.method {
-            Method::Pegasos => (Schedule::Inverse, true),
-            method => (settings.schedule, method == Method::AveragedSgd),
+            Stepping::Pegasos => (Schedule::Inverse, true),
+            method => (settings.schedule, method == Stepping::AveragedSgd),
         };
         Loop {
             loss: problem.loss(),
@@ -380,7 +380,7 @@ pub(crate) fn quick_start(task: &Ranking, design: &Design, seed: u64, pairs: usi
         cancel.is_raised()
     };
     let settings = StochasticDescent {
-        method: Method::AveragedSgd,
+        method: Stepping::AveragedSgd,
         schedule: Schedule::Bottou,
         rate: None,
         batch: 1,

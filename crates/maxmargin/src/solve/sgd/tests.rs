@@ -42,7 +42,7 @@ pub(super) fn design(data: &Dataset, scale: Scale) -> Design {
     scaling.apply(data.matrix(), data.groups()).expect("valid")
 }
 
-fn descent(method: Method) -> StochasticDescent {
+fn descent(method: Stepping) -> StochasticDescent {
     StochasticDescent {
         method,
         schedule: Schedule::Bottou,
@@ -99,9 +99,9 @@ fn twin(settings: &StochasticDescent, problem: &dyn Sampled, design: &Design) ->
         for batch in drawn.chunks(settings.batch) {
             let (first, at) = (settings.rate.unwrap_or(1.0 / lambda), t as f64);
             let rate = match (settings.method, settings.schedule) {
-                (Method::Pegasos, _) => 1.0 / (lambda * (at + 1.0)),
-                (Method::Sgd, Schedule::Bottou) => first / (1.0 + lambda * first * at),
-                (Method::AveragedSgd, Schedule::Bottou) => first / (1.0 + lambda * first * at).powf(0.75),
+                (Stepping::Pegasos, _) => 1.0 / (lambda * (at + 1.0)),
+                (Stepping::Sgd, Schedule::Bottou) => first / (1.0 + lambda * first * at),
+                (Stepping::AveragedSgd, Schedule::Bottou) => first / (1.0 + lambda * first * at).powf(0.75),
                 (_, Schedule::InverseSquareRoot) => first / (at + 1.0).sqrt(),
                 (_, Schedule::Inverse) => first / (at + 1.0),
                 (_, Schedule::Constant) => first,
@@ -133,10 +133,10 @@ fn twin(settings: &StochasticDescent, problem: &dyn Sampled, design: &Design) ->
                 }
             }
             let weight = match settings.method {
-                Method::Sgd => 1.0,
-                Method::AveragedSgd if t <= steps => 1.0,
-                Method::AveragedSgd => 1.0 / (t - steps + 1) as f64,
-                Method::Pegasos => 2.0 / (t + 2) as f64,
+                Stepping::Sgd => 1.0,
+                Stepping::AveragedSgd if t <= steps => 1.0,
+                Stepping::AveragedSgd => 1.0 / (t - steps + 1) as f64,
+                Stepping::Pegasos => 2.0 / (t + 2) as f64,
             };
             mean.0.iter_mut().zip(&w).for_each(|(mean, w)| *mean += weight * (w - *mean));
             mean.1 += weight * (b - mean.1);
@@ -167,13 +167,13 @@ fn every_method_and_schedule_takes_the_steps_of_its_plain_twin() {
                 let task = binary(&data, loss, c, Intercept::None);
                 let problem = ByRow::new(&task).expect("few rows");
                 for schedule in Schedule::ALL {
-                    for method in [Method::Sgd, Method::AveragedSgd] {
+                    for method in [Stepping::Sgd, Stepping::AveragedSgd] {
                         let settings = StochasticDescent { schedule, ..descent(method) };
                         assert_twins(&settings, &problem, &design, loss.name());
                     }
                 }
                 if loss != Loss::SquaredHinge {
-                    let settings = StochasticDescent { rate: None, ..descent(Method::Pegasos) };
+                    let settings = StochasticDescent { rate: None, ..descent(Stepping::Pegasos) };
                     assert_twins(&settings, &problem, &design, loss.name());
                 }
             }
@@ -190,7 +190,7 @@ fn batches_projections_intercepts_and_scalings_keep_the_twins_together() {
             for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
                 let task = binary(&data, Loss::Hinge, 0.5, intercept);
                 let problem = ByRow::new(&task).expect("few rows");
-                for method in [Method::Sgd, Method::AveragedSgd, Method::Pegasos] {
+                for method in [Stepping::Sgd, Stepping::AveragedSgd, Stepping::Pegasos] {
                     for (batch, project) in [(1, true), (7, false), (7, true), (1000, false)] {
                         let settings = StochasticDescent { batch, project, intercept, ..descent(method) };
                         assert_twins(&settings, &problem, &design, scale.name());
@@ -210,8 +210,8 @@ fn pairs_keep_the_twins_together() {
             for (loss, sample) in [(Loss::Hinge, Sample::Pairs), (Loss::SquaredHinge, Sample::Queries)] {
                 let task = Ranking::new(&data, loss, PairWeight::GradeGap, 0.1).expect("pairs");
                 let problem = ByPair::new(&task, loss, sample, None);
-                for method in [Method::Sgd, Method::AveragedSgd, Method::Pegasos] {
-                    if (method, loss) != (Method::Pegasos, Loss::SquaredHinge) {
+                for method in [Stepping::Sgd, Stepping::AveragedSgd, Stepping::Pegasos] {
+                    if (method, loss) != (Stepping::Pegasos, Loss::SquaredHinge) {
                         let settings = StochasticDescent { project: true, batch: 2, ..descent(method) };
                         assert_twins(&settings, &problem, &design, scale.name());
                     }
@@ -228,7 +228,7 @@ fn steps_of_pegasos_stay_stable_on_squared_hinge_loss() {
     let task = binary(&data, Loss::SquaredHinge, 1.0, Intercept::None);
     let problem = ByRow::new(&task).expect("few rows");
     let zero = problem.at_zero(Intercept::None).objective;
-    let solution = descent(Method::Pegasos).solve(&problem, &design, None, &mut Silent, &Cancel::new());
+    let solution = descent(Stepping::Pegasos).solve(&problem, &design, None, &mut Silent, &Cancel::new());
     assert!(solution.expect("finite").objective < 0.5 * zero);
 }
 
@@ -333,7 +333,7 @@ fn calibration_beats_rates_far_from_it() {
     let task = binary(&data, Loss::Hinge, 0.1, Intercept::None);
     let problem = ByRow::new(&task).expect("few rows");
     let value = |rate: Option<f64>| {
-        let settings = StochasticDescent { rate, passes: 1, ..descent(Method::Sgd) };
+        let settings = StochasticDescent { rate, passes: 1, ..descent(Stepping::Sgd) };
         settings.solve(&problem, &design, None, &mut Silent, &Cancel::new()).expect("finite").objective
     };
     let found = value(None);
@@ -347,7 +347,7 @@ fn a_run_that_is_cancelled_in_its_first_pass_has_nothing_to_keep() {
     let task = binary(&data, Loss::Hinge, 0.1, Intercept::Free);
     let cancel = Cancel::new();
     cancel.raise();
-    let settings = StochasticDescent { intercept: Intercept::Free, ..descent(Method::AveragedSgd) };
+    let settings = StochasticDescent { intercept: Intercept::Free, ..descent(Stepping::AveragedSgd) };
     let problem = ByRow::new(&task).expect("few rows");
     let error = settings.solve(&problem, &design, None, &mut Silent, &cancel).expect_err("cancelled");
     assert_eq!(error.code(), Code::Interrupted);

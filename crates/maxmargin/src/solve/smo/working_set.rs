@@ -1,7 +1,7 @@
 //! Which variables a round takes, and the small problem over them.
 
 use super::Variable;
-use crate::data::kernels::for_this_machine;
+use crate::data::row_loops::for_this_machine;
 use crate::kernel::{Element, RowCache};
 use crate::parallel;
 use crate::run::Cancel;

@@ -37,10 +37,10 @@
 //! References: Herbrich, Graepel & Obermayer, Large margin rank boundaries for ordinal regression, Advances in Large
 //! Margin Classifiers (2000); Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014).
 
-mod differences;
+mod by_difference;
 mod settings;
 
-pub(crate) use differences::Differences;
+pub(crate) use by_difference::ByDifference;
 pub use settings::{CompareSettings, Method, PairWeightAs};
 pub(super) use settings::{PAIR_WEIGHT_AS, PROFILE};
 

@@ -26,7 +26,7 @@ pub use settings::{PairWeight, RankSettings};
 
 use super::{Curvature, Directions, LearningTask, Objective, Place, Roundable, Slopes};
 use crate::certificate::Decoder;
-use crate::data::kernels::for_this_machine;
+use crate::data::row_loops::for_this_machine;
 use crate::data::{Dataset, Subset, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;

@@ -15,7 +15,7 @@
 //! Which row comes next is anybody's guess, so that a jump would be foretold wrong half of the time: the walks select
 //! instead, and walk up, walk down and merge in one loop, because each waits for its own last comparison.
 
-use crate::data::kernels::for_this_machine;
+use crate::data::row_loops::for_this_machine;
 use crate::parallel;
 use crate::run::Cancel;
 use std::cmp::Ordering;

@@ -122,7 +122,7 @@ macro_rules! for_this_machine {
                 fn wide<$($generics)*>($($argument: $type),*) -> $result {
                     $body($($argument),*)
                 }
-                if $crate::data::kernels::has_avx512() {
+                if $crate::data::row_loops::has_avx512() {
                     // SAFETY: the processor has these features.
                     return unsafe { wide($($argument),*) };
                 }

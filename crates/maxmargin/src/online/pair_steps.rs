@@ -1,4 +1,4 @@
-//! [`Differences`]: the difference right − left of two rows as a step sees it: its product with the weights, its square,
+//! [`PairSteps`]: the difference right − left of two rows as a step sees it: its product with the weights, its square,
 //! and its multiple that is added to them. Nothing is stored, dense or sparse; a step costs O(entries of both rows).
 
 use crate::data::{Csr, Dense, Index, Rows, Value};
@@ -9,7 +9,7 @@ const LANES: usize = 16;
 /// other pair costs more.
 const SHORT: usize = 64;
 
-pub(super) trait Differences: Rows {
+pub(super) trait PairSteps: Rows {
     /// Whether a step of zero is as quick as asking whether there is one.
     fn are_short(&self) -> bool;
     /// w · (x_right − x_left)
@@ -49,7 +49,7 @@ fn sum_over<V: Value>(left: &[V], right: &[V], w: &[f64], term: impl Fn(f64, f64
     sum_of(lanes)
 }
 
-impl<V: Value> Differences for Dense<V> {
+impl<V: Value> PairSteps for Dense<V> {
     #[inline(always)]
     fn are_short(&self) -> bool {
         self.cols() <= SHORT
@@ -72,7 +72,7 @@ impl<V: Value> Differences for Dense<V> {
     }
 }
 
-impl<I: Index, V: Value> Differences for Csr<I, V> {
+impl<I: Index, V: Value> PairSteps for Csr<I, V> {
     #[inline(always)]
     fn are_short(&self) -> bool {
         false

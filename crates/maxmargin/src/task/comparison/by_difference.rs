@@ -1,11 +1,11 @@
-//! [`Differences`]: the same comparisons where every pair is a row of its own, right minus left.
+//! [`ByDifference`]: the same comparisons where every pair is a row of its own, right minus left.
 //!
 //! With z the score of such a row, that is of the right row minus that of the left one, a decided pair of sign y has the
 //! constraint y·z − τ ≥ m, and a tie the two of −z + τ ≥ m and z + τ ≥ m. Each row is a matter of its own score, so that
 //! all of it runs over neighbouring numbers, several at a time.
 
 use super::{Comparison, PairMemo, TiesAs};
-use crate::data::kernels::for_this_machine;
+use crate::data::row_loops::for_this_machine;
 use crate::error::Result;
 use crate::loss::{Curve, CurvePoint, Loss};
 use crate::task::{
@@ -19,7 +19,7 @@ const PART: usize = 1024;
 
 /// See the top of the file.
 #[derive(Clone, Debug)]
-pub(crate) struct Differences {
+pub(crate) struct ByDifference {
     /// −1, 0 or 1: the outcome.
     signs: Arc<[i8]>,
     /// What either constraint of a pair costs where C is 1.
@@ -37,12 +37,12 @@ pub(crate) struct Differences {
 
 impl Comparison {
     /// The same task over rows that are differences, right minus left, see [`crate::data::Design::differences`].
-    pub(crate) fn over_differences(&self) -> Differences {
+    pub(crate) fn over_differences(&self) -> ByDifference {
         let unit = Comparison { c: 1.0, ..self.clone() };
         let count = self.pairs.len();
         let margins = (self.weight_as == super::PairWeightAs::Margin)
             .then(|| (0..count).map(|pair| self.margin(pair)).collect::<Vec<_>>().into());
-        Differences {
+        ByDifference {
             signs: (0..count).map(|pair| self.pairs.outcome(pair).sign()).collect(),
             costs: (0..count).map(|pair| unit.cost(pair)).collect(),
             margins,
@@ -55,13 +55,13 @@ impl Comparison {
     }
 }
 
-impl Differences {
+impl ByDifference {
     fn margin(&self, pair: usize) -> f64 {
         self.margins.as_ref().map_or(self.loss.margin(), |margins| margins[pair])
     }
 }
 
-impl Independent for Differences {
+impl Independent for ByDifference {
     fn blocks(&self) -> usize {
         self.signs.len() + self.ties.len()
     }
@@ -212,7 +212,7 @@ fn evaluate_each(run: &Run<'_>, at: impl Fn(f64) -> CurvePoint, out: Out<'_>) ->
     RunSums { value, by_threshold, threshold_curvature, tie_costs, rounding: [hinge, excess] }
 }
 
-impl Objective for Differences {
+impl Objective for ByDifference {
     type Memo = PairMemo;
 
     fn parts(&self) -> usize {
@@ -256,7 +256,7 @@ impl Objective for Differences {
     }
 }
 
-impl Curvature for Differences {
+impl Curvature for ByDifference {
     fn diagonal(&self, _at: &Place<'_>, memo: &PairMemo, out: &mut [f64]) -> Result<()> {
         out.copy_from_slice(&memo.curvature);
         Ok(())
@@ -289,10 +289,10 @@ impl Curvature for Differences {
     }
 }
 
-impl Roundable for Differences {
-    fn rounded(&self, width: f64) -> Differences {
+impl Roundable for ByDifference {
+    fn rounded(&self, width: f64) -> ByDifference {
         debug_assert!(self.loss == Loss::Hinge);
-        Differences { curve: Curve::Rounded(width), ..self.clone() }
+        ByDifference { curve: Curve::Rounded(width), ..self.clone() }
     }
 
     fn margin_scale(&self) -> f64 {
