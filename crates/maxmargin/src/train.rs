@@ -2,6 +2,7 @@
 
 mod approximate;
 mod early_stopping;
+mod partition;
 mod posed;
 mod ratings;
 mod thresholds;
@@ -10,6 +11,7 @@ mod verify;
 pub use crate::data::check_features;
 pub use approximate::{ApproximationLoss, Compared, approximation_loss};
 pub(crate) use approximate::{Seen, seen};
+pub use partition::{Partition, Summary, Tally};
 pub(crate) use posed::Posed;
 pub use posed::{BuiltIn, Poses};
 pub(crate) use thresholds::{decoder_by_scores, lacks_threshold};

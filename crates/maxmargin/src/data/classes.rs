@@ -3,6 +3,7 @@
 use super::{Targets, several_labels};
 use crate::error::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The two classes of a binary task: labels in sorted order (numbers by value), the second one positive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +17,7 @@ pub struct Classes {
 impl Classes {
     /// Finds the two classes in the targets. `positive` names the positive one where the order shall not decide.
     pub fn find(targets: &Targets, positive: Option<&str>) -> Result<Classes> {
-        let mut labels: Vec<String> = match targets {
+        let labels = match targets {
             Targets::Labels { names, codes } => {
                 let mut used = vec![false; names.len()];
                 codes.iter().for_each(|&code| used[code as usize] = true);
@@ -25,6 +26,11 @@ impl Classes {
             Targets::Sets { .. } => return Err(several_labels()),
             _ => distinct(targets.real()?).into_iter().map(number_label).collect(),
         };
+        Classes::among(labels, positive)
+    }
+
+    /// The two classes that labels in sorted order are, or an error where they are not two.
+    pub(crate) fn among(mut labels: Vec<String>, positive: Option<&str>) -> Result<Classes> {
         if labels.len() == 1 {
             return Err(Error::new(Code::SingleClass, format!("every row has the same class, `{}`", labels[0]))
                 .help("a classifier needs rows of two classes; check the target column, or whether the file was cut"));
@@ -58,6 +64,46 @@ impl Classes {
         let positive = labels.pop().unwrap_or_default();
         let negative = labels.pop().unwrap_or_default();
         Ok(Classes { negative, positive })
+    }
+
+    /// The total weight of the rows of each label.
+    pub(crate) fn tally(targets: &Targets, weights: Option<&[f64]>) -> Result<BTreeMap<String, f64>> {
+        let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
+        let mut tally = BTreeMap::new();
+        match targets {
+            Targets::Labels { names, codes } => {
+                let mut sums = vec![None; names.len()];
+                for (row, &code) in codes.iter().enumerate() {
+                    *sums[code as usize].get_or_insert(0.0) += weight(row);
+                }
+                let used =
+                    sums.iter().enumerate().filter_map(|(code, sum)| Some((names.get(code).into_owned(), (*sum)?)));
+                tally.extend(used);
+            }
+            Targets::Sets { .. } => return Err(several_labels()),
+            _ => {
+                let values = targets.real()?;
+                for label in distinct(values) {
+                    let rows = (0..values.len()).filter(|&row| values[row] == label);
+                    tally.insert(number_label(label), rows.map(weight).sum());
+                    if tally.len() > 2 {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(tally)
+    }
+
+    /// The two classes of merged tallies: numbers by value, words by letters.
+    pub(crate) fn of_tally(tally: &BTreeMap<String, f64>, positive: Option<&str>) -> Result<Classes> {
+        let mut labels: Vec<String> = tally.keys().cloned().collect();
+        let numbers: Option<Vec<f64>> = labels.iter().map(|label| label.parse().ok()).collect();
+        if numbers.is_some() {
+            let number = |label: &String| label.parse::<f64>().unwrap_or(f64::NAN);
+            labels.sort_by(|a, b| number(a).total_cmp(&number(b)));
+        }
+        Classes::among(labels, positive)
     }
 
     /// Whether each row has the positive label; whatever else it has counts as the negative one.

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod classes;
+mod column_summary;
 mod dataset;
 mod differences;
 mod groups;
@@ -19,6 +20,7 @@ mod targets;
 pub use buffer::Buffer;
 pub use classes::Classes;
 pub(crate) use classes::same_number;
+pub use column_summary::ColumnSummary;
 pub use dataset::{BlockHash, Dataset, Shape, check_features};
 pub use groups::Groups;
 pub use matrix::{Csr, Dense, Guard, Matrix, Starts};

@@ -4,7 +4,7 @@
 //! for unit rows. The stored matrix is never copied for it, with one exception that cannot be folded into one weight
 //! vector: min-max within each query makes its own matrix.
 
-use super::{Csr, Dataset, Dense, Groups, Index, Matrix, Rows, Subset, Value, counts, with_rows};
+use super::{ColumnSummary, Csr, Dataset, Dense, Groups, Index, Matrix, Rows, Subset, Value, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::parallel;
 use crate::run::Cancel;
@@ -65,28 +65,29 @@ impl Scaling {
 
     /// Learns the scaling from some of the rows, or from all.
     pub fn fit_on(kind: Scale, data: &Dataset, subset: Option<&Subset>, cancel: &Cancel) -> Result<Scaling> {
-        let matrix = data.matrix();
-        matrix.check(0..matrix.rows())?;
+        Ok(Scaling::of(kind, &ColumnSummary::of(kind, data, subset, cancel)?))
+    }
+
+    /// The scaling that a summary of the columns stands for.
+    pub fn of(kind: Scale, columns: &ColumnSummary) -> Scaling {
         let inverse = |spread: f64| if spread > 0.0 && (1.0 / spread).is_finite() { 1.0 / spread } else { 0.0 };
-        let (shift, factor) = match kind {
-            Scale::None | Scale::UnitRows | Scale::MinMaxPerQuery => (None, None),
-            Scale::Standard => {
-                let (mean, deviation) = moments(matrix, subset, cancel)?;
-                (Some(mean), Some(deviation.into_iter().map(inverse).collect()))
+        let (shift, factor) = match columns {
+            ColumnSummary::Nothing => (None, None),
+            ColumnSummary::Moments { mean, .. } => {
+                let factor = (0..mean.len()).map(|column| inverse(columns.deviation(column))).collect();
+                (Some(mean.clone()), Some(factor))
             }
-            Scale::MinMax => {
-                let (low, high) = extremes(matrix, subset, cancel)?;
-                let factor = low.iter().zip(&high).map(|(low, high)| inverse(high - low)).collect();
-                (Some(low), Some(factor))
+            ColumnSummary::Extremes { low, high } if kind == Scale::MinMax => {
+                let factor = low.iter().zip(high).map(|(low, high)| inverse(high - low)).collect();
+                (Some(low.clone()), Some(factor))
             }
-            Scale::MaxAbs => {
-                let (low, high) = extremes(matrix, subset, cancel)?;
-                (None, Some(low.iter().zip(&high).map(|(low, high)| inverse(high.max(-low))).collect()))
+            ColumnSummary::Extremes { low, high } => {
+                (None, Some(low.iter().zip(high).map(|(low, high)| inverse(high.max(-low))).collect()))
             }
         };
         // A shift of zeros changes nothing, and sparse data often have it.
         let shift = shift.filter(|shift: &Vec<f64>| shift.iter().any(|&value| value != 0.0));
-        Ok(Scaling { kind, shift: shift.map(Vec::into), factor: factor.map(Vec::into) })
+        Scaling { kind, shift: shift.map(Vec::into), factor: factor.map(Vec::into) }
     }
 
     /// A scaling put together from stored parts; lengths must be `cols`.
@@ -532,9 +533,6 @@ impl Design {
 /// Rows that one thread scores or measures at a time.
 const RUN: usize = 1024;
 
-/// How often the cancel flag is looked at, in rows.
-const POLL: usize = 4096;
-
 /// Rows that are gone through together.
 pub(crate) const STRETCH: usize = 4096;
 
@@ -563,97 +561,6 @@ pub(crate) fn lanes_of_outputs(rows: usize, matrix: &Matrix, outputs: usize) -> 
     // A power of two leaves no core of two or four without work at the end.
     let count = 1 << most.ilog2();
     (0..count).map(|lane| lane * rows / count..(lane + 1) * rows / count).collect()
-}
-
-/// Mean and standard deviation (dividing by n) of each column, implicit zeros included.
-fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
-    let (rows, cols) = (subset.map_or(matrix.rows(), Subset::len) as f64, matrix.cols());
-    let residency = matrix.residency();
-    let lanes = lanes(matrix.rows(), matrix);
-    let sum_over = |term: &(dyn Fn(usize, f64, &mut [f64]) + Sync), width: usize| -> Vec<f64> {
-        let parts: Vec<Vec<f64>> = parallel::map(lanes.len(), |lane| {
-            let mut sums = vec![0.0; width];
-            for row in lanes[lane].clone() {
-                if row.is_multiple_of(POLL) && cancel.is_raised() {
-                    break;
-                }
-                if counts(subset, row) {
-                    matrix.each_in_row(row, |column, value| term(column, value, &mut sums));
-                }
-                residency.passed(row..row + 1);
-            }
-            sums
-        });
-        let mut total = vec![0.0; width];
-        for part in parts {
-            total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
-        }
-        total
-    };
-    let mut mean = sum_over(&|column, value, sums| sums[column] += value, cols);
-    mean.iter_mut().for_each(|sum| *sum /= rows);
-    // Around the mean, so that a large mean does not swallow a small deviation; absent entries are added after.
-    let squares = sum_over(
-        &|column, value, sums| {
-            sums[column] += (value - mean[column]).powi(2);
-            sums[cols + column] += 1.0;
-        },
-        2 * cols,
-    );
-    let deviation = (0..cols)
-        .map(|column| {
-            let absent = rows - squares[cols + column];
-            let deviation = ((squares[column] + absent * mean[column].powi(2)) / rows).sqrt();
-            // A constant column leaves rounding noise of its mean behind.
-            if deviation <= 1e-12 * mean[column].abs() { 0.0 } else { deviation }
-        })
-        .collect();
-    cancel.check()?;
-    Ok((mean, deviation))
-}
-
-/// Smallest and largest value of each column, implicit zeros included.
-fn extremes(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
-    let cols = matrix.cols();
-    let residency = matrix.residency();
-    let lanes = lanes(matrix.rows(), matrix);
-    let parts: Vec<(Vec<f64>, Vec<f64>, Vec<u64>)> = parallel::map(lanes.len(), |lane| {
-        let (mut low, mut high) = (vec![f64::INFINITY; cols], vec![f64::NEG_INFINITY; cols]);
-        let mut count = vec![0u64; cols];
-        for row in lanes[lane].clone() {
-            if row.is_multiple_of(POLL) && cancel.is_raised() {
-                break;
-            }
-            if !counts(subset, row) {
-                continue;
-            }
-            matrix.each_in_row(row, |column, value| {
-                low[column] = low[column].min(value);
-                high[column] = high[column].max(value);
-                count[column] += 1;
-            });
-            residency.passed(row..row + 1);
-        }
-        (low, high, count)
-    });
-    let (mut low, mut high) = (vec![f64::INFINITY; cols], vec![f64::NEG_INFINITY; cols]);
-    let mut count = vec![0u64; cols];
-    for (part_low, part_high, part_count) in parts {
-        for column in 0..cols {
-            low[column] = low[column].min(part_low[column]);
-            high[column] = high[column].max(part_high[column]);
-            count[column] += part_count[column];
-        }
-    }
-    let rows = subset.map_or(matrix.rows(), Subset::len) as u64;
-    for column in 0..cols {
-        if count[column] < rows {
-            low[column] = low[column].min(0.0);
-            high[column] = high[column].max(0.0);
-        }
-    }
-    cancel.check()?;
-    Ok((low, high))
 }
 
 /// A matrix whose columns run from 0 to 1 within each group; a column constant in a group becomes 0 there.

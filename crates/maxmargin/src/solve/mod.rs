@@ -22,6 +22,7 @@ mod sampled_start;
 mod scaled_rows;
 mod sgd;
 mod smo;
+mod sum_of_risks;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -55,6 +56,7 @@ pub(crate) use sgd::{ByPair, ByRow, Measure, Referee, Sampled, Stepping, Stochas
 pub use sgd::{EarlyStopping, Merging, Sample, Schedule};
 pub(crate) use sgd::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use smo::{Form, Gram, Reached, SHRINK_FROM, Smo};
+pub use sum_of_risks::SumOfRisks;
 
 use crate::certificate::Scorer;
 use crate::error::{Code, Error, Result};

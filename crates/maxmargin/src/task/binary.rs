@@ -128,6 +128,38 @@ impl ClassifySettings {
     }
 }
 
+impl ClassWeight {
+    /// The weights of the negative and the positive class. `totals` gives the total weights of their rows: a row of weight 2
+    /// is as common as two rows.
+    pub(crate) fn shares(&self, classes: &Classes, totals: impl FnOnce() -> (f64, f64)) -> Result<(f64, f64)> {
+        match self {
+            ClassWeight::Equal => Ok((1.0, 1.0)),
+            ClassWeight::Balanced => {
+                let (negatives, positives) = totals();
+                let share = |own: f64| if own > 0.0 { (negatives + positives) / (2.0 * own) } else { 1.0 };
+                Ok((share(negatives), share(positives)))
+            }
+            ClassWeight::ByLabel(weights) => {
+                let is = |class: &str, label: &str| class == label || same_number(class, label);
+                let unknown =
+                    weights.keys().find(|label| !is(&classes.negative, label) && !is(&classes.positive, label));
+                if let Some(unknown) = unknown {
+                    return Err(Error::new(
+                        Code::UnknownLabel,
+                        format!(
+                            "a weight for class `{unknown}`, but the classes are `{}` and `{}`",
+                            classes.negative, classes.positive
+                        ),
+                    )
+                    .help("name classes as they stand in the data: --class-weight LABEL=W,LABEL=W"));
+                }
+                let of = |class: &str| weights.iter().find(|(label, _)| is(class, label)).map_or(1.0, |(_, w)| *w);
+                Ok((of(&classes.negative), of(&classes.positive)))
+            }
+        }
+    }
+}
+
 /// What is remembered of a part.
 #[derive(Clone, Debug, Default)]
 pub struct RowMemo {
@@ -173,42 +205,39 @@ impl Binary {
         subset: Option<&Subset>,
     ) -> Result<Binary> {
         let signs = classes.signs(data.targets())?;
-        let (negative, positive) = match class_weight {
-            ClassWeight::Equal => (1.0, 1.0),
-            ClassWeight::Balanced => {
-                // A row of weight 2 is as common as two rows.
-                let (mut negatives, mut positives) = (0.0, 0.0);
-                for row in (0..signs.len()).filter(|&row| counts(subset, row)) {
-                    let weight = data.weights().map_or(1.0, |weights| weights[row]);
-                    *(if signs[row] > 0 { &mut positives } else { &mut negatives }) += weight;
-                }
-                let share = |own: f64| if own > 0.0 { (negatives + positives) / (2.0 * own) } else { 1.0 };
-                (share(negatives), share(positives))
+        let shares = class_weight.shares(classes, || {
+            let (mut negatives, mut positives) = (0.0, 0.0);
+            for row in (0..signs.len()).filter(|&row| counts(subset, row)) {
+                let weight = data.weights().map_or(1.0, |weights| weights[row]);
+                *(if signs[row] > 0 { &mut positives } else { &mut negatives }) += weight;
             }
-            ClassWeight::ByLabel(weights) => {
-                if let Some(unknown) = weights.keys().find(|label| {
-                    ![&classes.negative, &classes.positive]
-                        .iter()
-                        .any(|class| class == label || same_number(class, label))
-                }) {
-                    return Err(Error::new(
-                        Code::UnknownLabel,
-                        format!(
-                            "a weight for class `{unknown}`, but the classes are `{}` and `{}`",
-                            classes.negative, classes.positive
-                        ),
-                    )
-                    .help("name classes as they stand in the data: --class-weight LABEL=W,LABEL=W"));
-                }
-                let of = |class: &String| {
-                    weights
-                        .iter()
-                        .find(|(label, _)| *label == class || same_number(label, class))
-                        .map_or(1.0, |(_, w)| *w)
-                };
-                (of(&classes.negative), of(&classes.positive))
-            }
-        };
+            (negatives, positives)
+        })?;
+        Ok(Binary::weighted(data, classes, signs, shares, loss, intercept, subset))
+    }
+
+    /// A part of a larger data set: classes and their weights are those of the whole.
+    pub(crate) fn of_part(
+        data: &Dataset,
+        classes: &Classes,
+        shares: (f64, f64),
+        loss: Loss,
+        intercept: bool,
+    ) -> Result<Binary> {
+        let signs = classes.signs(data.targets())?;
+        Ok(Binary::weighted(data, classes, signs, shares, loss, intercept, None))
+    }
+
+    /// The task with C = 1, given the weights of the negative and the positive class.
+    fn weighted(
+        data: &Dataset,
+        classes: &Classes,
+        signs: Vec<i8>,
+        (negative, positive): (f64, f64),
+        loss: Loss,
+        intercept: bool,
+        subset: Option<&Subset>,
+    ) -> Binary {
         let weight = |row: usize| {
             let class = if signs[row] > 0 { positive } else { negative };
             let own = data.weights().map_or(1.0, |weights| weights[row]);
@@ -216,7 +245,7 @@ impl Binary {
         };
         let equal = (negative, positive) == (1.0, 1.0) && data.weights().is_none() && subset.is_none();
         let weights = (!equal).then(|| (0..signs.len()).map(weight).collect());
-        Ok(Binary {
+        Binary {
             signs: signs.into(),
             weights,
             c: 1.0,
@@ -224,7 +253,7 @@ impl Binary {
             curve: Curve::Sharp(loss),
             intercept,
             classes: classes.clone(),
-        })
+        }
     }
 
     /// The same task with another weight of the loss.

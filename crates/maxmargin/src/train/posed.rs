@@ -1,5 +1,6 @@
 //! [`Posed`]: a problem with its costs, and the list of tasks that problems are made of.
 
+use super::partition::Tally;
 use crate::data::{Dataset, Outcome, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -17,6 +18,30 @@ use crate::wording::{count, counted};
 pub trait Poses: Sync {
     /// The problem of learning from all rows, or from some of them, with C = 1: the others cost nothing.
     fn pose(&self, data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Box<dyn Problem>>;
+
+    /// What must be known of all rows before a part of them can be posed, found on one part. Tallies of several parts are
+    /// merged by adding them up.
+    fn tally(&self, part: &Dataset, settings: &Settings) -> Result<Tally> {
+        Ok(or_nothing(self.pose(part, settings, None))?.map_or_else(Tally::default, |problem| Tally::of(&*problem)))
+    }
+
+    /// The problem of a part of the data with C = 1, given the tally of all of them; none where it has no constraint.
+    fn pose_part(&self, part: &Dataset, settings: &Settings, _whole: &Tally) -> Result<Option<Box<dyn Problem>>> {
+        or_nothing(self.pose(part, settings, None))
+    }
+
+    /// The total weight of the loss at C = 1, of all parts.
+    fn total(&self, _settings: &Settings, whole: &Tally) -> Result<f64> {
+        Ok(whole.total)
+    }
+}
+
+/// None where there is nothing to learn from: a part of the data may have no pairs.
+fn or_nothing(posed: Result<Box<dyn Problem>>) -> Result<Option<Box<dyn Problem>>> {
+    match posed {
+        Err(error) if error.code() == Code::NoPairs => Ok(None),
+        posed => posed.map(Some),
+    }
 }
 
 /// The tasks of this crate, by their settings.
@@ -51,12 +76,22 @@ pub(super) fn positive_total(total: f64, what: &str) -> Result<f64> {
     .help("give weights around 1: only their ratios matter, once C is chosen to fit"))
 }
 
+/// Ties and decided pairs that have a weight.
+fn outcomes(data: &Dataset) -> (u64, u64) {
+    let Some(pairs) = data.pairs() else { return (0, 0) };
+    let weighing = (0..pairs.len()).filter(|&pair| pairs.weight(pair) > 0.0);
+    weighing.fold((0, 0), |(ties, decided), pair| match pairs.outcome(pair) {
+        Outcome::Tie => (ties + 1, decided),
+        _ => (ties, decided + 1),
+    })
+}
+
 /// Refuses comparisons among which no threshold can be learned, or nothing at all.
 pub(super) fn check_outcomes(data: &Dataset, method: Method) -> Result<()> {
-    let Some(pairs) = data.pairs() else { return Ok(()) };
-    let (mut ties, mut decided) = (0u64, 0u64);
-    let weighing = (0..pairs.len()).filter(|&pair| pairs.weight(pair) > 0.0);
-    weighing.for_each(|pair| if pairs.outcome(pair) == Outcome::Tie { ties += 1 } else { decided += 1 });
+    check_counts(outcomes(data), method)
+}
+
+fn check_counts((ties, decided): (u64, u64), method: Method) -> Result<()> {
     let (message, help) = match (ties, decided) {
         (0, 0) => return Ok(()),
         (ties, 0) => (
@@ -79,8 +114,79 @@ fn counted_ties(ties: u64) -> String {
     if ties == 1 { "the only pair is a tie".to_string() } else { format!("all {} pairs are ties", count(ties)) }
 }
 
+/// Names of what comparisons are tallied by.
+const TIES: &str = "ties";
+const DECIDED: &str = "decided";
+
 impl Poses for BuiltIn {
     fn pose(&self, data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Box<dyn Problem>> {
+        self.made(data, settings, subset, true)
+    }
+
+    fn tally(&self, part: &Dataset, settings: &Settings) -> Result<Tally> {
+        if let TaskSettings::Classify(task) = &settings.task {
+            let free = usize::from(task.intercept != Intercept::None);
+            let weights = Classes::tally(part.targets(), part.weights())?;
+            let penalises_free = task.intercept == Intercept::Penalised;
+            return Ok(Tally { weights, total: 0.0, outputs: 1, free, penalises_free });
+        }
+        let posed = or_nothing(self.made(part, settings, None, false))?;
+        let mut tally = posed.map_or_else(Tally::default, |problem| Tally::of(&*problem));
+        if let TaskSettings::Compare(CompareSettings { ties_from_grades: false, .. }) = &settings.task {
+            let (ties, decided) = outcomes(part);
+            tally.weights =
+                [(TIES, ties), (DECIDED, decided)].map(|(name, count)| (name.to_string(), count as f64)).into();
+        }
+        Ok(tally)
+    }
+
+    fn pose_part(&self, part: &Dataset, settings: &Settings, whole: &Tally) -> Result<Option<Box<dyn Problem>>> {
+        match &settings.task {
+            TaskSettings::Classify(task) => {
+                let (classes, shares) = classes_of(task, whole)?;
+                let intercept = task.intercept != Intercept::None;
+                let unit = Binary::of_part(part, &classes, shares, settings.loss, intercept)?;
+                Ok(Some(Box::new(ByBlock::new(unit, task.intercept, settings.abilities(false)))))
+            }
+            TaskSettings::Compare(task) if !task.ties_from_grades => {
+                let count = |name: &str| whole.weights.get(name).copied().unwrap_or_default() as u64;
+                check_counts((count(TIES), count(DECIDED)), task.method)?;
+                or_nothing(self.made(part, settings, None, false))
+            }
+            _ => or_nothing(self.made(part, settings, None, false)),
+        }
+    }
+
+    fn total(&self, settings: &Settings, whole: &Tally) -> Result<f64> {
+        let TaskSettings::Classify(task) = &settings.task else { return Ok(whole.total) };
+        let (classes, (negative, positive)) = classes_of(task, whole)?;
+        let (negatives, positives) = class_weights(&classes, whole);
+        Ok(negative * negatives + positive * positives)
+    }
+}
+
+/// The classes that a tally names, and their weights.
+fn classes_of(task: &ClassifySettings, whole: &Tally) -> Result<(Classes, (f64, f64))> {
+    let classes = Classes::of_tally(&whole.weights, task.positive.as_deref())?;
+    let shares = task.class_weight.shares(&classes, || class_weights(&classes, whole))?;
+    Ok((classes, shares))
+}
+
+/// The total weights of the rows of both classes.
+fn class_weights(classes: &Classes, whole: &Tally) -> (f64, f64) {
+    let weight = |label: &str| whole.weights.get(label).copied().unwrap_or_default();
+    (weight(&classes.negative), weight(&classes.positive))
+}
+
+impl BuiltIn {
+    /// The problem of all rows, or of a part of them (`whole` is false), whose comparisons may all be ties, or all decided.
+    fn made(
+        &self,
+        data: &Dataset,
+        settings: &Settings,
+        subset: Option<&Subset>,
+        whole: bool,
+    ) -> Result<Box<dyn Problem>> {
         let abilities = settings.abilities(data.pairs().is_some());
         Ok(match &settings.task {
             TaskSettings::Classify(task) => Box::new(classifier(data, task, settings.loss, abilities, subset)?),
@@ -89,9 +195,15 @@ impl Poses for BuiltIn {
             }
             TaskSettings::Rank(task) => Box::new(ranker(data, task, settings.loss, abilities, subset)?),
             TaskSettings::Compare(task) if task.ties_from_grades => {
-                Box::new(comparison_by_grades(data, task, settings.loss, abilities, subset)?)
+                Box::new(comparison_by_grades(data, task, settings.loss, abilities, subset, whole)?)
             }
-            TaskSettings::Compare(task) => Box::new(comparison(data, task, settings.loss, abilities, subset)?),
+            TaskSettings::Compare(task) => {
+                refuse_part(subset)?;
+                if whole {
+                    check_outcomes(data, task.method)?;
+                }
+                Box::new(comparison(data, task, settings.loss, abilities)?)
+            }
             TaskSettings::Own(task) => {
                 let message = format!("`{}` is a task of the user's own", task.name);
                 return Err(Error::new(Code::Unsupported, message)
@@ -173,29 +285,25 @@ fn comparison_by_grades(
     loss: Loss,
     abilities: Abilities,
     subset: Option<&Subset>,
+    whole: bool,
 ) -> Result<ByPart<GradedComparison>> {
     if data.pairs().is_some() {
         return Err(Error::new(Code::BadSetting, "these are explicit pairs, which say themselves what is a tie")
             .help("leave --ties-from-grades out, or give graded rows"));
     }
-    let graded = GradedComparison::on(data, loss, 1.0, subset)?;
+    let graded = match whole {
+        true => GradedComparison::on(data, loss, 1.0, subset)?,
+        false => GradedComparison::of_part(data, loss)?,
+    };
     Ok(ByPart::new(graded, task.threshold).with_abilities(abilities))
 }
 
-fn comparison(
-    data: &Dataset,
-    task: &CompareSettings,
-    loss: Loss,
-    abilities: Abilities,
-    subset: Option<&Subset>,
-) -> Result<ByBlock<Comparison>> {
-    refuse_part(subset)?;
+fn comparison(data: &Dataset, task: &CompareSettings, loss: Loss, abilities: Abilities) -> Result<ByBlock<Comparison>> {
     let ties_as = match task.method {
         Method::Compare => TiesAs::Threshold,
         Method::Rank2 => TiesAs::Contradiction,
         _ => TiesAs::Nothing,
     };
-    check_outcomes(data, task.method)?;
     let rule = if task.learns_threshold() { task.threshold } else { Intercept::None };
     let pairs = Comparison::new(data, ties_as, task.pair_weight_as, loss, 1.0)?;
     Ok(ByBlock::new(pairs.telling_ties(), rule, abilities))

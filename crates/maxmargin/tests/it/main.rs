@@ -20,6 +20,7 @@ mod optimum;
 mod own_kernels;
 mod own_task;
 mod pairs;
+mod partitions;
 mod polish;
 mod progress;
 mod ratings;

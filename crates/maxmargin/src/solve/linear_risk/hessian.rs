@@ -99,7 +99,7 @@ impl<T: Objective> LinearRisk<'_, T> {
             }
         }
         for coordinate in 0..self.penalised() {
-            matrix[coordinate * dim + coordinate] += 1.0;
+            matrix[coordinate * dim + coordinate] += self.penalty;
         }
         Ok(matrix)
     }
@@ -302,8 +302,8 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
             Ok(sums)
         })?;
         self.reduce(sums, out);
-        let penalised = self.penalised();
-        out[..penalised].iter_mut().zip(direction).for_each(|(out, d)| *out += d);
+        let (penalised, penalty) = (self.penalised(), self.penalty);
+        out[..penalised].iter_mut().zip(direction).for_each(|(out, d)| *out += penalty * d);
         Ok(())
     }
 }

@@ -41,6 +41,8 @@ pub struct LinearRisk<'a, T: Objective> {
     /// Scores a row.
     outputs: usize,
     penalise_thresholds: bool,
+    /// What the penalty ½‖·‖² is multiplied by: 1, or 0 where the data are a part of a larger set.
+    penalty: f64,
     cancel: &'a Cancel,
     lanes: Vec<Lane<T::Memo>>,
     point: Vec<f64>,
@@ -119,6 +121,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             design,
             outputs,
             penalise_thresholds,
+            penalty: 1.0,
             cancel,
             lanes: made,
             point: vec![0.0; dim],
@@ -128,6 +131,11 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             remembers: false,
             products: Vec::new(),
         }
+    }
+
+    /// The sum over parts alone, to be added up with those of other rows: the penalty counts once for all of them.
+    pub(crate) fn without_penalty(self) -> LinearRisk<'a, T> {
+        LinearRisk { penalty: 0.0, ..self }
     }
 
     /// How many coordinates are weights; the rest are free scalars.
@@ -145,7 +153,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
     }
 
     fn half_square(&self, w: &[f64]) -> f64 {
-        0.5 * w[..self.penalised()].iter().map(|w| w * w).sum::<f64>()
+        0.5 * self.penalty * w[..self.penalised()].iter().map(|w| w * w).sum::<f64>()
     }
 
     /// Runs `work` on every lane, in parallel, with the lane's part of a vector over the scores. Results come in lane order;
@@ -302,8 +310,8 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         self.scores = scores;
         self.remembers = sums.is_ok();
         let value = self.reduce(sums?, gradient);
-        let penalised = self.penalised();
-        gradient[..penalised].iter_mut().zip(w).for_each(|(gradient, w)| *gradient += w);
+        let (penalised, penalty) = (self.penalised(), self.penalty);
+        gradient[..penalised].iter_mut().zip(w).for_each(|(gradient, w)| *gradient += penalty * w);
         Ok(value + self.half_square(w))
     }
 
@@ -354,8 +362,8 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         }
         for (w, d) in self.point.iter().zip(&self.direction).take(self.penalised()) {
             let moved = w + step * d;
-            value += 0.5 * moved * moved;
-            slope += moved * d;
+            value += 0.5 * self.penalty * moved * moved;
+            slope += self.penalty * moved * d;
         }
         Ok((value, slope))
     }

@@ -70,6 +70,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
             Ok(sum)
         })?;
         let mut squares = vec![1.0; self.dim()];
+        squares[..self.penalised()].fill(self.penalty);
         for part in parts {
             squares.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
         }
@@ -209,8 +210,10 @@ impl<T: Curvature> LinearRisk<'_, T> {
             self.design.passed(sample[numbers.start].1.row..sample[numbers.end - 1].1.row + 1);
         };
         let mut matrix = sum_of_squares(sample.len(), dim, fill, passed, self.cancel);
-        // That of the penalty; a free threshold is then sure to have a scale.
-        (0..dim).for_each(|coordinate| matrix[coordinate * dim + coordinate] += 1.0);
+        // That of the penalty; 1 gives a free threshold a scale.
+        let penalised = self.penalised();
+        let added = |coordinate: usize| if coordinate < penalised { self.penalty } else { 1.0 };
+        (0..dim).for_each(|coordinate| matrix[coordinate * dim + coordinate] += added(coordinate));
         Ok(matrix)
     }
 

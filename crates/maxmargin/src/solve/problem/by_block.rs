@@ -15,9 +15,9 @@ use crate::solve::values::{
     Hard, dual_of_cuts, dual_value, hard_primal, imbalance, in_box, primal_of_scores, rounded_values, smooth_bound,
 };
 use crate::solve::{
-    ByRow, Contradiction, Cut, CuttingPlane, DualCoordinateDescent, InteriorPoint, LinearProgram, LinearRisk, Machine,
-    Newton, QuadraticProgram, Risk, Sampled, Solution, Start, Stop, TracePoint, Verdict, bound_of_cuts,
-    proven_by_multipliers, sampled_start, stated_violation,
+    ByRow, Contradiction, CurvedRisk, Cut, CuttingPlane, DualCoordinateDescent, InteriorPoint, LinearProgram,
+    LinearRisk, Machine, Newton, QuadraticProgram, Risk, Sampled, Solution, Start, Stop, TracePoint, Verdict,
+    bound_of_cuts, proven_by_multipliers, sampled_start, stated_violation,
 };
 use crate::task::{
     Abilities, Binary, ByDifference, Comparison, Independent, Intercept, LearningTask, Objective, Roundable,
@@ -123,6 +123,10 @@ impl<T: BlockTask> Problem for ByBlock<T> {
         let lower_bound =
             witness.map(|witness| bound(&self.task, self.rule, design, at, witness, cancel)).transpose()?;
         Ok(Values { objective, lower_bound })
+    }
+
+    fn risk<'a>(&'a self, design: &'a Design, cancel: &'a Cancel) -> Result<Box<dyn CurvedRisk + 'a>> {
+        Ok(Box::new(LinearRisk::new(&self.task, design, self.rule == Intercept::Penalised, cancel).without_penalty()))
     }
 
     fn machine(&self, design: &Design, settings: &Settings, bytes: u64, cancel: &Cancel) -> Result<Machine> {

@@ -7,11 +7,11 @@ use super::{
 };
 use crate::certificate::Witness;
 use crate::data::Design;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::run::Cancel;
 use crate::settings::Settings;
 use crate::solve::values::{dual_value, primal_of_scores};
-use crate::solve::{ByRow, DualCoordinateDescent, Machine, QuadraticProgram, Sampled, Solution};
+use crate::solve::{ByRow, CurvedRisk, DualCoordinateDescent, Machine, QuadraticProgram, Sampled, Solution};
 use crate::task::{Abilities, Independent, Intercept, LearningTask};
 use crate::wish::Solver;
 
@@ -108,6 +108,11 @@ impl<T: Independent + LearningTask> Problem for ByDual<T> {
             None => None,
         };
         Ok(Values { objective, lower_bound })
+    }
+
+    fn risk<'a>(&'a self, _: &'a Design, _: &'a Cancel) -> Result<Box<dyn CurvedRisk + 'a>> {
+        Err(Error::new(Code::Unsupported, "this task is known by its constraints alone, and is not a sum over parts")
+            .help("learn from all rows at once"))
     }
 
     fn machine(&self, design: &Design, settings: &Settings, bytes: u64, cancel: &Cancel) -> Result<Machine> {

@@ -79,7 +79,7 @@ impl<T: PartTask> ByPart<T> {
         self.rule == Intercept::Penalised
     }
 
-    fn risk<'a>(&'a self, design: &'a Design, cancel: &'a Cancel) -> LinearRisk<'a, T> {
+    fn whole_risk<'a>(&'a self, design: &'a Design, cancel: &'a Cancel) -> LinearRisk<'a, T> {
         LinearRisk::new(&self.task, design, self.is_penalised(), cancel)
     }
 
@@ -105,7 +105,7 @@ impl<T: PartTask> ByPart<T> {
                 let sampled = sampled_start(&self.task, design, self.is_penalised(), start, cancel)?;
                 let start = sampled.as_ref().or(start);
                 let newton = Newton { tolerance, max_passes };
-                let mut risk = self.risk(design, cancel);
+                let mut risk = self.whole_risk(design, cancel);
                 let solution = newton.solve(&mut risk, features, start, run.observer, cancel)?;
                 drop(risk);
                 cancel.check_wanted()?;
@@ -113,7 +113,7 @@ impl<T: PartTask> ByPart<T> {
             }
             Solver::CuttingPlane => {
                 let planes = CuttingPlane { tolerance, max_passes };
-                planes.solve(&mut self.risk(design, cancel), features, start, run.observer, cancel)
+                planes.solve(&mut self.whole_risk(design, cancel), features, start, run.observer, cancel)
             }
             solver => Err(not_planned(settings, solver)),
         }
@@ -125,7 +125,7 @@ impl<T: PartTask> ByPart<T> {
         let quick = run.solver == Solver::Newton
             && run.start.is_none()
             && run.design.rows() >= QUICK_START_ROWS
-            && !self.risk(run.design, run.cancel).has_exact_hessian();
+            && !self.whole_risk(run.design, run.cancel).has_exact_hessian();
         quick.then(|| Start {
             weights: quick_start(ranking, run.design, run.settings.seed, QUICK_START_PAIRS, run.cancel),
             ..Start::default()
@@ -253,7 +253,7 @@ impl<T: PartTask> Problem for ByPart<T> {
         if let Some((objective, bound)) = own {
             return Ok(Values { objective, lower_bound: (width.is_some() || stated.by_weights).then_some(bound) });
         }
-        let mut risk = self.risk(design, cancel);
+        let mut risk = self.whole_risk(design, cancel);
         let point = [weights, &free[..]].concat();
         let mut gradient = vec![0.0; point.len()];
         let objective = risk.evaluate(&point, &mut gradient)?;
@@ -268,6 +268,10 @@ impl<T: PartTask> Problem for ByPart<T> {
             _ => None,
         };
         Ok(Values { objective, lower_bound })
+    }
+
+    fn risk<'a>(&'a self, design: &'a Design, cancel: &'a Cancel) -> Result<Box<dyn CurvedRisk + 'a>> {
+        Ok(Box::new(self.whole_risk(design, cancel).without_penalty()))
     }
 
     fn machine(&self, design: &Design, settings: &Settings, bytes: u64, cancel: &Cancel) -> Result<Machine> {

@@ -28,7 +28,7 @@ pub(crate) use expanded::Expanded;
 pub use plan::{Support, plan, support_table};
 pub(crate) use stochastic::{descent, stochastic};
 
-use super::{Machine, Referee, RoundedHinge, Sampled, Solution, Start, Stop};
+use super::{CurvedRisk, Machine, Referee, RoundedHinge, Sampled, Solution, Start, Stop};
 use crate::certificate::{Scorer, Witness, relative_gap};
 use crate::data::{Dataset, Design};
 use crate::error::{Code, Error, Result};
@@ -61,6 +61,10 @@ pub trait Problem: Send + Sync {
 
     /// Primal value and lower bound of a point, from scratch; an error where the witness is not feasible.
     fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values>;
+
+    /// The loss of these rows as a function of the weights, without the penalty: what rows of a larger data set add to its
+    /// objective.
+    fn risk<'a>(&'a self, design: &'a Design, cancel: &'a Cancel) -> Result<Box<dyn CurvedRisk + 'a>>;
 
     /// Kernel values of its rows, which problems over the same rows share whatever their costs.
     fn machine(&self, design: &Design, settings: &Settings, bytes: u64, cancel: &Cancel) -> Result<Machine>;

@@ -65,6 +65,11 @@ impl Kind {
     }
 }
 
+fn nothing_to_compare() -> Error {
+    Error::new(Code::NoPairs, "no query has two rows, so there is nothing to compare")
+        .help("check that the query ids group several rows")
+}
+
 impl GradedComparison {
     /// A task over all pairs of rows of one group; none can be learned where no pair is a tie, or all are.
     pub fn new(data: &Dataset, loss: Loss, c: f64) -> Result<GradedComparison> {
@@ -73,22 +78,31 @@ impl GradedComparison {
 
     /// The same over some of the groups: those whose rows are in the subset.
     pub fn on(data: &Dataset, loss: Loss, c: f64, subset: Option<&Subset>) -> Result<GradedComparison> {
+        let task = GradedComparison::unchecked(data, loss, c, subset)?;
+        task.check_outcomes()?;
+        Ok(task)
+    }
+
+    /// A part of a larger data set with C = 1. Its pairs may all be ties, or all decided.
+    pub(crate) fn of_part(data: &Dataset, loss: Loss) -> Result<GradedComparison> {
+        let task = GradedComparison::unchecked(data, loss, 1.0, None)?;
+        if task.decided + task.ties == 0 { Err(nothing_to_compare()) } else { Ok(task) }
+    }
+
+    fn unchecked(data: &Dataset, loss: Loss, c: f64, subset: Option<&Subset>) -> Result<GradedComparison> {
         let shape = Shape::of(loss, "comparing by grades")?;
         let mut groups = plans("--ties-from-grades", data, PairWeight::Equal, subset)?;
         groups.retain(|plan| plan.by_target.len() > 1);
         let (decided, ties) = (groups.iter().map(GroupPlan::pairs).sum(), groups.iter().map(GroupPlan::ties).sum());
         let shares = Shares { decided: 1.0, tied: 1.0 };
-        let task = GradedComparison { groups: Arc::new(groups), shape, c, decided, ties, shares };
-        task.check_outcomes()?;
-        Ok(task)
+        Ok(GradedComparison { groups: Arc::new(groups), shape, c, decided, ties, shares })
     }
 
     /// Refuses grades from which no threshold can be learned.
     fn check_outcomes(&self) -> Result<()> {
         let weight = |of: fn(&GroupPlan) -> f64| self.groups.iter().map(of).sum::<f64>();
         let (message, help) = if self.decided + self.ties == 0 {
-            return Err(Error::new(Code::NoPairs, "no query has two rows, so there is nothing to compare")
-                .help("check that the query ids group several rows"));
+            return Err(nothing_to_compare());
         } else if self.decided == 0 || weight(GroupPlan::total) == 0.0 && weight(GroupPlan::tied_total) > 0.0 {
             (
                 format!(
