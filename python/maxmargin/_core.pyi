@@ -163,7 +163,7 @@ class Model:
         """Pickles and copies are the content of a file."""
 
     def scores(self, data: Dataset, threads: int = 0) -> _Float:
-        """The score of each row, in the order given."""
+        """The score of each row, in the order given; shape (rows, k) where a row has k scores."""
 
     def outcomes(self, data: Dataset) -> _Signs:
         """The outcome of each comparison of the data: -1 (left is better), 0 (a tie) or 1."""
@@ -184,7 +184,11 @@ class Model:
 
     @property
     def weights(self) -> _Float | None:
-        """The weights of the (scaled) features, where there are any."""
+        """The weights of the (scaled) features, where there are any; shape (k, features) where a row has k scores."""
+
+    @property
+    def intercepts(self) -> _Float:
+        """The constant terms, one for each score of a row; empty where there are none."""
 
     @property
     def dual_coef(self) -> _Float | None:

@@ -12,7 +12,7 @@ use maxmargin::settings::{Solver, Task};
 use maxmargin::solve::{Stop, Witness};
 use maxmargin::train::Trained;
 use maxmargin::wording::significant;
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -137,12 +137,18 @@ impl Model {
         Ok((py.get_type::<Model>().getattr("from_bytes")?, (slf.get().to_bytes(py)?,)))
     }
 
-    /// The score of each row, in the order given.
+    /// The score of each row, in the order given; shape (rows, k) where a row has k scores.
     #[pyo3(signature = (data, threads = 0))]
-    fn scores<'py>(&self, py: Python<'py>, data: &Dataset, threads: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn scores<'py>(&self, py: Python<'py>, data: &Dataset, threads: usize) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         self.check_columns(data).or_raise()?;
         let scores = sized(py, self.steps(data), threads, |cancel| self.model.scores_until(&data.data, cancel))?;
-        Ok(data.in_given_order(py, scores))
+        match self.model.scorer.outputs() {
+            1 => Ok(data.in_given_order(py, scores).to_dyn().clone()),
+            outputs => {
+                let rows = data.data.to_input_order(scores.chunks_exact(outputs).collect());
+                Ok(PyArray1::from_vec(py, rows.concat()).reshape([rows.len(), outputs])?.to_dyn().clone())
+            }
+        }
     }
 
     /// The outcome of each comparison of the data: -1 (left is better), 0 (a tie) or 1.
@@ -185,10 +191,23 @@ impl Model {
             .or_raise()
     }
 
-    /// The weights of the (scaled) features, where there are any.
+    /// The weights of the (scaled) features, where there are any; shape (k, features) where a row has k scores.
     #[getter]
-    fn weights<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
-        self.model.scorer.weights().map(|weights| weights.to_vec().into_pyarray(py))
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArrayDyn<f64>>>> {
+        let Some(weights) = self.model.scorer.weights() else { return Ok(None) };
+        let outputs = self.model.scorer.outputs();
+        if outputs == 1 {
+            return Ok(Some(weights.to_vec().into_pyarray(py).to_dyn().clone()));
+        }
+        let by_output = |output: usize| weights.iter().skip(output).step_by(outputs).copied();
+        let rows: Vec<f64> = (0..outputs).flat_map(by_output).collect();
+        Ok(Some(PyArray1::from_vec(py, rows).reshape([outputs, self.model.features()])?.to_dyn().clone()))
+    }
+
+    /// The constant terms, one for each score of a row; empty where there are none.
+    #[getter]
+    fn intercepts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.model.scorer.intercepts().into_pyarray(py)
     }
 
     /// One number a support vector, where there is a kernel.

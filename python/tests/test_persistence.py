@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from maxmargin import (
+    Dataset,
     Model,
     PAComparator,
     SVMClassifier,
@@ -356,3 +358,20 @@ def test_a_callback_that_answers_true_ends_training_with_the_best_so_far(kind):
 def test_what_was_tuned_is_a_table_for_notebooks():
     found = tune(SVMClassifier(), X, Y, C=[0.1, 1.0], cv=3)
     assert found._repr_html_().count("<tr") == 3
+
+
+def test_a_model_with_several_scores_a_row_gives_arrays_of_two_dimensions():
+    golden = Path(__file__).parents[2] / "crates/maxmargin/tests/it/golden/format_2/own_scores.mm"
+    model = Model.load(golden)
+    rows = np.random.default_rng(1).normal(size=(7, 5))
+    scores = model.scores(Dataset.dense(rows))
+    assert scores.shape == (7, 3)
+    assert model.weights.shape == (3, 5)
+    assert model.intercepts.shape == (3,)
+    one = model.scores(Dataset.dense(rows[3:4]))
+    np.testing.assert_array_equal(one[0], scores[3])
+    # Scores are linear: differences of rows depend on weights and scaling alone.
+    zero, units = model.scores(Dataset.dense(np.zeros((1, 5)))), model.scores(Dataset.dense(np.eye(5)))
+    np.testing.assert_allclose(scores, zero + rows @ (units - zero), atol=1e-12)
+    factor = (units - zero)[:, 0] / model.weights[0]
+    np.testing.assert_allclose((units - zero).T, model.weights * factor, atol=1e-12)

@@ -233,6 +233,24 @@ fn files_of_format_2_load_verify_and_are_what_files_of_format_1_become() {
     }
 }
 
+#[test]
+fn a_file_with_several_scores_a_row_loads_and_scores_as_it_did() {
+    let file = bytes("format_2/own_scores.mm");
+    let model = Model::from_bytes(&file).unwrap();
+    assert!(model.to_bytes().unwrap() == file);
+    assert_eq!((model.scorer.outputs(), model.features(), model.scorer.intercepts().len()), (3, 5, 3));
+    let zeros = Matrix::DenseF64(Dense::new(vec![0.0; 5], 1, 5).unwrap());
+    let scores = model.scores(&Dataset::new(zeros, Targets::Absent).unwrap()).unwrap();
+    let shift = model.scaling.shift().unwrap();
+    let factor = model.scaling.factor().unwrap();
+    let weights = model.scorer.weights().unwrap();
+    for (output, score) in scores.iter().enumerate() {
+        let terms = (0..5).map(|feature| -shift[feature] * factor[feature] * weights[feature * 3 + output]);
+        let expected = terms.sum::<f64>() + model.scorer.intercepts()[output];
+        assert!((score - expected).abs() < ROUNDING, "{output}: {score} is not {expected}");
+    }
+}
+
 /// Whether a file says that it is of this format.
 fn says(file: &[u8], version: u32) -> bool {
     let words = format!(r#"\"format-version\":{version},"#);

@@ -3,14 +3,21 @@
 use crate::made::{Numbers, two_classes};
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT};
-use maxmargin::data::{Dataset, Dense, Design, Matrix, Scale, Scaling, Targets};
+use maxmargin::data::{Dataset, Dense, Design, Matrix, Scale, Scaling, Subset, Targets};
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::loss::Loss;
+use maxmargin::metric::Metric;
+use maxmargin::model::{Decoder, Model, Scorer};
 use maxmargin::run::{Cancel, Silent};
+use maxmargin::select::CrossValidation;
+use maxmargin::settings::{OwnSettings, Regularisation, Settings};
 use maxmargin::solve::{
-    CurvedRisk, CuttingPlane, LinearRisk, Newton, Preconditioner, Risk, RoundedHinge, Solution, Stop, Witness,
+    ByPart, CurvedRisk, CuttingPlane, LinearRisk, Newton, PartTask, Preconditioner, Problem, Risk, RoundedHinge,
+    Solution, Stop, SumOfRisks, Witness,
 };
-use maxmargin::task::{Curvature, Directions, Objective, Place, Roundable, Slopes};
+use maxmargin::task::{Curvature, Directions, Intercept, LearningTask, Objective, Place, Roundable, Slopes};
 use maxmargin::testing::{check_curvature, check_objective, check_rounding};
+use maxmargin::train::{Partition, Poses, Summary, train_own};
 use std::ops::Range;
 
 /// What a violation costs.
@@ -201,6 +208,132 @@ fn ordinal(grades: &[usize], cuts: usize, curve: Curve) -> Listed {
     };
     let constraints = grades.iter().map(row).collect();
     Listed { constraints, outputs: 1, scalars: cuts, part: 16, cost: 0.3, curve, failing: None }
+}
+
+impl LearningTask for Listed {
+    fn set_cost(&mut self, c: f64) {
+        self.cost = c;
+    }
+
+    fn total_cost(&self) -> f64 {
+        self.cost * self.constraints.iter().filter(|listed| !listed.is_empty()).count() as f64
+    }
+
+    fn constraints(&self) -> u64 {
+        self.constraints.iter().map(|listed| listed.len() as u64).sum()
+    }
+
+    fn decoder(&self, free: &[f64]) -> Decoder {
+        // A constant for each score is part of it; cuts are not.
+        Decoder::Score { free: if self.adds_free() { Vec::new() } else { free.to_vec() } }
+    }
+
+    fn adds_free(&self) -> bool {
+        self.outputs > 1
+    }
+}
+
+impl PartTask for Listed {}
+
+/// Makes one of the two tasks of data whose targets are numbers from 0 on; rows that are left out have no constraints.
+struct Grades {
+    joint: bool,
+    curve: Curve,
+}
+
+impl Poses for Grades {
+    fn pose(&self, data: &Dataset, _: &Settings, subset: Option<&Subset>) -> Result<Box<dyn Problem>> {
+        let grades: Vec<usize> = data.targets().real()?.iter().map(|&target| target as usize).collect();
+        let mut task =
+            if self.joint { joint(&grades, true, self.curve) } else { ordinal(&grades, CLASSES - 1, self.curve) };
+        for row in (0..data.rows()).filter(|&row| subset.is_some_and(|subset| !subset.contains(row))) {
+            task.constraints[row].clear();
+        }
+        task.cost = 1.0;
+        Ok(Box::new(ByPart::new(task, Intercept::Free)))
+    }
+}
+
+#[test]
+fn both_tasks_train_verify_save_predict_tune_and_split_into_parts() {
+    let (data, grades) = graded_rows(120, 5, true, CLASSES, 4);
+    let data =
+        data.with_targets(Targets::Real(grades.iter().map(|&grade| grade as f64).collect::<Vec<_>>().into())).unwrap();
+    let cancel = Cancel::new();
+    for (joint, curve) in [(true, Curve::Squared), (true, Curve::Hinge), (false, Curve::Squared), (false, Curve::Hinge)]
+    {
+        let own = Settings::of(OwnSettings { name: "grades".to_string() });
+        let loss = if curve == Curve::Hinge { Loss::Hinge } else { Loss::SquaredHinge };
+        let settings = Settings { loss, regularisation: Regularisation::C(0.3), tolerance: 1e-6, ..own };
+        let settings = Settings { scale: Scale::Standard, ..settings };
+        let poses = Grades { joint, curve };
+        let trained = train_own(&poses, &data, &settings, &mut Silent, &cancel).unwrap();
+        let context = format!("joint: {joint}, {curve:?}");
+        let optimum = referee(
+            &if joint { super::several::joint(&grades, true, curve) } else { ordinal(&grades, CLASSES - 1, curve) },
+            &data,
+            Scale::Standard,
+            false,
+        );
+        let objective = trained.model.certificate.objective;
+        assert!((objective - optimum).abs() <= 2e-6 * optimum, "{context}: {objective} is not {optimum}");
+        assert!(trained.model.certificate.gap().is_some_and(|gap| gap <= 1e-6), "{context}");
+
+        let loaded = Model::from_bytes(&trained.model.to_bytes().unwrap()).unwrap();
+        let found = loaded.verify_own(&poses, &data, &cancel).unwrap();
+        assert_eq!(
+            (found.objective, found.lower_bound),
+            (objective, trained.model.certificate.lower_bound),
+            "{context}"
+        );
+        let outputs = if joint { CLASSES } else { 1 };
+        let scores = loaded.scores(&data).unwrap();
+        assert_eq!((loaded.scorer.outputs(), scores.len()), (outputs, 120 * outputs), "{context}");
+        assert_eq!(scores, trained.model.scores(&data).unwrap());
+        let predicted: Vec<usize> = match &loaded.decoder {
+            Decoder::Score { free } if joint => {
+                assert!(free.is_empty());
+                let best = |row: &[f64]| (0..CLASSES).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap();
+                scores.chunks(CLASSES).map(best).collect()
+            }
+            Decoder::Score { free } => {
+                assert!(free.len() == CLASSES - 1 && free.is_sorted(), "{free:?}");
+                scores.iter().map(|score| free.iter().filter(|cut| score > *cut).count()).collect()
+            }
+            other => panic!("{other:?}"),
+        };
+        let right = predicted.iter().zip(&grades).filter(|(a, b)| a == b).count();
+        assert!(right > 55, "{context}: {right} of 120");
+        let lines = loaded.predict(&data).unwrap().lines().concat();
+        let fields = lines.lines().next().unwrap().split('\t').count();
+        assert_eq!(fields, outputs, "{context}: a line of predictions holds every score");
+
+        let halves: Vec<Dataset> = [0..50, 50..120].map(|rows| data.subset(&rows.collect::<Vec<_>>()).unwrap()).into();
+        let summaries = halves.iter().map(|half| Summary::of_own(&poses, half, &settings, &cancel).unwrap());
+        let whole = summaries.reduce(|a, b| a.merge(b).unwrap()).unwrap();
+        let parts: Vec<Partition> =
+            halves.iter().map(|half| Partition::with_own(&poses, half, &settings, &whole).unwrap()).collect();
+        let risks = parts.iter().map(|part| part.risk(&cancel).unwrap()).collect();
+        let mut sum = SumOfRisks::new(risks).unwrap();
+        let point = [loaded.scorer.weights().unwrap(), &found_free(&loaded)].concat();
+        let value = sum.evaluate(&point, &mut vec![0.0; point.len()]).unwrap();
+        assert!((value - objective).abs() <= 1e-9 * objective, "{context}: {value} is not {objective}");
+    }
+    let own = Settings::of(OwnSettings { name: "grades".to_string() });
+    let at = |c: f64| Settings { loss: Loss::SquaredHinge, regularisation: Regularisation::C(c), ..own.clone() };
+    let validation = CrossValidation { folds: 4, seed: 1, metrics: vec![Metric::Mae] };
+    let poses = Grades { joint: false, curve: Curve::Squared };
+    let tuned = validation.run_own(&poses, &data, &[at(1e-6), at(1.0)], &mut Silent, &cancel).unwrap();
+    assert_eq!(tuned.rows.len(), 2);
+}
+
+/// The free scalars of a model: the constants of its scores, or its cuts.
+fn found_free(model: &Model) -> Vec<f64> {
+    match (&model.scorer, &model.decoder) {
+        (Scorer::Linear { intercepts, .. }, _) if !intercepts.is_empty() => intercepts.clone(),
+        (_, Decoder::Score { free }) => free.clone(),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Rows, and for each a number of so many that depends on its features, with noise.
