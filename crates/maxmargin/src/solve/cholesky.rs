@@ -1,12 +1,12 @@
-//! Cholesky factors: [`Cholesky`], that rows enter and leave, and [`BlockedCholesky`], of a large matrix.
+//! Cholesky factors: [`Cholesky`], which rows can enter and leave, and [`BlockedCholesky`], for a large matrix.
 //!
-//! **An active set** has a factor kept row by row, so that a row enters by one triangular solve. One that leaves takes its
-//! column l with it; what stands below becomes the factor of L Lᵀ + l lᵀ by plane rotations (Gill, Golub, Murray & Saunders,
-//! Methods for modifying matrix factorizations, Mathematics of Computation 28 (1974)). Both cost O(rows²).
+//! **An active set** has a factor kept row by row, so that a row enters by one triangular solve. When a row leaves, its
+//! column l leaves too, and the part below becomes the factor of L Lᵀ + l lᵀ by plane rotations (Gill, Golub, Murray &
+//! Saunders, Methods for modifying matrix factorizations, Mathematics of Computation 28 (1974)). Both cost O(rows²).
 //!
-//! **A large matrix** is factored a block of columns after the other: the square on the diagonal, the rows below it, and what
-//! they take from the rest, which is where the time goes and what all threads share. Blocks depend on the size alone, so that
-//! threads change no bit, and between them the factor can be given up.
+//! **A large matrix** is factored one block of columns after the other: the square on the diagonal, the rows below it,
+//! and the update of the rest, which takes most of the time and is shared by all threads. Blocks depend on the size
+//! alone, so the number of threads does not change the result. Between blocks the factorisation can be cancelled.
 
 use super::dot;
 use crate::parallel;
@@ -19,12 +19,12 @@ use faer::{Accum, MatMut, MatRef, Par, Side};
 /// The lower factor L of a positive definite matrix L Lᵀ.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cholesky {
-    /// Each row as long as its number.
+    /// The row with index i has i + 1 entries.
     lower: Vec<Vec<f64>>,
 }
 
 impl Cholesky {
-    /// The factor of a whole matrix, row by row, or none where a squared pivot is below a share of its diagonal.
+    /// The factor of a whole matrix, given row by row, or none if a squared pivot is below a share of its diagonal.
     pub(crate) fn of(matrix: &[f64], count: usize, least: f64) -> Option<Cholesky> {
         let factor = Llt::new(MatRef::from_row_major_slice(matrix, count, count), Side::Lower).ok()?;
         let lower = factor.L();
@@ -48,12 +48,12 @@ impl Cholesky {
         (row, pivot)
     }
 
-    /// Lets a row in, its pivot the last of it.
+    /// Adds a row, with its pivot as the last entry.
     pub(crate) fn push(&mut self, row: Vec<f64>) {
         self.lower.push(row);
     }
 
-    /// Takes a row out, and its column.
+    /// Removes a row and its column.
     pub(crate) fn remove(&mut self, at: usize) {
         self.lower.remove(at);
         let mut rotations: Vec<(f64, f64)> = Vec::with_capacity(self.lower.len() - at);
@@ -89,7 +89,7 @@ impl Cholesky {
     }
 }
 
-/// The lower factor of a matrix too large to be factored in one go, see the top of the file.
+/// The lower factor of a matrix too large to be factored in one step, see the top of the file.
 pub(super) struct BlockedCholesky {
     /// Row by row; what stands above the diagonal means nothing.
     lower: Vec<f64>,
