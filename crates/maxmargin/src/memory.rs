@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_all_rows_says_why_and_how_much() {
+    fn solvers_that_need_all_rows_say_why_and_how_much() {
         let groups = Groups::one(1 << 20);
         let graded = data(true).with_groups(groups).expect("valid");
         for (data, settings, why) in [

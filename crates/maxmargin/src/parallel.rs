@@ -227,7 +227,8 @@ impl<'a, T> Slots<'a, T> {
     }
 
     /// # Safety
-    /// `place` must lie within the slice (or at its end, for a piece without values), and no two threads may touch one place.
+    /// `place` must lie within the slice (or at its end, for a piece without values), and no two threads may touch one
+    /// place.
     unsafe fn at(&self, place: usize) -> *mut T {
         // SAFETY: as above.
         unsafe { self.start.add(place) }
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_jobs_work_in_is_handed_on() {
+    fn work_buffers_are_reused() {
         on(2, || {
             let spare: Spare<Vec<usize>> = Spare::default();
             each(1000, &|job| spare.lend(|jobs| jobs.push(job)));

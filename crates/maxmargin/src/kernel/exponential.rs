@@ -5,7 +5,7 @@
 
 /// The exponential of one number that is zero or negative, as in kernels of distances.
 #[inline(always)]
-#[allow(clippy::eq_op)] // x − x is zero, but for what is no number
+#[allow(clippy::eq_op)] // x − x is zero, unless x is NaN or infinite
 pub(super) fn exp(x: f32) -> f32 {
     const LOG2_E: f32 = std::f32::consts::LOG2_E;
     const LN2_HIGH: f32 = 0.693_359_4;

@@ -4,9 +4,9 @@
 //! φ(x) = √(2/D) · (cos ω_1·x, …, cos ω_{D/2}·x, sin ω_1·x, …, sin ω_{D/2}·x),   ω ~ N(0, 2γ I)
 //! ```
 //! so that φ(x)·φ(z) = (2/D) Σ cos ω·(x − z), whose mean is exp(−γ‖x − z‖²) (Rahimi and Recht, Random features for
-//! large-scale kernel machines, NIPS 2007). With pairs of cosine and sine every row has length 1 exactly, and for this kernel
-//! the variance, (1 + k(2Δ) − 2k(Δ)²)/D, is nowhere above that of D cosines with random phases, (1 + k(2Δ)/2 − k(Δ)²)/D
-//! (Sutherland and Schneider, On the error of random Fourier features, UAI 2015).
+//! large-scale kernel machines, NIPS 2007). With pairs of cosine and sine every row has length 1 exactly, and for this
+//! kernel the variance, (1 + k(2Δ) − 2k(Δ)²)/D, is nowhere above that of D cosines with random phases, (1 + k(2Δ)/2 −
+//! k(Δ)²)/D (Sutherland and Schneider, On the error of random Fourier features, UAI 2015).
 //!
 //! The error falls like 1/√D. The map does not depend on the data, so a model keeps only the seed. Cost per row: D/2
 //! products of length d and as many cosines and sines. Frequencies take d · D/2 numbers.

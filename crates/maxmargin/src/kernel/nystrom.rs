@@ -3,8 +3,8 @@
 //! ```text
 //! K = L Lᵀ,  K_ab = k(z_a, z_b) over landmarks z;   φ(x) = L⁻¹ k(x),  k(x)_a = k(z_a, x);   φ(x)·φ(y) = k(x)ᵀ K⁻¹ k(y)
 //! ```
-//! which is k(x, y) where one of both lies in the span of the landmarks, and its projection otherwise (Williams and Seeger,
-//! Using the Nyström method to speed up kernel machines, NIPS 2000).
+//! which is k(x, y) where one of both lies in the span of the landmarks, and its projection otherwise (Williams and
+//! Seeger, Using the Nyström method to speed up kernel machines, NIPS 2000).
 //!
 //! **Landmarks** are distinct rows drawn with equal probability. A Cholesky factorisation handles them in their order.
 //! A landmark is dropped if less than 1e-8 of its own k(z, z) is left after those before it (a copy, a mixture, or the

@@ -26,8 +26,8 @@ struct Slot<T> {
 }
 
 impl<T: Element> RowCache<T> {
-    /// A cache for `rows` rows of `length` values within `bytes` bytes, but for at least `least` rows, which are needed
-    /// at once.
+    /// A cache for `rows` rows of `length` values within `bytes` bytes. It holds at least `least` rows, which are
+    /// needed at once.
     pub(crate) fn new(rows: usize, length: usize, bytes: u64, least: usize) -> RowCache<T> {
         let row_bytes = (length.max(1) * size_of::<T>()) as u64;
         let most = usize::try_from(bytes / row_bytes).unwrap_or(usize::MAX).max(least).min(rows.max(1));

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_that_come_and_go_meet_rows_as_the_definition_says() {
+    fn kernel_values_of_changing_vectors_equal_the_definition() {
         let kernels = [
             Kernel::Linear,
             Kernel::Polynomial { gamma: 0.3, coef0: 1.0, degree: 3 },

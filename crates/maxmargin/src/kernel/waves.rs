@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn large_angles_and_what_is_no_number_go_to_the_library() {
+    fn large_angles_and_nan_use_the_library() {
         let angles = [1e18, -3.7e200, 0.5];
         let (mut cosines, mut sines) = ([0f32; 3], [0f32; 3]);
         waves(&angles, 2.0, &mut cosines, &mut sines);

@@ -1,7 +1,7 @@
 //! Default parameters of a kernel: the median heuristic.
 //!
-//! γ = 1 / median of ‖x − z‖² over random pairs of rows for the Gaussian kernel, and likewise for chi-squared distances; for
-//! kernels of inner products 1 / median of ‖x‖², so that a typical product is 1.
+//! γ = 1 / median of ‖x − z‖² over random pairs of rows for the Gaussian kernel, and likewise for chi-squared
+//! distances; for kernels of inner products 1 / median of ‖x‖², so that a typical product is 1.
 
 use super::{Kernel, KernelKind, KernelSettings};
 use crate::data::Design;

@@ -1,7 +1,7 @@
 //! [`ComparisonLearner`]: learns a ranking function and a threshold for ties, one pair after the other.
 //!
-//! A pair has d = x_right − x_left and an outcome y: −1 (left), 0 (tie) or 1 (right). With z = w·d the prediction is the
-//! sign of z where |z| > τ, and a tie otherwise.
+//! A pair has d = x_right − x_left and an outcome y: −1 (left), 0 (tie) or 1 (right). With z = w·d the prediction is
+//! the sign of z where |z| > τ, and a tie otherwise.
 //!
 //! **Passive-aggressive** (Crammer, Dekel, Keshet, Shalev-Shwartz and Singer, Online passive-aggressive algorithms,
 //! JMLR 2006, here with ties and a learned threshold). Each pair makes the smallest change that corrects it:

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_do_not_add_up_are_no_progress() {
+    fn inconsistent_counts_are_refused() {
         let numbers = counted(&[(0, 1.0), (1, 2.0), (-1, 0.2)]).numbers();
         for place in [0, 1, 5, numbers.len() - 1] {
             let mut wrong = numbers.clone();

@@ -249,7 +249,7 @@ fn sides_that_change_places_change_nothing_but_signs() {
 }
 
 #[test]
-fn every_rule_learns_what_a_stream_says() {
+fn every_rule_learns_from_a_stream() {
     let data = stream(20_000, 5, 77);
     for rule in [
         Rule::PassiveAggressive { c: 0.1, kappa: 1.0, squared: false },
@@ -279,7 +279,7 @@ fn a_stream_of_one_kind_of_outcome_is_learned_from() {
             assert_eq!(learner.progress().ties(), if sign == 0 { 200 } else { 0 });
             assert!(learner.threshold() >= rule.least_threshold());
             if sign == 0 {
-                assert!(learner.weights().iter().all(|&w| w == 0.0), "nothing but ties says nothing");
+                assert!(learner.weights().iter().all(|&w| w == 0.0), "ties alone leave the weights at zero");
             }
         }
     }

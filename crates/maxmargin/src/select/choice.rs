@@ -162,11 +162,11 @@ mod tests {
         let mut falling = rows;
         falling.reverse();
         assert_eq!(table(Metric::Accuracy, &falling).best, 2, "the order of the rows does not matter");
-        assert_eq!(table(Metric::Error, &rows).best, 0, "of an error the least is best");
+        assert_eq!(table(Metric::Error, &rows).best, 0, "a smaller error is better");
     }
 
     #[test]
-    fn one_standard_error_takes_the_smallest_c_that_is_as_good_but_for_chance() {
+    fn one_standard_error_takes_the_smallest_c_within_it() {
         // The best mean is 0.80 with a standard error of 0.1/√3 ≈ 0.0577.
         let best = (10.0, [0.7, 0.8, 0.9]);
         let rows = [(0.1, [0.74, 0.74, 0.74]), (1.0, [0.75, 0.75, 0.75]), best, (100.0, [0.79, 0.79, 0.79])];
@@ -199,15 +199,15 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_is_behind_on_every_fold_has_no_hope() {
+    fn a_setting_that_is_worse_on_every_fold_is_dropped() {
         let found = table(Metric::Accuracy, &[(1.0, [0.8, 0.9, 0.85])]);
         let race = |higher_is_better| Race { best: Some(&found.rows[0]), higher_is_better };
         assert!(race(true).is_hopeless(&[0.7, 0.8]));
         assert!(!race(true).is_hopeless(&[0.7]), "one fold shows nothing");
         assert!(!race(true).is_hopeless(&[0.7, 0.91]), "ahead on one fold");
-        assert!(!race(true).is_hopeless(&[0.79, 0.5]), "behind by amounts that differ too much");
-        assert!(!race(true).is_hopeless(&[0.79, 0.89]), "behind by less than the best is sure of");
-        assert!(!race(false).is_hopeless(&[0.7, 0.8]), "of an error less is better");
+        assert!(!race(true).is_hopeless(&[0.79, 0.5]), "the differences vary too much");
+        assert!(!race(true).is_hopeless(&[0.79, 0.89]), "worse by less than the standard error of the best");
+        assert!(!race(false).is_hopeless(&[0.7, 0.8]), "a smaller error is better");
         assert!(!Race { best: None, higher_is_better: true }.is_hopeless(&[0.0, 0.0]));
         // A dropped row can never win, even if its folds were easy.
         let mut left = found.rows[0].clone();

@@ -1,7 +1,7 @@
 //! [`Grid`]: the values of C, or of the width of a kernel, to try.
 //!
-//! Written as `low:high:count`, spaced evenly on a log scale, or as a list `0.1,1,10`. Spaced values are rounded to a few
-//! digits, so that the value printed is the value used.
+//! Written as `low:high:count`, spaced evenly on a log scale, or as a list `0.1,1,10`. Spaced values are rounded to a
+//! few digits, so that the value printed is the value used.
 
 use crate::data::{Dataset, Scaling};
 use crate::error::{Code, Error, Result};
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_grid_is_refused_with_an_example() {
+    fn an_invalid_grid_is_refused_with_an_example() {
         for text in [
             "",
             "a",

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn folds_over_shared_kernel_rows_are_those_of_files_of_their_own() {
+    fn folds_over_shared_kernel_rows_equal_separate_data_sets() {
         let pairs = compared(true);
         for (data, settings) in [
             (data(Task::Classify, true, true), Settings::new(Task::Classify)),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_without_hope_are_left_and_cannot_win() {
+    fn clearly_worse_settings_are_dropped_and_cannot_win() {
         let data = data(Task::Classify, true, false);
         let widths: Grid = "0.02,1e4,1e5".parse().expect("a grid");
         let base = Settings {

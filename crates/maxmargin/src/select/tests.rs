@@ -278,7 +278,7 @@ pub(super) fn compared(grouped: bool) -> Dataset {
 }
 
 #[test]
-fn explicit_pairs_are_held_out_as_if_they_stood_in_files_of_their_own() {
+fn held_out_pairs_give_the_same_results_as_separate_data_sets() {
     for (number, settings) in [
         Settings { loss: Loss::Hinge, ..Settings::new(Task::Rank) },
         Settings { loss: Loss::Logistic, scale: Scale::Standard, ..Settings::new(Task::Rank) },
@@ -356,7 +356,7 @@ fn settings_may_differ_in_more_than_c() {
 }
 
 #[test]
-fn folds_that_cannot_be_are_refused_by_number() {
+fn impossible_folds_are_refused_by_number() {
     let run = |data: &Dataset, folds: usize, metrics: Vec<Metric>, settings: &Settings| {
         let validation = CrossValidation { folds, seed: 0, metrics };
         validation.run(data, std::slice::from_ref(settings), &mut Silent, &Cancel::new()).map(drop)

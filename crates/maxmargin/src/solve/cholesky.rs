@@ -91,7 +91,7 @@ impl Cholesky {
 
 /// The lower factor of a matrix too large to be factored in one step, see the top of the file.
 pub(super) struct BlockedCholesky {
-    /// Row by row; what stands above the diagonal means nothing.
+    /// Row by row; the values above the diagonal are not used.
     lower: Vec<f64>,
     dim: usize,
 }
@@ -100,8 +100,8 @@ pub(super) struct BlockedCholesky {
 const BLOCK: usize = 128;
 
 impl BlockedCholesky {
-    /// The factor of a matrix given row by row, of which the lower triangle counts: none where it is not positive definite
-    /// to rounding, or once somebody asks for an end.
+    /// The factor of a matrix given row by row, of which only the lower triangle is used. None if it is not positive
+    /// definite up to rounding, or after a cancel.
     pub(super) fn of(mut matrix: Vec<f64>, dim: usize, cancel: &Cancel) -> Option<BlockedCholesky> {
         let mut below = Vec::new();
         for start in (0..dim).step_by(BLOCK) {
@@ -115,7 +115,7 @@ impl BlockedCholesky {
             let factor = Llt::new(square.as_ref(), Side::Lower).ok()?;
             square.copy_from(factor.L());
             let square = square.as_ref();
-            // The rows below lie between what they take from the rest: they are solved for in a place of their own.
+            // The rows below are not contiguous in the matrix: they are solved for in a separate buffer.
             below.clear();
             below.extend(rest.chunks_exact(dim).flat_map(|row| &row[start..end]));
             parallel::chunks(&mut below, BLOCK * width, |_, rows| {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_made_by_blocks_is_given_up_where_there_is_none_or_somebody_asks() {
+    fn a_blocked_factor_is_none_for_an_indefinite_matrix_or_after_a_cancel() {
         let mut indefinite = matrix(200, 3);
         indefinite[150 * 200 + 150] = -1.0;
         assert!(BlockedCholesky::of(indefinite, 200, &Cancel::new()).is_none());

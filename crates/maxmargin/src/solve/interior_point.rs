@@ -3,8 +3,8 @@
 //! ```text
 //! min  ½‖Σ α_i a_i x_i‖² + ½ Σ q_i α_i² − Σ m_i α_i   s.t.  0 ≤ α_i ≤ u_i,  Σ α_i t_i = 0 where the threshold is free
 //! ```
-//! Notation of [`crate::task::Constraint`]. For the hinge u is the cost and q zero; for the squared hinge u is infinite and q
-//! is 1/(2·cost). With multipliers z of α ≥ 0 and v of α ≤ u, and w = Σ α a x, a solution has
+//! Notation of [`crate::task::Constraint`]. For the hinge u is the cost and q zero; for the squared hinge u is infinite
+//! and q is 1/(2·cost). With multipliers z of α ≥ 0 and v of α ≤ u, and w = Σ α a x, a solution has
 //!
 //! ```text
 //! a_i x_i·w + q_i α_i + t_i b − m_i = z_i − v_i,   α_i z_i = 0,   (u_i − α_i) v_i = 0

@@ -126,8 +126,8 @@ impl Machine {
         self.points.is_wide()
     }
 
-    /// Improves a solution of the dual to the tolerance of the settings, then polishes it to full double precision. Returns
-    /// none if polishing would take too long.
+    /// Improves a solution of the dual to the tolerance of the settings, then polishes it to full double precision.
+    /// Returns none if polishing would take too long.
     pub(super) fn with_all_digits<T: Independent>(
         &mut self,
         task: &T,

@@ -438,7 +438,8 @@ fn does(value: f64, slope: f64, value_there: f64, slope_there: f64) -> bool {
     value_there <= value + 1e-4 * slope && slope_there.abs() <= 0.5 * slope.abs()
 }
 
-/// The minimiser along the prepared line, which starts at the step `origin`. `slope_at_one` is the slope at a full step.
+/// The minimiser along the prepared line, which starts at the step `origin`. `slope_at_one` is the slope at a full
+/// step.
 fn search(risk: &mut dyn CurvedRisk, origin: f64, slope: f64, slope_at_one: f64, cancel: &Cancel) -> Result<f64> {
     let mut slope_at = |step: f64| risk.along(step - origin).map(|(_, slope)| slope);
     // The slope rises along the line: bracket its zero, then use the secant, with bisection where that is slow.

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thinned_task_is_its_parts_counted_often() {
+    fn a_thinned_task_is_every_nth_part_with_weight_n() {
         let data = noisy_classes(20_000, 3);
         let whole = task(&data);
         let thinned = Thinned { task: &whole, stride: 3 };

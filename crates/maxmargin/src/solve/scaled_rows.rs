@@ -1,8 +1,8 @@
 //! [`ScaledRows`]: scores and sums of scaled rows for loops that visit one row at a time.
 //!
-//! With x' = F(x − μ) such a loop keeps v = F²·Σ c (x − μ) for dense rows, from which both the scores of scaled rows and
-//! the weights w = F⁻¹v follow. Sparse rows stay sparse: there it keeps v = F²·Σ c x and two scalars in [`Sum`], from
-//! which the scores of the scaled rows follow. All of it is linear in the coefficients c.
+//! With x' = F(x − μ) such a loop keeps v = F²·Σ c (x − μ) for dense rows, from which both the scores of scaled rows
+//! and the weights w = F⁻¹v follow. Sparse rows stay sparse: there it keeps v = F²·Σ c x and two scalars in [`Sum`],
+//! from which the scores of the scaled rows follow. All of it is linear in the coefficients c.
 
 use crate::data::{Design, Rows};
 use crate::parallel;

@@ -111,7 +111,7 @@ fn sampled_trace<T: Curvature>(task: &T, design: &Design, most: usize) -> f64 {
 }
 
 #[test]
-fn a_sample_stands_for_all_rows() {
+fn a_sample_approximates_all_rows() {
     let data = data(true);
     let design = Scaling::default().apply(data.matrix(), None).expect("valid");
     let (classes, queries) = (binary(&data, Loss::SquaredHinge, true), ranking(&data, Loss::SquaredHinge));
@@ -126,7 +126,7 @@ fn a_sample_stands_for_all_rows() {
 }
 
 #[test]
-fn of_a_ranking_a_sample_of_all_rows_is_the_covariance_within_queries() {
+fn for_a_ranking_a_sample_of_all_rows_gives_the_covariance_within_queries() {
     let data = data(true);
     let design = Scaling::default().apply(data.matrix(), None).expect("valid");
     let task = ranking(&data, Loss::SquaredHinge);
@@ -223,7 +223,7 @@ fn assert_rounding<T: Independent + Roundable>(task: &T, width: f64, scores: &[f
 }
 
 #[test]
-fn what_rounding_off_takes_is_what_the_constraints_add_up_to() {
+fn the_sums_of_a_rounded_hinge_are_those_of_its_constraints() {
     let data = data(true);
     for stream in 3..6 {
         let scores = numbers(ROWS, stream);
@@ -277,7 +277,7 @@ fn assert_line<T: Objective>(task: &T, design: &Design, penalised: bool, context
 }
 
 #[test]
-fn a_line_leads_where_evaluations_say() {
+fn values_along_a_line_equal_evaluations() {
     for dense in [true, false] {
         let data = data(dense);
         for scale in [Scale::None, Scale::Standard] {
@@ -323,7 +323,7 @@ fn lines_through_long_and_short_queries_keep_small_differences_of_large_scores()
 }
 
 #[test]
-fn scores_of_all_rows_are_at_hand_where_parts_hold_them_in_order() {
+fn scores_of_all_rows_are_known_if_parts_hold_them_in_order() {
     let (data, design) = grouped(&[30, 20, 9, 8, 11]);
     let cancel = Cancel::new();
     let w = [0.3, -0.1, 0.2];
@@ -341,7 +341,7 @@ fn scores_of_all_rows_are_at_hand_where_parts_hold_them_in_order() {
 }
 
 #[test]
-fn a_value_in_passing_is_the_value_of_the_scores_to_the_last_bit() {
+fn the_value_computed_by_chunks_is_that_of_the_scores_to_the_last_bit() {
     let (data, design) = grouped(&[4095, 1, 1, 5000]);
     let signs: Vec<f64> = (0..data.rows()).map(|row| (row * 7 % 3 % 2) as f64).collect();
     let data = Dataset::new(data.matrix().clone(), Targets::Real(signs.into())).expect("valid");
@@ -403,7 +403,7 @@ impl Curvature for Ending<'_> {
 }
 
 #[test]
-fn an_end_asked_for_at_any_moment_is_no_panic() {
+fn a_cancel_at_any_moment_does_not_panic() {
     let data = data(true);
     let design = Scaling::default().apply(data.matrix(), None).expect("valid");
     let parts = GradedComparison::new(&data, Loss::SquaredHinge, 0.3).expect("pairs").parts();

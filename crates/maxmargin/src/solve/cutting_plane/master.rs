@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_referee_gives_up_fractions_decide() {
+    fn exact_fractions_confirm_the_optimum_where_the_referee_does_not_converge() {
         let rows = [
             (
                 [3.079365403057877, -3.298222583901668, -3.176054786569855, -0.4437508351424836],

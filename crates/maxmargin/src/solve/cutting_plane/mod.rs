@@ -585,7 +585,7 @@ mod tests {
             assert_eq!(solution.stop, Stop::Converged, "{:?}", solution.trace);
             assert!((solution.objective - optimum).abs() <= 1e-8 * optimum);
             let point = [&solution.weights[..], &solution.thresholds].concat();
-            assert_eq!(risk.value(&point), solution.objective, "the weights are those of the objective");
+            assert_eq!(risk.value(&point), solution.objective, "the objective is that of the weights");
             let Witness::Cuts(cuts) = &solution.witness else { panic!("cuts") };
             assert_eq!(
                 bound_of_cuts(&mut risk, cuts, &Cancel::new()).expect("a value"),

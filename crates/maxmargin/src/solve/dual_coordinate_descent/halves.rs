@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_taken_back_leaves_no_trace() {
+    fn an_undone_round_leaves_no_trace() {
         for rows in [41, 400, 401] {
             let (task, design, dense) = made(rows, 5);
             let (fixed, slots) =

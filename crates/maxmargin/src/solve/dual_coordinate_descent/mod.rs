@@ -21,11 +21,12 @@
 //!
 //! **Scaling** is folded in, and sparse rows stay sparse: see [`super::scaled_rows`].
 //!
-//! **Two cores.** Large data are cut into two halves, even and odd rows, at any number of threads. In a round each half
-//! takes steps on a small share of its rows against its own copy of the weights, in which its own changes count σ-fold
-//! (as does its curvature). Then both changes are added up. σ = 2 is always safe (Ma et al., Adding vs. averaging in
-//! distributed primal-dual optimization, ICML 2015), a smaller σ is faster. σ starts at 1.25 and grows if a pass does
-//! not reduce the gap. A round after which the dual has fallen is undone and repeated with a larger σ.
+//! **Two cores.** Large data that are not scaled are cut into two halves, even and odd rows, at any number of threads.
+//! In a round each half takes steps on a small share of its rows against its own copy of the weights, in which its own
+//! changes count σ-fold (as does its curvature). Then both changes are added up. σ = 2 is always safe (Ma et al.,
+//! Adding vs. averaging in distributed primal-dual optimization, ICML 2015), a smaller σ is faster. σ starts at 1.25
+//! and grows if a pass does not reduce the gap. A round after which the dual has fallen is undone and repeated with a
+//! larger σ.
 //!
 //! **Data larger than memory.** If the memory for the matrix is limited, a pass goes through blocks of rows in a random
 //! order and through the rows of each block in a random order (`data/residency.rs`): the same optimum and the same

@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_holds_and_what_making_room_loses_is_what_is_said() {
+    fn the_budget_holds_and_the_reported_loss_is_exact() {
         for kernel in [Kernel::Gaussian { gamma: 0.1 }, Kernel::Polynomial { gamma: 0.1, coef0: 1.0, degree: 2 }] {
             for (sparse, budget) in [(false, 1), (false, 6), (true, 6)] {
                 let data = made(80, sparse, false);

@@ -1,4 +1,5 @@
-//! [`Iterate`]: weights that shrink at every step, and their running average, at a cost of O(entries of the row) a step.
+//! [`Iterate`]: weights that shrink at every step, and their running average, at a cost of O(entries of the row) a
+//! step.
 //!
 //! ```text
 //! w = W / D        shrinking divides no weight: it raises D

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_that_are_the_same_or_have_nothing_in_common_merge_without_surprise() {
+    fn equal_vectors_and_vectors_without_overlap_merge_exactly() {
         assert_eq!(merged(1.0, 3.0, 1.0).coefficient, 4.0);
         assert_eq!(merged(1.0, 3.0, 1.0).loss, 0.0);
         let apart = merged(-1.0, -3.0, 0.0);

@@ -15,11 +15,11 @@
 //! ([`iterate`]).
 //!
 //! - **sgd**: the last iterate (Bottou, Stochastic gradient descent tricks, 2012).
-//! - **averaged-sgd**: the mean of the iterates after the first pass (Polyak & Juditsky 1992; Xu, Towards optimal one pass
-//!   large scale learning with averaged stochastic gradient descent, 2011).
-//! - **pegasos**: η = 1/(λt), and the mean of all iterates with weights that rise like t (Shalev-Shwartz, Singer & Srebro,
-//!   Pegasos: primal estimated sub-gradient solver for SVM, ICML 2007). On squared hinge loss, whose slope has no bound,
-//!   no step is longer than what is stable on a sample.
+//! - **averaged-sgd**: the mean of the iterates after the first pass (Polyak & Juditsky 1992; Xu, Towards optimal one
+//!   pass large scale learning with averaged stochastic gradient descent, 2011).
+//! - **pegasos**: η = 1/(λt), and the mean of all iterates with weights that rise like t (Shalev-Shwartz, Singer &
+//!   Srebro, Pegasos: primal estimated sub-gradient solver for SVM, ICML 2007). On squared hinge loss, whose slope has
+//!   no bound, no step is longer than what is stable on a sample.
 //!
 //! **Projection** onto ‖w‖ ≤ 1/√λ is an option of all three: at the optimum primal and dual agree, so λ‖w‖² is at most
 //! the mean gain of the dual variables, which is at most 1 for every loss here.

@@ -4,8 +4,8 @@
 //! min over α   F(α) = ½ Σ_ij α_i α_j a_i a_j k_ij + ½ Σ_i d_i α_i² − Σ_i m_i α_i
 //! s.t.         0 ≤ α_i ≤ limit_i,   and for every group g of variables   Σ_{i in g} α_i e_i = what it is at the start
 //! ```
-//! Notation of [`crate::task::Constraint`]: a coefficient, t threshold coefficient, m margin; d_i = 1/(2 cost_i) for squared
-//! hinge, 0 for hinge; k_ij the kernel between the rows (or differences of rows) of blocks i and j. Scores are
+//! Notation of [`crate::task::Constraint`]: a coefficient, t threshold coefficient, m margin; d_i = 1/(2 cost_i) for
+//! squared hinge, 0 for hinge; k_ij the kernel between the rows (or differences of rows) of blocks i and j. Scores are
 //! s_i = Σ_j α_j a_j k_ij, the gradient is g_i = a_i s_i + d_i α_i − m_i. Tasks differ only in their groups:
 //!
 //! | form | groups |

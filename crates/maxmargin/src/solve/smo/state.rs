@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_those_at_rest_alone_changes_the_way_and_not_the_end() {
+    fn narrowing_changes_the_steps_and_not_the_optimum() {
         let mut random = Random::new(3, 1, 0);
         let signs: Vec<f64> = (0..2400).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
         let places: Vec<f64> = signs.iter().map(|sign| 2.0 * sign + 4.0 * (random.uniform() - 0.4)).collect();
@@ -414,11 +414,11 @@ mod tests {
                 assert!(apart <= more * 3e-4, "{form:?} {intercept:?} {apart}");
             }
         }
-        assert!(ways >= 2, "nothing was left alone");
+        assert!(ways >= 2, "no problem was narrowed");
     }
 
     #[test]
-    fn a_start_at_the_end_needs_no_round() {
+    fn a_start_at_the_optimum_needs_no_round() {
         let mut random = Random::new(4, 1, 0);
         let signs: Vec<f64> = (0..300).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
         let places: Vec<f64> = signs.iter().map(|sign| sign + 3.0 * (random.uniform() - 0.5)).collect();

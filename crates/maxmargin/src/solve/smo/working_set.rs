@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_is_what_comparing_all_with_all_finds() {
+    fn a_selection_equals_a_comparison_of_all_with_all() {
         let mut random = Random::new(5, 0x7365_6c65, 0);
         for trial in 0..40 {
             let grouped = trial % 4 > 0;
