@@ -1,9 +1,9 @@
 //! Training within a memory budget.
 //!
-//! The features of a mapped file need not be in memory as a whole: passes over them read in order and give back what is
-//! behind. What training allocates beside them must be: targets, groups, sort orders, scores, dual variables. Both are
-//! weighed here before training begins. The figures are upper estimates from the layout of the solvers, a little
-//! generous: a budget that is accepted is kept.
+//! The features of a mapped file need not be in memory as a whole: passes read them in order and release what is
+//! behind. Everything else that training allocates must be in memory: targets, groups, sort orders, scores, dual
+//! variables. Both are estimated here before training begins. The figures are upper estimates from the layout of the
+//! solvers, slightly generous: an accepted budget is kept.
 
 use crate::data::{Dataset, MOST_LANES, Scale, Targets, lanes};
 use crate::error::{Code, Error, Result};
@@ -14,46 +14,46 @@ use crate::solve::{EarlyStopping, LONG_PART, SAMPLED_HESSIAN_DIM, TILE, most_lan
 use crate::train::choose_solver;
 use crate::wording::{memory_given, memory_needed};
 
-/// The program itself, its threads and small change.
+/// The program itself, its threads and small allocations.
 const BASE: u64 = 48 << 20;
 
-/// Rows that one thread works on at a time, at most, outside of long queries.
+/// The maximum number of rows that one thread works on at a time, except in long queries.
 const ROWS_AT_HAND: u64 = 4096;
 
-/// Threads that tiles are counted for.
+/// The number of threads that tiles are counted for.
 const THREADS: u64 = 8;
 
 /// What training allocates for each row, in bytes.
 mod row {
-    /// Signs and costs, slots and half of them once more while they are dealt out, the order of visits, scores, and the
-    /// witness twice on its way to the file.
+    /// Signs and costs, slots (half of them twice while they are distributed), the order of visits, scores, and the
+    /// witness twice while it is written to the file.
     pub(super) const DUAL_COORDINATE_DESCENT: u64 = 64;
-    /// Rows in target order, levels, weights, what each query remembers, scores, those along a line; or signs, costs,
-    /// curvature and the dual point behind the weights.
+    /// Rows in target order, levels, weights, memos of each query, scores, scores along a line; or signs, costs,
+    /// curvature and the dual point of the weights.
     pub(super) const BY_PARTS: u64 = 96;
-    /// Dual variables with their multipliers, two directions of these, what they are made from, the best dual point twice, and
+    /// Dual variables with their multipliers, two directions of these, their input, the best dual point twice, and
     /// scores.
     pub(super) const INTERIOR_POINT: u64 = 192;
-    /// Sums of a query that is swept, and twice what it is merged in.
+    /// Sums of a query during a sweep, and twice its merge buffer.
     pub(super) const SWEPT: u64 = 96;
     /// One number each for the length of the row and its product with the shift.
     pub(super) const SCALED: u64 = 16;
 }
 
-/// Cuts that are kept at a time, two vectors each.
+/// Cuts kept at a time, two vectors each.
 const CUTS: u64 = 200;
 
 /// Bookkeeping of a query.
 const QUERY: u64 = 192;
 
-/// Columns up to which Newton's method keeps matrices over pairs of columns.
+/// Up to this many columns, Newton's method keeps matrices over pairs of columns.
 const PAIRED_COLUMNS: u64 = 601;
 
-/// Numbers for each row and column of a part whose Hessian is formed: its features and their curvature. Rankers have both
-/// once more in the order of the targets, which a thread keeps from one query to the next.
+/// Numbers for each row and column of a part whose Hessian is formed: its features and their curvature. For rankers,
+/// each thread also keeps both in the order of the targets, from one query to the next.
 const TILES: u64 = 2;
 
-/// Rows that tiles are filled with at the least, gathered from short parts.
+/// The minimum number of rows in a tile, gathered from short parts.
 const TILE_ROWS: u64 = 1024;
 
 /// What training needs in memory.
@@ -61,10 +61,10 @@ const TILE_ROWS: u64 = 1024;
 pub struct Needs {
     /// The features.
     pub features: u64,
-    /// Everything else that stays. It does not depend on the number of threads: neither may the blocks, whose size shows
-    /// in the result.
+    /// Everything else that stays in memory. It must not depend on the number of threads: it determines the size of the
+    /// blocks, which affects the result.
     pub beside: u64,
-    /// The rows that one thread has at hand.
+    /// The rows that one thread works on at a time.
     pub at_hand: u64,
     /// Whether the features are mapped and can be read a block at a time.
     pub mapped: bool,
@@ -75,7 +75,7 @@ impl Needs {
     pub fn of(data: &Dataset, settings: &Settings) -> Result<Needs> {
         let solver = choose_solver(settings, data.shape())?;
         let (rows, bytes) = (data.rows() as u64, data.matrix().bytes());
-        // What the solver learns from.
+        // The number of features that the solver sees.
         let cols = settings.kernel.seen_features(data.cols()) as u64;
         let seen_bytes = if settings.kernel.approximate.is_some() { mapped_bytes(rows, cols) } else { bytes };
         let lanes = match settings.kernel.approximate {
@@ -95,16 +95,17 @@ impl Needs {
                 _ => row::BY_PARTS,
             };
         if data.groups().is_some() && !by_rows {
-            // Long queries are swept one after the other, the others by several threads at a time.
+            // Long queries are swept one after the other, the others by several threads at the same time.
             beside += row::SWEPT * longest;
         }
         if settings.expands() {
-            // Rows ready to be multiplied; learned from one by one, all of them may become vectors of their own too.
+            // Rows prepared for products. If rows are learned from one by one, all of them may also become support
+            // vectors.
             let online = (solver.is_stochastic() && settings.kernel.budget.is_none()) || solver == Solver::Lasvm;
             beside += if online { 16 } else { 3 } * bytes;
         }
         if settings.expands() && !solver.is_stochastic() {
-            // Kernel rows: a whole square of them at most.
+            // Kernel rows: at most the full square matrix.
             let blocks = data.pairs().map_or(rows, |pairs| pairs.len() as u64);
             beside += usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8));
         }
@@ -112,7 +113,7 @@ impl Needs {
         let by_differences = !(settings.expands() || solver.is_stochastic() || solver.is_hard_margin());
         let by_differences = by_differences && !settings.is_rating();
         if let Some(compared) = data.compared().filter(|compared| compared.as_differences() && by_differences) {
-            // Differences of the pairs, as dense as their rows; sparse ones are gathered in pieces and joined.
+            // Differences of the pairs, as dense as their rows; sparse differences are gathered in pieces and joined.
             beside += if data.matrix().is_dense() {
                 seen_bytes * compared.pairs as u64 / rows.max(1)
             } else {
@@ -126,10 +127,10 @@ impl Needs {
         if settings.scale != Scale::None {
             beside += rows * row::SCALED;
         }
-        // Sums over rows, three numbers a column where ranges are found; and a dozen vectors of weights.
+        // Sums over rows (three numbers per column if ranges are computed), and a dozen vectors of weights.
         beside += (3 * accumulators + 12) * cols * 8;
         if solver == Solver::Newton && cols < PAIRED_COLUMNS {
-            // Pairs may tie all rows together.
+            // Pairs may join all rows into one part.
             let (tiles, longest, long) = match (settings.task.task().profile().input, data.pairs()) {
                 (Input::Rows, _) => (TILES, 0, 0),
                 (_, Some(_)) => (TILES, rows, data.rows() / LONG_PART),
@@ -141,11 +142,11 @@ impl Needs {
             beside += (lanes + 4) * (cols + 1).pow(2) * 8 + tiles * THREADS * tile * 8;
         }
         if solver == Solver::Newton && (PAIRED_COLUMNS..=SAMPLED_HESSIAN_DIM as u64).contains(&cols) {
-            // The Hessian of a sample of the rows, which becomes its factor, and means of the parts they are from.
+            // The Hessian of a sample of the rows, which becomes its factor, and the means of their parts.
             beside += 4 * (cols + 1).pow(2) * 8;
         }
         if solver == Solver::InteriorPoint {
-            // The system of a step, the rows below a block of it, and the tile it is added up from.
+            // The linear system of a step, the rows below a block of it, and the tile from which it is summed.
             beside += ((cols + 1).pow(2) + TILE_ROWS * (cols + 1)) * 8;
         }
         if settings.scale == Scale::MinMaxPerQuery {
@@ -153,7 +154,7 @@ impl Needs {
             beside += 2 * bytes;
         }
         if solver.is_stochastic() && settings.stochastic.early_stopping == EarlyStopping::Subsamples {
-            // The two samples are copies, of all rows at the most.
+            // The two samples are copies, at most of all rows.
             beside += seen_bytes;
         }
         let rows_at_hand = ROWS_AT_HAND.max(longest.min(1 << 15)).min(rows);
@@ -166,14 +167,15 @@ fn mapped_bytes(rows: u64, features: u64) -> u64 {
     rows.saturating_mul(features).saturating_mul(4)
 }
 
-/// A feature map and the rows it maps, where one stands in for a kernel.
+/// The bytes of a feature map and its mapped rows, if it approximates a kernel.
 fn map_bytes(data: &Dataset, settings: &Settings) -> u64 {
-    /// Numbers that a thread has at hand of rows on their way through the map: three blocks of them.
+    /// Numbers per thread for rows that are being mapped: three blocks of them.
     const AT_HAND: u64 = 3 << 20;
     let Some(approximation) = settings.kernel.approximate else { return 0 };
     let (rows, cols, features) = (data.rows() as u64, data.cols() as u64, approximation.features() as u64);
     let numbers = match approximation {
-        // Kernel values and their factor, and the landmarks thrice: as they are, ready to be multiplied, and at hand.
+        // Kernel values and their factor, and the landmarks three times: stored, prepared for products, and in the work
+        // buffer.
         Approximation::Nystrom { .. } => 2 * features.min(rows) * features.min(rows) + 3 * features.min(rows) * cols,
         Approximation::Fourier { .. } => cols * features / 2,
     };
@@ -181,8 +183,8 @@ fn map_bytes(data: &Dataset, settings: &Settings) -> u64 {
     map.saturating_add(mapped_bytes(rows, features))
 }
 
-/// Refuses, before anything is mapped, rows whose mapped features do not fit into so many bytes of memory that are free.
-/// `data` are in memory already.
+/// Before the map is applied, refuses rows whose mapped features do not fit into `free` bytes of memory. `data` are in
+/// memory already.
 pub fn check_mapped(data: &Dataset, settings: &Settings, free: u64) -> Result<()> {
     if settings.kernel.approximate.is_none() || Needs::of(data, settings)?.beside <= free {
         return Ok(());
@@ -208,9 +210,9 @@ fn sides(data: &Dataset) -> u64 {
         + data.input_order().map_or(0, |order| size_of_val(order) as u64)
 }
 
-/// Data to train on within so many bytes of memory: as they are where all of it fits, with features that are read a block
-/// at a time where they are mapped, or an error that says what is needed. `others` are bytes that are needed meanwhile
-/// for something else, such as held-out data.
+/// Data to train on within `budget` bytes of memory: unchanged if all of it fits, with features that are read a block
+/// at a time if they are mapped, or an error that says what is needed. `others` are bytes that are needed at the same
+/// time for something else, such as held-out data.
 pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> Result<Dataset> {
     let Needs { features, beside, at_hand, mapped } = Needs::of(&data, settings)?;
     let beside = beside.saturating_add(others);
@@ -223,7 +225,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         return Err(error.help(format!("give --memory {} or more, or {fewer}", typed(beside.saturating_add(features)))));
     }
     if !mapped {
-        // A cache helps with the features alone.
+        // A cache helps only with the features.
         let help = match beside.saturating_add(8 * LEAST_BLOCK) {
             least if least > budget => format!("give --memory {} or more", typed(beside.saturating_add(features))),
             _ => CONVERT.to_string(),
@@ -245,7 +247,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         let needed = typed(beside.saturating_add(features));
         over_budget(message, &format!("give --memory {needed} or more, or {instead}"))
     };
-    // A map passes over the features once, in order, whatever learns from it.
+    // A map passes over the features once, in order, for any solver.
     let mapped_once = settings.kernel.approximate.is_some();
     if data.pairs().is_some() && !mapped_once {
         return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));
@@ -260,8 +262,8 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         let why = format!("`{}` draws pairs from all queries at random", solver.name());
         return Err(all(&why, "leave --solver out: the default reads a block at a time"));
     }
-    // A block is worked on, another may be left by one half of the threads only, the next is coming; the other half of
-    // what is free is for the rows at hand.
+    // One block is in use, one may not yet be released by all threads, and the next is being read. The other half of
+    // the free memory is for the rows that threads work on.
     let block = budget.saturating_sub(beside) / 8;
     let least = LEAST_BLOCK.max((at_hand * parallel::threads() as u64).div_ceil(4));
     if block < least {
@@ -277,12 +279,12 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     Ok(data.limited(block))
 }
 
-/// A size as --memory takes it.
+/// A size in the form of the option --memory.
 fn typed(bytes: u64) -> String {
     memory_needed(bytes).replace([' ', ','], "")
 }
 
-/// Blocks smaller than this would be all overhead.
+/// Smaller blocks would be mostly overhead.
 const LEAST_BLOCK: u64 = 1 << 20;
 
 /// What to do about data that do not fit.
@@ -316,7 +318,7 @@ mod tests {
 
     fn data(mapped: bool) -> Dataset {
         let rows = 1 << 20;
-        // Few rows at hand, so that the smallest block decides.
+        // Few rows at a time, so that the smallest block decides.
         let dense = Dense::new(vec![0.5f32; rows * 64], rows, 64).expect("valid");
         let dense = if mapped { dense.guarded(Arc::new(Mapped)) } else { dense };
         let targets = Targets::Real((0..rows).map(|row| (row % 2) as f64).collect::<Vec<_>>().into());
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_all_rows_says_why_and_how_much() {
+    fn solvers_that_need_all_rows_say_why_and_how_much() {
         let groups = Groups::one(1 << 20);
         let graded = data(true).with_groups(groups).expect("valid");
         for (data, settings, why) in [

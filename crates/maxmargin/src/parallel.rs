@@ -1,17 +1,18 @@
-//! Work on all threads: the one parallel primitive, over numbered jobs.
+//! Parallel loops over numbered jobs, all built on one primitive.
 //!
-//! [`each`] calls `work(0)`, `work(1)`, …, `work(count − 1)` on the threads of the current pool. It takes the work as a trait
-//! object and is compiled once, so that a parallel loop costs no more code than a plain one. The functions beside it are thin
-//! wrappers: results in order, pieces of a slice, the first error.
+//! [`each`] calls `work(0)`, `work(1)`, …, `work(count − 1)` on the threads of the current pool. It takes the work as a
+//! trait object and is compiled once, so a parallel loop adds no more code than a plain one. The other functions are
+//! thin wrappers: results in order, pieces of a slice, the first error.
 //!
-//! **Determinism.** What a job computes must depend on its number alone. Callers cut their data into chunks of fixed size, or
-//! into lanes that depend on the data, never into as many pieces as there are threads; partial sums come back in order. The
-//! first error, or the first find, is the one with the lowest number, whichever job ended first.
+//! **Determinism.** The result of a job must depend on its number alone. Callers cut their data into chunks of fixed
+//! size, or into lanes that depend on the data, never into as many pieces as there are threads; partial sums come back
+//! in order. The first error, or the first find, is the one with the lowest number, no matter which job ended first.
 //!
-//! **Cost.** A call through the trait object and a push on the pool's queue, some 50 ns a job: a job should be worth a
-//! microsecond or more. Element-wise loops go through [`fill`], [`collect`] and [`all`], which take the length of a run.
+//! **Cost.** A call through the trait object and a push on the pool's queue, some 50 ns a job: a job should take a
+//! microsecond or more. Element-wise loops use [`fill`], [`collect`] and [`all`], which take the number of elements per
+//! job.
 //!
-//! Jobs may run parallel loops of their own.
+//! Jobs may run parallel loops themselves.
 
 use crate::error::{Error, Result};
 use std::marker::PhantomData;
@@ -46,16 +47,16 @@ pub fn map<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     }
 }
 
-/// What `write` puts into the slots, compiled once for each type of results rather than for each closure.
+/// The values that `write` puts into the slots. Compiled once for each type of results rather than for each closure.
 ///
 /// # Safety
 /// `write` must initialise the slot, unless it panics.
 unsafe fn written<T: Send>(count: usize, write: &(dyn Fn(usize, &mut MaybeUninit<T>) + Sync)) -> Vec<T> {
     let mut results = Vec::with_capacity(count);
     let slots = Slots::of(&mut results.spare_capacity_mut()[..count]);
-    // SAFETY: every number is a job of its own, so that each slot is written once and by one thread.
+    // SAFETY: every number is a separate job, so each slot is written once and by one thread.
     each(count, &|job| write(job, unsafe { &mut *slots.at(job) }));
-    // SAFETY: `each` has returned, so that all `count` slots are written. A panic would have left the vector empty.
+    // SAFETY: `each` has returned, so all `count` slots are written. A panic would have left the vector empty.
     unsafe { results.set_len(count) };
     results
 }
@@ -75,12 +76,12 @@ pub fn try_map<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sync) 
     }
 }
 
-/// Calls `work` with every number below `count`; the error with the lowest number, where there is any.
+/// Calls `work` with every number below `count`. Returns the error with the lowest number, if there is any.
 pub fn try_each(count: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     find_first(count, |job| work(job).err()).map_or(Ok(()), |error: Error| Err(error))
 }
 
-/// What `work` finds under the lowest number, or none. Numbers above one with a find may be left out.
+/// The result of `work` with the lowest number, or none. Numbers above one with a result may be left out.
 pub fn find_first<T: Send>(count: usize, work: impl Fn(usize) -> Option<T> + Sync) -> Option<T> {
     let first = First::default();
     each(count, &|job| {
@@ -99,7 +100,8 @@ pub fn map_each<I: Send, T: Send>(items: Vec<I>, work: impl Fn(usize, I) -> T + 
     map(items.len(), |job| items.take(job).map(|item| work(job, item))).into_iter().flatten().collect()
 }
 
-/// The same without results: the error with the lowest number, where there is any. Items after a failed one may be left out.
+/// The same without results. Returns the error with the lowest number, if there is any. Items after a failed one may be
+/// left out.
 pub fn try_each_of<I: Send>(items: Vec<I>, work: impl Fn(usize, I) -> Result<()> + Sync) -> Result<()> {
     let items = Items::of(items);
     try_each(items.len(), |job| items.take(job).map_or(Ok(()), |item| work(job, item)))
@@ -122,7 +124,7 @@ fn pieces<T: Send>(values: &mut [T], size: usize, work: &(dyn Fn(usize, &mut [T]
     });
 }
 
-/// Gives `work` the pieces of two slices that stand under the same number.
+/// Gives `work` the pieces of two slices that have the same number.
 pub fn chunks_of_two<A: Send, B: Send>(
     first: (&mut [A], usize),
     second: (&mut [B], usize),
@@ -132,12 +134,12 @@ pub fn chunks_of_two<A: Send, B: Send>(
     map_each(pieces.collect(), |number, (a, b)| work(number, a, b));
 }
 
-/// Writes `value(i)` to place i of `out`, a run of so many places a job.
+/// Writes `value(i)` to place i of `out`, with `run` places per job.
 pub fn fill<T: Send>(out: &mut [T], run: usize, value: impl Fn(usize) -> T + Sync) {
     update(out, run, |place, slot| *slot = value(place));
 }
 
-/// Changes every value, given its place, a run of so many values a job.
+/// Changes every value, given its place, with `run` values per job.
 pub fn update<T: Send>(values: &mut [T], run: usize, change: impl Fn(usize, &mut T) + Sync) {
     let run = run.max(1);
     chunks(values, run, |chunk, piece| {
@@ -147,23 +149,23 @@ pub fn update<T: Send>(values: &mut [T], run: usize, change: impl Fn(usize, &mut
     });
 }
 
-/// `value(i)` for every i below `count`, a run of so many a job.
+/// `value(i)` for every i below `count`, with `run` of them per job.
 pub fn collect<T: Send>(count: usize, run: usize, value: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let run = run.max(1);
     let mut results = Vec::with_capacity(count);
     let slots = Slots::of(results.spare_capacity_mut());
     each(count.div_ceil(run), &|chunk| {
         for place in chunk * run..((chunk + 1) * run).min(count) {
-            // SAFETY: runs do not overlap, so that each slot is written once and by one thread.
+            // SAFETY: runs do not overlap, so each slot is written once and by one thread.
             unsafe { slots.at(place).write(MaybeUninit::new(value(place))) };
         }
     });
-    // SAFETY: `each` has returned, so that all `count` slots are written. A panic would have left the vector empty.
+    // SAFETY: `each` has returned, so all `count` slots are written. A panic would have left the vector empty.
     unsafe { results.set_len(count) };
     results
 }
 
-/// Whether `test` holds for every number below `count`, a run of so many a job. Stops early where it does not.
+/// Whether `test` holds for every number below `count`, with `run` of them per job. Stops early if it does not.
 pub fn all(count: usize, run: usize, test: impl Fn(usize) -> bool + Sync) -> bool {
     let run = run.max(1);
     find_first(count.div_ceil(run), |chunk| {
@@ -172,7 +174,7 @@ pub fn all(count: usize, run: usize, test: impl Fn(usize) -> bool + Sync) -> boo
     .is_none()
 }
 
-/// Both results; the two run at once where a second thread is free.
+/// Both results. The two run at the same time if a second thread is free.
 pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     let (mut a, mut b) = (Some(a), Some(b));
     let (mut first, mut second) = (None, None);
@@ -192,13 +194,13 @@ pub fn threads() -> usize {
     rayon::current_num_threads()
 }
 
-/// What jobs work in, handed on from one to the next: no more of it is made than jobs run at once. Which of them a job is lent
-/// must not matter.
+/// Work buffers, passed on from one job to the next: no more are made than jobs run at the same time. The result of a
+/// job must not depend on which buffer it gets.
 #[derive(Debug, Default)]
 pub struct Spare<S>(Mutex<Vec<S>>);
 
 impl<S: Default> Spare<S> {
-    /// Calls `work` with one that nobody else has.
+    /// Calls `work` with a buffer that no other job uses.
     pub fn lend<T>(&self, work: impl FnOnce(&mut S) -> T) -> T {
         let spare = self.0.lock().ok().and_then(|mut spares| spares.pop());
         let mut spare = spare.unwrap_or_default();
@@ -210,7 +212,7 @@ impl<S: Default> Spare<S> {
     }
 }
 
-/// Places of a slice that jobs write to, each its own.
+/// Places of a slice that jobs write to, each to its own place.
 struct Slots<'a, T> {
     start: *mut T,
     values: PhantomData<&'a mut [T]>,
@@ -225,7 +227,8 @@ impl<'a, T> Slots<'a, T> {
     }
 
     /// # Safety
-    /// `place` must lie within the slice (or at its end, for a piece without values), and no two threads may touch one place.
+    /// `place` must lie within the slice (or at its end, for a piece without values), and no two threads may touch one
+    /// place.
     unsafe fn at(&self, place: usize) -> *mut T {
         // SAFETY: as above.
         unsafe { self.start.add(place) }
@@ -249,7 +252,7 @@ impl<I> Items<I> {
     }
 }
 
-/// What was offered under the lowest number.
+/// The value offered with the lowest number.
 struct First<T> {
     lowest: AtomicUsize,
     found: Mutex<Option<(usize, T)>>,
@@ -360,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_jobs_work_in_is_handed_on() {
+    fn work_buffers_are_reused() {
         on(2, || {
             let spare: Spare<Vec<usize>> = Spare::default();
             each(1000, &|job| spare.lend(|jobs| jobs.push(job)));

@@ -1,4 +1,4 @@
-//! Training: data, a problem made of them, the solver that was planned, and the model that comes of it.
+//! Training: makes a problem from data, runs the planned solver, and builds the model.
 
 mod approximate;
 mod early_stopping;
@@ -29,38 +29,38 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use thresholds::thresholded;
 
-/// A model, and how it came about.
+/// A model, and how it was trained.
 #[derive(Clone, Debug)]
 pub struct Trained {
     /// The model.
     pub model: Model,
-    /// The solver that `auto` chose, or that was asked for.
+    /// The solver that `auto` chose, or that the settings name.
     pub solver: Solver,
     /// Why training stopped.
     pub stop: Stop,
-    /// The first rate of a stochastic solver that has one: the one asked for, or found on a sample.
+    /// The first rate of a stochastic solver that has one: the rate from the settings, or the one found on a sample.
     pub first_rate: Option<f64>,
-    /// Kernel rows asked for, and of these computed, where there is a kernel.
+    /// Kernel rows requested, and how many of these were computed, if there is a kernel.
     pub kernel_rows: Option<(u64, u64)>,
-    /// What a budget of support vectors cost, where stochastic steps went through a kernel.
+    /// What a budget of support vectors cost, for stochastic steps with a kernel.
     pub merging: Option<Merging>,
-    /// How it went.
+    /// The history, one entry per pass.
     pub trace: Vec<TracePoint>,
 }
 
 /// Judges a model on held-out data while it is trained.
 #[derive(Clone, Copy)]
 pub struct HeldOut<'a> {
-    /// The measure, or none where it cannot be taken.
+    /// The measure, or none if it cannot be computed.
     pub measure: &'a dyn Fn(&Model) -> Option<f64>,
-    /// Whether more is better: what stops by held-out data must know.
+    /// Whether more is better: early stopping needs to know.
     pub higher_is_better: bool,
 }
 
-/// Coefficients beyond this make the rounding of kernel values show in sums over them.
+/// Beyond this size of coefficients, the rounding of kernel values is visible in sums over them.
 const LARGE_COEFFICIENT: f64 = 30.0;
 
-/// Learns a model. The solvers run on the current thread pool; the number of threads changes no bit of the result.
+/// Trains a model. The solvers run on the current thread pool; the number of threads does not change the result.
 pub fn train(
     data: &Dataset,
     settings: &Settings,
@@ -71,8 +71,8 @@ pub fn train(
     train_from(data, settings, None, held_out, observer, cancel)
 }
 
-/// Learns a model from the solution of a neighbouring problem over the same rows and features. What is proven does not
-/// depend on the start; how long it takes does.
+/// Trains a model with a warm start: the solution of a neighbouring problem over the same rows and features. The start
+/// affects the time, but not what is proven.
 pub fn train_from(
     data: &Dataset,
     settings: &Settings,
@@ -84,7 +84,7 @@ pub fn train_from(
     Training { poses: &BuiltIn, data, settings, start, held_out }.run(observer, cancel)
 }
 
-/// Learns a model of a task of your own.
+/// Trains a model of your own task.
 pub fn train_own(
     poses: &dyn Poses,
     data: &Dataset,
@@ -95,13 +95,13 @@ pub fn train_own(
     Training { poses, data, settings, start: None, held_out: None }.run(observer, cancel)
 }
 
-/// The solver for data of such a shape, or an error where the combination of task, loss and solver does not exist: to be
-/// asked before any data are read, of a shape that is not known yet.
+/// The solver for data of this shape, or an error if the combination of task, loss and solver is not supported. It may
+/// also be called before any data are read, with an unknown shape.
 pub fn choose_solver(settings: &Settings, shape: Shape) -> Result<Solver> {
     plan(settings.abilities(shape.compared.is_some()), settings, shape)
 }
 
-/// Whether these settings make a sum over support vectors instead of weights.
+/// Whether these settings give a sum over support vectors instead of weights.
 pub fn expands(settings: &Settings) -> bool {
     settings.expands()
 }
@@ -130,7 +130,7 @@ impl Training<'_> {
         if settings.is_rating() {
             return ratings::train(data, settings, observer, cancel);
         }
-        // What no solver solves is said before the data are gone through.
+        // Report an unsupported combination before the data are read.
         choose_solver(settings, data.shape())?;
         let scaling = Scaling::fit(settings.scale, data, cancel)?;
         let design = scaling.apply(data.matrix(), data.groups())?;
@@ -138,7 +138,7 @@ impl Training<'_> {
         let mut posed = Posed::new(poses, data, settings)?;
         posed.check_range()?;
         let solver = plan(posed.problem.abilities(), settings, data.shape())?;
-        // What linear solvers learn from: the features, or mapped ones. Scaling stays that of the rows.
+        // The input of linear solvers: the features, or mapped features. Scaling stays that of the rows.
         let mapped = seen(data, &design, settings, cancel)?;
         let design = mapped.as_ref().map_or(&design, |seen| &seen.design);
         if start.is_some_and(|start| !posed.takes(start, design.cols(), settings.expands())) {
@@ -178,7 +178,7 @@ impl Training<'_> {
         Ok(Trained { model, solver, stop, first_rate, kernel_rows, merging, trace })
     }
 
-    /// Solves the problem while held-out data are judged. The solver that found the solution comes with it.
+    /// Solves the problem while held-out data are judged. Returns the solution with the solver that found it.
     fn solved(
         &self,
         posed: &Posed,
@@ -196,7 +196,7 @@ impl Training<'_> {
             let assembly = &assembly;
             let measure = move |weights: &[f64], thresholds: &[f64]| {
                 let model = assembly.passing(weights, thresholds);
-                // A threshold that comes after the scores is found anew; one that is learned is what it is so far.
+                // A threshold chosen after the scores is computed again; a learned threshold is taken as it is so far.
                 let model = match settings.method() {
                     None | Some(Method::Compare) => model,
                     Some(_) => thresholded(model, posed, data).ok()?,
@@ -224,14 +224,14 @@ impl Training<'_> {
     }
 }
 
-/// What a model is put together from: the one place that does it.
+/// The parts of a model. Models are put together only here.
 pub(crate) struct Assembly<'a> {
     posed: Option<&'a Posed>,
     settings: &'a Settings,
     scaling: &'a Scaling,
     mapped: Option<&'a Seen>,
     data: &'a Dataset,
-    /// All that is known before the solution is.
+    /// The parts of the certificate that are known before the solution.
     certificate: Certificate,
 }
 
@@ -255,7 +255,7 @@ impl<'a> Assembly<'a> {
         Assembly { posed: Some(posed), settings, scaling, mapped, data, certificate }
     }
 
-    /// The same for ratings, which are weights of items and pose no problem.
+    /// The same for ratings, which are weights of items, without an optimisation problem.
     pub(crate) fn rated(
         data: &'a Dataset,
         settings: &'a Settings,
@@ -265,7 +265,7 @@ impl<'a> Assembly<'a> {
         Assembly { posed: None, settings, scaling, mapped: None, data, certificate }
     }
 
-    /// The model that ratings make.
+    /// The model made of ratings.
     pub(crate) fn rating(self, solution: Solution, solver: Option<Solver>, decoder: Decoder) -> Result<Model> {
         let Solution { weights, objective, lower_bound, passes, stop, .. } = solution;
         let certificate = Certificate {
@@ -293,7 +293,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// A model on the way, to be judged.
+    /// A model during training, to be judged.
     fn passing(&self, weights: &[f64], thresholds: &[f64]) -> Model {
         let scorer = self.linear(weights.to_vec(), thresholds);
         self.whole(scorer, self.decoder(thresholds), self.certificate.clone(), None)
@@ -305,7 +305,7 @@ impl<'a> Assembly<'a> {
 
     fn whole(&self, scorer: Scorer, decoder: Decoder, certificate: Certificate, witness: Option<Witness>) -> Model {
         let mut settings = self.settings.clone();
-        // How much memory there was is nothing about the model.
+        // The size of the cache is not a property of the model.
         settings.kernel.cache = None;
         Model {
             settings,
@@ -322,7 +322,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// The model that a solution makes, and why it stopped.
+    /// The model made of a solution, and why the solver stopped.
     fn model(self, solution: Solution, solver: Solver, design: &Design, data_hash: u64) -> Result<(Stop, Model)> {
         let Solution { weights, thresholds, mut objective, mut lower_bound, witness, passes, mut stop, kernel, .. } =
             solution;
@@ -335,7 +335,7 @@ impl<'a> Assembly<'a> {
         if let (true, Some(posed)) = (definite, self.posed)
             && scorer.numbers().iter().any(|number| number.abs() > LARGE_COEFFICIENT)
         {
-            // What is stated is what `verify` finds. After a cancel, the caller still waits for it.
+            // The stated values are those that `verify` computes. After a cancel, the caller still waits for them.
             let stated = Stated {
                 scorer: &scorer,
                 free: &thresholds,
@@ -364,7 +364,7 @@ impl<'a> Assembly<'a> {
     }
 }
 
-/// Adds the held-out metric to what the solver reports.
+/// Adds the held-out metric to the reports of the solver.
 struct Watching<'a> {
     inner: &'a mut dyn Observer,
     held_out: Option<Measure<'a>>,
@@ -381,7 +381,7 @@ impl Observer for Watching<'_> {
 }
 
 /// How unevenly the columns are scaled: the ratio of the largest to the smallest among the columns' largest absolute
-/// values in a sample of the rows. Advice for a user whose training is slow; 1 where there is nothing to compare.
+/// values in a sample of the rows. It is advice for a user whose training is slow; 1 if there is nothing to compare.
 pub fn scale_spread(data: &Dataset, cancel: &Cancel) -> Result<f64> {
     const SAMPLE: usize = 20_000;
     let (matrix, rows) = (data.matrix(), data.rows());

@@ -1,4 +1,4 @@
-//! [`Approximation`]: which feature map stands in for a kernel, and how large it is.
+//! [`Approximation`]: which feature map approximates a kernel, and its size.
 
 use super::KernelKind;
 use crate::error::{Code, Error, Result};
@@ -6,23 +6,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// A map into so many features whose inner products are nearly those of a kernel: every linear solver then learns from the
+/// A map to features whose inner products approximate those of a kernel: every linear solver can then learn from the
 /// mapped rows. Written `nystrom:1000` or `fourier:2000`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approximation {
-    /// Kernel values with random rows, the landmarks, turned so that their inner products are those of the kernel.
+    /// Kernel values with random rows, the landmarks, transformed so that their inner products are those of the kernel.
     Nystrom {
-        /// How many rows are drawn; all where there are no more.
+        /// How many rows are drawn; all rows if there are fewer.
         landmarks: u32,
     },
     /// Cosines and sines of random frequencies, for the Gaussian kernel.
     Fourier {
-        /// How many features, two a frequency.
+        /// How many features, two per frequency.
         features: u32,
     },
 }
 
-/// The sizes where none is given.
+/// The default sizes.
 const USUAL_LANDMARKS: u32 = 1000;
 const USUAL_FEATURES: u32 = 2000;
 
@@ -33,16 +33,16 @@ pub(crate) const MOST_FEATURES: u32 = 1 << 17;
 const EXAMPLE: &str = "write --approximate nystrom:1000 or --approximate fourier:2000";
 
 impl Approximation {
-    /// The most features a mapped row has; fewer where landmarks depend on each other or rows are few.
+    /// The maximum number of features of a mapped row. There are fewer if landmarks are dependent or rows are few.
     pub fn features(self) -> usize {
         match self {
             Approximation::Nystrom { landmarks } => landmarks as usize,
-            // Two a frequency.
+            // Two features per frequency.
             Approximation::Fourier { features } => (features as usize).next_multiple_of(2),
         }
     }
 
-    /// Refuses sizes outside their range, and kernels that the map is not made for.
+    /// Refuses sizes outside their range, and kernels that the map does not support.
     pub(super) fn validate(self, kind: KernelKind) -> Result<()> {
         let (size, most, what) = match self {
             Approximation::Nystrom { landmarks } => (landmarks, MOST_LANDMARKS, "landmarks"),

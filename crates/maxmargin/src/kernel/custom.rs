@@ -1,4 +1,4 @@
-//! Kernels of the user's own.
+//! Custom kernels, written by the user.
 //!
 //! ```
 //! use maxmargin::data::{Dataset, Dense, Matrix, Targets};
@@ -28,11 +28,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// k(x, z) of two rows, all columns written out.
+/// k(x, z) of two rows, given with all columns.
 type Function = dyn Fn(&[f64], &[f64]) -> f64 + Send + Sync;
 
-/// A kernel written by the user: a name, and the function where it is at hand. The function must be symmetric, give the same
-/// value every time, and for a proof of optimality be positive definite.
+/// A kernel written by the user: a name, and the function if it is known. The function must be symmetric, return the
+/// same value every time and, for a proof of optimality, be positive definite.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct CustomKernel {
@@ -41,7 +41,7 @@ pub struct CustomKernel {
 }
 
 impl CustomKernel {
-    /// A kernel by its name, which model files keep, and its function.
+    /// A kernel with its function and its name, which model files keep.
     pub fn new(
         name: impl Into<String>,
         function: impl Fn(&[f64], &[f64]) -> f64 + Send + Sync + 'static,
@@ -54,7 +54,7 @@ impl CustomKernel {
         &self.name
     }
 
-    /// Whether the function is at hand; a model from a file has none.
+    /// Whether the function is known; in a model from a file it is not.
     pub fn is_known(&self) -> bool {
         self.function.is_some()
     }
@@ -76,7 +76,7 @@ impl From<CustomKernel> for String {
     }
 }
 
-/// Two kernels of one name are the same.
+/// Two kernels with the same name are equal.
 impl PartialEq for CustomKernel {
     fn eq(&self, other: &CustomKernel) -> bool {
         self.name == other.name

@@ -1,10 +1,11 @@
 //! exp over a run of f32 numbers at once, without branches, so that the compiler vectorises it.
 //!
-//! x = n·ln 2 + r with |r| ≤ ½ ln 2; eʳ by a polynomial of degree 6 (the coefficients of Cephes), 2ⁿ by the exponent's bits. Within 2.5e-7 of the value from −87 on; below, zero.
+//! x = n·ln 2 + r with |r| ≤ ½ ln 2; eʳ by a polynomial of degree 6 (the coefficients of Cephes), 2ⁿ by the exponent's
+//! bits. Within 2.5e-7 of the value from −87 on; below, zero.
 
-/// The exponential of one number that is not positive, as in kernels of distances.
+/// The exponential of one number that is zero or negative, as in kernels of distances.
 #[inline(always)]
-#[allow(clippy::eq_op)] // x − x is zero, but for what is no number
+#[allow(clippy::eq_op)] // x − x is zero, unless x is NaN or infinite
 pub(super) fn exp(x: f32) -> f32 {
     const LOG2_E: f32 = std::f32::consts::LOG2_E;
     const LN2_HIGH: f32 = 0.693_359_4;
@@ -22,7 +23,7 @@ pub(super) fn exp(x: f32) -> f32 {
     polynomial = polynomial * r + 0.5;
     let exponential = polynomial * r * r + r + 1.0;
     let power = f32::from_bits((((n as i32) + 127) << 23) as u32);
-    // What is no number stays none; what is far below vanishes.
+    // A NaN stays NaN. Values far below zero give zero.
     if x < -87.0 { 0.0 } else { exponential * power + (x - x) }
 }
 

@@ -1,12 +1,13 @@
 //! [`FeatureMap`]: rows mapped into features whose inner products are nearly those of a kernel.
 //!
-//! A kernel problem over n rows becomes a linear one over n mapped rows, which every task and every linear solver takes:
+//! A kernel problem over n rows becomes a linear one over n mapped rows, which every task and every linear solver
+//! supports:
 //!
 //! ```text
 //! k(x, z) ≈ φ(x)·φ(z),   φ(x) of m numbers;   min ½‖w‖² + C Σ loss(margin − w·φ(x))
 //! ```
-//! Rows are mapped as the learner sees them, scaled; mapped features are not scaled again. They are computed in f64 and
-//! stored in f32, in parallel over fixed runs of rows: n·m·4 bytes.
+//! Rows are mapped after scaling; mapped features are not scaled again. They are computed in f64 and stored in f32, in
+//! parallel over fixed ranges of rows: n·m·4 bytes.
 
 use super::fourier::Fourier;
 use super::nystrom::Nystrom;
@@ -18,7 +19,7 @@ use crate::run::Cancel;
 use crate::wording::{counted, memory_given, memory_needed};
 use std::ops::Range;
 
-/// A map that stands in for a kernel.
+/// A map that approximates a kernel.
 #[derive(Debug)]
 pub struct FeatureMap(Kind);
 
@@ -28,10 +29,10 @@ enum Kind {
     Fourier(Fourier),
 }
 
-/// What scores need of weights, made once for many rows.
+/// Weights prepared for scoring, computed once for many rows.
 #[derive(Debug)]
 pub(crate) enum FoldedMap {
-    /// One number a landmark.
+    /// One number per landmark.
     Landmarks(Vec<f64>),
     Features,
 }
@@ -60,7 +61,7 @@ impl FeatureMap {
         }
     }
 
-    /// The map of a model: its landmarks, or its seed. None where these do not fit together.
+    /// The map of a model, from its landmarks or its seed. None if these do not fit together.
     pub(crate) fn stored(
         kernel: Kernel,
         approximation: Approximation,
@@ -82,7 +83,7 @@ impl FeatureMap {
         Some(FeatureMap(kind))
     }
 
-    /// The kernel it stands in for, with all its numbers.
+    /// The kernel it approximates, with all its parameters.
     pub fn kernel(&self) -> Kernel {
         match &self.0 {
             Kind::Nystrom(map) => map.kernel().clone(),
@@ -106,7 +107,7 @@ impl FeatureMap {
         }
     }
 
-    /// The landmarks, scaled, where there are any.
+    /// The landmarks, scaled, if there are any.
     pub fn landmarks(&self) -> Option<&Matrix> {
         match &self.0 {
             Kind::Nystrom(map) => Some(map.landmarks()),
@@ -114,7 +115,7 @@ impl FeatureMap {
         }
     }
 
-    /// Makes what a stored map does without until it is used: the factor of the landmarks, or the frequencies.
+    /// Computes what a stored map needs before its first use: the factor of the landmarks, or the frequencies.
     pub(crate) fn make_ready(&self, cancel: &Cancel) -> Result<()> {
         match &self.0 {
             Kind::Nystrom(map) => map.prepare(cancel).map(drop),
@@ -125,8 +126,9 @@ impl FeatureMap {
         }
     }
 
-    /// Gets ready, and says how many rows are mapped together: their kernel values or angles and what they are made of stay
-    /// within a few megabytes. It depends on data and map alone, so that threads change no bit.
+    /// Makes the map ready, and returns how many rows are mapped together: their kernel values or angles and their
+    /// input stay within a few megabytes. The number depends on data and map alone, so the number of threads does not
+    /// change the result.
     fn prepare(&self, design: &Design, cancel: &Cancel) -> Result<usize> {
         const MOST: usize = 512;
         const NUMBERS: usize = 1 << 20;
@@ -137,7 +139,7 @@ impl FeatureMap {
         Ok((NUMBERS / self.features().max(spread).max(1)).clamp(16, MOST))
     }
 
-    /// All rows mapped, or an error where memory does not hold them or a feature is no finite number.
+    /// Maps all rows. An error if they do not fit in memory or a feature is not finite.
     pub(crate) fn map(&self, design: &Design, cancel: &Cancel) -> Result<Matrix> {
         let (rows, features) = (design.rows(), self.features());
         let numbers = rows.checked_mul(features);
@@ -179,7 +181,7 @@ impl FeatureMap {
         }
     }
 
-    /// What [`FeatureMap::scores`] needs of weights.
+    /// Weights prepared for [`FeatureMap::scores`].
     pub(crate) fn fold(&self, weights: &[f64]) -> Result<FoldedMap> {
         match &self.0 {
             Kind::Nystrom(map) => Ok(FoldedMap::Landmarks(map.fold(weights)?)),
@@ -218,10 +220,10 @@ impl FeatureMap {
 const FEWER_FREQUENCIES: &str =
     "use --approximate nystrom:1000, which keeps rows as they are, or ask for fewer features";
 
-/// The error for mapped rows that do not fit into the memory there is.
+/// The error for mapped rows that do not fit into the available memory.
 pub(crate) fn too_large(rows: u64, features: u64, free: u64) -> Error {
     let needed = memory_needed(rows.saturating_mul(features).saturating_mul(4));
-    // Half of what is free for mapped rows leaves the other half for learning from them.
+    // Mapped rows may take half of the free memory; the other half is for learning.
     let fits = free / 2 / (4 * rows.max(1));
     let message = format!(
         "{} mapped into {features} features take {needed}, more with what learns from them than the {} there are",
@@ -235,7 +237,7 @@ pub(crate) fn too_large(rows: u64, features: u64, free: u64) -> Error {
     Error::new(Code::MemoryBudget, message).help(help)
 }
 
-/// The largest number of one digit and zeros that is not above.
+/// The largest number with one nonzero digit that is not above `value`.
 fn rounded_down(value: u64) -> u64 {
     let unit = 10u64.pow(value.max(1).ilog10());
     value / unit * unit

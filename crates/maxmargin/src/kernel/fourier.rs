@@ -4,12 +4,12 @@
 //! φ(x) = √(2/D) · (cos ω_1·x, …, cos ω_{D/2}·x, sin ω_1·x, …, sin ω_{D/2}·x),   ω ~ N(0, 2γ I)
 //! ```
 //! so that φ(x)·φ(z) = (2/D) Σ cos ω·(x − z), whose mean is exp(−γ‖x − z‖²) (Rahimi and Recht, Random features for
-//! large-scale kernel machines, NIPS 2007). With pairs of cosine and sine every row has length 1 exactly, and for this kernel
-//! the variance, (1 + k(2Δ) − 2k(Δ)²)/D, is nowhere above that of D cosines with random phases, (1 + k(2Δ)/2 − k(Δ)²)/D
-//! (Sutherland and Schneider, On the error of random Fourier features, UAI 2015).
+//! large-scale kernel machines, NIPS 2007). With pairs of cosine and sine every row has length 1 exactly, and for this
+//! kernel the variance, (1 + k(2Δ) − 2k(Δ)²)/D, is nowhere above that of D cosines with random phases, (1 + k(2Δ)/2 −
+//! k(Δ)²)/D (Sutherland and Schneider, On the error of random Fourier features, UAI 2015).
 //!
-//! The error falls like 1/√D, and the data play no part: a model keeps the seed alone. Cost: D/2 products of length d and
-//! as many cosines and sines a row. Frequencies take d · D/2 numbers.
+//! The error falls like 1/√D. The map does not depend on the data, so a model keeps only the seed. Cost per row: D/2
+//! products of length d and as many cosines and sines. Frequencies take d · D/2 numbers.
 
 use super::waves::waves;
 use crate::data::Design;
@@ -20,10 +20,10 @@ use faer::{Accum, MatMut, MatRef, Par};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// This use of the seed.
+/// The stream of random numbers for this use of the seed.
 const FREQUENCIES: u64 = 0x666f_7572;
 
-/// Frequencies may be this many numbers, 2 GiB of them.
+/// The maximum number of values in the frequencies: 2 GiB.
 const MOST_NUMBERS: usize = 1 << 28;
 
 #[derive(Debug)]
@@ -33,12 +33,13 @@ pub(super) struct Fourier {
     /// D/2
     count: usize,
     seed: u64,
-    /// One row a column of the data, of one number a frequency.
+    /// One row per column of the data, with one number per frequency.
     frequencies: OnceLock<Vec<f64>>,
 }
 
 impl Fourier {
-    /// A map of rows of so many columns into so many features, an even number; none where the frequencies would be too many.
+    /// A map of rows with `cols` columns to `features` features, an even number. None if there would be too many
+    /// frequencies.
     pub(super) fn new(gamma: f64, cols: usize, features: usize, seed: u64) -> Option<Fourier> {
         let count = features / 2;
         let fits = count > 0 && cols.saturating_mul(count) <= MOST_NUMBERS;
@@ -63,27 +64,28 @@ impl Fourier {
         }
         let deviation = (2.0 * self.gamma).sqrt();
         let mut values = vec![0.0; self.cols * self.count];
-        // A stream for each column, whatever the thread.
+        // One random stream per column, so the result does not depend on the thread.
         parallel::chunks(&mut values, self.count, |column, values| {
             let mut random = Random::new(self.seed, FREQUENCIES, column as u64);
             values.iter_mut().for_each(|value| *value = deviation * random.normal());
         });
-        // Made before the cell is locked: a thread that waits for others here may come by again. Two make the same.
+        // Computed before the cell is locked: a thread that waits for others here may enter again. Two threads compute
+        // the same values.
         self.frequencies.get_or_init(|| values)
     }
 
-    /// Makes the frequencies where they are not there yet.
+    /// Computes the frequencies if they are missing.
     pub(super) fn make_ready(&self) {
         self.frequencies();
     }
 
-    /// The same, and how many numbers a row is spread out to on its way.
+    /// The same. Returns how many numbers a row needs as work space.
     pub(super) fn prepare(&self, design: &Design) -> usize {
         self.make_ready();
         if has_entries(design) { 0 } else { self.cols }
     }
 
-    /// Features of a run of rows, row by row.
+    /// Features of a range of rows, row by row.
     pub(super) fn map(&self, design: &Design, rows: Range<usize>, out: &mut [f32]) {
         let (frequencies, count, cols) = (self.frequencies(), self.count, self.cols);
         let mut angles = vec![0.0; rows.len() * count];
@@ -117,7 +119,7 @@ impl Fourier {
     }
 }
 
-/// Whether rows are sums over a few entries.
+/// Whether rows are stored as sparse entries.
 fn has_entries(design: &Design) -> bool {
     design.shift().is_none() && !design.matrix().is_dense()
 }

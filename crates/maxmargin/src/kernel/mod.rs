@@ -11,9 +11,9 @@
 //! | precomputed | the rows are kernel values already: x is k(x, ·) with every row that was learned from |
 //! | custom | the user's own function |
 //!
-//! A kernel is only another way to make scores: [`Points`] are rows ready to be multiplied, and give whole blocks of kernel
-//! values at once, in f32, or in f64 where rows are few. Sums over them are taken in f64. A [`FeatureMap`] stands in for a
-//! kernel where rows are many: rows are mapped, and every linear solver learns from them.
+//! A kernel is only another way to compute scores. [`Points`] are rows prepared for products; they give whole blocks of
+//! kernel values at once, in f32, or in f64 if rows are few. Sums over them are taken in f64. With many rows, a
+//! [`FeatureMap`] approximates a kernel: rows are mapped, and every linear solver learns from them.
 
 mod approximation;
 mod custom;
@@ -40,7 +40,7 @@ pub(crate) use width::typical_gamma;
 use crate::error::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// A kernel with all its numbers.
+/// A kernel with all its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kernel {
@@ -74,14 +74,14 @@ pub enum Kernel {
     },
     /// Σ_j min(x_j, z_j)
     Intersection,
-    /// What stands in the rows.
+    /// The rows are kernel values.
     Precomputed,
-    /// The user's own.
+    /// A kernel written by the user.
     Custom(CustomKernel),
 }
 
 impl Kernel {
-    /// Whether it is a function of inner products and squares.
+    /// Whether it is a function of inner products and squares only.
     pub(crate) fn is_of_products(&self) -> bool {
         matches!(self, Kernel::Linear | Kernel::Polynomial { .. } | Kernel::Gaussian { .. } | Kernel::Sigmoid { .. })
     }
@@ -100,7 +100,7 @@ impl Kernel {
         }
     }
 
-    /// γ, where it has one.
+    /// γ, if the kernel has one.
     pub fn gamma(&self) -> Option<f64> {
         match *self {
             Kernel::Gaussian { gamma } | Kernel::ChiSquared { gamma } => Some(gamma),
@@ -109,7 +109,8 @@ impl Kernel {
         }
     }
 
-    /// Whether it is positive definite for sure, so that ‖Σ β φ‖ is a length. The user vouches for a function of theirs.
+    /// Whether it is certainly positive definite, so that ‖Σ β φ‖ is a length. For a custom function, the user
+    /// guarantees it.
     pub(crate) fn is_definite(&self) -> bool {
         match *self {
             Kernel::Sigmoid { .. } | Kernel::Precomputed => false,
@@ -118,12 +119,12 @@ impl Kernel {
         }
     }
 
-    /// Whether it takes rows without negative values alone.
+    /// Whether it accepts only rows without negative values.
     pub fn needs_positive_rows(&self) -> bool {
         matches!(self, Kernel::ChiSquared { .. } | Kernel::Intersection)
     }
 
-    /// Refuses a kernel whose function is not at hand.
+    /// Refuses a kernel whose function is unknown.
     pub(crate) fn check_known(&self) -> Result<()> {
         match self {
             Kernel::Custom(custom) if !custom.is_known() => Err(Error::new(
@@ -135,7 +136,7 @@ impl Kernel {
         }
     }
 
-    /// By how much an exponent moves with a squared length.
+    /// The factor of a squared length in the exponent.
     fn steepness(&self) -> f64 {
         match self {
             Kernel::Gaussian { gamma } | Kernel::ChiSquared { gamma } => *gamma,
@@ -143,7 +144,7 @@ impl Kernel {
         }
     }
 
-    /// k(x, x), given ‖x‖² and Σ_j x_j, where these suffice.
+    /// k(x, x), given ‖x‖² and Σ_j x_j, if these are enough.
     fn of_itself(&self, square: f64, sum: impl Fn() -> f64) -> f64 {
         match *self {
             Kernel::Precomputed | Kernel::Custom(_) => f64::NAN,
@@ -175,12 +176,12 @@ pub enum KernelKind {
     Intersection,
     /// The rows are kernel values: column j of row i is k(x_i, x_j).
     Precomputed,
-    /// The user's own, in Rust: see [`CustomKernel`].
+    /// Written by the user, in Rust: see [`CustomKernel`].
     Custom,
 }
 
 impl KernelKind {
-    /// Every kernel that has a name of its own.
+    /// Every kernel that has a fixed name.
     pub const ALL: [KernelKind; 7] = [
         KernelKind::Linear,
         KernelKind::Polynomial,
@@ -191,7 +192,7 @@ impl KernelKind {
         KernelKind::Precomputed,
     ];
 
-    /// Whether there is a γ to choose.
+    /// Whether the kernel has a γ.
     pub fn has_gamma(self) -> bool {
         matches!(self, KernelKind::Gaussian | KernelKind::ChiSquared | KernelKind::Polynomial | KernelKind::Sigmoid)
     }
@@ -211,48 +212,48 @@ impl KernelKind {
     }
 }
 
-/// Which kernel, and what was set of its numbers.
+/// Which kernel, and its parameters as far as they are set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct KernelSettings {
     /// Which kernel.
     pub kind: KernelKind,
-    /// γ; found on a sample of the rows unless given.
+    /// γ; by default found on a sample of the rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gamma: Option<f64>,
-    /// d; 3 unless given.
+    /// d; by default 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub degree: Option<u32>,
-    /// r; 0 unless given.
+    /// r; by default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coef0: Option<f64>,
-    /// The feature map that stands in for the kernel, where one does.
+    /// The feature map that approximates the kernel, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approximate: Option<Approximation>,
-    /// The user's own, where the kind says so.
+    /// The custom kernel, if `kind` is custom.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom: Option<CustomKernel>,
-    /// Bytes that kernel rows may take in memory while a model is trained. It changes no bit of the model, and models do not
-    /// keep it.
+    /// Bytes that kernel rows may take in memory during training. It does not change the model, and models do not keep
+    /// it.
     #[serde(skip_serializing)]
     pub cache: Option<u64>,
-    /// The most support vectors that stochastic steps keep; as many as come unless given.
+    /// The maximum number of support vectors for stochastic steps; by default no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<u32>,
 }
 
 impl KernelSettings {
-    /// Whether kernel values themselves are learned from: neither weights of the features nor of mapped ones.
+    /// Whether the solver uses kernel values themselves, and not weights of features or of mapped features.
     pub fn is_exact(&self) -> bool {
         self.kind != KernelKind::Linear && self.approximate.is_none()
     }
 
-    /// How many features a linear solver sees of rows with so many.
+    /// How many features a linear solver sees, for rows with `features` features.
     pub fn seen_features(&self, features: usize) -> usize {
         self.approximate.map_or(features, Approximation::features)
     }
 
-    /// Whether a kernel of a model can have come of these settings.
+    /// Whether the kernel of a model can be the result of these settings.
     pub(crate) fn made(&self, kernel: &Kernel) -> bool {
         let numbers = match *kernel {
             Kernel::Polynomial { gamma, coef0, degree } => {
@@ -272,12 +273,12 @@ impl KernelSettings {
             && (self.degree.is_none() || self.degree == numbers.degree)
     }
 
-    /// A kernel of the user's own.
+    /// A kernel written by the user.
     pub fn custom(kernel: CustomKernel) -> KernelSettings {
         KernelSettings { kind: KernelKind::Custom, custom: Some(kernel), ..KernelSettings::default() }
     }
 
-    /// Refuses numbers outside their range, and those that the kernel does not have.
+    /// Refuses parameters outside their range, and parameters that the kernel does not have.
     pub(crate) fn validate(&self) -> Result<()> {
         let kind = self.kind;
         if self.custom.is_some() != (kind == KernelKind::Custom) {

@@ -1,18 +1,19 @@
-//! The Nyström map: kernel values with a few rows, the landmarks, turned so that inner products are kernel values.
+//! The Nyström map: kernel values with a few rows, the landmarks, transformed so that inner products are kernel values.
 //!
 //! ```text
 //! K = L Lᵀ,  K_ab = k(z_a, z_b) over landmarks z;   φ(x) = L⁻¹ k(x),  k(x)_a = k(z_a, x);   φ(x)·φ(y) = k(x)ᵀ K⁻¹ k(y)
 //! ```
-//! which is k(x, y) where one of both lies in the span of the landmarks, and its projection otherwise (Williams and Seeger,
-//! Using the Nyström method to speed up kernel machines, NIPS 2000).
+//! which is k(x, y) where one of both lies in the span of the landmarks, and its projection otherwise (Williams and
+//! Seeger, Using the Nyström method to speed up kernel machines, NIPS 2000).
 //!
-//! **Landmarks** are distinct rows drawn with equal chance. A Cholesky factorisation in their order meets one after the
-//! other; one of which less than 1e-8 of its own k(z, z) is left after those before it (a copy, a mixture, or what an
-//! indefinite kernel makes of it) is dropped, and K of the others factored anew until all stay. No jitter is added: what stays has its
-//! kernel values exactly. Weights w of the map fold into L⁻ᵀw, one number a landmark, for scores.
+//! **Landmarks** are distinct rows drawn with equal probability. A Cholesky factorisation handles them in their order.
+//! A landmark is dropped if less than 1e-8 of its own k(z, z) is left after those before it (a copy, a mixture, or the
+//! effect of an indefinite kernel). Then K of the others is factored again, until all stay. No jitter is added: kernel
+//! values with the remaining landmarks are exact. For scores, weights w of the map fold into L⁻ᵀw, one number per
+//! landmark.
 //!
 //! Everything is f64 until a feature is stored. Cost: m³/3 for the factor, and for a row m kernel values and m² for the
-//! triangular solution. It does not choose landmarks by what they explain.
+//! triangular solve. Landmarks are not chosen by how much they explain.
 
 use super::{Kernel, Points};
 use crate::data::{Design, Matrix, Scaling};
@@ -27,16 +28,16 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// This use of the seed.
+/// The stream of random numbers for this use of the seed.
 const LANDMARKS: u64 = 0x6e79_7374;
 
-/// A landmark of which less than this share is left after the others says nothing new in double precision.
+/// A landmark with less than this share left after the others adds nothing new in double precision.
 const DEPENDENT: f64 = 1e-8;
 
 #[derive(Debug)]
 pub(super) struct Nystrom {
     kernel: Kernel,
-    /// As the learner sees them: scaled.
+    /// The landmarks after scaling.
     landmarks: Matrix,
     ready: OnceLock<Ready>,
 }
@@ -50,12 +51,12 @@ struct Ready {
 }
 
 impl Nystrom {
-    /// Draws so many rows, or takes all, and keeps those that do not depend on others.
+    /// Draws `count` rows, or takes all, and keeps those that are independent of the others.
     pub(super) fn drawn(kernel: Kernel, design: &Design, count: usize, seed: u64, cancel: &Cancel) -> Result<Nystrom> {
         let drawn = draw(design.rows(), count, seed);
         let mut landmarks = design.copied(&drawn)?;
-        // Anew where any were dropped: exactly as a model that is loaded does it. Rounding is then another, so that one that
-        // just stayed may have to go; one that stays by little need not be asked again.
+        // If any were dropped, factor again, exactly as a loaded model does. The rounding then differs, so a landmark
+        // that barely stayed may have to go. One that stays by little is not tested again.
         let mut least = DEPENDENT;
         loop {
             let Factored { kept, .. } = factor(&kernel, &points_of(&landmarks, &kernel)?, least, cancel)?;
@@ -74,7 +75,7 @@ impl Nystrom {
         Ok(made)
     }
 
-    /// A map of landmarks that were stored.
+    /// A map from stored landmarks.
     pub(super) fn stored(kernel: Kernel, landmarks: Matrix) -> Nystrom {
         Nystrom { kernel, landmarks, ready: OnceLock::new() }
     }
@@ -100,13 +101,13 @@ impl Nystrom {
         Ok(self.ready.get_or_init(|| Ready { points, ids: kept, factor }))
     }
 
-    /// Makes the factor where it is not there yet, and says how many numbers a row is spread out to on its way.
+    /// Computes the factor if it is missing, and returns how many numbers a row needs as work space.
     pub(super) fn prepare(&self, cancel: &Cancel) -> Result<usize> {
         let points = &self.ready(cancel)?.points;
         Ok(if points.is_sparse() { 0 } else { self.landmarks.cols() })
     }
 
-    /// Features of a run of rows, row by row.
+    /// Features of a range of rows, row by row.
     pub(super) fn map(&self, design: &Design, rows: Range<usize>, out: &mut [f32]) -> Result<()> {
         let Ready { points, ids, factor } = self.ready(&Cancel::new())?;
         let (count, width) = (rows.len(), ids.len());
@@ -122,7 +123,7 @@ impl Nystrom {
         Ok(())
     }
 
-    /// What each landmark counts in the score that weights of the map give.
+    /// The coefficient of each landmark in the score, from weights of the map.
     pub(super) fn fold(&self, weights: &[f64]) -> Result<Vec<f64>> {
         let mut folded = weights.to_vec();
         let rows = folded.len();
@@ -131,7 +132,7 @@ impl Nystrom {
         Ok(folded)
     }
 
-    /// Scores of all rows, given folded weights.
+    /// Scores of all rows, from folded weights.
     pub(super) fn scores(&self, folded: &[f64], design: &Design, cancel: &Cancel) -> Result<Vec<f64>> {
         let Ready { points, ids, .. } = self.ready(cancel)?;
         Ok(super::expansion_scores(&self.kernel, points, ids, folded, &points.like(design, cancel), cancel))
@@ -143,7 +144,7 @@ fn points_of(landmarks: &Matrix, kernel: &Kernel) -> Result<Points> {
     Ok(Points::in_double(&design, kernel))
 }
 
-/// Distinct rows, ascending, each set of them as likely as any other (Floyd's method).
+/// Distinct rows, ascending. Every set of rows is equally likely (Floyd's method).
 fn draw(rows: usize, count: usize, seed: u64) -> Vec<usize> {
     if count >= rows {
         return (0..rows).collect();
@@ -160,17 +161,17 @@ fn draw(rows: usize, count: usize, seed: u64) -> Vec<usize> {
 }
 
 struct Factored {
-    /// The landmarks that stay.
+    /// The landmarks that are kept.
     kept: Vec<usize>,
     /// The lower factor of their kernel matrix.
     factor: Mat<f64>,
 }
 
-/// Cholesky's factorisation, panel by panel, leaving out what has no more than a share `least` of itself left.
+/// Cholesky factorisation, panel by panel. It leaves out a landmark with at most the share `least` of itself left.
 fn factor(kernel: &Kernel, points: &Points, least: f64, cancel: &Cancel) -> Result<Factored> {
-    /// Columns eliminated one by one before all others are brought up to date at once.
+    /// Columns eliminated one by one before all others are updated at once.
     const PANEL: usize = 64;
-    /// Rows that one thread brings up to date; fixed, so that threads change no bit.
+    /// Rows that one thread updates; fixed, so that the number of threads does not change the result.
     const ROWS: usize = 128;
     let count = points.rows();
     let all: Vec<usize> = (0..count).collect();
@@ -182,11 +183,11 @@ fn factor(kernel: &Kernel, points: &Points, least: f64, cancel: &Cancel) -> Resu
     for start in (0..count).step_by(PANEL) {
         cancel.check()?;
         let end = (start + PANEL).min(count);
-        // Row by row within the panel's columns: columns kept so far stand in front, eliminated.
+        // Row by row within the panel's columns. The columns kept so far come first, already eliminated.
         let mut stays = [false; PANEL];
         for column in start..end {
             let left = values[column * count + column];
-            // What is no number is left out too.
+            // A NaN is left out too.
             if !(left > least * own[column] && left > 0.0 && left.is_finite()) {
                 continue;
             }
@@ -212,7 +213,7 @@ fn factor(kernel: &Kernel, points: &Points, least: f64, cancel: &Cancel) -> Resu
         if end == count || columns.is_empty() {
             continue;
         }
-        // The panel's columns below it, side by side: what all others are brought up to date by.
+        // The panel's columns below it, side by side: all others are updated with them.
         let below: Vec<f64> = (end..count)
             .flat_map(|row| columns.iter().map(move |column| row * count + column))
             .map(|at| values[at])
@@ -221,7 +222,7 @@ fn factor(kernel: &Kernel, points: &Points, least: f64, cancel: &Cancel) -> Resu
         parallel::chunks(&mut values[end * count..], ROWS * count, |chunk, rows| {
             let (first, height) = (chunk * ROWS, rows.len() / count);
             let block = MatMut::from_row_major_slice_mut(rows, height, count);
-            // Above the diagonal nothing is needed, but for the square that straddles it.
+            // Above the diagonal only the square that crosses it is needed.
             let block = block.subcols_mut(end, first + height);
             let (left, right) = (below.subrows(first, height), below.subrows(0, first + height));
             matmul(block, Accum::Add, left, right.transpose(), -1.0, Par::Seq);

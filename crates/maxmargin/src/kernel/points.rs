@@ -1,8 +1,9 @@
-//! [`Points`]: rows ready to be multiplied with each other, block by block.
+//! [`Points`]: rows prepared for kernel values with each other, block by block.
 //!
-//! Dense rows meet in blocked matrix products; of sparse rows sixteen at a time are spread out, column by column, and every
-//! other row walks its entries once for all sixteen. A block of inner products becomes kernel values while it is in cache.
-//! Numbers are f32, and f64 where rows are few or distances would drown in the rounding of large squares.
+//! Dense rows are multiplied by blocked matrix products. Of sparse rows, sixteen at a time are expanded, column by
+//! column, and every other row goes through its entries once for all sixteen. A block of inner products becomes kernel
+//! values while it is in cache. Numbers are f32, or f64 if rows are few or distances would be lost in the rounding of
+//! large squares.
 
 use super::exponential::exp;
 use super::{CustomKernel, Kernel};
@@ -23,11 +24,11 @@ pub(crate) struct Points {
     rows: usize,
     cols: usize,
     layout: Layout,
-    /// Taken off every row, which changes no distance and keeps squares small.
+    /// Subtracted from every row, which changes no distance and keeps squares small.
     centre: Option<Vec<f64>>,
-    /// Whether these are no rows but the kernel values between rows, one column a row.
+    /// Whether these are not rows but kernel values between rows, one column per row.
     values: bool,
-    /// Values that nobody wants any more are not computed.
+    /// After a cancel, values are no longer computed.
     cancel: Cancel,
 }
 
@@ -82,17 +83,18 @@ impl<T: Element> Entries<T> {
     }
 }
 
-/// What blocks are computed in: f32 or f64.
+/// The number type of blocks: f32 or f64.
 pub(crate) trait Element: faer::traits::ComplexField + Copy + Send + Sync + 'static {
     const ZERO: Self;
     fn narrow(value: f64) -> Self;
     fn wide(self) -> f64;
     fn times_plus(self, factor: Self, sum: Self) -> Self;
-    /// The exponential of a number that is not positive.
+    /// The exponential of a number that is zero or negative.
     fn exp(self) -> Self;
     /// The entries of points of this kind.
     fn entries(points: &Points) -> Option<&Entries<Self>>;
-    /// Zeros that the thread keeps, to spread rows out in: mapping them anew for every block costs more than the products.
+    /// A buffer of zeros that the thread keeps, to expand rows in: allocating it for every block costs more than the
+    /// products.
     fn panel() -> &'static LocalKey<Cell<Vec<[Self; LANES]>>>;
 }
 
@@ -101,7 +103,7 @@ thread_local! {
     static WIDE_PANEL: Cell<Vec<[f64; LANES]>> = const { Cell::new(Vec::new()) };
 }
 
-/// Columns whose panel a thread keeps; more would hold memory that others need.
+/// The maximum number of columns for which a thread keeps its buffer; more would hold memory that others need.
 const KEPT_COLUMNS: usize = 1 << 20;
 
 impl Element for f32 {
@@ -162,26 +164,27 @@ impl Element for f64 {
     }
 }
 
-/// Rows of which at most one entry in so many columns is stored are multiplied as sparse ones.
+/// Rows with at most one stored entry in this many columns are multiplied as sparse rows.
 const SPARSE: u64 = 3;
 
-/// So few rows are multiplied, and their kernel values kept, in f64, which is cheap for them.
+/// Up to this many rows are multiplied, and their kernel values kept, in f64, which is cheap for so few.
 pub(crate) const FEW_ROWS: usize = 4096;
 
 /// Rows that one thread reads together.
 const TOGETHER: usize = 64;
 
-/// Exponents are wrong by about this share of the largest squares they come from; more than a hundred thousandth shows.
+/// The rounding error of an exponent, as a share of its largest squares. An error above a hundred thousandth is too
+/// much.
 const NARROW_ROUNDING: f64 = 1.2e-7;
 const ROUNDING_ALLOWED: f64 = 1e-5;
 
-/// Kernel values count as positive definite where this share of the largest, added to the diagonal, makes them so.
+/// Kernel values count as positive definite if this share of the largest, added to the diagonal, makes them so.
 const DEFINITE: f64 = 1e-5;
 
-/// And are looked at up to this many rows.
+/// The maximum number of rows for which this is checked.
 const MOST_FACTORED: usize = 8192;
 
-/// Kernel values from a file have at least so many digits.
+/// The precision of kernel values from a file, at least.
 const PRINTED: f64 = 1e-4;
 
 impl Points {
@@ -190,7 +193,7 @@ impl Points {
         Points::until(design, kernel, &Cancel::new())
     }
 
-    /// The same, for a job that may be abandoned: then values that are not computed yet stay zero.
+    /// The same, for a job that may be cancelled: values not computed by then stay zero.
     pub(crate) fn until(design: &Design, kernel: &Kernel, cancel: &Cancel) -> Points {
         let rows = design.rows();
         Points::suited(design, kernel, cancel, |largest| {
@@ -200,7 +203,7 @@ impl Points {
         })
     }
 
-    /// The same in f64, however many there are.
+    /// The same in f64, for any number of rows.
     pub(crate) fn in_double(design: &Design, kernel: &Kernel) -> Points {
         Points::suited(design, kernel, &Cancel::new(), |_| true)
     }
@@ -218,7 +221,7 @@ impl Points {
         Points::with_layout(design, 0..rows, cols, sparse, centre, cancel, wide)
     }
 
-    /// Kernel values between rows, of which the last columns are one for each row.
+    /// Kernel values between rows. The last columns hold them, one column per row.
     fn of_values(design: &Design, cancel: &Cancel) -> Points {
         debug_assert!(design.cols() >= design.rows());
         let rows = design.rows();
@@ -239,8 +242,8 @@ impl Points {
         Points { rows, cols: rows, layout, centre: None, values: true, cancel: cancel.clone() }
     }
 
-    /// Whether these are kernel values that some rows could have: positive definite but for rounding. Where there are too many
-    /// to find out, nobody knows.
+    /// Whether these kernel values are positive definite up to rounding, so that some rows could have them. False if
+    /// there are too many to check.
     pub(crate) fn values_are_definite(&self) -> bool {
         let own = |row: usize, column: usize| match &self.layout {
             Layout::Narrow(Entries { form: Form::Dense(values), .. }) => f64::from(values[row * self.cols + column]),
@@ -258,13 +261,13 @@ impl Points {
         Llt::new(lifted.as_ref(), Side::Lower).is_ok()
     }
 
-    /// Two rows whose kernel values are given and differ by more than printing does, with what each says.
+    /// Two rows whose given kernel values differ by more than printing explains, with both values.
     pub(crate) fn asymmetric(&self) -> Option<(usize, usize, f64, f64)> {
         fn of<T: Element>(entries: &Entries<T>, rows: usize) -> Option<(usize, usize, f64, f64)> {
             let Form::Dense(values) = &entries.form else { return None };
             let differ = |row: usize, column: usize| {
                 let (one, other) = (values[row * rows + column].wide(), values[column * rows + row].wide());
-                // Rounding is that of the lengths of both rows, whatever their product.
+                // The rounding error is relative to the lengths of both rows, not to their product.
                 let lengths = (values[row * rows + row].wide() * values[column * rows + column].wide()).abs().sqrt();
                 let apart = (one - other).abs() > PRINTED * lengths.max(one.abs()).max(other.abs());
                 apart.then_some((row, column, one, other))
@@ -278,12 +281,12 @@ impl Points {
         }
     }
 
-    /// Other rows, stored like these, so that both can meet. Columns that they lack are zeros before scaling.
+    /// Other rows, stored in the same way, for kernel values with these. Missing columns are zeros before scaling.
     pub(crate) fn like(&self, design: &Design, cancel: &Cancel) -> Points {
         self.like_run(design, 0..design.rows(), cancel)
     }
 
-    /// The same for a run of the rows.
+    /// The same for a range of the rows.
     pub(crate) fn like_run(&self, design: &Design, run: Range<usize>, cancel: &Cancel) -> Points {
         let wide = self.is_wide();
         let (sparse, centre) = (self.is_sparse(), self.centre.clone());
@@ -340,9 +343,9 @@ impl Points {
         Points { rows, cols, layout, centre, values: false, cancel: cancel.clone() }
     }
 
-    /// Some of the rows, in the order named.
+    /// Some of the rows, in the given order.
     pub(crate) fn select(&self, rows: &[usize]) -> Points {
-        // Of kernel values the same columns as rows.
+        // For kernel values, the same columns as rows.
         let columns = self.values.then_some(rows);
         let layout = match &self.layout {
             Layout::Narrow(entries) => Layout::Narrow(entries.select(rows, columns, self.cols)),
@@ -353,7 +356,7 @@ impl Points {
         Points { rows: rows.len(), cols, layout, centre, values: self.values, cancel }
     }
 
-    /// Whether only entries that are not zero are stored.
+    /// Whether only nonzero entries are stored.
     pub(crate) fn is_sparse(&self) -> bool {
         match &self.layout {
             Layout::Narrow(entries) => matches!(entries.form, Form::Sparse { .. }),
@@ -387,7 +390,7 @@ impl Points {
             },
             _ => kernel.of_itself(squares[row], || self.sum(row)),
         };
-        // A kernel from outside may take long for one value.
+        // A custom kernel may take long for one value.
         let together = if matches!(kernel, Kernel::Custom(_)) { 1 } else { TOGETHER };
         parallel::collect(self.rows, together, own)
     }
@@ -407,16 +410,16 @@ impl Points {
         }
     }
 
-    /// Whether nobody wants kernel values of these rows any more.
+    /// Whether the results are discarded because of a cancel.
     pub(crate) fn are_abandoned(&self) -> bool {
         self.cancel.is_abandoned()
     }
 
-    /// Kernel values of the named rows of `left` with all rows of this one: one output a name, in parallel.
+    /// Kernel values of the rows `ids` of `left` with all rows of this one: one output per id, in parallel.
     pub(crate) fn fill<T: Element>(&self, kernel: &Kernel, left: &Points, ids: &[usize], outs: Vec<&mut [T]>) {
-        /// Columns that one thread fills: with the rows they meet they stay in the second-level cache.
+        /// Columns that one thread fills: together with their rows they fit in the second-level cache.
         const CHUNK: usize = 1024;
-        /// Rows they meet before it is looked whether anybody still wants them, where a value takes long.
+        /// Rows computed between two checks of the cancel flag, if a value takes long.
         const MEET: usize = 64;
         let meet = if kernel.is_of_products() { ids.len().max(1) } else { MEET };
         let mut chunks: Vec<Vec<&mut [T]>> = Vec::new();
@@ -439,7 +442,7 @@ impl Points {
         });
     }
 
-    /// The same for a run of rows, on this thread.
+    /// The same for a range of rows, on this thread.
     pub(crate) fn fill_columns<T: Element>(
         &self,
         kernel: &Kernel,
@@ -448,7 +451,7 @@ impl Points {
         columns: Range<usize>,
         outs: &mut [&mut [T]],
     ) {
-        // Both have the same layout, and `is_wide` says which: `like` sees to it.
+        // `like` ensures that both have the same layout, and `is_wide` tells which.
         let (Some(right), Some(left)) = (T::entries(self), T::entries(left)) else {
             return debug_assert!(false, "points of two layouts meet");
         };
@@ -456,7 +459,7 @@ impl Points {
     }
 }
 
-/// Σ_i coefficient_i · k(row ids_i of `left`, ·) for every row of `right`, in parallel over runs of rows.
+/// Σ_i coefficient_i · k(row ids_i of `left`, ·) for every row of `right`, in parallel over ranges of rows.
 pub(crate) fn expansion_scores(
     kernel: &Kernel,
     left: &Points,
@@ -479,7 +482,7 @@ fn expansion_scores_in<T: Element>(
     right: &Points,
     cancel: &Cancel,
 ) -> Vec<f64> {
-    /// Scores a thread works on at a time, and rows they meet at once: their kernel values stay in cache.
+    /// Scores that a thread works on at a time, and rows per block: their kernel values stay in cache.
     const RUN: usize = 1024;
     const MEET: usize = 128;
     let mut scores = vec![0.0; right.rows];
@@ -553,7 +556,7 @@ fn entries<T: Element>(
     Entries { form, squares }
 }
 
-/// Rows `ids` of `left` that meet rows `columns` of `right`.
+/// Rows `ids` of `left` against rows `columns` of `right`.
 struct Meeting<'a, T> {
     left: &'a Entries<T>,
     ids: &'a [usize],
@@ -562,7 +565,7 @@ struct Meeting<'a, T> {
     columns: Range<usize>,
 }
 
-/// Kernel values of rows that meet.
+/// Kernel values of these rows.
 fn block<T: Element>(kernel: &Kernel, meeting: &Meeting<'_, T>, outs: &mut [&mut [T]]) {
     let Meeting { left, ids, right, cols, ref columns } = *meeting;
     let squares = &right.squares[columns.clone()];
@@ -629,10 +632,10 @@ fn block<T: Element>(kernel: &Kernel, meeting: &Meeting<'_, T>, outs: &mut [&mut
     }
 }
 
-/// Rows that are spread out at a time: one vector register of f32.
+/// Rows that are expanded at a time: one vector register of f32.
 const LANES: usize = 16;
 
-/// A run of sparse rows.
+/// A range of sparse rows.
 #[derive(Clone, Copy)]
 struct SparseRows<'a, T> {
     starts: &'a [usize],
@@ -641,7 +644,7 @@ struct SparseRows<'a, T> {
 }
 
 for_this_machine! {
-    /// Products of the rows spread out in `panel` with a run of rows, lane by lane.
+    /// Products of the rows expanded in `panel` with a range of rows, lane by lane.
     fn sparse_products[T: Element](panel: &[[T; LANES]], rows: SparseRows<'_, T>, products: &mut [T]) -> () =
         sparse_products_plainly
 }
@@ -649,7 +652,7 @@ for_this_machine! {
 #[inline(always)]
 fn sparse_products_plainly<T: Element>(panel: &[[T; LANES]], rows: SparseRows<'_, T>, products: &mut [T]) {
     let count = rows.starts.len() - 1;
-    // Sixteen rows at a time, turned around in cache.
+    // Sixteen rows at a time, transposed in cache.
     for start in (0..count).step_by(LANES) {
         let end = (start + LANES).min(count);
         let mut tile = [[T::ZERO; LANES]; LANES];
@@ -704,7 +707,7 @@ fn finish_products_plainly<T: Element>(kernel: &Kernel, products: &[T], square: 
     }
 }
 
-/// The user's own function, of rows written out.
+/// A custom function, of rows with all columns.
 fn custom_values<T: Element>(custom: &CustomKernel, meeting: &Meeting<'_, T>, outs: &mut [&mut [T]]) {
     let Meeting { left, ids, right, cols, ref columns } = *meeting;
     let (mut x, mut z) = (vec![0.0; cols], vec![0.0; cols]);
@@ -721,7 +724,7 @@ fn custom_values<T: Element>(custom: &CustomKernel, meeting: &Meeting<'_, T>, ou
     }
 }
 
-/// k(x, x) of a row of kernels that have no formula for it.
+/// k(x, x) of a row, for kernels without a formula for it.
 fn one_value<T: Element>(kernel: &Kernel, entries: &Entries<T>, row: usize, cols: usize) -> f64 {
     let mut value = [T::ZERO];
     let meeting = Meeting { left: entries, ids: &[row], right: entries, cols, columns: row..row + 1 };
@@ -729,19 +732,19 @@ fn one_value<T: Element>(kernel: &Kernel, entries: &Entries<T>, row: usize, cols
     value[0].wide()
 }
 
-/// Kernels that are no functions of inner products: sums over columns, row by row.
+/// Kernels that are not functions of inner products: sums over columns, row by row.
 fn kernel_by_columns<T: Element>(kernel: &Kernel, meeting: &Meeting<'_, T>, outs: &mut [&mut [T]]) {
     let Meeting { left, ids, right, cols, ref columns } = *meeting;
     let mut spread = vec![0.0; cols];
     for (&id, out) in ids.iter().zip(outs) {
-        // What a scaling learned on other rows brings below zero counts as zero.
+        // If a scaling learned on other rows makes a value negative, it counts as zero.
         let mut total = 0.0;
         each_entry(left, id, cols, |column, value| {
             spread[column] = value.max(0.0);
             total += value.max(0.0);
         });
         for (row, out) in columns.clone().zip(out.iter_mut()) {
-            // A column where one of the two is zero adds the other, or nothing: the totals know.
+            // A column where one of the two is zero adds the other, or nothing: the totals account for it.
             let (mut other, mut sum) = (0.0, 0.0);
             each_entry(right, row, cols, |column, value| {
                 let value = value.max(0.0);
@@ -782,7 +785,7 @@ fn each_entry<T: Element>(entries: &Entries<T>, row: usize, cols: usize, mut vis
     }
 }
 
-/// Kernel values by their definition, for tests to compare with.
+/// Kernel values by their definition, for tests.
 #[cfg(test)]
 pub(super) fn definition(kernel: &Kernel, x: &[f64], z: &[f64]) -> f64 {
     let sum = |part: &dyn Fn(f64, f64) -> f64| x.iter().zip(z).map(|(&x, &z)| part(x, z)).sum::<f64>();
@@ -821,7 +824,7 @@ mod tests {
             })),
         ];
         let mut random = Random::new(7, 1, 0);
-        // More rows than a chunk, and names that fill no lane evenly.
+        // More rows than a chunk, and a number of ids that is no multiple of the lanes.
         let (count, cols) = (1100, 9);
         let rows: Vec<Vec<(usize, f64)>> = (0..count)
             .map(|_| (0..cols).filter_map(|c| random.chance(0.4).then_some((c, 2.0 * random.uniform()))).collect())

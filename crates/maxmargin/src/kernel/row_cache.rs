@@ -1,10 +1,9 @@
-//! [`RowCache`]: the kernel rows used last, within a budget of bytes.
+//! [`RowCache`]: the most recently used kernel rows, within a budget of bytes.
 
 use super::Element;
 use std::sync::Arc;
 
-/// Kernel rows by number. A row is computed when it is asked for and not there, and the row that was not asked for the
-/// longest makes room.
+/// Kernel rows by number. A missing row is computed when it is requested, and replaces the least recently used row.
 #[derive(Debug)]
 pub(crate) struct RowCache<T> {
     length: usize,
@@ -12,7 +11,7 @@ pub(crate) struct RowCache<T> {
     slots: Vec<Slot<T>>,
     /// The slot of each row, or none.
     slot_of: Vec<Option<u32>>,
-    /// Which row stands for each, where rows from some on have the values of earlier ones: the second copies of ties.
+    /// For rows from some number on, the earlier row whose values each of them shares: the second copies of ties.
     shared: Option<(usize, Arc<[u32]>)>,
     now: u64,
     asked: u64,
@@ -27,7 +26,8 @@ struct Slot<T> {
 }
 
 impl<T: Element> RowCache<T> {
-    /// A cache for `rows` rows of `length` values in so many bytes, but for at least `least` rows: what is needed at once.
+    /// A cache for `rows` rows of `length` values within `bytes` bytes. It holds at least `least` rows, which are
+    /// needed at once.
     pub(crate) fn new(rows: usize, length: usize, bytes: u64, least: usize) -> RowCache<T> {
         let row_bytes = (length.max(1) * size_of::<T>()) as u64;
         let most = usize::try_from(bytes / row_bytes).unwrap_or(usize::MAX).max(least).min(rows.max(1));
@@ -41,7 +41,7 @@ impl<T: Element> RowCache<T> {
         self
     }
 
-    /// The row that stands for a row.
+    /// The row that holds the values of a row.
     #[inline]
     fn key(&self, row: usize) -> usize {
         match &self.shared {
@@ -50,12 +50,13 @@ impl<T: Element> RowCache<T> {
         }
     }
 
-    /// How many rows it holds at most.
+    /// The maximum number of rows it holds.
     pub(crate) fn capacity(&self) -> usize {
         self.most
     }
 
-    /// Has all the named rows ready; `fill` computes those that are not. There must be no more names than the cache holds.
+    /// Makes all these rows available; `fill` computes the missing ones. There must be no more rows than the cache
+    /// holds.
     pub(crate) fn prepare(&mut self, rows: &[usize], fill: impl FnOnce(&[usize], Vec<&mut [T]>)) {
         self.now += 1;
         self.asked += rows.len() as u64;
@@ -105,7 +106,7 @@ impl<T: Element> RowCache<T> {
             (place.owner, place.last_used) = (row, self.now);
             self.slot_of[row] = Some(slot);
         }
-        // The rows to be filled, in the order of their names.
+        // The rows to be filled, in the order of `missing`.
         let mut targets: Vec<Option<&mut [T]>> = missing.iter().map(|_| None).collect();
         let mut place: Vec<(u32, usize)> = free.iter().copied().zip(0..).collect();
         place.sort_unstable();
@@ -123,13 +124,13 @@ impl<T: Element> RowCache<T> {
         self.slot_of[self.key(row)].map_or(&[], |slot| &self.slots[slot as usize].values)
     }
 
-    /// Forgets all rows, and gives their memory back.
+    /// Drops all rows and releases their memory.
     pub(crate) fn clear(&mut self) {
         self.slots = Vec::new();
         self.slot_of.fill(None);
     }
 
-    /// Rows asked for, and of these the ones that had to be computed.
+    /// Rows requested, and how many of these were computed.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.asked, self.computed)
     }
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(ask(&mut cache, &[4, 1]), [4, 1]);
         assert_eq!(ask(&mut cache, &[1, 7]), [7]);
         assert_eq!(ask(&mut cache, &[7, 1]), [0usize; 0]);
-        // Row 4 was not asked for the longest.
+        // Row 4 is the least recently used.
         assert_eq!(ask(&mut cache, &[9, 7]), [9]);
         assert_eq!(ask(&mut cache, &[1]), [0usize; 0]);
         assert_eq!(ask(&mut cache, &[4, 2, 9]), [4, 2]);

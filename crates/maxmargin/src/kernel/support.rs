@@ -1,10 +1,10 @@
-//! [`Support`]: vectors that come and go, and meet one row at a time: what online kernel learners need.
+//! [`Support`]: a changing set of vectors, and their kernel values with one row at a time, for online kernel learners.
 //!
-//! Values stand feature by feature, those of all vectors side by side, so that a row with z entries meets all vectors in z
-//! vectorised passes, whether it is sparse or not. Sparse rows of very many features are kept as lists instead, one a
-//! feature, of the vectors that have it.
+//! Values are stored feature by feature, with all vectors side by side. So a row with z entries needs z vectorised
+//! passes for all vectors, whether it is sparse or not. Sparse rows of very many features are kept as lists instead:
+//! for each feature, the vectors that have it.
 //!
-//! Dense rows give Gaussian distances by differences, which lose no digits; sparse ones by products and squares.
+//! Dense rows give Gaussian distances by differences, which lose no digits; sparse rows by products and squares.
 
 use super::points::finish_products;
 use super::{Element, Kernel, Points};
@@ -13,7 +13,7 @@ use crate::data::{Csr, Dense, Design, Matrix};
 use crate::error::Result;
 use std::ops::Range;
 
-/// A row as the learner sees it: scaled, columns rising; a dense row has all of them.
+/// A row after scaling, columns in rising order; a dense row has all of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Vector {
     entries: Vec<(u32, f64)>,
@@ -34,19 +34,19 @@ pub(crate) struct Support<T> {
 
 #[derive(Debug)]
 enum Layout<T> {
-    /// Feature by feature, so many places each, a multiple of [`LANES`].
+    /// Feature by feature, with `places` places each, a multiple of [`LANES`].
     Table { places: usize, values: Vec<T> },
     /// For each feature the vectors that have it, in order.
     Lists(Vec<Vec<(u32, T)>>),
 }
 
-/// Vectors met at a time: their sums stay in registers.
+/// Vectors handled at a time: their sums stay in registers.
 const LANES: usize = 64;
 
 /// Sparse rows of more features than this are kept as lists: a table of them would be mostly zeros.
 const MOST_TABLE_FEATURES: usize = 2048;
 
-/// What the entries of a row and a vector add to the sum that a kernel is a function of.
+/// The term that the entries of a row and a vector add to the sum behind a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Product,
@@ -74,7 +74,7 @@ impl Part {
 }
 
 impl<T: Element> Support<T> {
-    /// No vectors yet, for rows stored like these.
+    /// An empty set of vectors, for rows stored like these.
     pub(crate) fn new(kernel: Kernel, points: &Points) -> Support<T> {
         Support::with_layout(kernel, points.cols(), !points.is_sparse(), points.cols() > MOST_TABLE_FEATURES)
     }
@@ -87,7 +87,7 @@ impl<T: Element> Support<T> {
         Support { kernel, cols, dense, layout, vectors: Vec::new(), sizes: Vec::new() }
     }
 
-    /// The same without any vectors.
+    /// The same without vectors.
     pub(crate) fn empty_copy(&self) -> Support<T> {
         Support::with_layout(self.kernel.clone(), self.cols, self.dense, matches!(self.layout, Layout::Lists(_)))
     }
@@ -100,7 +100,7 @@ impl<T: Element> Support<T> {
         &self.vectors
     }
 
-    /// A row of the design, as exact as the vectors are kept.
+    /// A row of the design, in the precision of the vectors.
     pub(crate) fn vector_of(&self, design: &Design, row: usize) -> Vector {
         let mut vector = Vector::default();
         if self.dense {
@@ -115,7 +115,7 @@ impl<T: Element> Support<T> {
         self.finished(vector)
     }
 
-    /// Rounds the values to what is computed with, and takes their size.
+    /// Rounds the values to the working precision and computes the size.
     fn finished(&self, mut vector: Vector) -> Vector {
         vector.entries.iter_mut().for_each(|entry| entry.1 = T::narrow(entry.1).wide());
         let values = vector.entries.iter().map(|entry| entry.1);
@@ -170,7 +170,7 @@ impl<T: Element> Support<T> {
         self.vectors.push(vector);
     }
 
-    /// Puts another vector in the place of one.
+    /// Replaces a vector.
     pub(crate) fn replace(&mut self, place: usize, vector: Vector) {
         let before = std::mem::take(&mut self.vectors[place].entries);
         self.erase(place, &before);
@@ -179,7 +179,7 @@ impl<T: Element> Support<T> {
         self.vectors[place] = vector;
     }
 
-    /// Takes a vector out; the last one moves to its place.
+    /// Removes a vector; the last one moves to its place.
     pub(crate) fn swap_remove(&mut self, place: usize) {
         let last = self.vectors.len() - 1;
         let moved = std::mem::take(&mut self.vectors[last]);
@@ -236,7 +236,7 @@ impl<T: Element> Support<T> {
         }
     }
 
-    /// The kernel values of a row with a run of the vectors, appended to `out`.
+    /// Appends the kernel values of a row with a range of the vectors to `out`.
     pub(crate) fn meet(&self, vector: &Vector, run: Range<usize>, out: &mut Vec<T>) {
         let part = match &self.kernel {
             Kernel::Gaussian { .. } if self.dense => Part::Difference,
@@ -252,7 +252,7 @@ impl<T: Element> Support<T> {
             Layout::Table { places, values } => {
                 let mut at = run.start;
                 while at < run.end {
-                    // Whole lanes: what lies before and after the run costs nothing.
+                    // Whole lanes: the values before and after the range cost nothing.
                     let first = at / LANES * LANES;
                     let end = (first + LANES).min(run.end);
                     table_sums(part, &vector.entries, values, *places, first, &mut sums);
@@ -335,7 +335,7 @@ fn table_sums_plainly<T: Element>(
     first: usize,
     sums: &mut [T; LANES],
 ) {
-    // One loop a kind, so that each is vectorised by itself.
+    // One loop per kind, so that each is vectorised.
     match part {
         Part::Product => sums_of(Part::Product, entries, values, places, first, sums),
         Part::Difference => sums_of(Part::Difference, entries, values, places, first, sums),
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_that_come_and_go_meet_rows_as_the_definition_says() {
+    fn kernel_values_of_changing_vectors_equal_the_definition() {
         let kernels = [
             Kernel::Linear,
             Kernel::Polynomial { gamma: 0.3, coef0: 1.0, degree: 3 },

@@ -1,7 +1,7 @@
-//! Cosine and sine of a run of f64 numbers at once, without branches, so that the compiler vectorises them.
+//! Cosine and sine of many f64 numbers at once, without branches, so that the compiler vectorises them.
 //!
-//! x = n·π/2 + r with |r| ≤ π/4, by a π/2 in three parts; both series of r to the power 11, and n says which of them is
-//! which, and with what sign. Within 2e-10 of the value up to |x| = 10⁶; larger ones go to the library.
+//! x = n·π/2 + r with |r| ≤ π/4, with π/2 in three parts. Both series of r go to the power 11, and n determines which
+//! of them is which, and the sign. Within 2e-10 of the value up to |x| = 10⁶; larger angles use the library.
 
 use crate::data::row_loops::for_this_machine;
 
@@ -10,7 +10,7 @@ for_this_machine! {
     pub(super) fn waves[](angles: &[f64], scale: f64, cosines: &mut [f32], sines: &mut [f32]) -> () = waves_plainly
 }
 
-/// Beyond this the parts of π/2 would show.
+/// Beyond this the rounding of the parts of π/2 would be visible.
 const FAR: f64 = 1e6;
 
 #[inline(always)]
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn large_angles_and_what_is_no_number_go_to_the_library() {
+    fn large_angles_and_nan_use_the_library() {
         let angles = [1e18, -3.7e200, 0.5];
         let (mut cosines, mut sines) = ([0f32; 3], [0f32; 3]);
         waves(&angles, 2.0, &mut cosines, &mut sines);

@@ -1,22 +1,22 @@
-//! The numbers of a kernel that the user left open: the median heuristic.
+//! Default parameters of a kernel: the median heuristic.
 //!
-//! γ = 1 / median of ‖x − z‖² over random pairs of rows for the Gaussian kernel, and likewise for chi-squared distances; for
-//! kernels of inner products 1 / median of ‖x‖², so that a typical product is 1.
+//! γ = 1 / median of ‖x − z‖² over random pairs of rows for the Gaussian kernel, and likewise for chi-squared
+//! distances; for kernels of inner products 1 / median of ‖x‖², so that a typical product is 1.
 
 use super::{Kernel, KernelKind, KernelSettings};
 use crate::data::Design;
 use crate::random::Random;
 
-/// This use of the seed.
+/// The stream of random numbers for this use of the seed.
 const PAIRS: u64 = 0x6b77_6400;
 
-/// Pairs looked at.
+/// Pairs in the sample.
 const SAMPLE: usize = 1000;
 
 const USUAL_DEGREE: u32 = 3;
 
 impl Kernel {
-    /// The kernel with all its numbers for these rows.
+    /// The kernel with all its parameters for these rows.
     pub(crate) fn resolved(settings: &KernelSettings, design: &Design, seed: u64) -> Kernel {
         let gamma = || settings.gamma.unwrap_or_else(|| typical_gamma(settings.kind, design, seed));
         let coef0 = settings.coef0.unwrap_or(0.0);
@@ -45,7 +45,7 @@ pub(crate) fn typical_gamma(kind: KernelKind, design: &Design, seed: u64) -> f64
         if design.shift().is_none() {
             return design.scaled_entries(row, entries);
         }
-        // What is shifted has an entry in every column.
+        // A shifted row has an entry in every column.
         dense.clear();
         dense.resize(design.cols(), 0.0);
         design.fill_scaled_row(row, &mut dense);
@@ -68,13 +68,13 @@ pub(crate) fn typical_gamma(kind: KernelKind, design: &Design, seed: u64) -> f64
         .filter(|size| size.is_finite() && *size > 0.0)
         .collect();
     sizes.sort_unstable_by(f64::total_cmp);
-    // Where all rows are the same any γ will do.
+    // If all rows are the same, any γ will do.
     let median = sizes.get(sizes.len() / 2).copied().unwrap_or(1.0);
     let gamma = 1.0 / median;
     if gamma.is_finite() && gamma > 0.0 { gamma } else { 1.0 }
 }
 
-/// A sum over the columns in which one of two rows has an entry, or both.
+/// A sum over the columns in which at least one of two rows has an entry.
 fn sum_over_both(one: &[(usize, f64)], other: &[(usize, f64)], part: impl Fn(f64, f64) -> f64) -> f64 {
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
     let mut sum = 0.0;

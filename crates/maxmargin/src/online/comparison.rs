@@ -1,29 +1,29 @@
-//! [`ComparisonLearner`]: a ranking function and a threshold for ties, one pair after the other.
+//! [`ComparisonLearner`]: learns a ranking function and a threshold for ties, one pair after the other.
 //!
-//! A pair has d = x_right − x_left and an outcome y: −1 (left), 0 (tie) or 1 (right). With z = w·d the prediction is the
-//! sign of z where |z| > τ, and a tie otherwise.
+//! A pair has d = x_right − x_left and an outcome y: −1 (left), 0 (tie) or 1 (right). With z = w·d the prediction is
+//! the sign of z where |z| > τ, and a tie otherwise.
 //!
-//! **Passive-aggressive** (Crammer, Dekel, Keshet, Shalev-Shwartz and Singer, Online passive-aggressive algorithms, JMLR
-//! 2006, here with ties and a threshold that is learned). Each pair moves as little as mends it:
+//! **Passive-aggressive** (Crammer, Dekel, Keshet, Shalev-Shwartz and Singer, Online passive-aggressive algorithms,
+//! JMLR 2006, here with ties and a learned threshold). Each pair makes the smallest change that corrects it:
 //!
 //! ```text
 //! min  ½‖w − w_t‖² + (τ − τ_t)²/(2κ) + C·ξ     s.t.  ξ ≥ ℓ(w, τ),  ξ ≥ 0,  τ ≥ 1
 //! ℓ = 1 + τ − y·z where y ≠ 0,   1 − τ + |z| where y = 0
 //! ```
 //! With s = y, or −sgn z for a tie, and q = 1, or −1 for a tie, the minimum is a = min(C, [ℓ]₊/(‖d‖² + κ)), w += a·s·d,
-//! τ −= q·κ·a. Where τ would fall below 1 it is 1, and a = clip((2 − y·z)/‖d‖², 0, C). Below 1 a step for a tie could carry
-//! z past zero, and scaling w and τ together changes no prediction, so that nothing is lost. With the squared hinge it is
-//! C·ξ², 1/(2C) is added to both denominators and no step is capped. As PA-I on the vectors (y·d, −√κ) it
-//! makes at most max{R² + κ, 1/C}·(‖u‖² + (τ_u − τ_0)²/κ + 2C·Σℓ*) wrong predictions, R the largest ‖d‖ and ℓ* the losses
-//! of any u and τ_u ≥ 1.
+//! τ −= q·κ·a. If τ would fall below 1, it is 1, and a = clip((2 − y·z)/‖d‖², 0, C). Below 1, a step for a tie could
+//! carry z past zero. The limit loses nothing, since scaling w and τ together changes no prediction. With the squared
+//! hinge the cost is C·ξ², 1/(2C) is added to both denominators, and no step is capped. As PA-I on the vectors (y·d,
+//! −√κ) it makes at most max{R² + κ, 1/C}·(‖u‖² + (τ_u − τ_0)²/κ + 2C·Σℓ*) wrong predictions, R the largest ‖d‖ and ℓ*
+//! the losses of any u and τ_u ≥ 1.
 //!
 //! **Stochastic gradient descent** on λ/2‖w‖² + mean loss, with v = margin + τ − y·z for an inequality and both of
-//! margin − τ ± z for a tie; for the logistic loss with −ln(1 − e^(−2τ)) besides, which makes it the likelihood of an ordinal
-//! model. η = η₀/(1 + λη₀t), the threshold takes steps of 0.01·η and stays at 0.01 or above (Bottou, Stochastic gradient
-//! descent tricks, 2012); weights shrink lazily and are averaged on demand (`weights.rs`).
+//! margin − τ ± z for a tie. The logistic loss also has the term −ln(1 − e^(−2τ)), which makes it the likelihood of an
+//! ordinal model. η = η₀/(1 + λη₀t), the threshold takes steps of 0.01·η and stays at 0.01 or above (Bottou, Stochastic
+//! gradient descent tricks, 2012). Weights shrink lazily and are averaged on demand (`weights.rs`).
 //!
-//! One pass in the order of the stream; nothing is random. It proves no bound, keeps no pair and scales no feature. O(entries
-//! of both rows) a pair.
+//! It makes one pass in the order of the stream, and nothing is random. It proves no bound, stores no pair and scales
+//! no feature. Cost: O(entries of both rows) per pair.
 
 use super::pair_steps::PairSteps;
 use super::progressive::Progressive;
@@ -34,13 +34,13 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use std::ops::Range;
 
-/// The least threshold of passive-aggressive steps.
+/// The smallest threshold of passive-aggressive steps.
 const LEAST_THRESHOLD: f64 = 1.0;
-/// The least threshold of gradient steps: that of the logistic loss must be positive.
+/// The smallest threshold of gradient steps: for the logistic loss it must be positive.
 const LEAST_GRADIENT_THRESHOLD: f64 = 0.01;
-/// The threshold takes shorter steps than the weights do: every pair pulls at it.
+/// The threshold takes shorter steps than the weights, since every pair pulls at it.
 const THRESHOLD_RATE: f64 = 0.01;
-/// Rows of pairs so far ahead are asked for.
+/// How many pairs ahead rows are prefetched.
 const AHEAD: usize = 8;
 
 /// How a pair changes the weights.
@@ -50,14 +50,14 @@ pub(super) enum Rule {
     Gradient { lambda: f64, rate: f64, loss: Loss, averaged: bool },
 }
 
-/// What is learned, and what it takes to go on exactly where it stopped.
+/// The learned model, with everything needed to continue exactly where it stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnlineState {
     pub(crate) weights: Weights,
     pub(crate) threshold: f64,
-    /// The sum of the losses that pairs had before they were learned from, times their weights.
+    /// The weighted sum of the losses of pairs before each was learned from.
     pub(crate) loss: f64,
-    /// The sum of their weights.
+    /// The sum of the weights of the pairs.
     pub(crate) weight: f64,
     pub(crate) progress: Progressive,
 }
@@ -67,7 +67,7 @@ pub struct OnlineState {
 pub struct ComparisonLearner {
     pub(super) rule: Rule,
     pub(super) state: OnlineState,
-    /// All zeros between pairs.
+    /// A work buffer, all zeros between pairs.
     scratch: Vec<f64>,
 }
 
@@ -76,7 +76,7 @@ impl Rule {
         matches!(self, Rule::Gradient { averaged: true, .. })
     }
 
-    /// Where a threshold may begin.
+    /// The smallest threshold to start from.
     pub(super) fn least_threshold(self) -> f64 {
         match self {
             Rule::PassiveAggressive { .. } => LEAST_THRESHOLD,
@@ -86,12 +86,12 @@ impl Rule {
 }
 
 impl ComparisonLearner {
-    /// A learner that goes on exactly where a state was left.
+    /// A learner that continues exactly from a state.
     pub(crate) fn resume(settings: &crate::settings::Settings, state: OnlineState) -> Result<ComparisonLearner> {
         Ok(ComparisonLearner::go_on(Rule::of(settings)?, state))
     }
 
-    /// A learner that begins with weights and a threshold, with nothing counted.
+    /// A learner that starts from weights and a threshold, with all counts at zero.
     pub(crate) fn beginning(
         settings: &crate::settings::Settings,
         weights: Vec<f64>,
@@ -100,22 +100,22 @@ impl ComparisonLearner {
         Ok(ComparisonLearner::start(Rule::of(settings)?, weights, threshold))
     }
 
-    /// Where a threshold may begin.
+    /// The smallest threshold to start from.
     pub(crate) fn least_threshold(&self) -> f64 {
         self.rule.least_threshold()
     }
 
-    /// All that it takes to go on.
+    /// The state, with everything needed to continue.
     pub(crate) fn state(&self) -> &OnlineState {
         &self.state
     }
 
-    /// The sum of the losses that pairs had before they were learned from, times their weights.
+    /// The weighted sum of the losses of pairs before each was learned from.
     pub(crate) fn loss(&self) -> f64 {
         self.state.loss
     }
 
-    /// The sum of their weights.
+    /// The sum of the weights of the pairs.
     pub(crate) fn weight(&self) -> f64 {
         self.state.weight
     }
@@ -138,7 +138,7 @@ impl ComparisonLearner {
         ComparisonLearner { rule, state, scratch }
     }
 
-    /// Features met so far.
+    /// Number of features seen so far.
     pub fn features(&self) -> usize {
         self.state.weights.vector.len()
     }
@@ -153,13 +153,13 @@ impl ComparisonLearner {
         self.state.weights.average.as_ref().map_or(self.state.threshold, |average| average.threshold)
     }
 
-    /// How well pairs were foretold.
+    /// How well pairs were predicted before they were learned from.
     pub fn progress(&self) -> &Progressive {
         &self.state.progress
     }
 
-    /// Learns from some of the comparisons of a data set, in order. Features it has not met begin with weight zero; pairs
-    /// of weight zero are predicted and not learned from. Numbers that overflow are an error, after which the learner is of no use.
+    /// Learns from some of the comparisons of a data set, in order. New features start with weight zero. Pairs of
+    /// weight zero are predicted but not learned from. An overflow is an error, after which the learner is unusable.
     pub fn learn(&mut self, data: &Dataset, range: Range<usize>) -> Result<()> {
         let pairs = data.pairs().ok_or_else(|| {
             Error::new(Code::NoPairs, "the data hold no pairs").help("give a table with columns left,right,outcome")
@@ -194,8 +194,8 @@ for_this_machine! {
     ) -> bool = passive_aggressive_plainly
 }
 
-/// Passive-aggressive steps; whether all numbers were finite. What depends on the outcome is chosen without branches:
-/// outcomes are what cannot be foreseen.
+/// Passive-aggressive steps. Returns whether all numbers were finite. Values that depend on the outcome are chosen
+/// without branches, since outcomes cannot be predicted by the processor.
 #[inline(always)]
 fn passive_aggressive_plainly<R: PairSteps>(
     rows: &R,
@@ -276,7 +276,7 @@ pub(super) fn loss_and_slopes(loss: Loss, sign: i8, z: f64, tau: f64) -> (f64, f
     (value, up - down, slope)
 }
 
-/// Gradient steps; whether all numbers were finite.
+/// Gradient steps. Returns whether all numbers were finite.
 #[inline(always)]
 fn gradient_plainly<R: PairSteps>(
     rows: &R,

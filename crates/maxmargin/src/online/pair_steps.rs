@@ -1,21 +1,22 @@
-//! [`PairSteps`]: the difference right − left of two rows as a step sees it: its product with the weights, its square,
-//! and its multiple that is added to them. Nothing is stored, dense or sparse; a step costs O(entries of both rows).
+//! [`PairSteps`]: the difference right − left of two rows, as a step needs it: its product with the weights, its
+//! square, and its multiple that is added to them. The difference is never stored, dense or sparse. A step costs
+//! O(entries of both rows).
 
 use crate::data::{Csr, Dense, Index, Rows, Value};
 
 const LANES: usize = 16;
 
-/// Dense rows up to this length are walked whether a pair asks for a step or not: a branch that is mispredicted every
-/// other pair costs more.
+/// Dense rows up to this length are always processed, even for a step of zero: a branch that is mispredicted for every
+/// second pair costs more.
 const SHORT: usize = 64;
 
 pub(super) trait PairSteps: Rows {
-    /// Whether a step of zero is as quick as asking whether there is one.
+    /// Whether a step of zero is as fast as checking for it.
     fn are_short(&self) -> bool;
     /// w · (x_right − x_left)
     fn product(&self, left: usize, right: usize, w: &[f64]) -> f64;
-    /// ‖x_right − x_left‖², entry by entry, since nearly equal rows would vanish in ‖x‖² − 2x·z + ‖z‖². `scratch` is as
-    /// long as the weights, all zeros before and after.
+    /// ‖x_right − x_left‖², entry by entry, since nearly equal rows would be lost to rounding in ‖x‖² − 2x·z + ‖z‖².
+    /// `scratch` is as long as the weights, all zeros before and after.
     fn square(&self, left: usize, right: usize, scratch: &mut [f64]) -> f64;
     /// w += step · (x_right − x_left)
     fn add(&self, left: usize, right: usize, step: f64, w: &mut [f64]);
@@ -84,13 +85,13 @@ impl<I: Index, V: Value> PairSteps for Csr<I, V> {
     #[inline(always)]
     fn square(&self, left: usize, right: usize, scratch: &mut [f64]) -> f64 {
         let ((left_indices, left_values), (right_indices, right_values)) = (self.row(left), self.row(right));
-        // An index past the end belongs to a mapped file that somebody is changing: it counts as nothing.
+        // An index past the end means that a memory-mapped file is being changed: it is ignored.
         for (index, value) in left_indices.iter().zip(left_values) {
             if let Some(slot) = scratch.get_mut(index.position()) {
                 *slot = value.wide();
             }
         }
-        // Four sums, for an addition waits for the one before it.
+        // Four sums, since each addition waits for the one before it.
         let mut lanes = [0.0; 4];
         let mut meet = |lane: usize, index: I, value: f64| {
             if let Some(slot) = scratch.get_mut(index.position()) {
@@ -106,7 +107,7 @@ impl<I: Index, V: Value> PairSteps for Csr<I, V> {
             }
         }
         index_rest.iter().zip(value_rest).for_each(|(&index, &value)| meet(0, index, value.wide()));
-        // What the right row has not met.
+        // The entries of the left row that the right row does not have.
         let (index_chunks, index_rest) = left_indices.as_chunks::<4>();
         for indices in index_chunks {
             for (lane, &index) in indices.iter().enumerate() {

@@ -1,25 +1,25 @@
-//! [`Progressive`]: how well each pair was foretold before it was learned from, in memory that does not grow.
+//! [`Progressive`]: how well each pair was predicted before it was learned from, in constant memory.
 //!
-//! Every pair is first predicted and then learned, so that the shares counted here are those of a model on data it has not
-//! seen (Blum, Kalai and Langford, Beating the hold-out, COLT 1999). With z the difference of the two scores and τ the
+//! Every pair is first predicted and then learned from, so the rates counted here are those of a model on unseen data
+//! (Blum, Kalai and Langford, Beating the hold-out, COLT 1999). With z the difference of the two scores and τ the
 //! threshold at that moment, it keeps
 //!
-//! - a table of outcomes, what was said against what was predicted;
+//! - a table of outcomes, true against predicted;
 //! - whether the last [`RECENT`] predictions were wrong, one bit each;
-//! - how many ties, and how many inequalities with the right sign, had |z|/τ in each of 512 buckets, sixteen to a factor
+//! - how many ties, and how many inequalities with the right sign, had |z|/τ in each of 512 buckets, sixteen per factor
 //!   of two between 2⁻¹⁶ and 2¹⁶.
 //!
-//! The comparison AUC is the area under the curve that a threshold on |z|/τ draws: a difference predicted on a tie is a
-//! false positive, an inequality that is not predicted with its sign a false negative. That is the chance that an inequality
-//! has the right sign and a larger |z|/τ than a tie, half of it where they are equal. Here those of one bucket count as
-//! equal, which [`Auc::resolution`] bounds. A weight says how much is learned from a pair; in what is counted here all
-//! pairs are the same.
+//! The comparison AUC is the area under the curve of a threshold on |z|/τ: a difference predicted for a tie is a false
+//! positive, an inequality that is not predicted with its sign a false negative. This area is the probability that an
+//! inequality has the right sign and a larger |z|/τ than a tie, where equal values count half. Here values in the same
+//! bucket count as equal; [`Auc::resolution`] bounds the error. The weight of a pair affects only how much is learned
+//! from it: all pairs count the same here.
 
-/// How many of the last pairs the recent error is taken over.
+/// How many of the last pairs the recent error covers.
 pub const RECENT: u64 = 8192;
 
 const WORDS: usize = RECENT as usize / 64;
-/// Bits of the mantissa that tell buckets apart: sixteen buckets to a factor of two.
+/// Bits of the mantissa that select a bucket: sixteen buckets per factor of two.
 const FINE_BITS: u32 = 4;
 /// The buckets reach from 2⁻¹⁶ to 2¹⁶.
 const OCTAVES: u64 = 16;
@@ -41,7 +41,7 @@ pub struct Auc {
 /// See the top of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progressive {
-    /// Said × predicted, in the order left, tie, right.
+    /// True × predicted, in the order left, tie, right.
     confusion: [u64; 9],
     recent: Box<[u64; WORDS]>,
     buckets: Box<[u64; KINDS * BUCKETS]>,
@@ -65,14 +65,14 @@ fn bucket(ratio: f64) -> usize {
     (place.saturating_sub(LOWEST) as usize).min(BUCKETS - 1)
 }
 
-/// −1, 0 or 1: the outcome a difference of scores stands for.
+/// −1, 0 or 1: the outcome predicted from a difference of scores.
 #[inline(always)]
 pub(super) fn predicted(z: f64, threshold: f64) -> i8 {
     i8::from(z > threshold) - i8::from(z < -threshold)
 }
 
 impl Progressive {
-    /// Counts a pair of which `sign` (−1, 0 or 1) was said and z seen beside a positive threshold.
+    /// Counts a pair with true outcome `sign` (−1, 0 or 1) and difference z, for a positive threshold.
     #[inline(always)]
     pub(super) fn count(&mut self, sign: i8, z: f64, threshold: f64) {
         let predicted = predicted(z, threshold);
@@ -92,13 +92,13 @@ impl Progressive {
         self.pairs
     }
 
-    /// How many were said to have an outcome and predicted to have another, both in the order left, tie, right.
+    /// How many pairs had a true outcome and a predicted outcome, both in the order left, tie, right.
     pub fn confusion(&self) -> [[u64; 3]; 3] {
         let [a, b, c, d, e, f, g, h, i] = self.confusion;
         [[a, b, c], [d, e, f], [g, h, i]]
     }
 
-    /// Pairs that were said to be ties.
+    /// Pairs whose true outcome is a tie.
     pub fn ties(&self) -> u64 {
         self.confusion[3..6].iter().sum()
     }
@@ -115,7 +115,7 @@ impl Progressive {
         (self.pairs > 0).then(|| f64::from(wrong) / self.pairs.min(RECENT) as f64)
     }
 
-    /// The comparison AUC, where there were ties and inequalities.
+    /// The comparison AUC, if there were ties and inequalities.
     pub fn auc(&self) -> Option<Auc> {
         let (ties, rest) = self.buckets.split_at(BUCKETS);
         let (right, wrong) = rest.split_at(BUCKETS);
@@ -139,7 +139,7 @@ impl Progressive {
         std::iter::once(&self.pairs).chain(counts).copied().collect()
     }
 
-    /// And back, or none where it cannot be.
+    /// Restores the counts from these numbers, or none if they are invalid.
     pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Progressive> {
         let (&pairs, rest) = numbers.split_first()?;
         let (confusion, rest) = rest.split_first_chunk::<9>()?;
@@ -172,7 +172,7 @@ mod tests {
         progress
     }
 
-    /// Over all pairs of a tie and an inequality.
+    /// The AUC over all pairs of a tie and an inequality.
     fn brute_force_auc(stream: &[(i8, f64)]) -> Option<f64> {
         let (mut won, mut all) = (0.0, 0.0);
         for &(_, tie) in stream.iter().filter(|pair| pair.0 == 0) {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_do_not_add_up_are_no_progress() {
+    fn inconsistent_counts_are_refused() {
         let numbers = counted(&[(0, 1.0), (1, 2.0), (-1, 0.2)]).numbers();
         for place in [0, 1, 5, numbers.len() - 1] {
             let mut wrong = numbers.clone();

@@ -1,7 +1,8 @@
-//! Settings become a [`Rule`], and everything a step depends on is stored, bit for bit.
+//! Converts settings to a [`Rule`], and stores everything a step depends on, bit for bit.
 //!
-//! `online.numbers`: τ, the sum of losses, the sum of weights, D; for an average also f, E and its threshold (`weights.rs`).
-//! `online.counts`: what [`Progressive`] has counted. `online.weights`: W, where D is not always 1; `online.average`: A.
+//! `online.numbers`: τ, the sum of losses, the sum of weights, D; for an average also f, E and its threshold
+//! (`weights.rs`). `online.counts`: the counts of [`Progressive`]. `online.weights`: W, if D is not always 1;
+//! `online.average`: A.
 
 use super::comparison::{ComparisonLearner, OnlineState, Rule};
 use super::progressive::Progressive;
@@ -11,11 +12,11 @@ use crate::error::{Code, Error, Result};
 use crate::settings::{Regularisation, Settings, Solver, Stochastic};
 use crate::wish::Schedule;
 
-/// η₀ unless given.
+/// The default η₀.
 const USUAL_RATE: f64 = 0.1;
 
 impl Rule {
-    /// How these settings learn, or why they do not learn from a stream.
+    /// The rule for these settings, or an error that explains why they cannot learn from a stream.
     pub(super) fn of(settings: &Settings) -> Result<Rule> {
         settings.validate()?;
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
@@ -79,12 +80,12 @@ impl ComparisonLearner {
 }
 
 impl OnlineState {
-    /// How well pairs were foretold.
+    /// How well pairs were predicted before they were learned from.
     pub fn progress(&self) -> &Progressive {
         &self.progress
     }
 
-    /// Numbers beside the vectors.
+    /// The scalars of the state, without the vectors.
     pub(crate) fn numbers(&self) -> Vec<f64> {
         let mut numbers = vec![self.threshold, self.loss, self.weight, self.weights.divisor];
         if let Some(average) = &self.weights.average {
@@ -93,17 +94,17 @@ impl OnlineState {
         numbers
     }
 
-    /// W, where the model's own weights are not the same.
+    /// W, if it differs from the model's weights.
     pub(crate) fn stored_weights(&self) -> Option<&[f64]> {
         (self.weights.divisor != 1.0 || self.weights.average.is_some()).then_some(&self.weights.vector)
     }
 
-    /// A, where there is an average.
+    /// A, if there is an average.
     pub(crate) fn stored_average(&self) -> Option<&[f64]> {
         self.weights.average.as_ref().map(|average| &average.vector[..])
     }
 
-    /// The state from what was stored, or none where it cannot be one.
+    /// The state from stored numbers, or none if they are invalid.
     pub(crate) fn from_stored(
         numbers: &[f64],
         counts: &[u64],
@@ -124,8 +125,8 @@ impl OnlineState {
         Some(OnlineState { weights, threshold, loss, weight, progress })
     }
 
-    /// Whether the state is that of a model with these settings, weights, threshold and number of pairs: the model says what the
-    /// state predicts.
+    /// Whether the state belongs to a model with these settings, weights, threshold and number of pairs, so that both
+    /// predict the same.
     pub(crate) fn belongs_to(
         &self,
         settings: &Settings,

@@ -1,4 +1,4 @@
-//! Steps against minima found by search, long runs against loops written out, and the bound on mistakes.
+//! Compares steps with minima found by search and long runs with plain loops, and checks the bound on mistakes.
 
 use super::comparison::{ComparisonLearner, Rule, loss_and_slopes};
 use crate::data::{Dataset, Dense, Matrix, Outcome, Pairs, Targets};
@@ -21,7 +21,7 @@ fn side_by_side(rows: &[Vec<f64>], outcomes: &[i8], weights: Option<&[f64]>) -> 
     Dataset::new(Matrix::DenseF64(matrix), Targets::Absent).and_then(|data| data.with_pairs(pairs)).expect("data")
 }
 
-/// A stream from hidden weights, with noise; half of the pairs or so are ties.
+/// A stream from hidden weights, with noise; about half of the pairs are ties.
 fn stream(pairs: usize, cols: usize, seed: u64) -> Dataset {
     let mut random = Random::new(seed, 1, 0);
     let truth: Vec<f64> = (0..cols).map(|_| random.normal()).collect();
@@ -44,7 +44,7 @@ fn learned(rule: Rule, data: &Dataset) -> ComparisonLearner {
     learner
 }
 
-/// The least of a convex function between two points.
+/// The minimum of a convex function between two points.
 fn least(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> (f64, f64) {
     for _ in 0..200 {
         let (a, b) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
@@ -57,7 +57,8 @@ fn least(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> (f64, f64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
 
-    /// The minimum lies on w_t + b·d, since any other part of w only adds to its length: two numbers to search for.
+    /// The minimum lies on w_t + b·d, since any other part of w only adds to its length: so the search has two
+    /// variables.
     #[test]
     fn a_passive_aggressive_step_is_the_least_of_its_objective(
         w in prop::collection::vec(-3.0..3.0f64, 3),
@@ -164,7 +165,7 @@ fn gradient_steps_are_those_of_weights_that_are_shrunk_one_by_one() {
     let data = stream(4000, 5, 8);
     for loss in Loss::ALL {
         for averaged in [false, true] {
-            // A large λ lets the divisor grow past where it is written out, many times.
+            // With a large λ the divisor exceeds its limit and is multiplied out many times.
             let (lambda, rate) = (0.2, 0.05);
             let learner = learned(Rule::Gradient { lambda, rate, loss, averaged }, &data);
             let pairs = data.pairs().expect("pairs");
@@ -248,13 +249,13 @@ fn sides_that_change_places_change_nothing_but_signs() {
 }
 
 #[test]
-fn every_rule_learns_what_a_stream_says() {
+fn every_rule_learns_from_a_stream() {
     let data = stream(20_000, 5, 77);
     for rule in [
         Rule::PassiveAggressive { c: 0.1, kappa: 1.0, squared: false },
         Rule::PassiveAggressive { c: 0.1, kappa: 1.0, squared: true },
         Rule::Gradient { lambda: 1e-5, rate: 0.1, loss: Loss::Hinge, averaged: false },
-        // The squared hinge grows steeper with its argument, and wants shorter steps.
+        // The slope of the squared hinge grows with its argument, so it needs shorter steps.
         Rule::Gradient { lambda: 1e-5, rate: 0.01, loss: Loss::SquaredHinge, averaged: true },
         Rule::Gradient { lambda: 1e-5, rate: 0.1, loss: Loss::Logistic, averaged: true },
     ] {
@@ -278,7 +279,7 @@ fn a_stream_of_one_kind_of_outcome_is_learned_from() {
             assert_eq!(learner.progress().ties(), if sign == 0 { 200 } else { 0 });
             assert!(learner.threshold() >= rule.least_threshold());
             if sign == 0 {
-                assert!(learner.weights().iter().all(|&w| w == 0.0), "nothing but ties says nothing");
+                assert!(learner.weights().iter().all(|&w| w == 0.0), "ties alone leave the weights at zero");
             }
         }
     }

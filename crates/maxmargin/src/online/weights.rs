@@ -5,16 +5,16 @@
 //! a = (A + f·W) / E         a step on W takes f times as much from A, so that a stands still;
 //!                           a ← (1 − μ)a + μw raises E and f alone
 //! ```
-//! Where a divisor has grown large everything is written out, in O(features). Both depend on the steps alone, never on
-//! where a stream was cut, so that a run which is saved and taken up again rounds like one that was not.
+//! When a divisor has grown large, everything is multiplied out, in O(features). Both depend on the steps alone, never
+//! on where a stream was cut, so a run that is saved and continued rounds like an uninterrupted one.
 
 use super::pair_steps::PairSteps;
 
-/// Divisors that grow past this are written out. Larger ones would cost digits of the average.
+/// Larger divisors are multiplied out. They would cost digits of the average.
 const MOST: f64 = 1e5;
 
-/// The average counts step t with weight (POWER + 1)/(t + POWER): late steps count more, and the first ones are forgotten
-/// like t^−POWER (Shamir and Zhang, Stochastic gradient descent for non-smooth optimization, ICML 2013).
+/// The average gives step t the weight (POWER + 1)/(t + POWER): late steps count more, and the influence of the first
+/// ones falls like t^−POWER (Shamir and Zhang, Stochastic gradient descent for non-smooth optimization, ICML 2013).
 const POWER: f64 = 3.0;
 
 /// The average of the weights and of the threshold.
@@ -40,7 +40,7 @@ impl Weights {
         Weights { vector, divisor: 1.0, average: averaged.then_some(average) }
     }
 
-    /// Adds features nobody has met before.
+    /// Adds new features.
     pub(super) fn grow(&mut self, features: usize) {
         if features > self.vector.len() {
             self.vector.resize(features, 0.0);
@@ -50,7 +50,7 @@ impl Weights {
         }
     }
 
-    /// w · (x_right − x_left), and the same of the average, where there is one.
+    /// w · (x_right − x_left), and the same for the average, if there is one.
     #[inline(always)]
     pub(super) fn products(&self, rows: &impl PairSteps, left: usize, right: usize) -> (f64, Option<f64>) {
         let product = rows.product(left, right, &self.vector);
@@ -80,7 +80,7 @@ impl Weights {
         }
     }
 
-    /// Takes the weights and the threshold after step t, from 1, into the average.
+    /// Adds the weights and the threshold after step t, counted from 1, to the average.
     #[inline(always)]
     pub(super) fn include(&mut self, t: u64, threshold: f64) {
         let Some(average) = &mut self.average else { return };
@@ -109,7 +109,7 @@ impl Weights {
         self.vector.iter_mut().for_each(|w| *w /= divisor);
     }
 
-    /// The weights to predict with: the average, where there is one.
+    /// The weights to predict with: the average, if there is one.
     pub(super) fn point(&self) -> Vec<f64> {
         match &self.average {
             None => self.vector.iter().map(|w| w / self.divisor).collect(),

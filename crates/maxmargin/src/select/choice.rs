@@ -1,4 +1,4 @@
-//! Which row to take: the best mean, or the most regularised one that is as good but for chance.
+//! Which row to choose: the one with the best mean, or the most regularised one within one standard error of it.
 
 use super::cross_validation::{Row, Summary, Tuned};
 use crate::settings::{Regularisation, Settings};
@@ -12,19 +12,19 @@ pub enum Edge {
     Highest,
 }
 
-/// A value of the deciding metric turned so that more is better.
+/// A value of the deciding metric, negated if needed so that more is better.
 fn goodness(row: &Row, higher_is_better: bool) -> f64 {
     row.metrics.first().map_or(0.0, |summary| if higher_is_better { summary.mean } else { -summary.mean })
 }
 
-/// How many folds a row was judged on: fewer than others where it had no hope.
+/// How many folds a row was judged on: fewer if it was dropped as clearly worse.
 fn judged(row: &Row) -> usize {
     row.metrics.first().map_or(0, |summary| summary.folds.len())
 }
 
-/// Whether a row is to be preferred: one with a threshold where it compares, one judged on all folds to one that had no
-/// hope, then by the mean of the first metric, by those of the others where that is equal, and by the smaller C where all
-/// are.
+/// Whether a row is preferred. First comes a row with a threshold, for comparisons; then a row judged on all folds
+/// before one that was dropped; then the mean of the first metric, the means of the others if that is equal, and the
+/// smaller C if all are equal.
 pub(super) fn is_better(row: &Row, than: &Row, higher_is_better: &[bool]) -> bool {
     if row.without_threshold != than.without_threshold {
         return than.without_threshold;
@@ -36,27 +36,27 @@ pub(super) fn is_better(row: &Row, than: &Row, higher_is_better: &[bool]) -> boo
     if one != other {
         return one > other;
     }
-    // Errors of few rows are often equal: what else was measured tells them apart.
+    // Errors of few rows are often equal: the other metrics then decide.
     let others = row.metrics.iter().zip(&than.metrics).zip(higher_is_better).skip(1);
     let mut decided = others.filter(|((one, other), _)| one.mean != other.mean);
     match decided.next() {
         Some(((one, other), higher)) => (one.mean > other.mean) == *higher,
-        // Without a threshold a small C has learned nothing at all.
+        // Without a threshold, a small C has learned nothing at all.
         None if row.without_threshold => row.c > than.c,
         None => row.c < than.c,
     }
 }
 
-/// The best row so far, that a setting is compared with fold by fold.
+/// The best row so far, with which a setting is compared fold by fold.
 pub(super) struct Race<'a> {
     pub(super) best: Option<&'a Row>,
     pub(super) higher_is_better: bool,
 }
 
 impl Race<'_> {
-    /// Whether values on the first folds leave no hope to be the best: worse on every one of them, and on average by more
-    /// than the standard error of the best and twice that of the difference. Half of the folds are the least that show it,
-    /// and two.
+    /// Whether values on the first folds are clearly worse than the best row: worse on every one of them, and on
+    /// average by more than the standard error of the best and twice that of the difference. This needs at least half
+    /// of the folds, and at least two.
     pub(super) fn is_hopeless(&self, values: &[f64]) -> bool {
         let Some(summary) = self.best.and_then(|best| best.metrics.first()) else { return false };
         if values.len() < 2.max(summary.folds.len().div_ceil(2)) || summary.folds.len() < values.len() {
@@ -70,7 +70,7 @@ impl Race<'_> {
     }
 }
 
-/// Whether two settings are the same but for C.
+/// Whether two settings differ only in C.
 pub(super) fn same_path(a: &Settings, b: &Settings) -> bool {
     let bare = |settings: &Settings| Settings { regularisation: Regularisation::C(1.0), ..settings.clone() };
     bare(a) == bare(b)
@@ -78,7 +78,8 @@ pub(super) fn same_path(a: &Settings, b: &Settings) -> bool {
 
 impl Tuned {
     /// The smallest C on the path of the best row whose mean lies within one standard error of the best: the simplest
-    /// model that the folds cannot tell from the best one (Breiman et al., Classification and Regression Trees, 1984).
+    /// model that the folds cannot distinguish from the best one (Breiman et al., Classification and Regression Trees,
+    /// 1984).
     pub fn one_standard_error(&self) -> usize {
         let best = &self.rows[self.best];
         let higher = self.higher_is_better();
@@ -93,7 +94,7 @@ impl Tuned {
         (0..self.rows.len()).filter(|&at| good(&self.rows[at])).min_by(smaller).unwrap_or(self.best)
     }
 
-    /// The γ of the kernels tried, rising, where there is more than one.
+    /// The γ of the kernels tried, rising, if there is more than one.
     pub fn widths(&self) -> Vec<f64> {
         let mut widths: Vec<f64> = self.rows.iter().filter_map(|row| row.settings.kernel.gamma).collect();
         widths.sort_by(f64::total_cmp);
@@ -101,7 +102,7 @@ impl Tuned {
         if widths.len() > 1 { widths } else { Vec::new() }
     }
 
-    /// Whether a row had no hope after some of the folds, and was left.
+    /// Whether a row was dropped after some of the folds because it was clearly worse.
     pub fn was_left(&self, row: usize) -> bool {
         judged(&self.rows[row]) < self.fold_rows.len()
     }
@@ -161,21 +162,21 @@ mod tests {
         let mut falling = rows;
         falling.reverse();
         assert_eq!(table(Metric::Accuracy, &falling).best, 2, "the order of the rows does not matter");
-        assert_eq!(table(Metric::Error, &rows).best, 0, "of an error the least is best");
+        assert_eq!(table(Metric::Error, &rows).best, 0, "a smaller error is better");
     }
 
     #[test]
-    fn one_standard_error_takes_the_smallest_c_that_is_as_good_but_for_chance() {
+    fn one_standard_error_takes_the_smallest_c_within_it() {
         // The best mean is 0.80 with a standard error of 0.1/√3 ≈ 0.0577.
         let best = (10.0, [0.7, 0.8, 0.9]);
         let rows = [(0.1, [0.74, 0.74, 0.74]), (1.0, [0.75, 0.75, 0.75]), best, (100.0, [0.79, 0.79, 0.79])];
         let found = table(Metric::Accuracy, &rows);
         assert_eq!((found.best, found.one_standard_error()), (2, 1));
-        // Turned round for an error: 0.20 is best, and 0.25 within its standard error, 0.26 not.
+        // The same for an error: 0.20 is best, 0.25 is within its standard error, 0.26 is not.
         let turned = rows.map(|(c, folds)| (c, folds.map(|value| 1.0 - value)));
         let found = table(Metric::Error, &turned);
         assert_eq!((found.best, found.one_standard_error()), (2, 1));
-        // Folds that agree leave no room, but for equal means.
+        // If all folds agree, the standard error is zero, and only equal means are within it.
         let sure = [(0.1, [0.7; 3]), (1.0, [0.8; 3]), (10.0, [0.8; 3])];
         let found = table(Metric::Accuracy, &sure);
         assert_eq!((found.best, found.one_standard_error()), (1, 1));
@@ -198,17 +199,17 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_is_behind_on_every_fold_has_no_hope() {
+    fn a_setting_that_is_worse_on_every_fold_is_dropped() {
         let found = table(Metric::Accuracy, &[(1.0, [0.8, 0.9, 0.85])]);
         let race = |higher_is_better| Race { best: Some(&found.rows[0]), higher_is_better };
         assert!(race(true).is_hopeless(&[0.7, 0.8]));
         assert!(!race(true).is_hopeless(&[0.7]), "one fold shows nothing");
         assert!(!race(true).is_hopeless(&[0.7, 0.91]), "ahead on one fold");
-        assert!(!race(true).is_hopeless(&[0.79, 0.5]), "behind by amounts that differ too much");
-        assert!(!race(true).is_hopeless(&[0.79, 0.89]), "behind by less than the best is sure of");
-        assert!(!race(false).is_hopeless(&[0.7, 0.8]), "of an error less is better");
+        assert!(!race(true).is_hopeless(&[0.79, 0.5]), "the differences vary too much");
+        assert!(!race(true).is_hopeless(&[0.79, 0.89]), "worse by less than the standard error of the best");
+        assert!(!race(false).is_hopeless(&[0.7, 0.8]), "a smaller error is better");
         assert!(!Race { best: None, higher_is_better: true }.is_hopeless(&[0.0, 0.0]));
-        // One that was left can never win, however easy its folds were.
+        // A dropped row can never win, even if its folds were easy.
         let mut left = found.rows[0].clone();
         left.metrics = vec![Summary::new(vec![0.99, 0.99])];
         assert!(!is_better(&left, &found.rows[0], &[true]) && is_better(&found.rows[0], &left, &[true]));

@@ -3,21 +3,22 @@
 //! ```text
 //! for each setting θ:   quality(θ) = mean over folds k of metric(model of θ learned without fold k, rows of fold k)
 //! ```
-//! Folds keep groups whole and the shares of classes. A fold is the shared matrix with the held-out rows costing nothing,
-//! so that no feature is copied; scaling, class weights and lambda are those of the rows learned from. Explicit pairs are
-//! held out instead of rows, over all items: scaling is then that of all items, lambda that of the pairs learned from. Where a feature map
-//! stands in for a kernel, all rows are mapped once: scaling, γ and landmarks are then those of all rows. Every fit stops at
-//! the relative gap of its settings, as any other does.
+//! Folds keep groups whole and preserve the shares of classes. A fold is the shared matrix, in which held-out rows have
+//! cost zero, so no feature is copied. Scaling, class weights and lambda are those of the training rows of the fold.
+//! Explicit pairs are held out instead of rows, over all items: then scaling is that of all items, and lambda that of
+//! the training pairs. If a feature map approximates a kernel, all rows are mapped once: then scaling, γ and landmarks
+//! are those of all rows. Every fit stops at the relative gap of its settings, as any other does.
 //!
-//! **Paths.** A run of settings that differ in C alone is fitted in the order given, every fit from the solution before
-//! it (Chu et al., Warm start for parameter selection of linear classifiers, KDD 2015). The folds of one setting run in
-//! parallel on the current thread pool, and results are gathered in fold order: threads change no bit of them.
+//! **Paths.** A sequence of settings that differ only in C is fitted in the given order, each fit with a warm start
+//! from the one before (Chu et al., Warm start for parameter selection of linear classifiers, KDD 2015). The folds of
+//! one setting run in parallel on the current thread pool, and results are gathered in fold order: the number of
+//! threads does not change them.
 //!
-//! Through a kernel folds run one after the other over shared kernel rows, and a setting without hope is left after half
-//! of them or more: it keeps the values of those, and cannot win ([`super::kernel_path`]).
+//! With a kernel, folds run one after the other over shared kernel rows. A setting that is clearly worse is dropped
+//! after half of the folds or more: it keeps the values of those, and cannot win ([`super::kernel_path`]).
 //!
-//! Cost: settings × folds fits, each of a few passes where the next solution is near. It does not search: what is not
-//! in the list is not tried.
+//! Cost: settings × folds fits, each of a few passes if the next solution is near. It does not search: only the listed
+//! settings are tried.
 
 use super::choice::{Race, is_better, same_path};
 use super::fold::{Fit, Fold, FoldTrainer};
@@ -41,7 +42,7 @@ pub struct CrossValidation {
     pub folds: usize,
     /// Seeds the folds.
     pub seed: u64,
-    /// What is measured on held-out rows; the first decides, and the next where it is equal.
+    /// The metrics on held-out rows; the first decides, and the next ones if it is equal.
     pub metrics: Vec<Metric>,
 }
 
@@ -62,24 +63,24 @@ impl Summary {
         let count = folds.len() as f64;
         let mean = folds.iter().sum::<f64>() / count;
         let squares: f64 = folds.iter().map(|value| (value - mean).powi(2)).sum();
-        // A single part says nothing about how far another would differ.
+        // With a single fold, the variation between folds is unknown.
         let standard_error = if folds.len() > 1 { (squares / (count - 1.0) / count).sqrt() } else { 0.0 };
         Summary { mean, standard_error, folds }
     }
 }
 
-/// One setting and how it did.
+/// One setting and its results.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What was tried.
+    /// The settings that were tried.
     pub settings: Settings,
     /// The weight of the sum of losses, for all rows.
     pub c: f64,
     /// The same in the mean form, for all rows.
     pub lambda: f64,
-    /// The metrics, in the order asked for.
+    /// The metrics, in the given order.
     pub metrics: Vec<Summary>,
-    /// The largest relative gap of the folds, where all have one.
+    /// The largest relative gap of the folds, if all have one.
     pub gap: Option<f64>,
     /// Passes made, over all folds.
     pub passes: u64,
@@ -87,23 +88,23 @@ pub struct Row {
     pub seconds: f64,
     /// Whether every fold converged.
     pub converged: bool,
-    /// Whether some fold of a comparison learned no threshold that tells ties, or scores that are all the same: such a
-    /// setting is not taken where there is another.
+    /// Whether some fold of a comparison learned no threshold for ties, or only constant scores: such a setting is
+    /// chosen only if there is no other.
     pub without_threshold: bool,
 }
 
-/// What cross-validation found.
+/// The result of cross-validation.
 #[derive(Clone, Debug)]
 pub struct Tuned {
-    /// What was measured; the first decided.
+    /// The metrics; the first decided.
     pub metrics: Vec<Metric>,
-    /// How many rows each fold held out, or pairs where the data are pairs.
+    /// How many rows each fold held out, or pairs if the data are pairs.
     pub fold_rows: Vec<usize>,
-    /// One row a setting, in the order given.
+    /// One row per setting, in the given order.
     pub rows: Vec<Row>,
-    /// The row with the best mean; of equal ones that with the best mean of the next metric, then the smallest C.
+    /// The row with the best mean. Ties are decided by the best mean of the next metric, then by the smallest C.
     pub best: usize,
-    /// What the folds learned in the best row.
+    /// A warm start from the folds of the best row.
     pub(super) start: Start,
 }
 
@@ -120,7 +121,7 @@ impl CrossValidation {
         self.run_over(&BuiltIn, data, held_out, candidates, observer, cancel)
     }
 
-    /// The same over given parts: each list of rows, or of pairs where the data are pairs, is held out in turn.
+    /// The same with given parts: each list of rows, or of pairs if the data are pairs, is held out in turn.
     pub fn run_on(
         &self,
         data: &Dataset,
@@ -132,7 +133,7 @@ impl CrossValidation {
         self.run_over(&BuiltIn, data, || Ok(parts), candidates, observer, cancel)
     }
 
-    /// The same for a task of your own.
+    /// The same for your own task.
     pub fn run_own(
         &self,
         poses: &dyn Poses,
@@ -173,7 +174,7 @@ impl CrossValidation {
         check_features(data.cols())?;
         data.matrix().check(0..data.rows())?;
         cancel.check()?;
-        // What is wrong with the data as a whole is said as training would say it.
+        // Errors of the data as a whole are reported as in training.
         let mut whole = Posed::new(poses, data, &candidates[0])?;
         let folds = Fold::all(data, held_out()?)?;
         folds.iter().try_for_each(|fold| fold.check(&whole.task().decoder(&[0.0]), &self.metrics))?;
@@ -205,7 +206,7 @@ impl CrossValidation {
                     done: rows.len(),
                     total: candidates.len(),
                 };
-                // The best of what was tried so far is what was asked for then.
+                // When the observer asks to stop, the result is the best row so far.
                 if observer.report(&event).is_break() {
                     break 'search;
                 }
@@ -218,11 +219,11 @@ impl CrossValidation {
     }
 }
 
-/// The folds on their way along a path.
+/// The folds along a path.
 enum Learners<'a> {
-    /// Each with weights of its own, all at a time.
+    /// Each with its own weights, all at the same time.
     Weights(Vec<FoldTrainer<'a>>),
-    /// One after the other, over kernel rows that they share.
+    /// One after the other, over shared kernel rows.
     Kernel(Box<KernelPath<'a>>),
 }
 
@@ -238,7 +239,7 @@ impl<'a> Learners<'a> {
             return Err(Error::new(Code::Unsupported, "kernels are tuned by the exact solver, not row after row")
                 .help("leave --solver out, or train once for each value, with --holdout to measure it"));
         }
-        // What no solver solves is said without a word of folds.
+        // An unsupported combination is reported without naming a fold.
         choose_solver(settings, data.shape())?;
         if !settings.expands() {
             return Ok(Learners::Weights(learners(folds, poses, data, settings, cancel)?));
@@ -258,7 +259,7 @@ impl<'a> Learners<'a> {
         }
     }
 
-    /// What was learned last, as a start for all rows.
+    /// The last solutions of the folds, as a warm start for all rows.
     fn start(&self) -> Start {
         match self {
             Learners::Weights(learners) => {
@@ -283,13 +284,13 @@ pub(super) fn learners<'a>(
     parallel::map(folds.len(), new).into_iter().collect()
 }
 
-/// The view of the features where it is the same for all folds.
+/// The view of the features, if it is the same for all folds.
 fn shared_design(data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result<Option<Arc<Design>>> {
     let scaling = Scaling::fit(settings.scale, data, cancel)?;
-    // Where pairs are held out, all folds learn from the same rows.
+    // If pairs are held out, all folds train on the same rows.
     let by_rows = data.pairs().is_none();
     if settings.kernel.approximate.is_some() {
-        // Mapped once for all folds: scaling and landmarks are those of all rows, targets play no part in them.
+        // Mapped once for all folds: scaling and landmarks are those of all rows and do not depend on targets.
         let design = scaling.apply(data.matrix(), data.groups())?;
         return Ok(seen(data, &design, settings, cancel)?.map(|seen| Arc::new(seen.design)));
     }
@@ -319,7 +320,7 @@ fn fewer_folds(error: Error) -> Error {
 }
 
 impl Tuned {
-    /// Learns from all rows with the settings of a row, starting from what the folds have learned.
+    /// Trains on all rows with the settings of a row, with a warm start from the folds.
     pub fn refit(
         &self,
         row: usize,
@@ -329,7 +330,7 @@ impl Tuned {
         cancel: &Cancel,
     ) -> Result<Trained> {
         let start = carried(self.start.clone(), self.rows[row].c / self.rows[self.best].c);
-        // Of one part alone there is no point over all of them.
+        // A single part gives no warm start for all rows.
         let start = Some(&start).filter(|_| self.fold_rows.len() > 1);
         train_from(data, &self.rows[row].settings, start, held_out, observer, cancel)
     }

@@ -1,4 +1,4 @@
-//! One fold: a part to learn from over the shared features, and a part to judge on.
+//! One fold: a part to train on over the shared features, and a part to judge on.
 
 use super::warm_start::carried;
 use crate::data::{Dataset, Dense, Design, Matrix, Pairs, Scaling, Shape, Subset, complement};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The rows, or the pairs, of a fold.
 pub(super) struct Fold {
-    /// From 1.
+    /// The number of the fold, from 1.
     number: usize,
     /// How many rows or pairs are held out.
     pub(super) size: usize,
@@ -21,7 +21,7 @@ pub(super) struct Fold {
     pub(super) judged: Vec<usize>,
     /// Their targets, groups and weights; or all rows, with the pairs held out.
     pub(super) truth: Dataset,
-    /// What to learn from.
+    /// What to train on.
     pub(super) learned: Learned,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Learned {
 }
 
 impl Fold {
-    /// The folds that hold out the listed rows, or pairs where the data are pairs, each list in turn.
+    /// The folds that hold out the listed rows, or pairs if the data are pairs, each list in turn.
     pub(super) fn all(data: &Dataset, held_out: Vec<Vec<usize>>) -> Result<Vec<Fold>> {
         let no_features = Matrix::DenseF32(Dense::new(Vec::<f32>::new(), data.rows(), 0)?);
         let bare = data.clone().with_matrix(no_features)?;
@@ -52,13 +52,14 @@ impl Fold {
         held_out.into_iter().enumerate().map(fold).collect()
     }
 
-    /// A solution of the fold as a point of the problem over all rows or pairs: what was held out has no part in it.
+    /// A solution of the fold as a point of the problem over all rows or pairs: what was held out has dual variables of
+    /// zero.
     pub(super) fn spread(&self, start: &Start) -> Start {
         let mut start = start.clone();
         if let (Learned::Pairs(_, learned), Some(held_out)) = (&self.learned, self.truth.pairs())
             && held_out.ties() + learned.pairs().map_or(0, Pairs::ties) > 0
         {
-            // Second constraints of ties stand behind those of the pairs, and their places differ.
+            // Second constraints of ties come after those of the pairs, so their positions differ.
             start.dual = None;
         }
         if let (Learned::Pairs(kept, _), Some(dual)) = (&self.learned, &mut start.dual) {
@@ -69,16 +70,16 @@ impl Fold {
         start
     }
 
-    /// The shape of what is learned from.
+    /// The shape of the training data of the fold.
     fn learned_shape(&self, data: &Dataset) -> Shape {
         match &self.learned {
-            // Their density is taken to be that of all.
+            // Their density is assumed to be that of all rows.
             Learned::Rows(subset) => Shape { rows: subset.len(), ..data.shape() },
             Learned::Pairs(_, learned) => learned.shape(),
         }
     }
 
-    /// The decoder with a threshold for the scores of all rows, where it is chosen after them: on the pairs learned from.
+    /// The decoder with a threshold for the scores of all rows, if it is chosen after training: on the training pairs.
     pub(super) fn decoder(&self, settings: &Settings, decoder: Decoder, scores: &[f64]) -> Decoder {
         match &self.learned {
             Learned::Pairs(_, learned) => match learned.pairs() {
@@ -89,7 +90,7 @@ impl Fold {
         }
     }
 
-    /// Refuses, before anything is learned, metrics that the held-out rows cannot be measured by.
+    /// Before training, refuses metrics that cannot be computed on the held-out rows.
     pub(super) fn check(&self, decoder: &Decoder, metrics: &[Metric]) -> Result<()> {
         let answers = Answers::of_scores(vec![0.0; self.judged.len()], decoder, &self.truth)?;
         metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop)).map_err(|error| self.named(error))
@@ -109,7 +110,7 @@ impl Fold {
     }
 }
 
-/// A fold on its way along a path, for weights or through a kernel.
+/// A fold along a path, for weights or with a kernel.
 pub(super) struct FoldTrainer<'a> {
     pub(super) fold: &'a Fold,
     pub(super) solver: Solver,
@@ -120,14 +121,14 @@ pub(super) struct FoldTrainer<'a> {
     pub(super) start: Option<Start>,
 }
 
-/// What came of one setting on one fold.
+/// The result of one setting on one fold.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
     /// The value of each metric on the held-out rows.
     pub(super) values: Vec<f64>,
-    /// The objective over the rows learned from.
+    /// The objective over the training rows.
     pub(super) objective: f64,
-    /// What it is proven to be near.
+    /// The lower bound of that objective.
     pub(super) lower_bound: Option<f64>,
     pub(super) passes: u64,
     pub(super) converged: bool,
@@ -142,8 +143,8 @@ impl Fit {
 }
 
 impl<'a> FoldTrainer<'a> {
-    /// Gets ready: solver, scaling, classes and weights are those of the rows to learn from. `shared` is the view of the
-    /// features where it is the same for all folds.
+    /// Prepares the fold: solver, scaling, classes and weights are those of the training rows. `shared` is the view of
+    /// the features, if it is the same for all folds.
     pub(super) fn new(
         fold: &'a Fold,
         poses: &dyn Poses,
@@ -155,7 +156,7 @@ impl<'a> FoldTrainer<'a> {
         let make = || {
             let (learned, subset) = match &fold.learned {
                 Learned::Rows(subset) => (data.clone(), Some(subset)),
-                // Through a kernel all pairs stay, so that all folds share their kernel values.
+                // With a kernel all pairs stay, so that all folds share their kernel values.
                 Learned::Pairs(kept, _) if settings.expands() => (counting(data, kept)?, None),
                 Learned::Pairs(_, learned) => (Dataset::clone(learned), None),
             };
@@ -183,7 +184,7 @@ impl<'a> FoldTrainer<'a> {
         self.start.as_ref().map(|start| self.fold.spread(start))
     }
 
-    /// Learns with the next setting of the path, and judges it; through kernel values where there are any.
+    /// Trains with the next setting of the path, and judges it. Uses kernel values if there are any.
     pub(super) fn fit(
         &mut self,
         settings: &Settings,
@@ -205,7 +206,7 @@ impl<'a> FoldTrainer<'a> {
         self.posed.set_regularisation(settings.regularisation);
         let posed = &self.posed;
         posed.check_range()?;
-        // Coefficients of rows, which are no dual variables, do not grow with C.
+        // Coefficients of rows, which are not dual variables, do not grow with C.
         let dual = machine.is_none() || posed.problem.abilities().listed;
         let ratio = if dual { posed.c / before } else { 1.0 };
         let start = self.start.take().map(|start| carried(start, ratio));
@@ -222,7 +223,7 @@ impl<'a> FoldTrainer<'a> {
             cancel,
         };
         let solution = posed.problem.solve(&mut run)?;
-        // A fit cut short would be judged as if it were whole.
+        // A cancelled fit is incomplete and must not be judged.
         cancel.check()?;
         let threshold = solution.threshold();
         let mut scores = match &machine {
@@ -255,7 +256,7 @@ impl<'a> FoldTrainer<'a> {
     }
 }
 
-/// The same data with all pairs, of which those that are not kept weigh nothing.
+/// The same data with all pairs; pairs that are not kept have weight zero.
 fn counting(data: &Dataset, kept: &[usize]) -> Result<Dataset> {
     let Some(pairs) = data.pairs() else { return Ok(data.clone()) };
     let mut weights = vec![0.0; pairs.len()];

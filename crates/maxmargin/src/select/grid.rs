@@ -1,7 +1,7 @@
 //! [`Grid`]: the values of C, or of the width of a kernel, to try.
 //!
-//! Written as `low:high:count`, spaced evenly on a log scale, or as a list `0.1,1,10`. Spaced values are rounded to a few
-//! digits, so that the value printed is the value used.
+//! Written as `low:high:count`, spaced evenly on a log scale, or as a list `0.1,1,10`. Spaced values are rounded to a
+//! few digits, so that the value printed is the value used.
 
 use crate::data::{Dataset, Scaling};
 use crate::error::{Code, Error, Result};
@@ -16,22 +16,22 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid(Vec<f64>);
 
-/// How many values there are where nothing is said.
+/// The default number of values.
 const COUNT: usize = 20;
-/// How many through a kernel, and how many widths of one.
+/// The default number of values of C with a kernel, and of widths.
 const KERNEL_COUNT: usize = 6;
 const WIDTHS: usize = 5;
-/// Widths lie this many times apart.
+/// The ratio of neighbouring widths.
 const WIDTH_STEP: f64 = 4.0;
-/// Where a classifier's C is looked for through a kernel.
+/// The range of C for a classifier with a kernel.
 const KERNEL: (f64, f64) = (1e-2, 1e3);
-/// And where that of comparisons is: the authors' own grid.
+/// The range of C for comparisons with a kernel: the authors' own grid.
 const COMPARE_KERNEL: (f64, f64) = (1e-1, 1e5);
-/// More would be a slip of the keyboard.
+/// More values would be a typing error.
 const MOST: usize = 10_000;
-/// Where a classifier's C is looked for.
+/// The range of C for a classifier.
 const ROWS: (f64, f64) = (1e-4, 1e2);
-/// Where a ranker's lambda is looked for, the least regularised first.
+/// The range of lambda for a ranker, the least regularised first.
 const RANK: (f64, f64) = (1e-6, 1e1);
 
 impl Grid {
@@ -68,10 +68,9 @@ impl Grid {
         Ok(Grid(values))
     }
 
-    /// Where to look when nothing is known. A classifier's C is the weight of one row, and 1e-4 to 100 serves features of
-    /// about unit size. A ranker's C is the weight of one pair, of which there may be thousands or billions: there the
-    /// mean form decides, lambda = 1 / (C · pairs) from 10 down to 1e-6.
-    /// Through a kernel a fit costs more, and values are fewer.
+    /// The default range. A classifier's C is the weight of one row, and 1e-4 to 100 suits features of about unit size.
+    /// A ranker's C is the weight of one pair, of which there may be thousands or billions: there the mean form is
+    /// used, lambda = 1 / (C · pairs) from 10 down to 1e-6. With a kernel a fit costs more, so there are fewer values.
     pub fn usual(data: &Dataset, settings: &Settings) -> Result<Grid> {
         let by_kernel = settings.expands();
         let count = if by_kernel { KERNEL_COUNT } else { COUNT };
@@ -92,7 +91,7 @@ impl Grid {
         }
     }
 
-    /// Where to look for the γ of a kernel: around what the median of distances suggests, four times apart.
+    /// The default range of the γ of a kernel: around the value from the median of distances, with a ratio of four.
     pub fn usual_widths(data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result<Grid> {
         let scaling = Scaling::fit(settings.scale, data, cancel)?;
         let middle = typical_gamma(settings.kernel.kind, &scaling.apply(data.matrix(), data.groups())?, settings.seed);
@@ -158,7 +157,7 @@ fn refuse(message: String) -> Error {
     Error::new(Code::BadSetting, message)
 }
 
-/// The nearest number of so many significant decimal digits.
+/// The nearest number with this many significant decimal digits.
 fn rounded(value: f64, digits: usize) -> f64 {
     format!("{value:.*e}", digits - 1).parse().unwrap_or(value)
 }
@@ -175,7 +174,7 @@ mod tests {
     fn spaced_values_are_short_numbers_at_equal_ratios() {
         assert_eq!(values("1e-2:1e2:5"), [0.01, 0.1, 1.0, 10.0, 100.0]);
         assert_eq!(values("1e-4:1e4:20")[..4], [1e-4, 2.64e-4, 6.95e-4, 1.83e-3]);
-        // Ends are taken as they are, and close values keep the digits that tell them apart.
+        // End values are used as they are, and close values keep enough digits to differ.
         assert_eq!(values("0.12345:2:2"), [0.12345, 2.0]);
         let close = values("1:1.0001:5");
         assert!(close.windows(2).all(|pair| (pair[1] - pair[0] - 2.5e-5).abs() < 2.5e-6), "{close:?}");
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_grid_is_refused_with_an_example() {
+    fn an_invalid_grid_is_refused_with_an_example() {
         for text in [
             "",
             "a",

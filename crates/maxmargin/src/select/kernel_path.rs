@@ -1,9 +1,9 @@
-//! A path through a kernel: the folds one after the other, over kernel rows that all of them share.
+//! A path with a kernel: the folds run one after the other, over kernel rows that all of them share.
 //!
-//! A kernel row is computed once for all folds and all values of C, where scaling is the same for all: rows and pairs held
-//! out cost nothing, and stay where they are. Their scores come with the solution. Every fit starts at the dual point of the
-//! one before it, in proportion to C; rankings of groups at its coefficients. A setting that is clearly worse is
-//! dropped after half of the folds or more, see [`Race`].
+//! If scaling is the same for all folds, a kernel row is computed once for all folds and all values of C: rows and
+//! pairs held out have cost zero, and stay in place. Their scores come with the solution. Every fit starts at the dual
+//! point of the fit before, scaled with C; rankings of groups start at its coefficients. A setting that is clearly
+//! worse is dropped after half of the folds or more, see [`Race`].
 
 use super::choice::Race;
 use super::fold::{Fit, Fold, FoldTrainer};
@@ -19,12 +19,12 @@ use std::sync::Arc;
 
 pub(super) struct KernelPath<'a> {
     learners: Vec<FoldTrainer<'a>>,
-    /// One for all folds, or one a fold.
+    /// One for all folds, or one per fold.
     machines: Vec<Machine>,
 }
 
 impl<'a> KernelPath<'a> {
-    /// Gets ready: `shared` is the view of the features where it is the same for all folds.
+    /// Prepares the path: `shared` is the view of the features, if it is the same for all folds.
     pub(super) fn new(
         folds: &'a [Fold],
         poses: &dyn Poses,
@@ -45,7 +45,7 @@ impl<'a> KernelPath<'a> {
         Ok(path)
     }
 
-    /// Learns with the next setting of the path and judges it, fold by fold, until it is clearly worse.
+    /// Trains with the next setting of the path and judges it, fold by fold, until it is clearly worse.
     pub(super) fn fit(
         &mut self,
         settings: &Settings,
@@ -67,7 +67,7 @@ impl<'a> KernelPath<'a> {
         Ok(fits)
     }
 
-    /// The last solutions as a point of the problem over all rows or pairs. Coefficients of rows are none.
+    /// The last solutions as a point of the problem over all rows or pairs. Coefficients of rows give no such point.
     pub(super) fn start(&self) -> Start {
         let dual = |learner: &FoldTrainer<'_>| {
             let start = learner.start.as_ref().filter(|_| learner.posed.problem.abilities().listed);
@@ -98,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn folds_over_shared_kernel_rows_are_those_of_files_of_their_own() {
+    fn folds_over_shared_kernel_rows_equal_separate_data_sets() {
         let pairs = compared(true);
         for (data, settings) in [
             (data(Task::Classify, true, true), Settings::new(Task::Classify)),
             (data(Task::Classify, false, false), Settings { scale: Scale::Standard, ..Settings::new(Task::Classify) }),
             (data(Task::Rank, true, false), Settings::new(Task::Rank)),
             (
-                // Every fold has costs of its own.
+                // Every fold has different costs.
                 data(Task::Classify, true, false),
                 Settings::of(ClassifySettings { class_weight: ClassWeight::Balanced, ..Default::default() }),
             ),
@@ -140,7 +140,7 @@ mod tests {
                     }
                 }
             }
-            // The model from all rows starts at the folds, and ends where any other does.
+            // The model of all rows starts from the folds, and reaches the same optimum as any other.
             let cold = train(&data, &path[1], None, &mut Silent, &Cancel::new()).expect("trains").model.certificate;
             let warm = tuned.refit(1, &data, None, &mut Silent, &Cancel::new()).expect("trains").model;
             assert!(warm.certificate.converged && warm.verify(&data).is_ok(), "{settings:?}");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_without_hope_are_left_and_cannot_win() {
+    fn clearly_worse_settings_are_dropped_and_cannot_win() {
         let data = data(Task::Classify, true, false);
         let widths: Grid = "0.02,1e4,1e5".parse().expect("a grid");
         let base = Settings {
@@ -157,7 +157,7 @@ mod tests {
             regularisation: Regularisation::C(10.0),
             ..Settings::new(Task::Classify)
         };
-        // The good width first: the others are measured by it.
+        // The good width comes first: the others are compared with it.
         let candidates = widths.widths(&base);
         let validation = CrossValidation { folds: 3, seed: 0, metrics: vec![Metric::Auc] };
         let tuned = validation.run(&data, &candidates, &mut Silent, &Cancel::new()).expect("tunes");

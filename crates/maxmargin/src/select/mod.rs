@@ -1,10 +1,10 @@
-//! Model selection: which settings to learn with, found by cross-validation.
+//! Model selection: finds the settings to train with by cross-validation.
 //!
-//! [`CrossValidation`] fits every candidate on every fold and judges it on the rows held out; [`Tuned`] holds one [`Row`]
-//! a candidate, names the best one, and learns the final model from all rows. Candidates are whole
-//! [`Settings`](crate::settings::Settings): a [`Grid`] makes them differ in C, and nothing here minds where they differ
-//! in more than that. A run of candidates that differ in C alone is a *path*, along which each fit starts at the solution
-//! of the one before.
+//! [`CrossValidation`] fits every candidate on every fold and judges it on the rows held out. [`Tuned`] holds one
+//! [`Row`] per candidate, names the best one, and trains the final model on all rows. Candidates are whole
+//! [`Settings`](crate::settings::Settings): a [`Grid`] makes them differ in C, but they may differ in anything. A
+//! sequence of candidates that differ only in C is a *path*, along which each fit starts at the solution of the one
+//! before.
 //!
 //! ```
 //! # use maxmargin::data::{Dataset, Dense, Matrix, Targets};

@@ -69,7 +69,7 @@ pub(super) fn metrics(task: Task) -> Vec<Metric> {
     }
 }
 
-/// Everything a classifier can be told, and every scaling of a ranker.
+/// All options of a classifier, and every scaling of a ranker.
 fn all_settings() -> Vec<Settings> {
     let mut all = Vec::new();
     for loss in Loss::ALL {
@@ -118,10 +118,10 @@ fn close(one: f64, other: f64, tolerance: f64) -> bool {
 #[test]
 fn a_fold_reaches_the_optimum_of_a_copy_of_its_rows() {
     for (number, settings) in all_settings().into_iter().enumerate() {
-        // Both layouts with and without weights, in turn; both forms of the regularisation too.
+        // Both layouts, with and without weights, in turn; both forms of the regularisation too.
         let data = data(settings.task.task(), number % 2 == 0, number / 2 % 2 == 0);
         let regularisation = if number % 3 == 0 { Regularisation::Lambda(0.02) } else { settings.regularisation };
-        // Where the hinge is rounded off, scores end the search earlier.
+        // With a rounded hinge, the rounding of the scores stops the solver earlier.
         let rounded =
             settings.task.task() == Task::Classify && settings.loss == Loss::Hinge && settings.solver == Solver::Newton;
         let tolerance = if rounded { 1e-6 } else { 1e-10 };
@@ -172,7 +172,7 @@ fn a_fold_is_solved_by_what_suits_the_rows_learned_from() {
 #[test]
 fn a_path_ends_where_cold_fits_end_within_the_gap() {
     let mut all: Vec<Settings> = all_settings().into_iter().step_by(3).collect();
-    // Solvers that would take long to the last digits.
+    // Solvers that would take long to find the last digits.
     all.push(Settings { loss: Loss::Hinge, ..Settings::new(Task::Rank) });
     all.push(Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Rank) });
     all.push(Settings { solver: Solver::CuttingPlane, ..Settings::new(Task::Classify) });
@@ -189,7 +189,7 @@ fn a_path_ends_where_cold_fits_end_within_the_gap() {
                 let warm = learner.fit(&settings, &metrics(settings.task.task()), None, &cancel).expect("fits");
                 let what = format!("{settings:?}: {warm:?} against {cold:?}");
                 assert!(warm.converged && warm.gap().expect("a gap") <= 1e-4, "{what}");
-                // Each bound holds for the optimum both are near.
+                // Each bound holds for the optimum, which both are near.
                 assert!(warm.lower_bound.expect("a bound") <= cold.objective * (1.0 + 1e-12), "{what}");
                 assert!(cold.lower_bound.expect("a bound") <= warm.objective * (1.0 + 1e-12), "{what}");
             }
@@ -240,8 +240,8 @@ fn pooled_dual_variables_balance_and_keep_their_bounds() {
     assert_eq!(dual.len(), task.blocks());
     assert!(total > 0.0 && net.abs() < 1e-12 * total, "{net:e} of {total}");
     assert!(dual.iter().any(|&alpha| alpha > 0.0));
-    // So near that few passes are left to make to a moderate gap, added up over orders of visits: of one alone they say
-    // little, and the last digits take their time from anywhere.
+    // The start is so near that few passes are left to a moderate gap. The passes are summed over several orders of
+    // visits: one order alone shows little, and the last digits take long from any start.
     let (mut cold, mut warm) = (0, 0);
     for seed in 0..8 {
         let settings = Settings { seed, tolerance: 1e-2, ..settings.clone() };
@@ -278,7 +278,7 @@ pub(super) fn compared(grouped: bool) -> Dataset {
 }
 
 #[test]
-fn explicit_pairs_are_held_out_as_if_they_stood_in_files_of_their_own() {
+fn held_out_pairs_give_the_same_results_as_separate_data_sets() {
     for (number, settings) in [
         Settings { loss: Loss::Hinge, ..Settings::new(Task::Rank) },
         Settings { loss: Loss::Logistic, scale: Scale::Standard, ..Settings::new(Task::Rank) },
@@ -309,7 +309,7 @@ fn explicit_pairs_are_held_out_as_if_they_stood_in_files_of_their_own() {
                 assert!(close(*value, expected.expect("a value").value, 1e-12), "{settings:?}");
             }
         }
-        // The final model starts from the folds, and ends where any other does.
+        // The final model starts from the folds, and reaches the same optimum as any other.
         let cold = train(&data, &path[1], None, &mut Silent, &Cancel::new()).expect("trains").model.certificate;
         let warm = tuned.refit(1, &data, None, &mut Silent, &Cancel::new()).expect("trains").model;
         assert!(warm.certificate.converged && close(warm.certificate.objective, cold.objective, 1e-7), "{settings:?}");
@@ -356,7 +356,7 @@ fn settings_may_differ_in_more_than_c() {
 }
 
 #[test]
-fn folds_that_cannot_be_are_refused_by_number() {
+fn impossible_folds_are_refused_by_number() {
     let run = |data: &Dataset, folds: usize, metrics: Vec<Metric>, settings: &Settings| {
         let validation = CrossValidation { folds, seed: 0, metrics };
         validation.run(data, std::slice::from_ref(settings), &mut Silent, &Cancel::new()).map(drop)

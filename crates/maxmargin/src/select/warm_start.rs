@@ -1,9 +1,10 @@
-//! Where the next fit of a path starts.
+//! The warm start of the next fit of a path.
 //!
-//! Weights carry over as they are: Newton's method corrects them in a step or two. Dual variables grow with C: those at
-//! their limit, cost times C, stay there, and for smooth losses α = cost · C · loss'(violation) keeps every violation as
-//! it is. Balance is kept too. Free ones of the hinge loss would rather stay, but the descent lowers a few of them far
-//! faster than it raises the many at their limit: keeping all as they are took ten times the passes.
+//! Weights are used as they are: Newton's method corrects them in a step or two. Dual variables grow with C: those at
+//! their limit, cost times C, stay there, and for smooth losses α = cost · C · loss'(violation) leaves every violation
+//! unchanged. The balance is kept too. Free variables of the hinge loss would better stay as they are, but the descent
+//! lowers a few of them far faster than it raises the many at their limit: keeping all unchanged took ten times the
+//! passes.
 
 use crate::solve::Start;
 
@@ -13,8 +14,9 @@ pub(super) fn carried(mut start: Start, ratio: f64) -> Start {
     start
 }
 
-/// A start for all rows out of the starts of folds, each of which held some of the rows out. A row is held out once, so
-/// that the sum of its dual variables over the others is a mean: it keeps within every bound, and balanced where they are.
+/// A start for all rows from the starts of the folds, each of which held out some of the rows. A row is held out once,
+/// so the sum of its dual variables over the other folds is a mean: it keeps within every bound, and is balanced if
+/// they are.
 pub(super) fn pooled<'a>(starts: impl ExactSizeIterator<Item = &'a Start>) -> Start {
     let folds = starts.len() as f64;
     let mut pooled = Start::default();
@@ -28,7 +30,7 @@ pub(super) fn pooled<'a>(starts: impl ExactSizeIterator<Item = &'a Start>) -> St
         }
         all_dual &= start.dual.is_some();
     }
-    // Of some folds alone it would belong to other weights.
+    // From only some of the folds, it would belong to other weights.
     pooled.dual = pooled.dual.filter(|_| all_dual);
     pooled
 }

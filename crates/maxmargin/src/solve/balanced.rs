@@ -4,12 +4,13 @@
 //! P(w, τ) = ½‖w‖² + Σ_p c_p · loss(v_p),   v_p = 1 ± τ − a_p·w   (+ for decided pairs, − for ties)
 //! D(α)    = Σ_p α_p − Q(α) − ½‖Σ_p α_p a_p‖²,   Q = Σ α_p² / (4 c_p) for the squared hinge, 0 for the hinge
 //! ```
-//! α_p = c_p · loss'(v_p), with the hinge rounded off, lies in the box of the dual wherever w and τ are. A free τ demands
-//! Σ_decided α = Σ_ties α as well: the heavier side is shrunk by a factor f until both agree, which keeps it in its box. Two
-//! evaluations, one of either side, hold all there is to know: Σα is the slope by τ, Σ α a the slope by w, and Q the value
-//! of the squared hinge. A τ that is penalised costs −½(Σ_ties α − Σ_decided α)² instead.
+//! α_p = c_p · loss'(v_p), with the hinge rounded off, lies in the box of the dual for every w and τ. A free τ also
+//! requires Σ_decided α = Σ_ties α: the larger sum is scaled down by a factor f until both agree, and α stays in its
+//! box. Two evaluations, one for the decided pairs and one for the ties, give all that is needed: Σα is the slope by τ,
+//! Σ α a the slope by w, and Q the value of the squared hinge. A τ that is penalised costs −½(Σ_ties α − Σ_decided α)²
+//! instead.
 //!
-//! What sums may have lost to rounding is taken off. Cost: three passes.
+//! The bound is lowered by what the sums may have lost to rounding. Cost: three passes.
 
 use super::{LinearRisk, Risk};
 use crate::data::Design;
@@ -17,11 +18,11 @@ use crate::error::Result;
 use crate::run::Cancel;
 use crate::task::{GradedComparison, Roundable, Shares};
 
-/// What a sum may have lost to rounding, in units of the last place of what it is a sum of.
+/// What a sum may have lost to rounding, relative to the sum of its terms.
 const ROUNDING: f64 = 16.0 * f64::EPSILON;
 
-/// Primal value and lower bound that weights and a threshold stand for; `width` says over what the hinge is rounded off, and
-/// is none for the squared hinge. An error once somebody asks for an end.
+/// Primal value at the weights and the threshold, and the lower bound that they give. `width` is the width over which
+/// the hinge is rounded off, and `None` for the squared hinge. Returns an error after a cancel.
 pub(crate) fn balanced_values(
     task: &GradedComparison,
     design: &Design,
@@ -44,11 +45,11 @@ pub(crate) fn balanced_values(
         Ok(Side { total: by_threshold[0].abs(), image, conjugate: if width.is_none() { value } else { 0.0 } })
     };
     let (decided, tied) = (side(1.0, 0.0)?, side(0.0, 1.0)?);
-    // A value cut short is none.
+    // After a cancel the values are incomplete.
     cancel.check()?;
     let (mut up, mut down) = (1.0, 1.0);
     if !penalised {
-        // Where one side is empty so must be the other.
+        // If one side is empty, the other must be zero too.
         let share = |of: f64, whole: f64| if whole > of { of / whole } else { 1.0 };
         (up, down) = (share(tied.total, decided.total), share(decided.total, tied.total));
     }
@@ -62,7 +63,7 @@ pub(crate) fn balanced_values(
     Ok((primal, (above + below - conjugate - 0.5 * length - held - lost).max(0.0)))
 }
 
-/// What decided pairs, or ties, say: Σα, Σ α a and Q.
+/// Σα, Σ α a and Q of the decided pairs or of the ties.
 struct Side {
     total: f64,
     image: Vec<f64>,

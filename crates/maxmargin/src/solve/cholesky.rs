@@ -1,12 +1,12 @@
-//! Cholesky factors: [`Cholesky`], that rows enter and leave, and [`BlockedCholesky`], of a large matrix.
+//! Cholesky factors: [`Cholesky`], which rows can enter and leave, and [`BlockedCholesky`], for a large matrix.
 //!
-//! **An active set** has a factor kept row by row, so that a row enters by one triangular solve. One that leaves takes its
-//! column l with it; what stands below becomes the factor of L Lᵀ + l lᵀ by plane rotations (Gill, Golub, Murray & Saunders,
-//! Methods for modifying matrix factorizations, Mathematics of Computation 28 (1974)). Both cost O(rows²).
+//! **An active set** has a factor kept row by row, so that a row enters by one triangular solve. When a row leaves, its
+//! column l leaves too, and the part below becomes the factor of L Lᵀ + l lᵀ by plane rotations (Gill, Golub, Murray &
+//! Saunders, Methods for modifying matrix factorizations, Mathematics of Computation 28 (1974)). Both cost O(rows²).
 //!
-//! **A large matrix** is factored a block of columns after the other: the square on the diagonal, the rows below it, and what
-//! they take from the rest, which is where the time goes and what all threads share. Blocks depend on the size alone, so that
-//! threads change no bit, and between them the factor can be given up.
+//! **A large matrix** is factored one block of columns after the other: the square on the diagonal, the rows below it,
+//! and the update of the rest, which takes most of the time and is shared by all threads. Blocks depend on the size
+//! alone, so the number of threads does not change the result. Between blocks the factorisation can be cancelled.
 
 use super::dot;
 use crate::parallel;
@@ -19,12 +19,12 @@ use faer::{Accum, MatMut, MatRef, Par, Side};
 /// The lower factor L of a positive definite matrix L Lᵀ.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cholesky {
-    /// Each row as long as its number.
+    /// The row with index i has i + 1 entries.
     lower: Vec<Vec<f64>>,
 }
 
 impl Cholesky {
-    /// The factor of a whole matrix, row by row, or none where a squared pivot is below a share of its diagonal.
+    /// The factor of a whole matrix, given row by row, or none if a squared pivot is below a share of its diagonal.
     pub(crate) fn of(matrix: &[f64], count: usize, least: f64) -> Option<Cholesky> {
         let factor = Llt::new(MatRef::from_row_major_slice(matrix, count, count), Side::Lower).ok()?;
         let lower = factor.L();
@@ -48,12 +48,12 @@ impl Cholesky {
         (row, pivot)
     }
 
-    /// Lets a row in, its pivot the last of it.
+    /// Adds a row, with its pivot as the last entry.
     pub(crate) fn push(&mut self, row: Vec<f64>) {
         self.lower.push(row);
     }
 
-    /// Takes a row out, and its column.
+    /// Removes a row and its column.
     pub(crate) fn remove(&mut self, at: usize) {
         self.lower.remove(at);
         let mut rotations: Vec<(f64, f64)> = Vec::with_capacity(self.lower.len() - at);
@@ -89,9 +89,9 @@ impl Cholesky {
     }
 }
 
-/// The lower factor of a matrix too large to be factored in one go, see the top of the file.
+/// The lower factor of a matrix too large to be factored in one step, see the top of the file.
 pub(super) struct BlockedCholesky {
-    /// Row by row; what stands above the diagonal means nothing.
+    /// Row by row; the values above the diagonal are not used.
     lower: Vec<f64>,
     dim: usize,
 }
@@ -100,8 +100,8 @@ pub(super) struct BlockedCholesky {
 const BLOCK: usize = 128;
 
 impl BlockedCholesky {
-    /// The factor of a matrix given row by row, of which the lower triangle counts: none where it is not positive definite
-    /// to rounding, or once somebody asks for an end.
+    /// The factor of a matrix given row by row, of which only the lower triangle is used. None if it is not positive
+    /// definite up to rounding, or after a cancel.
     pub(super) fn of(mut matrix: Vec<f64>, dim: usize, cancel: &Cancel) -> Option<BlockedCholesky> {
         let mut below = Vec::new();
         for start in (0..dim).step_by(BLOCK) {
@@ -115,7 +115,7 @@ impl BlockedCholesky {
             let factor = Llt::new(square.as_ref(), Side::Lower).ok()?;
             square.copy_from(factor.L());
             let square = square.as_ref();
-            // The rows below lie between what they take from the rest: they are solved for in a place of their own.
+            // The rows below are not contiguous in the matrix: they are solved for in a separate buffer.
             below.clear();
             below.extend(rest.chunks_exact(dim).flat_map(|row| &row[start..end]));
             parallel::chunks(&mut below, BLOCK * width, |_, rows| {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_made_by_blocks_is_given_up_where_there_is_none_or_somebody_asks() {
+    fn a_blocked_factor_is_none_for_an_indefinite_matrix_or_after_a_cancel() {
         let mut indefinite = matrix(200, 3);
         indefinite[150 * 200 + 150] = -1.0;
         assert!(BlockedCholesky::of(indefinite, 200, &Cancel::new()).is_none());

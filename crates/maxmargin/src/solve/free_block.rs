@@ -1,8 +1,8 @@
-//! The second derivatives by a few free scalars, which may depend on each other: a Cholesky factor with pivots.
+//! The second derivatives by a few free scalars, which may be linearly dependent: a Cholesky factor with pivots.
 //!
-//! Of scalars whose curvature is all due to others, as where adding a constant to every one of them changes nothing, only
-//! some are moved: those that the pivots name. The next pivot is the scalar of which the largest share of its own curvature
-//! is left, so that scalars may be of any size.
+//! If the curvature of some scalars follows from others, for instance because adding a constant to all of them changes
+//! nothing, only the pivots move. The next pivot is the scalar with the largest remaining share of its own curvature,
+//! so the sizes of the scalars do not matter.
 
 use super::cholesky::Cholesky;
 use super::dot;
@@ -13,14 +13,14 @@ pub(super) const DEPENDENT: f64 = 1e-12;
 /// See the top of the file.
 pub(super) struct FreeBlock {
     count: usize,
-    /// The scalars that are not due to others, in the order of the factor.
+    /// The scalars that do not depend on others, in the order of the factor.
     pivots: Vec<usize>,
     factor: Cholesky,
 }
 
 impl FreeBlock {
-    /// Of a symmetric matrix that has no negative curvature but for rounding, row by row. A pivot below the share `least` of
-    /// the scalar's own curvature counts as zero. Of equals the first is the next pivot.
+    /// The factor of a symmetric matrix, given row by row, that is positive semidefinite up to rounding. A pivot below
+    /// the share `least` of the scalar's own curvature counts as zero. Among equals, the first becomes the next pivot.
     pub(super) fn of(matrix: &[f64], count: usize, least: f64) -> FreeBlock {
         let mut block = FreeBlock { count, pivots: Vec::new(), factor: Cholesky::default() };
         loop {
@@ -41,7 +41,7 @@ impl FreeBlock {
         }
     }
 
-    /// Some x with H x = `right`, where there is any; zero at the scalars that are due to others.
+    /// Some x with H x = `right`, if there is one. It is zero at the dependent scalars.
     pub(super) fn solve(&self, right: &[f64]) -> Vec<f64> {
         let solved = self.factor.solve(self.pivots.iter().map(|&pivot| right[pivot]).collect());
         let mut all = vec![0.0; self.count];
@@ -49,7 +49,7 @@ impl FreeBlock {
         all
     }
 
-    /// Whether a scalar is one of those that are not due to others.
+    /// Whether a scalar does not depend on others.
     pub(super) fn is_pivot(&self, scalar: usize) -> bool {
         self.pivots.contains(&scalar)
     }

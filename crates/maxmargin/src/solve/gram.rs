@@ -1,4 +1,4 @@
-//! Kernel values between the blocks of a task, and what they may be made of.
+//! Kernel values between the blocks of a task, and the checks of their input.
 
 use super::{Gram, SignedGram};
 use crate::data::Design;
@@ -7,7 +7,7 @@ use crate::kernel::{Element, Kernel, Points};
 use crate::parallel;
 use std::sync::Arc;
 
-/// Refuses rows that the kernel is not for.
+/// Refuses rows that the kernel cannot be used with.
 pub(crate) fn check_values(kernel: &Kernel, design: &Design) -> Result<()> {
     if *kernel == Kernel::Precomputed {
         return check_square(design);
@@ -27,7 +27,8 @@ pub(crate) fn check_values(kernel: &Kernel, design: &Design) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what is no table of kernel values: one column a row, the same from both sides. A first column may number the rows.
+/// Refuses anything but a table of kernel values: one column per row, and symmetric. A first column may number the
+/// rows.
 fn check_square(design: &Design) -> Result<()> {
     let (rows, cols) = (design.rows(), design.cols());
     let refuse = |message: String| {
@@ -53,7 +54,7 @@ fn check_square(design: &Design) -> Result<()> {
     Ok(())
 }
 
-/// Refuses kernel values that are not the same from both sides.
+/// Refuses kernel values that are not symmetric.
 pub(super) fn check_symmetric(points: &Points) -> Result<()> {
     let Some((row, column, one, other)) = points.asymmetric() else { return Ok(()) };
     let (row, column) = (row + 1, column + 1);
@@ -82,8 +83,8 @@ impl<V: Element> Gram<V> for RowGram {
     }
 }
 
-/// Blocks that are differences of two rows: k(x − z, x' − z') over feature space is four kernel values, looked up in the
-/// rows of the items that take part.
+/// Blocks that are differences of two rows: in feature space, k(x − z, x' − z') is a sum of four kernel values, which
+/// are looked up in the kernel rows of the items involved.
 pub(super) struct DifferenceGram {
     pub(super) kernel: Kernel,
     pub(super) points: Arc<Points>,
@@ -102,7 +103,7 @@ impl<V: Element> Gram<V> for DifferenceGram {
         let own = self.points.diagonal(&self.kernel);
         parallel::map(self.pairs.len(), |pair| {
             let (better, worse) = self.pairs[pair];
-            // What nobody wants any more may be anything.
+            // The result is discarded after a cancel, so its value does not matter.
             let Some(worse) = worse.filter(|_| !self.points.are_abandoned()) else { return own[better] };
             let mut value = [V::ZERO];
             self.points.fill_columns(&self.kernel, &self.points, &[better], worse..worse + 1, &mut [&mut value]);
@@ -111,7 +112,8 @@ impl<V: Element> Gram<V> for DifferenceGram {
     }
 
     fn fill(&self, blocks: &[usize], outs: Vec<&mut [V]>) {
-        /// Kernel values of items at a time, so that their rows stay small beside the cache of rows, and pairs at the most.
+        /// At most this many kernel values of items at a time, so that their rows stay small beside the row cache. At
+        /// most `TOGETHER` pairs at a time.
         const AT_A_TIME: usize = 1 << 23;
         const TOGETHER: usize = 64;
         let length = self.points.rows();
@@ -119,7 +121,7 @@ impl<V: Element> Gram<V> for DifferenceGram {
         let mut values = Vec::new();
         let mut outs = outs.into_iter();
         for blocks in blocks.chunks(together) {
-            // What nobody wants any more may be anything.
+            // The result is discarded after a cancel, so its value does not matter.
             if self.points.are_abandoned() {
                 return;
             }
@@ -170,7 +172,7 @@ impl SignedGram for SignedRows<'_> {
     }
 
     fn reached(&self, alpha: &[f64]) -> Vec<f64> {
-        /// Rows at a time.
+        /// Rows computed at a time.
         const TOGETHER: usize = 64;
         let felt: Vec<usize> = (0..alpha.len()).filter(|&block| alpha[block] != 0.0).collect();
         let mut sums = vec![0.0; alpha.len()];

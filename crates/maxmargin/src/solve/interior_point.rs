@@ -1,33 +1,33 @@
-//! A primal-dual interior-point method for hinge and squared hinge, one constraint a block.
+//! A primal-dual interior-point method for hinge and squared hinge, one constraint per block.
 //!
 //! ```text
 //! min  ½‖Σ α_i a_i x_i‖² + ½ Σ q_i α_i² − Σ m_i α_i   s.t.  0 ≤ α_i ≤ u_i,  Σ α_i t_i = 0 where the threshold is free
 //! ```
-//! Notation of [`crate::task::Constraint`]. For the hinge u is the cost and q zero; for the squared hinge u is infinite and q
-//! is 1/(2·cost). With multipliers z of α ≥ 0 and v of α ≤ u, and w = Σ α a x, a solution has
+//! Notation of [`crate::task::Constraint`]. For the hinge u is the cost and q zero; for the squared hinge u is infinite
+//! and q is 1/(2·cost). With multipliers z of α ≥ 0 and v of α ≤ u, and w = Σ α a x, a solution has
 //!
 //! ```text
 //! a_i x_i·w + q_i α_i + t_i b − m_i = z_i − v_i,   α_i z_i = 0,   (u_i − α_i) v_i = 0
 //! ```
-//! The two products are first made all alike and then smaller, by Newton steps with Mehrotra's correction (On the
-//! implementation of a primal-dual interior point method, SIAM Journal on Optimization 2, 1992). What is left of a step after
-//! elimination is a system in the weights and the threshold,
+//! Newton steps with Mehrotra's correction first make the two products all alike, and then smaller (On the
+//! implementation of a primal-dual interior point method, SIAM Journal on Optimization 2, 1992). After elimination, a
+//! step is a linear system in the weights and the threshold,
 //!
 //! ```text
 //! (I + Σ ã_i ã_iᵀ / D_i) Δ = …,   ã_i = (a_i x_i, t_i),   D_i = q_i + z_i/α_i + v_i/(u_i − α_i)
 //! ```
-//! (Ferris & Munson, Interior-point methods for massive support vector machines, SIAM Journal on Optimization 13, 2002), which
-//! is formed and factored anew. Cost: n·d² a step, and d³/3; the steps are some 10 to 40 whatever the cost, however the rows
-//! lie, and for small gaps not many more. That is what sets it apart where rows are not many times the features: there the
-//! set of rows on their margins is hard to find one step after the other.
+//! (Ferris & Munson, Interior-point methods for massive support vector machines, SIAM Journal on Optimization 13,
+//! 2002), which is formed and factored in every step. Cost: n·d² a step, and d³/3. The method needs some 10 to 40 steps
+//! for any cost and any position of the rows, and few more for small gaps. This is its advantage where the rows are not
+//! many times the features: there, other methods need many steps to find the set of rows on their margins.
 //!
-//! **Certificate.** The primal value at the weights, the threshold at its best, and the dual value at α, balanced, both
-//! recomputed from the rows at every step. Stops at a relative gap. The witness is the dual point.
+//! **Certificate.** The primal value at the weights with the best threshold, and the dual value at the balanced α. Both
+//! are recomputed from the rows at every step. Stops at a relative gap. The witness is the dual point.
 //!
-//! It begins in the middle whatever is known of the solution: from near the bounds the way back is long. What a start knows is
-//! the best so far, and zero weights are where there is none, so that nothing worse comes back. Steps never reach a bound; at
-//! the end rows away from their margins are taken to theirs where that proves as much, so that only the others are support
-//! vectors.
+//! It does not use a warm start as its first iterate: it always begins in the middle of the box, since the way back
+//! from points near the bounds is long. The warm start (or zero weights) is only the best point so far, so the result
+//! is never worse. Steps never reach a bound. At the end, the dual variables of rows away from their margins are set to
+//! their bounds if the bound stays as good, so that only the other rows are support vectors.
 
 use super::cholesky::BlockedCholesky;
 use super::normal_matrix::sum_of_squares;
@@ -44,44 +44,47 @@ use crate::task::{Constraint, Independent, Intercept, Roundable};
 pub(crate) struct InteriorPoint {
     /// The relative gap to stop at.
     pub(crate) tolerance: f64,
-    /// The most steps to make.
+    /// The maximum number of steps.
     pub(crate) max_passes: u64,
-    /// What is done about the threshold.
+    /// How the threshold is treated.
     pub(crate) intercept: Intercept,
 }
 
-/// The first products, as a share of what the variables and the distances of the rows from their margins multiply to.
+/// The first products, as a share of the mean of dual variable times distance from the margin.
 const FIRST_PRODUCT: f64 = 0.1;
 
-/// The share of the way to the nearest bound that a step goes.
+/// A step goes this share of the way to the nearest bound.
 const SHORT_OF_BOUND: f64 = 0.995;
 
-/// Shorter steps lead nowhere.
+/// A shorter step counts as no progress.
 const LEAST_STEP: f64 = 1e-9;
 
-/// So many steps that do not bring objective and bound together by this factor are the end of what double precision allows.
+/// The solver has stalled at the limit of double precision after `PATIENCE` steps in which the distance between
+/// objective and bound did not shrink by the factor `GAIN`.
 const PATIENCE: u64 = 10;
 const GAIN: f64 = 0.99;
 
-/// How near to its margin, as a share of the largest, a row may be on it, from the nearest.
+/// A row nearer to its margin than this, as a share of the largest margin, counts as on it. The values are tried in
+/// this order.
 const NEAR: [f64; 3] = [1e-3, 1e-2, 1e-1];
 
-/// What is added to the diagonal, as shares of each of its entries, until the matrix can be factored: a threshold beside a
-/// feature like it may leave nothing of a pivot but rounding.
+/// Shares of each diagonal entry that are added to it, one after the other, until the matrix can be factored: if a
+/// feature is nearly the same as the threshold's column, only rounding may be left of a pivot.
 const RIDGES: [f64; 4] = [0.0, 1e-15, 1e-12, 1e-9];
 
 /// A dual variable with the multipliers of its bounds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Variable {
     alpha: f64,
-    /// What is left to the limit; infinite where there is none.
+    /// The distance to the upper limit; infinite if there is none.
     room: f64,
     at_zero: f64,
     at_limit: f64,
 }
 
 impl Variable {
-    /// Whether it moves at all. At cost zero, or where nothing pulls the threshold the other way, it stays zero.
+    /// Whether the variable moves at all. With cost zero, or if nothing pulls the threshold the other way, it stays
+    /// zero.
     fn counts(&self) -> bool {
         self.alpha > 0.0
     }
@@ -91,7 +94,7 @@ impl Variable {
         [self.alpha * self.at_zero, if self.room.is_finite() { self.room * self.at_limit } else { 0.0 }]
     }
 
-    /// The longest step that leaves it and its multipliers above their bounds.
+    /// The longest step that keeps the variable within its bounds and its multipliers nonnegative.
     fn longest_step(&self, change: &Change) -> f64 {
         let until = |value: f64, change: f64| if change < 0.0 { -value / change } else { f64::INFINITY };
         let room = if self.room.is_finite() { until(self.room, -change.alpha) } else { f64::INFINITY };
@@ -109,7 +112,7 @@ impl Variable {
     }
 }
 
-/// What a step changes of a [`Variable`].
+/// How a step changes a [`Variable`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Change {
     alpha: f64,
@@ -117,14 +120,14 @@ struct Change {
     at_limit: f64,
 }
 
-/// A step in everything.
+/// A step in the weights, the threshold and all dual variables.
 struct Direction {
     weights: Vec<f64>,
     threshold: f64,
     changes: Vec<Change>,
 }
 
-/// The best found so far: a primal point, and a dual point of its own.
+/// The best found so far: a primal point, and a dual point that may come from another step.
 struct Best {
     weights: Vec<f64>,
     threshold: f64,
@@ -155,7 +158,7 @@ impl InteriorPoint {
                 self.best(task, design, &Start { weights, ..Start::default() }, cancel)?
             }
         };
-        // Steps made, and those that led to what was judged.
+        // Steps made, and the number of steps at the last point that was evaluated.
         let (mut steps, mut passes, mut last_gain) = (0, 0, 0);
         let mut least_distance = f64::INFINITY;
         let stop = loop {
@@ -168,7 +171,8 @@ impl InteriorPoint {
                 break Stop::Stalled;
             }
             passes = steps;
-            // Not the relative gap, which is next to 1 for long, nor that of the best, which a start may be ahead of.
+            // Not by the relative gap, which stays near 1 for long, nor by the best distance, where a warm start may be
+            // ahead.
             if found.distance() <= GAIN * least_distance {
                 (least_distance, last_gain) = (found.distance(), passes);
             }
@@ -211,7 +215,7 @@ impl InteriorPoint {
         })
     }
 
-    /// What a start is worth.
+    /// Evaluates a warm start.
     fn best<T: Independent>(&self, task: &T, design: &Design, start: &Start, cancel: &Cancel) -> Result<Best> {
         let scores = design.scores_until(&start.weights, cancel)?;
         let threshold = start.thresholds.first().copied().unwrap_or(0.0);
@@ -220,7 +224,7 @@ impl InteriorPoint {
         if best.objective.is_finite() { Ok(best) } else { Err(overflow()) }
     }
 
-    /// The same with a dual point at its bounds wherever rows are away from their margins, where that proves as much.
+    /// The same with the dual variables of rows away from their margins at their bounds, if the gap stays as good.
     fn at_bounds<T: Independent + Roundable>(&self, task: &T, design: &Design, best: Best) -> Best {
         let scores = design.all_scores(&best.weights);
         for near in NEAR {
@@ -238,7 +242,7 @@ impl InteriorPoint {
     }
 }
 
-/// A dual point with each row further than `near` from its margin at the bound that it tends to.
+/// A dual point where each row further than `near` from its margin is at the bound that it tends to.
 pub(crate) fn onto_bounds<T: Independent>(
     task: &T,
     scores: &[f64],
@@ -259,7 +263,7 @@ pub(crate) fn onto_bounds<T: Independent>(
 }
 
 impl Best {
-    /// Weights with the scores that they give and a dual point, as what they are worth: the threshold at its best, the dual point
+    /// Evaluates weights with known scores and a dual point: the threshold is set to its best value, the dual point is
     /// balanced.
     fn at<T: Independent>(
         task: &T,
@@ -301,7 +305,7 @@ impl Best {
     }
 }
 
-/// The loop's variables.
+/// The variables of the main loop.
 struct State<'a, T> {
     task: &'a T,
     design: &'a Design,
@@ -310,13 +314,14 @@ struct State<'a, T> {
     variables: Vec<Variable>,
     weights: Vec<f64>,
     threshold: f64,
-    /// Whether the threshold has a place in the system.
+    /// Whether the threshold is a variable of the linear system.
     has_threshold: bool,
 }
 
 impl<'a, T: Independent + Roundable> State<'a, T> {
-    /// Begins in the middle: dual variables at half of what the largest margin missed would make of them, balanced, and multipliers
-    /// that make all products alike. What these leave of the margins the first steps take away.
+    /// Begins in the middle: each dual variable is half of what it would be if the largest margin were missed,
+    /// balanced, and the multipliers make all products alike. The first steps remove the margin residuals that this
+    /// leaves.
     fn new(task: &'a T, design: &'a Design, intercept: Intercept, cancel: &'a Cancel) -> Result<State<'a, T>> {
         let loss = task.loss();
         let scale = Some(task.margin_scale()).filter(|scale| *scale > 0.0).unwrap_or(1.0);
@@ -343,7 +348,7 @@ impl<'a, T: Independent + Roundable> State<'a, T> {
         let mut state = State { task, design, intercept, cancel, variables, weights, threshold, has_threshold };
         let (mut sum, mut count) = (0.0, 0.0);
         for (block, variable) in state.variables.iter().enumerate().filter(|(_, variable)| variable.counts()) {
-            // With all rows on their margins products would be zero, and there would be no middle.
+            // If all rows were on their margins, the products would be zero.
             let off = state.surplus(block, &scores).abs().max(1e-12 * scale);
             sum += variable.alpha.min(variable.room) * off;
             count += 1.0;
@@ -356,19 +361,19 @@ impl<'a, T: Independent + Roundable> State<'a, T> {
         Ok(state)
     }
 
-    /// By how much a block exceeds its margin, with what its own variable adds.
+    /// By how much a block exceeds its margin, plus the term of its own dual variable.
     fn surplus(&self, block: usize, scores: &[f64]) -> f64 {
         let c = self.task.constraint(block);
         dual_curvature(self.task.loss(), &c) * self.variables[block].alpha - c.violation(scores, self.threshold)
     }
 
-    /// What the point is worth.
+    /// Evaluates the current point.
     fn judged(&self, scores: &[f64]) -> Best {
         let alpha = self.variables.iter().map(|variable| variable.alpha).collect();
         Best::at(self.task, self.design, self.intercept, self.weights.clone(), self.threshold, scores, alpha)
     }
 
-    /// One step; whether it led anywhere.
+    /// One step. Returns whether it made progress.
     fn step(&mut self, scores: &[f64]) -> Result<bool> {
         let loss = self.task.loss();
         let spreads: Vec<f64> = (self.variables.iter().enumerate())
@@ -384,11 +389,11 @@ impl<'a, T: Independent + Roundable> State<'a, T> {
         let missed: Vec<f64> = (self.variables.iter().enumerate())
             .map(|(block, variable)| variable.at_zero - variable.at_limit - self.surplus(block, scores))
             .collect();
-        // As far as it goes towards products of zero says how much they can be lowered.
+        // The affine step towards products of zero shows how far the products can be lowered.
         let straight = self.direction(&factor, &spreads, &missed, |_, variable| variable.products().map(|p| -p))?;
         let moved = self.longest_step(&straight.changes).min(1.0);
         let (now, then) = (self.mean_product(None), self.mean_product(Some((moved, &straight.changes))));
-        // Where margins are still to be made up for, it may lead to larger ones.
+        // While there are margin residuals, the affine step may even raise the products.
         let target = now * (then / now).min(1.0).powi(3);
         let changes = straight.changes;
         let corrected = |block: usize, variable: &Variable| {
@@ -427,7 +432,7 @@ impl<'a, T: Independent + Roundable> State<'a, T> {
         sum / f64::max(count, 1.0)
     }
 
-    /// The factor of I + Σ ã ãᵀ / D, or none where there is none or somebody asked for an end.
+    /// The Cholesky factor of I + Σ ã ãᵀ / D, or none after a cancel or if the matrix cannot be factored.
     fn factor(&self, spreads: &[f64]) -> Option<BlockedCholesky> {
         let (task, design, features) = (self.task, self.design, self.design.cols());
         let dim = features + usize::from(self.has_threshold);
@@ -451,7 +456,7 @@ impl<'a, T: Independent + Roundable> State<'a, T> {
             }
         };
         let penalised = if self.intercept == Intercept::Penalised { dim } else { features };
-        // Formed anew each time: a second try is rare, and a copy would double the memory of all.
+        // The matrix is formed again for each ridge: a second try is rare, and a copy would double the memory.
         for ridge in RIDGES {
             let mut matrix = sum_of_squares(counted.len(), dim, fill, passed, self.cancel);
             if self.cancel.is_raised() {
@@ -467,7 +472,7 @@ impl<'a, T: Independent + Roundable> State<'a, T> {
         None
     }
 
-    /// The step that takes away what is missed and changes the products by about what is wanted of each.
+    /// The step that removes the margin residuals `missed` and changes the products by about what `wanted` returns.
     fn direction(
         &self,
         factor: &BlockedCholesky,
@@ -476,7 +481,7 @@ impl<'a, T: Independent + Roundable> State<'a, T> {
         wanted: impl Fn(usize, &Variable) -> [f64; 2],
     ) -> Result<Direction> {
         let (task, features) = (self.task, self.design.cols());
-        // With the products put in, each block asks for so much of the weights, the threshold and its own variable.
+        // After the products are eliminated, this is the right-hand side of each block.
         let asked: Vec<f64> = (self.variables.iter().enumerate())
             .map(|(block, variable)| {
                 if spreads[block] == 0.0 {
@@ -515,7 +520,7 @@ impl<'a, T: Independent + Roundable> State<'a, T> {
     }
 }
 
-/// The second derivative of what a dual variable costs; one at cost zero does not move.
+/// The second derivative of the dual cost of a variable; zero at cost zero, where the variable does not move.
 fn dual_curvature(loss: Loss, constraint: &Constraint) -> f64 {
     if loss == Loss::SquaredHinge && constraint.cost > 0.0 { 0.5 / constraint.cost } else { 0.0 }
 }

@@ -3,20 +3,21 @@
 //! ```text
 //! min over β   f(β) = ½ βᵀKβ + L(s),   s = Kβ
 //! ```
-//! K holds the kernel values between all rows; L is a [`Curvature`] without thresholds, such as the squared hinge over all
-//! pairs of each group, which is never listed: a value costs one product with K and what L itself costs (Kuo, Lee & Lin,
-//! Large-scale kernel RankSVM, SDM 2014).
+//! K holds the kernel values between all rows. L is a [`Curvature`] without thresholds, such as the squared hinge over
+//! all pairs of each group. The pairs are never listed: a value costs one product with K plus the cost of L itself
+//! (Kuo, Lee & Lin, Large-scale kernel RankSVM, SDM 2014).
 //!
-//! With g = L'(s), D = L''(s) and z = β + g the gradient is Kz, and the step d solves (I + DK) d = −z: conjugate gradients
-//! in the inner product of K, which is Newton's method on the weights behind the expansion, one product with K an iteration,
-//! to a forcing tolerance. Scores along the step come with it, so that the search along the line costs no product.
+//! With g = L'(s), D = L''(s) and z = β + g the gradient is Kz, and the step d solves (I + DK) d = −z by conjugate
+//! gradients in the inner product of K, to a forcing tolerance. This is Newton's method on the weights of the
+//! expansion. An iteration costs one product with K. It also gives the scores along the step, so the line search costs
+//! no product.
 //!
-//! **Certificate.** f is 1-strongly convex in the norm of K: f(β) − min f ≤ ½ zᵀKz. It needs Kg, which the next step
-//! starts from. Stops at a relative gap. At the optimum β = −g, which is zero for rows whose pairs all keep their margin:
-//! these are dropped at the end where the gap allows.
+//! **Certificate.** f is 1-strongly convex in the norm of K: f(β) − min f ≤ ½ zᵀKz. It needs Kg, with which the next
+//! step starts. Stops at a relative gap. At the optimum β = −g, which is zero for rows whose pairs all keep their
+//! margin. At the end these rows are dropped if the gap allows it.
 //!
-//! Kernel rows are kept as far as a budget of bytes goes, the others computed for every product. Cost of a product: n
-//! additions a row that counts, O(n²) at most, whatever the number of pairs.
+//! Kernel rows are cached within a budget of bytes; the others are computed for every product. Cost of a product: n
+//! additions per row with a nonzero coefficient, O(n²) at most, for any number of pairs.
 
 use super::{Progress, Solution, Stop, ThroughKernel, Witness, dot, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
@@ -30,22 +31,23 @@ use crate::task::{Curvature, Directions, Place, Slopes};
 pub(crate) struct KernelNewton {
     /// The relative gap to stop at.
     pub(crate) tolerance: f64,
-    /// The most steps to make.
+    /// The maximum number of steps.
     pub(crate) max_passes: u64,
-    /// Whether to go on after the last of them, by whole steps, until double precision is exhausted.
+    /// Whether to continue after the last step, by full steps, to the limit of double precision.
     pub(crate) to_the_end: bool,
 }
 
-/// Whole steps at the end.
+/// The maximum number of full steps at the end.
 const POLISHING_STEPS: usize = 20;
 
-/// The gap at which no digit is left to gain.
+/// The gap at which all digits are exact.
 const ALL_DIGITS: f64 = 1e-14;
 
-/// What their equations are solved to.
+/// The forcing tolerance of these full steps.
 const POLISHING_FORCING: f64 = 1e-4;
 
-/// Squares of lengths below zero by more than this share of the value are no matter of rounding.
+/// A square of a length may be negative by this share of the value because of rounding. Below that, the kernel is
+/// indefinite.
 pub(crate) const ROUNDING: f64 = 1e-6;
 
 fn indefinite() -> Error {
@@ -53,7 +55,7 @@ fn indefinite() -> Error {
         .help("use --kernel gaussian, or list the pairs in a file and name the rows with --items")
 }
 
-/// More iterations a step would be for nothing: rounding has the better of them.
+/// The maximum number of iterations per step. Further iterations would gain nothing because of rounding.
 const MOST_ITERATIONS: usize = 500;
 
 impl KernelNewton {
@@ -75,7 +77,7 @@ impl KernelNewton {
         let scores = product.times(&beta);
         let mut point = Point::at(beta, scores, &mut loss, &mut product)?;
         let mut passes = 0;
-        // From a good start the forcing of conjugate gradients would begin lax again: it is measured at zero.
+        // From a good start the forcing tolerance would begin loose again, so it is measured relative to the value.
         let first = match start {
             None => point.gap,
             Some(_) => point.gap.max(point.value),
@@ -110,7 +112,7 @@ impl KernelNewton {
         for _ in 0..if self.to_the_end { POLISHING_STEPS } else { 0 } {
             let (step, moved) = point.direction(POLISHING_FORCING, &mut loss, &mut product)?;
             let next = point.moved(1.0, &step, &moved, &mut loss, &mut product)?;
-            // Values no longer fall where gaps still do.
+            // The value may no longer fall while the gap still does.
             if cancel.is_raised() || next.gap.is_nan() || next.gap >= point.gap || next.gap < 0.0 {
                 break;
             }
@@ -118,13 +120,13 @@ impl KernelNewton {
         }
         let tolerance = if self.to_the_end { ALL_DIGITS } else { self.tolerance };
         if stop == Stop::Converged || self.to_the_end {
-            // Rows without a violated pair count nothing at the optimum.
+            // Rows without a violated pair have coefficient zero at the optimum.
             let spare = point.without_idle_rows(&mut loss, &mut product)?;
             if relative_gap(spare.value, spare.value - spare.gap) <= tolerance && !cancel.is_raised() {
                 point = spare;
             }
         }
-        // A point cut short has no bound but zero.
+        // After a cancel the point is incomplete: its only bound is zero.
         let bound = if stop == Stop::Cancelled { 0.0 } else { (point.value - point.gap).max(0.0) };
         let after = product.cache.counts();
         let rows = (after.0 - before.0, after.1 - before.1);
@@ -150,7 +152,7 @@ impl KernelNewton {
     }
 }
 
-/// Where the solver stands.
+/// The current iterate.
 struct Point {
     beta: Vec<f64>,
     /// s = Kβ
@@ -176,7 +178,7 @@ impl Point {
         let mut gradient = product.times(&slopes);
         gradient.iter_mut().zip(&scores).for_each(|(gradient, score)| *gradient += score);
         let residual: Vec<f64> = beta.iter().zip(&slopes).map(|(beta, slope)| beta + slope).collect();
-        // What is no number must show, and what is negative but for rounding too.
+        // Not clamped: the caller must see a NaN, and a value that is negative by more than rounding.
         let gap = 0.5 * dot(&residual, &gradient);
         Ok(Point { beta, scores, value, residual, gradient, gap })
     }
@@ -229,7 +231,7 @@ impl Point {
         Ok((step, moved))
     }
 
-    /// The point so far along a direction.
+    /// The point at `length` times the step.
     fn moved<T: Curvature, V: Element>(
         &self,
         length: f64,
@@ -242,7 +244,7 @@ impl Point {
         Point::at(along(&self.beta, step), along(&self.scores, moved), loss, product)
     }
 
-    /// A Newton step, or none where nothing improves any more.
+    /// A Newton step, or none if nothing improves any more.
     fn step<T: Curvature, V: Element>(
         &self,
         forcing: f64,
@@ -253,7 +255,7 @@ impl Point {
         if product.cancel.is_raised() {
             return Ok(None);
         }
-        // f along the step is a parabola and the loss: halve until it falls as it should.
+        // f along the step is a parabola plus the loss: halve the step until f falls enough.
         let (slope, bend) = (dot(&step, &self.gradient), dot(&step, &moved));
         let start = dot(&self.beta, &self.scores);
         let cross = dot(&step, &self.scores);
@@ -285,8 +287,8 @@ fn add(sums: &mut [f64], factor: f64, terms: &[f64]) {
     sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += factor * term);
 }
 
-/// A task as a function of all scores, with the memory of the point it was evaluated at last. Rows have one score, and there
-/// are no free scalars.
+/// A task as a function of all scores, with the memos of the last evaluation. Rows have one score, and there are no
+/// free scalars.
 struct ScoreLoss<'a, T: Curvature> {
     task: &'a T,
     rows: usize,
@@ -300,7 +302,7 @@ impl<'a, T: Curvature> ScoreLoss<'a, T> {
         ScoreLoss { task, rows, memos: (0..task.parts()).map(|_| T::Memo::default()).collect(), cancel }
     }
 
-    /// Where a part is looked at, given the scores of all rows.
+    /// The view of a part for the task, given the scores of all rows.
     fn place<'p>(&'p self, part: usize, scores: &'p [f64]) -> Place<'p> {
         Place { part, scores: &scores[self.task.rows(part)], thresholds: &[], cancel: self.cancel }
     }
@@ -327,7 +329,7 @@ impl<'a, T: Curvature> ScoreLoss<'a, T> {
         Ok((value, slopes))
     }
 
-    /// The value alone, at a point that is only looked at.
+    /// The value alone. It leaves the memos unchanged.
     fn value(&self, scores: &[f64]) -> Result<f64> {
         let parts: Vec<f64> = parallel::try_map(self.task.parts(), |part| {
             let at = self.place(part, scores);
@@ -353,12 +355,12 @@ impl<'a, T: Curvature> ScoreLoss<'a, T> {
     }
 }
 
-/// The value of a task without thresholds at given scores, and its slopes. Worth nothing once the job is abandoned.
+/// The value of a task without thresholds at given scores, and its slopes. After a cancel the result is not usable.
 pub(crate) fn value_and_slopes<T: Curvature>(task: &T, scores: &[f64], cancel: &Cancel) -> Result<(f64, Vec<f64>)> {
     ScoreLoss::new(task, scores.len(), cancel).evaluate(scores)
 }
 
-/// Products with the kernel values between all rows, of which the first are kept as far as the cache goes.
+/// Products with the kernel values between all rows. The first rows are kept as far as the cache allows.
 struct Product<'a, V> {
     kernel: &'a Kernel,
     points: &'a Points,
@@ -381,7 +383,7 @@ impl<V: Element> Product<'_, V> {
             }
             self.cache.prepare(rows, |missing, outs| points.fill(kernel, points, missing, outs));
         }
-        // Row by row in their order, whatever is kept, so that the cache changes no bit.
+        // The rows are added in their order, cached or not, so the cache does not change the result.
         let mut sums = vec![0.0; u.len()];
         let cache = &*self.cache;
         if !self.cancel.is_raised() {

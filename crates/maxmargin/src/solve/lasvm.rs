@@ -1,23 +1,24 @@
-//! One pass over the rows, at the end of which a support vector machine is nearly solved (LaSVM).
+//! One pass over the rows that nearly solves a support vector machine (LaSVM).
 //!
-//! The dual problem is that of [`super::smo`], in the same notation, over a set of variables that rows enter and leave; all
-//! others are zero. For each row, in random order (Bordes, Ertekin, Weston & Bottou, Fast kernel classifiers with online and
-//! active learning, JMLR 6, 2005):
+//! The dual problem is that of [`super::smo`], in the same notation, over a working set that rows enter and leave. All
+//! other variables are zero. For each row, in random order (Bordes, Ertekin, Weston & Bottou, Fast kernel classifiers
+//! with online and active learning, JMLR 6, 2005):
 //!
-//! - **process**: where the row violates optimality, it enters the set, and a step is taken on it, together with the variable
-//!   with which the step gains the most where the threshold is free;
-//! - **reprocess**: one step on the worst violation within the set; now and then variables at zero that nothing pulls up
-//!   leave it.
+//! - **process**: if the row violates optimality, it enters the set and a step is taken on it. If the threshold is
+//!   free, the step is taken together with the variable that gives the largest gain.
+//! - **reprocess**: one step on the worst violation within the set. From time to time, variables at zero that no
+//!   gradient pulls up leave the set.
 //!
-//! At the end of a pass **finish** reprocesses until the problem over the set is solved to a share of the tolerance, in so
-//! many steps at most. Then the scores of all rows are computed once, which gives the primal value; the dual value holds
-//! whatever was left out, since variables outside the set are zero. Stops where the relative gap of all rows is within the
-//! tolerance, or after the passes asked for, one unless told: the rows that entered too early to be judged well, or left too
-//! early, are why one pass may not close the gap.
+//! At the end of a pass, **finish** reprocesses until the problem over the set is solved to a share of the tolerance,
+//! with a limit on the number of steps. Then the scores of all rows are computed once, which gives the primal value.
+//! The dual value is valid for all rows, since variables outside the set are zero. Stops when the relative gap over all
+//! rows is within the tolerance, or after the given number of passes, by default one. One pass may not close the gap,
+//! since some rows entered too early to be judged well, or left too early.
 //!
-//! Kernel values within the set wait in rows that grow with it, within a budget of bytes; a row that is asked for again is
-//! completed by what entered since. Cost of a row: its kernel values with the set, and a few vectorised passes over the set;
-//! one thread, but for the scores at the end. It takes hinge and squared hinge loss, rows and explicit pairs.
+//! Kernel values within the set are cached in rows that grow with it, within a budget of bytes. When a row is used
+//! again, the values of the variables that entered since are added. Cost of a row: its kernel values with the set, and
+//! a few vectorised passes over the set. It uses one thread, except for the scores at the end. It supports hinge and
+//! squared hinge loss, rows and explicit pairs.
 
 use super::sgd::KernelRows;
 use super::smo::{FLAT, PartnerSearch, Variable, largest, pair_step, partner, take_row};
@@ -36,30 +37,31 @@ use crate::task::{Constraint, Independent, Intercept};
 pub(crate) struct Lasvm {
     /// The relative gap to reach.
     pub(crate) tolerance: f64,
-    /// The most passes.
+    /// The maximum number of passes.
     pub(crate) max_passes: u64,
     /// Seeds the order of the rows.
     pub(crate) seed: u64,
-    /// What is done about the threshold.
+    /// How the threshold is treated.
     pub(crate) intercept: Intercept,
     /// Bytes that kernel rows may take.
     pub(crate) cache_bytes: u64,
 }
 
-/// This use of the seed.
+/// The stream of random numbers for this use of the seed.
 const ORDER: u64 = 0x6c61_7376;
 
-/// A violation of less than this share of the largest margin is none while rows come.
+/// During a pass, a violation of less than this share of the largest margin (or than the tolerance, if smaller) is
+/// ignored.
 const ONLINE: f64 = 1e-3;
 
-/// The set is solved to this share of the tolerance: what rows outside it add must fit in too.
+/// The set is solved to this share of the tolerance, which leaves room for the gap of the rows outside.
 const INNER: f64 = 0.25;
 
-/// And in at most so many steps a variable, and more.
+/// `finish` makes at most `STEPS` steps per variable, plus `MORE_STEPS`.
 const STEPS: usize = 20;
 const MORE_STEPS: usize = 10_000;
 
-/// Steps between two looks at who leaves the set, and rows between two looks at the cancel flag.
+/// Steps between two checks for variables that leave the set, and rows between two checks of the cancel flag.
 const CLEANING: u64 = 32;
 const POLL: usize = 8;
 
@@ -111,7 +113,7 @@ impl Lasvm {
                 break Stop::Stalled;
             }
         };
-        // Cancelled within the first pass: nothing is known of the rows that were not seen.
+        // Cancelled within the first pass: the remaining rows were not seen, so there is no result.
         let Some(Judged { alpha, threshold, reached, objective, lower_bound }) = best else {
             cancel.check()?;
             return Err(overflow());
@@ -138,14 +140,14 @@ impl Lasvm {
         })
     }
 
-    /// The dual point as it stands, with its values over all rows.
+    /// The current dual point, with its primal and dual value over all rows.
     fn judged<T: Independent, V: Element>(&self, task: &T, set: &Set<'_, V>, scored: ScoredDual<'_>) -> Result<Judged> {
         let mut alpha = vec![0.0; task.blocks()];
         for (variable, &block) in set.variables.iter().zip(&set.blocks) {
             alpha[block] = variable.alpha;
         }
         if self.intercept == Intercept::Free {
-            // Steps keep the sides equal but for rounding.
+            // Steps keep both sides equal up to rounding.
             balance(task, &mut alpha);
         }
         let (scores, square) = scored(&alpha)?;
@@ -176,47 +178,49 @@ struct Judged {
     lower_bound: f64,
 }
 
-/// No place.
+/// Marks a row or block that is not in the set.
 const NOWHERE: u32 = u32::MAX;
 
-/// A kernel row of the set: its values with the variables that were there when it was last asked for.
+/// A kernel row of the set: its values with the variables that were in the set when it was last used.
 #[derive(Default)]
 struct Row<V> {
     values: Vec<V>,
     last_used: u64,
 }
 
-/// The variables that may differ from zero. Those that left stay until enough have, closed.
+/// The variables that may differ from zero. Variables that left are marked as closed, and removed once there are enough
+/// of them.
 struct Set<'a, V> {
     rows: KernelRows<'a>,
     loss: Loss,
     equality: bool,
     penalised: bool,
     pairs: bool,
-    /// Violations of less are none.
+    /// Smaller violations are ignored.
     slack: f64,
     blocks: Vec<usize>,
-    /// The row, and the one it is measured against, of each variable.
+    /// For each variable its row, and the row it is compared with, if any.
     members: Vec<(usize, Option<usize>)>,
     variables: Vec<Variable>,
-    /// −t·g where there is an equality, else g; what a key loses for each unit of a row: t·a, or −a.
+    /// `keys`: −t·g with an equality, else g. `signs`: by how much a key falls for each unit of a kernel row: t·a, or
+    /// −a.
     keys: Vec<f64>,
     signs: Vec<f64>,
-    /// 0 where the variable may rise, or fall; −∞ and +∞ where not.
+    /// 0 if the variable may rise, or fall; otherwise −∞ and +∞.
     rising: Vec<f64>,
     falling: Vec<f64>,
     own: Vec<f64>,
     /// α·a
     counts: Vec<f64>,
     kernel: Vec<Row<V>>,
-    /// The rows that the variables are made of.
+    /// The rows that the variables use.
     support: Support<V>,
     place_of_row: Vec<u32>,
     place_of_block: Vec<u32>,
     closed: usize,
-    /// Whether the last look found no violation, and nothing moved since.
+    /// Whether the last search found no violation, and nothing has moved since.
     settled: bool,
-    /// The highest key that may rise and the lowest that may fall, where they are known.
+    /// The highest key that may rise and the lowest that may fall, if they are known.
     bounds: Option<(f64, f64)>,
     cache_bytes: u64,
     bytes: u64,
@@ -263,10 +267,10 @@ impl<'a, V: Element> Set<'a, V> {
         }
     }
 
-    /// Processes every block in turn; false where it was cancelled.
+    /// Processes every block in turn. Returns false after a cancel.
     fn pass<T: Independent>(&mut self, task: &T, order: &[u32], cancel: &Cancel) -> bool {
         if self.equality {
-            // A step needs two: one of each side comes first.
+            // A step needs two variables: one of each side enters first.
             for side in [1.0, -1.0] {
                 let first = order.iter().find(|&&block| task.constraint(block as usize).threshold * side > 0.0);
                 if let Some(&block) = first {
@@ -280,7 +284,7 @@ impl<'a, V: Element> Set<'a, V> {
             }
             for &block in blocks {
                 self.process(block as usize, &task.constraint(block as usize), false);
-                // Where nothing moved since the last look, there is nothing to see.
+                // If nothing moved since the last search, there is no violation to find.
                 if !self.settled {
                     self.settled = !self.reprocess(self.slack);
                     if self.steps.is_multiple_of(CLEANING) {
@@ -292,7 +296,7 @@ impl<'a, V: Element> Set<'a, V> {
         true
     }
 
-    /// Steps within the set until its own gap is small; false where it was cancelled.
+    /// Takes steps within the set until its own gap is small. Returns false after a cancel.
     fn finish<T: Independent>(&mut self, task: &T, tolerance: f64, cancel: &Cancel) -> bool {
         let limit = STEPS * self.blocks.len() + MORE_STEPS;
         let between = self.blocks.len().clamp(64, 4096);
@@ -311,7 +315,7 @@ impl<'a, V: Element> Set<'a, V> {
         true
     }
 
-    /// The vectors of a block, and its kernel values with a run of the set.
+    /// Appends the kernel values of a block, given by its vectors, with a range of the set.
     fn values_of(&self, vectors: &[Option<Vector>; 2], run: std::ops::Range<usize>, out: &mut Vec<V>) {
         let start = out.len();
         if !self.pairs {
@@ -319,7 +323,7 @@ impl<'a, V: Element> Set<'a, V> {
                 self.support.meet(vector, run, out);
             }
         } else {
-            // The values of both rows with all rows there are; each variable is a difference of two of them.
+            // The kernel values of both rows with all stored rows; each variable is a difference of two rows.
             let all = 0..self.support.len();
             let mut items: [Vec<V>; 2] = Default::default();
             for (items, vector) in items.iter_mut().zip(vectors) {
@@ -339,7 +343,7 @@ impl<'a, V: Element> Set<'a, V> {
         }
     }
 
-    /// Lets a block enter where it violates optimality, or anyhow, and takes a step on it.
+    /// Adds a block to the set if it violates optimality, or in any case with `anyhow`, and takes a step on it.
     fn process(&mut self, block: usize, c: &Constraint, anyhow: bool) {
         if self.place_of_block[block] != NOWHERE {
             return self.reopen(self.place_of_block[block] as usize, c);
@@ -351,7 +355,7 @@ impl<'a, V: Element> Set<'a, V> {
         let gradient = c.coefficient * weighted_sum(&self.counts, &values) - c.margin;
         let threshold = if self.equality { c.threshold } else { 0.0 };
         let key = if self.equality { -threshold * gradient } else { gradient };
-        // What is no number does not enter: the values at the end say so.
+        // A block whose gradient is NaN does not enter: the values at the end show the overflow.
         let enters = anyhow || self.violation(threshold, key) > self.slack;
         if !enters || !gradient.is_finite() {
             return;
@@ -401,7 +405,7 @@ impl<'a, V: Element> Set<'a, V> {
         if threshold > 0.0 { key - lowest } else { highest - key }
     }
 
-    /// Lets a variable that left, but is still known, enter again where it violates optimality.
+    /// Reopens a closed variable if it violates optimality.
     fn reopen(&mut self, at: usize, c: &Constraint) {
         let Variable { limit, sign, .. } = self.variables[at];
         if limit > 0.0 || self.violation(sign, self.keys[at]) <= self.slack {
@@ -424,7 +428,7 @@ impl<'a, V: Element> Set<'a, V> {
         }
     }
 
-    /// k of a block with itself, which also becomes the last of its kernel values.
+    /// k of a block with itself. It is also appended to the kernel values.
     fn own_value(&self, vectors: &[Option<Vector>; 2], values: &mut Vec<V>) -> f64 {
         let mut own: f64 = vectors.iter().flatten().map(|vector| self.support.own(vector)).sum();
         if let [Some(better), Some(worse)] = vectors {
@@ -449,7 +453,7 @@ impl<'a, V: Element> Set<'a, V> {
         lowest(&self.keys, &self.falling)
     }
 
-    /// The b that the keys suggest.
+    /// The threshold b estimated from the keys.
     fn threshold(&self) -> f64 {
         match (self.highest(), self.lowest()) {
             (high, low) if high.is_finite() && low.is_finite() => 0.5 * (high + low),
@@ -457,7 +461,7 @@ impl<'a, V: Element> Set<'a, V> {
         }
     }
 
-    /// One step on the worst violation of more than so much; false where there is none, or no step.
+    /// One step on the worst violation larger than `slack`. Returns false if there is none, or no step is possible.
     fn reprocess(&mut self, slack: f64) -> bool {
         if self.equality {
             return largest(&self.keys, &self.rising).is_some_and(|(up, _)| self.step_from(up, slack));
@@ -474,7 +478,8 @@ impl<'a, V: Element> Set<'a, V> {
         best.is_some_and(|(at, _)| self.step_on_one(at))
     }
 
-    /// A step on a variable that rises and the one with which it gains the most, if the worst is off by more than so much.
+    /// A step on a rising variable and the partner with the largest gain, if the worst violation is larger than
+    /// `slack`.
     fn step_from(&mut self, up: usize, slack: f64) -> bool {
         self.prepare(up);
         let found = partner(&PartnerSearch {
@@ -503,7 +508,7 @@ impl<'a, V: Element> Set<'a, V> {
         true
     }
 
-    /// A step on one variable, where nothing ties them together.
+    /// A step on one variable, for problems without an equality.
     fn step_on_one(&mut self, at: usize) -> bool {
         self.prepare(at);
         let variable = self.variables[at];
@@ -516,7 +521,7 @@ impl<'a, V: Element> Set<'a, V> {
         true
     }
 
-    /// Gives a variable, whose row is there, another value.
+    /// Sets the value of a variable, whose kernel row must be complete, and updates the keys.
     fn moves(&mut self, at: usize, alpha: f64) {
         let variable = &mut self.variables[at];
         let change = alpha - variable.alpha;
@@ -529,7 +534,7 @@ impl<'a, V: Element> Set<'a, V> {
         self.steps += 1;
     }
 
-    /// Notes whether a variable may rise and fall, after it moved or entered or left.
+    /// Updates whether a variable may rise and fall, after it moved, entered or left.
     fn open(&mut self, at: usize) {
         (self.settled, self.bounds) = (false, None);
         let variable = &self.variables[at];
@@ -560,7 +565,7 @@ impl<'a, V: Element> Set<'a, V> {
         }
     }
 
-    /// Drops the kernel rows that were not asked for the longest, half of what there is; the last two asked for stay.
+    /// Drops the least recently used half of the kernel rows, but not the last two used.
     fn forget(&mut self) {
         let mut ages: Vec<u64> =
             self.kernel.iter().filter(|row| !row.values.is_empty()).map(|row| row.last_used).collect();
@@ -575,7 +580,8 @@ impl<'a, V: Element> Set<'a, V> {
         self.bytes = self.kernel.iter().map(|row| (row.values.capacity() * size_of::<V>()) as u64).sum();
     }
 
-    /// Closes the variables at zero that nothing pulls up, and throws them out once they are many.
+    /// Closes the variables at zero that no gradient pulls up, and removes the closed ones once they are more than a
+    /// quarter.
     fn close(&mut self) {
         let (highest, lowest) = if self.equality { (self.highest(), self.lowest()) } else { (0.0, 0.0) };
         for at in 0..self.blocks.len() {
@@ -590,7 +596,7 @@ impl<'a, V: Element> Set<'a, V> {
                 (true, false) => key >= highest,
             };
             if idle {
-                // Without room it neither rises nor falls.
+                // With a limit of zero it neither rises nor falls.
                 self.variables[at].limit = 0.0;
                 self.open(at);
                 self.closed += 1;
@@ -601,7 +607,7 @@ impl<'a, V: Element> Set<'a, V> {
         }
     }
 
-    /// Takes the closed variables out of everything.
+    /// Removes the closed variables from all lists.
     fn throw_out(&mut self) {
         fn retain<T>(list: &mut Vec<T>, keep: &[bool]) {
             let mut marks = keep.iter();
@@ -629,7 +635,7 @@ impl<'a, V: Element> Set<'a, V> {
         }
         self.bytes = self.kernel.iter().map(|row| (row.values.capacity() * size_of::<V>()) as u64).sum();
         self.closed = 0;
-        // Rows that no variable is made of any more go too, the others keep their order.
+        // Rows that no variable uses any more are removed too. The others keep their order.
         let mut wanted = vec![false; self.support.len()];
         let rows = self.members.iter().flat_map(|&(row, against)| [Some(row), against]).flatten();
         for row in rows {
@@ -669,7 +675,7 @@ impl<'a, V: Element> Set<'a, V> {
 }
 
 for_this_machine! {
-    /// The least of the keys that are open.
+    /// The lowest key of the variables that may fall.
     fn lowest[](keys: &[f64], open: &[f64]) -> f64 = lowest_plainly
 }
 

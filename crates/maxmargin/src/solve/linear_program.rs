@@ -3,22 +3,22 @@
 //! ```text
 //! max  μ   s.t.  μ ≤ 1 − |w·d_i|  for ties,   μ ≤ y_i w·d_i − 1  for decided pairs
 //! ```
-//! with w free: neither its length nor a loss plays a part. The threshold is 1, and μ is by how much every difference of
-//! scores keeps away from it; the data are separable where μ > 0. In the notation of [`crate::task::Constraint`], with
-//! its free scalar held at 1, this is the least largest violation:
+//! with w free: neither its length nor a loss is used. The threshold is 1, and μ is the distance that every difference
+//! of scores keeps from it; the data are separable if μ > 0. In the notation of [`crate::task::Constraint`], with its
+//! free scalar held at 1, this minimises the largest violation:
 //!
 //! ```text
 //! min  s   s.t.  s ≥ m_i − t_i − a_i w·x_i   for all i that count,      s = 1 − μ
 //! ```
-//! What is stated as the objective is 1 + s = 2 − μ: s may be zero, and a relative gap to zero says nothing.
+//! The stated objective is 1 + s = 2 − μ: s may be zero, and a relative gap to zero is meaningless.
 //!
 //! Its dual is max Σ λ_i (m_i − t_i) over λ ≥ 0, Σ λ_i = 1, Σ λ_i a_i x_i = 0. Solved by the interior-point method of
-//! [`super::quadratic_program`] on a working set, to which the constraints that are missed most are added.
+//! [`super::quadratic_program`] on a working set, to which the most violated constraints are added.
 //!
-//! **The bound.** Multipliers add up to zero but for rounding, g = Σ λ_i a_i x_i: they are refused where ‖g‖ is more than a
-//! 1e-8th of L = Σ λ_i ‖a_i x_i‖. For all weights of length up to R = 2‖w‖ + 10/L, twice that of those found and ten
-//! thresholds a typical difference, Σ λ_i (m_i − t_i) − R·‖g‖ is a lower bound of s; λ is the witness. Larger weights are
-//! not ruled out by numbers of double precision.
+//! **The bound.** The sum g = Σ λ_i a_i x_i is zero only up to rounding. Multipliers are refused if ‖g‖ is more than a
+//! 1e-8th of L = Σ λ_i ‖a_i x_i‖. For all weights of length up to R = 2‖w‖ + 10/L, twice the length of the weights
+//! found plus ten thresholds per typical difference, Σ λ_i (m_i − t_i) − R·‖g‖ is a lower bound of s; λ is the witness.
+//! Numbers in double precision cannot rule out larger weights.
 //!
 //! Reference: Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014).
 
@@ -37,17 +37,17 @@ use clarabel::solver::SolverStatus;
 pub struct LinearProgram {
     /// The relative gap to stop at.
     pub tolerance: f64,
-    /// The most rounds to make.
+    /// The maximum number of rounds.
     pub max_passes: u64,
 }
 
-/// What the free scalar of the task is held at.
+/// The value at which the free scalar of the task is held.
 pub(crate) const THRESHOLD: f64 = 1.0;
 
-/// A violation beyond the largest of the working set by more than this is worth another constraint.
+/// A constraint is added if its violation exceeds the largest of the working set by more than this.
 const MISSED: f64 = 1e-10;
 
-/// The task with its scalar held; in its place every constraint has the largest violation.
+/// The task with its scalar held fixed; in its place every constraint has the largest violation.
 struct Held<'a, T>(&'a T);
 
 impl<T: Independent> Independent for Held<'_, T> {
@@ -65,22 +65,23 @@ impl<T: Independent> Independent for Held<'_, T> {
     }
 }
 
-/// One more than the largest violation of the constraints that count.
+/// One plus the largest violation of the constraints with positive cost.
 pub(crate) fn stated_violation<T: Independent>(task: &T, design: &Design, weights: &[f64]) -> f64 {
     let scores = design.all_scores(weights);
     let violation = |block: usize| {
         let c = task.constraint(block);
         if c.cost > 0.0 { c.violation(&scores, THRESHOLD) } else { f64::NEG_INFINITY }
     };
-    // What is no number is no small violation.
+    // A NaN counts as a large violation.
     let larger = |a: f64, b: f64| if a.is_nan() || a > b { a } else { b };
     1.0 + chosen(task.blocks(), f64::NEG_INFINITY, violation, larger)
 }
 
-/// What is left of multipliers that add up to nothing, beside the constraints they weigh.
+/// The sum of the multiplied constraints, relative to their sizes, counts as zero below this.
 const NOTHING: f64 = 1e-8;
 
-/// What multipliers prove about the largest violation, see the top of the file. None where they are no multipliers.
+/// The bound that multipliers prove on the largest violation, see the top of the file. None if they are not valid
+/// multipliers.
 pub(crate) fn proven_by_multipliers<T: Independent>(
     task: &T,
     design: &Design,
@@ -148,7 +149,7 @@ impl LinearProgram {
             let unbounded = matches!(found.status, SolverStatus::DualInfeasible | SolverStatus::AlmostDualInfeasible);
             let mut missed: Vec<(f64, usize)> = Vec::new();
             if unbounded {
-                // Without enough of them nothing holds the weights: every constraint outside is as good as another.
+                // Without enough constraints the weights are not determined, so any constraint outside may be added.
                 let mut inside = working.iter().copied().peekable();
                 let outside = counts.iter().copied().filter(|block| inside.next_if_eq(block).is_none());
                 missed.extend(outside.map(|block| (0.0, block)));

@@ -1,5 +1,5 @@
-//! [`Machine`]: rows with their kernel, and the kernel rows computed so far. Problems over the same rows share one, whatever
-//! their costs.
+//! [`Machine`]: rows with their kernel, and the kernel rows computed so far. Problems over the same rows share one
+//! machine, even with different costs.
 
 use super::gram::{DifferenceGram, RowGram, SignedRows, check_symmetric, check_values};
 use super::values::{dual_of_square, primal_of_scores};
@@ -13,15 +13,15 @@ use crate::task::{Curvature, Independent, Intercept};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Kernel rows may take this many bytes unless the user says otherwise: a quarter of the memory of a small machine.
+/// The default size of the kernel row cache in bytes: a quarter of the memory of a small machine.
 const USUAL_CACHE: u64 = 4 << 30;
 
-/// What kernel rows may take.
+/// The size of the kernel row cache in bytes.
 pub(crate) fn usual_cache(settings: &Settings) -> u64 {
     settings.kernel.cache.unwrap_or(USUAL_CACHE)
 }
 
-/// What each row of the data counts in the score: Σ over its constraints of ±α·a. Rows that do not count are left out.
+/// The coefficient of each row in the score: Σ over its constraints of ±α·a. Rows with coefficient zero are left out.
 pub(crate) fn by_row<T: Independent>(task: &T, alpha: &[f64]) -> BTreeMap<usize, f64> {
     let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
     for (block, &alpha) in alpha.iter().enumerate().filter(|(_, alpha)| **alpha != 0.0) {
@@ -43,7 +43,7 @@ pub struct Machine {
     cache_bytes: u64,
 }
 
-/// Kernel rows of one kind.
+/// Kernel rows, in f32 or f64.
 enum Cache {
     Narrow(RowCache<f32>),
     Wide(RowCache<f64>),
@@ -52,7 +52,7 @@ enum Cache {
 /// One run of a machine.
 pub(super) struct Job<'a> {
     pub(super) settings: &'a Settings,
-    /// What is done about the free scalar.
+    /// How the free scalar is treated.
     pub(super) rule: Intercept,
     pub(super) start: Option<&'a [f64]>,
     pub(super) observer: &'a mut dyn Observer,
@@ -60,8 +60,8 @@ pub(super) struct Job<'a> {
 }
 
 impl Machine {
-    /// A machine for problems of so many blocks, or as many as rows; `copies` are blocks that look at the kernel values of
-    /// earlier ones.
+    /// A machine for problems with this many blocks, by default one per row. `copies` are blocks that share the kernel
+    /// values of earlier ones.
     pub(super) fn new(
         blocks: Option<usize>,
         copies: Option<(usize, Arc<[u32]>)>,
@@ -85,12 +85,12 @@ impl Machine {
         Ok(Machine { kernel, points, cache, cache_bytes })
     }
 
-    /// Whether the kernel is known to be positive definite, as bounds need it.
+    /// Whether the kernel is known to be positive definite. Bounds need that.
     pub(super) fn is_definite(&self) -> bool {
         self.kernel.is_definite() || self.points.values_are_definite()
     }
 
-    /// Solves a task with one constraint a block by its dual, from a feasible point of it or from scratch.
+    /// Solves a task with one constraint per block by its dual, from a feasible dual point or from zero.
     pub(super) fn minimise<T: Independent>(&mut self, task: &T, job: Job<'_>) -> Result<Solution> {
         let gram = grams(task, &self.kernel, &self.points);
         let Job { settings, rule, start, observer, cancel } = job;
@@ -108,7 +108,8 @@ impl Machine {
         }
     }
 
-    /// Solves a task that is a smooth function of the scores by Newton's method, from coefficients of the rows.
+    /// Solves a task that is a smooth function of the scores by Newton's method, starting from coefficients of the
+    /// rows.
     pub(super) fn descend<T: Curvature>(&mut self, task: &T, job: Job<'_>, to_the_end: bool) -> Result<Solution> {
         let Job { settings, start, observer, cancel, .. } = job;
         let tolerance = if to_the_end { 0.0 } else { settings.tolerance };
@@ -120,12 +121,13 @@ impl Machine {
         }
     }
 
-    /// Whether kernel values are kept in f64. Otherwise they have no more digits to find.
+    /// Whether kernel values are kept in f64. In f32, polishing finds no more digits.
     pub(super) fn is_wide(&self) -> bool {
         self.points.is_wide()
     }
 
-    /// A solution of the dual with all digits, from one to the tolerance of the settings; none where it would take too long.
+    /// Improves a solution of the dual to the tolerance of the settings, then polishes it to full double precision.
+    /// Returns none if polishing would take too long.
     pub(super) fn with_all_digits<T: Independent>(
         &mut self,
         task: &T,
@@ -140,13 +142,13 @@ impl Machine {
         Ok(in_double(task, &*gram.wide(), rule, closer, cancel))
     }
 
-    /// Scores of all rows by coefficients of some.
+    /// Scores of all rows, from the coefficients of some rows.
     pub(super) fn expansion_scores(&self, rows: &[usize], coefficients: &[f64], cancel: &Cancel) -> Vec<f64> {
         expansion_scores(&self.kernel, &self.points, rows, coefficients, &self.points, cancel)
     }
 }
 
-/// Kernel values between blocks, of either precision.
+/// Kernel values between blocks, in either precision.
 enum Grams {
     Rows(RowGram),
     Differences(DifferenceGram),
@@ -177,7 +179,7 @@ fn grams<T: Independent>(task: &T, kernel: &Kernel, points: &Arc<Points>) -> Gra
     Grams::Differences(DifferenceGram { kernel, points, pairs })
 }
 
-/// A solution polished by the active set, with the values it has.
+/// A solution polished by the active set, with its objective and bound.
 fn in_double<T: Independent>(
     task: &T,
     gram: &dyn Gram<f64>,
@@ -193,7 +195,7 @@ fn in_double<T: Independent>(
     let objective = 0.5 * square + primal_of_scores(&own, &[], &reached, threshold, rule);
     let lower_bound = dual_of_square(task, |block| alpha[block], square, rule);
     if rule == Intercept::Penalised {
-        // What it adds counts as reached.
+        // The threshold's part is included in what each block reached.
         let added = (0..task.blocks()).map(|block| task.constraint(block).threshold * threshold);
         reached.iter_mut().zip(added).for_each(|(reached, added)| *reached += added);
     }

@@ -62,19 +62,19 @@ use crate::certificate::Scorer;
 use crate::error::{Code, Error, Result};
 use std::time::Instant;
 
-/// What a batch solver sees: a regularised sum it can evaluate, and move along lines of.
+/// What a batch solver sees: a regularised sum that it can evaluate, at a point and along a line.
 ///
 /// `f(w) = ½ Σ_{penalised j} w_j² + loss(w)`, where the first [`Risk::penalised`] coordinates are penalised and the
-/// rest are free. Everything that looks at the data may fail; a solver then ends, and returns that very error.
+/// rest are free. Every method that reads the data may fail. The solver then stops and returns that same error.
 pub trait Risk {
     /// Number of coordinates.
     fn dim(&self) -> usize;
-    /// How many of them, from the first, are penalised.
+    /// How many coordinates are penalised: these come first.
     fn penalised(&self) -> usize;
-    /// The value at `w`, its gradient written to `gradient`.
+    /// Returns the value at `w` and writes its gradient to `gradient`.
     fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> Result<f64>;
-    /// Prepares a line from the point of the last evaluation along `direction`. Curvature is not known again before the next
-    /// evaluation.
+    /// Prepares a line from the point of the last evaluation along `direction`. The curvature is unknown from here
+    /// until the next evaluation.
     fn line(&mut self, direction: &[f64]) -> Result<()>;
     /// Value and slope at a step along the prepared line.
     fn along(&mut self, step: f64) -> Result<(f64, f64)>;
@@ -88,7 +88,7 @@ pub trait CurvedRisk: Risk {
     fn hessian(&mut self) -> Result<Vec<f64>>;
     /// The Hessian times a direction.
     fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]) -> Result<()>;
-    /// The Hessian by the coordinates that are not penalised alone, row by row.
+    /// The block of the Hessian that belongs to the free (not penalised) coordinates, row by row.
     fn free_hessian(&mut self) -> Result<Vec<f64>> {
         let (dim, penalised) = (self.dim(), self.penalised());
         let mut block = Vec::with_capacity((dim - penalised) * (dim - penalised));
@@ -100,14 +100,14 @@ pub trait CurvedRisk: Risk {
         }
         Ok(block)
     }
-    /// Something like the Hessian that is cheap to form and to solve with.
+    /// An approximation of the Hessian that is cheap to form and to solve with.
     fn preconditioner(&mut self) -> Result<Preconditioner>;
 }
 
-/// Something like a Hessian, to speed up conjugate gradients.
+/// An approximation of a Hessian, to speed up conjugate gradients.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Preconditioner {
-    /// A symmetric matrix, row by row, of which the lower triangle counts.
+    /// A symmetric matrix, row by row. Only the lower triangle is used.
     Matrix(Vec<f64>),
     /// A diagonal matrix.
     Diagonal(Vec<f64>),
@@ -118,17 +118,18 @@ pub enum Preconditioner {
 pub enum Stop {
     /// The relative gap is within the tolerance.
     Converged,
-    /// The allowed passes are used up.
+    /// The solver made the maximum number of passes.
     PassLimit,
     /// No step improves the objective any more, at the limit of double precision.
     Stalled,
-    /// The user or the observer asked.
+    /// The user or the observer asked the solver to stop.
     Cancelled,
-    /// The passes asked for are made, and the method has no bound to stop by.
+    /// The solver made the requested number of passes. The method has no bound to stop by.
     Finished,
-    /// Held-out data were judged worse pass after pass.
+    /// The result on held-out data got worse for several passes.
     EarlyStopped,
-    /// The passes asked for are made, and none ended below the objective of zero weights, which are what is returned.
+    /// The solver made the requested number of passes, and none ended below the objective of zero weights. It returns
+    /// zero weights.
     NoGain,
 }
 
@@ -148,38 +149,39 @@ pub struct TracePoint {
 /// Where a solver starts: the solution of a neighbouring problem over the same rows.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// One weight a feature; where rows have several scores, those of a feature for all of them side by side.
+    /// One weight per feature. Where rows have several scores, the weights of one feature for all scores are side by
+    /// side.
     pub weights: Vec<f64>,
     /// The free scalars.
     pub thresholds: Vec<f64>,
-    /// The dual variables, where the neighbour had any, already within the bounds of this problem.
+    /// The dual variables, if the neighbouring problem had any, already within the bounds of this problem.
     pub dual: Option<Vec<f64>>,
-    /// The width over which the neighbour's hinge was rounded off, where it was.
+    /// The width over which the hinge of the neighbouring problem was rounded off, if it was.
     pub width: Option<f64>,
 }
 
-/// What a solver over kernel values finds beside what every solver finds.
+/// Additional results of solvers over kernel values.
 #[derive(Clone, Debug)]
 pub struct ThroughKernel {
     /// a_i s_i of every block, or the score of every row.
     pub reached: Vec<f64>,
-    /// The margin ρ that all of it was divided by, in the ν form.
+    /// The margin ρ by which all of it was divided, in the ν form.
     pub common_margin: Option<f64>,
-    /// Kernel rows asked for, and of these computed.
+    /// Kernel rows requested, and how many of these were computed.
     pub rows: Option<(u64, u64)>,
-    /// Whether the kernel is known to be positive definite, as bounds need it.
+    /// Whether the kernel is known to be positive definite. Bounds need that.
     pub definite: bool,
-    /// The support vectors, where a model is made of the solution.
+    /// The support vectors, if a model is made of the solution.
     pub scorer: Option<Scorer>,
-    /// What a budget of support vectors cost, where steps were stochastic.
+    /// What a budget of support vectors cost, for stochastic steps.
     pub merging: Option<Merging>,
 }
 
 /// What a solver returns: one type for all of them.
 #[derive(Clone, Debug)]
 pub struct Solution {
-    /// One weight a feature; where rows have several scores, those of a feature for all of them side by side. Through a kernel
-    /// one dual variable a block, or where groups are ranked one coefficient a row.
+    /// One weight per feature. Where rows have several scores, the weights of one feature for all scores are side by
+    /// side. With a kernel: one dual variable per block, or, where groups are ranked, one coefficient per row.
     pub weights: Vec<f64>,
     /// The free scalars.
     pub thresholds: Vec<f64>,
@@ -191,18 +193,18 @@ pub struct Solution {
     pub witness: Witness,
     /// Passes made.
     pub passes: u64,
-    /// Why it stopped.
+    /// Why the solver stopped.
     pub stop: Stop,
-    /// The first rate η₀ of a stochastic solver that has one: the one asked for, or found on a sample.
+    /// The first rate η₀ of a stochastic solver that has one: the rate from the settings, or the one found on a sample.
     pub first_rate: Option<f64>,
-    /// What was found through a kernel, where there is one.
+    /// Results that only solvers with a kernel have.
     pub kernel: Option<ThroughKernel>,
-    /// How it went.
+    /// The history, one entry per pass.
     pub trace: Vec<TracePoint>,
 }
 
 impl Solution {
-    /// The same with support vectors.
+    /// The same solution with support vectors.
     pub(crate) fn with_scorer(mut self, scorer: Scorer, definite: bool) -> Solution {
         if let Some(kernel) = &mut self.kernel {
             (kernel.scorer, kernel.definite) = (Some(scorer), definite);
@@ -210,12 +212,12 @@ impl Solution {
         self
     }
 
-    /// The first of the free scalars; 0 where there is none.
+    /// The first free scalar, or 0 if there is none.
     pub fn threshold(&self) -> f64 {
         self.thresholds.first().copied().unwrap_or(0.0)
     }
 
-    /// What each block or row reached, where kernel values were learned from.
+    /// a_i s_i of each block, or the score of each row, if the solver used kernel values.
     pub(crate) fn reached(&self) -> &[f64] {
         self.kernel.as_ref().map_or(&[], |kernel| &kernel.reached)
     }
@@ -225,12 +227,12 @@ impl Solution {
         self.lower_bound.map(|bound| relative_gap(self.objective, bound))
     }
 
-    /// Where another solver goes on from, or the same for a neighbouring problem.
+    /// A warm start for another solver, or for the same solver on a neighbouring problem.
     pub(crate) fn into_start(self) -> Start {
         let (dual, width) = match self.witness {
             Witness::Dual(alpha) => (Some(alpha), None),
             Witness::Rounded(width) => (None, Some(width)),
-            // What else proves a bound holds for its own problem alone.
+            // Other proofs of a bound hold only for their own problem.
             Witness::Weights | Witness::Cuts(_) => (None, None),
         };
         Start { weights: self.weights, thresholds: self.thresholds, dual, width }
@@ -244,7 +246,7 @@ pub(crate) fn overflow() -> Error {
     )
 }
 
-/// a·b as far as the shorter goes, in eight sums side by side, which the processor adds at once.
+/// a·b up to the length of the shorter one, in eight separate sums, which the processor adds in parallel.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let count = a.len().min(b.len());
     let (a, b) = (&a[..count], &b[..count]);
@@ -274,7 +276,7 @@ impl<'a> Progress<'a> {
         Progress { lower_bound: Some(0.0), ..Progress::unbounded(observer, cancel) }
     }
 
-    /// For methods that prove no bound, not even zero: a relative gap of 1 would look like a failure, and say nothing.
+    /// For methods that prove no bound, not even zero: a relative gap of 1 would look like a failure and tell nothing.
     pub(crate) fn unbounded(
         observer: &'a mut dyn crate::run::Observer,
         cancel: &'a crate::run::Cancel,
@@ -282,7 +284,7 @@ impl<'a> Progress<'a> {
         Progress { observer, cancel, start: Instant::now(), lower_bound: None, trace: Vec::new() }
     }
 
-    /// Who is told, for a solver within a method that reports on its own.
+    /// The observer, for a solver inside a method that reports by itself.
     pub(crate) fn observer(&mut self) -> &mut dyn crate::run::Observer {
         self.observer
     }
@@ -291,7 +293,7 @@ impl<'a> Progress<'a> {
         self.cancel.is_raised()
     }
 
-    /// An error once nobody wants what has been found.
+    /// Returns an error if the result will be discarded.
     pub(crate) fn check_wanted(&self) -> Result<()> {
         self.cancel.check_wanted()
     }
@@ -304,12 +306,12 @@ impl<'a> Progress<'a> {
         self.lower_bound
     }
 
-    /// Records a pass; true where the observer wants an end.
+    /// Records a pass. Returns true if the observer asks to stop.
     pub(crate) fn report(&mut self, pass: u64, objective: f64, weights: &[f64], thresholds: &[f64]) -> bool {
         self.report_judged(pass, objective, weights, thresholds, None)
     }
 
-    /// The same where the solver has looked at held-out data itself.
+    /// The same for a solver that has already computed the result on held-out data.
     pub(crate) fn report_judged(
         &mut self,
         pass: u64,

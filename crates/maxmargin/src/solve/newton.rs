@@ -3,18 +3,19 @@
 //! ```text
 //! min  f(w) = ½‖w_penalised‖² + loss(w)
 //! ```
-//! Each step solves H·d = −g: by Cholesky where the whole Hessian is cheap to form, else by conjugate gradients to a
-//! forcing tolerance min(0.1, √‖g‖/‖g₀‖), preconditioned by the covariance of the features weighted with the diagonal of the
-//! Hessian by the scores, or, where features are many, by that of a sample of the rows or its diagonal. The full step is tried first and a search along the line, which costs no pass
-//! over the features, finds the minimiser where the full step does not do. On the piecewise quadratic losses of this
-//! crate that ends after a few steps (Keerthi & DeCoste, A modified finite Newton method for fast solution of large scale
-//! linear SVMs, JMLR 6, 2005).
+//! Each step solves H·d = −g: by Cholesky if the whole Hessian is cheap to form, else by conjugate gradients to a
+//! forcing tolerance min(0.1, √(‖g‖/‖g₀‖)). The preconditioner is the covariance of the features weighted with the
+//! diagonal of the Hessian by the scores; with many features, that of a sample of the rows, or its diagonal. The full
+//! step is tried first. If it is not good enough, a line search, which costs no pass over the features, finds the
+//! minimiser. On the piecewise quadratic losses of this crate the method ends after a few steps (Keerthi & DeCoste, A
+//! modified finite Newton method for fast solution of large scale linear SVMs, JMLR 6, 2005).
 //!
 //! **Certificate.** f is 1-strongly convex in the penalised coordinates, so f(w) − min f ≤ ½‖g‖², given that the free
-//! coordinates are at their minimum for these weights. After each step they are brought there: one by a search along its axis,
-//! several by Newton steps on them alone, each with a search along its line. Searches cost no pass over the features. Where the
-//! free part of the gradient does not vanish to rounding, no bound is claimed. Stops at a relative gap. Cost of a step: one pass for the gradient, one for the line, n·d² or one
-//! pass a product for the direction.
+//! coordinates are at their minimum for these weights. After each step they are moved there: a single one by a line
+//! search along its axis, several by Newton steps on them alone, each with a line search. The searches cost no pass
+//! over the features. If the free part of the gradient does not vanish up to rounding, no bound is claimed. Stops at a
+//! relative gap. Cost of a step: one pass for the gradient, one for the line, and for the direction n·d² or one pass
+//! per product.
 
 use super::cholesky::BlockedCholesky;
 use super::free_block::{DEPENDENT, FreeBlock};
@@ -27,11 +28,11 @@ use crate::run::{Cancel, Observer, Silent};
 pub struct Newton {
     /// The relative gap to stop at.
     pub tolerance: f64,
-    /// The most steps to make.
+    /// The maximum number of steps.
     pub max_passes: u64,
 }
 
-/// The part of the gradient that belongs to free coordinates counts as zero below this share of what it is a sum of.
+/// The slope by a free coordinate counts as zero below this share of curvature times coordinate.
 const FREE_GRADIENT: f64 = 1e-11;
 
 impl Newton {
@@ -51,21 +52,21 @@ impl Newton {
             None => vec![0.0; risk.dim()],
         };
         let mut point = Point::at(risk, w)?;
-        // A value cut short by a cancelled pass is none.
+        // After a cancel the value is incomplete.
         cancel.check()?;
         let mut bound;
         let start_norm = point.gradient_norm();
         let mut passes = 0;
         let stop = loop {
             if progress.cancelled() {
-                // The bound at hand is that of the point before.
+                // The last bound belongs to the point before.
                 bound = None;
                 break Stop::Cancelled;
             }
             if !point.is_finite() {
                 return Err(overflow());
             }
-            // The weights are the witness, so only the bound of these very weights counts.
+            // The weights are the witness, so only the bound of these weights counts.
             let Point { w, value, gradient, .. } = &point;
             bound = lower_bound(risk, w, *value, gradient)?;
             progress.bound(bound);
@@ -103,12 +104,12 @@ impl Newton {
     }
 }
 
-/// Steps on the way to the limit of double precision.
+/// The maximum number of steps to the limit of double precision.
 const POLISHING_STEPS: u64 = 50;
 
 impl Newton {
-    /// Goes on from a solution until double precision is exhausted. Values stop falling long before that, at the root of
-    /// the last digit: from there on whole steps are made as long as they shorten the gradient.
+    /// Continues from a solution to the limit of double precision. The value stops falling long before that, at the
+    /// square root of the last digit. From there on, full steps are made as long as they shorten the gradient.
     pub(crate) fn polish(
         risk: &mut dyn CurvedRisk,
         features: usize,
@@ -134,7 +135,7 @@ impl Newton {
                 break;
             }
         }
-        // The curvature that a bound asks for is that of the last evaluation.
+        // The bound needs the curvature of the last evaluation.
         let Point { mut w, value, gradient, .. } = Point::unsettled(risk, point.w)?;
         solution.lower_bound = Some(lower_bound(risk, &w, value, &gradient)?.unwrap_or(0.0));
         cancel.check()?;
@@ -150,7 +151,7 @@ pub(super) struct Point {
     pub(super) w: Vec<f64>,
     pub(super) value: f64,
     pub(super) gradient: Vec<f64>,
-    /// Whether the step that led here was a full one, or none.
+    /// Whether the step to this point was a full step, or no step.
     full: bool,
 }
 
@@ -162,7 +163,7 @@ impl Point {
         Ok(Point { w, value, gradient, full: true })
     }
 
-    /// Evaluates at `w` itself, wherever its free coordinates stand.
+    /// Evaluates at `w` without moving its free coordinates.
     pub(super) fn unsettled(risk: &mut dyn CurvedRisk, w: Vec<f64>) -> Result<Point> {
         let mut gradient = vec![0.0; w.len()];
         let value = risk.evaluate(&w, &mut gradient)?;
@@ -181,9 +182,9 @@ impl Point {
 /// How a point is evaluated: [`Point::at`] or [`Point::unsettled`].
 type Evaluate = fn(&mut dyn CurvedRisk, Vec<f64>) -> Result<Point>;
 
-/// One Newton step from the point of the last evaluation, or none where nothing improves any more or somebody asked for an
-/// end. `start_norm` is the length of the gradient where the search began; `settled` says whether free coordinates are
-/// brought to their minimum after it, which takes a search of its own.
+/// One Newton step from the point of the last evaluation, or none if nothing improves any more or after a cancel.
+/// `start_norm` is the length of the gradient at the first point. `settled` says whether free coordinates are moved to
+/// their minimum afterwards, which takes a separate line search.
 pub(super) fn step(
     risk: &mut dyn CurvedRisk,
     from: &Point,
@@ -199,8 +200,8 @@ pub(super) fn step(
     }
     let moved = |step: f64| from.w.iter().zip(&direction).map(|(w, d)| w + step * d).collect();
     let next = if from.full && (risk.penalised() == risk.dim() || !settled) {
-        // Where the last full step did, the next is evaluated at once: where it does too, nothing else is needed. Where
-        // not, the line starts there.
+        // If the last step was a full step, try a full step again and evaluate it at once: if it is good enough, no
+        // line search is needed. If not, the line starts there.
         let full = evaluate(risk, moved(1.0))?;
         let slope_there = dot(&full.gradient, &direction);
         if does(from.value, slope, full.value, slope_there) {
@@ -217,7 +218,7 @@ pub(super) fn step(
         let step = if full { 1.0 } else { search(risk, 0.0, slope, slope_there, cancel)? };
         Point { full, ..evaluate(risk, moved(step))? }
     };
-    // At the limit of double precision values no longer fall; a smaller gradient still proves more.
+    // At the limit of double precision the value no longer falls, but a smaller gradient still gives a better bound.
     let stuck = next.value > from.value || (next.value == from.value && next.gradient_norm() >= from.gradient_norm());
     Ok((!stuck && !cancel.is_raised()).then_some(next))
 }
@@ -234,7 +235,7 @@ fn settle(risk: &mut dyn CurvedRisk, w: &mut [f64], gradient: &mut [f64]) -> Res
                 if free_slack(risk, w, gradient)?.is_some() {
                     break;
                 }
-                // The sign that goes downhill; the search wants a falling start.
+                // The downhill sign: the search needs a falling start.
                 axis[penalised] = -gradient[penalised].signum();
                 risk.line(&axis)?;
                 let step = closest_zero(risk, -gradient[penalised].abs())?;
@@ -266,8 +267,8 @@ fn settle(risk: &mut dyn CurvedRisk, w: &mut [f64], gradient: &mut [f64]) -> Res
     Ok(value)
 }
 
-/// The direction of a Newton step on the free coordinates alone. One along which the slope is more than curvature can account
-/// for goes downhill by a unit: the search finds how far.
+/// The direction of a Newton step on the free coordinates alone. A coordinate whose slope the curvature cannot explain
+/// moves downhill by one unit, and the line search finds how far.
 fn free_direction(risk: &mut dyn CurvedRisk, gradient: &[f64]) -> Result<Vec<f64>> {
     let (matrix, count) = (risk.free_hessian()?, gradient.len());
     let mut direction = FreeBlock::of(&matrix, count, DEPENDENT).solve(gradient);
@@ -279,13 +280,14 @@ fn free_direction(risk: &mut dyn CurvedRisk, gradient: &[f64]) -> Result<Vec<f64
     Ok(direction)
 }
 
-/// Newton steps on several free coordinates: on piecewise quadratic losses a few are enough.
+/// The maximum number of Newton steps on several free coordinates: on piecewise quadratic losses a few are enough.
 const SEVERAL_ROUNDS: usize = 20;
 
-/// Searches along a free axis are repeated at most this often; each starts where rounding ended the one before.
+/// Line searches along a free axis are repeated at most this often. Each starts where rounding stopped the one before.
 const SETTLE_ROUNDS: usize = 3;
 
-/// The step at which the slope along the prepared line vanishes, as closely as rounding allows, from a falling start.
+/// The step at which the slope along the prepared line vanishes, as exactly as rounding allows. The line must start
+/// downhill.
 fn closest_zero(risk: &mut dyn CurvedRisk, slope: f64) -> Result<f64> {
     let (mut low, mut low_slope) = (0.0, slope);
     let (mut high, mut high_slope) = (1.0, risk.along(1.0)?.1);
@@ -297,7 +299,7 @@ fn closest_zero(risk: &mut dyn CurvedRisk, slope: f64) -> Result<f64> {
         high *= 2.0;
         high_slope = risk.along(high)?.1;
     }
-    // Slopes are piecewise linear: once both ends lie on one piece the secant hits.
+    // Slopes are piecewise linear: once both ends lie on one piece, the secant is exact.
     for iteration in 0..100 {
         if high_slope == 0.0 || low_slope == 0.0 || high_slope <= low_slope {
             break;
@@ -313,15 +315,15 @@ fn closest_zero(risk: &mut dyn CurvedRisk, slope: f64) -> Result<f64> {
     Ok(if low_slope.abs() < high_slope.abs() { low } else { high })
 }
 
-/// The bound at a point, or none where the free coordinates are not at their minimum. A Newton step on the free
-/// coordinates alone would lower the value by about ½gᵀH⁻¹g: the bound gives that away too, where it is small.
+/// The bound at a point, or none if the free coordinates are not at their minimum. A Newton step on the free
+/// coordinates alone would lower the value by about ½gᵀH⁻¹g: if that is small, the bound is lowered by it too.
 pub(crate) fn lower_bound(risk: &mut dyn CurvedRisk, w: &[f64], value: f64, gradient: &[f64]) -> Result<Option<f64>> {
     let fixed = &gradient[..risk.penalised()];
     let slack = free_slack(risk, w, gradient)?;
     Ok(slack.map(|slack| (value - 0.5 * dot(fixed, fixed) - slack).max(0.0)))
 }
 
-/// How much the value could still fall by the free coordinates alone, about ½gᵀH⁻¹g, or none where that is no matter of
+/// How much the value could still fall by the free coordinates alone, about ½gᵀH⁻¹g, or none if that is more than
 /// rounding.
 pub(super) fn free_slack(risk: &mut dyn CurvedRisk, w: &[f64], gradient: &[f64]) -> Result<Option<f64>> {
     let penalised = risk.penalised();
@@ -351,12 +353,14 @@ fn direction(risk: &mut dyn CurvedRisk, gradient: &[f64], start_norm: f64, cance
                 return Ok(direction);
             }
         }
-        // Not positive definite to rounding: a free coordinate without curvature. Conjugate gradients cope.
+        // Not positive definite up to rounding: a free coordinate has no curvature. Conjugate gradients can handle
+        // that.
     }
     conjugate_gradients(risk, gradient, start_norm, cancel)
 }
 
-/// A direction that curves less than this, relative to its square, is flat: penalised ones curve by 1.
+/// A direction with less curvature than this, relative to its square, is flat: penalised coordinates have curvature 1
+/// or more.
 const FLAT: f64 = 1e-12;
 
 /// Solves H·d = −g approximately.
@@ -382,7 +386,7 @@ fn conjugate_gradients(
         }
         risk.hessian_times(&search, &mut product)?;
         let curvature = dot(&search, &product);
-        // Where only a free coordinate without curvature is left, nothing can be solved for.
+        // If only a free coordinate without curvature is left, nothing can be solved for.
         if curvature <= FLAT * dot(&search, &search) {
             break;
         }
@@ -400,7 +404,7 @@ fn conjugate_gradients(
     Ok(if direction.iter().all(|&d| d == 0.0) { gradient.iter().map(|g| -g).collect() } else { direction })
 }
 
-/// The inverse of a preconditioner; any will do once somebody asks for an end.
+/// The inverse of a preconditioner. After a cancel it may be any.
 enum Inverse {
     Cholesky(BlockedCholesky),
     Diagonal(Vec<f64>),
@@ -410,7 +414,7 @@ impl Inverse {
     fn new(preconditioner: Preconditioner, dim: usize, cancel: &Cancel) -> Inverse {
         let matrix = match preconditioner {
             Preconditioner::Diagonal(diagonal) => {
-                // A free coordinate without curvature has nothing to be divided by.
+                // A free coordinate without curvature has zero on the diagonal.
                 return Inverse::Diagonal(diagonal.iter().map(|&d| if d > 0.0 { 1.0 / d } else { 1.0 }).collect());
             }
             Preconditioner::Matrix(matrix) => matrix,
@@ -429,15 +433,16 @@ impl Inverse {
     }
 }
 
-/// Whether a full step is good enough: the value falls, and so does the slope along the line.
+/// Whether a full step is good enough: it lowers the value, and the slope along the line at least halves.
 fn does(value: f64, slope: f64, value_there: f64, slope_there: f64) -> bool {
     value_there <= value + 1e-4 * slope && slope_there.abs() <= 0.5 * slope.abs()
 }
 
-/// The minimiser along the prepared line, which starts at the step `origin`. `slope_at_one` is the slope at a full step.
+/// The minimiser along the prepared line, which starts at the step `origin`. `slope_at_one` is the slope at a full
+/// step.
 fn search(risk: &mut dyn CurvedRisk, origin: f64, slope: f64, slope_at_one: f64, cancel: &Cancel) -> Result<f64> {
     let mut slope_at = |step: f64| risk.along(step - origin).map(|(_, slope)| slope);
-    // The slope rises along the line: bracket its zero, then close in by the secant, halving where that is slow.
+    // The slope rises along the line: bracket its zero, then use the secant, with bisection where that is slow.
     let (mut low, mut low_slope) = (0.0, slope);
     let (mut high, mut high_slope) = (1.0, slope_at_one);
     let mut doublings = 0;

@@ -1,6 +1,7 @@
-//! Σ v vᵀ over many vectors, each filled into a tile when its turn comes: the matrix of a Newton step.
+//! Σ v vᵀ over many vectors: the matrix of a Newton step. A vector is written to a tile when it is needed.
 //!
-//! Tiles are of a fixed number of vectors and the sum is made in fixed panels of lines, so that threads change no bit.
+//! A tile holds a fixed number of vectors and the sum is made in fixed panels of rows, so the result does not depend on
+//! the number of threads.
 
 use crate::parallel;
 use crate::run::Cancel;
@@ -8,17 +9,18 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use std::ops::Range;
 
-/// Vectors whose products are taken together: enough for the matrix product to be worth its while, few enough for the cache.
+/// Vectors that are multiplied together: enough for an efficient matrix product, few enough to fit in the cache.
 pub(super) const BATCH: usize = 256;
 
-/// Numbers that one thread fills into a tile at a time.
+/// Numbers that one thread writes to a tile at a time.
 const FILLED: usize = 4096;
 
-/// Lines of the matrix that one thread adds products to at a time.
+/// Rows of the matrix that one thread adds products to at a time.
 const PANEL: usize = 128;
 
-/// The lower triangle of Σ v vᵀ over `count` vectors of length `dim`, row by row. `fill` writes a vector, given by its
-/// number, over zeros; `passed` is told which of them are not needed again. Worth nothing once somebody has asked for an end.
+/// The lower triangle of Σ v vᵀ over `count` vectors of length `dim`, row by row. `fill` writes the vector with the
+/// given number into a slice of zeros. `passed` is called with the range of vectors that are not needed again. After a
+/// cancel the result is not usable.
 pub(super) fn sum_of_squares(
     count: usize,
     dim: usize,

@@ -4,25 +4,25 @@
 //! min over α   ½ Σ_ij α_i α_j q_ij + ½ Σ_i d_i α_i² − Σ_i m_i α_i,   q_ij = a_i a_j k_ij [+ t_i t_j]
 //! s.t.         0 ≤ α_i ≤ limit_i,   Σ_i t_i α_i = 0 where the threshold b is free
 //! ```
-//! Notation of [`super::smo`], the bracketed term where b is penalised. From a point near the solution the blocks strictly
-//! between their limits, the *members*, are taken to stand on their margins: with g the gradient, the step δ solves
+//! Notation of [`super::smo`], the bracketed term if b is penalised. Near the solution, the blocks strictly between
+//! their limits, the *members*, are assumed to lie on their margins. With g the gradient, the step δ solves
 //!
 //! ```text
 //! q_MM δ + t_M b = −g_M,   t·δ = −t·α
 //! ```
-//! and is made as far as the first limit, where a member leaves; after a whole step the block enters that misses its
-//! condition (g_i + t_i b ≥ 0 at zero, ≤ 0 at its limit) the most. The function that is learned is unique and the dual
-//! point need not be: a block that depends on the members, a copy of one to begin with, changes places along the
-//! dependence, where the value is linear, with the first that reaches a limit. Every point on the way is feasible and the
-//! value never rises, so an early end does no harm. The equality is added to the matrix as ρ·ttᵀ before it is factored,
-//! which changes no solution.
+//! The step goes as far as the first limit, where a member leaves. After a full step, the block with the most violated
+//! condition (g_i + t_i b ≥ 0 at zero, ≤ 0 at its limit) enters. The learned function is unique, but the dual point
+//! need not be: a block that depends linearly on the members, for instance a copy of one, moves along the dependence,
+//! where the value is linear, and replaces the first member that reaches a limit. Every iterate is feasible and the
+//! value never rises, so an early stop does no harm. The equality is added to the matrix as ρ·ttᵀ before it is
+//! factored, which changes no solution.
 //!
-//! **The threshold.** Where no member holds b an interval of values is optimal; its middle is taken, which does not depend
-//! on how often a row is repeated.
+//! **The threshold.** If no member determines b, an interval of values is optimal. Its middle is taken, which does not
+//! depend on how often a row is repeated.
 //!
-//! Cost: O(members³) to begin with, a kernel row and O(members²) for a block that enters or leaves, O(blocks · members) a
-//! step. It gives up where members are so many that this would cost more than the training before it. It does not look
-//! for the solution from afar, and it proves nothing: what it finds is stated by who asked.
+//! Cost: O(members³) to begin with, a kernel row and O(members²) for a block that enters or leaves, O(blocks · members)
+//! a step. It gives up if there are so many members that this would cost more than the training before it. It needs a
+//! start near the solution, and it proves nothing: the caller computes the values of the result.
 
 use super::cholesky::Cholesky;
 use super::dot;
@@ -38,10 +38,10 @@ pub(crate) trait SignedGram {
     fn reached(&self, alpha: &[f64]) -> Vec<f64>;
 }
 
-/// A dual point, and what goes with it.
+/// A dual point, with its threshold and what each block reaches.
 #[derive(Clone, Debug)]
 pub(crate) struct Polished {
-    /// One dual variable a block.
+    /// One dual variable per block.
     pub(crate) alpha: Vec<f64>,
     /// b
     pub(crate) threshold: f64,
@@ -49,7 +49,7 @@ pub(crate) struct Polished {
     pub(crate) reached: Vec<f64>,
 }
 
-/// Kernel values kept: rows of members, as long as there are blocks.
+/// The maximum number of kernel values kept: one row per member, one value per block.
 const MOST_VALUES: usize = 1 << 25;
 
 /// Multiplications allowed for all factors.
@@ -58,26 +58,26 @@ const MOST_WORK: f64 = 4e9;
 /// A pivot below this share of its diagonal counts as zero: the block depends on the members.
 const DEPENDENT: f64 = 1e-12;
 
-/// Gradients are taken anew so often: what steps add up to loses digits.
+/// The gradients are recomputed this often: updates by steps lose digits.
 const ROUNDS: usize = 4;
 
-/// Exchanges in a round, beside two for every member.
+/// Exchanges in a round, in addition to two per member.
 const EXCHANGES: usize = 200;
 
-/// A condition missed by less than this share of the sizes around it is met.
+/// A condition counts as met if it is violated by less than this share of the values around it.
 const ROUNDING: f64 = 64.0 * f64::EPSILON;
 
-/// A variable this close to a limit, as a share of it, may be there: it does not hold the threshold by itself.
+/// A variable this close to a limit, as a share of it, may lie on the limit: it alone does not determine the threshold.
 const AT_LIMIT: f64 = 1e-11;
 
 /// Rounds of iterative refinement.
 const REFINEMENTS: usize = 2;
 
-/// A sum counts as balanced where rounding alone keeps it from being so.
+/// A sum counts as balanced if its imbalance is below this share, which is rounding.
 const BALANCED: f64 = 1e-13;
 
-/// The solution of a task with hinge or squared hinge loss near a feasible dual point, or none where that would take too
-/// long, does not balance, or somebody asked for an end.
+/// The solution of a task with hinge or squared hinge loss near a feasible dual point. None if that would take too
+/// long, if the result does not balance, or after a cancel.
 pub(crate) fn polish<T: Independent>(
     task: &T,
     gram: &dyn SignedGram,
@@ -95,7 +95,7 @@ pub(crate) fn polish<T: Independent>(
             break;
         }
     }
-    // The last step may have left a variable a rounding outside of its box.
+    // Rounding in the last step may have left a variable slightly outside its box.
     set.alpha.iter_mut().zip(&set.limits).for_each(|(alpha, &limit)| *alpha = alpha.clamp(0.0, limit));
     let free = intercept == Intercept::Free;
     if cancel.is_raised() || (free && imbalance(task, &set.alpha) > BALANCED) {
@@ -115,11 +115,11 @@ pub(crate) fn polish<T: Independent>(
     finite.then_some(Polished { reached, alpha: set.alpha, threshold })
 }
 
-/// Where the method stands.
+/// The state of the method.
 struct ActiveSet<'a> {
     gram: &'a dyn SignedGram,
     cancel: &'a Cancel,
-    /// Whether Σ t α is held at zero.
+    /// Whether the equality Σ t α = 0 holds.
     equality: bool,
     penalised: bool,
     /// t, m, d and the limits.
@@ -131,12 +131,12 @@ struct ActiveSet<'a> {
     gradient: Vec<f64>,
     /// ρ
     weight: f64,
-    /// What conditions may be missed by.
+    /// By how much conditions may be violated.
     slack: f64,
     members: Vec<usize>,
     /// q of each member with every block, d included.
     rows: Vec<Vec<f64>>,
-    /// That of q_MM + ρ·ttᵀ.
+    /// The factor of q_MM + ρ·ttᵀ.
     factor: Cholesky,
     work: f64,
 }
@@ -206,7 +206,7 @@ impl<'a> ActiveSet<'a> {
         self.cancel.is_raised() || self.work > MOST_WORK || self.members.len() * self.alpha.len() > MOST_VALUES
     }
 
-    /// Takes the gradient anew. What it was off by is what conditions may be missed by.
+    /// Recomputes the gradient. Its error so far becomes the slack of the conditions.
     fn refresh(&mut self) {
         let first = self.gradient.iter().all(|gradient| *gradient == 0.0);
         let reached = self.gram.reached(&self.alpha);
@@ -240,7 +240,7 @@ impl<'a> ActiveSet<'a> {
         row[second] + held
     }
 
-    /// The row of the factor that a block would have behind the members, and its squared pivot.
+    /// The row of the factor that a block would have after the members, and its squared pivot.
     fn factor_row(&mut self, row: &[f64], block: usize) -> (Vec<f64>, f64) {
         let entries = self.members.iter().map(|&member| self.entry(row, block, member));
         let found = self.factor.row(entries, self.entry(row, block, block));
@@ -256,7 +256,7 @@ impl<'a> ActiveSet<'a> {
         self.factor.push(factor);
     }
 
-    /// Takes members out.
+    /// Removes members.
     fn dismiss(&mut self, blocks: &[usize]) {
         for at in (0..self.members.len()).rev().filter(|&at| blocks.contains(&self.members[at])).collect::<Vec<_>>() {
             self.members.remove(at);
@@ -266,7 +266,7 @@ impl<'a> ActiveSet<'a> {
         }
     }
 
-    /// Lets the first members in at once, which is quicker; false where one depends on others and none came in.
+    /// Adds the first members all at once, which is faster. Returns false, and adds none, if one depends on others.
     fn enter_together(&mut self, blocks: &[usize]) -> bool {
         let mut rows: Vec<Vec<f64>> = Vec::with_capacity(blocks.len());
         for &block in blocks {
@@ -286,8 +286,8 @@ impl<'a> ActiveSet<'a> {
         true
     }
 
-    /// Lets a block in, unless it depends on the members and reaches a limit before any of them. True where anything moved
-    /// or it is in.
+    /// Adds a block, unless it depends on the members and reaches a limit before any of them. Returns true if anything
+    /// moved or the block is in.
     fn enter(&mut self, block: usize) -> bool {
         let row = self.row(block);
         let mut moved = false;
@@ -306,7 +306,7 @@ impl<'a> ActiveSet<'a> {
                 slope = -slope;
             }
             let (limit, stopped) = self.first_limits(&blocks, &direction, f64::INFINITY);
-            // What curvature rounding left ends the step where that is sooner.
+            // If rounding left some curvature, the step ends at its minimum if that comes first.
             let lowest = if pivot > 0.0 { -slope / pivot } else { f64::INFINITY };
             let step = limit.min(lowest);
             if !step.is_finite() {
@@ -328,7 +328,7 @@ impl<'a> ActiveSet<'a> {
         }
     }
 
-    /// How far a direction goes, at most `most`, and the blocks that end it there with the limits they reach.
+    /// How far a direction goes, at most `most`, and the blocks that stop it there, with the limits they reach.
     fn first_limits(&self, blocks: &[usize], direction: &[f64], most: f64) -> (f64, Vec<(usize, f64)>) {
         let room = |block: usize, d: f64| {
             if d < 0.0 {
@@ -346,7 +346,8 @@ impl<'a> ActiveSet<'a> {
         (step, stopped)
     }
 
-    /// The step to the optimum over the members with the equality alone, and the threshold there where they hold it.
+    /// The step to the optimum over the members with the equality alone, and the threshold there if the members
+    /// determine it.
     fn step(&mut self) -> (Vec<f64>, Option<f64>) {
         let members = &self.members;
         let pulls: Vec<f64> = members.iter().map(|&block| self.pulls[block]).collect();
@@ -364,7 +365,7 @@ impl<'a> ActiveSet<'a> {
                 delta.iter_mut().zip(correction).for_each(|(delta, correction)| *delta += correction);
                 continue;
             }
-            // The equality demands t·(δ + u − v y) = −t·α; b moves by y, less what ρ stands in for.
+            // The equality requires t·(δ + u − v y) = −t·α. b moves by y, minus the part that ρ accounts for.
             let missing = self.pull() + dot(&pulls, &delta);
             let share = (dot(&pulls, &correction) + missing) / held;
             for ((delta, correction), pulled) in delta.iter_mut().zip(correction).zip(&pulled) {
@@ -376,8 +377,8 @@ impl<'a> ActiveSet<'a> {
         (delta, holds.then_some(threshold))
     }
 
-    /// Exchanges until every condition is met, or too many were made: the threshold, and how many blocks entered or left.
-    /// None where it came to no end that is any use.
+    /// Exchanges blocks until every condition is met, or the limit is reached. Returns the threshold, and how many
+    /// blocks entered or left. None if the result is not usable.
     fn solve(&mut self) -> Option<(f64, usize)> {
         let (mut exchanges, mut found) = (0, 0.0);
         let mut hopeless = vec![false; self.alpha.len()];
@@ -397,7 +398,7 @@ impl<'a> ActiveSet<'a> {
                 exchanges += 1;
                 stopped.iter().for_each(|&(block, end)| self.alpha[block] = end);
                 let stopped: Vec<usize> = stopped.into_iter().map(|(block, _)| block).collect();
-                // In and thrown out at once: rounding alone makes it look as if it missed its condition.
+                // It entered and left at once: its condition looks violated only because of rounding.
                 if let Some(block) = entered.filter(|block| step == 0.0 && stopped.contains(block)) {
                     hopeless[block] = true;
                 }
@@ -435,13 +436,13 @@ impl<'a> ActiveSet<'a> {
         Some((found, exchanges))
     }
 
-    /// The block that misses its condition the most.
+    /// The block with the most violated condition.
     fn most_missed(&self, threshold: f64, hopeless: &[bool]) -> Option<usize> {
         let (mut worst, mut most) = (None, self.slack);
         for block in (0..self.alpha.len()).filter(|&block| self.limits[block] > 0.0 && !hopeless[block]) {
             let slope = self.gradient[block] + if self.equality { self.pulls[block] * threshold } else { 0.0 };
             let missed = if self.alpha[block] <= 0.0 { -slope } else { slope };
-            // Members meet theirs.
+            // Members meet their conditions.
             if missed > most && !self.is_inside(block) && !self.members.contains(&block) {
                 (worst, most) = (Some(block), missed);
             }
@@ -449,7 +450,8 @@ impl<'a> ActiveSet<'a> {
         worst
     }
 
-    /// The lowest and the highest threshold that meets the conditions of all blocks but some, with the blocks that say so.
+    /// The lowest and the highest threshold that meet the conditions of all blocks except some, with the blocks that
+    /// set them.
     fn interval(&self, but: impl Fn(usize) -> bool) -> (End, End) {
         let (mut low, mut high): (End, End) = (None, None);
         for block in 0..self.alpha.len() {
@@ -458,7 +460,7 @@ impl<'a> ActiveSet<'a> {
                 continue;
             }
             let at = -self.gradient[block] / pull;
-            // At the one limit or the other, but for rounding.
+            // At one limit or the other, up to rounding.
             let at_zero = self.alpha[block] <= 0.0 || self.alpha[block] < 0.5 * self.limits[block];
             if (pull > 0.0) == at_zero {
                 low = Some(low.filter(|low| low.0 >= at).unwrap_or((at, block)));
@@ -475,7 +477,7 @@ impl<'a> ActiveSet<'a> {
         if limit.is_finite() { alpha > AT_LIMIT * limit && limit - alpha > AT_LIMIT * limit } else { alpha > 0.0 }
     }
 
-    /// The middle of all optimal thresholds, where no block inside its limits holds it.
+    /// The middle of all optimal thresholds, if no block inside its limits determines the threshold.
     fn middle_threshold(&self) -> Option<f64> {
         if (0..self.alpha.len()).any(|block| self.pulls[block] != 0.0 && self.is_well_inside(block)) {
             return None;
@@ -485,7 +487,7 @@ impl<'a> ActiveSet<'a> {
     }
 }
 
-/// An end of an interval of thresholds, where it has one, and the block that sets it.
+/// An end of an interval of thresholds, if there is one, and the block that sets it.
 type End = Option<(f64, usize)>;
 
 fn middle(low: End, high: End) -> f64 {
@@ -496,7 +498,7 @@ fn middle(low: End, high: End) -> f64 {
     }
 }
 
-/// Moves some of the dual variables, and all gradients with them.
+/// Moves some of the dual variables and updates all gradients.
 fn advance(alpha: &mut [f64], gradient: &mut [f64], blocks: &[usize], rows: &[&[f64]], direction: &[f64], step: f64) {
     for ((&block, row), d) in blocks.iter().zip(rows).zip(direction) {
         let moved = step * d;

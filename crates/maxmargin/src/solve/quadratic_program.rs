@@ -4,22 +4,23 @@
 //! min   ½‖w‖² [+ ½b²]
 //! s.t.  a_i w·x_i + t_i b ≥ m_i   for all i that count
 //! ```
-//! Notation of [`crate::task::Constraint`]. Costs and losses play no part: a constraint either counts or, at cost 0, does
-//! not. Its dual has no box: max Σ α_i m_i − ½‖Σ α_i a_i x_i‖² [− ½(Σ α_i t_i)²], α ≥ 0, Σ α_i t_i = 0 where b is free.
+//! Notation of [`crate::task::Constraint`]. Costs and losses are not used: a constraint either counts or, at cost 0,
+//! does not. Its dual has no box: max Σ α_i m_i − ½‖Σ α_i a_i x_i‖² [− ½(Σ α_i t_i)²], α ≥ 0, Σ α_i t_i = 0 if b is
+//! free.
 //!
-//! Either there are such weights, or some combination z ≥ 0 of constraints contradicts itself (Farkas): Σ z_i a_i x_i = 0,
-//! Σ z_i t_i = 0 and Σ z_i m_i > 0. An interior-point method (Goulart & Chen, Clarabel: an interior-point solver for conic
-//! programs with quadratic objectives, 2024) finds one or the other on a working set of constraints. Where it finds
-//! weights, the constraints that they miss most join the working set, which doubles at most; where it finds a
-//! contradiction among some constraints, it is one among all.
+//! Either there are such weights, or some combination z ≥ 0 of constraints contradicts itself (Farkas): Σ z_i a_i x_i =
+//! 0, Σ z_i t_i = 0 and Σ z_i m_i > 0. An interior-point method (Goulart & Chen, Clarabel: an interior-point solver for
+//! conic programs with quadratic objectives, 2024) finds one or the other on a working set of constraints. If it finds
+//! weights, the constraints that they violate most join the working set, which at most doubles. If it finds a
+//! contradiction among some constraints, that is one among all.
 //!
-//! What comes back does not rest on the tolerance of the interior point: the weights are stretched until the last margin
-//! is reached, so that they are feasible, and the bound is the dual value of the multipliers, recomputed. Stops at a
-//! relative gap, or when no constraint outside the working set is missed.
+//! The result does not depend on the tolerance of the interior point: the weights are scaled up until the last margin
+//! is reached, so they are feasible, and the bound is the recomputed dual value of the multipliers. Stops at a relative
+//! gap, or when no constraint outside the working set is violated.
 //!
-//! Cost of a round: a factorisation for each of some 20 interior-point steps, cubic in the smaller of features and working
-//! set; programs that would take more than [`MOST_WORK`] operations a step are refused. The factorisation cannot be
-//! interrupted; it runs on a thread of its own, which is left behind when the user cancels.
+//! Cost of a round: a factorisation for each of some 20 interior-point steps, cubic in the smaller of features and
+//! working set. Programs that would take more than [`MOST_WORK`] operations a step are refused. The factorisation
+//! cannot be interrupted: it runs on a separate thread, which is abandoned when the user cancels.
 
 use super::values::{Hard, balance, dual_value, hard_primal, reached};
 use super::{Progress, Solution, Stop, Witness, relative_gap};
@@ -37,52 +38,52 @@ use std::time::Duration;
 pub struct QuadraticProgram {
     /// The relative gap to stop at.
     pub tolerance: f64,
-    /// The most rounds to make.
+    /// The maximum number of rounds.
     pub max_passes: u64,
-    /// What is done about the threshold.
+    /// How the threshold is treated.
     pub intercept: Intercept,
 }
 
-/// What a hard margin comes to.
+/// The result of a hard margin.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// Weights that reach every margin.
     Separable(Box<Solution>),
-    /// There are none.
+    /// There are no such weights.
     NotSeparable(Contradiction),
 }
 
 /// Constraints that cannot hold together.
 #[derive(Clone, Debug)]
 pub struct Contradiction {
-    /// The blocks that take part and how much each weighs, heaviest first.
+    /// The blocks that take part and the weight of each, heaviest first.
     pub blocks: Vec<(usize, f64)>,
-    /// The length of what they add up to beside the mean length of a row: zero but for rounding.
+    /// The length of their weighted sum, relative to the mean length of a row: zero up to rounding.
     pub residual: f64,
 }
 
 /// Constraints of the first round.
 const FIRST: usize = 2000;
 
-/// Operations of one interior-point step: some seconds on one core.
+/// The maximum number of operations of one interior-point step: some seconds on one core.
 const MOST_WORK: f64 = 1e10;
 
-/// Numbers in the working set: with the factorisation less than two gigabytes.
+/// The maximum number of entries in the working set: with the factorisation less than two gigabytes.
 const MOST_ENTRIES: usize = 20_000_000;
 
-/// Operations that a shorter proof of a contradiction may cost.
+/// The maximum number of operations for a shorter proof of a contradiction.
 const MOST_THINNING: f64 = 1e9;
 
 /// Multipliers below this share of the largest are rounding.
 const TAKES_PART: f64 = 1e-6;
 
-/// A combination that adds up to less than this, beside the rows it is made of, adds up to nothing.
+/// A combination counts as zero if its sum is below this share of its rows.
 const NOTHING: f64 = 1e-7;
 
-/// How often the cancel flag is looked at while the program is solved.
+/// How often the cancel flag is checked while the program is solved.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What the interior point found on a working set.
+/// The result of the interior point on a working set.
 pub(super) struct Found {
     pub(super) status: SolverStatus,
     pub(super) weights: Vec<f64>,
@@ -90,7 +91,7 @@ pub(super) struct Found {
     pub(super) multipliers: Vec<f64>,
 }
 
-/// What a program makes as small as it can.
+/// What a program minimises.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Least {
     /// ½‖w‖²
@@ -146,7 +147,7 @@ impl QuadraticProgram {
             }
             if matches!(found.status, SolverStatus::PrimalInfeasible | SolverStatus::AlmostPrimalInfeasible) {
                 let found = contradiction(task, design, &alpha, mean_length, self.intercept).ok_or_else(undecided)?;
-                // A few constraints say more than many; they must prove as much.
+                // A few constraints are easier to read than many, but they must prove as much.
                 self.thin_out(task, design, &found, &mut alpha, cancel)?;
                 let thinner = contradiction(task, design, &alpha, mean_length, self.intercept);
                 return Ok(Verdict::NotSeparable(thinner.unwrap_or(found)));
@@ -164,7 +165,7 @@ impl QuadraticProgram {
                 };
                 let better = best.as_ref().is_none_or(|best| objective < best.objective);
                 let ended = progress.report(pass, objective, &weights, &thresholds);
-                // A witness proves the bound that it goes with.
+                // A witness proves only its own bound.
                 if better || best.as_ref().is_some_and(|best| best.lower_bound < Some(bound)) {
                     let kept = best.take().filter(|_| !better);
                     let (weights, thresholds, objective) = match kept {
@@ -204,7 +205,7 @@ impl QuadraticProgram {
                 }
             }
             if missed.is_empty() {
-                // Nothing can be added, and nothing more was gained from what there is.
+                // No constraint can be added, and the last round gained nothing.
                 break if best.is_some() { Stop::Stalled } else { return Err(undecided()) };
             }
             missed.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -224,8 +225,8 @@ impl QuadraticProgram {
 }
 
 impl QuadraticProgram {
-    /// Takes constraints out of a contradiction until no more than one for each dimension, and one, are left
-    /// (Carathéodory), where that costs little.
+    /// Removes constraints from a contradiction until at most one for each dimension, plus one, are left
+    /// (Carathéodory), if that costs little.
     fn thin_out<T: Independent>(
         &self,
         task: &T,
@@ -240,7 +241,7 @@ impl QuadraticProgram {
             return Ok(());
         }
         let program = Program::new(task, design, self.intercept, Least::Norm, &blocks, cancel)?;
-        // The last coordinate keeps the sum of the weights, so that they do not all vanish.
+        // The last coordinate keeps the sum of the weights, so they cannot all vanish.
         let mut columns = vec![vec![0.0; height]; blocks.len()];
         for ((&row, &column), &value) in program.rows.iter().zip(&program.columns).zip(&program.values) {
             columns[row][column] = value / program.mean_length;
@@ -272,7 +273,8 @@ impl QuadraticProgram {
     }
 }
 
-/// Coefficients, not all zero, of more columns than they are high that add up to zero: elimination with full pivoting.
+/// Coefficients, not all zero, with which the columns add up to zero. There must be more columns than rows. Uses
+/// elimination with full pivoting.
 fn dependence(columns: &[&[f64]], height: usize) -> Vec<f64> {
     let width = columns.len();
     let mut rows: Vec<Vec<f64>> = (0..height).map(|row| columns.iter().map(|column| column[row]).collect()).collect();
@@ -309,8 +311,8 @@ fn dependence(columns: &[&[f64]], height: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Weights and threshold stretched until every margin is reached, and their objective; none where one is on the wrong
-/// side. `least` is the smallest share of a margin that is reached.
+/// Weights and threshold scaled up until every margin is reached, and their objective; none if one constraint is on the
+/// wrong side. `least` is the smallest share of a margin that is reached.
 fn stretched<T: Independent>(
     task: &T,
     design: &Design,
@@ -323,7 +325,7 @@ fn stretched<T: Independent>(
     if !(least > 0.0 && factor.is_finite()) {
         return None;
     }
-    // Rounding may leave the last margin short by a digit; a few of them more are enough.
+    // Rounding may leave the last margin slightly short; a few units in the last place more are enough.
     for attempt in 0..40 {
         let stretched: Vec<f64> = weights.iter().map(|w| w * factor).collect();
         let threshold = threshold * factor;
@@ -336,7 +338,7 @@ fn stretched<T: Independent>(
     None
 }
 
-/// What is left of a column that adds up to nothing, beside the sum of its absolute values.
+/// The sum of a column, relative to the sum of its absolute values, counts as zero below this.
 const COLUMN_NOTHING: f64 = 1e-5;
 
 /// Σ_i |c_i · x_ij| for each column of the scaled rows.
@@ -351,7 +353,7 @@ fn column_sizes(design: &Design, coefficients: &[f64]) -> Vec<f64> {
     sizes
 }
 
-/// The combination of constraints as a proof, where it is one.
+/// The combination of constraints as a proof, if it is one.
 fn contradiction<T: Independent>(
     task: &T,
     design: &Design,
@@ -359,7 +361,7 @@ fn contradiction<T: Independent>(
     mean_length: f64,
     intercept: Intercept,
 ) -> Option<Contradiction> {
-    // The interior point leaves a little of every constraint behind, which is no part of the proof.
+    // The interior point leaves a small multiplier on every constraint, which is not part of the proof.
     let largest = alpha.iter().copied().fold(0.0, f64::max);
     let mut coefficients = vec![0.0; design.rows()];
     let mut absolute = vec![0.0; design.rows()];
@@ -376,7 +378,7 @@ fn contradiction<T: Independent>(
         total += z;
         pull += z * c.threshold;
     }
-    // What is left in a column counts beside what was added up there: a column of small numbers may be the one that
+    // The rest in a column is compared with the sizes of that column: a column of small numbers may be the one that
     // separates.
     let sizes = column_sizes(design, &absolute);
     let sum = design.weighted_sum(&coefficients);
@@ -395,7 +397,7 @@ fn contradiction<T: Independent>(
     Some(Contradiction { blocks, residual })
 }
 
-/// Constraints to begin with, evenly spaced, so that whatever order the data stand in, all of it is seen.
+/// The first constraints, evenly spaced, so that all of the data are covered in any order.
 pub(super) fn first_working_set(counts: &[usize]) -> Vec<usize> {
     let step = counts.len().div_ceil(FIRST).max(1);
     counts.iter().copied().step_by(step).collect()
@@ -452,7 +454,7 @@ impl Program {
                 return Err(too_large(working.len(), features));
             }
         }
-        // Either the features are eliminated first, or the constraints: whichever leaves less.
+        // Either the features or the constraints are eliminated first, whichever costs less.
         let cubed = |n: usize| (n as f64).powi(3) / 3.0;
         let columns_first = by_column.iter().map(|&n| (n as f64).powi(2)).sum::<f64>() + cubed(working.len());
         if columns_first.min(by_row + cubed(features)) > MOST_WORK {
@@ -471,19 +473,19 @@ impl Program {
         self.values.push(value);
     }
 
-    /// A constraint that nothing can move: two equal items, say.
+    /// A constraint without features, for instance between two equal items.
     fn empty_row(&self) -> Option<usize> {
         let mut moves = vec![false; self.right.len()];
         self.rows.iter().for_each(|&row| moves[row] = true);
         moves.iter().position(|moves| !moves)
     }
 
-    /// Solves it on a thread of its own; none where the user cancels.
+    /// Solves it on a separate thread; none after a cancel.
     pub(super) fn solve(self, cancel: &Cancel) -> Result<Option<Found>> {
         let (sender, receiver) = channel();
         let flag = cancel.clone();
         std::thread::spawn(move || {
-            // Nobody listens any more where the user has cancelled.
+            // After a cancel there is no receiver.
             let _ = sender.send(self.run(&flag));
         });
         loop {
@@ -491,7 +493,7 @@ impl Program {
                 Ok(found) => return found.map(|found| Some(found).filter(|_| !cancel.is_raised())),
                 Err(RecvTimeoutError::Timeout) if cancel.is_raised() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
-                // The thread ended without a word: it panicked.
+                // The thread ended without a result: it panicked.
                 Err(RecvTimeoutError::Disconnected) => return Err(undecided()),
             }
         }

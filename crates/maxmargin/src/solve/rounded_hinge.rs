@@ -1,29 +1,31 @@
-//! Newton's method on a hinge whose kink is rounded off, ever less, until the result is good enough for the hinge itself.
+//! Newton's method on a hinge with a rounded kink. The rounding shrinks until the result is good enough for the hinge
+//! itself.
 //!
 //! ```text
 //! min  P(w) = ½‖w‖² + Σ_p c_p · max(0, v_p),   v_p = margin − a_p·w   (for ranking, p runs over all pairs)
 //! ```
 //! With `h(v) = (max(0, v)² − max(0, v − δ)²) / 2δ` in place of max(0, v) the problem is smooth, and a few Newton steps
 //! solve it. At any w, α_p = c_p · h'(v_p) lies in [0, c_p]: a feasible point of the dual of the hinge problem. So the
-//! rounded problem's own certificate, P_δ(w) − ½‖∇P_δ(w)‖², gives a bound for the hinge, and a better one when what the
-//! rounding took is added back:
+//! rounded problem's own certificate, P_δ(w) − ½‖∇P_δ(w)‖², gives a bound for the hinge. The bound improves when the
+//! loss that the rounding removed is added back:
 //!
 //! ```text
 //! D(α) = P_δ(w) − ½‖∇P_δ(w)‖² + Σ_p δ·α_p² / (2·c_p)
 //! ```
-//! Where most of P − D comes from the gradient another Newton step is taken; where it comes from the rounding, which falls
+//! If most of P − D comes from the gradient, another Newton step is taken. If it comes from the rounding, which falls
 //! like δ², δ is lowered to what the tolerance is expected to need. The weights and δ are the witness. Cost: as
 //! [`super::newton`], about twice the sweeps.
 //!
-//! **Free scalars.** α is feasible only where Σ α t = 0 for each of them, which is where the derivative by it vanishes. Short
-//! of that the bound is a guess, less what that derivative says is out of balance. Wherever a width is solved it is made to
-//! count. For a task with a `Prove`, that balances the dual point and finds its value. For any other, the free scalars
-//! are brought to their minimum, as in [`super::newton`]; where their derivatives then vanish but for rounding, the bound counts,
-//! less what the value could still fall by them. Without free scalars it holds as it stands, less what its sums may have lost
-//! to rounding; scores of features so large that they cancel lose more, and so `Prove` has the last word here too.
+//! **Free scalars.** α is feasible only if Σ α t = 0 for each of them, that is, if the derivative by it vanishes.
+//! Otherwise the bound is an estimate, lowered by the imbalance that this derivative shows. Whenever the problem of a
+//! width is solved, the estimate is replaced by a proven bound. For a task with a `Prove`, `Prove` balances the dual
+//! point and computes its value. For any other task, the free scalars are moved to their minimum, as in
+//! [`super::newton`]. If their derivatives then vanish up to rounding, the bound is valid, lowered by how much the
+//! value could still fall by them. Without free scalars the bound is valid as it is, lowered by what its sums may have
+//! lost to rounding. Scores of features so large that they cancel lose more, so `Prove` decides here too.
 //!
-//! **Widths** are shares of the largest margin of the task: with all margins and scores a thousand times as large the same
-//! steps are made.
+//! **Widths** are shares of the largest margin of the task: if all margins and scores are a thousand times as large,
+//! the solver makes the same steps.
 
 use super::linear_risk::rounding;
 use super::newton::{Point, free_slack, step};
@@ -33,56 +35,58 @@ use crate::error::Result;
 use crate::run::{Cancel, Observer};
 use crate::task::Roundable;
 
-/// Newton's method for tasks with hinge loss: their kink is rounded off, ever less, until the result is good enough for the hinge
-/// itself. These are its settings.
+/// Settings of Newton's method for tasks with hinge loss. The kink of the hinge is rounded off, and the rounding
+/// shrinks until the result is good enough for the hinge itself.
 #[derive(Clone, Debug)]
 pub struct RoundedHinge {
     /// The relative gap to stop at.
     pub tolerance: f64,
-    /// The most Newton steps to make.
+    /// The maximum number of Newton steps.
     pub max_passes: u64,
     /// Whether free scalars are penalised like weights.
     pub penalise_thresholds: bool,
 }
 
-/// Primal value and lower bound that weights, thresholds and a width stand for, recomputed from scratch but for the scores
-/// of all rows where these are at hand; an error once somebody asks for an end.
+/// Primal value and lower bound for weights, thresholds and a width, recomputed from scratch, except for the scores of
+/// all rows if these are given. Returns an error after a cancel.
 pub(crate) type Prove<'a> = &'a dyn Fn(&[f64], &[f64], f64, Option<&[f64]>) -> Result<(f64, f64)>;
 
-/// The first width, in margins: two, so that all pairs curve at weights of zero, where each misses its margin by one.
+/// The first width, in margins: two, so that all pairs have curvature at zero weights, where each misses its margin by
+/// one.
 const FIRST_WIDTH: f64 = 2.0;
 
-/// From a neighbouring solution the first width is so many times that at which it was found.
+/// After a warm start, the first width is this many times the width of the neighbouring solution.
 const WARM_WIDTH: f64 = 4.0;
 
-/// The width falls at least and at most by these factors: slowly enough for the last solution to be a good start.
+/// The width falls at least by the first and at most by the second factor: slowly enough for the last solution to be a
+/// good warm start.
 const LEAST_FALL: f64 = 2.0;
 const MOST_FALL: f64 = 8.0;
 
-/// Widths below this share of a margin are lost in the rounding of scores, and prove nothing.
+/// Widths below this share of a margin are lost in the rounding of scores and prove nothing.
 const LEAST_WIDTH: f64 = 1e-9;
 
-/// What the bound may have lost to rounding, in units of the last place of what it is a sum of.
+/// What the bound may have lost to rounding, relative to the sizes of its terms.
 const ROUNDING: f64 = 16.0 * f64::EPSILON;
 
-/// Once the gradient costs less than this share of what rounding costs, the width is solved.
+/// The problem of a width is solved once the gradient's part of the gap is below this share of the rounding's part.
 const SOLVED: f64 = 0.25;
 
-/// And a wide one is solved well enough once a step gains less than this share.
+/// A wide width is also left once a step gains less than this share of the rounding's part.
 const SMALL_GAIN: f64 = 0.1;
 
-/// A width is a wide one while rounding costs more than this share of the objective.
+/// A width is wide while the rounding costs more than this share of the objective.
 const COARSE: f64 = 1e-4;
 
-/// What the point of the last evaluation of a rounded risk says about the hinge problem.
+/// Values for the hinge problem at the point of the last evaluation of a rounded risk.
 struct HingeValues {
     primal: f64,
     bound: f64,
-    /// What the bound would be at a point where the gradient vanishes.
+    /// The bound if the gradient at this point were zero.
     reachable: f64,
-    /// The part of the difference between primal value and bound that further steps take away,
+    /// The part of the gap that further Newton steps remove.
     unsolved: f64,
-    /// and the part that they do not.
+    /// The part of the gap that is due to rounding off the hinge.
     rounding: f64,
 }
 
@@ -99,8 +103,8 @@ impl HingeValues {
     }
 }
 
-/// Brings the free scalars of a point to their minimum. Returns the primal value there, and the bound where their derivatives
-/// vanish but for rounding. Worth nothing once somebody has asked for an end.
+/// Moves the free scalars of a point to their minimum. Returns the primal value there, and the bound if their
+/// derivatives vanish up to rounding. After a cancel the result is not usable.
 fn settled_values<T: Roundable>(
     risk: &mut LinearRisk<'_, T>,
     point: &mut Point,
@@ -111,13 +115,13 @@ fn settled_values<T: Roundable>(
     let HingeValues { primal, reachable, .. } = HingeValues::at(risk, point);
     let (fixed, free) = point.gradient.split_at(risk.penalised());
     let squares: f64 = fixed.iter().map(|g| g * g).sum();
-    // By as much as the rest of the derivative moves them, what the rounding took changes too.
+    // The remaining derivative would move the free scalars, which also changes the loss that the rounding removed.
     let moved = width * free.iter().map(|g| g.abs()).sum::<f64>();
     Ok((primal, slack.map(|slack| (reachable - 0.5 * squares - slack - moved).max(0.0))))
 }
 
-/// The lower bound that a point of a task with hinge loss and a width stand for: what `verify` checks again. None where the
-/// derivatives by free scalars do not vanish. Worth nothing once somebody has asked for an end.
+/// The lower bound for a point and a width of a task with hinge loss: `verify` checks it again. None if the derivatives
+/// by free scalars do not vanish. After a cancel the result is not usable.
 pub(crate) fn rounded_certificate<T: Roundable>(
     task: &T,
     design: &Design,
@@ -148,8 +152,8 @@ impl RoundedHinge {
         self.solve_proven(task, design, None, start, observer, cancel)
     }
 
-    /// The same. With `prove` nothing has converged that it did not confirm, and a bound that is only a guess, as where
-    /// thresholds are free, counts once it does.
+    /// The same. With `prove`, the solver converges only if `prove` confirms it. A bound that is only an estimate, as
+    /// with free thresholds, counts once `prove` confirms it.
     pub(crate) fn solve_proven<T: Roundable>(
         &self,
         task: &T,
@@ -175,7 +179,7 @@ impl RoundedHinge {
             let start_norm = point.gradient_norm();
             let mut value_before = f64::INFINITY;
             let rounding = loop {
-                // A value cut short by a cancelled pass is none.
+                // After a cancel the value is incomplete.
                 if progress.cancelled() {
                     break 'widths Stop::Cancelled;
                 }
@@ -184,8 +188,8 @@ impl RoundedHinge {
                 }
                 let HingeValues { mut primal, mut bound, unsolved, rounding, .. } = HingeValues::at(&risk, &point);
                 let wanted = 0.5 * self.tolerance * primal;
-                // A wide hinge need not be solved for long: once its steps gain less than what rounding costs, the next
-                // width is due. Those that could be the last are solved to the end, for their gradient must vanish.
+                // A wide hinge is not solved exactly: once a step gains less than the rounding costs, the next width
+                // follows. Widths that may be the last are solved to the end, because their gradient must vanish.
                 let coarse = wanted.max(COARSE * primal);
                 let gained = std::mem::replace(&mut value_before, point.value) - point.value;
                 let solved = unsolved <= SOLVED * rounding || (rounding > coarse && gained <= SMALL_GAIN * rounding);
@@ -201,7 +205,7 @@ impl RoundedHinge {
                         Err(error) => return Err(error),
                     }
                 } else if prove.is_none() && guessed {
-                    // Nobody else has a look at it: what is not proven here is no bound.
+                    // No other code checks this point, so only a bound proven here counts.
                     let settled = if asked { Some(settled_values(&mut risk, &mut point, width)?) } else { None };
                     if progress.cancelled() {
                         break 'widths Stop::Cancelled;
@@ -213,15 +217,15 @@ impl RoundedHinge {
                 if within || best.as_ref().is_none_or(|best| primal - bound < best.primal - best.bound) {
                     best = Some(Found { weights: point.w.clone(), primal, bound, width });
                 }
-                // A guess counts for nothing that is claimed.
+                // An unproven estimate is not reported as a bound.
                 progress.bound((proven || !guessed).then_some(bound));
                 let ended = within || passes >= self.max_passes;
-                // The next width looks at the same point again, with a better bound: a pass is reported once.
+                // The next width evaluates the same point again, with a better bound. A pass is reported only once.
                 if solved && !ended && width > least_width {
                     break rounding;
                 }
                 if ended || reported != Some(passes) {
-                    // Looked at again, a pass stands in the history with what is known of it at last.
+                    // If a pass is evaluated again, its last values replace those in the history.
                     progress.trace.pop_if(|last| last.pass == passes);
                     let (objective, at) = best.as_ref().map_or((primal, &point.w), |best| (best.primal, &best.weights));
                     if progress.report(passes, objective, &at[..weights], &at[weights..]) {
@@ -238,7 +242,7 @@ impl RoundedHinge {
                 if solved {
                     break rounding;
                 }
-                // A threshold that no row near its kink holds has no curvature: it is searched for by itself.
+                // A threshold without rows near their kink has no curvature: it gets a separate line search.
                 let free: f64 = point.gradient[risk.penalised()..].iter().map(|g| g.abs()).sum();
                 match step(&mut risk, &point, start_norm, free > 0.5 * unsolved, cancel)? {
                     Some(next) => (point, passes) = (next, passes + 1),
@@ -249,30 +253,30 @@ impl RoundedHinge {
             if width <= least_width {
                 break if progress.cancelled() { Stop::Cancelled } else { Stop::Stalled };
             }
-            // What rounding costs falls like the square of the width; half of the tolerance is left to it.
+            // The rounding's part of the gap falls like the square of the width. It may use half of the tolerance.
             let wanted = 0.5 * self.tolerance * best.as_ref().map_or(0.0, |best| best.primal);
             let fall = (rounding / wanted).sqrt().clamp(LEAST_FALL, MOST_FALL);
             width = (width / fall).max(least_width);
             w = point.w;
         };
-        // Cancelled within the very first pass: nothing is known of any point.
+        // Cancelled within the first pass: no point was evaluated.
         cancel_without_a_point(&best, cancel)?;
         let found = best.ok_or_else(overflow)?;
         Ok(found.into_solution(weights, passes, stop, progress.trace))
     }
 }
 
-/// The width to begin with, and the least there is.
+/// The first width and the smallest width.
 fn first_and_least_width<T: Roundable>(task: &T, start: Option<&Start>) -> (f64, f64) {
     let scale = task.margin_scale();
     let least = (LEAST_WIDTH * scale).max(f64::MIN_POSITIVE);
     let first = (FIRST_WIDTH * scale).max(least);
-    // Near a solution the wide hinge would only lead away from it.
+    // Near a solution, a wide hinge would only lead away from it.
     let narrow = start.and_then(|start| start.width).filter(|width| *width > 0.0);
     (narrow.map_or(first, |width| (WARM_WIDTH * width).clamp(least, first)), least)
 }
 
-/// A point, its thresholds behind the weights, with the values it was found to have.
+/// A point (weights, then thresholds) with its values.
 struct Found {
     weights: Vec<f64>,
     primal: f64,
@@ -281,7 +285,7 @@ struct Found {
 }
 
 impl Found {
-    /// As a solution, so many of whose numbers are weights.
+    /// Converts it to a solution. The first `weights` numbers are weights.
     fn into_solution(self, weights: usize, passes: u64, stop: Stop, trace: Vec<TracePoint>) -> Solution {
         let Found { weights: mut point, primal, bound, width } = self;
         let thresholds = point.split_off(weights);

@@ -1,7 +1,7 @@
-//! Where Newton's method begins on many rows: at the solution for some of them.
+//! The start of Newton's method on many rows: the solution for a sample of them.
 //!
-//! Of n rows drawn like the others, the solution lies about dim/n of the objective above the optimum for all, so that a
-//! sample of a few hundred rows a coordinate leaves one or two steps over all rows where there were seven.
+//! For n rows of a random sample, the solution lies about dim/n of the objective above the optimum for all rows. So a
+//! sample of a few hundred rows per coordinate leaves one or two steps over all rows instead of seven.
 
 use super::{CurvedRisk, LinearRisk, Newton, Start};
 use crate::data::Design;
@@ -10,20 +10,19 @@ use crate::run::{Cancel, Silent};
 use crate::task::{Curvature, Directions, Objective, Place, Slopes};
 use std::ops::Range;
 
-/// So many rows a coordinate are looked at first, and never fewer than [`LEAST_ROWS`].
+/// The sample has this many rows per coordinate, and at least [`LEAST_ROWS`].
 const ROWS_A_COORDINATE: usize = 500;
 const LEAST_ROWS: usize = 16 * 1024;
 
-/// The sample must be smaller than the data by this factor to be worth a look.
+/// The sample is used only if it is smaller than the data by this factor.
 const LEAST_STRIDE: usize = 8;
 
-/// How well the sample is solved.
+/// The tolerance for the sample, and the maximum number of passes.
 const TOLERANCE: f64 = 1e-3;
 const MOST_PASSES: u64 = 12;
 
-/// The solution for a sample of the parts, or none where that is not worth its while: where rows are few, where steps are
-/// not exact, or where `start` is already near a solution. A start that sets nothing but thresholds is where the sample
-/// begins.
+/// The solution for a sample of the parts, or none if it is not worth the time: if there are few rows, if steps are not
+/// exact, or if `start` is already near a solution. If `start` sets only thresholds, the sample starts there.
 pub(crate) fn sampled_start<T: Curvature>(
     task: &T,
     design: &Design,
@@ -36,7 +35,7 @@ pub(crate) fn sampled_start<T: Curvature>(
     let wanted = (ROWS_A_COORDINATE * (weights + task.thresholds())).max(LEAST_ROWS);
     let stride = rows / wanted;
     let begun = start.is_some_and(|start| start.weights.iter().any(|&weight| weight != 0.0));
-    // Parts as long as the sample would make it none.
+    // If parts were as long as the sample, there would be no sample.
     if begun || stride < LEAST_STRIDE || task.parts() < 8 * stride {
         return Ok(None);
     }
@@ -50,14 +49,14 @@ pub(crate) fn sampled_start<T: Curvature>(
     Ok(Some(Start { weights: solution.weights, thresholds: solution.thresholds, ..Start::default() }))
 }
 
-/// Every so manieth part of a task, each counted as often.
+/// Every n-th part of a task, with weight n.
 struct Thinned<'a, T> {
     task: &'a T,
     stride: usize,
 }
 
 impl<T: Objective> Thinned<'_, T> {
-    /// The place as the whole task sees it.
+    /// The place in the whole task.
     fn seen<'p>(&self, at: &Place<'p>) -> Place<'p> {
         Place { part: at.part * self.stride, ..*at }
     }
@@ -66,7 +65,7 @@ impl<T: Objective> Thinned<'_, T> {
         numbers.iter_mut().for_each(|number| *number *= self.stride as f64);
     }
 
-    /// Runs what adds to `sums`, which the task does for one part, and adds it as often as that counts.
+    /// Runs `add`, with which the task adds one part to `sums`, and multiplies the result by the stride.
     fn add_scaled<R>(&self, sums: &mut [f64], add: impl FnOnce(&mut [f64]) -> R) -> R {
         let mut own = vec![0.0; sums.len()];
         let result = add(&mut own);
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thinned_task_is_its_parts_counted_often() {
+    fn a_thinned_task_is_every_nth_part_with_weight_n() {
         let data = noisy_classes(20_000, 3);
         let whole = task(&data);
         let thinned = Thinned { task: &whole, stride: 3 };
@@ -206,7 +205,7 @@ mod tests {
         let first = sampled.trace[0].objective;
         assert!(first <= 1.01 * plain.objective, "{first} against {}", plain.objective);
         assert!(sampled.passes < plain.passes);
-        // Who comes with weights needs no sample, nor do few rows.
+        // A start with weights needs no sample, and neither do few rows.
         assert!(sampled_start(&task, &all, false, Some(&start), &cancel).expect("fine").is_none());
         let few = noisy_classes(LEAST_ROWS, 4);
         let few_task = self::task(&few);

@@ -1,8 +1,8 @@
 //! [`ScaledRows`]: scores and sums of scaled rows for loops that visit one row at a time.
 //!
-//! With x' = F(x − μ) such a loop keeps v = F²·Σ c (x − μ) for dense rows, from which both the scores of scaled rows and
-//! the weights w = F⁻¹v follow. Sparse rows stay sparse: there it keeps v = F²·Σ c x and two scalars in [`Sum`], from
-//! which the scores of the scaled rows follow. All of it is linear in the coefficients c.
+//! With x' = F(x − μ) such a loop keeps v = F²·Σ c (x − μ) for dense rows, from which both the scores of scaled rows
+//! and the weights w = F⁻¹v follow. Sparse rows stay sparse: there it keeps v = F²·Σ c x and two scalars in [`Sum`],
+//! from which the scores of the scaled rows follow. All of it is linear in the coefficients c.
 
 use crate::data::{Design, Rows};
 use crate::parallel;
@@ -35,9 +35,10 @@ pub(super) struct ScaledRows<'a, R> {
     design: &'a Design,
     rows: &'a R,
     squared_factor: Option<Vec<f64>>,
-    /// μ, where rows are dense and shifted one by one: differences of large numbers are taken before anything else.
+    /// μ, if rows are dense and shifted one by one: the shift is subtracted first, since it may be a difference of
+    /// large numbers.
     dense_shift: Option<&'a [f64]>,
-    /// x_i · F²μ for each row, where rows are sparse and shifted.
+    /// x_i · F²μ for each row, if rows are sparse and shifted.
     shift_products: Option<Vec<f64>>,
     shift_norm: f64,
 }
@@ -70,13 +71,13 @@ impl<'a, R: Rows> ScaledRows<'a, R> {
         self.design
     }
 
-    /// Asks for a row that is needed soon.
+    /// Prefetches a row that is needed soon.
     #[inline(always)]
     pub(super) fn prefetch(&self, row: usize) {
         self.rows.prefetch(row);
     }
 
-    /// Asks for what says where a row lies, well before [`ScaledRows::prefetch`].
+    /// Prefetches the position of a row, well before [`ScaledRows::prefetch`].
     #[inline(always)]
     pub(super) fn prefetch_start(&self, row: usize) {
         self.rows.prefetch_start(row);
@@ -110,7 +111,7 @@ impl<'a, R: Rows> ScaledRows<'a, R> {
         }
     }
 
-    /// The weights of the scaled features: F⁻¹v, less (Σ c)·Fμ where v leaves the shift out.
+    /// The weights of the scaled features: F⁻¹v, minus (Σ c)·Fμ if v does not include the shift.
     pub(super) fn weights(&self, v: &[f64], sum: &Sum) -> Vec<f64> {
         let design = self.design;
         let mut w: Vec<f64> = match design.factor() {
@@ -143,8 +144,8 @@ impl<'a, R: Rows> ScaledRows<'a, R> {
         shifted * self.design.row_factor(row).powi(2)
     }
 
-    /// ‖x' − z'‖². Differences are taken entry by entry: nearly equal rows would vanish in ‖x‖² − 2x·z + ‖z‖². Shifts
-    /// cancel. `difference` is scratch, all zeros before and after.
+    /// ‖x' − z'‖². Differences are taken entry by entry: for nearly equal rows, ‖x‖² − 2x·z + ‖z‖² would be lost to
+    /// rounding. Shifts cancel. `difference` is a work buffer, all zeros before and after.
     pub(super) fn square_of_difference(&self, difference: &mut Vec<f64>, row: usize, against: usize) -> f64 {
         let design = self.design;
         difference.resize(design.cols(), 0.0);

@@ -1,4 +1,4 @@
-//! What the solvers by parts rest on: Hessians formed whole and by products, lines, and hinges rounded off.
+//! What the solvers by parts depend on: Hessians formed whole and by products, line searches, and rounded hinges.
 
 use super::linear_risk::LONG_PART;
 use super::values::{primal_in_passing, primal_of_scores};
@@ -22,7 +22,7 @@ fn numbers(count: usize, stream: u64) -> Vec<f64> {
     (0..count).map(|_| random.normal()).collect()
 }
 
-/// Graded rows in six groups, all features or two of them a row.
+/// Graded rows in six groups, with all features or two of them per row.
 fn data(dense: bool) -> Dataset {
     let values = numbers(ROWS * COLS, 1);
     let matrix = if dense {
@@ -61,7 +61,7 @@ fn ranking(data: &Dataset, loss: Loss) -> Ranking {
     Ranking::new(data, loss, PairWeight::Equal, 0.2).expect("pairs")
 }
 
-/// The Hessian as a whole against its products with the axes.
+/// Compares the whole Hessian with its products with the axes.
 fn assert_columns<T: Curvature>(task: &T, design: &Design, penalised: bool, context: &str) {
     let cancel = Cancel::new();
     let mut risk = LinearRisk::new(task, design, penalised, &cancel);
@@ -83,7 +83,7 @@ fn assert_columns<T: Curvature>(task: &T, design: &Design, penalised: bool, cont
         }
     }
     if task.rows_are_separate() {
-        // A sample of all rows is all of it, but for what a free threshold is given.
+        // A sample of all rows gives the whole Hessian, except for the diagonal of a free threshold.
         let sampled = risk.sampled_hessian(ROWS).expect("a Hessian");
         let lower = |at: &usize| at % dim <= at / dim;
         for at in (0..dim * dim).filter(lower) {
@@ -92,7 +92,7 @@ fn assert_columns<T: Curvature>(task: &T, design: &Design, penalised: bool, cont
             let whole = whole + f64::from(u8::from(free));
             assert!((whole - sampled).abs() <= 1e-11 * largest, "{context}: {at}: {whole} {sampled}");
         }
-        // However many there are, a sample has as many as it may.
+        // With any number of rows, a sample has as many as allowed.
         for most in [1, 7, 20] {
             let taken: usize = risk.curved_sample(most).expect("a sample").iter().map(Vec::len).sum();
             assert_eq!(taken, most, "{context}");
@@ -111,7 +111,7 @@ fn sampled_trace<T: Curvature>(task: &T, design: &Design, most: usize) -> f64 {
 }
 
 #[test]
-fn a_sample_stands_for_all_rows() {
+fn a_sample_approximates_all_rows() {
     let data = data(true);
     let design = Scaling::default().apply(data.matrix(), None).expect("valid");
     let (classes, queries) = (binary(&data, Loss::SquaredHinge, true), ranking(&data, Loss::SquaredHinge));
@@ -126,7 +126,7 @@ fn a_sample_stands_for_all_rows() {
 }
 
 #[test]
-fn of_a_ranking_a_sample_of_all_rows_is_the_covariance_within_queries() {
+fn for_a_ranking_a_sample_of_all_rows_gives_the_covariance_within_queries() {
     let data = data(true);
     let design = Scaling::default().apply(data.matrix(), None).expect("valid");
     let task = ranking(&data, Loss::SquaredHinge);
@@ -191,7 +191,7 @@ fn rounded_hinges_conform() {
     }
 }
 
-/// What rounding off gives and takes, against a sum over the constraints.
+/// Compares the sums of the rounded hinge with a sum over the constraints.
 fn assert_rounding<T: Independent + Roundable>(task: &T, width: f64, scores: &[f64], thresholds: &[f64]) {
     let rounded = task.rounded(width);
     let (mut hinge, mut excess, mut inside) = (0.0, 0.0, 0);
@@ -223,7 +223,7 @@ fn assert_rounding<T: Independent + Roundable>(task: &T, width: f64, scores: &[f
 }
 
 #[test]
-fn what_rounding_off_takes_is_what_the_constraints_add_up_to() {
+fn the_sums_of_a_rounded_hinge_are_those_of_its_constraints() {
     let data = data(true);
     for stream in 3..6 {
         let scores = numbers(ROWS, stream);
@@ -245,14 +245,14 @@ fn the_margin_scale_is_the_largest_margin_that_counts() {
     assert_eq!(pairs(&data, Loss::Hinge, PairWeightAs::Margin).margin_scale(), 3.0);
 }
 
-/// Values and slopes along a line against evaluations where it leads.
+/// Compares values and slopes along a line with evaluations at its points.
 fn assert_line<T: Objective>(task: &T, design: &Design, penalised: bool, context: &str) {
     let cancel = Cancel::new();
     let mut risk = LinearRisk::new(task, design, penalised, &cancel);
     let dim = risk.dim();
     let w: Vec<f64> = numbers(dim, 2).iter().map(|number| 0.2 * number).collect();
     let mut all = numbers(dim, 3);
-    // A line along which no score moves comes after one along which all do.
+    // After a line along which all scores change, one along which none does.
     let mut directions = vec![all.clone()];
     all[..design.cols()].fill(0.0);
     directions.push(all);
@@ -277,7 +277,7 @@ fn assert_line<T: Objective>(task: &T, design: &Design, penalised: bool, context
 }
 
 #[test]
-fn a_line_leads_where_evaluations_say() {
+fn values_along_a_line_equal_evaluations() {
     for dense in [true, false] {
         let data = data(dense);
         for scale in [Scale::None, Scale::Standard] {
@@ -323,7 +323,7 @@ fn lines_through_long_and_short_queries_keep_small_differences_of_large_scores()
 }
 
 #[test]
-fn scores_of_all_rows_are_at_hand_where_parts_hold_them_in_order() {
+fn scores_of_all_rows_are_known_if_parts_hold_them_in_order() {
     let (data, design) = grouped(&[30, 20, 9, 8, 11]);
     let cancel = Cancel::new();
     let w = [0.3, -0.1, 0.2];
@@ -341,7 +341,7 @@ fn scores_of_all_rows_are_at_hand_where_parts_hold_them_in_order() {
 }
 
 #[test]
-fn a_value_in_passing_is_the_value_of_the_scores_to_the_last_bit() {
+fn the_value_computed_by_chunks_is_that_of_the_scores_to_the_last_bit() {
     let (data, design) = grouped(&[4095, 1, 1, 5000]);
     let signs: Vec<f64> = (0..data.rows()).map(|row| (row * 7 % 3 % 2) as f64).collect();
     let data = Dataset::new(data.matrix().clone(), Targets::Real(signs.into())).expect("valid");
@@ -357,7 +357,7 @@ fn a_value_in_passing_is_the_value_of_the_scores_to_the_last_bit() {
     }
 }
 
-/// A task that asks for an end in the middle of its n-th evaluation.
+/// A task that raises the cancel flag in the middle of its n-th evaluation.
 struct Ending<'a> {
     task: GradedComparison,
     left: std::sync::atomic::AtomicUsize,
@@ -403,7 +403,7 @@ impl Curvature for Ending<'_> {
 }
 
 #[test]
-fn an_end_asked_for_at_any_moment_is_no_panic() {
+fn a_cancel_at_any_moment_does_not_panic() {
     let data = data(true);
     let design = Scaling::default().apply(data.matrix(), None).expect("valid");
     let parts = GradedComparison::new(&data, Loss::SquaredHinge, 0.3).expect("pairs").parts();

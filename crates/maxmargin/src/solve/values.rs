@@ -1,13 +1,13 @@
-//! Primal and dual values of tasks with one constraint a block, recomputed from scratch: what solvers stop by, what a
-//! model file records and what `verify` checks again.
+//! Primal and dual values of tasks with one constraint per block, recomputed from scratch: solvers stop by them, a
+//! model file records them and `verify` checks them again.
 //!
 //! ```text
 //! primal  P(w, b) = ½‖w‖² [+ ½b²] + Σ_i cost_i · loss(m_i − a_i s_i − t_i b),  s = Xw
 //! dual    D(α)    = Σ_i (α_i m_i − cost_i · loss*(α_i / cost_i)) − ½‖Σ_i α_i a_i x_i‖² [− ½(Σ α_i t_i)²]
 //! ```
 //! with the bracketed terms where the threshold b is penalised. Where b is free, α is feasible only if Σ α_i t_i = 0:
-//! [`balance`] shrinks the heavier side until that holds, which keeps every other constraint, so that D of the balanced
-//! point is a valid bound whatever point it started from.
+//! [`balance`] scales down the heavier side until that holds, which keeps every other constraint. So D of the balanced
+//! point is a valid bound for any starting point.
 
 use super::Cut;
 use crate::data::Design;
@@ -19,7 +19,7 @@ use crate::run::Cancel;
 use crate::task::{Barrier, Constraint, Independent, Intercept};
 use std::ops::Range;
 
-/// Blocks summed together; fixed, so that threads do not change a bit.
+/// Blocks summed together. The number is fixed, so the result does not depend on the number of threads.
 const CHUNK: usize = 4096;
 
 /// Sums a function of the block number in a fixed order.
@@ -35,12 +35,12 @@ fn sum_terms<const N: usize>(terms: impl Iterator<Item = [f64; N]>) -> [f64; N] 
     sums
 }
 
-/// Sums a function of neighbouring blocks in a fixed order.
+/// Sums a function of ranges of blocks in a fixed order.
 fn sum_chunks<const N: usize>(blocks: usize, sum: &(dyn Fn(Range<usize>) -> [f64; N] + Sync)) -> [f64; N] {
     sum_terms(parallel::map(chunks_of(blocks), |chunk| sum(in_chunk(chunk, blocks))).into_iter())
 }
 
-/// How many chunks so many blocks are.
+/// The number of chunks that this many blocks make.
 fn chunks_of(blocks: usize) -> usize {
     blocks.div_ceil(CHUNK)
 }
@@ -50,7 +50,8 @@ fn in_chunk(chunk: usize, blocks: usize) -> Range<usize> {
     chunk * CHUNK..((chunk + 1) * CHUNK).min(blocks)
 }
 
-/// What `choose` leaves of `start` and the values of all blocks, in their order; how they are grouped must not matter to it.
+/// Reduces `start` and the values of all blocks, in their order, by `choose`, whose result must not depend on the
+/// grouping.
 pub(super) fn chosen(
     blocks: usize,
     start: f64,
@@ -65,7 +66,7 @@ fn half_square(w: &[f64]) -> f64 {
     0.5 * w.iter().map(|w| w * w).sum::<f64>()
 }
 
-/// The primal value where the scores are known.
+/// The primal value for known scores.
 pub(crate) fn primal_of_scores<T: Independent>(
     task: &T,
     w: &[f64],
@@ -86,8 +87,8 @@ fn primal_of_loss<T: Independent>(task: &T, w: &[f64], sum: f64, threshold: f64,
     half_square(w) + penalty + barrier(task, threshold) + sum
 }
 
-/// The same value, to the last bit, where nobody holds the scores: of blocks that are rows they are taken one stretch after
-/// the other.
+/// The same value, to the last bit, without an array of all scores: where blocks are rows, the scores are computed one
+/// chunk after the other.
 pub(crate) fn primal_in_passing<T: Independent>(
     task: &T,
     design: &Design,
@@ -111,13 +112,14 @@ pub(crate) fn primal_in_passing<T: Independent>(
     primal_of_loss(task, w, sum, threshold, intercept)
 }
 
-/// What the threshold itself costs.
+/// The cost of the threshold itself.
 fn barrier<T: Independent>(task: &T, threshold: f64) -> f64 {
     let weight = task.barrier();
     if weight > 0.0 { weight * Barrier::at(threshold).value } else { 0.0 }
 }
 
-/// What the dual variables that pull the threshold up and those that pull it down are multiplied by to make Σ α_i t_i = 0.
+/// Two factors that make Σ α_i t_i = 0: one for the dual variables that pull the threshold up, one for those that pull
+/// it down.
 #[derive(Clone, Copy)]
 pub(crate) struct Balance {
     above: f64,
@@ -125,10 +127,10 @@ pub(crate) struct Balance {
 }
 
 impl Balance {
-    /// Nothing is changed.
+    /// Both factors are 1.
     pub(crate) const WHOLE: Balance = Balance { above: 1.0, below: 1.0 };
 
-    /// Those that shrink the heavier side. A barrier takes what pulls below zero.
+    /// The factors that shrink the heavier side. With a barrier, the side that pulls down may stay heavier.
     pub(crate) fn between<T: Independent>(task: &T, alpha: impl Fn(usize) -> f64 + Sync) -> Balance {
         let [above, below] = sum_blocks(task.blocks(), |block| {
             let pull = alpha(block) * task.constraint(block).threshold;
@@ -143,7 +145,7 @@ impl Balance {
         }
     }
 
-    /// What that of a constraint is multiplied by.
+    /// The factor for the dual variable of a constraint.
     #[inline]
     pub(crate) fn share(&self, constraint: &Constraint) -> f64 {
         if constraint.threshold > 0.0 {
@@ -162,8 +164,8 @@ pub(crate) fn balance<T: Independent>(task: &T, alpha: &mut [f64]) {
     parallel::update(alpha, CHUNK, |block, alpha| *alpha *= balance.share(&task.constraint(block)));
 }
 
-/// The dual value of a point, given by the variable of each block. Values outside their box are brought back to it; where the
-/// threshold is free the point must have been [`balance`]d, and what imbalance rounding left is judged by the caller.
+/// The dual value of a point, given by the variable of each block. Values outside their box are clipped to it. If the
+/// threshold is free, the caller must have [`balance`]d the point, and judges the imbalance that rounding left.
 pub(crate) fn dual_value<T: Independent>(
     task: &T,
     design: &Design,
@@ -176,7 +178,7 @@ pub(crate) fn dual_value<T: Independent>(
     dual_of_square(task, alpha, 2.0 * half_square(&w), intercept)
 }
 
-/// Σ α a x: the weights that a dual point stands for.
+/// Σ α a x: the weights of a dual point.
 pub(crate) fn weights_behind<T: Independent>(
     task: &T,
     design: &Design,
@@ -218,12 +220,13 @@ pub(crate) fn dual_of_square<T: Independent>(
     } else {
         0.0
     };
-    // The objective is never negative, so a worse bound than zero says nothing.
+    // The objective is never negative, so zero is a better bound than a negative one.
     (gain - 0.5 * square - penalty).max(0.0)
 }
 
-/// The dual value that a primal point of a smooth loss, known by its scores, stands for: α_i = cost_i ·
-/// loss'(violation_i), balanced where the threshold is free. A bound whatever the point, and the optimum at the optimum.
+/// The dual value at the dual point of a primal point, for a smooth loss and known scores: α_i = cost_i ·
+/// loss'(violation_i), balanced where the threshold is free. It is a bound at every point, and equals the optimum at
+/// the optimum.
 pub(crate) fn smooth_bound<T: Independent>(
     task: &T,
     design: &Design,
@@ -236,9 +239,9 @@ pub(crate) fn smooth_bound<T: Independent>(
     value_behind(task, design, Curve::Sharp(task.loss()), scores, threshold, intercept, cancel)
 }
 
-/// Primal value and lower bound of a hinge task at a point whose scores are known. The bound is the dual value that the
-/// point stands for once the hinge is rounded off over a width: α_i = cost_i · h'(violation_i), balanced where the threshold
-/// is free. It holds for the hinge itself, whatever point and width.
+/// Primal value and lower bound of a hinge task at a point with known scores. The bound is the dual value of the point,
+/// with the hinge rounded off over a width: α_i = cost_i · h'(violation_i), balanced where the threshold is free. It is
+/// a bound for the hinge itself, at any point and any width.
 #[allow(clippy::too_many_arguments)] // a problem, a point of it, and a flag
 pub(crate) fn rounded_values<T: Independent>(
     task: &T,
@@ -256,7 +259,7 @@ pub(crate) fn rounded_values<T: Independent>(
     Ok((primal, bound))
 }
 
-/// The value of the dual point α_i = cost_i · curve'(violation_i), or an error once somebody asks for an end.
+/// The value of the dual point α_i = cost_i · curve'(violation_i), or an error after a cancel.
 fn value_behind<T: Independent>(
     task: &T,
     design: &Design,
@@ -267,7 +270,7 @@ fn value_behind<T: Independent>(
     cancel: &Cancel,
 ) -> Result<f64> {
     let alpha = |block: usize| {
-        // Once nobody wants the value the rest of the blocks cost little.
+        // After a cancel the value is discarded: skip the remaining blocks.
         if cancel.is_abandoned() {
             return 0.0;
         }
@@ -301,8 +304,8 @@ pub(crate) fn dual_behind<T: Independent>(
     alpha
 }
 
-/// The dual point that cuts stand for, balanced where the threshold is free: α_i = Σ_k μ_k · cost_i · loss'(violation_i at
-/// point k). It proves what the cuts prove, or more.
+/// The dual point of a set of cuts, balanced where the threshold is free: α_i = Σ_k μ_k · cost_i · loss'(violation_i at
+/// point k). Its bound is at least as high as that of the cuts.
 pub(crate) fn dual_of_cuts<T: Independent>(task: &T, design: &Design, cuts: &[Cut], intercept: Intercept) -> Vec<f64> {
     let loss = task.loss();
     let mut alpha = vec![0.0; task.blocks()];
@@ -321,7 +324,7 @@ pub(crate) fn dual_of_cuts<T: Independent>(task: &T, design: &Design, cuts: &[Cu
     alpha
 }
 
-/// Whether every dual variable lies in its box, to rounding.
+/// Whether every dual variable lies in its box, up to rounding.
 pub(crate) fn in_box<T: Independent>(task: &T, alpha: &[f64]) -> bool {
     let loss = task.loss();
     parallel::all(task.blocks(), CHUNK, |block| {
@@ -330,8 +333,8 @@ pub(crate) fn in_box<T: Independent>(task: &T, alpha: &[f64]) -> bool {
     })
 }
 
-/// The constraints of a task without slack: missing a margin that counts costs without limit, so that its dual variable
-/// has none.
+/// The constraints of a task without slack: the cost of a missed margin is infinite, so the dual variable has no upper
+/// limit.
 pub(crate) struct Hard<'a, T>(pub(crate) &'a T);
 
 impl<T: Independent> Independent for Hard<'_, T> {
@@ -349,7 +352,7 @@ impl<T: Independent> Independent for Hard<'_, T> {
     }
 }
 
-/// The smallest share of its margin that a constraint reaches, of those that count.
+/// The smallest share of its margin that a constraint reaches, over the constraints with a positive cost.
 pub(crate) fn reached<T: Independent>(task: &T, scores: &[f64], threshold: f64) -> f64 {
     let share = |block: usize| {
         let c = task.constraint(block);
@@ -358,7 +361,8 @@ pub(crate) fn reached<T: Independent>(task: &T, scores: &[f64], threshold: f64) 
     chosen(task.blocks(), f64::INFINITY, share, |a, b| if a.is_nan() || a < b { a } else { b })
 }
 
-/// The objective of a hard margin, and by which share of itself a margin is missed at most; not above zero where none is.
+/// The objective of a hard margin, and the largest share of a margin that is missed; at most zero if no margin is
+/// missed.
 pub(crate) fn hard_primal<T: Independent>(
     task: &T,
     design: &Design,
@@ -371,7 +375,7 @@ pub(crate) fn hard_primal<T: Independent>(
         let c = task.constraint(block);
         if c.cost > 0.0 { c.violation(&scores, threshold) / c.margin } else { f64::NEG_INFINITY }
     };
-    // What is no number is no margin that is reached.
+    // A NaN counts as a missed margin.
     let larger = |a: f64, b: f64| if a.is_nan() || a > b { a } else { b };
     let shortfall = chosen(task.blocks(), f64::NEG_INFINITY, missed, larger);
     let penalty = if intercept == Intercept::Penalised { 0.5 * threshold * threshold } else { 0.0 };
@@ -387,7 +391,7 @@ pub(crate) fn imbalance<T: Independent>(task: &T, alpha: &[f64]) -> f64 {
     if total > 0.0 { net.abs() / total } else { 0.0 }
 }
 
-/// The threshold that minimises the loss for given scores of rows, the nearest to `near` where there are several.
+/// The threshold that minimises the loss for given scores of rows. If there are several, the nearest to `near`.
 pub(crate) fn best_threshold<T: Independent>(task: &T, score: impl Fn(usize) -> f64 + Sync, near: f64) -> f64 {
     match task.loss() {
         Loss::Hinge => best_for_hinge(task, score, near),
@@ -400,7 +404,7 @@ fn best_for_hinge<T: Independent>(task: &T, score: impl Fn(usize) -> f64 + Sync,
     let kinks = Kinks { task, score };
     let first = -kinks.sum(|c, _| (c.cost * c.threshold).max(0.0));
     if first == 0.0 {
-        // Nothing pulls the threshold up, and below all kinks nothing costs.
+        // Nothing pulls the threshold up, and below all kinks the loss is zero.
         return near.min(kinks.least_above(f64::NEG_INFINITY));
     }
     let level = 1e-12 * first.abs();
@@ -412,15 +416,15 @@ fn best_for_hinge<T: Independent>(task: &T, score: impl Fn(usize) -> f64 + Sync,
     near.max(turn).min(kinks.least_above(turn))
 }
 
-/// Where the hinge of each block has its kink, as a function of the threshold, with what the slope of the sum rises by there.
-/// Nothing is held for all of them.
+/// The kink of the hinge of each block, as a function of the threshold, and by how much the slope of the sum rises
+/// there. The kinks are computed when needed, never stored all at once.
 struct Kinks<'a, T, S> {
     task: &'a T,
     score: S,
 }
 
 impl<T: Independent, S: Fn(usize) -> f64 + Sync> Kinks<'_, T, S> {
-    /// So many are sorted.
+    /// About this many kinks are sorted in a round.
     const FEW: usize = 4096;
 
     #[inline]
@@ -430,7 +434,7 @@ impl<T: Independent, S: Fn(usize) -> f64 + Sync> Kinks<'_, T, S> {
         (weight > 0.0).then(|| (c.violation_by(&self.score, 0.0) / c.threshold, weight))
     }
 
-    /// Of some neighbouring blocks, those strictly between two values.
+    /// The kinks of the blocks of a chunk that lie strictly between two values.
     fn between(&self, chunk: usize, ends: (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
         let blocks = in_chunk(chunk, self.task.blocks());
         blocks.filter_map(|block| self.of(block)).filter(move |&(kink, _)| kink > ends.0 && kink < ends.1)
@@ -453,8 +457,9 @@ impl<T: Independent, S: Fn(usize) -> f64 + Sync> Kinks<'_, T, S> {
         parallel::map(self.chunks(), least).into_iter().fold(f64::INFINITY, f64::min)
     }
 
-    /// The first kink from which on the slope is at least `wanted`, where it begins with `slope`. Some of the kinks divide all
-    /// others, and those between two neighbours are looked at again until few are left.
+    /// The first kink from which the slope is at least `wanted`. Left of all kinks the slope is `slope`. Each round
+    /// sorts a sample of the kinks, finds the two neighbours in the sample between which the answer lies, and continues
+    /// with the kinks between them, until none are left.
     fn turn(&self, mut slope: f64, wanted: f64) -> Option<f64> {
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         for round in 0.. {
@@ -465,7 +470,7 @@ impl<T: Independent, S: Fn(usize) -> f64 + Sync> Kinks<'_, T, S> {
                 return high.is_finite().then_some(high);
             }
             let stride = left.div_ceil(Self::FEW);
-            // From another place in each chunk and round: rows may be in an order that repeats.
+            // Each chunk and round starts at another offset: the order of the rows may be periodic.
             let first = |chunk: usize| (scramble(scramble(round) ^ chunk as u64) % stride as u64) as usize;
             let some = |chunk: usize| self.between(chunk, ends).skip(first(chunk)).step_by(stride).collect::<Vec<_>>();
             let some: Vec<Vec<(f64, f64)>> = parallel::map(self.chunks(), some);
@@ -488,9 +493,9 @@ impl<T: Independent, S: Fn(usize) -> f64 + Sync> Kinks<'_, T, S> {
         None
     }
 
-    /// What the slope rises by between each divider and the one before, and at the divider itself.
+    /// By how much the slope rises between each divider and the one before it, and at the divider itself.
     fn rises(&self, dividers: &[f64], ends: (f64, f64)) -> Vec<[f64; 2]> {
-        /// Fixed, so that threads do not change a bit.
+        /// Fixed, so that the result does not depend on the number of threads.
         const LANES: usize = 16;
         let lane = |lane: usize| {
             let mut rises = vec![[0.0; 2]; dividers.len() + 1];
@@ -567,7 +572,7 @@ mod tests {
         }
     }
 
-    /// All kinks, sorted: the first interval over which the loss is least.
+    /// All kinks, sorted: the first interval on which the loss is smallest.
     fn least_by_sorting(task: &Signed, scores: &[f64]) -> (f64, f64) {
         let mut kinks: Vec<f64> = (0..task.blocks())
             .map(|block| task.constraint(block))
@@ -576,7 +581,7 @@ mod tests {
             .collect();
         kinks.sort_unstable_by(f64::total_cmp);
         let loss = |b: f64| primal_of_scores(task, &[], scores, b, Intercept::Free);
-        // Convex: the least is found by halving.
+        // The loss is convex, so bisection finds the minimum.
         let (mut low, mut high) = (0, kinks.len() - 1);
         while low < high {
             let middle = (low + high) / 2;
@@ -594,7 +599,7 @@ mod tests {
     #[test]
     fn the_threshold_of_a_hinge_is_the_one_that_sorting_all_kinks_finds() {
         let mut random = Random::new(7, 0, 0);
-        // With values that repeat, with costs of zero, with a level stretch, and so many that they are divided several times.
+        // Repeated values, costs of zero, a flat stretch, and enough blocks for several rounds of division.
         for (blocks, grain, costs) in [
             (2, 0.0, 1),
             (3, 0.0, 1),
@@ -610,7 +615,7 @@ mod tests {
                     (sign, if costs > 1 { random.below(costs) as f64 } else { 0.3 })
                 };
                 let mut rows: Vec<(f64, f64)> = (0..blocks).map(|_| row(&mut random)).collect();
-                // Both classes are there.
+                // Both classes occur.
                 (rows[0], rows[1]) = ((1.0, 1.0), (-1.0, 1.0));
                 let score = |random: &mut Random| {
                     let score = random.normal();

@@ -10,9 +10,9 @@ use crate::settings::{Settings, Task};
 use std::ops::Range;
 
 impl ComparisonLearner {
-    /// A learner that goes on where a model stopped: exactly there where the model was learned from a stream by the same
-    /// settings, and otherwise from its weights and threshold, with nothing counted. The scaling of columns is multiplied
-    /// into the weights.
+    /// A learner that continues from a model. It continues exactly if the model was learned from a stream with the same
+    /// settings. Otherwise it starts from the weights and threshold, with all counts at zero. The scaling of columns is
+    /// multiplied into the weights.
     pub fn from_model(model: &Model, settings: &Settings) -> Result<ComparisonLearner> {
         if let (Some(state), true) = (&model.online, model.settings == *settings) {
             return ComparisonLearner::resume(settings, state.clone());
@@ -34,7 +34,7 @@ impl ComparisonLearner {
         let mut weights = weights.clone();
         match (model.scaling.kind(), model.scaling.factor()) {
             (Scale::None, _) => {}
-            // A shift is the same on both sides.
+            // A shift cancels in the difference of both sides.
             (Scale::Standard | Scale::MinMax | Scale::MaxAbs, Some(factor)) => {
                 weights.iter_mut().zip(factor).for_each(|(w, factor)| *w *= factor);
             }
@@ -45,7 +45,8 @@ impl ComparisonLearner {
                 );
             }
         }
-        // Weights and threshold that grow together predict the same; one of zero or below means nothing to a tie.
+        // Scaling weights and threshold together changes no prediction. A threshold of zero or below never predicts a
+        // tie.
         let mut threshold = threshold;
         if threshold > 0.0 && threshold < least {
             weights.iter_mut().for_each(|w| *w *= least / threshold);
@@ -57,7 +58,7 @@ impl ComparisonLearner {
         ComparisonLearner::beginning(settings, weights, threshold)
     }
 
-    /// What has been learned so far, as a model that can be saved and taken up again. `settings` are those of the learner.
+    /// The current model, which can be saved and continued. `settings` are those of the learner.
     pub fn model(&self, settings: &Settings, feature_names: Option<Names>, reading: Option<String>) -> Result<Model> {
         let (loss, weight, progress) = (self.loss(), self.weight(), self.progress());
         if weight == 0.0 {
@@ -70,7 +71,7 @@ impl ComparisonLearner {
         let weights = self.weights();
         let (c, lambda) = (settings.regularisation.c(weight), settings.regularisation.lambda(weight));
         let certificate = Certificate {
-            // Losses are those before each pair was learned from.
+            // The losses are those before each pair was learned from.
             objective: 0.5 * weights.iter().map(|w| w * w).sum::<f64>() + c * loss,
             lower_bound: None,
             constraints: progress.pairs() + progress.ties(),

@@ -1,4 +1,4 @@
-//! Kernels by feature maps: what the linear solvers see of the rows, and what is lost by it.
+//! Kernels approximated by feature maps: the mapped rows for linear solvers, and the loss of accuracy.
 
 use super::{BuiltIn, Posed, choose_solver};
 use crate::data::{Dataset, Design, Scaling, hold_out, holdout};
@@ -13,15 +13,15 @@ use crate::solve::{Run, check_values};
 use crate::wording::counted;
 use std::sync::Arc;
 
-/// Rows as linear solvers see them through a map.
+/// Rows after the feature map, as linear solvers see them.
 pub(crate) struct Seen {
     pub(crate) map: Arc<FeatureMap>,
-    /// Mapped features; targets, groups, weights and pairs as they were.
+    /// Mapped features; targets, groups, weights and pairs are unchanged.
     pub(crate) data: Dataset,
     pub(crate) design: Design,
 }
 
-/// Maps scaled rows, where the settings ask for it.
+/// Maps scaled rows, if the settings have a feature map.
 pub(crate) fn seen(data: &Dataset, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Option<Seen>> {
     let Some(approximation) = settings.kernel.approximate else { return Ok(None) };
     let kernel = Kernel::resolved(&settings.kernel, design, settings.seed);
@@ -32,23 +32,24 @@ pub(crate) fn seen(data: &Dataset, design: &Design, settings: &Settings, cancel:
     Ok(Some(Seen { map: Arc::new(map), data: data.clone().with_matrix(matrix)?, design }))
 }
 
-/// What a feature map loses against its kernel, measured on a sample of the training rows.
+/// What a feature map loses compared with its kernel, measured on a sample of the training rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApproximationLoss {
     /// The root mean square of k(x, z) − φ(x)·φ(z) over 1,000 random pairs of rows; none for a single row.
     pub kernel_error: Option<f64>,
-    /// Both ways learned from a sample and judged on another, or why they were not compared.
+    /// The exact kernel and the map, trained on one sample and judged on another, or the reason why they were not
+    /// compared.
     pub compared: std::result::Result<Compared, String>,
 }
 
-/// The exact kernel and its map, learned from one sample and judged on another.
+/// The exact kernel and its map, trained on one sample and judged on another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// What was measured.
+    /// The metric.
     pub metric: Metric,
-    /// Of the model of the exact kernel.
+    /// Its value for the model with the exact kernel.
     pub exact: f64,
-    /// Of the model of mapped rows.
+    /// Its value for the model of mapped rows.
     pub approximate: f64,
     /// Rows or pairs learned from.
     pub learned: usize,
@@ -59,21 +60,21 @@ pub struct Compared {
 /// Pairs of rows whose kernel values are compared.
 const KERNEL_PAIRS: usize = 1000;
 
-/// Rows or pairs to learn from and to judge on, each at the most and at the least.
+/// The maximum and the minimum number of rows or pairs, each to train on and to judge on.
 const MOST_SAMPLED: usize = 2000;
 const LEAST_SAMPLED: usize = 100;
 
-/// A comparison need not be exact to the last digit: it ends here at the latest.
+/// The comparison need not be exact to the last digit: it stops at this tolerance or at the limit of passes.
 const TOLERANCE: f64 = 1e-3;
 const EXACT_PASSES: u64 = 2000;
 const MAPPED_PASSES: u64 = 200;
 
-/// These uses of the seed.
+/// The streams of random numbers for these uses of the seed.
 const PAIRS: u64 = 0x6c6f_7373;
 const SAMPLE: u64 = 0x736d_706c;
 
-/// Measures what the feature map of a model loses, on samples of the data it was learned from: a second or two, however
-/// many rows there are. The map is that of the model; both ways have its scaling, loss and C. None for a model without a map.
+/// Measures what the feature map of a model loses, on samples of its training data. This takes a second or two, for any
+/// number of rows. The map is that of the model; both ways use its scaling, loss and C. None for a model without a map.
 pub fn approximation_loss(model: &Model, data: &Dataset, cancel: &Cancel) -> Result<Option<ApproximationLoss>> {
     let Scorer::Mapped(Mapped { map, .. }) = &model.scorer else { return Ok(None) };
     data.matrix().check(0..data.rows())?;
@@ -123,7 +124,7 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     if model.settings.solver.is_hard_margin() {
         return Err(Error::new(Code::Unsupported, "a hard margin is not learned through an exact kernel"));
     }
-    // The same objective a row, learned by kernel values.
+    // The same objective per row, with kernel values.
     let exact_settings = Settings {
         solver: Solver::Auto,
         kernel: exact(&model.settings.kernel, &map.kernel()),
@@ -194,12 +195,12 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     Ok(Compared { metric, exact, approximate, learned: size(&learned), judged: size(&judged) })
 }
 
-/// The kernel itself, with the numbers that were found for all rows.
+/// The exact kernel, with the parameters found on all rows.
 fn exact(settings: &KernelSettings, kernel: &Kernel) -> KernelSettings {
     KernelSettings { gamma: kernel.gamma(), approximate: None, ..settings.clone() }
 }
 
-/// Two samples of the rows (whole groups) or pairs: to learn from, and to judge on.
+/// Two samples of the rows (whole groups) or pairs: one to train on, and one to judge on.
 fn samples(data: &Dataset, seed: u64) -> Result<(Dataset, Dataset)> {
     let (size, one, many) = match data.pairs() {
         Some(pairs) => (pairs.len(), "pair", "pairs"),
@@ -219,7 +220,7 @@ fn samples(data: &Dataset, seed: u64) -> Result<(Dataset, Dataset)> {
     let sample = match sample.pairs() {
         None => sample,
         Some(pairs) => {
-            // Rows that no pair of the sample compares would be mapped for nothing.
+            // Rows that no pair of the sample uses need not be mapped.
             let mut compared: Vec<usize> = pairs.left().iter().chain(pairs.right()).map(|&row| row as usize).collect();
             compared.sort_unstable();
             compared.dedup();

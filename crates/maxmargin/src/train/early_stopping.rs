@@ -1,4 +1,5 @@
-//! Stochastic solvers that stop early: by held-out data, or after as many passes as two samples of the rows suggest.
+//! Stochastic solvers that stop early: by held-out data, or after the number of passes found on two samples of the
+//! rows.
 
 use super::{Posed, Poses, Watching};
 use crate::data::{Dataset, Design, Scaling, folds};
@@ -9,8 +10,8 @@ use crate::solve::{Referee, Run, Solution, StochasticDescent, descent};
 use crate::task::Intercept;
 use crate::wish::{EarlyStopping, Solver};
 
-/// Runs a stochastic solver that stops by data it does not learn from: those of the referee, or samples of the rows with their
-/// scaling.
+/// Runs a stochastic solver that stops by data it does not train on: those of the referee, or samples of the rows with
+/// their scaling.
 pub(super) fn solve(
     poses: &dyn Poses,
     posed: &Posed,
@@ -33,18 +34,18 @@ pub(super) fn solve(
         EarlyStopping::Subsamples => {
             let passes = passes_by_subsamples(poses, posed, (data, scaling), settings, run.solver, cancel)?;
             let descent = StochasticDescent { passes, keep_last: true, ..descent };
-            // Held-out data are shown, and decide nothing here.
+            // Held-out data are only reported here; they do not stop the solver.
             let mut watching = Watching { inner: &mut *run.observer, held_out: referee.map(|referee| referee.measure) };
             descent.solve(&*sampled, run.design, None, &mut watching, cancel)
         }
     }
 }
 
-/// Each of the two samples has a tenth of the rows, or more where that would be fewer than this.
+/// Each of the two samples has a tenth of the rows, but at least this many.
 const LEAST_SAMPLE: usize = 2000;
 const MOST_PARTS: usize = 10;
 
-/// Learns from one sample until the loss on another one rises, and returns the passes that were best.
+/// Trains on one sample until the loss on another one rises, and returns the best number of passes.
 fn passes_by_subsamples(
     poses: &dyn Poses,
     posed: &Posed,
@@ -58,7 +59,7 @@ fn passes_by_subsamples(
             .help("use --early-stopping validation, or give --max-passes"));
     }
     let parts = folds(data, (data.rows() / LEAST_SAMPLE).clamp(2, MOST_PARTS), settings.seed)?;
-    // The same mean form as for all data, whatever the size of the sample.
+    // The same mean form as for all data, for any size of the sample.
     let settings = Settings { regularisation: Regularisation::Lambda(posed.lambda), ..settings.clone() };
     let sample = |rows: &[usize]| -> Result<(Posed, Design)> {
         let data = data.subset(rows)?;
@@ -72,7 +73,7 @@ fn passes_by_subsamples(
     let measure = |weights: &[f64], thresholds: &[f64]| {
         let b = thresholds.first().copied().unwrap_or(0.0);
         let penalty = 0.5 * weights.iter().map(|w| w * w).sum::<f64>();
-        // The intercept that was learned, not the one that would be best here.
+        // The learned intercept, not the best one for these rows.
         let settled = judged.settled(&judged_design, weights, b, Intercept::None, cancel).ok()?;
         Some((settled.objective - penalty) / judged.total_cost())
     };

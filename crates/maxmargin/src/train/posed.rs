@@ -1,4 +1,4 @@
-//! [`Posed`]: a problem with its costs, and the list of tasks that problems are made of.
+//! [`Posed`]: a problem with its costs, and how each task becomes a problem.
 
 use super::partition::Tally;
 use crate::data::{Dataset, Outcome, Subset};
@@ -14,9 +14,9 @@ use crate::task::{
 };
 use crate::wording::{count, counted};
 
-/// Makes problems of data: implemented by the tasks of this crate, and by yours.
+/// Makes problems from data: implemented by the tasks of this crate, and by yours.
 pub trait Poses: Sync {
-    /// The problem of learning from all rows, or from some of them, with C = 1: the others cost nothing.
+    /// The problem of learning from all rows, or from some of them, with C = 1: the other rows have cost zero.
     fn pose(&self, data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Box<dyn Problem>>;
 
     /// What must be known of all rows before a part of them can be posed, found on one part. Tallies of several parts are
@@ -51,17 +51,17 @@ pub struct BuiltIn;
 /// A problem with its costs.
 pub(crate) struct Posed {
     pub(crate) problem: Box<dyn Problem>,
-    /// 0 where the margin is hard, like lambda.
+    /// 0 for a hard margin, like lambda.
     pub(crate) c: f64,
     pub(crate) lambda: f64,
-    /// The total weight of all blocks where C is 1.
+    /// The total weight of all blocks at C = 1.
     total: f64,
     pub(crate) hard: bool,
 }
 
-/// The total weight of what is called `what`, or an error where nothing counts or the sum is no use.
+/// The total weight of what is called `what`, or an error if it is zero or not usable.
 pub(super) fn positive_total(total: f64, what: &str) -> Result<f64> {
-    // Its inverse, which lambda is made of, must be a number too.
+    // Its inverse, from which lambda is computed, must be finite too.
     if total > 0.0 && total.is_finite() && total.recip().is_finite() {
         return Ok(total);
     }
@@ -86,7 +86,7 @@ fn outcomes(data: &Dataset) -> (u64, u64) {
     })
 }
 
-/// Refuses comparisons among which no threshold can be learned, or nothing at all.
+/// Refuses comparisons from which no threshold, or nothing at all, can be learned.
 pub(super) fn check_outcomes(data: &Dataset, method: Method) -> Result<()> {
     check_counts(outcomes(data), method)
 }
@@ -238,7 +238,7 @@ fn classifier(
     Ok(ByBlock::new(unit, *intercept, abilities))
 }
 
-/// Explicit pairs are learned from in part by a data set of their own.
+/// For explicit pairs, a part to learn from is a separate data set, not a subset.
 fn refuse_part(subset: Option<&Subset>) -> Result<()> {
     match subset {
         Some(_) => {
@@ -315,31 +315,32 @@ impl Posed {
         Posed::on(poses, data, settings, None)
     }
 
-    /// The problem of learning from some of the rows: the others cost nothing, and the total weight leaves them out.
+    /// The problem of learning from some of the rows: the others have cost zero, and the total weight leaves them out.
     pub(crate) fn on(poses: &dyn Poses, data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Posed> {
         let hard = settings.solver.is_hard_margin();
         let mut problem = poses.pose(data, settings, subset)?;
-        // With cost 1 the blocks' total weight shows, which the mean form of the regularisation divides by.
+        // With cost 1, the total cost is the total weight of the blocks, by which the mean form of the regularisation
+        // divides.
         let total = positive_total(problem.task().total_cost(), problem.task().unit())?;
-        // A constraint of a hard margin counts or does not; what it costs plays no part.
+        // A constraint of a hard margin counts or does not; the size of its cost is not used.
         let c = if hard { 1.0 } else { settings.regularisation.c(total) };
         problem.task_mut().set_cost(c);
         let (c, lambda) = if hard { (0.0, 0.0) } else { (c, settings.regularisation.lambda(total)) };
         Ok(Posed { problem, c, lambda, total, hard })
     }
 
-    /// What the task says of itself.
+    /// What the task states about itself.
     pub(crate) fn task(&self) -> &dyn LearningTask {
         self.problem.task()
     }
 
-    /// Sets another weight of the loss: a step along a path.
+    /// Sets another weight of the loss, for the next fit of a path.
     pub(crate) fn set_regularisation(&mut self, regularisation: Regularisation) {
         (self.c, self.lambda) = (regularisation.c(self.total), regularisation.lambda(self.total));
         self.problem.task_mut().set_cost(self.c);
     }
 
-    /// Whether it is proven that no scores are better than ones that are all the same, by more than the tolerance: a
+    /// Whether it is proven that constant scores are as good as any, within the tolerance: this happens for a
     /// comparison with the hinge on outcomes too uncertain for it. Without a bound the objective itself has to show it.
     pub(crate) fn learned_nothing(&self, settings: &Settings, objective: f64, lower_bound: Option<f64>) -> bool {
         if settings.loss != Loss::Hinge || self.problem.rule() != Intercept::Free || self.hard {
@@ -352,7 +353,7 @@ impl Posed {
         }
     }
 
-    /// Whether a start has as many numbers as this problem, and only such as are finite.
+    /// Whether a start has the same size as this problem, and only finite numbers.
     pub(super) fn takes(&self, start: &Start, features: usize, expands: bool) -> bool {
         let ProblemShape { outputs, free: scalars, blocks, kernel_numbers } = self.problem.shape();
         let Start { weights, thresholds: free, dual, width: _ } = start;
@@ -360,7 +361,7 @@ impl Posed {
         // Expansions start from their dual variables alone.
         let (numbers, scalars, blocks) =
             if expands { (0, 0, kernel_numbers) } else { (features * outputs, scalars, blocks) };
-        // A barrier keeps the threshold above zero, and so must a start.
+        // A barrier keeps the threshold above zero, so the start must be above zero too.
         let inside = !self.problem.abilities().barrier || free.iter().all(|threshold| *threshold > 0.0);
         inside
             && weights.len() == numbers
@@ -370,7 +371,7 @@ impl Posed {
             && finite(free)
     }
 
-    /// Refuses what double precision does not hold.
+    /// Refuses values outside the range of double precision.
     pub(crate) fn check_range(&self) -> Result<()> {
         let in_range = self.c.is_finite() && self.c > 0.0 && self.lambda.is_finite() && self.lambda > 0.0;
         if in_range || self.hard {

@@ -1,8 +1,9 @@
-//! Ratings in the place of weights: methods that know who met whom, and nothing about the items.
+//! Ratings instead of weights: methods that know who met whom, and nothing about the items.
 //!
-//! Every item is its own indicator feature, so that a rating is a weight and the model is linear like any other. The threshold for ties is the
-//! one of least error on the pairs. The strengths of Bradley and Terry minimise an objective, which is stated with its proven bound;
-//! Elo, Glicko and TrueSkill minimise nothing: what is stated in its place is the share of the pairs they get wrong, and no bound.
+//! Every item is its own indicator feature, so a rating is a weight and the model is linear like any other. The
+//! threshold for ties is the one with the smallest error on the pairs. The Bradley-Terry strengths minimise an
+//! objective, which is stated with its proven bound. Elo, Glicko and TrueSkill minimise nothing: instead, the share of
+//! wrongly predicted pairs is stated, and no bound.
 
 use super::posed::{check_outcomes, positive_total};
 use super::{Assembly, Trained, decoder_by_scores};
@@ -17,17 +18,17 @@ use crate::run::{Cancel, Observer};
 use crate::settings::{Method, Settings, Solver};
 use crate::solve::{Progress, Solution, Stop};
 
-/// What a method found.
+/// The result of a rating method.
 pub(super) struct Rated {
-    /// One rating a feature, which is an item, in the place of weights.
+    /// One rating per feature (which is an item), instead of weights.
     pub(super) solution: Solution,
     pub(super) decoder: Decoder,
-    /// The cost of a pair; 0 where the method has none.
+    /// The cost of a pair; 0 if the method has none.
     pub(super) c: f64,
     pub(super) lambda: f64,
 }
 
-/// Rates all items. The same data give the same ratings, so that this is what `verify` does too.
+/// Rates all items. The same data give the same ratings, so `verify` does this too.
 pub(super) fn rate(data: &Dataset, settings: &Settings, observer: &mut dyn Observer, cancel: &Cancel) -> Result<Rated> {
     let Some(pairs) = data.pairs() else {
         return Err(Error::new(Code::NoPairs, "there are no pairs to rate items by").help("give pairs of items"));
@@ -104,7 +105,7 @@ pub(super) fn train(
     })
 }
 
-/// The one feature of each item, which is 1. An error where items have other features: a rating is no function of those.
+/// The one feature of each item, which is 1. An error if items have other features: a rating does not depend on those.
 fn columns_of_items(data: &Dataset, method: Method) -> Result<Vec<usize>> {
     let mut taken = vec![false; data.cols()];
     let mut columns = Vec::with_capacity(data.rows());
@@ -130,7 +131,7 @@ fn columns_of_items(data: &Dataset, method: Method) -> Result<Vec<usize>> {
     Ok(columns)
 }
 
-/// The share of the weight of the pairs that the ratings get wrong.
+/// The weighted share of the pairs that the ratings predict wrongly.
 fn error(pairs: &Pairs, ratings: &[f64], threshold: f64) -> f64 {
     let (mut wrong, mut total) = (0.0, 0.0);
     for (pair, difference) in score_differences(ratings, pairs).into_iter().enumerate() {

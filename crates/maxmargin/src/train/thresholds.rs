@@ -1,4 +1,4 @@
-//! Thresholds of comparisons: learned with the scores, or chosen after them; and where there is none.
+//! Thresholds of comparisons: learned with the scores, chosen after them, or missing.
 
 use super::Posed;
 use crate::data::{Dataset, Outcome, Pairs, score_differences};
@@ -7,8 +7,8 @@ use crate::model::{Decoder, Model};
 use crate::rating::best_threshold;
 use crate::settings::{Method, Settings, Solver};
 
-/// The model with a threshold for ties, where it compares. An error where nothing was learned; a threshold that is not above
-/// zero beside scores that do differ is a model that never says tie, and for the caller to report.
+/// The model with a threshold for ties, if it compares. An error if nothing was learned. If scores differ but the
+/// threshold is not above zero, the model never predicts a tie, and the caller reports that.
 pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Result<Model> {
     let Some(learned) = model.decoder.threshold() else { return Ok(model) };
     if let (true, Some(pairs)) = (model.settings.method() != Some(Method::Compare), data.pairs()) {
@@ -17,7 +17,7 @@ pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Resu
     }
     let certificate = &model.certificate;
     if problem.learned_nothing(&model.settings, certificate.objective, certificate.lower_bound) {
-        // No kernel is learned with logistic loss.
+        // The logistic loss is not available with a kernel.
         let losses = if model.settings.expands() { "" } else { "--loss logistic or " };
         return Err(Error::new(
             Code::NoThreshold,
@@ -28,7 +28,7 @@ pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Resu
             "add {losses}--loss squared-hinge, which learns from them too, try a larger -c, or use --method rank2"
         )));
     }
-    // Scores that hardly differ say nothing at all.
+    // Scores that hardly differ predict nothing.
     let scores = model.scores(data)?;
     let range = |values: &[f64]| {
         values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| (low.min(value), high.max(value)))
@@ -61,16 +61,16 @@ pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Resu
         .help("try a larger -c, or --method rank or rank2; `maxmargin explain MM0323` says when this happens"))
 }
 
-/// Differences of scores below this share of a margin are no model.
+/// Differences of scores below this share of a margin do not count as a model.
 const SMALL_DIFFERENCE: f64 = 1e-6;
 
-/// Whether a comparison has learned no threshold that tells ties, or scores that are all the same.
+/// Whether a comparison has learned no threshold for ties, or only constant scores.
 pub(crate) fn lacks_threshold(settings: &Settings, decoder: &Decoder, numbers: &[f64]) -> bool {
     settings.method() == Some(Method::Compare)
         && decoder.threshold().is_some_and(|learned| learned <= 0.0 || numbers.iter().all(|number| *number == 0.0))
 }
 
-/// The decoder with the threshold of least error on the pairs learned from, where scores were learned without one.
+/// The decoder with the threshold of smallest error on the training pairs, if scores were learned without one.
 pub(crate) fn decoder_by_scores(settings: &Settings, decoder: Decoder, scores: &[f64], pairs: &Pairs) -> Decoder {
     if decoder.threshold().is_none() || settings.method() == Some(Method::Compare) {
         return decoder;

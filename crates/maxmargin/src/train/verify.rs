@@ -12,14 +12,14 @@ use crate::settings::{Method, Regularisation};
 use crate::solve::{ALTERED, KERNEL_ROUNDING, ROUNDING, Solution, Stated, Values};
 use crate::wording::{count, counted};
 
-/// What `verify` recomputed.
+/// The values that `verify` recomputed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verification {
     /// The primal objective.
     pub objective: f64,
-    /// The lower bound, where the model carries what proves it.
+    /// The lower bound, if the model contains its proof.
     pub lower_bound: Option<f64>,
-    /// Why no bound could be recomputed though the model claims one.
+    /// Why no bound could be recomputed although the model claims one.
     pub unproved: Option<&'static str>,
 }
 
@@ -31,18 +31,18 @@ impl Verification {
 }
 
 impl Model {
-    /// Recomputes everything the certificate claims from the training data: an error where the data are others, or
-    /// where a claim does not hold.
+    /// Recomputes everything the certificate claims from the training data. An error if the data differ, or if a claim
+    /// does not hold.
     pub fn verify(&self, data: &Dataset) -> Result<Verification> {
         self.verify_until(data, &Cancel::new())
     }
 
-    /// The same, until somebody asks for an end.
+    /// The same, until a cancel.
     pub fn verify_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Verification> {
         self.verify_own(&BuiltIn, data, cancel)
     }
 
-    /// The same for a model of a task of your own.
+    /// The same for a model of your own task.
     pub fn verify_own(&self, poses: &dyn Poses, data: &Dataset, cancel: &Cancel) -> Result<Verification> {
         let certificate = &self.certificate;
         if self.online.is_some() {
@@ -53,7 +53,7 @@ impl Model {
             .help("measure it with `maxmargin evaluate`, or learn it with `maxmargin train compare`"));
         }
         self.check_whole()?;
-        // A hash kept with the data proves nothing about them.
+        // A hash stored with the data proves nothing about them.
         if data.rows() as u64 != certificate.rows || data.computed_hash()? != certificate.data_hash {
             return Err(self.other_data(data));
         }
@@ -79,7 +79,7 @@ impl Model {
         }
         let mut posed = Posed::new(poses, data, &self.settings)?;
         if self.settings.regularisation.is_nu() {
-            // Training found it: that it is the one which ν asks for is proved by the dual point.
+            // Training found this C. The dual point proves that it belongs to ν.
             posed.set_regularisation(Regularisation::C(certificate.c));
         }
         cancel.check()?;
@@ -133,7 +133,7 @@ impl Model {
         Ok(found)
     }
 
-    /// Rates the items anew: the same pairs give the same ratings.
+    /// Rates the items again: the same pairs give the same ratings.
     fn verify_ratings(
         &self,
         data: &Dataset,
@@ -160,7 +160,7 @@ impl Model {
         }
     }
 
-    /// The error for data that are not those of the training run: what differs.
+    /// The error for data that are not the training data: it names what differs.
     fn other_data(&self, data: &Dataset) -> Error {
         let certificate = &self.certificate;
         let (rows, pairs) = (data.rows() as u64, data.pairs().map(|pairs| pairs.len() as u64));
@@ -192,10 +192,10 @@ impl Model {
         let mut design = self.scaling.apply(data.matrix(), data.groups())?;
         cancel.check()?;
         if let Scorer::Mapped(mapped) = &self.scorer {
-            // The map anew, and from there on weights like any others.
+            // Maps the rows again; from here on these are weights like any others.
             design = Scaling::default().apply(&mapped.map.map(&design, cancel)?, None)?;
         }
-        // A model that claims no bound is checked for its objective alone.
+        // For a model without a claimed bound, only the objective is checked.
         let claims = self.certificate.lower_bound.is_some();
         let free = self.free_scalars();
         let stated = Stated {

@@ -4,51 +4,52 @@
 //! max over μ   −½ μᵀGμ + Σ_k μ_k β_k        G_kj = a_k·a_j
 //! s.t.         μ ≥ 0,   Σ μ_k = 1,   Σ μ_k c_ki = 0 for every free coordinate i
 //! ```
-//! β_k are the offsets of the cuts, a_k their slopes by the penalised coordinates, c_ki by the free ones (one that is
-//! all zero where there is none). The multipliers of the equalities are the height of the model and, negated, the free
-//! coordinates at the model's minimum.
+//! β_k are the offsets of the cuts, a_k their slopes by the penalised coordinates, c_ki by the free ones (without a
+//! free coordinate there is one column of zeros). The multipliers of the equalities are the height of the model and,
+//! negated, the free coordinates at the model's minimum.
 //!
-//! A primal active-set method on the *corral*, the cuts with positive multiplier, after Wolfe (Finding the nearest point
-//! in a polytope, Mathematical Programming 11, 1976): solve the problem with equalities alone on the corral; where a
-//! multiplier turns negative go as far as the first zero and drop that cut; else let the cut enter that the model violates
-//! most. The equalities are added to G, as ρ·(11ᵀ + Σ_i c_i c_iᵀ), before it is factored: that changes no solution, and the sum is
-//! regular whenever the solution is unique, which G alone is not once there are more cuts than features. A cut that
-//! depends on the corral takes the place of the first that runs out. Of several free coordinates, those whose slopes the
-//! corral does not tell apart stay where they are.
+//! A primal active-set method on the *corral*, the cuts with positive multiplier, after Wolfe (Finding the nearest
+//! point in a polytope, Mathematical Programming 11, 1976). It solves the problem on the corral with the equalities
+//! alone. If a multiplier turns negative, it goes as far as the first zero and drops that cut. Otherwise the cut that
+//! the model violates most enters. The equalities are added to G, as ρ·(11ᵀ + Σ_i c_i c_iᵀ), before it is factored:
+//! that changes no solution, and the sum is regular whenever the solution is unique. G alone is not once there are more
+//! cuts than features. A cut that is linearly dependent on the corral replaces the first member whose multiplier
+//! reaches zero. If the cuts of the corral do not determine some of several free coordinates, these keep their values.
 //!
-//! Stops where no cut is violated to rounding; every point on the way is feasible, so an early end still gives a bound.
-//! Cost of a step: O(corral²) for a cut that enters or leaves, O(cuts · corral) for the violations.
+//! Stops when no cut is violated by more than rounding. Every iterate is feasible, so an early stop still gives a
+//! bound. Cost of a step: O(corral²) for a cut that enters or leaves, O(cuts · corral) for the violations.
 
 use crate::run::Cancel;
 use crate::solve::cholesky::Cholesky;
 use crate::solve::dot;
 use crate::solve::free_block::FreeBlock;
 
-/// The cuts, as far as the master problem sees them.
+/// The cuts as the master problem sees them.
 pub(super) struct Master<'a> {
     /// G, row by row.
     pub(super) gram: &'a [Vec<f64>],
     /// β
     pub(super) offsets: &'a [f64],
-    /// c, those by one free coordinate after those by the other. There is one at least, all zero where none is free.
+    /// c, one vector for each free coordinate. There is at least one vector; it is all zero if no coordinate is free.
     pub(super) pulls: &'a [Vec<f64>],
 }
 
 /// A pivot below this share of its diagonal counts as zero: the cut depends on the corral.
 const DEPENDENT: f64 = 1e-11;
-/// And below this one where taking it for independent led nowhere.
+/// The limit for the second try, after a cut that was taken for independent left again at once.
 const NEARLY_DEPENDENT: f64 = 1e-7;
-/// A violation below this share of what it is a difference of is a matter of rounding.
+/// A violation below this share of its terms counts as rounding.
 const ROUNDING: f64 = 1e-14;
-/// A pull below this share of the largest is a matter of rounding.
+/// A pull below this share of the largest counts as rounding.
 const FAINT: f64 = 1e-10;
-/// A multiplier this far below zero is zero.
+/// A multiplier nearer to zero than this counts as zero.
 const NOTHING: f64 = 1e-14;
 /// Rounds of iterative refinement.
 const REFINEMENTS: usize = 2;
 
 impl Master<'_> {
-    /// Moves feasible `multipliers` to the maximum. Returns the free coordinates there: those of `near` where any would do.
+    /// Moves feasible `multipliers` to the maximum. Returns the free coordinates there, and takes those of `near` where
+    /// the maximum does not determine them.
     pub(super) fn maximise(&self, multipliers: &mut [f64], near: &[f64], cancel: &Cancel) -> Vec<f64> {
         let mut corral = Corral::new(self);
         for cut in 0..multipliers.len() {
@@ -65,7 +66,7 @@ impl Master<'_> {
                 break;
             }
             free = at;
-            // A cut may stand in the corral with a multiplier of zero, to hold the free coordinate.
+            // A cut may be in the corral with a multiplier of zero, to determine the free coordinate.
             let mut step = 1.0f64;
             for (&cut, &target) in corral.members.iter().zip(&target) {
                 if target < -NOTHING {
@@ -74,7 +75,7 @@ impl Master<'_> {
             }
             let mut stopped = Vec::new();
             for (&cut, &target) in corral.members.iter().zip(&target) {
-                // The one that stops the step ends at zero, whatever rounding says.
+                // The cut that limits the step ends at exactly zero, without rounding.
                 if target < -NOTHING && multipliers[cut] / (multipliers[cut] - target) <= step {
                     multipliers[cut] = 0.0;
                     stopped.push(cut);
@@ -87,10 +88,10 @@ impl Master<'_> {
                 let at_once = entered.filter(|(cut, _)| step == 0.0 && stopped.contains(cut));
                 entered = None;
                 if let Some((cut, rule)) = at_once {
-                    // It came in and is thrown out at once: it depends on the corral more than the pivot shows, or
-                    // rounding alone makes it look violated.
+                    // The cut entered and leaves at once: either it depends on the corral more than the pivot shows, or
+                    // it looks violated only because of rounding.
                     hopeless[cut] = true;
-                    // With several equalities a move along a dependence that is none would break some of them.
+                    // With several equalities, a move along an inexact dependence would break some of them.
                     if rule == DEPENDENT && self.pulls.len() == 1 {
                         corral.enter(cut, multipliers, NEARLY_DEPENDENT);
                         entered = Some((cut, NEARLY_DEPENDENT));
@@ -109,7 +110,7 @@ impl Master<'_> {
         free
     }
 
-    /// The cut that lies highest above the model at its minimum, where one does.
+    /// The cut that lies highest above the model at its minimum, if any does.
     fn most_violated(
         &self,
         corral: &[usize],
@@ -132,9 +133,9 @@ impl Master<'_> {
         best
     }
 
-    /// Takes away what rounding left of one equality: the heavier side is shrunk. Where
-    /// that would take more than a touch of the cut that pulls the most the other way adds, as where classes balance but
-    /// for rounding and nothing pulls against it, it is that cut that makes up for it.
+    /// Removes the rounding error from one equality. Normally it scales down the multipliers of the heavier side. If
+    /// that would change more than adding to the strongest cut of the lighter side, it adds to that cut instead: for
+    /// instance, where the classes balance up to rounding and no active cut pulls the other way.
     fn balance_one(pulls: &[f64], multipliers: &mut [f64]) {
         let (mut above, mut below, mut shrunk) = (0.0, 0.0, [0.0; 2]);
         for (&multiplier, pull) in multipliers.iter().zip(pulls) {
@@ -164,7 +165,7 @@ impl Master<'_> {
         }
     }
 
-    /// Takes away what rounding left of the equalities, see [`Master::balance_one`] and [`Master::balance_several`].
+    /// Removes the rounding error from the equalities, see [`Master::balance_one`] and [`Master::balance_several`].
     pub(super) fn make_feasible(&self, multipliers: &mut [f64]) {
         match self.pulls {
             [pulls] => Self::balance_one(pulls, multipliers),
@@ -174,8 +175,8 @@ impl Master<'_> {
         multipliers.iter_mut().for_each(|multiplier| *multiplier /= sum);
     }
 
-    /// Takes away what rounding left of several equalities: by the change of multipliers that is smallest beside what they are,
-    /// μ_k · (1 − Σ_i λ_i c_ki), so that none turns negative.
+    /// Removes the rounding error from several equalities by the smallest relative change of the multipliers, μ_k · (1
+    /// − Σ_i λ_i c_ki), so that none turns negative.
     fn balance_several(pulls: &[Vec<f64>], multipliers: &mut [f64]) {
         let count = pulls.len() + 1;
         let column = |of: usize, cut: usize| if of == 0 { 1.0 } else { pulls[of - 1][cut] };
@@ -194,7 +195,7 @@ impl Master<'_> {
             for (cut, multiplier) in multipliers.iter_mut().enumerate() {
                 let share: f64 = shares.iter().enumerate().map(|(of, share)| share * column(of, cut)).sum();
                 let left = *multiplier * (1.0 - share);
-                // A trace of a cut that nothing pulls against would never balance.
+                // A tiny multiplier of a cut without a counterpart could never be balanced.
                 *multiplier = if left > NOTHING { left } else { 0.0 };
             }
         }
@@ -206,9 +207,9 @@ struct Corral<'a> {
     master: &'a Master<'a>,
     /// ρ
     weight: f64,
-    /// What all c by one coordinate are divided by: between the smallest and the largest, as ρ is.
+    /// The unit by which all c of one coordinate are divided: between the smallest and the largest, as ρ is.
     units: Vec<f64>,
-    /// c, so divided.
+    /// c in these units.
     pulls: Vec<Vec<f64>>,
     members: Vec<usize>,
     factor: Cholesky,
@@ -227,7 +228,7 @@ impl<'a> Corral<'a> {
         let pulls = master.pulls.iter().zip(&units).map(scaled).collect();
         let squares = (0..master.offsets.len()).map(|cut| master.gram[cut][cut]).filter(|&square| square > 0.0);
         let (least, most) = squares.fold((f64::INFINITY, 0.0f64), |(low, high), s| (low.min(s), high.max(s)));
-        // Between the smallest and the largest: neither shall swallow the equalities, nor they it.
+        // Between the smallest and the largest, so that neither G nor the equalities are lost to rounding in the sum.
         let weight = if most > 0.0 { least.sqrt() * most.sqrt() } else { 1.0 };
         Corral { master, weight, units, pulls, members: Vec::new(), factor: Cholesky::default() }
     }
@@ -248,7 +249,7 @@ impl<'a> Corral<'a> {
         self.factor.push(row);
     }
 
-    /// Takes members out.
+    /// Removes members.
     fn dismiss(&mut self, cuts: &[usize]) {
         for at in (0..self.members.len()).rev().filter(|&at| cuts.contains(&self.members[at])).collect::<Vec<_>>() {
             self.members.remove(at);
@@ -256,8 +257,9 @@ impl<'a> Corral<'a> {
         }
     }
 
-    /// Lets a cut in. Where its pivot is below the share `dependent` of its diagonal and it so depends on the corral, multipliers move along the dependence, which changes nothing but
-    /// the linear term, until one of them is zero and leaves.
+    /// Adds a cut. If its pivot is below the share `dependent` of its diagonal, the cut is linearly dependent on the
+    /// corral. Then the multipliers move along the dependence, which changes only the linear term, until one of them is
+    /// zero and leaves.
     fn enter(&mut self, cut: usize, multipliers: &mut [f64], dependent: f64) {
         loop {
             let (row, pivot) = self.row(cut);
@@ -282,7 +284,7 @@ impl<'a> Corral<'a> {
                     stop = Some((k, step));
                 }
             }
-            // The multipliers add up to one along the direction, so that one of them must fall.
+            // The sum of the multipliers stays one along the direction, so one of them must fall.
             let Some((first, step)) = stop else { return };
             for (&k, &d) in cuts.iter().zip(&direction) {
                 multipliers[k] = (multipliers[k] + step * d).max(0.0);
@@ -295,8 +297,8 @@ impl<'a> Corral<'a> {
         }
     }
 
-    /// Takes out of a direction what would change the equalities: a dependence that holds but for 1e-11 holds for them but for
-    /// the root of that.
+    /// Removes from a direction the part that would change the equalities: a dependence that is exact to 1e-11
+    /// satisfies them only to the square root of that.
     fn keep_equalities(&self, cuts: &[usize], direction: &mut [f64]) {
         let mut columns = vec![vec![1.0; cuts.len()]];
         columns.extend(self.pulls.iter().map(|pulls| cuts.iter().map(|&cut| pulls[cut]).collect::<Vec<f64>>()));
@@ -310,8 +312,8 @@ impl<'a> Corral<'a> {
         }
     }
 
-    /// The maximum over the corral with the equalities alone: the multipliers, the height of the model and the free
-    /// coordinates.
+    /// The maximum over the corral subject to the equalities alone: the multipliers, the height of the model and the
+    /// free coordinates.
     fn equality_optimum(&self, near: &[f64]) -> (Vec<f64>, f64, Vec<f64>) {
         match (&self.pulls[..], near) {
             ([pulls], &[near]) => {
@@ -329,7 +331,7 @@ impl<'a> Corral<'a> {
         let ones = self.factor.solve(vec![1.0; count]);
         let pulled = self.factor.solve(pulls.clone());
         let square = [sum(&ones), dot(&pulls, &ones), dot(&pulls, &pulled)];
-        // Where nothing in the corral pulls, the second equality holds by itself and says nothing about the coordinate.
+        // If nothing in the corral pulls, the second equality always holds and does not determine the coordinate.
         let determinant = square[0] * square[2] - square[1] * square[1];
         let pulls_count = square[2] > 0.0 && determinant > DEPENDENT * square[0] * square[2];
         let mut target = vec![0.0; count];
@@ -359,11 +361,12 @@ impl<'a> Corral<'a> {
                 target[at] += step[at] - ones[at] * by_height - pulled[at] * by_free;
             }
         }
-        // ρ stands in for a part of the height, since the multipliers add up to one.
+        // The added ρ·11ᵀ lowers the height by ρ, since the multipliers add up to one.
         (target, height + self.weight, if pulls_count { -free / self.units[0] } else { near })
     }
 
-    /// The same with several: the equalities that hold by themselves, given the others, say nothing about their coordinate.
+    /// The same for several free coordinates: an equality that follows from the others does not determine its
+    /// coordinate.
     fn optimum_of_several(&self, near: &[f64]) -> (Vec<f64>, f64, Vec<f64>) {
         let count = self.members.len();
         let mut columns = vec![vec![1.0; count]];
@@ -458,7 +461,7 @@ mod tests {
             (multipliers, free[0])
         }
 
-        /// min ½‖w‖² + ξ, ξ ≥ a_k·w + c_k b + β_k, by interior point: the value by strong duality, where it gets there.
+        /// min ½‖w‖² + ξ, ξ ≥ a_k·w + c_k b + β_k, by interior point: the value by strong duality, if it converges.
         fn referee(&self) -> Option<f64> {
             let (dim, count) = (self.slopes[0].len(), self.offsets.len());
             let (mut i, mut j, mut v) = (vec![], vec![], vec![]);
@@ -498,12 +501,12 @@ mod tests {
         let weight: f64 = multipliers.iter().zip(&cuts.pulls).map(|(m, c)| (m * c).abs()).sum();
         prop_assert!(dot(&multipliers, &cuts.pulls).abs() <= 1e-13 * weight);
         let value = cuts.value(&multipliers);
-        // The referee stops at a tolerance of its own, which large slopes multiply, or gives up; what proves the value is
-        // below.
+        // The reference solver has its own tolerance, which large slopes multiply, and may not converge. The check
+        // below proves the value.
         if let Some(optimum) = cuts.referee() {
             prop_assert!((value - optimum).abs() <= 2e-6 * (1.0 + optimum.abs()), "{} {}", value, optimum);
         }
-        // The model at the point behind the multipliers is as high as the bound: there is no better one.
+        // The model at the primal point of the multipliers is as high as the bound, so no bound is better.
         let dim = cuts.slopes[0].len();
         let w: Vec<f64> =
             (0..dim).map(|j| -multipliers.iter().zip(&cuts.slopes).map(|(m, a)| m * a[j]).sum::<f64>()).collect();
@@ -553,7 +556,7 @@ mod tests {
             (dim, free) in (1..4usize, 2..5usize),
             rows in prop::collection::vec((prop::collection::vec(-4.0..4.0f64, 4), -3.0..3.0f64,
                 prop::collection::vec(-2..3i32, 5)), 0..30),
-            // Pulls of one coordinate are those of another, or what a constant added to all leaves alone.
+            // The pulls of one coordinate equal those of another, or a constant added to all of them changes nothing.
             dependent in any::<bool>(),
             stretch in prop::sample::select(vec![1.0, 1e3]),
         ) {
@@ -595,13 +598,13 @@ mod tests {
                 .map(|k| dot(&slopes[k], &w) + offsets[k] + (0..free).map(|i| pulls[i][k] * found[i]).sum::<f64>())
                 .fold(f64::NEG_INFINITY, f64::max);
             let model = 0.5 * dot(&w, &w) + height;
-            // Whatever was found proves a bound. That it is the highest one is not sure where slopes are degenerate.
+            // The result always proves a bound. With degenerate slopes it may not be the highest one.
             prop_assert!(value <= model + 1e-7 * (1.0 + value.abs()), "{} {}", model, value);
         }
     }
 
     #[test]
-    fn where_the_referee_gives_up_fractions_decide() {
+    fn exact_fractions_confirm_the_optimum_where_the_referee_does_not_converge() {
         let rows = [
             (
                 [3.079365403057877, -3.298222583901668, -3.176054786569855, -0.4437508351424836],
@@ -631,8 +634,9 @@ mod tests {
             cuts.offsets.push(factor * offset);
             cuts.pulls.push(factor * pull);
         }
-        // The optimum of every support in exact fractions: the best of them, and the height of the model behind it, are
-        // the same fraction, whose double this is. The referee ends a thousandth above it, and says so.
+        // The optimum of every support in exact fractions: the best of them and the height of the model at its primal
+        // point are the same fraction, whose double this is. The reference solver stops a thousandth above it and
+        // reports that it did not converge.
         let (multipliers, _) = cuts.solved();
         let value = cuts.value(&multipliers);
         assert!((value + 0.9916372059062165).abs() <= 1e-12, "{value}");

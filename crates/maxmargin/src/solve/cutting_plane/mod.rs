@@ -3,34 +3,35 @@
 //! ```text
 //! min  f(w) = ½‖w_penalised‖² + R(w)
 //! ```
-//! R is convex, so a subgradient a at any point p gives a *cut*: R(w) ≥ a·w + β, β = R(p) − a·p. The highest of all cuts
-//! is a model of R from below, and the minimum of ½‖w‖² plus the model a lower bound of f. A round
+//! R is convex, so a subgradient a at any point p gives a *cut*: R(w) ≥ a·w + β, β = R(p) − a·p. The maximum of all
+//! cuts is a model of R from below, and the minimum of ½‖w‖² plus the model is a lower bound of f. A round
 //!
 //! 1. minimises the model (see `master.rs`): a point w and the bound;
 //! 2. searches the line from the best point so far through w for the minimum of f, the new best point;
-//! 3. takes two new cuts, at the best point and ahead of it, at most a tenth of the way from there to w: it cuts w off.
+//! 3. takes two new cuts: one at the best point, and one ahead of it, at most a tenth of the way from there to w, which
+//!    cuts w off.
 //!
-//! One cut stands for the losses of all rows at once, so that a few dozen active ones do for data of any length (1-slack:
-//! Joachims, Training linear SVMs in linear time, KDD 2006; Teo et al., Bundle methods for regularized risk minimization,
-//! JMLR 11, 2010). Steps 2 and 3 are those of Franc & Sonnenburg, Optimized cutting plane algorithm for large-scale risk
-//! minimization, JMLR 10, 2009, whose cut at the best point we take too, since the line search is there anyway. Cuts
-//! without a multiplier for 50 rounds are dropped.
+//! One cut covers the losses of all rows at once, so a few dozen active cuts are enough for data of any length
+//! (1-slack: Joachims, Training linear SVMs in linear time, KDD 2006; Teo et al., Bundle methods for regularized risk
+//! minimization, JMLR 11, 2010). Steps 2 and 3 are those of Franc & Sonnenburg, Optimized cutting plane algorithm for
+//! large-scale risk minimization, JMLR 10, 2009. We also take their cut at the best point, since the line search
+//! evaluates it anyway. Cuts without a multiplier for 50 rounds are dropped.
 //!
-//! **Certificate.** With multipliers μ ≥ 0, Σ μ_k = 1, the bound is Σ μ_k β_k − ½‖Σ μ_k a_k‖²: it holds for whatever points
-//! the cuts were taken at, so the points and multipliers of the active cuts prove it. Each free coordinate adds the condition
-//! that its slopes cancel, Σ μ_k c_k = 0. Cuts at w = 0 see to it that this can be met from the start: for one free coordinate
-//! two of them, far to either side of its minimum; for several (see [`Bundle::surround`]) cuts far out in the direction in which
-//! all those before point away from zero, until zero lies between their slopes.
+//! **Certificate.** With multipliers μ ≥ 0, Σ μ_k = 1, the bound is Σ μ_k β_k − ½‖Σ μ_k a_k‖². It holds for cuts at any
+//! points, so the points and multipliers of the active cuts prove it. Each free coordinate adds the condition that its
+//! slopes cancel, Σ μ_k c_k = 0. Cuts at w = 0 make this feasible from the start: for one free coordinate there are
+//! two, far to either side of its minimum. For several (see [`Bundle::surround`]), each new cut is taken far out in the
+//! direction in which all earlier slopes point away from zero, until zero lies between the slopes.
 //!
-//! Stops at a relative gap. Cost of a round: two evaluations and the scores of one direction; the search along the line
-//! reads no features. Memory: two vectors a cut, and as many numbers as cuts squared. Rounds grow with 1/gap for losses
-//! with kinks, and with the logarithm of it for smooth ones, where Newton's method is still far ahead.
+//! Stops at a relative gap. Cost of a round: two evaluations and the scores of one direction; the line search reads no
+//! features. Memory: two vectors a cut, and as many numbers as cuts squared. The number of rounds grows with 1/gap for
+//! losses with kinks, and with its logarithm for smooth losses, where Newton's method is still far ahead.
 //!
-//! **What it does not do.** On columns of very different sizes, as in raw web-search data, it stalls, often with no bound but
-//! zero. The likely cause: w = −Σ μ_k a_k is a difference of slopes. On a sample of MSLR at C = 1 the largest slope at zero
-//! weights is 3·10⁹ and the weight of its column at the optimum 2·10⁻⁹, less than the rounding of the slope. Whether a
-//! master problem with more digits would do is not known. Scaled columns (`--scale standard`) and Newton's method, which
-//! is the default for rankers, are the ways around it.
+//! **What it does not do.** On columns of very different sizes, as in raw web-search data, it stalls, often with no
+//! bound but zero. The likely cause: w = −Σ μ_k a_k is a difference of slopes. On a sample of MSLR at C = 1 the largest
+//! slope at zero weights is 3·10⁹ and the weight of its column at the optimum 2·10⁻⁹, less than the rounding of the
+//! slope. It is not known whether a master problem with more digits would help. Use scaled columns (`--scale standard`)
+//! or Newton's method, the default for rankers, instead.
 
 mod master;
 
@@ -45,28 +46,29 @@ use master::Master;
 pub struct CuttingPlane {
     /// The relative gap to stop at.
     pub tolerance: f64,
-    /// The most rounds to make.
+    /// The maximum number of rounds.
     pub max_passes: u64,
 }
 
-/// How far from the best point towards the model's minimum a cut is taken at most.
+/// A cut is taken at most this share of the way from the best point towards the model's minimum.
 const AHEAD: f64 = 0.1;
-/// What that share is multiplied by after a round without progress, and after one with.
+/// The factors for that share: after a round without progress, and after a round with progress.
 const NEARER: f64 = 1e-3;
 const FURTHER: f64 = 10.0;
 /// A cut without a multiplier for more rounds than this is dropped.
 const IDLE_ROUNDS: u32 = 50;
-/// Rounds without progress on either side after which there is none to be had.
+/// The solver has stalled after this many rounds in which neither the objective nor the bound improved.
 const STALLED_ROUNDS: u32 = 8;
-/// The search along a line ends within this share of the gap.
+/// The line search stops within this share of the gap.
 const LINE_SHARE: f64 = 1e-2;
-/// The share of a step that is not made, see [`search`].
+/// The last share of a step, which is left out, see [`search`].
 const OFF_THE_KINK: f64 = 1e-7;
-/// Slopes by a free coordinate cancel where rounding alone keeps them from doing so.
+/// Slopes by a free coordinate count as cancelling if their sum is below this share of their sizes.
 const BALANCED: f64 = 1e-12;
-/// Doublings past the first point that pulls back, for cuts that shall lie well on the other side of zero.
+/// Doublings past the first point where the slope points back, so that the cut lies well on the other side of zero.
 const BEYOND: i32 = 2;
-/// Slopes in units of the largest whose nearest point to zero is nearer than this have zero between them.
+/// Zero counts as lying between the slopes if their convex hull, in units of the largest slope, comes nearer to it than
+/// this.
 const NEAR_ZERO: f64 = 1e-9;
 
 impl CuttingPlane {
@@ -90,7 +92,7 @@ impl CuttingPlane {
             None => vec![0.0; dim],
         };
         let mut value = risk.evaluate(&best, &mut gradient)?;
-        // A value cut short by a cancelled pass is none.
+        // After a cancel the value is incomplete.
         cancel.check()?;
         bundle.add(&best, value, &gradient)?;
         bundle.start();
@@ -108,10 +110,10 @@ impl CuttingPlane {
                 break Stop::PassLimit;
             }
             if lowest.len() != best.len() {
-                // Slopes so different in size that no model of them can be minimised in double precision.
+                // The slopes are so different in size that their model cannot be minimised in double precision.
                 break Stop::Stalled;
             }
-            // The risk stands at the best point: every round ends with its evaluation.
+            // The last evaluation was at the best point: every round ends with it.
             let direction: Vec<f64> = lowest.iter().zip(&best).map(|(to, from)| to - from).collect();
             risk.line(&direction)?;
             let step = search(risk, value, LINE_SHARE * (value - bound), cancel)?;
@@ -133,17 +135,19 @@ impl CuttingPlane {
                 bundle.add(&moved, moved_value, &gradient)?;
                 (best, value) = (moved, moved_value);
             } else if step > 0.0 {
-                // At the limit of double precision the line search promises what the whole sum does not keep.
+                // At the limit of double precision, the line search may find a decrease that the full sum does not
+                // confirm.
                 risk.evaluate(&best, &mut gradient)?;
             }
-            // Early models may have their minimum so far away that a cut from a tenth of the way says nothing about here.
+            // The minimum of an early model may be so far away that a cut at a tenth of the way is useless near the
+            // best point.
             (idle, share) =
                 if fallen || risen { (0, (share * FURTHER).min(AHEAD)) } else { (idle + 1, share * NEARER) };
             if idle >= STALLED_ROUNDS {
                 break Stop::Stalled;
             }
         };
-        // The objective is never negative, so a worse bound than zero says nothing; nor do cuts that prove none.
+        // The objective is never negative, so zero is a better bound than a negative one, and needs no cuts as proof.
         let (cuts, bound) = (bundle.proof(), bundle.bound.max(0.0));
         let sound = !cuts.is_empty() && bound.is_finite() && cuts.iter().all(|cut| cut.multiplier.is_finite());
         let (witness, bound) = if sound { (Witness::Cuts(cuts), bound) } else { (Witness::Weights, 0.0) };
@@ -175,17 +179,17 @@ struct Plane {
     idle: u32,
 }
 
-/// All cuts, and what the master problem says about them.
+/// All cuts, and the solution of the master problem.
 struct Bundle {
     penalised: usize,
-    /// How many coordinates are not.
+    /// The number of free coordinates.
     free: usize,
     planes: Vec<Plane>,
     /// Products of the penalised parts of the slopes.
     gram: Vec<Vec<f64>>,
-    /// Of the last master problem.
+    /// The multipliers of the last master problem.
     multipliers: Vec<f64>,
-    /// The best so far.
+    /// The best bound so far.
     bound: f64,
 }
 
@@ -195,7 +199,7 @@ impl Bundle {
         Bundle { penalised, free, planes: Vec::new(), gram: Vec::new(), multipliers: Vec::new(), bound }
     }
 
-    /// Takes cuts at zero weights by which multipliers are feasible from the start.
+    /// Takes cuts at zero weights that make feasible multipliers possible from the start.
     fn anchor(&mut self, risk: &mut dyn Risk, gradient: &mut [f64], cancel: &Cancel) -> Result<()> {
         match self.free {
             0 => Ok(()),
@@ -210,8 +214,8 @@ impl Bundle {
         }
     }
 
-    /// Takes a cut at zero weights and free coordinates so far along a direction that it pulls back, and so many doublings
-    /// further.
+    /// Takes a cut at zero weights, with the free coordinates so far along a direction that the slope points back, and
+    /// then `beyond` doublings further.
     fn far_cut(&mut self, risk: &mut dyn Risk, direction: &[f64], beyond: i32, gradient: &mut [f64]) -> Result<()> {
         let mut point = vec![0.0; gradient.len()];
         for doubling in 0..60 {
@@ -231,10 +235,10 @@ impl Bundle {
             .help("penalise it: --intercept penalised"))
     }
 
-    /// Takes cuts at zero weights until zero lies between their slopes by the free coordinates, and sets multipliers with which
-    /// these cancel. As long as it does not, the point of their convex hull next to zero, z, says where all of them point, and a
-    /// cut far out in the direction −z points elsewhere: Wolfe's method for the nearest point, over slopes that are looked up
-    /// when they are needed.
+    /// Takes cuts at zero weights until zero lies in the convex hull of their slopes by the free coordinates, and sets
+    /// multipliers with which these slopes cancel. Until then, let z be the point of the hull nearest to zero: all
+    /// slopes point towards z, and a cut far out in the direction −z points elsewhere. This is Wolfe's method for the
+    /// nearest point, with slopes computed when they are needed.
     fn surround(&mut self, risk: &mut dyn Risk, gradient: &mut [f64], cancel: &Cancel) -> Result<()> {
         let zero = vec![0.0; gradient.len()];
         let value = risk.evaluate(&zero, gradient)?;
@@ -243,7 +247,7 @@ impl Bundle {
         self.multipliers[0] = 1.0;
         for _ in 0..100 * (self.free + 1) {
             let pulls = self.pulls();
-            // Each coordinate in a unit of its own, so that none is lost beside the others.
+            // Each coordinate has its own unit, so that small slopes are not lost beside large ones.
             let unit = |pulls: &Vec<f64>| pulls.iter().fold(0.0f64, |most, pull| most.max(pull.abs()));
             let units: Vec<f64> = pulls.iter().map(unit).map(|unit| if unit > 0.0 { unit } else { 1.0 }).collect();
             let count = self.planes.len();
@@ -270,7 +274,7 @@ impl Bundle {
             .help("penalise them: --intercept penalised"))
     }
 
-    /// The slopes of all cuts by each free coordinate; one of zeros where none is free.
+    /// The slopes of all cuts by each free coordinate; one vector of zeros if no coordinate is free.
     fn pulls(&self) -> Vec<Vec<f64>> {
         let pulls = |at: usize| self.planes.iter().map(|plane| plane.slope.get(at).copied().unwrap_or(0.0)).collect();
         (self.penalised..self.penalised + self.free.max(1)).map(pulls).collect()
@@ -296,7 +300,8 @@ impl Bundle {
         Ok(())
     }
 
-    /// The first feasible multipliers: of the two anchors, or of the only cut. Where several coordinates are free they are known.
+    /// The first feasible multipliers: of the two anchors, or of the only cut. With several free coordinates,
+    /// `surround` has set them.
     fn start(&mut self) {
         if self.free > 1 {
             return;
@@ -312,8 +317,8 @@ impl Bundle {
         }
     }
 
-    /// Solves the master problem. Returns the model's minimum, its free coordinates near `near` where there is a choice,
-    /// and whether the bound has risen. Drops idle cuts.
+    /// Solves the master problem. Returns the model's minimum and whether the bound has risen. Free coordinates that
+    /// the minimum does not determine are those of `near`. Drops idle cuts.
     fn minimise(&mut self, near: &[f64], cancel: &Cancel) -> (Vec<f64>, bool) {
         let offsets: Vec<f64> = self.planes.iter().map(|plane| plane.offset).collect();
         let pulls = self.pulls();
@@ -322,7 +327,8 @@ impl Bundle {
         let before = self.multipliers.clone();
         let free = master.maximise(&mut self.multipliers, near, cancel);
         if self.free > 1 && !is_balanced(&pulls, &self.multipliers) {
-            // Rounding had the better of the master problem: the last point still holds, and the next cuts lead elsewhere.
+            // The master problem failed because of rounding: keep the last multipliers, which still prove a bound. The
+            // next cuts change it.
             self.multipliers = before;
         }
         let shares = self.multipliers.iter().copied();
@@ -350,7 +356,7 @@ impl Bundle {
         (lowest, risen)
     }
 
-    /// The cuts that the bound rests on.
+    /// The cuts that prove the bound.
     fn proof(&self) -> Vec<Cut> {
         let active = self.planes.iter().filter(|plane| plane.proof > 0.0);
         active.map(|plane| Cut { point: plane.point.clone(), multiplier: plane.proof }).collect()
@@ -362,13 +368,13 @@ fn retain<V>(values: &mut Vec<V>, keep: &[bool]) {
     values.retain(|_| keep.next().copied().unwrap_or(true));
 }
 
-/// What is taken off a bound for rounding, in units of the last place of what it is a difference of: a few digits, so that
-/// nothing is claimed that the next kind of processor would not find. An allowance found by trial, not a proven error: sums
-/// over very many rows may in principle lose more.
+/// What a bound is lowered by for rounding, relative to the sizes of its terms. This leaves out a few digits, so that
+/// another type of processor confirms the bound. The value was found by trial, it is not a proven error: sums over very
+/// many rows may in principle lose more.
 const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
-/// Slope and offset of the cut at a point, from value and gradient of the whole risk there. Far from the minimum both parts
-/// of the offset are large and nearly cancel: what rounding may have added to it is given away.
+/// Slope and offset of the cut at a point, from value and gradient of the whole risk there. Far from the minimum both
+/// parts of the offset are large and nearly cancel, so the offset is lowered by the possible rounding error.
 fn cut(penalised: usize, point: &[f64], value: f64, gradient: &[f64]) -> (Vec<f64>, f64) {
     let mut slope = gradient.to_vec();
     let (fixed, at) = (&mut slope[..penalised], &point[..penalised]);
@@ -378,8 +384,8 @@ fn cut(penalised: usize, point: &[f64], value: f64, gradient: &[f64]) -> (Vec<f6
     (slope, offset - ROUNDING * sizes)
 }
 
-/// The weighted sum of cuts, and the bound it proves; one order of sums for the solver and for `verify`. The sum may be
-/// longer than rounding lets it look.
+/// The weighted sum of cuts, and the bound it proves. The solver and `verify` share this order of summation. The length
+/// of the sum is increased by its possible rounding error.
 fn combine<'a>(penalised: usize, cuts: impl Iterator<Item = (f64, &'a [f64], f64)>) -> (Vec<f64>, f64) {
     let mut sum = Vec::new();
     let (mut offset, mut sizes) = (0.0, 0.0);
@@ -394,7 +400,7 @@ fn combine<'a>(penalised: usize, cuts: impl Iterator<Item = (f64, &'a [f64], f64
     (sum, offset - 0.5 * length * length)
 }
 
-/// Whether the slopes by every free coordinate cancel, but for rounding.
+/// Whether the slopes by every free coordinate cancel, up to rounding.
 fn is_balanced(pulls: &[Vec<f64>], multipliers: &[f64]) -> bool {
     pulls.iter().all(|pulls| {
         let sizes: f64 = pulls.iter().zip(multipliers).map(|(pull, multiplier)| (multiplier * pull).abs()).sum();
@@ -402,8 +408,8 @@ fn is_balanced(pulls: &[Vec<f64>], multipliers: &[f64]) -> bool {
     })
 }
 
-/// The bound that cuts prove, each taken anew from the risk; in words why they prove none. Worth nothing once somebody has
-/// asked for an end. The outer error is that of the risk.
+/// The bound that cuts prove, each computed again from the risk, or the reason why they prove none. After a cancel the
+/// result is not usable. The outer error is that of the risk.
 pub(crate) fn bound_of_cuts(
     risk: &mut dyn Risk,
     cuts: &[Cut],
@@ -445,7 +451,7 @@ pub(crate) fn bound_of_cuts(
     Ok(Ok(combine(penalised, taken).1.max(0.0)))
 }
 
-/// The step along the prepared line at which the value is least, to within `enough`; zero where no step lowers it.
+/// The step along the prepared line at which the value is smallest, to within `enough`; zero if no step lowers it.
 fn search(risk: &mut dyn Risk, value: f64, enough: f64, cancel: &Cancel) -> Result<f64> {
     struct At {
         step: f64,
@@ -468,7 +474,7 @@ fn search(risk: &mut dyn Risk, value: f64, enough: f64, cancel: &Cancel) -> Resu
         let next = along(2.0 * high.step)?;
         low = std::mem::replace(&mut high, next);
     }
-    // Convex between a falling and a rising end: the tangents of both meet below the minimum.
+    // The function is convex between a falling and a rising end: the tangents at both ends meet below the minimum.
     for round in 0..60 {
         let width = high.step - low.step;
         let bend = high.slope - low.slope;
@@ -480,7 +486,7 @@ fn search(risk: &mut dyn Risk, value: f64, enough: f64, cancel: &Cancel) -> Resu
         if low.value.min(high.value) - floor <= enough || width <= 1e-12 * high.step {
             break;
         }
-        // Kinks are where tangents meet, smooth minima where the slope between the ends would vanish.
+        // A kink is where the tangents meet. A smooth minimum is where the interpolated slope vanishes.
         let ahead = match round % 3 {
             0 => meet,
             1 => -low.slope * width / bend,
@@ -490,8 +496,8 @@ fn search(risk: &mut dyn Risk, value: f64, enough: f64, cancel: &Cancel) -> Resu
         if next.slope < 0.0 { low = next } else { high = next }
     }
     let least = if low.value < high.value { low } else { high };
-    // Off the kink that the minimum stands on: exactly there, rounding would decide which side's subgradient is taken, and
-    // another kind of processor, when the cut is taken anew, might decide otherwise.
+    // Stay off a kink at the minimum: exactly there, rounding decides which side's subgradient is taken. On another
+    // type of processor, `verify` might then compute another cut.
     Ok(if least.value < value { least.step * (1.0 - OFF_THE_KINK) } else { 0.0 })
 }
 
@@ -579,7 +585,7 @@ mod tests {
             assert_eq!(solution.stop, Stop::Converged, "{:?}", solution.trace);
             assert!((solution.objective - optimum).abs() <= 1e-8 * optimum);
             let point = [&solution.weights[..], &solution.thresholds].concat();
-            assert_eq!(risk.value(&point), solution.objective, "the weights are those of the objective");
+            assert_eq!(risk.value(&point), solution.objective, "the objective is that of the weights");
             let Witness::Cuts(cuts) = &solution.witness else { panic!("cuts") };
             assert_eq!(
                 bound_of_cuts(&mut risk, cuts, &Cancel::new()).expect("a value"),

@@ -11,8 +11,8 @@ use crate::solve::scaled_rows::{ScaledRows, Sum};
 use crate::solve::values::chosen;
 use crate::task::{Independent, Intercept};
 
-/// What a visit reads and writes of a block beside its row: together, so that a random visit mostly misses the cache once, and
-/// packed, since there is one for each row.
+/// What a visit reads and writes of a block, besides its row. It is stored together, so that a random visit causes
+/// about one cache miss, and packed, since there is one for each row.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, packed(2))]
 pub(super) struct Slot {
@@ -20,13 +20,13 @@ pub(super) struct Slot {
     root: Root,
 }
 
-/// The root of ‖a_i x_i‖² + κ t_i² as a share of the largest, rounded up to the upper half of an f32: a step that is two
-/// hundredths too short does no harm. Roots have the range of rows that differ as much as 1e38 in length.
+/// The root of ‖a_i x_i‖² + κ t_i² as a share of the largest, rounded up to the upper half of an f32: a step that is
+/// two hundredths too short does no harm. The root has enough range for rows whose lengths differ by a factor of 1e38.
 #[derive(Clone, Copy, Debug, Default)]
 struct Root(u16);
 
 impl Root {
-    /// Of a number between 0 and 1.
+    /// The root of a number between 0 and 1.
     fn new(value: f64) -> Root {
         let near = (value as f32).to_bits() >> 16;
         let below = f64::from(f32::from_bits(near << 16)) < value;
@@ -42,7 +42,7 @@ impl Root {
 /// Slots that one thread fills at a time.
 const RUN: usize = 1024;
 
-/// What does not change while the loop runs, see the top of the file.
+/// What stays fixed during the loop, see the top of the file.
 pub(super) struct Fixed<'a, T, R> {
     pub(super) task: &'a T,
     pub(super) rows: ScaledRows<'a, R>,
@@ -55,7 +55,7 @@ pub(super) struct Fixed<'a, T, R> {
 /// Sums over the dual variables that scores depend on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
-    /// What scores need beside v.
+    /// What scores need in addition to v.
     pub(super) rows: Sum,
     /// Σ α t
     pub(super) pull: f64,
@@ -67,21 +67,21 @@ pub(super) struct Sums {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     pub(super) centre: f64,
-    /// How much a step's own changes count.
+    /// The factor by which a step's own changes count.
     pub(super) sigma: f64,
     pub(super) shrink_above: f64,
     pub(super) shrink_below: f64,
 }
 
-/// What a run of visits saw.
+/// What a range of visits recorded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visited {
     /// Extremes of the projected gradient.
     pub(super) highest: f64,
     pub(super) lowest: f64,
-    /// Σ (cost · loss(v) + dual cost − α·v) with v the violations before each step: what these blocks add to the gap
-    /// between primal and dual value, but for how far the weights move within the pass. Blocks stuck at their bounds add
-    /// nothing.
+    /// Σ (cost · loss(v) + dual cost − α·v) with v the violations before each step: the part of these blocks in the gap
+    /// between primal and dual value, except for how far the weights move within the pass. Blocks stuck at their bounds
+    /// add nothing.
     pub(super) gap: f64,
 }
 
@@ -126,7 +126,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
                         Some(against) => rows.square_of_difference(difference, c.row, against),
                     };
                     design.passed(c.row..c.row + 1);
-                    // Kept there for a moment, until the largest is known.
+                    // Stored here until the largest is known.
                     slot.alpha = square * c.coefficient * c.coefficient;
                 }
             });
@@ -144,7 +144,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
             let t = task.constraint(block).threshold;
             slot.alpha += kappa * t * t;
         });
-        // What is no number shall not be overlooked.
+        // A NaN must not be lost.
         let largest = |a: f64, b: f64| if a.is_nan() || a > b { a } else { b };
         let unit = chosen(slots.len(), 0.0, |block| slots[block].alpha, largest);
         if !(unit * SAFE_SIGMA).is_finite() || !kappa.is_finite() {
@@ -159,13 +159,13 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         Ok((fixed, slots))
     }
 
-    /// Asks for where the row of a block begins, a few visits before [`Fixed::prefetch`] looks it up.
+    /// Prefetches the position of the row of a block, a few visits before [`Fixed::prefetch`] reads it.
     #[inline(always)]
     pub(super) fn prefetch_start(&self, block: usize) {
         self.rows.prefetch_start(self.task.constraint(block).row);
     }
 
-    /// Asks for the row of a block that will be visited soon.
+    /// Prefetches the row of a block that will be visited soon.
     #[inline(always)]
     pub(super) fn prefetch(&self, block: usize) {
         let c = self.task.constraint(block);
@@ -175,8 +175,8 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
         }
     }
 
-    /// Minimises over one dual variable, and notes what it saw. Returns whether the block stays in the active set: one
-    /// that is stuck at its bound may leave.
+    /// Minimises over one dual variable and records the visit. Returns whether the block stays in the active set: a
+    /// block that is stuck at its bound may leave.
     #[inline(always)]
     pub(super) fn step(
         &self,
@@ -224,7 +224,7 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
             } else if curvature > 0.0 {
                 (alpha - gradient / curvature).clamp(0.0, limit)
             } else if gradient < 0.0 {
-                // A row of zeros: nothing but its bound holds it.
+                // A row of zeros: only its bound limits it.
                 limit
             } else {
                 0.0
@@ -248,12 +248,12 @@ impl<'a, T: Independent, R: Rows> Fixed<'a, T, R> {
     }
 }
 
-/// The z in [0, C] with g + q·(z − α) + ln(z / (C − z)) = 0: the logistic step. In t = ln(z / (C − z)) the left side rises
-/// with slope at least 1, so that Newton's method within a bracket always ends.
+/// The z in [0, C] with g + q·(z − α) + ln(z / (C − z)) = 0: the logistic step. In t = ln(z / (C − z)) the left side
+/// rises with slope at least 1, so Newton's method within a bracket always converges.
 fn logistic_minimiser(alpha: f64, gradient: f64, curvature: f64, cost: f64) -> f64 {
     let (mut low, mut high) = (-gradient - curvature * (cost - alpha), -gradient + curvature * alpha);
     if !(low.is_finite() && high.is_finite()) {
-        // Scores that grew past all numbers: the next check says so.
+        // The scores overflowed: the next check reports it.
         return alpha;
     }
     let mut t = if alpha > 0.0 && alpha < cost { (alpha / (cost - alpha)).ln() } else { 0.5 * (low + high) };
@@ -280,7 +280,7 @@ fn logistic_minimiser(alpha: f64, gradient: f64, curvature: f64, cost: f64) -> f
     z
 }
 
-/// What the conjugate of the loss adds to the curvature of α.
+/// The part of the curvature of α that comes from the conjugate of the loss.
 #[inline]
 fn diagonal(loss: Loss, cost: f64) -> f64 {
     match loss {

@@ -1,4 +1,4 @@
-//! The rows that one core works on, and how two of them work side by side.
+//! The rows that one core works on, and how two cores work side by side.
 
 use super::coordinate::{Fixed, Slot, Sums, View, Visited};
 use crate::data::row_loops::for_this_machine;
@@ -12,31 +12,31 @@ use std::ops::Range;
 pub(super) struct Half {
     number: usize,
     halves: usize,
-    /// Of block `number + halves · k` at `k`.
+    /// The slot of block `number + halves · k` is at `k`.
     pub(super) slots: Vec<Slot>,
-    /// In the order of visits; those that stay move to the front as a pass goes on.
+    /// In the order of visits. During a pass, blocks that stay move to the front.
     pub(super) active: Vec<u32>,
-    /// How many of those visited stay active.
+    /// How many of the visited blocks stay active.
     kept: usize,
     random: Random,
     /// The weights as this half sees them within a round.
     pub(super) v: Vec<f64>,
-    /// Visits of the round at hand whose blocks stay, with the dual variables before.
+    /// The visits of the current round whose blocks stay, with the dual variables before.
     undo: Vec<(u32, f64)>,
 }
 
-/// Which blocks are active, a bit each.
+/// Which blocks are active, one bit each.
 pub(super) struct Packed(Vec<u64>);
 
-/// Halves pay from this many entries on,
+/// Two halves pay off from this many entries.
 const HALVES_FROM: u64 = 1 << 20;
-/// in at most so many rounds a pass over all rows,
+/// The maximum number of rounds per pass over all rows.
 const ROUNDS: u64 = 200;
 const LEAST_ROUNDS: u64 = 8;
-/// and while adding them up, a few passes over the weights each round, costs little beside the rows of the round.
+/// Entries of a round per weight, at least: each round also costs a few passes over the weights to add up the halves.
 const ENTRIES_A_WEIGHT: u64 = 8;
 
-/// Blocks of a round, both halves together, or none where one core is better.
+/// Blocks of a round, both halves together, or none if one core is faster.
 pub(super) fn round_length(design: &Design, blocks: usize) -> Option<usize> {
     let matrix = design.matrix();
     if design.factor().is_some() || design.shift().is_some() || matrix.entries() < HALVES_FROM {
@@ -46,11 +46,11 @@ pub(super) fn round_length(design: &Design, blocks: usize) -> Option<usize> {
     (rounds >= LEAST_ROUNDS).then(|| blocks.div_ceil(rounds as usize).max(2))
 }
 
-/// How many visits ahead slots and rows are asked for.
+/// How many visits ahead slots and rows are prefetched.
 const SLOTS_AHEAD: usize = 16;
 const ROWS_AHEAD: usize = 5;
 
-/// How often the cancel flag is looked at, in visits.
+/// How often the cancel flag is checked, in visits.
 const POLL: usize = 512;
 
 impl Half {
@@ -58,13 +58,13 @@ impl Half {
         Half { number, halves, slots, active: Vec::new(), kept: 0, random, v: vec![0.0; weights], undo: Vec::new() }
     }
 
-    /// Where the slot of a block stands: there are one or two halves, and a division would be most of the work.
+    /// The position of the slot of a block. There are one or two halves, so a shift replaces a division.
     #[inline(always)]
     fn place(&self, block: u32) -> usize {
         (block >> (self.halves - 1)) as usize
     }
 
-    /// All blocks that can cost anything back into the active set.
+    /// Puts all blocks with a positive cost back into the active set.
     pub(super) fn reactivate<T: Independent>(&mut self, task: &T) {
         let blocks = (self.number..task.blocks()).step_by(self.halves);
         self.active.clear();
@@ -72,7 +72,7 @@ impl Half {
         self.active.extend(blocks.filter(|&block| task.constraint(block).cost > 0.0).map(|block| block as u32));
     }
 
-    /// Gives the memory of the order back, which the next pass shuffles anyway; what is active stays known.
+    /// Releases the memory of the order, which the next pass shuffles anyway, but keeps which blocks are active.
     pub(super) fn pack(&mut self) -> Packed {
         let mut bits = vec![0u64; self.slots.len().div_ceil(64)];
         for block in std::mem::take(&mut self.active) {
@@ -82,7 +82,7 @@ impl Half {
         Packed(bits)
     }
 
-    /// Brings the active set back.
+    /// Restores the active set.
     pub(super) fn unpack(&mut self, packed: &Packed) {
         let is_active = |place: &usize| packed.0[place / 64] >> (place % 64) & 1 == 1;
         self.active.reserve_exact(packed.0.iter().map(|bits| bits.count_ones() as usize).sum());
@@ -90,29 +90,29 @@ impl Half {
         self.active.extend((0..self.slots.len()).filter(is_active).map(|place| (number + halves * place) as u32));
     }
 
-    /// Before a pass: a fresh order, block of rows by block where memory is short.
+    /// Before a pass: a new random order, one block of rows after the other if memory is limited.
     pub(super) fn shuffle<T: Independent>(&mut self, task: &T, visits: &Visits, residency: &Residency<'_>) {
         self.random.shuffle(&mut self.active);
         visits.arrange(residency, &mut self.active, |block| task.constraint(block as usize).row);
         self.kept = 0;
     }
 
-    /// The row to be visited after so many.
+    /// The row that is visited after `visits` visits.
     pub(super) fn next_row<T: Independent>(&self, task: &T, visits: usize) -> Option<usize> {
         self.active.get(visits).map(|&block| task.constraint(block as usize).row)
     }
 
-    /// The same after so many rounds of all.
+    /// The same after `round` of `rounds` rounds.
     pub(super) fn next_round<T: Independent>(&self, task: &T, round: usize, rounds: usize) -> Option<usize> {
         self.next_row(task, self.active.len() * round / rounds)
     }
 
-    /// After a pass: only what stays.
+    /// After a pass: keeps only the blocks that stay.
     pub(super) fn shrink(&mut self) {
         self.active.truncate(self.kept);
     }
 
-    /// The pass of one core over everything, against the weights themselves. None where cancelled.
+    /// The pass of one core over all blocks, against the weights themselves. None after a cancel.
     pub(super) fn pass<T: Independent, R: Rows>(
         &mut self,
         fixed: &Fixed<'_, T, R>,
@@ -147,7 +147,7 @@ impl Half {
         }
     }
 
-    /// Steps on one round's share of the blocks; returns the sums as this half sees them, and what it saw.
+    /// Steps on one round's share of the blocks. Returns the sums as this half sees them, and what the visits recorded.
     pub(super) fn round<T: Independent, R: Rows>(
         &mut self,
         round: usize,
@@ -166,7 +166,7 @@ impl Half {
         (sums, visited)
     }
 
-    /// Takes the last round back.
+    /// Undoes the last round.
     pub(super) fn undo(&mut self, v: &[f64]) {
         while let Some((visit, before)) = self.undo.pop() {
             self.kept -= 1;
@@ -179,7 +179,7 @@ impl Half {
 }
 
 for_this_machine! {
-    /// Steps on a run of the active blocks, and notes what a half may have to take back.
+    /// Steps on a range of the active blocks, and records what a half may have to undo.
     #[allow(clippy::too_many_arguments)] // what a step reads and what it writes, handed through
     fn visit_run[T: Independent, R: Rows](
         half: &mut Half,
@@ -218,8 +218,8 @@ fn visit_run_here<T: Independent, R: Rows>(
     }
 }
 
-/// Adds what both halves changed, of which their copies hold 1/share times as much, and leaves the sum in both copies.
-/// Returns its squared length.
+/// Adds the changes of both halves, whose copies hold 1/share times as much, and leaves the sum in both copies. Returns
+/// its squared length.
 pub(super) fn merge(v: &[f64], even: &mut [f64], odd: &mut [f64], share: f64) -> f64 {
     /// Below this many weights a second thread costs more than it saves.
     const ALONE: usize = 8 * 1024;
@@ -266,7 +266,7 @@ mod tests {
     use crate::run::Cancel;
     use crate::task::{Constraint, Intercept};
 
-    /// Rows of two classes, every seventh of no account.
+    /// Rows of two classes; every seventh has cost zero.
     struct Rows {
         signs: Vec<f64>,
     }
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_taken_back_leaves_no_trace() {
+    fn an_undone_round_leaves_no_trace() {
         for rows in [41, 400, 401] {
             let (task, design, dense) = made(rows, 5);
             let (fixed, slots) =
@@ -307,7 +307,7 @@ mod tests {
                 let mut half = Half::new(number, 2, own, Random::new(5, 0, number as u64), design.cols());
                 half.reactivate(&task);
                 let residency = design.matrix().residency();
-                // Whoever is stuck at a bound leaves at once.
+                // A block that is stuck at a bound leaves at once.
                 let view = View { centre: 0.0, sigma: 1.5, shrink_above: 0.0, shrink_below: 0.0 };
                 let mut left = 0;
                 for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! Dual coordinate descent for linear tasks with one constraint a block.
+//! Dual coordinate descent for linear tasks with one constraint per block.
 //!
 //! ```text
 //! min over α   ½‖Σ_i α_i a_i x_i‖² + Σ_i (cost_i · loss*(α_i / cost_i) − α_i m_i)
@@ -6,35 +6,36 @@
 //! ```
 //! Notation of [`crate::task::Constraint`]: a coefficient, t threshold coefficient, m margin; w = Σ α_i a_i x_i.
 //!
-//! One step minimises exactly over one α_i: G = a_i w·x_i + t_i b − m_i + d_i α_i, α_i ← clip(α_i − G / q_i), where
-//! q_i = ‖a_i x_i‖² + d_i and d_i = 1/(2 cost_i) for squared hinge, 0 for hinge; logistic loss takes a few Newton steps
-//! in one variable instead (Yu, Huang & Lin, Dual coordinate descent methods for logistic regression and maximum entropy
-//! models, Machine Learning 85, 2011). A constraint between two rows stands for their difference x. A pass visits the active rows in a fresh
-//! random order; rows stuck at a bound leave the active set until it has converged (Hsieh et al., A dual coordinate
-//! descent method for large-scale linear SVM, ICML 2008, algorithms 1 and 3).
+//! One step minimises exactly over one α_i: G = a_i w·x_i + t_i b − m_i + d_i α_i, α_i ← clip(α_i − G / q_i), where q_i
+//! = ‖a_i x_i‖² + d_i and d_i = 1/(2 cost_i) for squared hinge, 0 for hinge. Logistic loss takes a few Newton steps in
+//! one variable instead (Yu, Huang & Lin, Dual coordinate descent methods for logistic regression and maximum entropy
+//! models, Machine Learning 85, 2011). For a constraint between two rows, x is their difference. A pass visits the
+//! active rows in a new random order. Rows stuck at a bound leave the active set until the others have converged (Hsieh
+//! et al., A dual coordinate descent method for large-scale linear SVM, ICML 2008, algorithms 1 and 3).
 //!
 //! **Free threshold.** One coordinate cannot move under Σ α_i t_i = 0. We add κ/2·(Σ α_i t_i)² to the dual, that is a
-//! proximal term (b − b₀)²/(2κ) to the primal, let the steps see b = b₀ + κ·Σ α_i t_i, and move the centre b₀ to b after
-//! each pass: the method of multipliers. What is reported does not depend on how far that has come: the primal takes the
-//! best b for the current w (to about seven digits where the tolerance is a coarse one), the dual the balanced point of [`super::certificate`].
+//! proximal term (b − b₀)²/(2κ) to the primal, let the steps see b = b₀ + κ·Σ α_i t_i, and move the centre b₀ to b
+//! after each pass: the method of multipliers. The reported values do not depend on how far that has converged: the
+//! primal takes the best b for the current w (to about seven digits if the tolerance is coarse), the dual the balanced
+//! point of [`super::values`].
 //!
 //! **Scaling** is folded in, and sparse rows stay sparse: see [`super::scaled_rows`].
 //!
-//! **Two cores.** Large data are cut into two halves, even and odd rows, at any number of threads. In a round each half
-//! takes steps on a small share of its rows against its own copy of the weights, in which its own changes count σ-fold
-//! (as does its curvature); then both changes are added up. σ = 2 is always safe (Ma et al., Adding vs. averaging in
-//! distributed primal-dual optimization, ICML 2015), a smaller one is faster; σ starts at 1.25 and grows where a pass does
-//! not bring the gap down, and a round after which the dual has fallen is undone and repeated with a larger σ.
+//! **Two cores.** Large data that are not scaled are cut into two halves, even and odd rows, at any number of threads.
+//! In a round each half takes steps on a small share of its rows against its own copy of the weights, in which its own
+//! changes count σ-fold (as does its curvature). Then both changes are added up. σ = 2 is always safe (Ma et al.,
+//! Adding vs. averaging in distributed primal-dual optimization, ICML 2015), a smaller σ is faster. σ starts at 1.25
+//! and grows if a pass does not reduce the gap. A round after which the dual has fallen is undone and repeated with a
+//! larger σ.
 //!
-//! **Data larger than memory.** Where the matrix is limited, a pass goes through blocks of rows in a random order and
-//! through the rows of each in a random order (`data/residency.rs`): the same optimum and the same certificate by another
-//! sequence of steps.
+//! **Data larger than memory.** If the memory for the matrix is limited, a pass goes through blocks of rows in a random
+//! order and through the rows of each block in a random order (`data/residency.rs`): the same optimum and the same
+//! certificate, by another sequence of steps.
 //!
-//! Stops at a relative gap, recomputed from scratch once a guess that costs nothing calls for it: with w = w(α) the gap
+//! Stops at a relative gap. The gap is recomputed from scratch when a free estimate suggests it: with w = w(α) the gap
 //! is Σ_i (cost_i · loss(v_i) + dual cost of α_i − α_i v_i), v the violations, and each visit adds its own term. Cost:
-//! O(entries) a pass, of which dot products and the fetching of rows in random order are the most; the same in parallel a
-//! check.
-//! It does not solve tasks whose constraints share a slack.
+//! O(entries) a pass, mostly dot products and fetching rows in random order; a check costs the same, in parallel. It
+//! does not solve tasks whose constraints share a slack.
 
 mod coordinate;
 mod halves;
@@ -55,21 +56,21 @@ use halves::{Half, Packed, merge, round_length};
 pub struct DualCoordinateDescent {
     /// The relative gap to stop at.
     pub tolerance: f64,
-    /// The most passes to make.
+    /// The maximum number of passes.
     pub max_passes: u64,
     /// Seeds the order of visits.
     pub seed: u64,
-    /// What is done about the threshold.
+    /// How the threshold is treated.
     pub intercept: Intercept,
 }
 
-/// This use of the seed.
+/// The stream of random numbers for the order of visits.
 const VISITS: u64 = 0x6463_6400;
-/// And the one for the order of blocks of rows.
+/// The stream of random numbers for the order of blocks of rows.
 const ROW_BLOCKS: u64 = 0x6463_6401;
 
 impl DualCoordinateDescent {
-    /// Solves the task over the rows of `design`, from the dual variables of `start` where it has any.
+    /// Solves the task over the rows of `design`, from the dual variables of `start` if it has any.
     pub fn solve<T: Independent>(
         &self,
         task: &T,
@@ -89,16 +90,16 @@ impl DualCoordinateDescent {
     }
 }
 
-/// The loop's variables.
+/// The variables of the main loop.
 struct State<'a, T, R> {
     fixed: Fixed<'a, T, R>,
     intercept: Intercept,
-    /// Whether the best threshold is looked for among narrow scores.
+    /// Whether the best threshold is computed from scores in f32.
     narrow: bool,
-    /// Blocks of a round where two halves work side by side.
+    /// Blocks of a round, if two halves work side by side.
     round_length: Option<usize>,
     halves: Vec<Half>,
-    /// The order of blocks of rows where memory is short.
+    /// Draws the order of blocks of rows, if memory is limited.
     row_blocks: Random,
     visits: Visits,
     /// F² · Σ α a x
@@ -119,7 +120,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         let (fixed, slots) = Fixed::new(settings.intercept, task, design, rows, cancel)?;
         let round_length = round_length(design, task.blocks());
         let halves = if round_length.is_some() { 2 } else { 1 };
-        // Half of the slots at a time are held twice, not all of them.
+        // Only half of the slots are held twice at a time.
         let mut slots = Some(slots);
         let half = |number: usize| {
             let slots = match &mut slots {
@@ -139,7 +140,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         let mut state = State {
             fixed,
             intercept: settings.intercept,
-            // Where blocks are no rows all scores must be held anyway.
+            // If blocks are not rows, all scores must be kept in any case.
             narrow: settings.tolerance >= NARROW_TOLERANCE && task.blocks_are_rows(),
             round_length,
             halves: (0..halves).map(half).collect(),
@@ -161,7 +162,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         Ok(state)
     }
 
-    /// Takes over the dual variables of a neighbouring problem, and the weights they stand for.
+    /// Takes over the dual variables of a neighbouring problem, and their weights.
     fn start_at(&mut self, start: &Start) {
         let Some(dual) = &start.dual else { return };
         let (fixed, halves) = (&self.fixed, self.halves.len());
@@ -184,7 +185,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         if halves == 2 {
             self.halves.iter_mut().for_each(|half| half.v.copy_from_slice(&self.v));
         }
-        // The steps see b = centre + κ·Σ α t: the neighbour's b, whatever its dual variables pull.
+        // The steps see b = centre + κ·Σ α t: set it to the neighbour's b, for any dual variables.
         if self.intercept == Intercept::Free {
             self.view.centre = start.thresholds.first().copied().unwrap_or(0.0) - fixed.kappa * self.sums.pull;
         }
@@ -210,7 +211,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         self.fixed.rows.weights(&self.v, &self.sums.rows)
     }
 
-    /// One pass over the active blocks; says what it saw, or none where cancelled.
+    /// One pass over the active blocks. Returns what the visits recorded, or none after a cancel.
     fn pass(&mut self, cancelled: impl Fn() -> bool) -> Option<Visited> {
         let residency = self.fixed.rows.design().matrix().residency();
         self.visits = Visits::new(&residency, &mut self.row_blocks);
@@ -234,7 +235,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
 
     fn pass_in_rounds(&mut self, length: usize, cancelled: impl Fn() -> bool) -> Option<Visited> {
         let residency = self.fixed.rows.design().matrix().residency();
-        // Blocks of rows are given back between rounds.
+        // Blocks of rows are released between rounds.
         let least = if residency.is_limited() { 2 * residency.blocks() } else { 1 };
         let rounds = self.active().div_ceil(length).max(least);
         let State { fixed, halves, v, sums, view, visits, .. } = self;
@@ -253,7 +254,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
                     || even.round(round, rounds, fixed, before, view),
                     || odd.round(round, rounds, fixed, before, view),
                 );
-                // What each half changed, of which its own copy holds σ times as much.
+                // The changes of each half, whose own copy holds σ times as much.
                 let share = 1.0 / view.sigma;
                 let pull = share * ((a.pull - before.pull) + (b.pull - before.pull));
                 let gain = (a.gain - before.gain) + (b.gain - before.gain);
@@ -280,14 +281,14 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         Some(visited)
     }
 
-    /// All blocks that can cost anything back into the active set.
+    /// Puts all blocks with a positive cost back into the active set.
     fn reactivate(&mut self) {
         self.halves.iter_mut().for_each(|half| half.reactivate(self.fixed.task));
         self.view.shrink_above = f64::INFINITY;
         self.view.shrink_below = f64::NEG_INFINITY;
     }
 
-    /// ½‖w‖², from what the loop keeps.
+    /// ½‖w‖², from the values that the loop keeps.
     fn half_square(&self) -> f64 {
         let w = if self.fixed.rows.design().factor().is_none() && self.fixed.rows.design().shift().is_none() {
             return 0.5 * self.v.iter().map(|v| v * v).sum::<f64>();
@@ -297,7 +298,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         0.5 * w.iter().map(|w| w * w).sum::<f64>()
     }
 
-    /// The relative gap as the last pass lets it be guessed: good enough to tell when to look.
+    /// The relative gap estimated from the last pass: good enough to decide when to check.
     fn guess(&self, visited: &Visited) -> f64 {
         let dual = self.sums.gain - self.half_square();
         relative_gap(dual + visited.gap, dual)
@@ -323,7 +324,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             let spread = visited.spread();
             let guess = self.guess(&visited);
             let promising = pass >= next_guess && guess <= PROMISING * settings.tolerance;
-            // Halves that undo each other's steps are held back before the dual falls.
+            // If the halves undo each other's steps, damp them before the dual falls.
             if guess > last_guess && self.halves.len() == 2 {
                 self.view.sigma = (self.view.sigma * 1.25).min(SAFE_SIGMA);
             }
@@ -341,13 +342,13 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             }
             next_check = (pass + 1 + pass / 4).max(FIRST_CHECK);
             next_guess = pass + 1 + pass / 8;
-            // Scores of all rows take the room of the order meanwhile.
+            // The check reuses the memory of the order for the scores of all rows.
             let packed: Vec<Packed> = self.halves.iter_mut().map(Half::pack).collect();
             self.check(&mut best, settings.tolerance, last)?;
             self.halves.iter_mut().zip(&packed).for_each(|(half, packed)| half.unpack(packed));
             progress.bound(Some(best.bound));
             if last {
-                // The point that comes out is the last, and it may prove less than one before it.
+                // The result is the last point, whose bound may be lower than an earlier one.
                 progress.lower_bound = Some(best.bound);
             }
             if progress.report(pass, best.objective, &best.weights, &best.thresholds(self.intercept)) {
@@ -359,11 +360,11 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             if last {
                 break Stop::PassLimit;
             }
-            // The guess counts nothing for blocks outside the active set: where the truth is worse, some belong inside.
+            // The estimate ignores blocks outside the active set: if the true gap is larger, some of them must return.
             if relative_gap(best.objective, best.bound) > WRONG_GUESS * guess && self.active() < everything {
                 self.reactivate();
                 last_guess = f64::INFINITY;
-                // The pass over all of them sees the truth.
+                // The next pass visits all blocks, so its estimate is right.
                 next_guess = pass + 1;
             }
             if settled && whole {
@@ -374,7 +375,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             }
         };
         if best.balance.is_none() || best.weights.is_empty() {
-            // Stopped between checks: what there is, with its honest value.
+            // Stopped between checks: compute the true values of the current point.
             progress.check_wanted()?;
             self.check(&mut best, f64::INFINITY, true)?;
         }
@@ -392,8 +393,8 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         })
     }
 
-    /// Recomputes the primal value and keeps the better point. The dual value is that of the running sums, until it
-    /// would prove the tolerance or is wanted `exactly`: then it is recomputed from the dual variables.
+    /// Recomputes the primal value and keeps the better point. The dual value comes from the running sums. If it would
+    /// prove the tolerance, or if `exactly` is set, it is recomputed from the dual variables.
     fn check(&self, best: &mut Best, tolerance: f64, exactly: bool) -> Result<()> {
         let w = self.weights();
         let (task, design) = (self.fixed.task, self.fixed.rows.design());
@@ -408,7 +409,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             let penalty = 0.5 * self.fixed.kappa * self.sums.pull * self.sums.pull;
             let bound = (self.sums.gain - self.half_square() - penalty).max(0.0);
             if !exactly && relative_gap(best.objective, bound) > tolerance {
-                // The dual value never falls, so that no earlier point proves more.
+                // The dual value never falls, so no earlier point has a better bound.
                 (best.bound, best.balance) = (bound, None);
                 return Ok(());
             }
@@ -443,13 +444,13 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
         (threshold, primal_in_passing(task, design, w, threshold, self.intercept))
     }
 
-    /// The dual variables, balanced. Slots are given back while the variables are written, so that both never stand side by
-    /// side as a whole.
+    /// The dual variables, balanced. Slots are released while the variables are written, so that both are never in
+    /// memory completely at the same time.
     fn into_dual(self, balance: Balance) -> Vec<f64> {
         self.into_dual_by(1 << 16, balance)
     }
 
-    /// The same, so many blocks at a time: an even number.
+    /// The same, `at_a_time` blocks at a time, which must be even.
     fn into_dual_by(mut self, at_a_time: usize, balance: Balance) -> Vec<f64> {
         let (task, halves) = (self.fixed.task, self.halves.len());
         self.halves.iter_mut().for_each(|half| half.active = Vec::new());
@@ -468,22 +469,24 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
     }
 }
 
-/// Where σ starts on two halves: measured on text, 1 costs a fifth more visits, 2 a seventh.
+/// The first σ on two halves. Measured on text: 1 costs a fifth more visits, 2 a seventh.
 const FIRST_SIGMA: f64 = 1.25;
 
-/// The best threshold for narrow scores costs a ten millionth or so more than the best one: nothing beside such a tolerance.
+/// At this tolerance or a coarser one, scores are f32: the threshold then costs about a ten millionth more, which is
+/// negligible.
 const NARROW_TOLERANCE: f64 = 1e-4;
 
 /// With this σ the dual never falls.
 const SAFE_SIGMA: f64 = 2.0;
 
-/// No check before this pass unless the guess calls for one: the first passes are far from any tolerance.
+/// No check before this pass unless the estimate suggests one: the first passes are far from any tolerance.
 const FIRST_CHECK: u64 = 8;
 
-/// A gap this many times the guess is not a matter of steps that are still to be taken.
+/// If the gap is this many times the estimate, more steps on the active blocks would not explain it.
 const WRONG_GUESS: f64 = 2.0;
 
-/// A check is worth its pass over the data once the guess, which lags behind, is within this factor of the tolerance.
+/// A check is worth its pass over the data once the estimate, which lags behind, is within this factor of the
+/// tolerance.
 const PROMISING: f64 = 1.25;
 
 /// The best primal and the best dual point so far.
@@ -492,7 +495,7 @@ struct Best {
     weights: Vec<f64>,
     threshold: f64,
     bound: f64,
-    /// What balances the dual variables that stand now, where the bound was recomputed from them.
+    /// The factors that balance the current dual variables, if the bound was recomputed from them.
     balance: Option<Balance>,
 }
 

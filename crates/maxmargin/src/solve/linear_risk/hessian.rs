@@ -3,11 +3,12 @@
 //! ```text
 //! H = Tᵀ · (D T) + penalty
 //! ```
-//! T holds one line for each score: how it changes along every coordinate. For score o of row i that is x_ij at the weight of
-//! feature j for o, and zero elsewhere; a free scalar moves no score. D is the Hessian of the task by the scores and the free
-//! scalars, which [`Curvature::curvature`] multiplies by all coordinates at once. Lines of several parts are gathered before
-//! they are multiplied. Where rows are separate, have one score, and there is one free scalar at the most, D is a diagonal,
-//! and only rows that curve are looked at. Cost: n · dim², n the number of scores, or of rows that curve.
+//! T has one line for each score: its derivative by every coordinate. For score o of row i that is x_ij at the weight
+//! of feature j for o, and zero elsewhere; a free scalar changes no score. D is the Hessian of the task by the scores
+//! and the free scalars. [`Curvature::curvature`] multiplies it by all coordinates at once. Lines of several parts are
+//! gathered before they are multiplied. If rows are separate and have one score, and there is at most one free scalar,
+//! D is a diagonal, and only rows with a nonzero second derivative are read. Cost: n · dim², n the number of scores, or
+//! of such rows.
 
 use super::super::normal_matrix::BATCH;
 use super::super::{CurvedRisk, Preconditioner, Risk};
@@ -18,8 +19,8 @@ use crate::task::{Curvature, Directions, Objective, Slopes};
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par};
 
-/// The exact Hessian is formed up to this many coordinates: its n·d² product then costs less than the many products
-/// of conjugate gradients on the nearly collinear features that few-feature data have.
+/// The exact Hessian is formed up to this many coordinates. Data with few features often have nearly collinear
+/// features, on which conjugate gradients need many products; one n·d² product then costs less.
 pub(super) const EXACT_HESSIAN_DIM: usize = 600;
 
 /// Sums the lower triangle of Tᵀ·O over tiles T and O of several neighbouring parts.
@@ -36,7 +37,7 @@ impl Product {
         Product { dim, weights, lines: 0, tile: Vec::new(), out: Vec::new() }
     }
 
-    /// Zeroed tiles for so many more lines, to be filled.
+    /// Zeroed tiles for `lines` more lines, to be filled.
     pub(super) fn next(&mut self, lines: usize, sum: &mut [f64]) -> (&mut [f64], &mut [f64]) {
         if self.lines > 0 && self.lines + lines > BATCH {
             self.flush(sum);
@@ -48,7 +49,7 @@ impl Product {
         (&mut self.tile[before..], &mut self.out[before..])
     }
 
-    /// Adds what has gathered to the first `weights` rows of `sum`.
+    /// Adds the product of the gathered lines to the first `weights` rows of `sum`.
     pub(super) fn flush(&mut self, sum: &mut [f64]) {
         let (lines, dim, weights) = (self.lines, self.dim, self.weights);
         if lines > 0 {
@@ -71,8 +72,8 @@ impl Product {
 }
 
 impl<T: Objective> LinearRisk<'_, T> {
-    /// Adds up symmetric matrices of all lanes, of which `work` fills the lower triangle of the weights and the rows of
-    /// the thresholds, and the penalty.
+    /// Adds up the symmetric matrices of all lanes, and the penalty. `work` fills the lower triangle of the weights and
+    /// the rows of the thresholds.
     pub(super) fn sum_products(
         &mut self,
         work: impl Fn(&Self, &Lane<T::Memo>, &mut [f64], &mut [f64]) -> Result<()> + Sync,
@@ -104,7 +105,8 @@ impl<T: Objective> LinearRisk<'_, T> {
         Ok(matrix)
     }
 
-    /// Writes the scaled features of a row into zeroed lines of T, one for each of its scores. `features` is a place to work in.
+    /// Writes the scaled features of a row into zeroed lines of T, one for each of its scores. `features` is a work
+    /// buffer.
     pub(super) fn fill_lines(&self, row: usize, features: &mut Vec<f64>, lines: &mut [f64]) {
         let (dim, cols) = (self.dim(), self.design.cols());
         if self.outputs == 1 {
@@ -122,8 +124,8 @@ impl<T: Objective> LinearRisk<'_, T> {
     }
 }
 
-/// Short rows are multiplied entry by entry, up to this share of the columns; longer ones as dense tiles, where an entry
-/// costs that much less.
+/// Rows with fewer entries than this fraction (one in `SHORT_ROW`) of the columns are multiplied entry by entry. Longer
+/// rows are multiplied as dense tiles, where an entry costs that much less.
 const SHORT_ROW: u64 = 4;
 
 impl<T: Curvature> LinearRisk<'_, T> {
@@ -132,12 +134,12 @@ impl<T: Curvature> LinearRisk<'_, T> {
         self.design.shift().is_none() && matrix.entries() * SHORT_ROW < matrix.rows() as u64 * self.dim() as u64
     }
 
-    /// Whether the Hessian by the scores is a diagonal, with one more row and column at the most.
+    /// Whether the Hessian by the scores is a diagonal, with at most one more row and column.
     pub(super) fn is_diagonal(&self) -> bool {
         self.task.rows_are_separate() && self.outputs == 1 && self.task.thresholds() <= 1
     }
 
-    /// The Hessian where it is a diagonal by the scores: Σ h x xᵀ over the rows that curve.
+    /// The Hessian if it is a diagonal by the scores: Σ h x xᵀ over the rows with h ≠ 0.
     fn hessian_of_separate_rows(&mut self) -> Result<Vec<f64>> {
         let (dim, features) = (self.dim(), self.weights());
         let short = self.has_short_rows();
@@ -154,7 +156,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
                 this.task.diagonal(&at, memo, &mut weights)?;
                 cross.clear();
                 cross.resize(rows.len(), 0.0);
-                // There is one threshold at the most.
+                // There is at most one threshold.
                 if let Some(corner) = thresholds.last_mut() {
                     *corner += this.task.by_threshold(&at, memo, &mut cross)?;
                 }
@@ -191,7 +193,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
     /// The Hessian through the task's products with all coordinates.
     fn hessian_of_products(&mut self) -> Result<Vec<f64>> {
         let (dim, weights) = (self.dim(), self.weights());
-        // No score moves along a threshold's column, and one threshold does.
+        // Along a threshold's coordinate no score changes, only that threshold.
         let mut along_thresholds = vec![0.0; (dim - weights) * dim];
         for threshold in 0..dim - weights {
             along_thresholds[threshold * dim + weights + threshold] = 1.0;
@@ -221,12 +223,12 @@ impl<T: Curvature> LinearRisk<'_, T> {
 /// Adds weight · x xᵀ to the lower triangle, x given by its entries.
 fn add_entries(entries: &[(usize, f64)], weight: f64, dim: usize, sum: &mut [f64]) {
     for (at, &(column, value)) in entries.iter().enumerate() {
-        // A mapped file that changes meanwhile may hold any index, in any order.
+        // A memory-mapped file that changes during the run may hold any index, in any order.
         let Some(line) = sum.get_mut(column * dim..).and_then(|sum| sum.get_mut(..=column)) else {
             continue;
         };
         let weighted = weight * value;
-        // Columns rise within a row, so that this is the lower triangle.
+        // Columns are in rising order within a row, so this is the lower triangle.
         for &(other, value) in &entries[..=at] {
             if let Some(sum) = line.get_mut(other) {
                 *sum += weighted * value;
@@ -245,7 +247,7 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
         if self.is_diagonal() { self.hessian_of_separate_rows() } else { self.hessian_of_products() }
     }
 
-    /// Free scalars move no score: this costs no pass over the features.
+    /// Free scalars change no score, so this costs no pass over the features.
     fn free_hessian(&mut self) -> Result<Vec<f64>> {
         let free = self.dim() - self.penalised();
         let mut axes = vec![0.0; free * free];
@@ -255,7 +257,7 @@ impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
         let parts: Vec<Vec<f64>> = parallel::try_map(lanes, |lane| {
             let (mut sums, mut still, mut out) = (vec![0.0; free * free], Vec::new(), Vec::new());
             for (at, memo) in this.remembered(&this.lanes[lane]) {
-                // An evaluation cut short left nothing to remember of the rest.
+                // A cancelled evaluation has left no memos for the remaining parts.
                 if free == 0 || this.cancel.is_raised() {
                     break;
                 }

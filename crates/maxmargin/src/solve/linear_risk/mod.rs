@@ -1,16 +1,16 @@
-//! [`LinearRisk`]: an objective over the scores of linear functions, seen from their weights.
+//! [`LinearRisk`]: an objective of the scores of linear functions, as a function of their weights.
 //!
 //! ```text
 //! f(W, b) = ½‖W‖² [+ ½‖b‖²] + Σ_parts value(X_part W, b)
 //! ```
-//! X has a row for each row of the data and a column for each feature, W a row for each feature and a column for each score
-//! that a row has ([`Objective::outputs`], mostly one), and b are the free scalars. As a vector, W stands row by row:
-//! the weight of feature j for score o is number `j · outputs + o`, and the free scalars follow.
+//! X has a row for each row of the data and a column for each feature, W a row for each feature and a column for each
+//! score that a row has ([`Objective::outputs`], mostly one), and b are the free scalars. As a vector, W is stored row
+//! by row: the weight of feature j for score o is number `j · outputs + o`, and the free scalars follow.
 //!
-//! It owns the loop over the data: scores of a part, the task's slopes, and Xᵀ·slope while the rows are still in cache,
-//! so that a value and gradient read the matrix once. Parts are gathered into lanes that depend on the data alone and are
-//! reduced in order, so that threads never change a bit. A part too long for a lane is handled on its own, its rows cut
-//! into chunks for the two products.
+//! It owns the loop over the data: scores of a part, the task's slopes, and Xᵀ·slope while the rows are still in cache.
+//! So one evaluation of value and gradient reads the matrix once. Parts are gathered into lanes, which depend on the
+//! data alone and are reduced in order, so the number of threads never changes the result. A part too long for a lane
+//! is handled separately: its rows are cut into chunks for the two products.
 
 mod hessian;
 mod preconditioner;
@@ -23,22 +23,22 @@ use crate::run::Cancel;
 use crate::task::{Objective, Place, Roundable, Slopes};
 use std::ops::Range;
 
-/// A part with more rows than this is worth several threads of its own.
+/// A part with more rows than this is split among several threads.
 pub(crate) const LONG_PART: usize = 32 * 1024;
 
 /// The exact Hessian is formed only while a part's dense tile stays below this many numbers.
 pub(crate) const TILE: usize = 4 << 20;
 
-/// Conjugate gradients over more coordinates than an exact Hessian is formed for, and up to so many, are preconditioned by the
-/// Hessian of a sample of the rows, where these are not too short. Every step forms and factors it anew, which is why they are
-/// not more.
+/// Above the limit of the exact Hessian and up to this many coordinates, conjugate gradients are preconditioned by the
+/// Hessian of a sample of the rows, if the rows are not too short. Every step forms and factors it again, hence the
+/// limit.
 pub(crate) const SAMPLED_HESSIAN_DIM: usize = 2048;
 
 /// See the top of the file.
 pub struct LinearRisk<'a, T: Objective> {
     task: &'a T,
     design: &'a Design,
-    /// Scores a row.
+    /// Number of scores per row.
     outputs: usize,
     penalise_thresholds: bool,
     /// What the penalty ½‖·‖² is multiplied by: 1, or 0 where the data are a part of a larger set.
@@ -46,41 +46,41 @@ pub struct LinearRisk<'a, T: Objective> {
     cancel: &'a Cancel,
     lanes: Vec<Lane<T::Memo>>,
     point: Vec<f64>,
-    /// Scores of the rows in part order, those of a row side by side.
+    /// Scores of the rows in part order. The scores of one row are side by side.
     scores: Vec<f64>,
     direction: Vec<f64>,
-    /// What the scores change by along the direction, as shares of [`Lane::spans`]: a search along a line needs no more
-    /// digits, since the point where it ends is evaluated anew. Empty where no score changes.
+    /// How the scores change along the direction, as shares of [`Lane::spans`]. A line search needs no more digits,
+    /// since its end point is evaluated again. Empty if no score changes.
     direction_scores: Vec<f32>,
-    /// Whether the memos are those of the point.
+    /// Whether the memos belong to the current point.
     remembers: bool,
-    /// What the lanes sum their part of a Hessian in, kept from one to the next.
+    /// Buffers in which the lanes sum their part of a Hessian, kept for reuse.
     products: Vec<Vec<f64>>,
 }
 
 /// Neighbouring parts that one thread handles, or one long part.
 struct Lane<M> {
     parts: Range<usize>,
-    /// Where the scores of the lane's rows stand among all.
+    /// The position of the lane's scores in the vector of all scores.
     slots: Range<usize>,
     memos: Vec<M>,
-    /// Of the scores along a line, one for each [`STRETCH`] of rows of each part.
+    /// Scales of the scores along a line, one for each [`STRETCH`] of rows of each part.
     spans: Vec<Span>,
 }
 
-/// The most lanes that so many rows are gathered into, `long` of their parts being longer than [`LONG_PART`]. A lane ends
-/// before the part that would overfill it, so that two neighbours always hold more than one lane should; a long part is a
-/// lane and cuts off the one before.
+/// The maximum number of lanes, where `long` parts are longer than [`LONG_PART`]. A lane ends before the part that
+/// would overfill it, so two neighbours together always exceed the target size of a lane. A long part is a lane by
+/// itself and ends the one before.
 pub(crate) fn most_lanes(lanes: usize, long: usize) -> usize {
     2 * (lanes + long) + 1
 }
 
-/// What a lane's work gives.
+/// The result of a lane's work.
 struct Sums {
     value: f64,
-    /// Over stored rows, before unfolding; the thresholds behind.
+    /// The gradient over stored rows, before unfolding, followed by the thresholds.
     gradient: Vec<f64>,
-    /// Σ of the slopes, of each output.
+    /// Σ of the slopes, for each output.
     totals: Vec<f64>,
 }
 
@@ -143,7 +143,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         self.design.cols() * self.outputs
     }
 
-    /// Where a part is looked at: its scores given, the free scalars those of the last evaluation.
+    /// The view of a part for the task: the given scores, and the free scalars of the last evaluation.
     fn place<'p>(&'p self, part: usize, scores: &'p [f64]) -> Place<'p> {
         Place { part, scores, thresholds: &self.point[self.weights()..], cancel: self.cancel }
     }
@@ -156,8 +156,8 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         0.5 * self.penalty * w[..self.penalised()].iter().map(|w| w * w).sum::<f64>()
     }
 
-    /// Runs `work` on every lane, in parallel, with the lane's part of a vector over the scores. Results come in lane order;
-    /// an error is that of the first part that has one, since a lane ends at its first.
+    /// Runs `work` on every lane, in parallel, with the lane's part of a vector over the scores. Results come in lane
+    /// order. An error is that of the first part that has one, since a lane stops at its first error.
     fn each_lane<N: Send, R: Send>(
         lanes: &mut [Lane<T::Memo>],
         numbers: &mut [N],
@@ -176,7 +176,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
         parallel::map_each(jobs, |_, (lane, own)| work(lane, own)).into_iter().collect()
     }
 
-    /// Adds Xᵀ·slope of some rows to the first numbers of `sum`, and the slopes themselves to `totals`.
+    /// Adds Xᵀ·slope of some rows to the first entries of `sum`, and the slopes themselves to `totals`.
     fn accumulate(&self, rows: Range<usize>, slope: &mut [f64], sum: &mut [f64], totals: &mut [f64]) {
         let weights = self.weights();
         if rows.len() <= LONG_PART {
@@ -195,7 +195,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
             self.design.accumulate_outputs(rows, slope, &mut sum, &mut totals);
             (sum, totals)
         });
-        // The totals of a part first, then those of all: the order that sums over short parts have.
+        // First the totals of a part, then those of all parts: the same order as in sums over short parts.
         let mut own = vec![0.0; self.outputs];
         for (part, part_totals) in parts {
             sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
@@ -232,7 +232,7 @@ impl<'a, T: Objective> LinearRisk<'a, T> {
 }
 
 impl<T: Objective> LinearRisk<'_, T> {
-    /// The scores of all rows at the last evaluation, where the parts hold each of them once and in order.
+    /// The scores of all rows at the last evaluation, if the parts hold each row once and in order.
     pub(super) fn row_scores(&self) -> Option<&[f64]> {
         let mut end = 0;
         let in_order = (0..self.task.parts()).all(|part| {
@@ -242,7 +242,7 @@ impl<T: Objective> LinearRisk<'_, T> {
         (in_order && end == self.design.rows()).then_some(&self.scores)
     }
 
-    /// The parts of a lane at the last evaluation, and what they remember of it.
+    /// The parts of a lane at the last evaluation, each with its memo.
     fn remembered<'l>(&'l self, lane: &'l Lane<T::Memo>) -> impl Iterator<Item = (Place<'l>, &'l T::Memo)> {
         debug_assert!(self.remembers, "curvature is asked for after a line");
         let mut scores = &self.scores[lane.slots.clone()];
@@ -279,7 +279,7 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
     fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> Result<f64> {
         let weights = self.weights();
         self.point.copy_from_slice(w);
-        // The line is left behind.
+        // The prepared line is no longer valid.
         self.direction_scores = Vec::new();
         let folded = self.design.fold_outputs(&w[..weights], self.outputs);
         let mut lanes = std::mem::take(&mut self.lanes);
@@ -370,7 +370,7 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
 }
 
 impl<T: Objective> LinearRisk<'_, T> {
-    /// Value and slope of a lane at a step along the line, where the free scalars have arrived at `thresholds`.
+    /// Value and slope of a lane at a step along the line, where the free scalars are `thresholds`.
     fn lane_along(&self, lane: &Lane<T::Memo>, step: f64, thresholds: &[f64]) -> Result<(f64, f64)> {
         let stretch = STRETCH * self.outputs;
         let mut by_threshold = vec![0.0; thresholds.len()];
@@ -385,13 +385,13 @@ impl<T: Objective> LinearRisk<'_, T> {
             at = here.end;
             scores.clear();
             scores.extend_from_slice(&self.scores[here.clone()]);
-            // Nothing where no score changes.
+            // Empty if no score changes.
             let moved = self.direction_scores.get(here).unwrap_or_default();
             let own = spans.split_off(..moved.len().div_ceil(stretch)).unwrap_or_default();
             for ((scores, shares), span) in scores.chunks_mut(stretch).zip(moved.chunks(stretch)).zip(own) {
                 scores.iter_mut().zip(shares).for_each(|(score, &share)| *score += step * span.number(share));
             }
-            // None where no score changes.
+            // None if no score changes.
             let rates = || {
                 let decoded = moved.chunks(stretch).zip(own);
                 decoded.flat_map(|(shares, span)| shares.iter().map(|&share| span.number(share))).collect()

@@ -1,12 +1,12 @@
-//! Something like the Hessian of a [`LinearRisk`], cheap to form, to speed up conjugate gradients.
+//! An approximation of the Hessian of a [`LinearRisk`], cheap to form, to speed up conjugate gradients.
 //!
 //! ```text
 //! Σ_i h_i (x_i − x̄)(x_i − x̄)ᵀ + penalty
 //! ```
-//! h is the diagonal of the task's Hessian by the scores, and x̄ the mean of a part weighted by h where only differences of
-//! scores count, else zero. Over all rows where coordinates are few; over a sample of the rows that curve where they are more;
-//! and only the diagonal of it, with x̄ = 0, where they are many. With several scores a row it is one such sum for each of
-//! them, on the diagonal of a matrix of blocks, and there is no sample.
+//! h is the diagonal of the task's Hessian by the scores. x̄ is the mean of a part weighted by h if only differences of
+//! scores count, else zero. With few coordinates, the sum is over all rows; with more, over a sample of the rows with h
+//! > 0; with many, only its diagonal is used, with x̄ = 0. With several scores per row, there is one such sum for each
+//! score, on the diagonal of a block matrix, and no sampling.
 
 use super::super::normal_matrix::{BATCH, sum_of_squares};
 use super::super::{Preconditioner, Risk};
@@ -17,20 +17,20 @@ use crate::parallel;
 use crate::task::{Curvature, Place};
 use std::ops::Range;
 
-/// Rows of a sample for each coordinate.
+/// Sampled rows per coordinate.
 const SAMPLED_ROWS: usize = 2;
 
-/// A row whose score curves the objective.
+/// A row with a positive second derivative.
 #[derive(Clone, Copy)]
 pub(in crate::solve) struct Curved {
     row: usize,
-    /// The second derivative by its score, above zero,
+    /// The second derivative by its score, above zero.
     weight: f64,
-    /// and that by its score and the threshold, where there is one.
+    /// The mixed derivative by its score and the threshold, if there is one.
     cross: f64,
 }
 
-/// At most so many, evenly spread.
+/// At most `most` rows, evenly spread.
 fn spread(curved: Vec<Curved>, most: usize) -> Vec<Curved> {
     let (count, taken) = (curved.len(), curved.len().min(most));
     (0..taken).map(|at| curved[at * count / taken]).collect()
@@ -48,7 +48,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
         self.squares().map(Preconditioner::Diagonal)
     }
 
-    /// The diagonal of Σ h x xᵀ, with the penalty; a free scalar is given 1.
+    /// The diagonal of Σ h x xᵀ, with the penalty. A free scalar gets 1.
     fn squares(&self) -> Result<Vec<f64>> {
         let parts: Vec<Vec<f64>> = parallel::try_map(self.lanes.len(), |lane| {
             let mut sum = vec![0.0; self.weights()];
@@ -77,7 +77,8 @@ impl<T: Curvature> LinearRisk<'_, T> {
         Ok(squares)
     }
 
-    /// Σ_i h_i (x_i − x̄)(x_i − x̄)ᵀ over all rows, with x̄ the part's mean weighted by h where only differences of scores count.
+    /// Σ_i h_i (x_i − x̄)(x_i − x̄)ᵀ over all rows. If only differences of scores count, x̄ is the part's mean weighted
+    /// by h.
     fn covariance(&mut self) -> Result<Vec<f64>> {
         let (dim, weights, outputs) = (self.dim(), self.weights(), self.outputs);
         let batch = (BATCH / outputs).max(1);
@@ -117,12 +118,13 @@ impl<T: Curvature> LinearRisk<'_, T> {
             product.flush(sum);
             Ok(())
         })?;
-        // Free thresholds keep what scale they have.
+        // Free thresholds keep their scale.
         (self.penalised()..dim).for_each(|threshold| matrix[threshold * dim + threshold] = 1.0);
         Ok(matrix)
     }
 
-    /// The mean of the scaled features of a part, weighted by the second derivatives, of each output; zero where constants count.
+    /// The mean of the scaled features of a part, weighted by the second derivatives, for each output; zero if
+    /// constants count.
     fn mean_of_part(&self, at: &Place<'_>, curvatures: &[f64]) -> Vec<f64> {
         let mut mean = vec![0.0; self.weights()];
         if self.task.only_differences_count() {
@@ -140,9 +142,9 @@ impl<T: Curvature> LinearRisk<'_, T> {
         mean
     }
 
-    /// A sample of about so many of the rows that curve, by part: at most so many, evenly spread over all of them, where rows
-    /// are separate; else whole parts, or rows evenly spread over one that is too long. Second derivatives are brought up to
-    /// those of all. Rows have one score.
+    /// A sample of about `most` rows with a positive second derivative, by part. If rows are separate, it takes at most
+    /// `most` rows, evenly spread over all of them. Otherwise it takes whole parts, or evenly spread rows of a part
+    /// that is too long. Second derivatives are scaled up to make up for the rows left out. Rows have one score.
     pub(in crate::solve) fn curved_sample(&self, most: usize) -> Result<Vec<Vec<Curved>>> {
         let separate = self.task.rows_are_separate();
         let by_lane: Vec<Vec<Vec<Curved>>> = parallel::try_map(self.lanes.len(), |lane| {
@@ -156,7 +158,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
                 cross.clear();
                 cross.resize(rows.len(), 0.0);
                 self.task.diagonal(&at, memo, &mut weights)?;
-                // Several free scalars are left as they are.
+                // With several free scalars, the mixed derivatives stay zero.
                 if separate && self.task.thresholds() == 1 {
                     self.task.by_threshold(&at, memo, &mut cross)?;
                 }
@@ -182,7 +184,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
         Ok(sample)
     }
 
-    /// The same sum over a sample. The lower triangle of it.
+    /// The same sum over a sample: the lower triangle.
     pub(in crate::solve) fn sampled_hessian(&self, most: usize) -> Result<Vec<f64>> {
         let (dim, features) = (self.dim(), self.weights());
         let parts = self.curved_sample(most)?;
@@ -201,7 +203,8 @@ impl<T: Curvature> LinearRisk<'_, T> {
             if let Some(mean) = means.get(part) {
                 values.iter_mut().zip(mean).for_each(|(value, mean)| *value -= mean);
             }
-            // With a feature like this one threshold has the right products with the others; several have none.
+            // With this value as its feature, a single threshold has the right products with the weights. Several
+            // thresholds have zeros.
             values[features..].fill(cross / weight);
             let root = weight.sqrt();
             values.iter_mut().for_each(|value| *value *= root);
@@ -210,7 +213,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
             self.design.passed(sample[numbers.start].1.row..sample[numbers.end - 1].1.row + 1);
         };
         let mut matrix = sum_of_squares(sample.len(), dim, fill, passed, self.cancel);
-        // That of the penalty; 1 gives a free threshold a scale.
+        // The diagonal of the penalty. A free threshold gets 1, so that its diagonal is positive.
         let penalised = self.penalised();
         let added = |coordinate: usize| if coordinate < penalised { self.penalty } else { 1.0 };
         (0..dim).for_each(|coordinate| matrix[coordinate * dim + coordinate] += added(coordinate));

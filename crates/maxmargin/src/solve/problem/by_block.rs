@@ -1,4 +1,4 @@
-//! [`ByBlock`]: a task with one constraint a block that is also known as a sum: every solver takes it.
+//! [`ByBlock`]: a task with one constraint per block that is also given as a sum: every solver supports it.
 
 use super::last_digits::{Polishing, polished};
 use super::{
@@ -25,12 +25,12 @@ use crate::task::{
 use crate::wish::{Regularisation, Sample, Solver};
 use std::borrow::Cow;
 
-/// A task with one constraint a block, in all the forms that solvers take.
+/// A task with one constraint per block, in all the forms that solvers need.
 pub(crate) trait BlockTask: LearningTask + Independent + Roundable {
     /// The same task over rows of another kind.
     type Narrow: Independent + Roundable;
 
-    /// The task over differences of two rows each, and these as rows of their own, where that is the quicker way.
+    /// The task over differences of two rows each, with these differences as rows, if that is faster.
     fn narrowed(&self, design: &Design, cancel: &Cancel) -> Option<Result<(Self::Narrow, Design)>>;
 }
 
@@ -42,23 +42,23 @@ pub(crate) struct ByBlock<T> {
 }
 
 impl<T: BlockTask> ByBlock<T> {
-    /// The task, with what is done about its free scalar.
+    /// The task, and how its free scalar is treated.
     pub(crate) fn new(task: T, rule: Intercept, abilities: Abilities) -> ByBlock<T> {
         ByBlock { task, rule, abilities }
     }
 }
 
-/// Passes of dual coordinate descent before the interior point: together they cost about as much as one of its steps (5,000 rows
-/// of 768 features) or less (3,000 of 2,000).
+/// Passes of dual coordinate descent before the interior point. Together they cost about as much as one interior-point
+/// step (5,000 rows of 768 features) or less (3,000 of 2,000).
 const PASSES_FIRST: u64 = 50;
 
-/// Below this tolerance differences are not rounded to f32: what that loses would show.
+/// Below this tolerance differences are not rounded to f32: the error would be visible.
 const ROUNDED_DIFFERENCES: f64 = 1e-4;
 
-/// Recomputed values may differ in the last digits on another kind of processor.
+/// Recomputed values may differ in the last digits on another type of processor.
 pub(crate) const ROUNDING: f64 = 1e-9;
 
-/// A dual point counts as balanced where rounding alone keeps it from being so.
+/// A dual point counts as balanced if its imbalance is below this share, which is rounding.
 const BALANCED: f64 = 1e-12;
 
 impl<T: BlockTask> Problem for ByBlock<T> {
@@ -166,8 +166,8 @@ impl<T: BlockTask> ByBlock<T> {
         through_kernel::with_machine(run, make, solve)
     }
 
-    /// Runs the solver that was planned. Where that is the interior point and nobody named it, dual coordinate descent comes
-    /// first: rows of moderate length at a moderate cost, such as unit rows, ask for no more.
+    /// Runs the planned solver. If `auto` chose the interior point, dual coordinate descent runs first: for rows of
+    /// moderate length at a moderate cost, such as unit rows, that is enough.
     fn chosen(&self, run: &mut Run<'_>) -> Result<Solution> {
         let (settings, solver) = (run.settings, run.solver);
         if (settings.solver, solver) != (Solver::Auto, Solver::InteriorPoint) {
@@ -198,17 +198,17 @@ impl<T: BlockTask> ByBlock<T> {
         Ok(found)
     }
 
-    /// Runs one solver, over the rows or over differences of two.
+    /// Runs one solver, over the rows or over differences of two rows.
     fn once(&self, run: &mut Run<'_>, settings: &Settings, solver: Solver, start: Option<&Start>) -> Result<Solution> {
         let (design, cancel) = (run.design, run.cancel);
-        // A barrier keeps the threshold above zero, and so must the start.
+        // A barrier keeps the threshold above zero, so the start must be above zero too.
         let inside = (self.task.barrier() > 0.0 && start.is_none()).then(|| Start {
             weights: vec![0.0; design.cols()],
             thresholds: vec![1.0],
             ..Start::default()
         });
         let start = start.or(inside.as_ref());
-        // Cuts are taken at kinks, which rounded differences move.
+        // Cuts are taken at kinks, and rounding the differences would move the kinks.
         let as_differences = !solver.is_hard_margin()
             && solver != Solver::CuttingPlane
             && (settings.tolerance >= ROUNDED_DIFFERENCES || design.matrix().is_double())
@@ -226,7 +226,7 @@ impl<T: BlockTask> ByBlock<T> {
     }
 }
 
-/// A point whose scores are known.
+/// A point with known scores.
 #[derive(Clone, Copy)]
 struct At<'a> {
     weights: &'a [f64],
@@ -257,16 +257,16 @@ fn bound<T: Independent + Objective>(
     }
 }
 
-/// The bound of cuts taken anew, a pass each.
+/// The bound of cuts, computed again with one pass per cut.
 pub(super) fn proven_by_cuts(risk: &mut dyn Risk, cuts: &[Cut], cancel: &Cancel) -> Result<f64> {
     let bound = bound_of_cuts(risk, cuts, cancel)?;
-    // What was cut short proves nothing either way.
+    // After a cancel the result is incomplete.
     cancel.check()?;
     bound.map_err(infeasible)
 }
 
-/// A solution with objective and bound of the rows themselves, as `verify` finds them. After a cancel, the caller still waits for
-/// them.
+/// A solution with objective and bound computed from the rows themselves, as `verify` computes them. After a cancel,
+/// the caller still waits for them.
 fn restate<T: Independent + Objective>(
     mut solution: Solution,
     task: &T,
@@ -301,7 +301,7 @@ pub(super) fn check_dual<T: Independent>(
         return Err(infeasible("its two sides do not balance"));
     }
     if let Regularisation::Nu(nu) = wanted {
-        // Σα = ν·C·n says that C is the one at which a share ν is held.
+        // Σα = ν·C·n shows that C belongs to the share ν.
         let (sum, limits) = (0..task.blocks())
             .fold((0.0, 0.0), |(sum, limits), block| (sum + alpha[block], limits + task.constraint(block).cost));
         if (sum - nu * limits).abs() > ROUNDING * sum.abs() {
@@ -311,7 +311,7 @@ pub(super) fn check_dual<T: Independent>(
     Ok(())
 }
 
-/// Certifies a point through a kernel, whose bound a dual point proves.
+/// Certifies a point of a kernel model, whose bound is proven by a dual point.
 pub(super) fn certify_dual<T: Independent>(
     task: &T,
     rule: Intercept,
@@ -333,8 +333,8 @@ pub(super) fn certify_dual<T: Independent>(
     Ok(Values { objective, lower_bound })
 }
 
-/// Certifies a hard margin. Every margin must be reached: then the weights bound the optimum from above, as the witness does from
-/// below.
+/// Certifies a hard margin. Every margin must be reached: then the weights bound the optimum from above, and the
+/// witness bounds it from below.
 pub(super) fn certify_hard<T: Independent>(
     task: &T,
     rule: Intercept,
@@ -407,8 +407,8 @@ impl<T: Independent + Roundable> Over<'_, T> {
         }
     }
 
-    /// Solves the task as a sum over all constraints. What is stated is taken by the same sums as `verify` takes it: at extreme
-    /// costs the order of a sum shows.
+    /// Solves the task as a sum over all constraints. Objective and bound are computed by the same sums as in `verify`:
+    /// at extreme costs the order of summation matters.
     pub(super) fn as_one_risk<'r>(
         &'r self,
         solver: Solver,
@@ -418,14 +418,14 @@ impl<T: Independent + Roundable> Over<'_, T> {
         let mut risk = LinearRisk::new(self.task, self.design, self.rule == Intercept::Penalised, cancel);
         let mut solution = solve(&mut risk)?;
         cancel.check_wanted()?;
-        // What it remembers of the rows would stand beside what the bound needs.
+        // Free its memory of the rows before the bound is computed.
         drop(risk);
         let (weights, threshold) = (&solution.weights, solution.threshold());
         let scores = self.design.all_scores(weights);
         let objective = primal_of_scores(self.task, weights, &scores, threshold, self.rule);
         if solver == Solver::Newton {
-            // The dual point behind the weights proves the bound whatever the intercept. After a cancel, the caller still
-            // waits for it.
+            // The dual point of the weights proves the bound for any kind of intercept. After a cancel, the caller
+            // still waits for it.
             let bound = smooth_bound(self.task, self.design, &scores, threshold, self.rule, &cancel.until_abandoned())?;
             solution.lower_bound = Some(bound);
         }
@@ -433,18 +433,18 @@ impl<T: Independent + Roundable> Over<'_, T> {
         Ok(self.with_smaller_witness(restated(solution, self.settings.tolerance)))
     }
 
-    /// The same solution, proved by the dual point behind its cuts where that takes fewer numbers: one a block instead of one
-    /// a feature and cut.
+    /// The same solution, proven by the dual point of its cuts if that takes fewer numbers: one per block instead of
+    /// one per feature and cut.
     fn with_smaller_witness(&self, solution: Solution) -> Solution {
         let Witness::Cuts(cuts) = &solution.witness else { return solution };
-        // After a cancel, nobody waits for a pass a cut.
+        // After a cancel, do not make the caller wait for one pass per cut.
         if cuts.len() * self.design.cols() <= self.task.blocks() || solution.stop == Stop::Cancelled {
             return solution;
         }
         let alpha = dual_of_cuts(self.task, self.design, cuts, self.rule);
         let bound = dual_value(self.task, self.design, |block| alpha[block], self.rule);
         let gap = relative_gap(solution.objective, bound);
-        // Rounding may turn a row that stands on its margin; where that costs anything the cuts stay.
+        // Rounding may move a row that lies on its margin to the other side. If that worsens the gap, keep the cuts.
         let as_good = solution.gap().is_some_and(|before| gap <= before + 1e-9);
         if as_good && (solution.stop != Stop::Converged || gap <= self.settings.tolerance) {
             return Solution { lower_bound: Some(bound), witness: Witness::Dual(alpha), ..solution };
@@ -452,7 +452,7 @@ impl<T: Independent + Roundable> Over<'_, T> {
         solution
     }
 
-    /// Solves a hinge task, its kink rounded off. The dual point behind the weights proves the bound.
+    /// Solves a hinge task with a rounded kink. The dual point of the weights proves the bound.
     pub(super) fn round_off_blocks(
         &self,
         start: Option<&Start>,
@@ -471,7 +471,7 @@ impl<T: Independent + Roundable> Over<'_, T> {
     }
 }
 
-/// The solution of a hard margin, or the error that names what contradicts itself.
+/// The solution of a hard margin, or an error that names the contradicting rows.
 pub(super) fn separated<T: Independent>(data: &Dataset, task: &T, verdict: Verdict) -> Result<Solution> {
     let Contradiction { blocks, residual } = match verdict {
         Verdict::Separable(solution) => return Ok(*solution),

@@ -1,4 +1,4 @@
-//! [`ByDual`]: a task with one constraint a block, and no more: dual solvers take it, for weights and through kernels.
+//! [`ByDual`]: a task known only by one constraint per block: dual solvers support it, for weights and with kernels.
 
 use super::by_block::{certify_dual, certify_hard, separated};
 use super::{
@@ -15,7 +15,7 @@ use crate::solve::{ByRow, CurvedRisk, DualCoordinateDescent, Machine, QuadraticP
 use crate::task::{Abilities, Independent, Intercept, LearningTask};
 use crate::wish::Solver;
 
-/// A task known by its constraints alone: the simplest form for a task of your own.
+/// A task known by its constraints alone: the simplest form for your own task.
 pub struct ByDual<T> {
     task: T,
     rule: Intercept,
@@ -23,7 +23,7 @@ pub struct ByDual<T> {
 }
 
 impl<T: Independent + LearningTask> ByDual<T> {
-    /// A task of weights, with what is done about its free scalar.
+    /// A task with weights, and how its free scalar is treated.
     pub fn new(task: T, rule: Intercept) -> ByDual<T> {
         ByDual { task, rule, abilities: Abilities { curved: false, ..Abilities::LISTED } }
     }

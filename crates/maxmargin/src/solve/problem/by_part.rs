@@ -22,18 +22,19 @@ use crate::wish::Solver;
 
 /// A task that is a sum over parts.
 pub trait PartTask: LearningTask + Roundable {
-    /// Primal value and lower bound that weights and free scalars stand for; `width` says over what the hinge is rounded off.
-    /// None where the gradient proves as much: a task with free scalars may do better than minimise over them.
+    /// Primal value and lower bound for weights and free scalars. `width` is the width over which the hinge is rounded
+    /// off. None if the gradient gives as good a bound: a task with free scalars may have a better way than to minimise
+    /// over them.
     fn values(&self, _at: &PartPoint<'_>, _width: Option<f64>, _cancel: &Cancel) -> Result<Option<(f64, f64)>> {
         Ok(None)
     }
 
-    /// Whether [`PartTask::values`] has an answer.
+    /// Whether [`PartTask::values`] returns values.
     fn states_values(&self) -> bool {
         false
     }
 
-    /// The task as pairs that can be drawn, and as a starting point that is found quickly, where it is one.
+    /// The task as pairs that can be drawn at random, which also gives a quick start, if it has that form.
     #[doc(hidden)]
     fn as_ranking(&self) -> Option<&Ranking> {
         None
@@ -44,11 +45,11 @@ pub trait PartTask: LearningTask + Roundable {
 pub struct PartPoint<'a> {
     /// The rows.
     pub design: &'a Design,
-    /// One weight a feature and output.
+    /// One weight per feature and output.
     pub weights: &'a [f64],
     /// The free scalars.
     pub free: &'a [f64],
-    /// What is done about them.
+    /// How they are treated.
     pub rule: Intercept,
 }
 
@@ -59,13 +60,13 @@ pub struct ByPart<T> {
     abilities: Abilities,
 }
 
-/// Rankers of so many rows begin where a quick look at so many random pairs ends, unless the Hessian is exact: its few
-/// steps are as few from zero.
+/// Rankers with at least this many rows start from a quick solution on `QUICK_START_PAIRS` random pairs, unless the
+/// Hessian is exact: Newton's method then needs only a few steps from zero, too.
 const QUICK_START_ROWS: usize = 100_000;
 const QUICK_START_PAIRS: usize = 100_000;
 
 impl<T: PartTask> ByPart<T> {
-    /// A task of weights, with what is done about its free scalars.
+    /// A task with weights, and how its free scalars are treated.
     pub fn new(task: T, rule: Intercept) -> ByPart<T> {
         ByPart { task, rule, abilities: Abilities { drawn: false, kernel: false, ..Abilities::SUMMED } }
     }
@@ -83,7 +84,7 @@ impl<T: PartTask> ByPart<T> {
         LinearRisk::new(&self.task, design, self.is_penalised(), cancel)
     }
 
-    /// Runs the solver that was planned.
+    /// Runs the planned solver.
     fn once(&self, run: &mut Run<'_>) -> Result<Solution> {
         let (design, settings, cancel) = (run.design, run.settings, run.cancel);
         let &Settings { tolerance, max_passes, .. } = settings;
@@ -119,7 +120,7 @@ impl<T: PartTask> ByPart<T> {
         }
     }
 
-    /// Where rankings of many rows begin.
+    /// The start for rankings of many rows.
     fn quick_start(&self, run: &Run<'_>) -> Option<Start> {
         let ranking = self.task.as_ranking()?;
         let quick = run.solver == Solver::Newton
@@ -132,8 +133,8 @@ impl<T: PartTask> ByPart<T> {
         })
     }
 
-    /// A solution of Newton's method with the values that `verify` finds, where the task has its own. After a cancel, the caller
-    /// still waits for them.
+    /// A solution of Newton's method with the values that `verify` computes, if the task computes its own. After a
+    /// cancel, the caller still waits for them.
     fn stated(&self, mut solution: Solution, design: &Design, tolerance: f64, cancel: &Cancel) -> Result<Solution> {
         let Solution { weights, thresholds, .. } = &solution;
         let at = PartPoint { design, weights, free: thresholds, rule: self.rule };
@@ -144,7 +145,7 @@ impl<T: PartTask> ByPart<T> {
         Ok(restated(solution, tolerance))
     }
 
-    /// Solves through a kernel, over coefficients of the rows.
+    /// Solves with a kernel, over coefficients of the rows.
     fn through_kernel(&self, machine: &mut Machine, run: &mut Run<'_>) -> Result<Solution> {
         let (settings, cancel) = (run.settings, run.cancel);
         let start = run.start.and_then(|start| start.dual.as_deref());
@@ -167,8 +168,8 @@ impl<T: PartTask> ByPart<T> {
         Ok(through_kernel::proven(fitted.with_scorer(scorer, definite), definite))
     }
 
-    /// Where the expansion alone proves the bound: f is 1-strongly convex in the norm of the kernel, and with g the slopes
-    /// by the scores its gradient is Σ β φ + Σ g φ.
+    /// Certifies a kernel model whose expansion alone proves the bound: f is 1-strongly convex in the norm of the
+    /// kernel, and with g the slopes by the scores its gradient is Σ β φ + Σ g φ.
     fn certify_expanded(&self, expanded: &Expanded<'_>, stated: &Stated<'_>, cancel: &Cancel) -> Result<Values> {
         if stated.witness.is_some() || !self.abilities.kernel {
             return Err(infeasible("it is not of this task"));
@@ -257,7 +258,7 @@ impl<T: PartTask> Problem for ByPart<T> {
         let point = [weights, &free[..]].concat();
         let mut gradient = vec![0.0; point.len()];
         let objective = risk.evaluate(&point, &mut gradient)?;
-        // A value cut short is none.
+        // After a cancel the value is incomplete.
         cancel.check()?;
         let lower_bound = match stated.witness {
             Some(Witness::Cuts(cuts)) => Some(proven_by_cuts(&mut risk, cuts, cancel)?),
@@ -299,7 +300,7 @@ impl PartTask for Ranking {
     }
 }
 
-/// Its threshold is free, and the dual point behind a point is balanced.
+/// Its threshold is free, and the dual point of a point is balanced.
 impl PartTask for GradedComparison {
     fn values(&self, at: &PartPoint<'_>, width: Option<f64>, cancel: &Cancel) -> Result<Option<(f64, f64)>> {
         let threshold = at.free.first().copied().unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! [`Expanded`]: a model learned through a kernel beside the rows it was learned from, to certify it.
+//! [`Expanded`]: a kernel model together with the rows it was trained on, to certify it.
 
 use super::infeasible;
 use crate::certificate::{Expansion, Scorer};
@@ -11,19 +11,19 @@ use crate::solve::values::dual_of_square;
 use crate::solve::{by_row, check_values};
 use crate::task::{Independent, Intercept};
 
-/// A model learned through a kernel beside the rows it was learned from.
+/// A kernel model together with the rows it was trained on.
 pub(crate) struct Expanded<'a> {
     kernel: Kernel,
     design: &'a Design,
     /// All rows.
     rows: Points,
-    /// The model's vectors, as exact as the rows; none where rows are kernel values with all of them.
+    /// The model's vectors, as exact as the rows. None if the rows hold their kernel values with all vectors.
     vectors: Option<(&'a Expansion, Points)>,
     coefficients: &'a [f64],
 }
 
 impl<'a> Expanded<'a> {
-    /// The kernel model beside its rows; none where the scorer has weights.
+    /// The kernel model with its rows, or none if the scorer has weights.
     pub(super) fn of(
         scorer: &'a Scorer,
         design: &'a Design,
@@ -73,7 +73,7 @@ impl<'a> Expanded<'a> {
                 (scores, square)
             }
         };
-        // Values cut short are none.
+        // After a cancel the values are incomplete.
         cancel.check()?;
         Ok(values)
     }

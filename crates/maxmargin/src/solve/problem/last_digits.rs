@@ -1,23 +1,25 @@
-//! Small problems are solved to double precision, whatever the tolerance.
+//! Small problems are solved to double precision, for any tolerance.
 //!
-//! **The rule.** Where `auto` chose the solver and the data have fewer than a million entries, rows (or pairs, where these
-//! are more) times columns, zeros included, a solution found at the tolerance that was asked for is polished: then a row of
-//! weight k is the same as that row k times and a row of weight 0 the same as none, to all digits that count, and no answer
-//! depends on where a solver happened to stop. The model keeps the tolerance of the user; its certificate states what was
-//! reached.
+//! **The rule.** If `auto` chose the solver and the data have fewer than a million entries, rows (or pairs, if these
+//! are more) times columns, zeros included, a solution found at the given tolerance is polished. Then a row of weight k
+//! gives the same result as that row k times, and a row of weight 0 the same as no row, to all relevant digits, and the
+//! result does not depend on where a solver happened to stop. The model keeps the tolerance of the user; its
+//! certificate states the gap that was reached.
 //!
-//! - Smooth losses go on by Newton's method ([`Newton::polish`]), over the rows themselves. After Newton's
-//!   method itself the weights are the witness, after others the dual point behind them.
-//! - The hinge, and the squared hinge through a kernel, go on by an active-set method over kernel values
+//! - Smooth losses continue with Newton's method ([`Newton::polish`]), over the rows themselves. After Newton's method
+//!   itself the weights are the witness, after other solvers the dual point of the weights.
+//! - The hinge, and the squared hinge with a kernel, continue with an active-set method over kernel values
 //!   ([`crate::solve::polish`]), whose dual point is the witness.
-//! - Where the interior point came before, it first comes close enough for either, and has the last word where they fail.
+//! - After the interior point, the interior point first gets close enough for either method, and its result is used if
+//!   they fail.
 //!
-//! Rankings and comparisons by grades with hinge loss, whose dual has a variable a pair, are not polished; where the hinge
-//! can be rounded off no further before the tolerance is met, at extreme costs, they go on by cutting planes.
+//! Rankings and comparisons by grades with hinge loss are not polished: their dual has one variable per pair. At
+//! extreme costs the rounding of the hinge may reach its limit before the tolerance is met; then they continue with
+//! cutting planes.
 //!
-//! Nor are kernels polished whose values are kept in f32, which have no more digits; problems known by their constraints alone and the ν form; and
-//! what has so many support vectors inside their limits that it would take longer than training. There, and wherever
-//! polishing ends no better, the solution stays as it was.
+//! These are not polished either: kernels whose values are kept in f32, which have no more digits; problems known by
+//! their constraints alone; the ν form; and problems with so many support vectors inside their limits that polishing
+//! would take longer than training. There, and whenever polishing gives no better result, the solution stays as it was.
 
 use super::{ByBlock, Over, PartTask, Problem, Run};
 use crate::certificate::Witness;
@@ -35,17 +37,17 @@ use crate::solve::{
 use crate::task::{Independent, Intercept, Objective, Roundable};
 use crate::wish::Solver;
 
-/// Problems of so many entries are solved to the tolerance alone.
+/// Problems with this many entries or more are solved to the tolerance only.
 const MOST_ENTRIES: usize = 1_000_000;
 
-/// Where solvers end that leave the last digits to the active set. None costs much from there, and sets are few that are
-/// not the right ones yet.
+/// The tolerance to which solvers run before the active set finds the last digits. From there few sets have to be
+/// tried, and each costs little.
 const CLOSE: f64 = 1e-8;
 
-/// Rows this near to their margins, as a share of the largest, may stand on them where a solver has come [`CLOSE`].
+/// Once a solver is this [`CLOSE`], rows nearer to their margins than this share of the largest margin may lie on them.
 const ON_MARGIN: f64 = 1e-4;
 
-/// Gaps below this are a matter of rounding, and none is better than another.
+/// Gaps below this are rounding, and count as equal.
 const ALL_DIGITS: f64 = 1e-13;
 
 /// Whether a problem is polished, see the top of the file.
@@ -55,7 +57,7 @@ pub(super) fn is_polished(run: &Run<'_>) -> bool {
     run.settings.solver == Solver::Auto && run.data.rows().max(pairs).saturating_mul(columns) < MOST_ENTRIES
 }
 
-/// Whether a solution has ended where polishing may begin.
+/// Whether polishing may start from a solution with this stop.
 pub(super) fn may_be_polished(stop: Stop) -> bool {
     matches!(stop, Stop::Converged | Stop::Stalled)
 }
@@ -69,7 +71,8 @@ pub(super) fn is_as_good(gap: Option<f64>, before: Option<f64>) -> bool {
     }
 }
 
-/// A solution for weights, or a better one where there is any. What goes wrong in looking for it went well before.
+/// The better of two solutions for weights. An error while polishing is ignored, since the first solution is still
+/// valid.
 fn or_better(run: &Run<'_>, solution: Solution, better: Result<Option<Solution>>) -> Solution {
     match better {
         Ok(Some(better))
@@ -84,7 +87,7 @@ fn or_better(run: &Run<'_>, solution: Solution, better: Result<Option<Solution>>
 
 /// The better solution with the history of both.
 pub(super) fn joined(before: Solution, mut better: Solution, tolerance: f64) -> Solution {
-    // Rounding alone can lift a bound above the objective.
+    // Rounding can lift a bound above the objective.
     better.lower_bound = better.lower_bound.map(|bound| bound.min(better.objective));
     let Solution { passes, stop, first_rate, mut trace, .. } = before;
     let passes = passes + better.passes;
@@ -102,7 +105,7 @@ pub(super) fn joined(before: Solution, mut better: Solution, tolerance: f64) -> 
     Solution { passes, stop, first_rate, trace, ..better }
 }
 
-/// A solution of a sum over parts, polished where that succeeds.
+/// A solution of a sum over parts, polished if that succeeds.
 pub(super) fn polished_parts<T: PartTask>(
     run: &Run<'_>,
     task: &T,
@@ -126,7 +129,7 @@ pub(super) fn polished_parts<T: PartTask>(
     or_better(run, solution, better)
 }
 
-/// Cutting planes go on where a hinge can be rounded off no further.
+/// Continues with cutting planes when the width of a rounded hinge cannot shrink any further.
 fn by_planes<T: Objective>(
     task: &T,
     rule: Intercept,
@@ -141,21 +144,21 @@ fn by_planes<T: Objective>(
     let planes = CuttingPlane { tolerance: settings.tolerance, max_passes };
     let found = planes.solve(&mut risk, design.cols() * task.outputs(), Some(start), &mut Silent, cancel)?;
     cancel.check()?;
-    // The cuts prove their bound whatever the weights.
+    // The cuts prove their bound for any weights.
     let Solution { weights, thresholds, objective, .. } =
         if before.objective < found.objective { before } else { &found };
     let (weights, thresholds, objective) = (weights.clone(), thresholds.clone(), *objective);
     Ok(Some(Solution { weights, thresholds, objective, ..found }))
 }
 
-/// A task with one constraint a block, to be polished.
+/// A task with one constraint per block, to be polished.
 pub(super) struct Polishing<'a, T> {
     pub(super) task: &'a T,
     pub(super) rule: Intercept,
     pub(super) problem: &'a ByBlock<T>,
 }
 
-/// A solution for weights, polished where that succeeds.
+/// A solution for weights, polished if that succeeds.
 pub(super) fn polished<T: super::BlockTask>(
     run: &Run<'_>,
     polishing: &Polishing<'_, T>,
@@ -188,14 +191,14 @@ impl<T: super::BlockTask> Polishing<'_, T> {
         }
     }
 
-    /// A dual point of the hinge near enough for the active set, and the passes that it took.
+    /// A dual point of the hinge that is close enough for the active set, and the number of passes that it took.
     fn dual_start(&self, run: &Run<'_>, start: Start) -> Result<Option<(Vec<f64>, u64)>> {
         let (task, design, settings, cancel) = (self.task, run.design, run.settings, run.cancel);
         if let Some(alpha) = start.dual {
             if settings.tolerance <= CLOSE || task.blocks() > FEW_ROWS {
                 return Ok(Some((alpha, 0)));
             }
-            // Features are many here and so rows are few: steps on two variables are quicker than passes over all.
+            // Here features are many and rows are few, so steps on two variables are faster than passes over all.
             let linear = Settings { kernel: KernelSettings::default(), ..settings.clone() };
             let mut machine = self.problem.machine(design, &linear, usual_cache(settings), cancel)?;
             let closer = Settings { tolerance: CLOSE, ..linear };
@@ -218,8 +221,8 @@ impl<T: super::BlockTask> Polishing<'_, T> {
 }
 
 impl<T: Independent + Roundable> Over<'_, T> {
-    /// A solution of the interior point, first brought closer from within: that is an answer too, where the last digits are not
-    /// found.
+    /// Improves a solution of the interior point: first with the interior point itself, whose result is used if the
+    /// last digits are not found.
     fn brought_closer(&self, solution: &Solution, start: &Start, cancel: &Cancel) -> Result<Solution> {
         let (task, design, settings) = (self.task, self.design, self.settings);
         let tolerance = settings.tolerance.min(CLOSE);
@@ -242,7 +245,7 @@ impl<T: Independent + Roundable> Over<'_, T> {
         Ok(found.filter(|found| is_as_good(found.gap(), closer.gap())).unwrap_or(closer))
     }
 
-    /// The hinge from a dual point and the passes that led there.
+    /// Polishes a hinge solution from a dual point, given with the number of passes that led there.
     fn by_active_set(
         &self,
         (dual, passes): (&[f64], u64),
@@ -271,14 +274,15 @@ impl<T: Independent + Roundable> Over<'_, T> {
         }))
     }
 
-    /// A smooth loss from weights.
+    /// Polishes a smooth loss from weights.
     fn by_newton(&self, solver: Solver, start: &Start, cancel: &Cancel) -> Result<Solution> {
         let features = self.design.cols();
         let found = self.as_one_risk(Solver::Newton, |risk| Newton::polish(risk, features, start, cancel), cancel)?;
         if solver == Solver::Newton {
             return Ok(found);
         }
-        // `verify` does not expect the weights to prove anything here: the dual point behind them does, and the same.
+        // For this solver `verify` does not take the weights as a proof. The dual point of the weights proves the same
+        // bound.
         let scores = self.design.scores_until(&found.weights, cancel)?;
         let curve = Curve::Sharp(self.settings.loss);
         let alpha = dual_behind(self.task, curve, &scores, found.threshold(), self.rule);
@@ -286,8 +290,8 @@ impl<T: Independent + Roundable> Over<'_, T> {
     }
 }
 
-/// Makes Σ α t = 0 by the blocks nearest to their margins. To shrink a whole side would take every block of it off its limit,
-/// and each would have to find back.
+/// Makes Σ α t = 0 by changing the blocks nearest to their margins. Scaling down a whole side would move every block of
+/// it off its limit, and each would have to return.
 fn balance_by_the_least_sure<T: Independent>(task: &T, scores: &[f64], threshold: f64, alpha: &mut [f64]) {
     let missed = |block: usize| task.constraint(block).violation(scores, threshold).abs();
     let mut order: Vec<(f64, usize)> = (0..alpha.len()).map(|block| (missed(block), block)).collect();

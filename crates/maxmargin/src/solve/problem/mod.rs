@@ -1,7 +1,7 @@
 //! [`Problem`]: a task over given data, as training, tuning, verifying and memory planning see it.
 //!
-//! There is one implementation for each *capability*, generic over the task, so that hot loops stay compiled for the task
-//! itself and everything above sees one object:
+//! There is one implementation for each *capability*, generic over the task. So hot loops are compiled for the task
+//! itself, and all callers see one type of object:
 //!
 //! | adaptor | what the task gives | solvers |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | [`ByPart`] | a sum over parts, with curvature | Newton's method, cutting planes; kernels by Newton's method; drawn pairs |
 //! | [`ByDual`] | one constraint a block, and no more | dual solvers, linear and through kernels |
 //!
-//! Which of these solves what is the matter of one function, [`plan`].
+//! One function, [`plan`], decides which of these solves what.
 
 mod by_block;
 mod by_dual;
@@ -41,35 +41,36 @@ use std::ops::ControlFlow;
 
 /// A learning problem over given data: all that training, tuning, verifying and memory planning see of a task.
 pub trait Problem: Send + Sync {
-    /// What the task says of itself.
+    /// What the task states about itself.
     fn task(&self) -> &dyn LearningTask;
 
     /// The task, to set its cost.
     fn task_mut(&mut self) -> &mut dyn LearningTask;
 
-    /// What it offers to solvers.
+    /// What the task offers to solvers.
     fn abilities(&self) -> Abilities;
 
-    /// What is done about its free scalars.
+    /// How its free scalars are treated.
     fn rule(&self) -> Intercept;
 
     /// How many numbers describe a point of it.
     fn shape(&self) -> ProblemShape;
 
-    /// Solves it by the solver of the run, which it changes where another one found the solution.
+    /// Solves the problem by the solver of the run. If another solver found the solution, `run.solver` is changed to
+    /// it.
     fn solve(&self, run: &mut Run<'_>) -> Result<Solution>;
 
-    /// Primal value and lower bound of a point, from scratch; an error where the witness is not feasible.
+    /// Primal value and lower bound of a point, from scratch. An error if the witness is not feasible.
     fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values>;
 
     /// The loss of these rows as a function of the weights, without the penalty: what rows of a larger data set add to its
     /// objective.
     fn risk<'a>(&'a self, design: &'a Design, cancel: &'a Cancel) -> Result<Box<dyn CurvedRisk + 'a>>;
 
-    /// Kernel values of its rows, which problems over the same rows share whatever their costs.
+    /// Kernel values of its rows. Problems over the same rows share them, even with different costs.
     fn machine(&self, design: &Design, settings: &Settings, bytes: u64, cancel: &Cancel) -> Result<Machine>;
 
-    /// The scores of all rows, as a model made of a solution through a kernel would give them.
+    /// The scores of all rows, as a kernel model made of the solution would give them.
     fn kernel_scores(&self, machine: &Machine, solution: &Solution, cancel: &Cancel) -> Vec<f64>;
 
     /// The task as a stream of constraints, for stochastic steps.
@@ -79,52 +80,52 @@ pub trait Problem: Send + Sync {
 /// How many numbers describe a point of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProblemShape {
-    /// Scores a row.
+    /// Number of scores per row.
     pub outputs: usize,
     /// Free scalars beside the weights.
     pub free: usize,
-    /// Dual variables, where each constraint has one; 0 where they are not listed.
+    /// Number of dual variables, if each constraint has one; 0 if they are not listed.
     pub blocks: usize,
-    /// Numbers that a start through a kernel has.
+    /// Length of a warm start with a kernel.
     pub kernel_numbers: usize,
 }
 
 /// One run of a solver.
 pub struct Run<'a> {
-    /// The rows: what they are called, and which of them are compared.
+    /// The rows: their names, and which of them are compared.
     pub data: &'a Dataset,
     /// Their features as the solver sees them.
     pub design: &'a Design,
-    /// What was asked for.
+    /// The settings.
     pub settings: &'a Settings,
-    /// The solver that was planned; afterwards the one that found the solution.
+    /// The planned solver; afterwards the solver that found the solution.
     pub solver: Solver,
     /// Where to start.
     pub start: Option<&'a Start>,
-    /// Whether a model is made of the solution: small problems are then solved to the last digit, and support vectors put
-    /// together.
+    /// Whether a model is made of the solution: then small problems are solved to the last digit, and support vectors
+    /// are collected.
     pub for_model: bool,
     /// Kernel rows to share with other runs.
     pub(crate) machine: Option<&'a mut Machine>,
-    /// Who may end stochastic steps early.
+    /// The judge on held-out data that may stop stochastic steps early.
     pub(crate) referee: Option<&'a Referee<'a>>,
-    /// Who is told.
+    /// Receives the progress.
     pub observer: &'a mut dyn Observer,
-    /// Who may end it.
+    /// Cancels the run.
     pub cancel: &'a Cancel,
 }
 
-/// A point with what is claimed about it.
+/// A point with the claims about it.
 pub struct Stated<'a> {
     /// How rows are scored.
     pub scorer: &'a Scorer,
-    /// The free scalars; empty where they play no part.
+    /// The free scalars; empty if there are none.
     pub free: &'a [f64],
-    /// What proves the lower bound beside the point.
+    /// What proves the lower bound, in addition to the point.
     pub witness: Option<&'a Witness>,
     /// Whether a bound is claimed at all.
     pub claims: bool,
-    /// Whether the weights alone are said to prove it.
+    /// Whether the weights alone are claimed to prove it.
     pub by_weights: bool,
 }
 
@@ -135,7 +136,7 @@ impl Stated<'_> {
     }
 }
 
-/// What a point is worth.
+/// The values of a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Values {
     /// The primal value.
@@ -161,19 +162,20 @@ pub(crate) fn infeasible(why: &str) -> Error {
     Error::new(Code::CertificateMismatch, format!("the witness proves nothing: {why}")).help(ALTERED)
 }
 
-/// A solution whose objective or bound was computed anew has converged only if these say so.
+/// A solution whose objective or bound was recomputed has converged only if the new values say so.
 pub(super) fn restated(solution: Solution, tolerance: f64) -> Solution {
     let within = solution.gap().is_some_and(|gap| gap <= tolerance);
     let stop = if solution.stop == Stop::Converged && !within { Stop::Stalled } else { solution.stop };
     Solution { stop, ..solution }
 }
 
-/// The constant term of scores: known beforehand, or the free scalar where it is one.
+/// The constant term of scores: fixed in advance, or the free scalar if it is added to scores.
 pub(crate) fn constant_term(task: &dyn LearningTask, rule: Intercept, threshold: f64) -> Option<f64> {
     task.offset().or_else(|| (task.adds_free() && rule != Intercept::None).then_some(threshold))
 }
 
-/// Passes on what a solver reports that goes on where another ended; where it begins is known already.
+/// Forwards the reports of a solver that continues from the result of another. It leaves out pass 0, which was already
+/// reported.
 pub(super) struct Later<'a> {
     pub(super) inner: &'a mut dyn Observer,
     pub(super) passes: u64,
@@ -191,20 +193,20 @@ impl Observer for Later<'_> {
     }
 }
 
-/// A task over rows, with what was asked for.
+/// A task over rows, with the settings.
 pub(super) struct Over<'a, T> {
     pub(super) task: &'a T,
-    /// What is done about its free scalar.
+    /// How its free scalar is treated.
     pub(super) rule: Intercept,
     pub(super) design: &'a Design,
     pub(super) settings: &'a Settings,
 }
 
-/// Primal value and lower bound of a rounded hinge, of weights, thresholds, a width, and scores where they are at hand.
+/// Primal value and lower bound of a rounded hinge, for weights, thresholds, a width, and scores if they are known.
 pub(super) type RoundedValues<'a> = &'a dyn Fn(&[f64], &[f64], f64, Option<&[f64]>, &Cancel) -> Result<(f64, f64)>;
 
 impl<T: Roundable> Over<'_, T> {
-    /// Solves a hinge task, its kink rounded off. Without `values` the sums over pairs prove the bound.
+    /// Solves a hinge task with a rounded kink. Without `values` the sums over pairs prove the bound.
     pub(super) fn round_off(
         &self,
         values: Option<RoundedValues<'_>>,
@@ -224,7 +226,7 @@ impl<T: Roundable> Over<'_, T> {
         let mut solution = hinge.solve_proven(self.task, self.design, Some(&prove), start, observer, cancel)?;
         cancel.check_wanted()?;
         if let (Witness::Rounded(width), false) = (&solution.witness, solution.stop == Stop::Converged) {
-            // Stopped without a proof: what there is, with its honest values, which may be good enough after all.
+            // Stopped without a proof: compute the true values, which may be good enough.
             let (primal, bound) =
                 values(&solution.weights, &solution.thresholds, *width, None, &cancel.until_abandoned())?;
             (solution.objective, solution.lower_bound) = (primal, Some(bound));
@@ -236,7 +238,7 @@ impl<T: Roundable> Over<'_, T> {
     }
 }
 
-/// The error for a pair of task and solver that [`plan`] does not make.
+/// The error for a combination of task and solver that [`plan`] never returns.
 pub(super) fn not_planned(settings: &Settings, solver: Solver) -> Error {
     let (task, loss): (_, Loss) = (settings.task.name(), settings.loss);
     Error::new(Code::Internal, format!("`{task}` with {} loss reached `{}`", loss.name(), solver.name()))

@@ -1,4 +1,4 @@
-//! Tasks learned through a kernel one row at a time: by stochastic steps, or by LaSVM.
+//! Tasks learned with a kernel one row at a time: by stochastic steps, or by LaSVM.
 
 use super::through_kernel::{around, proven};
 use super::{Run, constant_term};
@@ -14,7 +14,7 @@ use crate::solve::{KernelDescent, KernelRows, KernelSum, Lasvm, Sampled, Solutio
 use crate::task::{Independent, Intercept, LearningTask};
 use crate::wish::Solver;
 
-/// The rows of a run, ready to meet each other.
+/// The kernel and the rows of a run, prepared for kernel values.
 fn points(run: &Run<'_>) -> Result<(Kernel, Points)> {
     let kernel = Kernel::resolved(&run.settings.kernel, run.design, run.settings.seed);
     check_values(&kernel, run.design)?;
@@ -35,7 +35,7 @@ pub(super) fn descend(
     let (settings, cancel) = (run.settings, run.cancel);
     let stochastic = &settings.stochastic;
     let descent = KernelDescent {
-        // Bottou's rates fall like 1/(λt) from the first one on: where that is 1/λ, they are those of Pegasos.
+        // Bottou's rates fall like 1/(λt) after the first one: if that is 1/λ, they are those of Pegasos.
         schedule: stochastic.schedule.unwrap_or_default(),
         rate: stochastic.rate.filter(|_| run.solver == Solver::Sgd),
         batch: stochastic.batch as usize,

@@ -1,7 +1,7 @@
 //! Which solver solves what: the one support matrix, and how `auto` chooses.
 //!
-//! The matrix ([`supports`]) has a row for each solver. How `auto` chooses ([`chosen`]) is a list of rules of which the first
-//! that fits counts; docs/decisions/auto.md tells why.
+//! The matrix ([`supports`]) has a row for each solver. How `auto` chooses ([`chosen`]) is a list of rules: the first
+//! rule that fits decides. docs/decisions/auto.md explains why.
 
 use crate::data::{PairCounts, Shape};
 use crate::error::{Code, Error, Result};
@@ -12,27 +12,28 @@ use crate::solve::TILE;
 use crate::task::{Abilities, Task};
 use crate::wish::{Regularisation, Solver};
 
-/// Newton's method takes over from dual coordinate descent up to this many features, on smooth losses and on the hinge
-/// rounded off: there one exact step costs little, and badly scaled columns do not slow it down.
+/// Up to this many features, Newton's method replaces dual coordinate descent, on smooth losses and on the rounded
+/// hinge: one exact step costs little there, and badly scaled columns do not slow it down.
 const FEW_FEATURES: usize = 500;
 
-/// It also takes over with more features where rows store at least this share of them and outnumber them: a visit to a single
-/// row then undoes what visits to others did. Rows that are fewer than their features hardly disturb each other.
+/// With more features, Newton's method also replaces it if rows store at least this share of them and outnumber them: a
+/// visit to one row then undoes what visits to others did. Rows that are fewer than their features hardly disturb each
+/// other.
 const DENSE: f64 = 0.1;
 
-/// With few rows per feature Newton's method needs hundreds of steps, on a hinge rounded off and, where a large cost leaves next
-/// to nothing of the loss, on the squared hinge. Below so many rows a feature both are left to the interior point.
+/// With few rows per feature Newton's method needs hundreds of steps, on a rounded hinge and, where a large cost leaves
+/// next to nothing of the loss, on the squared hinge. Below this many rows per feature the interior point solves both.
 const CROWDED_HINGE: usize = 10;
 const CROWDED_SQUARED_HINGE: usize = 5;
 
-/// With more features than this the system of an interior-point step takes too long for `auto` to choose it,
+/// With more features than this, the linear system of an interior-point step takes too long for `auto` to choose it.
 const INTERIOR_POINT_FEATURES: usize = 4096;
 
-/// and with more than this, which is two gigabytes of it, it is refused.
+/// With more features than this the system would take more than two gigabytes, and the interior point is refused.
 const MOST_INTERIOR_POINT_FEATURES: usize = 16_384;
 
-/// The solver for data of such a shape, or an error where the combination does not exist. To be asked before any data are
-/// read, too, of a shape that is not known yet.
+/// The solver for data of this shape, or an error if the combination is not supported. It may also be called before any
+/// data are read, with an unknown shape.
 pub fn plan(abilities: Abilities, settings: &Settings, shape: Shape) -> Result<Solver> {
     let by_kernel = settings.expands();
     let features = settings.kernel.seen_features(shape.features);
@@ -56,13 +57,14 @@ pub fn plan(abilities: Abilities, settings: &Settings, shape: Shape) -> Result<S
 fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
     let Shape { rows, features, density, compared } = shape;
     let (features, density) = match settings.kernel.approximate {
-        // Mapped rows are dense, but of about the same length and at any angle: visits to one undo little of the others'.
+        // Mapped rows are dense, but of similar length and at any angle: a visit to one undoes little of the visits to
+        // others.
         Some(map) => (map.features(), 0.0),
         None => (features, density),
     };
-    // Pairs of items from anywhere tie all rows into one part. Where its tile would be too large for an exact Hessian,
-    // every width of a rounded hinge is solved by conjugate gradients, on one thread; a visit to a pair costs two rows, and of
-    // sparse or mapped ones undoes little of what visits to others did.
+    // Pairs of arbitrary items join all rows into one part. If its tile would be too large for an exact Hessian, every
+    // width of a rounded hinge is solved by conjugate gradients, on one thread. A visit to a pair costs two rows, and
+    // for sparse or mapped rows it undoes little of what visits to others did.
     let tied = |compared: PairCounts| !compared.as_differences() && compared.rows.saturating_mul(features) > TILE;
     let too_long = settings.loss == Loss::Hinge && density < DENSE && compared.is_some_and(tied);
     let constraints = compared.map_or(rows, |compared| compared.pairs);
@@ -81,21 +83,21 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
     } else if features <= FEW_FEATURES || outnumber(crowded) {
         Solver::Newton
     } else if outnumber(1) && features <= INTERIOR_POINT_FEATURES {
-        // Of the hinges; the logistic loss went to Newton's method.
+        // For the hinges only; the logistic loss went to Newton's method.
         Solver::InteriorPoint
     } else {
         Solver::DualCoordinateDescent
     }
 }
 
-/// Whether a solver solves a task with such abilities and loss, for weights or through kernel values.
+/// Whether a solver supports a task with these abilities and this loss, for weights or with kernel values.
 pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kernel: bool) -> bool {
     let Abilities { listed, curved, weights, drawn, kernel, barrier, threshold } = abilities;
     let smooth_or_listed = listed || loss != Loss::Logistic;
     if by_kernel && (!kernel || solver.learns_weights_alone()) {
         return false;
     }
-    // Only Newton's method knows the barrier that keeps the threshold of three outcomes above zero.
+    // Only Newton's method supports the barrier that keeps the threshold of three outcomes above zero.
     if barrier {
         return solver == Solver::Newton && !by_kernel && (listed || kernel);
     }
@@ -108,7 +110,7 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
         Solver::LinearProgram => listed && threshold,
         Solver::Newton | Solver::CuttingPlane => curved && smooth_or_listed,
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => drawn && smooth_or_listed,
-        // `auto` is no solver, and passive-aggressive steps are for streams.
+        // `auto` is not a solver, and passive-aggressive steps are for streams.
         Solver::Auto | Solver::PassiveAggressive => false,
     }
 }
@@ -169,7 +171,7 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
     } else if solver == Solver::InteriorPoint {
         "use --loss hinge or --loss squared-hinge, or leave --solver out"
     } else {
-        // Of the other solvers of single constraints only those of kernels lack a loss.
+        // Among the other solvers of single constraints, only those with kernels do not support every loss.
         "use --loss hinge or --loss squared-hinge, or leave --kernel out"
     };
     refuse(format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()), remedy)
@@ -178,13 +180,13 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
 /// One line of the support matrix: a task and loss, and the solvers that take them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Support {
-    /// The task, with what it learns from where that matters.
+    /// The task, and what it learns from if that matters.
     pub task: String,
     /// The loss.
     pub loss: Loss,
     /// Solvers for weights.
     pub weights: Vec<Solver>,
-    /// Solvers through kernel values.
+    /// Solvers with kernel values.
     pub kernel: Vec<Solver>,
 }
 
@@ -200,7 +202,7 @@ pub fn support_table() -> Vec<Support> {
                     let taken = |solver: &Solver| {
                         let kernel = KernelSettings { kind, ..KernelSettings::default() };
                         let usual = Settings::of(settings.clone()).with_solver(*solver);
-                        // Some share of the rows left outside is asked for in one way, and a cost for all tasks in the other.
+                        // Tasks differ in how they set the regularisation. C = 1 is valid for all of them.
                         let asked = Settings { loss, kernel, regularisation: Regularisation::C(1.0), ..usual };
                         supports(abilities, loss, *solver, by_kernel)
                             && asked.validate().is_ok()

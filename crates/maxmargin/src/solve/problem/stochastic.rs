@@ -1,4 +1,4 @@
-//! The stochastic solvers on any problem that is drawn.
+//! The stochastic solvers, for any problem that can be sampled.
 
 use super::Run;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::solve::{Sampled, Solution, Stepping, StochasticDescent};
 use crate::task::Intercept;
 use crate::wish::Solver;
 
-/// The descent that settings ask for.
+/// The stochastic descent for these settings.
 pub(crate) fn descent(settings: &Settings, solver: Solver, rule: Intercept) -> StochasticDescent {
     let stochastic = &settings.stochastic;
     StochasticDescent {
@@ -27,7 +27,7 @@ pub(crate) fn descent(settings: &Settings, solver: Solver, rule: Intercept) -> S
     }
 }
 
-/// Runs a stochastic solver; the referee of the run may end it early.
+/// Runs a stochastic solver. The referee of the run may stop it early.
 pub(crate) fn stochastic(sampled: &dyn Sampled, rule: Intercept, run: &mut Run<'_>) -> Result<Solution> {
     descent(run.settings, run.solver, rule).solve(sampled, run.design, run.referee, run.observer, run.cancel)
 }

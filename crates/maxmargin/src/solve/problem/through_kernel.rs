@@ -1,4 +1,4 @@
-//! What solutions through a kernel share: support vectors, last digits, and bounds that hold.
+//! What solutions with a kernel share: support vectors, last digits, and valid bounds.
 
 use super::last_digits::{is_as_good, is_polished, joined, may_be_polished};
 use super::{Run, constant_term};
@@ -12,11 +12,11 @@ use crate::solve::machine::{Job, Machine, by_row, usual_cache};
 use crate::solve::{Solution, Stop};
 use crate::task::{Independent, Intercept, LearningTask};
 
-/// Where solvers end that leave the last digits to the active set.
+/// The tolerance to which solvers run before the active set finds the last digits.
 const CLOSE: f64 = 1e-6;
 
-/// What scores by the rows that count. Of kernel values a row has those with all of them, in columns of their own: there
-/// the coefficients are weights.
+/// A scorer made of the rows with nonzero coefficients. With precomputed kernel values, the columns are the kernel
+/// values with all rows, so the coefficients are weights.
 pub(super) fn around(
     kernel: Kernel,
     coefficients: impl Iterator<Item = (usize, f64)>,
@@ -33,7 +33,7 @@ pub(super) fn around(
     Ok(Scorer::Expansion(Expansion { kernel, vectors: design.copied(&rows)?, coefficients, intercept }))
 }
 
-/// Solves through a kernel over a machine of its own, or that of the run.
+/// Solves with a kernel, over the machine of the run or a new one.
 pub(super) fn with_machine(
     run: &mut Run<'_>,
     make: impl FnOnce(&Run<'_>, u64) -> Result<Machine>,
@@ -48,7 +48,7 @@ pub(super) fn with_machine(
     }
 }
 
-/// Solves a task with one constraint a block by its dual.
+/// Solves a task with one constraint per block by its dual.
 pub(super) fn by_dual<T: Independent + LearningTask>(
     task: &T,
     rule: Intercept,
@@ -77,7 +77,7 @@ pub(super) fn by_dual<T: Independent + LearningTask>(
     Ok(proven(Solution { witness, ..fitted.with_scorer(scorer, definite) }, definite))
 }
 
-/// A solution through the kernel, polished where that succeeds.
+/// A solution with a kernel, polished if that succeeds.
 pub(super) fn polished(
     run: &Run<'_>,
     fitted: Solution,
@@ -93,7 +93,7 @@ pub(super) fn polished(
     }
 }
 
-/// Without lengths a dual value bounds nothing, and no witness proves it.
+/// If the kernel is not positive definite, a dual value is not a bound, and no witness proves it.
 pub(super) fn proven(solution: Solution, definite: bool) -> Solution {
     if definite {
         return solution;
@@ -102,7 +102,7 @@ pub(super) fn proven(solution: Solution, definite: bool) -> Solution {
     Solution { stop, lower_bound: None, witness: Witness::Weights, ..solution }
 }
 
-/// The scores of all rows of a task with one constraint a block.
+/// The scores of all rows of a task with one constraint per block.
 pub(super) fn scores<T: Independent + LearningTask>(
     task: &T,
     rule: Intercept,
@@ -114,7 +114,7 @@ pub(super) fn scores<T: Independent + LearningTask>(
         let (rows, numbers): (Vec<usize>, Vec<f64>) = by_row(task, &solution.weights).into_iter().unzip();
         return machine.expansion_scores(&rows, &numbers, cancel);
     }
-    // What a penalised threshold adds is in what was reached.
+    // The values reached already include a penalised threshold.
     let constant = task.offset().unwrap_or(if rule == Intercept::Free { solution.threshold() } else { 0.0 });
     let reached = solution.reached().iter().enumerate();
     reached.map(|(row, reached)| task.constraint(row).coefficient * reached + constant).collect()

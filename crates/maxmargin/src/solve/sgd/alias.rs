@@ -1,8 +1,8 @@
 //! [`Alias`]: draws a cell with a probability in exact proportion to its whole-number weight, in constant time.
 //!
-//! Each of the N columns has the height of the mean weight, and holds a part of its own cell below and a part of one other
-//! cell above (Walker 1977; Vose, A linear algorithm for generating random numbers with a given distribution, 1991). All
-//! heights are multiplied by N, so that they stay whole numbers and nothing is rounded.
+//! Each of the N columns has the height of the mean weight. It holds a part of its own cell below and a part of one
+//! other cell above (Walker 1977; Vose, A linear algorithm for generating random numbers with a given distribution,
+//! 1991). All heights are multiplied by N, so that they stay whole numbers and nothing is rounded.
 
 use crate::random::Random;
 
@@ -37,7 +37,7 @@ impl Alias {
         Alias { columns, total }
     }
 
-    /// A cell.
+    /// Draws a cell.
     #[inline]
     pub(super) fn draw(&self, random: &mut Random) -> usize {
         let column = random.below(self.columns.len() as u64) as usize;
@@ -45,7 +45,7 @@ impl Alias {
         if random.below(self.total) < own { column } else { above as usize }
     }
 
-    /// What each cell holds of the table, of which all cells together hold columns · total.
+    /// The share of each cell in the table. All cells together have columns · total.
     #[cfg(test)]
     pub(super) fn shares(&self) -> Vec<u128> {
         let mut shares = vec![0; self.columns.len()];

@@ -1,13 +1,13 @@
 //! Rates found on a sample of the constraints.
 //!
-//! **The first rate η₀**: of the candidates …, ¼, ½, 1, 2, 4, … the one after which the mean loss of the
-//! sample, penalty included, is least.
+//! **The first rate η₀** is the candidate from …, ¼, ½, 1, 2, 4, … that gives the smallest mean loss on the sample,
+//! penalty included.
 //!
 //! Every candidate starts from zero and takes one pass over the same constraints in the same order, with the loss and
-//! the batches of the run itself; it is judged by the last iterate. The search goes from 1 in the direction that helps
-//! and ends where it helps no longer.
+//! the batches of the run itself. It is judged by its last iterate. The search starts at 1, goes in the direction that
+//! helps, and stops when it helps no longer.
 //!
-//! **The longest stable rate** of a loss whose slope grows without end, for schedules that start at 1/λ.
+//! **The longest stable rate** is for losses whose slope is unbounded, in schedules that start at 1/λ.
 
 use super::draw::{Listed, Sampled};
 use super::iterate::Iterate;
@@ -18,10 +18,10 @@ use crate::loss::Loss;
 use crate::solve::scaled_rows::ScaledRows;
 use crate::task::Intercept;
 
-/// Constraints of the sample. Few would be noise; many would cost more than they tell.
+/// Constraints of the sample. Fewer would be noise; more would cost more than they tell.
 const SAMPLE: usize = 10_000;
 
-/// Doublings or halvings at most: beyond lies what no data ask for.
+/// The maximum number of doublings or halvings. No data need a rate beyond.
 const MOST_STEPS: usize = 80;
 
 /// The stream of the sample; the run itself draws from stream 0.
@@ -52,8 +52,8 @@ pub(super) fn calibrated_rate<R: Rows>(
     least(&mut cost)
 }
 
-/// 1 / (2 · the largest cost · ‖direction‖²): on squared hinge loss, whose curvature is 2, a longer step can throw the
-/// weights farther from a row's margin than they were. No limit for losses of bounded slope.
+/// 1 / (2 · the largest cost · ‖direction‖²): on squared hinge loss, whose curvature is 2, a longer step can move the
+/// weights farther from a row's margin than they were. No limit for losses with bounded slope.
 pub(super) fn longest_stable_rate<R: Rows>(
     settings: &StochasticDescent,
     problem: &dyn Sampled,
@@ -75,7 +75,7 @@ pub(super) fn longest_stable_rate<R: Rows>(
     0.5 / largest
 }
 
-/// Where a function of a positive number is least, to a factor of two, downhill from 1.
+/// Where a function of a positive number is smallest, to a factor of two, downhill from 1.
 fn least(cost: &mut dyn FnMut(f64) -> f64) -> f64 {
     let (mut best, mut best_cost) = (1.0, cost(1.0));
     for factor in [0.5, 2.0] {

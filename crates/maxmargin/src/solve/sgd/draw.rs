@@ -1,4 +1,4 @@
-//! Which constraint comes next: all of a task in random order. How pairs are drawn stands in [`super::pairs`].
+//! Which constraint comes next: all of a task in random order. [`super::pairs`] describes how pairs are drawn.
 
 use super::super::values::{best_threshold, primal_of_scores};
 use crate::data::{Design, Visits};
@@ -16,7 +16,8 @@ pub trait Draw {
     fn start(&mut self);
     /// The next constraint of the pass.
     fn next(&mut self) -> Constraint;
-    /// Says now and then that the constraints before the next one are done with: where memory is short, rows go back.
+    /// Called from time to time: the constraints before the next one are not needed again. If memory is limited, their
+    /// rows are released.
     fn moved(&mut self) {}
 }
 
@@ -27,16 +28,16 @@ pub struct Settled {
     pub(crate) objective: f64,
 }
 
-/// A task whose constraints can be drawn one by one, with what the loop must know about all of them.
+/// A task whose constraints can be drawn one by one, with the values over all constraints that the loop needs.
 pub trait Sampled: Sync {
     /// The loss they share.
     fn loss(&self) -> Loss;
     /// Σ cost over all constraints, which is 1/λ.
     fn total_cost(&self) -> f64;
-    /// A stream of them over the rows of `design`; streams of other numbers are independent.
+    /// A stream of constraints over the rows of `design`. Streams with different numbers are independent.
     fn draws<'s>(&'s self, design: &'s Design, seed: u64, stream: u64) -> Box<dyn Draw + 's>;
-    /// The primal value, from scratch, with the threshold that minimises it where it is free, and `near` where it is not; an
-    /// error once somebody asks for an end.
+    /// The primal value, from scratch. A free threshold is set to its minimum, otherwise it is `near`. Returns an error
+    /// after a cancel.
     fn settled(
         &self,
         design: &Design,
@@ -45,7 +46,7 @@ pub trait Sampled: Sync {
         intercept: Intercept,
         cancel: &Cancel,
     ) -> Result<Settled>;
-    /// The same where the scores of all rows and the penalty on them are known.
+    /// The same, if the scores of all rows and the penalty are known.
     fn settled_at(
         &self,
         scores: &[f64],
@@ -54,11 +55,11 @@ pub trait Sampled: Sync {
         intercept: Intercept,
         cancel: &Cancel,
     ) -> Result<Settled>;
-    /// The same for weights of zero, which takes no features.
+    /// The same for zero weights, without reading features.
     fn at_zero(&self, intercept: Intercept) -> Settled;
 }
 
-/// A task with one constraint a block, drawn without replacement: each block that costs anything once a pass.
+/// A task with one constraint per block, drawn without replacement: each block with a positive cost once per pass.
 pub(crate) struct ByRow<'a, T> {
     task: &'a T,
     blocks: Vec<u32>,
@@ -135,17 +136,17 @@ impl<T: Independent> Sampled for ByRow<'_, T> {
     }
 }
 
-/// This use of the seed.
+/// The stream of random numbers for this use of the seed.
 const ORDER: u64 = 0x7367_6400;
 
 struct RandomOrder<'a, T> {
     task: &'a T,
     design: &'a Design,
-    /// The order of blocks of rows where memory is short.
+    /// The order of blocks of rows, if memory is limited.
     visits: Visits,
     order: Vec<u32>,
     next: usize,
-    /// What turns a cost into a relative one.
+    /// The factor from a cost to a relative cost.
     share: f64,
     random: Random,
 }
@@ -177,14 +178,14 @@ impl<T: Independent> Draw for RandomOrder<'_, T> {
     }
 }
 
-/// Constraints that were drawn before, in the same order every time.
+/// Constraints that were drawn before, always in the same order.
 pub(super) struct Listed {
     list: Vec<Constraint>,
     next: usize,
 }
 
 impl Listed {
-    /// The first constraints of a stream, as many as there are in a pass at most.
+    /// The first `most` constraints of a stream, but at most one pass.
     pub(super) fn first(draws: &mut dyn Draw, most: usize) -> Listed {
         draws.start();
         let count = draws.count().min(most);

@@ -1,9 +1,9 @@
-//! When to stop before the passes are used up: once data that were not learned from are judged worse.
+//! Early stopping: training ends once the result on held-out data gets worse.
 
-/// A measure of weights and thresholds, or none where it cannot be taken.
+/// A measure of weights and thresholds, or none if it cannot be computed.
 pub(crate) type Measure<'a> = &'a dyn Fn(&[f64], &[f64]) -> Option<f64>;
 
-/// Judges weights and thresholds on data that were not learned from.
+/// Judges weights and thresholds on held-out data.
 pub(crate) struct Referee<'a> {
     /// The measure.
     pub(crate) measure: Measure<'a>,
@@ -11,7 +11,7 @@ pub(crate) struct Referee<'a> {
     pub(crate) higher_is_better: bool,
 }
 
-/// Passes without a better judgement before training ends.
+/// Training ends after this many passes without an improvement.
 const PATIENCE: u64 = 3;
 
 /// Remembers the best pass.
@@ -26,7 +26,7 @@ impl Patience {
         Patience { best: f64::INFINITY, best_pass: 0 }
     }
 
-    /// Takes the loss after a pass; true where none was better before. What is no number is no improvement.
+    /// Records the loss after a pass. Returns true if it is the best so far. A NaN is no improvement.
     pub(crate) fn improves(&mut self, pass: u64, loss: f64) -> bool {
         let better = loss < self.best || self.best_pass == 0;
         if better {

@@ -8,24 +8,24 @@
 //! ```text
 //! c_j ← (1 − ηλ)·c_j for every j,   then  c_x += η · mean of c · loss'(violation) · a,  and c_z −= the same where there is a z
 //! ```
-//! where a row that is no support vector yet becomes one. Shrinking is one factor that all coefficients share, written out
-//! before it grows too small. The intercept moves as that of weights does.
+//! where a row that is not yet a support vector becomes one. Shrinking is one factor that all coefficients share. It is
+//! multiplied into the coefficients before it becomes too small. The intercept moves as it does for weights.
 //!
-//! **Rates.** 1/(λt), as Pegasos takes them (Shalev-Shwartz, Singer & Srebro, ICML 2007), after which every step of the run
-//! counts alike in the last function; or a schedule with a first rate of the user's. On squared hinge loss no step is longer
-//! than what is stable, unless the user's own.
+//! **Rates.** 1/(λt), as in Pegasos (Shalev-Shwartz, Singer & Srebro, ICML 2007), with which every step of the run has
+//! the same weight in the last function; or a schedule with a first rate given by the user. On squared hinge loss no
+//! step is longer than what is stable, unless the user gives the rate.
 //!
-//! **Budget.** Where there are more vectors than allowed, the one with the smallest coefficient is merged with that of the
-//! same sign with which least is lost ([`super::merge`]); under kernels other than the Gaussian, and where no other has its
-//! sign, it is left out. The squares of what the function lost by it are summed up, shrinking as the function does: were
-//! these moves independent of each other, the root of the sum would be how far the function is from what the same steps
-//! without a budget would have made.
+//! **Budget.** If there are more vectors than allowed, the one with the smallest coefficient is merged with the vector
+//! of the same sign that gives the smallest loss ([`super::merge`]). With kernels other than the Gaussian, and if no
+//! other vector has its sign, it is removed. The squares of these changes of the function are summed up, and shrink as
+//! the function does: if the changes were independent of each other, the root of the sum would be the distance from the
+//! function that the same steps without a budget would have made.
 //!
-//! **Stops** after the passes asked for. It proves no bound. The objective over all rows is computed anew now and then, and
-//! the best function seen is kept, zero among them.
+//! **Stops** after the given number of passes. It proves no bound. From time to time it recomputes the objective over
+//! all rows, and it keeps the best function seen, including zero.
 //!
-//! Cost of a step: the kernel values of one or two rows with all vectors, and twice that where vectors are merged; one thread.
-//! It keeps no averages: a mean of functions would have the vectors of all of them.
+//! Cost of a step: the kernel values of one or two rows with all vectors, and twice that if vectors are merged; one
+//! thread. It keeps no averages: a mean of functions would need the vectors of all of them.
 
 use super::draw::{Draw, Listed, Sampled, Settled};
 use super::iterate::intercept_rate;
@@ -45,14 +45,14 @@ use crate::wish::Schedule;
 #[derive(Clone, Debug)]
 pub(crate) struct KernelDescent {
     pub(crate) schedule: Schedule,
-    /// η₀; 1/λ unless given.
+    /// η₀; by default 1/λ.
     pub(crate) rate: Option<f64>,
-    /// Constraints a step.
+    /// Constraints per step.
     pub(crate) batch: usize,
     pub(crate) passes: u64,
     pub(crate) seed: u64,
     pub(crate) intercept: Intercept,
-    /// The most support vectors.
+    /// The maximum number of support vectors.
     pub(crate) budget: Option<usize>,
 }
 
@@ -61,11 +61,12 @@ pub(crate) struct KernelDescent {
 pub struct Merging {
     /// Vectors that were merged with another one.
     pub merged: u64,
-    /// Vectors that were left out.
+    /// Vectors that were removed.
     pub removed: u64,
-    /// By how much that moved the function, each time taken as independent of the others: √Σ‖Δ‖², shrinking as it does.
+    /// How far these changes moved the function, as if they were independent of each other: √Σ‖Δ‖², shrinking as it
+    /// does.
     pub lost: f64,
-    /// ‖f‖, to compare it with.
+    /// ‖f‖, for comparison.
     pub length: f64,
 }
 
@@ -93,13 +94,13 @@ pub(crate) struct KernelRows<'a> {
     pub(crate) kernel: &'a Kernel,
 }
 
-/// How often the cancel flag is looked at, in multiplications.
+/// How often the cancel flag is checked, in multiplications.
 const POLL: usize = 1 << 25;
 
-/// A common factor below this is written out.
+/// A common factor below this is multiplied into the coefficients.
 const LEAST_SCALE: f64 = 1e-9;
 
-/// Constraints looked at for the longest stable rate, and their stream.
+/// The size of the sample for the longest stable rate, and its random stream.
 const SAMPLE: usize = 10_000;
 const SAMPLE_STREAM: u64 = 1;
 
@@ -148,7 +149,7 @@ impl KernelDescent {
                 break Stop::Finished;
             }
         };
-        // Cancelled within the first pass: nothing is known of any function but zero.
+        // Cancelled within the first pass: no function but zero was evaluated.
         if best.is_none() {
             cancel.check()?;
         }
@@ -172,7 +173,7 @@ impl KernelDescent {
         })
     }
 
-    /// As for weights: 1 / (2 · the largest cost · ‖direction‖²) on squared hinge loss, and no limit for others.
+    /// As for weights: 1 / (2 · the largest cost · ‖direction‖²) on squared hinge loss, and no limit for other losses.
     fn longest_stable_rate(&self, problem: &dyn Sampled, rows: KernelRows<'_>) -> f64 {
         if problem.loss() != Loss::SquaredHinge {
             return f64::INFINITY;
@@ -189,7 +190,7 @@ impl KernelDescent {
     }
 }
 
-/// A function that was judged.
+/// A function with its objective.
 struct Best {
     vectors: Vec<Vector>,
     coefficients: Vec<f64>,
@@ -197,7 +198,7 @@ struct Best {
     merging: Merging,
 }
 
-/// No place.
+/// Marks a row that is not a vector.
 const NOWHERE: u32 = u32::MAX;
 
 struct State<'a, T> {
@@ -208,18 +209,18 @@ struct State<'a, T> {
     budget: usize,
     merges: bool,
     support: Support<T>,
-    /// The coefficients are these, times a factor they share.
+    /// The coefficients divided by their common factor.
     coefficients: Vec<f64>,
     scale: f64,
     b: f64,
-    /// Where each row stands among the vectors, and the row of each vector; merged ones are rows no more.
+    /// The position of each row among the vectors, and the row of each vector; a merged vector has no row.
     place_of: Vec<u32>,
     row_of: Vec<Option<usize>>,
     merging: Merging,
     values: Vec<T>,
 }
 
-/// A step to take: the constraint's rows, and how strongly it pulls.
+/// A step to take: the rows of the constraint, and the strength of its pull.
 struct Pull {
     constraint: Constraint,
     strength: f64,
@@ -246,7 +247,7 @@ impl<'a, T: Element> State<'a, T> {
         }
     }
 
-    /// One pass over what is drawn; false where it was cancelled.
+    /// One pass over the drawn constraints. Returns false after a cancel.
     fn pass(&mut self, draws: &mut dyn Draw, rates: &Rates, steps: &mut u64, cancel: &Cancel) -> bool {
         draws.start();
         let mut left = draws.count();
@@ -283,14 +284,14 @@ impl<'a, T: Element> State<'a, T> {
         true
     }
 
-    /// The kernel sum at a row.
+    /// The sum of kernels at a row.
     fn score(&mut self, vector: &Vector) -> f64 {
         self.values.clear();
         self.support.meet(vector, 0..self.support.len(), &mut self.values);
         self.scale * weighted_sum(&self.coefficients, &self.values)
     }
 
-    /// What a constraint pulls with; none where it costs nothing.
+    /// The pull of a constraint; none if its loss is zero.
     fn pull(&mut self, constraint: Constraint, share: f64) -> Option<Pull> {
         let vector = self.support.vector_of(self.design, constraint.row);
         let mut score = self.score(&vector);
@@ -341,7 +342,7 @@ impl<'a, T: Element> State<'a, T> {
         self.b += intercept_rate(self.intercept, rate) * strength * constraint.threshold;
     }
 
-    /// Merges the vector with the smallest coefficient with another one, or leaves it out.
+    /// Merges the vector with the smallest coefficient with another one, or removes it.
     fn make_room(&mut self) {
         let sizes = self.coefficients.iter().map(|coefficient| coefficient.abs()).enumerate();
         let Some((lightest, _)) = sizes.min_by(|a, b| a.1.total_cmp(&b.1)) else { return };
@@ -376,7 +377,7 @@ impl<'a, T: Element> State<'a, T> {
         }
     }
 
-    /// The vector of the same sign with which merging loses the least, and its kernel value.
+    /// The vector of the same sign with the smallest merging loss, and its kernel value.
     fn partner(&mut self, lightest: usize) -> Option<(usize, f64)> {
         self.values.clear();
         self.support.meet(&self.support.vectors()[lightest], 0..self.support.len(), &mut self.values);
@@ -394,7 +395,7 @@ impl<'a, T: Element> State<'a, T> {
         best.map(|(place, kappa, _)| (place, kappa))
     }
 
-    /// The function as it stands, judged on all constraints.
+    /// The current function, with its objective over all constraints.
     fn settled(&self, problem: &dyn Sampled, scored: Scored<'_>, cancel: &Cancel) -> Result<Best> {
         let coefficients: Vec<f64> = self.coefficients.iter().map(|coefficient| self.scale * coefficient).collect();
         if !coefficients.iter().all(|coefficient| coefficient.is_finite()) || !self.b.is_finite() {
@@ -422,7 +423,7 @@ mod tests {
         KernelDescent { schedule: Schedule::Bottou, rate: None, batch, passes: 1, seed: 9, intercept, budget }
     }
 
-    /// The same steps on weights, every one of them written out.
+    /// The same steps on weights, written out one by one.
     fn by_weights(settings: &KernelDescent, problem: &dyn Sampled, rates: &Rates, design: &Design) -> (Vec<f64>, f64) {
         let (mut w, mut b) = (vec![0.0; design.cols()], 0.0);
         let row = |row: usize| {
@@ -499,7 +500,7 @@ mod tests {
                 assert!((sum - w).abs() < 1e-8 * size, "{settings:?} {rate}: {sum} {w}");
             }
             assert!((state.b - b).abs() < 1e-8 * (1.0 + b.abs()));
-            // Each row is there once, and known by its place.
+            // Each row occurs once, and `place_of` finds it.
             for (place, row) in state.row_of.iter().enumerate() {
                 assert_eq!(row.map(|row| state.place_of[row]), Some(place as u32));
             }
@@ -545,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_holds_and_what_making_room_loses_is_what_is_said() {
+    fn the_budget_holds_and_the_reported_loss_is_exact() {
         for kernel in [Kernel::Gaussian { gamma: 0.1 }, Kernel::Polynomial { gamma: 0.1, coef0: 1.0, degree: 2 }] {
             for (sparse, budget) in [(false, 1), (false, 6), (true, 6)] {
                 let data = made(80, sparse, false);
@@ -571,7 +572,7 @@ mod tests {
                 }
                 assert!(state.merging.merged + state.merging.removed > 0);
                 assert!(state.merges || state.merging.merged == 0);
-                // Once more, with everything looked at: from many vectors down to one.
+                // Once more, with every change checked: from many vectors down to one.
                 state.budget = usize::MAX;
                 assert!(state.pass(&mut *draws, &rates, &mut steps, &Cancel::new()));
                 let now = |state: &State<'_, f64>| -> Vec<(f64, Vector)> {

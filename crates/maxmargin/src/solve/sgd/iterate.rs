@@ -1,25 +1,27 @@
-//! [`Iterate`]: weights that shrink at every step, and their running average, at a cost of O(entries of the row) a step.
+//! [`Iterate`]: weights that shrink at every step, and their running average, at a cost of O(entries of the row) a
+//! step.
 //!
 //! ```text
 //! w = W / D        shrinking divides no weight: it raises D
 //! a = (A + f·W) / E     the average: a step on W takes f times as much from A, so that a stands still, and
 //!                       a ← (1 − μ)a + μw raises E and f alone
 //! ```
-//! Where a divisor has grown large everything is written out again, in O(features) (Bottou, Stochastic gradient descent
-//! tricks, 2012; Xu, Towards optimal one pass large scale learning with averaged stochastic gradient descent, 2011).
-//! ‖w‖² is kept from step to step where projections need it: a step of δ along d adds δ·(w·d before + w·d after).
+//! When a divisor has grown large, everything is multiplied out again, in O(features) (Bottou, Stochastic gradient
+//! descent tricks, 2012; Xu, Towards optimal one pass large scale learning with averaged stochastic gradient descent,
+//! 2011). ‖w‖² is updated from step to step if projections need it: a step of δ along d adds δ·(w·d before + w·d
+//! after).
 
 use super::super::scaled_rows::{ScaledRows, Sum};
 use crate::data::Rows;
 use crate::task::{Constraint, Intercept};
 
-/// A free intercept takes steps this much shorter than the weights do: every row pulls at it, so that it would swing.
+/// The factor for the steps of a free intercept: every row pulls at it, so with full steps it would oscillate.
 pub(super) const FREE_INTERCEPT: f64 = 0.01;
 
-/// Divisors that grow past this are written out. Larger ones would cost digits of the average.
+/// Larger divisors are multiplied out. They would cost digits of the average.
 const MOST: f64 = 1e5;
 
-/// The step of the intercept beside a step of the weights.
+/// The step of the intercept that goes with a step of the weights.
 #[inline(always)]
 pub(super) fn intercept_rate(intercept: Intercept, rate: f64) -> f64 {
     match intercept {
@@ -71,7 +73,7 @@ pub(super) struct Iterate<'a, R> {
     b: f64,
     /// None while the average is the iterate itself.
     average: Option<Average>,
-    /// ‖w‖², where it is wanted.
+    /// ‖w‖², if it is needed.
     square: Option<f64>,
 }
 
@@ -88,7 +90,7 @@ impl<'a, R: Rows> Iterate<'a, R> {
         }
     }
 
-    /// Asks for the rows of a constraint that is needed soon.
+    /// Prefetches the rows of a constraint that is needed soon.
     #[inline(always)]
     pub(super) fn prefetch(&self, c: &Constraint) {
         self.rows.prefetch(c.row);
@@ -152,7 +154,7 @@ impl<'a, R: Rows> Iterate<'a, R> {
         self.b += intercept_rate(self.intercept, rate) * pull * c.threshold;
     }
 
-    /// Brings what is penalised back to a ball where it has left it.
+    /// Projects the penalised coordinates onto a ball if they are outside.
     #[inline(always)]
     pub(super) fn project(&mut self, radius: f64) {
         let Some(square) = self.square else { return };
@@ -162,7 +164,8 @@ impl<'a, R: Rows> Iterate<'a, R> {
         }
     }
 
-    /// Lets the average part from the iterate: to be called before the first step that counts less than all before it.
+    /// Separates the average from the iterate. Must be called before the first step whose weight in the average is
+    /// below 1.
     #[inline(always)]
     pub(super) fn begin_average(&mut self) {
         if self.average.is_none() {
@@ -175,7 +178,7 @@ impl<'a, R: Rows> Iterate<'a, R> {
         }
     }
 
-    /// a ← (1 − μ)a + μw; nothing where the average has not parted from the iterate.
+    /// a ← (1 − μ)a + μw; does nothing while the average is the iterate itself.
     #[inline(always)]
     pub(super) fn include(&mut self, weight: f64) {
         let Some(average) = &mut self.average else { return };
@@ -198,7 +201,7 @@ impl<'a, R: Rows> Iterate<'a, R> {
         self.divisor = 1.0;
     }
 
-    /// Computes ‖w‖² anew, so that rounding does not add up over many steps.
+    /// Recomputes ‖w‖², so that rounding does not add up over many steps.
     pub(super) fn refresh(&mut self) {
         if self.square.is_some() {
             self.write_out();
@@ -207,7 +210,7 @@ impl<'a, R: Rows> Iterate<'a, R> {
         }
     }
 
-    /// The weights of the scaled features and the intercept: the average, where there is one.
+    /// The weights of the scaled features and the intercept, averaged if there is an average.
     pub(super) fn point(&self) -> (Vec<f64>, f64) {
         let Some(average) = &self.average else {
             let mut vector = self.vector.clone();

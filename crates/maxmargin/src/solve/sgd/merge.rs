@@ -1,16 +1,16 @@
-//! Two vectors of a Gaussian expansion become one, at the least loss.
+//! Merges two vectors of a Gaussian expansion into one, with the smallest loss.
 //!
 //! ```text
 //! min over h, α_z   ‖α_a φ(a) + α_b φ(b) − α_z φ(z)‖²,   z = h·a + (1 − h)·b
 //! ```
-//! For the Gaussian kernel k(a, z) = κ^((1−h)²) and k(b, z) = κ^(h²) with κ = k(a, b), so that the best coefficient is
-//! α_z = α_a κ^((1−h)²) + α_b κ^(h²), and what is lost is ‖α_a φ(a) + α_b φ(b)‖² − α_z². With coefficients of one sign and
-//! m = α_a / (α_a + α_b) both h and the loss, divided by (α_a + α_b)², depend on m and κ alone: they are looked up in a
-//! table, between whose points lines are drawn, instead of being searched for each time (Wang, Crammer & Vucetic, Breaking
-//! the curse of kernelization, JMLR 13, 2012; Glasmachers & Qaadan, Speeding up budgeted stochastic gradient descent SVM
-//! training with precomputed golden section search, 2018).
+//! For the Gaussian kernel k(a, z) = κ^((1−h)²) and k(b, z) = κ^(h²) with κ = k(a, b). So the best coefficient is α_z =
+//! α_a κ^((1−h)²) + α_b κ^(h²), and the loss is ‖α_a φ(a) + α_b φ(b)‖² − α_z². With coefficients of one sign and m =
+//! α_a / (α_a + α_b) both h and the loss, divided by (α_a + α_b)², depend on m and κ alone: they are looked up in a
+//! table with linear interpolation, instead of a search each time (Wang, Crammer & Vucetic, Breaking the curse of
+//! kernelization, JMLR 13, 2012; Glasmachers & Qaadan, Speeding up budgeted stochastic gradient descent SVM training
+//! with precomputed golden section search, 2018).
 //!
-//! The lighter of the two is called a: m ≤ ½, and then z is nearer to b: h ≤ ½.
+//! The vector with the smaller coefficient is called a: m ≤ ½, and then z is nearer to b: h ≤ ½.
 
 use crate::parallel;
 use std::sync::OnceLock;
@@ -21,10 +21,10 @@ const STEPS: usize = 400;
 /// h and the loss at one point of the table.
 pub(super) type Entry = [f32; 2];
 
-/// What becomes of two vectors.
+/// The result of merging two vectors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Merged {
-    /// What the lighter one counts in z.
+    /// The share h of the first vector, a, in z.
     pub(super) share: f64,
     /// α_z, of the sign of both.
     pub(super) coefficient: f64,
@@ -32,7 +32,7 @@ pub(super) struct Merged {
     pub(super) loss: f64,
 }
 
-/// α_z where both coefficients add up to 1.
+/// α_z if both coefficients add up to 1.
 fn kept(m: f64, kappa: f64, h: f64) -> f64 {
     m * power(kappa, (1.0 - h) * (1.0 - h)) + (1.0 - m) * power(kappa, h * h)
 }
@@ -48,18 +48,18 @@ fn lost(m: f64, kappa: f64, kept: f64) -> f64 {
     (square - kept * kept).max(0.0)
 }
 
-/// The h that keeps the most, by golden section.
+/// The h with the largest α_z, by golden section.
 fn searched(m: f64, kappa: f64) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     if kappa == 1.0 {
-        // Where both are one, any z keeps all; this is where it lies just before.
+        // If both vectors are the same, any z loses nothing. This is the limit of h there.
         return m;
     }
     let (mut low, mut high) = (0.0, 0.5);
     let inner = |low: f64, high: f64| (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
     let (left, right) = inner(low, high);
     let (mut at_left, mut at_right) = (kept(m, kappa, left), kept(m, kappa, right));
-    // What is left of the half is then beyond the digits that a maximum can be found to.
+    // After these steps the interval is smaller than the precision to which a maximum can be found.
     for _ in 0..40 {
         if at_left < at_right {
             (low, at_left) = (inner(low, high).0, at_right);
@@ -69,7 +69,7 @@ fn searched(m: f64, kappa: f64) -> f64 {
             at_left = kept(m, kappa, inner(low, high).0);
         }
     }
-    // Vectors that have nothing in common keep the heavier one, which no search would find.
+    // For vectors without overlap the best is the heavier one, which the search would miss.
     let found = 0.5 * (low + high);
     if kept(m, kappa, found) > kept(m, kappa, 0.0) { found } else { 0.0 }
 }
@@ -88,7 +88,7 @@ pub(super) fn table() -> &'static [Entry] {
     })
 }
 
-/// h and loss by lines between the points of the table.
+/// h and loss by linear interpolation in the table.
 #[inline]
 fn looked_up(table: &[Entry], m: f64, kappa: f64) -> [f64; 2] {
     let (m, kappa) = (2.0 * m * STEPS as f64, kappa * STEPS as f64);
@@ -105,19 +105,20 @@ fn looked_up(table: &[Entry], m: f64, kappa: f64) -> [f64; 2] {
     })
 }
 
-/// About what merging two vectors loses, to choose by: |a| must be the smaller coefficient, of the same sign.
+/// The approximate loss of merging two vectors, to choose a partner: |a| must be the smaller coefficient, of the same
+/// sign.
 #[inline]
 pub(super) fn about_lost(table: &[Entry], a: f64, b: f64, kappa: f64) -> f64 {
     let sum = a + b;
     sum * sum * looked_up(table, a / sum, kappa.clamp(0.0, 1.0))[1]
 }
 
-/// Merges two vectors, a with the smaller coefficient, of one sign. It never loses more than leaving a out would.
+/// Merges two vectors of the same sign, a with the smaller coefficient. It never loses more than removing a would.
 pub(super) fn merged(a: f64, b: f64, kappa: f64) -> Merged {
     let (sum, kappa) = (a + b, kappa.clamp(0.0, 1.0));
     let m = a / sum;
     let found = looked_up(table(), m, kappa)[0].clamp(0.0, 0.5);
-    // Staying at b loses m²(1 − κ²), less than leaving out: the table must not do worse.
+    // z = b loses m²(1 − κ²), less than removing a: the table must not do worse.
     let share = if kept(m, kappa, found) >= kept(m, kappa, 0.0) { found } else { 0.0 };
     let kept = kept(m, kappa, share);
     Merged { share, coefficient: sum * kept, loss: sum * sum * lost(m, kappa, kept) }
@@ -137,7 +138,7 @@ mod tests {
             let [h, loss] = looked_up(table(), m, kappa);
             let exact = lost(m, kappa, kept(m, kappa, best));
             assert!((loss - exact).abs() < 2e-5, "m {m} kappa {kappa}: {loss} {exact}");
-            // A slightly other h loses hardly more.
+            // A slightly different h loses hardly more.
             let used = lost(m, kappa, kept(m, kappa, h));
             assert!(used >= exact - 1e-12 && used < exact + 1e-4, "m {m} kappa {kappa}: {used} {exact}");
         }
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_that_are_the_same_or_have_nothing_in_common_merge_without_surprise() {
+    fn equal_vectors_and_vectors_without_overlap_merge_exactly() {
         assert_eq!(merged(1.0, 3.0, 1.0).coefficient, 4.0);
         assert_eq!(merged(1.0, 3.0, 1.0).loss, 0.0);
         let apart = merged(-1.0, -3.0, 0.0);

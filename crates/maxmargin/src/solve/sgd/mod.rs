@@ -3,37 +3,38 @@
 //! ```text
 //! min  λ/2·‖w‖² [+ λ/2·b²] + Σ_i p_i · loss(m_i − a_i s_i − t_i b),   s = Xw,  p_i = cost_i / Σ cost,  λ = 1 / Σ cost
 //! ```
-//! which is λ times the objective of the project; the bracketed term is there where the intercept is penalised. Notation
-//! of [`crate::task::Constraint`]. A step draws a batch of constraints, each with relative cost c (mean 1), and moves
+//! This is λ times the objective of the project, with the bracketed term if the intercept is penalised. Notation of
+//! [`crate::task::Constraint`]. A step draws a batch of constraints, each with relative cost c (mean 1), and moves
 //!
 //! ```text
 //! w ← (1 − ηλ)·w + η · mean of c · loss'(violation) · a · x,     b ← b + 0.01·η · mean of c · loss'(violation) · t
 //! ```
-//! with all violations taken before the step; a penalised b moves as the weight of a constant feature does, and a free one
-//! takes no step past η = 1, since no penalty would bring it back. 1 − ηλ is never taken below zero. What is drawn ([`draw`], [`pairs`]), how long the steps are ([`schedule`]), and how weights and
-//! averages are kept ([`iterate`]) stand in files of their own.
+//! with all violations taken before the step. A penalised b moves like the weight of a constant feature. A free b takes
+//! no step with η > 1, since no penalty would bring it back. 1 − ηλ is never below zero. Separate files describe what
+//! is drawn ([`draw`], [`pairs`]), how long the steps are ([`schedule`]), and how weights and averages are kept
+//! ([`iterate`]).
 //!
 //! - **sgd**: the last iterate (Bottou, Stochastic gradient descent tricks, 2012).
-//! - **averaged-sgd**: the mean of the iterates after the first pass (Polyak & Juditsky 1992; Xu, Towards optimal one pass
-//!   large scale learning with averaged stochastic gradient descent, 2011).
-//! - **pegasos**: η = 1/(λt), and the mean of all iterates with weights that rise like t (Shalev-Shwartz, Singer & Srebro,
-//!   Pegasos: primal estimated sub-gradient solver for SVM, ICML 2007). On squared hinge loss, whose slope has no bound,
-//!   no step is longer than what is stable on a sample.
+//! - **averaged-sgd**: the mean of the iterates after the first pass (Polyak & Juditsky 1992; Xu, Towards optimal one
+//!   pass large scale learning with averaged stochastic gradient descent, 2011).
+//! - **pegasos**: η = 1/(λt), and the mean of all iterates with weights that rise like t (Shalev-Shwartz, Singer &
+//!   Srebro, Pegasos: primal estimated sub-gradient solver for SVM, ICML 2007). On squared hinge loss, whose slope has
+//!   no bound, no step is longer than what is stable on a sample.
 //!
-//! **Projection** onto ‖w‖ ≤ 1/√λ is an option of all three: at the optimum primal and dual agree, so that λ‖w‖² is at most
-//! the mean of what the dual variables gain, which is at most 1 for every loss here.
+//! **Projection** onto ‖w‖ ≤ 1/√λ is an option of all three: at the optimum primal and dual agree, so λ‖w‖² is at most
+//! the mean gain of the dual variables, which is at most 1 for every loss here.
 //!
-//! **Stops** after the passes asked for, or by held-out data. It proves no bound: what is reported is the primal value over
-//! all constraints, recomputed from scratch, and the best of the values seen is kept, that of zero weights among them:
-//! where no pass ends below it, as on features of very different sizes, zero is returned and said to be so. A free
+//! **Stops** after the given number of passes, or by held-out data. It proves no bound: it reports the primal value
+//! over all constraints, recomputed from scratch. It keeps the best point seen, including zero weights: if no pass ends
+//! below the value of zero weights, as on features of very different sizes, it returns zero weights and says so. A free
 //! intercept is then the best one for the weights.
 //!
-//! **Data larger than memory.** Where the matrix is limited, a pass over rows goes through blocks of rows in a random order
-//! and through the rows of each in a random order (`data/residency.rs`). Pairs are drawn from all queries, and need all of
-//! the matrix.
+//! **Data larger than memory.** If the memory for the matrix is limited, a pass over rows goes through blocks of rows
+//! in a random order, and through the rows of each block in a random order (`data/residency.rs`). Pairs are drawn from
+//! all queries, and need the whole matrix.
 //!
-//! Cost of a pass: O(entries), twice that with averages; one thread, so that threads change nothing; the
-//! value in parallel over fixed chunks. It starts from zero, whatever is known of a neighbouring problem.
+//! Cost of a pass: O(entries), twice that with averages. It uses one thread, so the number of threads does not change
+//! the result; the value is computed in parallel over fixed chunks. It always starts from zero, without a warm start.
 
 mod alias;
 mod calibrate;
@@ -79,35 +80,35 @@ pub(crate) enum Stepping {
 #[derive(Clone, Debug)]
 pub(crate) struct StochasticDescent {
     pub(crate) method: Stepping,
-    /// How steps fall; Pegasos has its own.
+    /// How the rate falls; Pegasos has its own schedule.
     pub(crate) schedule: Schedule,
-    /// η₀; found on a sample unless given.
+    /// η₀; by default found on a sample.
     pub(crate) rate: Option<f64>,
-    /// Constraints a step.
+    /// Constraints per step.
     pub(crate) batch: usize,
-    /// Whether weights are kept within the ball that holds the optimum.
+    /// Whether weights are projected onto the ball that contains the optimum.
     pub(crate) project: bool,
     /// Passes to make.
     pub(crate) passes: u64,
     /// Seeds the draws.
     pub(crate) seed: u64,
-    /// What is done about the threshold.
+    /// How the threshold is treated.
     pub(crate) intercept: Intercept,
-    /// Return the last point, not the best one seen.
+    /// Return the last point instead of the best one seen.
     pub(crate) keep_last: bool,
 }
 
-/// Constraints are drawn at least this far ahead of their step, so that their rows are in the cache by then,
+/// Constraints are drawn at least this far ahead of their step, so that their rows are in the cache by then.
 const AHEAD: usize = 8;
-/// and so many at a time: what each waits for in memory then overlaps.
+/// Constraints drawn at a time, so that their memory accesses overlap.
 const AT_A_TIME: usize = 32;
 
-/// How often the cancel flag is looked at, in constraints.
+/// How often the cancel flag is checked, in constraints.
 const POLL: usize = 512;
 
 impl StochasticDescent {
-    /// Learns from the constraints of the problem over the rows of `design`; a referee may end it early, and then decides
-    /// what is kept.
+    /// Learns from the constraints of the problem over the rows of `design`. A referee may stop the run early, and then
+    /// decides which point is kept.
     pub(crate) fn solve(
         &self,
         problem: &dyn Sampled,
@@ -120,7 +121,7 @@ impl StochasticDescent {
         with_rows!(design.matrix(), rows => self.run(&ScaledRows::new(design, rows), problem, referee, progress))
     }
 
-    /// The loop over passes of `draws`, with its first rate and what it averages.
+    /// The loop over passes of `draws`, with its first rate and its averaging.
     fn start<R: Rows>(
         &self,
         rows: &ScaledRows<'_, R>,
@@ -137,7 +138,7 @@ impl StochasticDescent {
             Stepping::Sgd => Averaging::Last,
             Stepping::Pegasos => Averaging::Rising,
             Stepping::AveragedSgd => {
-                // The first pass leads to where averages make sense; where there is no other, its first half does.
+                // The first pass leads to where averages make sense. If there is only one pass, its first half does.
                 let steps = draws.count().div_ceil(self.batch.max(1)) as u64;
                 Averaging::From(if self.passes > 1 { steps } else { steps / 2 })
             }
@@ -157,7 +158,7 @@ impl StochasticDescent {
         mut progress: Progress<'_>,
     ) -> Result<Solution> {
         let design = rows.design();
-        // Samples touch rows here and there: where memory is short, these are given back now and then.
+        // Samples touch scattered rows: if memory is limited, these are released from time to time.
         let polled = || {
             design.passed(0..design.rows());
             progress.cancelled()
@@ -177,7 +178,8 @@ impl StochasticDescent {
             pass = (pass + 1).min(self.passes);
             iterate.refresh();
             let last = pass >= self.passes;
-            // A look at all data costs about half a pass: less often as time goes by, unless somebody is judging.
+            // Evaluating all data costs about half a pass, so it is done less and less often, unless a referee judges
+            // every pass.
             if pass < next_check && !last && referee.is_none() {
                 continue;
             }
@@ -200,7 +202,7 @@ impl StochasticDescent {
                 (Some(_), None) => f64::NAN,
             };
             let improves = patience.improves(pass, criterion) || (self.keep_last && referee.is_none());
-            // Where somebody judges, the point that was judged is shown; else the best one.
+            // With a referee, report the point that was judged; otherwise the best one.
             let shown = best.as_ref().filter(|_| !improves && referee.is_none()).unwrap_or(&point);
             let ended = progress.report_judged(pass, shown.objective, &shown.weights, &shown.thresholds, held_out);
             if improves {
@@ -216,11 +218,11 @@ impl StochasticDescent {
                 break Stop::Finished;
             }
         };
-        // Cancelled within the first pass: nothing is known of any point but zero.
+        // Cancelled within the first pass: no point but zero was evaluated.
         if best.is_none() {
             progress.cancel.check()?;
         }
-        // Who judges by other data may prefer a point of a larger objective.
+        // A referee may prefer a point with a larger objective.
         let gained = |point: &Point| referee.is_some() || point.objective < zero.objective;
         let (Point { weights, thresholds, objective }, stop) = match best.filter(gained) {
             Some(best) => (best, stop),
@@ -232,7 +234,7 @@ impl StochasticDescent {
             objective,
             lower_bound: None,
             witness: Witness::Weights,
-            // Where somebody judges, the passes that led to the model; else those made.
+            // With a referee, the number of passes that led to the model; otherwise all passes made.
             passes: if referee.is_some() { patience.best_pass() } else { pass },
             stop,
             first_rate: (self.method != Stepping::Pegasos).then_some(looped.rates.rate),
@@ -248,7 +250,7 @@ fn thrown() -> Error {
         .help("leave --rate out or give a smaller one, scale the features (--scale standard), or try a smaller -c")
 }
 
-/// Weights with their value.
+/// Weights with their objective.
 struct Point {
     weights: Vec<f64>,
     thresholds: Vec<f64>,
@@ -284,7 +286,7 @@ impl Point {
     }
 }
 
-/// The loop itself, without what it moves.
+/// The loop itself, without the weights.
 struct Loop {
     loss: Loss,
     rates: Rates,
@@ -312,7 +314,7 @@ impl Loop {
         }
     }
 
-    /// One pass over what is drawn; false where it was cancelled.
+    /// One pass over the drawn constraints. Returns false after a cancel.
     fn pass<R: Rows>(
         &mut self,
         iterate: &mut Iterate<'_, R>,
@@ -371,10 +373,10 @@ impl Loop {
     }
 }
 
-/// Weights that order most pairs already, for other solvers to start from: averaged steps on so many random pairs, with
+/// Weights that already order most pairs, as a start for other solvers: averaged steps on `pairs` random pairs, with
 /// squared hinge loss.
 pub(crate) fn quick_start(task: &Ranking, design: &Design, seed: u64, pairs: usize, cancel: &Cancel) -> Vec<f64> {
-    // Where memory is short, the rows that were touched are given back now and then.
+    // If memory is limited, the rows that were touched are released from time to time.
     let polled = || {
         design.passed(0..design.rows());
         cancel.is_raised()
@@ -399,6 +401,6 @@ pub(crate) fn quick_start(task: &Ranking, design: &Design, seed: u64, pairs: usi
         design.passed(0..design.rows());
         iterate.point().0
     });
-    // Where numbers overflow zero is as good a start as any.
+    // After an overflow, zero is as good a start as any.
     if weights.iter().all(|w| w.is_finite()) { weights } else { vec![0.0; design.cols()] }
 }

@@ -1,12 +1,13 @@
 //! Pairs of a ranking task, drawn at random and never listed.
 //!
-//! A *cell* is one level (distinct target) of one query: it stands for the pairs of its rows with all rows below. Cells
-//! are drawn in exact proportion to their pairs, by an alias table over whole numbers; a row of the level and a row below
-//! it are then drawn alike. That makes every pair of the task equally likely. What the pair counts (the weights of its rows,
-//! and [`crate::task::PairWeight`]) enters as its cost.
+//! A *cell* is one level (distinct target) of one query. It represents the pairs of its rows with all rows below. Cells
+//! are drawn in exact proportion to their number of pairs, by an alias table over whole numbers. A row of the level and
+//! a row below it are then drawn uniformly. So every pair of the task is equally likely. The weight of the pair (the
+//! weights of its rows, and [`crate::task::PairWeight`]) becomes its cost.
 //!
-//! Drawing *queries* alike instead learns a problem in which each query counts the same however many pairs it has, that is
-//! the one with [`crate::task::PairWeight::PerQuery`]: there it is the better way to draw, and elsewhere another objective.
+//! Drawing *queries* uniformly instead learns a problem in which each query has the same weight, for any number of
+//! pairs: the problem with [`crate::task::PairWeight::PerQuery`]. There it is the better way to draw; elsewhere it
+//! changes the objective.
 
 use super::super::{LinearRisk, Risk, value_and_slopes};
 use super::alias::Alias;
@@ -19,7 +20,7 @@ use crate::run::Cancel;
 use crate::task::{Constraint, Intercept, Ranking, TargetOrder};
 use crate::wish::Sample;
 
-/// This use of the seed.
+/// The stream of random numbers for this use of the seed.
 const PAIRS: u64 = 0x7367_6401;
 
 /// A ranking task as a stream of pairs.
@@ -28,7 +29,7 @@ pub(crate) struct ByPair<'a> {
     loss: Loss,
     queries: Vec<Query<'a>>,
     cells: Vec<Cell>,
-    /// Over cells, or none where queries are drawn.
+    /// Over cells, or none if queries are drawn.
     alias: Option<Alias>,
     pass: usize,
 }
@@ -39,7 +40,7 @@ struct Query<'a> {
     order: TargetOrder<'a>,
     first_cell: u32,
     pairs: u64,
-    /// What turns the weight of a pair into a cost that is 1 on average over what is drawn alike.
+    /// The factor from the weight of a pair to a cost that is 1 on average over the drawn pairs.
     share: f64,
 }
 
@@ -53,13 +54,13 @@ struct Cell {
 }
 
 impl<'a> ByPair<'a> {
-    /// A pass draws as many pairs as there are rows in them, or as many as asked for.
+    /// A pass draws as many pairs as there are rows in pairs, or `pass` pairs.
     pub(crate) fn new(task: &'a Ranking, loss: Loss, sample: Sample, pass: Option<usize>) -> ByPair<'a> {
         let (mut queries, mut cells): (Vec<Query<'_>>, Vec<Cell>) = (Vec::new(), Vec::new());
         let (mut rows, mut all_pairs, mut all_weight) = (0, 0, 0.0);
         for (group, order) in task.target_orders().enumerate() {
             let weight = order.weight;
-            // Where pairs are drawn such a query costs nothing, where queries are it has no share.
+            // If pairs are drawn, such a query costs nothing; if queries are drawn, it has no share.
             if weight <= 0.0 {
                 continue;
             }
@@ -136,7 +137,7 @@ impl Sampled for ByPair<'_> {
     ) -> Result<Settled> {
         let mut gradient = vec![0.0; weights.len()];
         let objective = LinearRisk::new(self.task, design, false, cancel).evaluate(weights, &mut gradient)?;
-        // A value cut short by a cancelled pass is none.
+        // After a cancel the value is incomplete.
         cancel.check()?;
         Ok(Settled { threshold: near, objective })
     }

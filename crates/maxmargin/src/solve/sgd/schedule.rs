@@ -1,4 +1,4 @@
-//! How long steps are, and how much each iterate counts in the average.
+//! The length of steps, and the weight of each iterate in the average.
 
 use crate::wish::Schedule;
 
@@ -9,14 +9,14 @@ pub(super) enum Averaging {
     Last,
     /// The mean of all from this step on.
     From(u64),
-    /// The mean of all with weights that rise like t: for strongly convex problems this loses the logarithm that the plain
-    /// mean has (Lacoste-Julien, Schmidt & Bach, A simpler approach to obtaining an O(1/t) convergence rate for the
-    /// projected stochastic subgradient method, 2012).
+    /// The mean of all with weights that rise like t: for strongly convex problems this avoids the logarithm in the
+    /// rate of the plain mean (Lacoste-Julien, Schmidt & Bach, A simpler approach to obtaining an O(1/t) convergence
+    /// rate for the projected stochastic subgradient method, 2012).
     Rising,
 }
 
 impl Averaging {
-    /// What the iterate after step t weighs in the average with the ones before it; none where there is no average.
+    /// The weight of the iterate after step t in the average with the iterates before it; none if there is no average.
     pub(super) fn weight(self, t: u64) -> Option<f64> {
         match self {
             Averaging::Last => None,
@@ -26,7 +26,7 @@ impl Averaging {
     }
 }
 
-/// A schedule with its numbers.
+/// A schedule with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rates {
     pub(super) schedule: Schedule,
@@ -34,7 +34,7 @@ pub(super) struct Rates {
     pub(super) lambda: f64,
     /// Whether the iterates are averaged, which allows longer steps.
     pub(super) averaged: bool,
-    /// No step is longer.
+    /// The maximum length of a step.
     pub(super) longest: f64,
 }
 
@@ -46,7 +46,7 @@ impl Rates {
         let rate = match self.schedule {
             Schedule::Bottou => {
                 let fall = 1.0 + self.lambda * self.rate * t;
-                // The power ¾ by two roots, which cost a tenth of a general power.
+                // The power ¾ by two square roots, which cost a tenth of a general power.
                 self.rate / if self.averaged { fall.sqrt() * fall.sqrt().sqrt() } else { fall }
             }
             Schedule::InverseSquareRoot => self.rate / (t + 1.0).sqrt(),

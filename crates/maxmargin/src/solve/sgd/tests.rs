@@ -1,4 +1,4 @@
-//! The loop beside a plain twin that updates every weight at every step, and draws beside listed pairs.
+//! Compares the loop with a plain version that updates every weight at every step, and draws with listed pairs.
 
 use super::*;
 use crate::data::{Dataset, Groups, Matrix, Names, Scale, Scaling, Targets};
@@ -56,7 +56,7 @@ fn descent(method: Stepping) -> StochasticDescent {
     }
 }
 
-/// What the loop makes of the passes.
+/// The result of the loop after all passes.
 fn fast(settings: &StochasticDescent, problem: &dyn Sampled, design: &Design) -> (Vec<f64>, f64) {
     let mut draws = problem.draws(design, settings.seed, 0);
     with_rows!(design.matrix(), rows => {
@@ -162,7 +162,7 @@ fn every_method_and_schedule_takes_the_steps_of_its_plain_twin() {
         let data = made(150, sparse, false);
         let design = design(&data, Scale::None);
         for loss in Loss::ALL {
-            // The first cost makes weights shrink so fast that they are written out again and again.
+            // With the first cost, weights shrink so fast that the divisors are multiplied out again and again.
             for c in [0.05, 3.0] {
                 let task = binary(&data, loss, c, Intercept::None);
                 let problem = ByRow::new(&task).expect("few rows");
@@ -250,7 +250,7 @@ fn pairs_are_drawn_uniformly_over_pairs_or_over_queries_at_the_cost_they_have() 
     for (pair_weight, sample) in
         PairWeight::ALL.into_iter().flat_map(|weight| Sample::ALL.map(|sample| (weight, sample)))
     {
-        // What each listed pair counts, but for what a query's factor does to it.
+        // The weight of each listed pair, without the factor of its query.
         let mut listed: BTreeMap<(usize, usize), (usize, f64)> = BTreeMap::new();
         for (group, range) in groups.ranges().enumerate() {
             for (i, j) in range.clone().flat_map(|i| range.clone().map(move |j| (i, j))) {
@@ -265,7 +265,7 @@ fn pairs_are_drawn_uniformly_over_pairs_or_over_queries_at_the_cost_they_have() 
             let sums = by_group.entry(group).or_default();
             *sums = (sums.0 + 1.0, sums.1 + weight);
         }
-        // A query in which no pair counts is left out.
+        // A query whose pairs all have weight zero is left out.
         listed.retain(|_, (group, _)| by_group[group].1 > 0.0);
         by_group.retain(|_, sums| sums.1 > 0.0);
         assert!(by_group.len() >= 3, "{by_group:?}");

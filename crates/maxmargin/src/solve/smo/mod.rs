@@ -1,12 +1,12 @@
-//! Sequential minimal optimisation for kernels, a working set at a time.
+//! Sequential minimal optimisation for kernels, one working set at a time.
 //!
 //! ```text
 //! min over α   F(α) = ½ Σ_ij α_i α_j a_i a_j k_ij + ½ Σ_i d_i α_i² − Σ_i m_i α_i
 //! s.t.         0 ≤ α_i ≤ limit_i,   and for every group g of variables   Σ_{i in g} α_i e_i = what it is at the start
 //! ```
-//! Notation of [`crate::task::Constraint`]: a coefficient, t threshold coefficient, m margin; d_i = 1/(2 cost_i) for squared
-//! hinge, 0 for hinge; k_ij the kernel between the rows (or differences of rows) of blocks i and j. Scores are
-//! s_i = Σ_j α_j a_j k_ij, the gradient is g_i = a_i s_i + d_i α_i − m_i. Tasks differ in their groups alone:
+//! Notation of [`crate::task::Constraint`]: a coefficient, t threshold coefficient, m margin; d_i = 1/(2 cost_i) for
+//! squared hinge, 0 for hinge; k_ij the kernel between the rows (or differences of rows) of blocks i and j. Scores are
+//! s_i = Σ_j α_j a_j k_ij, the gradient is g_i = a_i s_i + d_i α_i − m_i. Tasks differ only in their groups:
 //!
 //! | form | groups |
 //! |---|---|
@@ -21,22 +21,22 @@
 //! ```text
 //! min  ½‖θ‖² − ρ + Σ_i c_i max(0, ρ − a_i s_i − t_i b),   c_i = weight_i / (ν · all weights)
 //! ```
-//! With u = θ/ρ it is the form of costs at C = 1/(ρ · ν · all weights), and α/ρ its dual point: objective, bound and gap are
-//! stated for that one, so that a model says the same whichever way it was found. No more than a share ν of the weights
-//! misses the margin, and at least that share belongs to support vectors. Where ν is so small that θ = 0 is optimal there
-//! is no such C, and an error says so.
+//! With u = θ/ρ it is the form of costs at C = 1/(ρ · ν · all weights), and α/ρ is its dual point. Objective, bound and
+//! gap are stated for that form, so a model is the same whichever form was used. At most a share ν of the weights
+//! misses the margin, and at least that share belongs to support vectors. If ν is so small that θ = 0 is optimal, there
+//! is no such C, and the solver returns an error.
 //!
-//! A round takes the variables that violate optimality the most, half of them new, computes their kernel rows together,
-//! solves the small problem over them by steps on two variables of a group (one where there is none), and then brings all
-//! gradients up to date in one pass over these rows (Wen et al., ThunderSVM, JMLR 19, 2018). Steps choose the first variable
-//! by its gradient and the second by the most that a step can gain (Fan, Chen & Lin, Working set selection using second
-//! order information, JMLR 6, 2005). Where curvature along a step is not positive, as indefinite kernels and duplicate rows
-//! have it, the step goes to the end of the box.
+//! A round takes the variables that violate optimality the most, half of them new, and computes their kernel rows
+//! together. It solves the small problem over them by steps on two variables of a group (or on one, without groups).
+//! Then it updates all gradients in one pass over these rows (Wen et al., ThunderSVM, JMLR 19, 2018). A step chooses
+//! the first variable by its gradient and the second by the largest gain of a step (Fan, Chen & Lin, Working set
+//! selection using second order information, JMLR 6, 2005). If the curvature along a step is not positive, as with
+//! indefinite kernels and duplicate rows, the step goes to the end of the box.
 //!
-//! Kernel rows are f32 (f64 where rows are few) and wait in a cache of so many bytes; gradients are f64. Stops at a relative
-//! gap: all gradients are known, so that primal and dual value cost O(n). Cost of a round: the new kernel rows, and n
-//! additions a variable that moved. Where variables are very many, those that rest at an end of their box are left alone
-//! until the others are done ([`state`]): kernel rows are then as long as there are others.
+//! Kernel rows are f32 (f64 for few rows) and are kept in a cache of limited size; gradients are f64. Stops at a
+//! relative gap: all gradients are known, so primal and dual value cost O(n). Cost of a round: the new kernel rows, and
+//! n additions for each variable that moved. With very many variables, those that rest at an end of their box are left
+//! out until the others have converged ([`state`]): kernel rows are then only as long as the number of the others.
 
 mod state;
 mod working_set;
@@ -58,16 +58,16 @@ pub(crate) trait Gram<V>: Sync {
     fn diagonal(&self) -> Vec<f64>;
     /// The rows of the named blocks.
     fn fill(&self, blocks: &[usize], outs: Vec<&mut [V]>);
-    /// The same between some of the blocks alone.
+    /// The same between some of the blocks only.
     fn restricted(&self, blocks: &[usize]) -> Box<dyn Gram<V> + '_>;
 }
 
-/// What is asked of the margins.
+/// How margins and costs are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Each has its own, and missing it costs.
+    /// Each constraint has its own margin, and missing it costs.
     Costs,
-    /// They are the largest that so many can reach: costs are shares.
+    /// All have the largest common margin that a given share can miss: costs are shares.
     Nu,
 }
 
@@ -76,19 +76,19 @@ pub(crate) enum Form {
 pub(crate) struct Smo {
     /// The relative gap to stop at.
     pub(crate) tolerance: f64,
-    /// The most rounds to make.
+    /// The maximum number of rounds.
     pub(crate) max_passes: u64,
-    /// What is done about the threshold.
+    /// How the threshold is treated.
     pub(crate) intercept: Intercept,
-    /// What is asked of the margins.
+    /// How margins and costs are set.
     pub(crate) form: Form,
     /// Bytes that kernel rows may take.
     pub(crate) cache_bytes: u64,
-    /// From so many variables on those at rest are left alone.
+    /// From this many variables on, those at rest are left out.
     pub(crate) shrink_from: usize,
 }
 
-/// Kernel rows of so many variables no longer fit in the usual cache.
+/// Kernel rows of this many variables no longer fit in the default cache.
 pub(crate) const SHRINK_FROM: usize = 40_000;
 
 /// One variable.
@@ -109,16 +109,17 @@ pub(super) struct Variable {
     pub(super) diagonal: f64,
 }
 
-/// Variables solved together: their kernel values fill the second-level cache.
+/// Variables solved together: their kernel values fit in the second-level cache.
 const WORKING_SET: usize = 512;
 
 impl Smo {
-    /// A cache that holds what a round needs, and as much as its bytes allow.
+    /// A cache with at least what a round needs, and otherwise as much as its bytes allow.
     pub(crate) fn cache<V: Element>(blocks: usize, bytes: u64) -> RowCache<V> {
         RowCache::new(blocks, blocks, bytes, (2 * WORKING_SET).min(blocks.max(1)))
     }
 
-    /// Solves the task over the kernel values of its blocks, from a feasible dual point or from where all forms can start.
+    /// Solves the task over the kernel values of its blocks, from a feasible dual point or from the default start of
+    /// the form.
     pub(crate) fn solve<T: Independent, V: Element>(
         &self,
         task: &T,
@@ -134,7 +135,7 @@ impl Smo {
         match (self.form, start) {
             (Form::Costs, Some(start)) => state.begin(&self.feasible(task, start), cancel)?,
             (Form::Costs, None) => {}
-            // Sums that are held must be right from the start.
+            // Steps keep the sums of the groups, so these must be right from the start.
             (Form::Nu, _) => state.begin(&first_shares(task, self.intercept)?, cancel)?,
         }
         let mut passes = 0;
@@ -143,7 +144,7 @@ impl Smo {
         let stop = loop {
             progress.check_wanted()?;
             let selection = state.selection();
-            // Values are cheap beside a round, but not free.
+            // The values cost little compared with a round.
             let scalars = self.scalars(&selection);
             let values = state.values(task, scalars);
             if !(values.primal.is_finite() && values.dual.is_finite()) {
@@ -160,10 +161,10 @@ impl Smo {
             }
             let stated = values.stated(scalars);
             match self.form {
-                // With gradients that were left alone it is no bound.
+                // While some gradients are out of date, the dual value is not a bound.
                 Form::Costs if !state.is_whole() => {}
                 Form::Costs => drop(progress.bound(Some(stated.dual))),
-                // The C that a bound belongs to changes with ρ.
+                // The C of the bound changes with ρ.
                 Form::Nu => progress.lower_bound = Some(stated.dual),
             }
             if progress.report(passes, stated.primal, &[], &[]) {
@@ -177,7 +178,7 @@ impl Smo {
                 state.widen(cancel)?;
                 break Stop::PassLimit;
             }
-            // The largest violation may go up and down for long while the values come nearer.
+            // The largest violation may go up and down for long while the values converge.
             let gained = values.dual - best_dual > LEAST_GAIN * (values.primal - values.dual);
             if gained || selection.violation < best_violation * 0.999 {
                 best_violation = best_violation.min(selection.violation);
@@ -238,7 +239,7 @@ impl Smo {
         })
     }
 
-    /// The point nearest to a start that is feasible: within the boxes, and balanced where the threshold is free.
+    /// The feasible point nearest to a start: within the boxes, and balanced if the threshold is free.
     fn feasible<T: Independent>(&self, task: &T, start: &[f64]) -> Vec<f64> {
         let loss = task.loss();
         let limit = |block: usize| Some(task.constraint(block).cost).filter(|cost| *cost > 0.0);
@@ -247,14 +248,14 @@ impl Smo {
             .enumerate()
             .map(|(block, alpha)| limit(block).map_or(0.0, |cost| alpha.clamp(0.0, loss.dual_limit(cost))))
             .collect();
-        // Rounding is left alone: variables at their limits should stay there.
+        // An imbalance from rounding is left: variables at their limits should stay there.
         if self.intercept == Intercept::Free && imbalance(task, &alpha) > BALANCED {
             balance(task, &mut alpha);
         }
         alpha
     }
 
-    /// What the gradients suggest for ρ and b.
+    /// The ρ and b estimated from the gradients.
     fn scalars(&self, selection: &Selection) -> Scalars {
         let level = |group: usize| selection.levels.get(group).copied().unwrap_or(0.0);
         match (self.form, self.intercept) {
@@ -270,23 +271,24 @@ impl Smo {
     }
 }
 
-/// A start counts as balanced where rounding alone keeps it from being so.
+/// A start counts as balanced if its imbalance is below this share, which is rounding.
 const BALANCED: f64 = 1e-13;
 
-/// So many rounds without a smaller violation, or a dual value that has risen by this share of the gap, are too many.
+/// The solver has stalled after this many rounds without a smaller violation and without a rise of the dual value by
+/// this share of the gap.
 const STALLED_ROUNDS: u32 = 1000;
 const LEAST_GAIN: f64 = 1e-6;
 
-/// The groups of the ν form where a threshold is free.
+/// The groups of the ν form with a free threshold.
 const POSITIVE: u8 = 0;
 const NEGATIVE: u8 = 1;
 
-/// What the primal problem has beside its weights.
+/// The scalars of the primal problem.
 #[derive(Clone, Copy, Debug)]
 struct Scalars {
     /// ρ, in the ν form.
     margin: Option<f64>,
-    /// b, where it is free.
+    /// b, if it is free.
     threshold: f64,
 }
 
@@ -300,7 +302,7 @@ struct Values {
 }
 
 impl Values {
-    /// As values of the form of costs.
+    /// The values of the form of costs.
     fn stated(self, scalars: Scalars) -> Values {
         match scalars.margin {
             Some(margin) if margin > 0.0 => {
@@ -335,7 +337,7 @@ fn first_shares<T: Independent>(task: &T, intercept: Intercept) -> Result<Vec<f6
         *alpha = c.cost.min(*left);
         *left -= *alpha;
     }
-    // Limits that add up to the sum but for rounding leave this much.
+    // If the limits add up to the sum up to rounding, at most this much is left over.
     const ROUNDING: f64 = 1e-9;
     let missing = left[0].max(left[1]);
     if missing <= ROUNDING {
@@ -360,7 +362,7 @@ fn too_small() -> Error {
     .help("try a larger --nu; where classes overlap, a kernel that bends more helps too: --kernel gaussian, a larger --gamma")
 }
 
-/// The ρ that costs the least: where b is free, a matter of each side of its own.
+/// The ρ with the smallest cost. If b is free, it is computed for each side separately.
 fn best_margin<T: Independent>(task: &T, reached: &[f64], intercept: Intercept, near: f64) -> f64 {
     let mut sides: [(Vec<(f64, f64)>, f64); 2] = Default::default();
     for (block, &reached) in reached.iter().enumerate().take(task.blocks()) {
@@ -390,10 +392,10 @@ fn best_margin<T: Independent>(task: &T, reached: &[f64], intercept: Intercept, 
     }
 }
 
-/// A task in which every block has a score of its own: coefficient and rows have done their work.
+/// A task in which every block has its own score, with coefficient and rows already applied.
 pub(crate) struct Reached<'a, T> {
     pub(crate) task: &'a T,
-    /// The margin of all, in the ν form.
+    /// The common margin, in the ν form.
     pub(crate) margin: Option<f64>,
 }
 
@@ -408,7 +410,7 @@ impl<T: Independent> Independent for Reached<'_, T> {
 
     fn constraint(&self, block: usize) -> Constraint {
         let own = self.task.constraint(block);
-        // What was scored stands where the scores are looked up.
+        // The scores are indexed by block.
         Constraint { row: block, against: None, coefficient: 1.0, margin: self.margin.unwrap_or(own.margin), ..own }
     }
 }

@@ -1,11 +1,12 @@
-//! Where the solver stands: all variables, and those that take part at present.
+//! The state of the solver: all variables, and those that take part at present.
 //!
-//! **Narrowing.** A variable at an end of its box, with a gradient that would push it further out than any other could pull it
-//! back, will hardly move again. Where there are very many variables those are left alone: the problem over the others has
-//! shorter kernel rows, of which more fit in the cache. Their gradients stay as they were, until the others are done; then
-//! all are brought up to date by one kernel row for each variable that moved in between ([`State::widen`]), and rounds go on
-//! over all. Values in between take the gradients of those at rest for what they were; only values over all of them count
-//! (Joachims, Making large-scale SVM learning practical, 1998).
+//! **Narrowing.** A variable at an end of its box, whose gradient pushes it further out than any other could pull it
+//! back, will hardly move again. With very many variables, these are left out: the problem over the others has shorter
+//! kernel rows, of which more fit in the cache. The gradients of the variables left out are not updated until the
+//! others have converged. Then all are updated with one kernel row for each variable that moved in between
+//! ([`State::widen`]), and the rounds continue over all variables. In between, values use the old gradients of the
+//! variables left out, so only values over all variables count (Joachims, Making large-scale SVM learning practical,
+//! 1998).
 
 use super::working_set::{Local, Selection};
 use super::{Form, Gram, Scalars, Smo, Values, Variable, WORKING_SET, nu_group};
@@ -17,16 +18,17 @@ use crate::run::Cancel;
 use crate::solve::overflow;
 use crate::task::{Independent, Intercept};
 
-/// Variables are summed and brought up to date so many together; fixed, so that threads do not change a bit.
+/// Variables are summed and updated in chunks of this size. It is fixed, so the result does not depend on the number of
+/// threads.
 const CHUNK: usize = 1024;
 
-/// Kernel rows computed together where many are needed once.
+/// Kernel rows computed together when many are needed once.
 const TOGETHER: usize = 256;
 
-/// The problem is narrowed at most so often: at the limit of precision it would go on for ever.
+/// The problem is narrowed at most this often: at the limit of precision it would otherwise repeat forever.
 const MOST_NARROWINGS: u32 = 8;
 
-/// And not before so many rounds over all.
+/// The minimum number of rounds over all variables before narrowing.
 const ROUNDS_BETWEEN: u32 = 10;
 
 pub(super) struct State<'a, V> {
@@ -45,7 +47,7 @@ pub(super) struct State<'a, V> {
     cache_bytes: u64,
     narrowings: u32,
     rounds: u32,
-    /// Kernel rows asked for and computed by problems that are gone.
+    /// Kernel rows requested and computed by earlier narrowed problems.
     counted: (u64, u64),
 }
 
@@ -53,7 +55,7 @@ pub(super) struct State<'a, V> {
 struct Narrowed<'a, V> {
     blocks: Vec<usize>,
     variables: Vec<Variable>,
-    /// α of these where the others were left alone.
+    /// α of these variables when the others were left out.
     before: Vec<f64>,
     gram: Box<dyn Gram<V> + 'a>,
     cache: RowCache<V>,
@@ -117,7 +119,7 @@ impl<'a, V: Element> State<'a, V> {
         })
     }
 
-    /// Goes to a point.
+    /// Sets all variables to a point and updates the gradients.
     pub(super) fn begin(&mut self, alpha: &[f64], cancel: &Cancel) -> Result<()> {
         let moved: Vec<(usize, f64)> = self
             .variables
@@ -149,7 +151,7 @@ impl<'a, V: Element> State<'a, V> {
         self.variables.iter().map(|variable| variable.alpha)
     }
 
-    /// Kernel rows asked for, and of these computed.
+    /// Kernel rows requested, and how many of these were computed.
     pub(super) fn counts(&self) -> (u64, u64) {
         let (asked, computed) = self.cache.counts();
         (asked + self.counted.0, computed + self.counted.1)
@@ -164,7 +166,7 @@ impl<'a, V: Element> State<'a, V> {
             .sum()
     }
 
-    /// a_i s_i of a block, with t_i b where the threshold is penalised: what its gradient is made of.
+    /// a_i s_i of a block, plus t_i b if the threshold is penalised, from its gradient.
     fn reached(&self, block: usize) -> f64 {
         let variable = &self.variables[block];
         variable.gradient + self.margins[block].0 - variable.diagonal * variable.alpha
@@ -174,7 +176,7 @@ impl<'a, V: Element> State<'a, V> {
         (0..self.variables.len()).map(|block| self.reached(block)).collect()
     }
 
-    /// ‖Σ α a φ‖² below which it is zero, but for the rounding of kernel values.
+    /// ‖Σ α a φ‖² counts as zero below this, because of the rounding of kernel values.
     pub(super) fn nothing(&self) -> f64 {
         let share = if size_of::<V>() == size_of::<f32>() { 1e-6 } else { 1e-10 };
         share * self.variables.iter().map(|variable| variable.alpha * variable.own).sum::<f64>()
@@ -214,14 +216,14 @@ impl<'a, V: Element> State<'a, V> {
         blocks.iter().zip(variables).for_each(|(&block, variable)| self.variables[block] = *variable);
     }
 
-    /// Leaves those at rest alone where that pays, and says whether it did.
+    /// Leaves out the variables at rest if that pays off. Returns whether it did.
     pub(super) fn narrow(&mut self, selection: &Selection) -> bool {
         let many = self.is_whole() && self.variables.len() >= self.shrink_from;
         if !many || self.narrowings >= MOST_NARROWINGS || self.rounds < ROUNDS_BETWEEN {
             return false;
         }
         let blocks = selection.restless(&self.variables);
-        // The kernel rows of a problem of half the size are half as long.
+        // A problem of half the size has kernel rows half as long.
         if blocks.len() * 2 > self.variables.len() {
             return false;
         }
@@ -255,8 +257,8 @@ impl<'a, V: Element> State<'a, V> {
         self.catch_up(&moved, Some(&current), cancel)
     }
 
-    /// Brings the gradients up to date after blocks have moved, but for those that are `current`.
-    /// Gradients that are not those of the point would make values of nothing: cut short, it is an error.
+    /// Updates the gradients after blocks have moved, except for those that are `current`. After a cancel it returns an
+    /// error, since values from outdated gradients would be wrong.
     fn catch_up(&mut self, moved: &[(usize, f64)], current: Option<&[bool]>, cancel: &Cancel) -> Result<()> {
         for moved in moved.chunks(TOGETHER) {
             cancel.check()?;
@@ -273,12 +275,12 @@ impl<'a, V: Element> State<'a, V> {
                 }
             }
         }
-        // The last kernel rows may not have been filled.
+        // After a cancel, the last kernel rows may not have been filled.
         cancel.check_wanted()
     }
 }
 
-/// What variables have to do with each other beside kernel values.
+/// What couples the variables, in addition to kernel values.
 #[derive(Clone, Copy)]
 struct Rule {
     groups: usize,
@@ -286,7 +288,7 @@ struct Rule {
 }
 
 impl Rule {
-    /// Solves the problem over a working set, and brings all gradients up to date.
+    /// Solves the problem over a working set, and updates all gradients.
     fn round<V: Element>(
         self,
         selection: &Selection,
@@ -316,10 +318,10 @@ impl Rule {
     }
 }
 
-/// Adds to all gradients what moved, as multiples of kernel rows that are ready.
+/// Adds the moves to all gradients, as multiples of cached kernel rows.
 fn add_moved<V: Element>(variables: &mut [Variable], moved: &[(usize, f64)], cache: &RowCache<V>, penalised: bool) {
     let steps: Vec<(usize, f64)> = moved.iter().map(|&(at, change)| (at, change * variables[at].coefficient)).collect();
-    // With a penalised threshold every kernel value has t t' = a a' more, and a is ±1.
+    // With a penalised threshold, t t' = a a' is added to every kernel value, and a is ±1.
     let pull: f64 = if penalised { steps.iter().map(|&(_, step)| step).sum() } else { 0.0 };
     parallel::chunks(variables, CHUNK, |chunk, variables| {
         let start = chunk * CHUNK;
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_those_at_rest_alone_changes_the_way_and_not_the_end() {
+    fn narrowing_changes_the_steps_and_not_the_optimum() {
         let mut random = Random::new(3, 1, 0);
         let signs: Vec<f64> = (0..2400).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
         let places: Vec<f64> = signs.iter().map(|sign| 2.0 * sign + 4.0 * (random.uniform() - 0.4)).collect();
@@ -412,11 +414,11 @@ mod tests {
                 assert!(apart <= more * 3e-4, "{form:?} {intercept:?} {apart}");
             }
         }
-        assert!(ways >= 2, "nothing was left alone");
+        assert!(ways >= 2, "no problem was narrowed");
     }
 
     #[test]
-    fn a_start_at_the_end_needs_no_round() {
+    fn a_start_at_the_optimum_needs_no_round() {
         let mut random = Random::new(4, 1, 0);
         let signs: Vec<f64> = (0..300).map(|at| if at % 2 == 0 { 1.0 } else { -1.0 }).collect();
         let places: Vec<f64> = signs.iter().map(|sign| sign + 3.0 * (random.uniform() - 0.5)).collect();

@@ -1,4 +1,4 @@
-//! Which variables a round takes, and the small problem over them.
+//! Which variables a round takes, and the local problem over them.
 
 use super::Variable;
 use crate::data::row_loops::for_this_machine;
@@ -7,22 +7,22 @@ use crate::parallel;
 use crate::run::Cancel;
 use std::ops::Range;
 
-/// Where curvature along a step is not positive, this stands in for it: the step goes to the end of the box.
+/// Replaces a curvature along a step that is not positive: the step then goes to the end of the box.
 pub(in crate::solve) const FLAT: f64 = 1e-12;
 
 /// How far variables are from optimality.
 pub(super) struct Selection {
-    /// The highest −e·g in each group of those that may rise, and the lowest of those that may fall; none where there are no
-    /// groups.
+    /// For each group, the highest −e·g of the variables that may rise, and the lowest of those that may fall; empty
+    /// without groups.
     ends: Vec<(f64, f64)>,
-    /// How far the worst is off.
+    /// The largest violation of optimality.
     pub(super) violation: f64,
-    /// The −e·g that each group would agree on.
+    /// The common −e·g of each group at the optimum, estimated.
     pub(super) levels: Vec<f64>,
 }
 
 impl Selection {
-    /// `groups` is 0 where nothing ties the variables together.
+    /// `groups` is 0 if no equality couples the variables.
     pub(super) fn of(variables: &[Variable], groups: usize) -> Selection {
         let counted = || variables.iter().filter(|variable| variable.limit > 0.0);
         if groups == 0 {
@@ -51,8 +51,8 @@ impl Selection {
         Selection { ends, violation, levels }
     }
 
-    /// By how much −e·g of a variable that may rise lies above the lowest of its group that may fall; where there are no groups,
-    /// the size of the projected gradient. Not positive where nothing is off.
+    /// By how much −e·g of a variable that may rise lies above the lowest of its group that may fall; without groups,
+    /// the size of the projected gradient. Not positive if optimality is not violated.
     fn off_rising(&self, variable: &Variable) -> f64 {
         match self.ends.get(usize::from(variable.group)) {
             None if variable.limit > 0.0 => variable.projected().abs(),
@@ -76,7 +76,7 @@ impl Selection {
         (0..variables.len()).filter(|&at| off(&variables[at]) || inside(&variables[at])).collect()
     }
 
-    /// The newer half of the last working set, and the worst of the others.
+    /// The newer half of the last working set, and the worst of the other variables.
     pub(super) fn working_set(&self, last: &[usize], variables: &[Variable], most: usize) -> Vec<usize> {
         let mut working = last[last.len() - last.len().min(most / 2)..].to_vec();
         let mut taken = vec![false; variables.len()];
@@ -97,11 +97,11 @@ impl Selection {
     }
 }
 
-/// So many of the variables that are not taken, those furthest off first, equal ones in order.
+/// At most `room` of the variables that are not taken, the largest violations first, equal ones in order.
 fn worst(variables: &[Variable], taken: &[bool], room: usize, off: impl Fn(&Variable) -> f64) -> Vec<usize> {
     let order = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
     let mut found: Vec<(f64, usize)> = Vec::with_capacity(2 * room);
-    // Nothing that is not further off is among them: where it is equal, others came before.
+    // A violation of at most `least` is not added: `room` others are larger, or equal and earlier.
     let mut least = 0.0;
     for (at, variable) in variables.iter().enumerate() {
         let off = off(variable);
@@ -132,7 +132,7 @@ impl Variable {
         if self.sign > 0.0 { self.alpha > 0.0 } else { self.alpha < self.limit }
     }
 
-    /// The value after a change; one that reaches the end of the box does so to the last digit.
+    /// The value after a change. A variable that reaches the end of its box gets exactly that value.
     fn moved(&self, change: f64, to_the_end: bool) -> f64 {
         match (to_the_end, change > 0.0) {
             (true, true) => self.limit,
@@ -141,7 +141,7 @@ impl Variable {
         }
     }
 
-    /// The gradient, where the box lets the variable follow it.
+    /// The gradient, or zero if the box keeps the variable from following it.
     pub(in crate::solve) fn projected(&self) -> f64 {
         if self.alpha <= 0.0 {
             self.gradient.min(0.0)
@@ -153,16 +153,16 @@ impl Variable {
     }
 }
 
-/// The problem over a working set, all else held fixed. Variables stand group by group.
+/// The problem over a working set, with all other variables fixed. Variables are ordered by group.
 pub(super) struct Local<V> {
-    /// Which variables these are.
+    /// The indices of these variables.
     places: Vec<usize>,
     variables: Vec<Variable>,
-    /// Where there are groups −e·g, else g.
+    /// −e·g with groups, else g.
     keys: Vec<f64>,
-    /// What a key loses for each unit of a row: e·a, or −a.
+    /// By how much a key falls for each unit of a kernel row: e·a, or −a.
     signs: Vec<f64>,
-    /// 0 where the variable may rise, or fall; −∞ and +∞ where not.
+    /// 0 if the variable may rise, or fall; otherwise −∞ and +∞.
     rising: Vec<f64>,
     falling: Vec<f64>,
     /// Kernel values, row by row, and k_ii.
@@ -170,10 +170,10 @@ pub(super) struct Local<V> {
     own: Vec<f64>,
 }
 
-/// The local problem is solved to this share of the violation it starts with: further would be for nothing once others move.
+/// The local problem is solved to this share of its first violation: more would be wasted once other variables move.
 const INNER: f64 = 0.1;
 
-/// And in at most so many steps a variable.
+/// The maximum number of steps per variable.
 const STEPS: usize = 40;
 
 /// A step on two variables of a group.
@@ -202,14 +202,14 @@ impl<V: Element> Local<V> {
         Local { places, variables, keys, signs, rising, falling, kernel, own }
     }
 
-    /// Where each variable stands now.
+    /// The current value of each variable.
     pub(super) fn alphas(&self) -> impl Iterator<Item = (usize, f64)> {
         self.places.iter().copied().zip(self.variables.iter().map(|variable| variable.alpha))
     }
 
-    /// Solves the problem, or goes part of the way where somebody asks for an end.
+    /// Solves the problem, or a part of it after a cancel.
     pub(super) fn solve(&mut self, groups: usize, violation: f64, cancel: &Cancel) {
-        // To look at the flag costs nothing beside so many steps.
+        // Checking the flag costs nothing compared with this many steps.
         let ended = |step: usize| step.is_multiple_of(256) && cancel.is_raised();
         if groups > 0 { self.solve_pairs(violation, ended) } else { self.solve_singles(violation, ended) }
     }
@@ -253,7 +253,7 @@ impl<V: Element> Local<V> {
         }
     }
 
-    /// The step within a group that gains the most, its first variable being the one that wants to rise the most.
+    /// The step within a group with the largest gain, whose first variable has the highest key that may rise.
     fn best_step(&self, group: Range<usize>) -> Option<Step> {
         let (up, highest) = largest(&self.keys[group.clone()], &self.rising[group.clone()])?;
         let up = group.start + up;
@@ -271,7 +271,7 @@ impl<V: Element> Local<V> {
         Some(Step { up, down: group.start + choice.at, apart: highest - choice.lowest, gain: choice.gain })
     }
 
-    /// Steps on one variable, where nothing ties them together.
+    /// Steps on one variable, if no equality couples them.
     fn solve_singles(&mut self, violation: f64, ended: impl Fn(usize) -> bool) {
         let count = self.variables.len();
         self.keys = self.variables.iter().map(|v| v.gradient).collect();
@@ -307,13 +307,13 @@ impl<V: Element> Local<V> {
         }
     }
 
-    /// Brings the keys up to date after a row counts `step` more.
+    /// Updates the keys after the coefficient of a row changes by `step`.
     fn take(&mut self, row: usize, step: f64) {
         let count = self.keys.len();
         take_row(&mut self.keys, &self.signs, step, &self.kernel[row * count..(row + 1) * count]);
     }
 
-    /// Notes whether a variable may rise and fall.
+    /// Updates whether a variable may rise and fall.
     fn open(&mut self, at: usize) {
         let variable = &self.variables[at];
         self.rising[at] = if variable.may_rise() { 0.0 } else { f64::NEG_INFINITY };
@@ -321,23 +321,23 @@ impl<V: Element> Local<V> {
     }
 }
 
-/// The values of two variables after a step that keeps Σ α e: the first rises by e·step, the second falls by e·step, each to
-/// the end of its box at most, and then to the last digit. `apart` is how far their keys are from each other, `between` their
-/// kernel value times both signs. None where there is no step.
+/// The values of two variables after a step that keeps Σ α e: the first rises by e·step, the second falls by e·step.
+/// Each goes to the end of its box at most, and then gets exactly that value. `apart` is the difference of their keys,
+/// `between` their kernel value times both signs. None if there is no step.
 pub(in crate::solve) fn pair_step(one: &Variable, other: &Variable, apart: f64, between: f64) -> Option<[f64; 2]> {
     let curvature = one.own + one.diagonal + other.own + other.diagonal - 2.0 * between;
     let wanted = apart / curvature.max(FLAT);
     let room_up = if one.sign > 0.0 { one.limit - one.alpha } else { one.alpha };
     let room_down = if other.sign > 0.0 { other.alpha } else { other.limit - other.alpha };
     let step = wanted.min(room_up).min(room_down);
-    // A step that is no number is none.
+    // A step of NaN counts as no step.
     (step > 0.0)
         .then(|| [one.moved(one.sign * step, step == room_up), other.moved(-other.sign * step, step == room_down)])
 }
 
 const LANES: usize = 8;
 
-/// The first of the largest among those that are open.
+/// The first of the largest keys among the variables that may move.
 pub(in crate::solve) fn largest(keys: &[f64], open: &[f64]) -> Option<(usize, f64)> {
     let highest = highest(keys, open);
     let at = keys.iter().zip(open).position(|(key, open)| key + open == highest)?;
@@ -365,7 +365,7 @@ fn highest_plainly(keys: &[f64], open: &[f64]) -> f64 {
     lanes.into_iter().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// What the choice of the second variable depends on.
+/// The input of the choice of the second variable.
 pub(in crate::solve) struct PartnerSearch<'a, V> {
     pub(in crate::solve) keys: &'a [f64],
     pub(in crate::solve) falling: &'a [f64],
@@ -377,11 +377,11 @@ pub(in crate::solve) struct PartnerSearch<'a, V> {
     pub(in crate::solve) own_up: f64,
 }
 
-/// The variable with which a step gains the most.
+/// The variable with the largest gain of a step.
 pub(in crate::solve) struct Partner {
     pub(in crate::solve) at: usize,
     gain: f64,
-    /// The lowest key of all.
+    /// The lowest of all keys.
     pub(in crate::solve) lowest: f64,
 }
 
@@ -403,7 +403,7 @@ fn gain_of<V: Element>(search: &PartnerSearch<'_, V>, key: f64, kernel: V, sign:
     let curvature = search.own_up + own - 2.0 * (search.sign * sign) * kernel.wide();
     let curvature = if curvature > FLAT { curvature } else { FLAT };
     let gain = apart * apart / curvature;
-    // Those out of reach are infinitely far below.
+    // Variables that may not fall have an infinite key.
     if apart > 0.0 && key < f64::INFINITY { gain } else { 0.0 }
 }
 
@@ -452,7 +452,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Two groups, or none, of variables anywhere in their boxes; of some the box is empty.
+    /// Variables in two groups, or without groups, anywhere in their boxes. Some boxes are empty.
     fn variables(random: &mut Random, grouped: bool) -> Vec<Variable> {
         let variable = |_| {
             let limit = [0.0, 1.0, 1.0, f64::INFINITY][random.below(4) as usize];
@@ -471,14 +471,14 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_is_what_comparing_all_with_all_finds() {
+    fn a_selection_equals_a_comparison_of_all_with_all() {
         let mut random = Random::new(5, 0x7365_6c65, 0);
         for trial in 0..40 {
             let grouped = trial % 4 > 0;
             let variables = variables(&mut random, grouped);
             let selection = Selection::of(&variables, if grouped { 2 } else { 0 });
             let counts = |at: usize| variables[at].limit > 0.0;
-            // By how much one that may rise lies above some that may fall, at most.
+            // The largest distance of one that may rise above some that may fall.
             let off = |at: usize, rising: bool| -> f64 {
                 let own = &variables[at];
                 if !grouped {
@@ -501,7 +501,7 @@ mod tests {
                 .filter(|&at| off(at, true) > 0.0 || off(at, false) > 0.0 || inside(&variables[at]))
                 .collect();
             assert_eq!(selection.restless(&variables), restless);
-            // Kept ones first, then the worst of both sides in turn.
+            // Kept variables first, then the worst of both sides in turn.
             let last = [3, 8, 20, 41];
             let mut sides = [true, false].map(|rising| {
                 let mut side: Vec<usize> =
@@ -524,7 +524,7 @@ mod tests {
         let mut random = Random::new(11, 0x776f_7273, 0);
         for count in [0, 1, 10, 300] {
             for room in [0, 1, 2, 7, 100, 500] {
-                // Many are equal, and some are not off.
+                // Many violations are equal, and some are zero.
                 let variables: Vec<Variable> = (0..count)
                     .map(|_| Variable {
                         alpha: 0.0,
