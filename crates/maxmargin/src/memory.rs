@@ -9,8 +9,8 @@ use crate::data::{Dataset, MOST_LANES, Scale, Targets, lanes};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Approximation, too_large};
 use crate::parallel;
-use crate::settings::{Input, Settings, Solver};
-use crate::solve::{EarlyStopping, LONG_PART, SAMPLED_HESSIAN_DIM, TILE, most_lanes, usual_cache};
+use crate::settings::{Input, Settings};
+use crate::solve::{EarlyStopping, LONG_PART, Queries, Sizes, TILE_THREADS};
 use crate::train::choose_solver;
 use crate::wording::{memory_given, memory_needed};
 
@@ -20,41 +20,8 @@ const BASE: u64 = 48 << 20;
 /// The maximum number of rows that one thread works on at a time, except in long queries.
 const ROWS_AT_HAND: u64 = 4096;
 
-/// The number of threads that tiles are counted for.
-const THREADS: u64 = 8;
-
-/// What training allocates for each row, in bytes.
-mod row {
-    /// Signs and costs, slots (half of them twice while they are distributed), the order of visits, scores, and the
-    /// witness twice while it is written to the file.
-    pub(super) const DUAL_COORDINATE_DESCENT: u64 = 64;
-    /// Rows in target order, levels, weights, memos of each query, scores, scores along a line; or signs, costs,
-    /// curvature and the dual point of the weights.
-    pub(super) const BY_PARTS: u64 = 96;
-    /// Dual variables with their multipliers, two directions of these, their input, the best dual point twice, and
-    /// scores.
-    pub(super) const INTERIOR_POINT: u64 = 192;
-    /// Sums of a query during a sweep, and twice its merge buffer.
-    pub(super) const SWEPT: u64 = 96;
-    /// One number each for the length of the row and its product with the shift.
-    pub(super) const SCALED: u64 = 16;
-}
-
-/// Cuts kept at a time, two vectors each.
-const CUTS: u64 = 200;
-
-/// Bookkeeping of a query.
-const QUERY: u64 = 192;
-
-/// Up to this many columns, Newton's method keeps matrices over pairs of columns.
-const PAIRED_COLUMNS: u64 = 601;
-
-/// Numbers for each row and column of a part whose Hessian is formed: its features and their curvature. For rankers,
-/// each thread also keeps both in the order of the targets, from one query to the next.
-const TILES: u64 = 2;
-
-/// The minimum number of rows in a tile, gathered from short parts.
-const TILE_ROWS: u64 = 1024;
+/// One number each for the length of a scaled row and its product with the shift, in bytes.
+const SCALED_ROW: u64 = 16;
 
 /// What training needs in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,72 +49,36 @@ impl Needs {
             Some(_) => MOST_LANES,
             None => lanes(data.rows(), data.matrix()).len(),
         };
-        let accumulators = lanes as u64;
         let lengths = || data.groups().into_iter().flat_map(|groups| groups.ranges().map(|range| range.len()));
         let longest = lengths().max().unwrap_or(0) as u64;
-        let mut beside = BASE + sides(data);
-        let by_rows = matches!(solver, Solver::DualCoordinateDescent | Solver::InteriorPoint);
-        let rows_and_pairs = rows + data.pairs().map_or(0, |pairs| (pairs.len() + pairs.ties()) as u64);
-        beside += rows_and_pairs
-            * match solver {
-                Solver::DualCoordinateDescent => row::DUAL_COORDINATE_DESCENT,
-                Solver::InteriorPoint => row::INTERIOR_POINT,
-                _ => row::BY_PARTS,
-            };
-        if data.groups().is_some() && !by_rows {
-            // Long queries are swept one after the other, the others by several threads at the same time.
-            beside += row::SWEPT * longest;
-        }
-        if settings.expands() {
-            // Rows prepared for products. If rows are learned from one by one, all of them may also become support
-            // vectors.
-            let online = (solver.is_stochastic() && settings.kernel.budget.is_none()) || solver == Solver::Lasvm;
-            beside += if online { 16 } else { 3 } * bytes;
-        }
-        if settings.expands() && !solver.is_stochastic() {
-            // Kernel rows: at most the full square matrix.
-            let blocks = data.pairs().map_or(rows, |pairs| pairs.len() as u64);
-            beside += usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8));
-        }
-        beside += map_bytes(data, settings);
-        let by_differences = !(settings.expands() || solver.is_stochastic() || solver.is_hard_margin());
-        let by_differences = by_differences && !settings.is_rating();
-        if let Some(compared) = data.compared().filter(|compared| compared.as_differences() && by_differences) {
-            // Differences of the pairs, as dense as their rows; sparse differences are gathered in pieces and joined.
+        let compared = data.compared().filter(|compared| {
+            let linear = !(settings.expands() || solver.is_stochastic() || solver.is_hard_margin());
+            compared.as_differences() && linear && !settings.is_rating()
+        });
+        let sizes = Sizes {
+            rows,
+            pairs: data.pairs().map(|pairs| (pairs.len() as u64, pairs.ties() as u64)),
+            cols,
+            bytes,
+            lanes,
+            queries: data.groups().map(|groups| Queries {
+                count: groups.len() as u64,
+                longest,
+                long: lengths().filter(|&length| length > LONG_PART).count(),
+            }),
+            by_rows: settings.task.task().profile().input == Input::Rows,
+        };
+        let mut beside = BASE + sides(data) + sizes.of_solver(solver, settings) + map_bytes(data, settings);
+        if let Some(compared) = compared {
+            // Differences of the pairs, as dense as their rows; sparse ones are gathered in pieces and joined.
             beside += if data.matrix().is_dense() {
                 seen_bytes * compared.pairs as u64 / rows.max(1)
             } else {
                 2 * seen_bytes
             };
         }
-        if solver == Solver::CuttingPlane {
-            beside += CUTS * 2 * cols * 8;
-        }
-        beside += data.groups().map_or(0, |groups| groups.len() as u64) * QUERY;
         if settings.scale != Scale::None {
-            beside += rows * row::SCALED;
-        }
-        // Sums over rows (three numbers per column if ranges are computed), and a dozen vectors of weights.
-        beside += (3 * accumulators + 12) * cols * 8;
-        if solver == Solver::Newton && cols < PAIRED_COLUMNS {
-            // Pairs may join all rows into one part.
-            let (tiles, longest, long) = match (settings.task.task().profile().input, data.pairs()) {
-                (Input::Rows, _) => (TILES, 0, 0),
-                (_, Some(_)) => (TILES, rows, data.rows() / LONG_PART),
-                (_, None) => (2 * TILES, longest, lengths().filter(|&length| length > LONG_PART).count()),
-            };
-            let lanes = most_lanes(lanes, long) as u64;
-            // Longer parts have no exact Hessian.
-            let tile = (longest * (cols + 1)).min(TILE as u64).max(TILE_ROWS * (cols + 1));
-            beside += (lanes + 4) * (cols + 1).pow(2) * 8 + tiles * THREADS * tile * 8;
-        }
-        if solver == Solver::Newton && (PAIRED_COLUMNS..=SAMPLED_HESSIAN_DIM as u64).contains(&cols) {
-            // The Hessian of a sample of the rows, which becomes its factor, and the means of their parts.
-            beside += 4 * (cols + 1).pow(2) * 8;
-        }
-        if solver == Solver::InteriorPoint {
-            // The linear system of a step, the rows below a block of it, and the tile from which it is summed.
-            beside += ((cols + 1).pow(2) + TILE_ROWS * (cols + 1)) * 8;
+            beside += rows * SCALED_ROW;
         }
         if settings.scale == Scale::MinMaxPerQuery {
             // These features are scaled in a copy.
@@ -179,7 +110,7 @@ fn map_bytes(data: &Dataset, settings: &Settings) -> u64 {
         Approximation::Nystrom { .. } => 2 * features.min(rows) * features.min(rows) + 3 * features.min(rows) * cols,
         Approximation::Fourier { .. } => cols * features / 2,
     };
-    let map = 8 * (numbers + THREADS * AT_HAND.min(3 * rows * features.max(cols)));
+    let map = 8 * (numbers + TILE_THREADS * AT_HAND.min(3 * rows * features.max(cols)));
     map.saturating_add(mapped_bytes(rows, features))
 }
 
@@ -301,6 +232,7 @@ mod tests {
     use super::*;
     use crate::data::{Dense, Groups, Guard, Matrix};
     use crate::settings::Task;
+    use crate::wish::Solver;
     use std::ops::Range;
     use std::sync::Arc;
 
@@ -396,8 +328,8 @@ mod tests {
             Needs::of(&data, &Settings::new(Task::Rank)).expect("valid").beside
         };
         // Features and curvature, in the order of the rows and of the targets, by each thread.
-        let tiles = |rows: u64| 4 * THREADS * rows * 65 * 8;
-        let bookkeeping = (1 << 20) / 4096 * (QUERY + 32);
+        let tiles = |rows: u64| 4 * TILE_THREADS * rows * 65 * 8;
+        let bookkeeping = (1 << 20) / 4096 * (192 + 32);
         assert!(needs(32 << 10) + bookkeeping >= needs(4096) + tiles(32 << 10) - tiles(4096));
     }
 }

@@ -31,8 +31,9 @@
 
 use super::cholesky::BlockedCholesky;
 use super::normal_matrix::sum_of_squares;
+use super::sizes::TILE_ROWS;
 use super::values::{Balance, balance, best_threshold, dual_value, primal_of_scores, weights_behind};
-use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
+use super::{Progress, Sizes, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -134,6 +135,17 @@ struct Best {
     objective: f64,
     alpha: Vec<f64>,
     bound: f64,
+}
+
+/// Bytes a row: dual variables with their multipliers, two directions of these, their input, the best dual point twice, and
+/// scores.
+const ROW_BYTES: u64 = 192;
+
+/// What it allocates beside the features: the rows, the system of a step, the rows below a block of it, and the tile that
+/// it is added up from.
+pub(super) fn bytes(sizes: &Sizes) -> u64 {
+    let width = sizes.cols + 1;
+    ROW_BYTES * sizes.rows_and_pairs() + (width.pow(2) + TILE_ROWS * width) * 8
 }
 
 impl InteriorPoint {

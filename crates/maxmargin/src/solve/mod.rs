@@ -21,6 +21,7 @@ mod rounded_hinge;
 mod sampled_start;
 mod scaled_rows;
 mod sgd;
+mod sizes;
 mod smo;
 mod sum_of_risks;
 #[cfg(test)]
@@ -38,8 +39,8 @@ pub(crate) use kernel_newton::{KernelNewton, ROUNDING as KERNEL_ROUNDING, value_
 pub(crate) use lasvm::Lasvm;
 pub use linear_program::LinearProgram;
 pub(crate) use linear_program::{proven_by_multipliers, stated_violation};
+pub(crate) use linear_risk::LONG_PART;
 pub use linear_risk::LinearRisk;
-pub(crate) use linear_risk::{LONG_PART, SAMPLED_HESSIAN_DIM, TILE, most_lanes};
 pub use machine::Machine;
 pub(crate) use machine::{by_row, usual_cache};
 pub use newton::Newton;
@@ -55,6 +56,7 @@ pub(crate) use sgd::quick_start;
 pub(crate) use sgd::{ByPair, ByRow, Measure, Referee, Sampled, Stepping, StochasticDescent};
 pub use sgd::{EarlyStopping, Merging, Sample, Schedule};
 pub(crate) use sgd::{KernelDescent, KernelRows, KernelSum};
+pub(crate) use sizes::{Queries, Sizes, TILE_THREADS};
 pub(crate) use smo::{Form, Gram, Reached, SHRINK_FROM, Smo};
 pub use sum_of_risks::SumOfRisks;
 

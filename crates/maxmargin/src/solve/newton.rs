@@ -19,7 +19,9 @@
 
 use super::cholesky::BlockedCholesky;
 use super::free_block::{DEPENDENT, FreeBlock};
-use super::{CurvedRisk, Preconditioner, Progress, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
+use super::linear_risk::{LONG_PART, SAMPLED_HESSIAN_DIM, TILE, most_lanes};
+use super::sizes::{TILE_ROWS, TILE_THREADS};
+use super::{CurvedRisk, Preconditioner, Progress, Sizes, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
 use crate::error::Result;
 use crate::run::{Cancel, Observer, Silent};
 
@@ -34,6 +36,35 @@ pub struct Newton {
 
 /// The slope by a free coordinate counts as zero below this share of curvature times coordinate.
 const FREE_GRADIENT: f64 = 1e-11;
+
+/// Up to this many columns, it keeps matrices over pairs of columns.
+const PAIRED_COLUMNS: u64 = 601;
+
+/// Numbers for each row and column of a part whose Hessian is formed: its features and their curvature. For rankers,
+/// each thread also keeps both in the order of the targets, from one query to the next.
+const TILES: u64 = 2;
+
+/// What it allocates beside the features and the risk.
+pub(super) fn bytes(sizes: &Sizes) -> u64 {
+    let width = sizes.cols + 1;
+    if sizes.cols < PAIRED_COLUMNS {
+        // Pairs may tie all rows together.
+        let (tiles, longest, long) = match (&sizes.queries, sizes.pairs) {
+            _ if sizes.by_rows => (TILES, 0, 0),
+            (_, Some(_)) => (TILES, sizes.rows, sizes.rows as usize / LONG_PART),
+            (queries, None) => {
+                let (longest, long) = queries.as_ref().map_or((0, 0), |queries| (queries.longest, queries.long));
+                (2 * TILES, longest, long)
+            }
+        };
+        let lanes = most_lanes(sizes.lanes, long) as u64;
+        // Longer parts have no exact Hessian.
+        let tile = (longest * width).min(TILE as u64).max(TILE_ROWS * width);
+        return (lanes + 4) * width.pow(2) * 8 + tiles * TILE_THREADS * tile * 8;
+    }
+    // The Hessian of a sample of the rows, which becomes its factor, and means of the parts they are from.
+    if sizes.cols <= SAMPLED_HESSIAN_DIM as u64 { 4 * width.pow(2) * 8 } else { 0 }
+}
 
 impl Newton {
     /// Minimises the risk from `start`, or from zero. `features` says how many of the coordinates are weights; the rest

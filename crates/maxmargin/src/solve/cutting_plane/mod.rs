@@ -35,7 +35,7 @@
 
 mod master;
 
-use super::{Cut, Progress, Risk, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
+use super::{Cut, Progress, Risk, Sizes, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
 use crate::parallel;
 use crate::run::{Cancel, Observer};
@@ -70,6 +70,14 @@ const BEYOND: i32 = 2;
 /// Zero counts as lying between the slopes if their convex hull, in units of the largest slope, comes nearer to it than
 /// this.
 const NEAR_ZERO: f64 = 1e-9;
+
+/// Cuts kept at a time, two vectors each.
+const CUTS: u64 = 200;
+
+/// What it allocates beside the features and the risk.
+pub(super) fn bytes(sizes: &Sizes) -> u64 {
+    CUTS * 2 * sizes.cols * 8
+}
 
 impl CuttingPlane {
     /// Minimises the risk from `start`, or from zero. `features` says how many of the coordinates are weights; the rest

@@ -41,7 +41,7 @@ mod coordinate;
 mod halves;
 
 use super::values::{Balance, best_threshold, dual_value, primal_in_passing, primal_of_scores};
-use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
+use super::{Progress, Sizes, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::{Design, NarrowScores, Rows, Visits, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::parallel;
@@ -68,6 +68,15 @@ pub struct DualCoordinateDescent {
 const VISITS: u64 = 0x6463_6400;
 /// The stream of random numbers for the order of blocks of rows.
 const ROW_BLOCKS: u64 = 0x6463_6401;
+
+/// Bytes a row: signs and costs, slots (half of them twice while they are distributed), the order of visits, scores, and the
+/// witness twice while it is written to the file.
+const ROW_BYTES: u64 = 64;
+
+/// What it allocates beside the features.
+pub(super) fn bytes(sizes: &Sizes) -> u64 {
+    ROW_BYTES * sizes.rows_and_pairs()
+}
 
 impl DualCoordinateDescent {
     /// Solves the task over the rows of `design`, from the dual variables of `start` if it has any.

@@ -15,7 +15,7 @@
 mod hessian;
 mod preconditioner;
 
-use super::Risk;
+use super::{Risk, Sizes};
 use crate::data::{Design, Folded, STRETCH, Span, lanes_of_outputs, narrow_scores};
 use crate::error::Result;
 use crate::parallel;
@@ -82,6 +82,15 @@ struct Sums {
     gradient: Vec<f64>,
     /// Σ of the slopes, for each output.
     totals: Vec<f64>,
+}
+
+/// Bytes a row: rows in target order, levels, weights, memos of each query, scores, scores along a line; or signs, costs,
+/// curvature and the dual point of the weights.
+const ROW_BYTES: u64 = 96;
+
+/// What training over parts allocates beside the features.
+pub(super) fn bytes(sizes: &Sizes) -> u64 {
+    ROW_BYTES * sizes.rows_and_pairs()
 }
 
 impl<'a, T: Objective> LinearRisk<'a, T> {

@@ -8,7 +8,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{KernelKind, KernelSettings};
 use crate::loss::Loss;
 use crate::settings::Settings;
-use crate::solve::TILE;
+use crate::solve::linear_risk::TILE;
 use crate::task::{Abilities, Task};
 use crate::wish::{Regularisation, Solver};
 
