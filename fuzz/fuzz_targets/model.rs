@@ -1,4 +1,5 @@
-//! The model loader never panics, for any bytes. A loaded model can be written; in the newest format, the bytes are equal.
+//! The model loader never panics, for any bytes. A loaded model can be written; in the newest format, the bytes are the
+//! same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

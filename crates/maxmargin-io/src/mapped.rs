@@ -26,7 +26,7 @@ macro_rules! plain {
 }
 plain!(u8, u16, u32, u64, f32, f64);
 
-/// The bytes of plain numbers, as they stand in a file.
+/// The bytes of plain numbers, as in a file.
 pub(crate) fn as_bytes<T: Plain>(values: &[T]) -> &[u8] {
     // SAFETY: a `Plain` value has no padding, so each of its bytes is initialised, and bytes need no alignment.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }

@@ -195,17 +195,17 @@ impl Dataset {
         self.groups.as_ref()
     }
 
-    /// A weight for each row, where given.
+    /// A weight for each row, if given.
     pub fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
     }
 
-    /// A name for each column, where given.
+    /// A name for each column, if given.
     pub fn feature_names(&self) -> Option<&Names> {
         self.feature_names.as_ref()
     }
 
-    /// An id for each row, where given.
+    /// An id for each row, if given.
     pub fn row_ids(&self) -> Option<&Names> {
         self.row_ids.as_ref()
     }

@@ -237,7 +237,7 @@ pub(crate) trait Rows: Sync {
     fn each(&self, row: usize, visit: impl FnMut(usize, f64));
     /// Prefetches a row that is needed soon.
     fn prefetch(&self, row: usize);
-    /// Asks for what says where the row lies, well before `prefetch`.
+    /// Prefetches what locates the row, well before `prefetch`.
     fn prefetch_start(&self, _row: usize) {}
     fn squared_norm(&self, row: usize) -> f64 {
         let mut sum = 0.0;
@@ -510,7 +510,8 @@ impl Matrix {
         with_rows!(self, m => for (row, out) in rows.zip(out.chunks_exact_mut(outputs)) { m.dots(row, w, out); });
     }
 
-    /// sum_(j, o) += Σ_i coefficients_(i, o) · x_ij over the given rows; rows whose coefficients are all zero are not touched.
+    /// sum_(j, o) += Σ_i coefficients_(i, o) · x_ij over the given rows. Rows whose coefficients are all zero are not
+    /// touched.
     pub fn accumulate_outputs(&self, rows: Range<usize>, outputs: usize, coefficients: &[f64], sum: &mut [f64]) {
         assert!(outputs > 0 && coefficients.len() == rows.len() * outputs);
         with_rows!(self, m => for (row, coefficients) in rows.zip(coefficients.chunks_exact(outputs)) {

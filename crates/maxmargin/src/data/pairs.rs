@@ -220,12 +220,12 @@ impl Pairs {
         self.weights.as_ref().map_or(1.0, |weights| weights[pair])
     }
 
-    /// A weight for each pair, where given.
+    /// A weight for each pair, if given.
     pub fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
     }
 
-    /// The group of each pair as a code, and the names of the codes, where given.
+    /// The group of each pair as a code, and the names of the codes, if given.
     pub fn groups(&self) -> Option<(&[u32], &Names)> {
         self.groups.as_ref().map(|groups| (&groups.codes[..], &groups.names))
     }

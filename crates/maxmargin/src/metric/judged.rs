@@ -105,7 +105,7 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// Adds a weight for each row, where there are any.
+    /// Adds a weight for each row, if there are any.
     pub fn with_weights(self, weights: Option<&'a [f64]>) -> Judged<'a> {
         Judged { weights, ..self }
     }

@@ -45,8 +45,8 @@
 //!
 //! `accuracy`, `error`, `precision`, `recall`, `f1`, `f1-micro`, `f1-macro`, `auc`, `average-precision`, `log-loss`,
 //! `mae` and `rmse` use row weights. `comparisons.rs` describes the metrics of comparisons. In `auc`, equal scores
-//! count half; in `average-precision`, tied rows share one threshold. A precision, recall or F1 with denominator 0 is
-//! 0. `f1-macro` averages over the classes that occur among the true or predicted classes.
+//! count half; in `average-precision`, tied rows share one threshold. A precision, recall or F1 is 0 if
+//! its denominator is. `f1-macro` averages over the classes that occur among the true or predicted classes.
 
 mod bootstrap;
 mod classes;

@@ -188,8 +188,8 @@ pub trait Objective: Sync {
 
     /// For line searches: the value of a part and its derivative when each score changes at the given rate. Adds the
     /// derivative by each free scalar to `by_threshold`. An empty list of rates means that no score changes. Return
-    /// `None` if [`Objective::evaluate`] is as fast. This function is faster if there are many pairs per row, because it
-    /// does not sum over the pairs of each row.
+    /// `None` if [`Objective::evaluate`] is as fast. This function is faster if there are many pairs per row, because
+    /// it does not sum over the pairs of each row.
     fn along(
         &self,
         _at: &Place<'_>,

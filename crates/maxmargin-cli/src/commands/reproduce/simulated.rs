@@ -1,4 +1,5 @@
-//! The simulation of the support vector comparison machine: three hidden patterns, some numbers of pairs, three methods.
+//! The simulation of the support vector comparison machine: three hidden patterns, several numbers of pairs, three
+//! methods.
 //!
 //! For each seed, equal numbers of training and validation pairs are drawn, and 10,000 test pairs. A 10 × 10 grid of C
 //! and width is trained with the Gaussian kernel. The setting with the lowest zero-one error on the validation pairs is
@@ -6,7 +7,8 @@
 //! 0.1 to 100,000 and γ from 2⁻⁸ to 2⁴, or with `--placed apart` that of the slides, C from 0.001 to 1,000 and γ from
 //! 2⁻⁷ to 2⁴.
 //!
-//! Published: Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014), test error in per cent.
+//! Published: Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014), test error in per
+//! cent.
 
 use super::Row;
 use crate::args::ReproduceArguments;

@@ -24,8 +24,8 @@
 //! m is 1, or 0 for the logistic loss, which has no margin to scale. A pair of weight 0 has no effect in any of them.
 //!
 //! **Logistic loss with a threshold** is the likelihood of three ordered outcomes: P(tie) = σ(τ − z) − σ(−τ − z) =
-//! σ(τ − z) · σ(τ + z) · (1 − e^(−2τ)). So a tie costs two logistic losses and the barrier −ln(1 − e^(−2τ)), which keeps
-//! τ above zero.
+//! σ(τ − z) · σ(τ + z) · (1 − e^(−2τ)). So a tie costs two logistic losses and the barrier −ln(1 − e^(−2τ)), which
+//! keeps τ above zero.
 //!
 //! **Blocks.** One for each pair, then a second one for each tie, over the same two rows. The second copy of a tie is
 //! only a number and stores nothing.

@@ -14,8 +14,8 @@
 //!
 //! `solve/balanced.rs` computes the lower bound. Pairs are not weighted by query or grades ([`PairWeight`]).
 //!
-//! References: as [`super`]; Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014), for ties
-//! with a threshold.
+//! References: as [`super`]; Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014), for
+//! ties with a threshold.
 
 use super::sweep::{Counts, Cross, Item, PartnerSums, Totals, Violations, sweep, within_levels};
 use super::{GroupPlan, PairWeight, Scratch, Shape, add_scaled, plans, with_scratch};
