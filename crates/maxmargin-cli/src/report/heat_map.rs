@@ -126,7 +126,7 @@ impl Plot for HeatMap {
                         canvas.title(&format!("{place}\n{} {}", self.value, format::real(value)));
                         canvas.shaded(x + 1.0, y + 1.0, cell - 2.0, tall - 2.0, "heat", strength);
                         if let Some(text) = words.next().filter(|_| fits) {
-                            // The style sheet ensures contrast: in light mode, the text colour changes at a darker cell
+                            // The style sheet ensures contrast: the text colour changes at a higher strength in light mode
                             // than in dark mode.
                             let class = match strength {
                                 s if s > 0.72 => "on",
