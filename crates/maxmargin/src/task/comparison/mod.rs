@@ -330,8 +330,8 @@ impl LearningTask for Comparison {
         Some(self.second_constraints()).filter(|ties| *ties > 0)
     }
 
-    /// With equal scores the best threshold is 1 or −1. At 1, every decided pair costs 2; at −1, each constraint of a
-    /// tie costs 2.
+    /// For the hinge: with equal scores the best threshold is 1 or −1. At 1, every decided pair costs 2; at −1, each
+    /// constraint of a tie costs 2.
     fn cost_of_equal_scores(&self) -> Option<f64> {
         let (decided, tied) = self.costs_by_kind();
         self.tells_ties.then(|| 2.0 * decided.min(tied))
