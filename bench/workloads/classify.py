@@ -1,11 +1,11 @@
-"""Classifiers: loading, training and the way from the file to the saved model, beside scikit-learn and LIBLINEAR."""
+"""Classifiers compared with scikit-learn and LIBLINEAR: loading, training, and all from file to saved model."""
 
 import os
 import time
 
 from .measure import DATA, best, in_child, maxmargin, simulated, train, unpacked
 
-# What the reader of LIBLINEAR's own program manages on such a machine; its package holds no program to run here.
+# The speed of the reader of LIBLINEAR's own program on such a machine. Its package has no program to run here.
 LIBLINEAR_READER = 86e6
 
 SOLVERS = {"hinge": 3, "squared-hinge": 1, "logistic": 7}
@@ -56,7 +56,7 @@ def loading(rows):
 
 
 def liblinear_train(path, loss, cost, tolerance):
-    """Trains LIBLINEAR; returns seconds, and the objective of its weights by the definition."""
+    """Trains LIBLINEAR. Returns the seconds, and the objective of its weights by definition."""
     import numpy as np
     import scipy.sparse as sparse
     from liblinear.liblinearutil import parameter, problem
@@ -113,7 +113,7 @@ def training(rows):
 
 
 def growth(sizes):
-    """Seconds at a fixed lambda against the number of rows: the exponent between the ends."""
+    """How seconds grow with the number of rows at a fixed lambda: the exponent between smallest and largest size."""
     import math
 
     points = []

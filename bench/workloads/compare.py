@@ -1,4 +1,4 @@
-"""Comparisons with ties beside LIBLINEAR on the flipped data: each decided pair once, each tie twice, the threshold a bias."""
+"""Comparisons with ties, and LIBLINEAR on the flipped data: a decided pair once, a tie twice, the threshold as bias."""
 
 import re
 import subprocess
@@ -6,7 +6,7 @@ import time
 
 from .measure import BENCH, DATA, in_child, maxmargin, simulated, train
 
-# LIBLINEAR's solver, the size of its bias feature, and whether that is left unpenalised.
+# LIBLINEAR's solver, the size of its bias feature, and whether the bias is not penalised.
 PEERS = {"squared-hinge": ("-s 2 -B 1 -R", 1.0), "hinge": ("-s 3 -B 100", 100.0)}
 
 
@@ -30,7 +30,7 @@ def flipped(path):
 
 
 def liblinear_train(path, loss, cost):
-    """Trains LIBLINEAR; returns seconds, and the objective of its weights with the threshold not penalised."""
+    """Trains LIBLINEAR. Returns the seconds, and the objective of its weights with an unpenalised threshold."""
     import numpy as np
     import scipy.sparse as sparse
     from liblinear.liblinearutil import parameter, problem
@@ -75,7 +75,7 @@ def beside_liblinear(pairs):
 
 
 def many(pairs):
-    """More pairs than anybody lists by hand: time and memory."""
+    """Time and memory with very many pairs."""
     path = simulated(f"compare-{pairs}.mmd", "compare", "--norm", "linear", "--features", 64, "--pairs", pairs)
     result, peak = maxmargin("train", "compare", path, "-o", DATA / "compare-many.mm", peak=True)
     return {
@@ -88,7 +88,7 @@ def many(pairs):
 
 
 def online():
-    """Updates a second of pairs in memory, one thread, parsing excluded: crates/maxmargin/benches/online.rs."""
+    """Updates per second over pairs in memory, one thread, without parsing: crates/maxmargin/benches/online.rs."""
     command = ["cargo", "bench", "--quiet", "--bench", "online"]
     lines = subprocess.run(command, cwd=BENCH.parent, check=True, capture_output=True, text=True).stdout
     figures = re.findall(r"^(.*): ([0-9.]+) million updates a second", lines, re.MULTILINE)

@@ -1,19 +1,19 @@
-"""The Python estimators beside those of scikit-learn, XGBoost and LightGBM on the same arrays: time, memory above the input, quality.
+"""The Python estimators compared with scikit-learn, XGBoost and LightGBM on the same arrays: time, memory, quality.
 
-Every fit runs in a process of its own, forked where the arrays are made already. A fit of a few rows comes before it, so that
-what memory grows by at its peak is what the fit needs above the input, and no library that is loaded once.
+Every fit runs in its own process, forked after the arrays are made. A fit of a few rows comes first, so that the growth
+of memory at its peak is what the fit needs in addition to the input, without the libraries that are loaded once.
 """
 
 import time
 
 from .measure import growth, in_child
 
-#: Rows of the fit before.
+#: Number of rows of the first, small fit.
 FEW = 2_000
 
 
 def fitted(make, X, y, judge, more, few):
-    """Seconds of a fit, the quality of what it learned, and the memory it took."""
+    """Seconds of a fit, the quality of its model, and the memory that it needed."""
 
     def run():
         def fit():
@@ -30,7 +30,7 @@ def fitted(make, X, y, judge, more, few):
 
 
 def side_by_side(workload, quality, peers, X, y, judge, size, more=None):
-    """One row of the table: each estimator's time, memory above the input and quality."""
+    """One row of the table: time, memory in addition to the input, and quality of each estimator."""
     result = {"workload": workload}
     for name, make in peers.items():
         all_rows, few_rows = (more or {}).get(name, ({}, {}))
@@ -56,7 +56,7 @@ def dense(rows, columns=64):
     C = 0.01
 
     def objective(estimator):
-        """½‖w‖² + C Σ max(0, 1 − margin)² by blocks, with the sum over all rows."""
+        """½‖w‖² + C Σ max(0, 1 − margin)², with the sum over all rows, computed in blocks."""
         estimator.decision_function(test)
         w, b = np.asarray(estimator.coef_, dtype=np.float64).ravel(), float(np.ravel(estimator.intercept_)[0])
         signs, total = 2 * y - 1, 0.0
@@ -74,11 +74,11 @@ def dense(rows, columns=64):
 
 
 def rare_words(random, hidden, rows, entries, dtype):
-    """Sparse rows with 32-bit indices, and the sign of their product with what is hidden."""
+    """Sparse rows with 32-bit indices, and the sign of their product with the hidden weights."""
     import numpy as np
     from scipy.sparse import csr_matrix
 
-    # Distinct columns of a row, common ones more often: one from each of `entries` bands.
+    # The columns of a row are distinct, and common ones occur more often: one from each of `entries` bands.
     band = len(hidden) // entries
     place = (band * random.random((rows, entries)) ** 3).astype(np.int32)
     indices = (place + band * np.arange(entries, dtype=np.int32)).ravel()
@@ -111,7 +111,7 @@ def sparse(rows, columns=100_000, entries=40):
 
 
 def kernel(rows, columns=20):
-    """Two classes through a Gaussian kernel."""
+    """Two classes with a Gaussian kernel."""
     import numpy as np
     from sklearn.svm import SVC
 
@@ -127,7 +127,7 @@ def kernel(rows, columns=20):
 
 
 def ranking(queries, documents=100, columns=64):
-    """Graded queries with a truth that is linear for the most part."""
+    """Graded queries whose true score is mostly linear."""
     import numpy as np
     from lightgbm import LGBMRanker
     from xgboost import XGBRanker
@@ -160,7 +160,7 @@ def ranking(queries, documents=100, columns=64):
 
 
 def memory(rows, columns=64):
-    """What fits need above X at their peak, as a share of it: losses, kinds of classes, sparse rows of several lengths."""
+    """Peak memory of fits in addition to X, as a share of X, for losses, kinds of classes and lengths of sparse rows."""
     import numpy as np
 
     from maxmargin import SVMClassifier, SVMRanker

@@ -1,4 +1,4 @@
-"""Kernel machines beside LIBSVM: the same kernel and C, the objective of both recomputed by the definition."""
+"""Kernel machines compared with LIBSVM: the same kernel and C, with both objectives recomputed by definition."""
 
 import os
 import time
@@ -7,7 +7,7 @@ from .measure import DATA, best, in_child, maxmargin, train, unpacked
 
 
 def libsvm_train(path, gamma, cost, cache, threads):
-    """Trains and predicts with LIBSVM; returns both times, its objective by the definition, and its scores' signs."""
+    """Trains and predicts with LIBSVM. Returns both times, its objective by definition, and the signs of its scores."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import numpy as np
     from libsvm.svm import svm_problem
@@ -24,7 +24,7 @@ def libsvm_train(path, gamma, cost, cache, threads):
     start = time.perf_counter()
     labels, _, scores = svm_predict(y, x, model, "-q")
     predicting = time.perf_counter() - start
-    # LIBSVM scores by the first label it met.
+    # The scores of LIBSVM are positive for the first label in the data.
     sign = 1.0 if model.get_labels()[0] > 0 else -1.0
     scores = sign * np.array(scores)[:, 0]
     coefficients = sign * np.array(model.get_sv_coef())[:, 0]
@@ -36,7 +36,7 @@ def libsvm_train(path, gamma, cost, cache, threads):
 
 
 def one_against_the_rest(folder, name, label):
-    """A data set of several classes as one class against all others, written once."""
+    """A data set of several classes as one class against the rest, written once."""
     source = unpacked(folder, name)
     if source is None:
         return None
@@ -50,7 +50,7 @@ def one_against_the_rest(folder, name, label):
 
 
 def dense(rows, columns, noise):
-    """Dense rows whose label is that of a noisy quadratic rule: most of them become support vectors."""
+    """Dense rows with labels from a noisy quadratic rule; most of them become support vectors."""
     path = DATA / f"dense-{rows}x{columns}.svm"
     if not path.exists():
         import numpy as np

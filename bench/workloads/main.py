@@ -1,4 +1,4 @@
-"""Measures maxmargin beside its peers: the same data, the same objective, one run."""
+"""Compares maxmargin with other programs: the same data, the same objective, in one run."""
 
 import argparse
 import json
@@ -50,7 +50,7 @@ def main():
         return
     kept = BENCH / "results.json"
     if arguments.only and kept.exists():
-        # Rows that were not measured now stay as they were.
+        # Rows that were not measured in this run are kept.
         measured = {result["workload"]: result for result in results}
         before = json.loads(kept.read_text())["results"]
         results = [measured.pop(result["workload"], result) for result in before] + list(measured.values())

@@ -1,4 +1,4 @@
-"""How things are measured: the command with --json, peers in processes of their own, the least of several timings."""
+"""How to measure: the command with --json, other programs in their own processes, the shortest of several times."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ REAL = Path(os.environ.get("MAXMARGIN_DATA", BENCH.parent.parent / "shared" / "d
 
 
 def maxmargin(*arguments, peak=False):
-    """Runs the command with --json; returns its object, and the child's peak memory in bytes where asked."""
+    """Runs the command with --json. Returns its object and, with `peak`, the peak memory of the child in bytes."""
     process = subprocess.Popen(
         [str(PROGRAM), *map(str, arguments), "--json", "--quiet"], stdout=subprocess.PIPE, text=True
     )
@@ -27,7 +27,7 @@ def maxmargin(*arguments, peak=False):
 
 
 def best(times, run):
-    """The least of several timings: what the machine can do when nothing else disturbs it."""
+    """The shortest of several times: the speed of the machine without disturbance."""
     results = [run() for _ in range(times)]
     return min(results, key=lambda result: result[0])
 
@@ -43,7 +43,7 @@ def train(*arguments, times=3):
 
 
 def in_child(function, *arguments):
-    """Runs a peer in a process of its own, so that its memory is its own; returns what it returns and its peak memory."""
+    """Runs a function in its own process to measure its memory. Returns its result and its peak memory."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -62,7 +62,7 @@ def in_child(function, *arguments):
 
 
 def growth(function):
-    """What a call returns, and by how many bytes the memory of this process grew while it ran, at its peak."""
+    """The result of a call, and the peak growth of this process's memory during the call, in bytes."""
 
     def status(name):
         lines = Path("/proc/self/status").read_text().splitlines()
@@ -83,7 +83,7 @@ def simulated(name, kind, *arguments):
 
 
 def unpacked(folder, name):
-    """Real data without its compression, or none where the data are not there."""
+    """Decompressed real data; None if the data are missing."""
     source = REAL / folder / f"{name}.gz"
     if not source.exists():
         return None

@@ -1,4 +1,4 @@
-"""Rankers: graded queries, one long list, and the optimum of an independent solver on real data."""
+"""Rankers: graded queries, one long list, and a comparison with an independent solver's optimum on real data."""
 
 import os
 
@@ -29,7 +29,7 @@ def queries(count):
 
 
 def write_list(rows, path):
-    """One list: twenty features, and targets that are all different."""
+    """One list: twenty features, and distinct targets."""
     import numpy as np
 
     random = np.random.default_rng(1)
@@ -59,7 +59,7 @@ def one_list(rows):
 
 
 def lbfgs_optimum(path, cost):
-    """The squared hinge over listed pairs, by scipy's L-BFGS: written without a look at our own code."""
+    """The squared hinge over listed pairs, by scipy's L-BFGS: an implementation independent of our own code."""
     import numpy as np
     from scipy.optimize import minimize
     from sklearn.datasets import load_svmlight_file
@@ -73,8 +73,8 @@ def lbfgs_optimum(path, cost):
         better.append(rows[first])
         worse.append(rows[second])
     better, worse = np.concatenate(better), np.concatenate(worse)
-    # Columns of very different size, and columns nearly alike, stall L-BFGS. In coordinates in which the curvature at
-    # zero, where every pair misses its margin, is about the identity, the problem is the same and the steps are few.
+    # L-BFGS stalls if columns have very different sizes or are nearly equal. At zero, every pair violates its margin.
+    # In coordinates in which the curvature there is about the identity, the problem is the same but needs few steps.
     hessian = np.eye(x.shape[1])
     for start in range(0, len(better), 10_000):
         difference = x[better[start : start + 10_000]] - x[worse[start : start + 10_000]]

@@ -1,4 +1,4 @@
-//! No bytes make the cache panic, checked or not.
+//! Reading any bytes as a cache never panics, with or without a check.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! No bytes make the model loader panic; what it loads is written back, in the newest format to the same bytes.
+//! The model loader never panics, for any bytes. A loaded model can be written; in the newest format, the bytes are the
+//! same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! No text makes the reader of pairs panic, and every pair it takes names rows that exist.
+//! The reader of pairs never panics, for any text, and every accepted pair names rows that exist.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

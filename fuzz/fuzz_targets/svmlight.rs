@@ -1,4 +1,4 @@
-//! No text makes the svmlight reader panic, and what it accepts survives a round trip through the writer.
+//! The svmlight reader never panics, for any text, and accepted data survive a round trip through the writer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Comparisons with ties
 #
-# People were shown two points and said which is better, or that they see no difference. A hidden score decides, which
+# People were shown two points and said which is better, or that they see no difference. A hidden score decides. It
 # falls with the distance from the middle: a circular pattern that no linear score can express. The comparator learns a
-# score and, together with it, the difference of scores below which nobody sees any.
+# score and, together with it, the threshold: people see no difference if the scores differ by less.
 
 # %%
 import numpy as np
@@ -29,7 +29,7 @@ train, test = asked(1500), asked(1500)
 print("share of ties:", np.mean(train[2] == 0).round(2))
 
 # %% [markdown]
-# A linear score is lost on this; a Gaussian kernel is not.
+# A linear score fails on this; a Gaussian kernel does not.
 
 # %%
 linear = SVMComparator(loss="squared_hinge").fit(*train)
@@ -44,8 +44,8 @@ print(
 )
 
 # %% [markdown]
-# Three outcomes make a table of three by three: rows are what people said, columns what is predicted. Errors should be
-# between neighbours: a decided pair taken for a tie is a small mistake, and the wrong winner a large one.
+# Three outcomes give a 3 × 3 confusion matrix: rows are the answers, columns the predictions. Errors should be between
+# neighbours: a decided pair predicted as a tie is a small error, the wrong winner a large one.
 
 # %%
 predicted = curved.compare(*test[:2])
@@ -56,10 +56,10 @@ for name, row in zip(("left", "tie", "right"), confusion, strict=True):
     print(f"{name:<16}" + "".join(f"{count:>7}" for count in row))
 
 # %% [markdown]
-# Often the same few things are compared again and again. `fit_items` takes the items once and pairs that name them.
-# Here twelve items are compared 400 times. `rank` gives the same rank to items that differ by less than the threshold;
-# `intervals` says how sure that is, by learning again from resampled pairs. Comparisons say nothing about a constant
-# that is added to all scores, so that intervals are of scores less their mean.
+# Often the same few items are compared many times. `fit_items` takes the items once, and pairs that name them. Here
+# twelve items are compared 400 times. `rank` gives the same rank to items that differ by less than the threshold.
+# `intervals` gives the uncertainty, by training on resampled pairs. Comparisons do not determine a constant added to
+# all scores, so the intervals are those of the scores minus their mean.
 
 # %%
 items = random.uniform(-1, 1, size=(12, 2))
@@ -77,7 +77,7 @@ for item in np.argsort(-scores):
     interval = f"[{low[item]:6.2f}, {high[item]:6.2f}]"
     print(f"{ranks[item]:>4} {sure_ranks[item]:>7} {scores[item]:6.2f}  {interval} {-hidden(items)[item]:14.2f}")
 
-# %% What was claimed.
+# %% Check the claims.
 assert errors["rbf"] < 0.2 < errors["linear"]
 assert confusion.sum() == 1500 and confusion[0, 2] + confusion[2, 0] <= 5
 assert np.array_equal(predicted, -curved.compare(test[1], test[0]))

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Learning from a stream
 #
-# Comparisons arrive in chunks and are never kept. The learner makes one small step for each pair that it got wrong, so
-# that it can be asked at any time. Before it learns from a pair it foretells the outcome: the share that it foretold
-# wrongly is an honest error without any held-out data.
+# Comparisons arrive in chunks and are not stored. The learner makes one small step for each pair that it predicted
+# wrongly, so it can be used at any time. It predicts the outcome of each pair before it learns from it. The share of
+# wrong predictions is an honest estimate of the error without any held-out data.
 
 # %%
 import pickle
@@ -27,8 +27,8 @@ def chunk() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 stream = [chunk() for _ in range(CHUNKS)]
 
 # %% [markdown]
-# `partial_fit` goes on where it stopped. `progressive_error_` is over all pairs so far, `recent_error_` over the last
-# ones: it falls faster, since it forgets the beginning.
+# `partial_fit` continues where training stopped. `progressive_error_` is the error over all pairs so far,
+# `recent_error_` that over the most recent ones. It falls faster, because it forgets the beginning.
 
 # %%
 learner = PAComparator(C=0.01)
@@ -40,7 +40,7 @@ for position, (left, right, outcome) in enumerate(stream[: CHUNKS // 2], start=1
         print(f"{learner.n_pairs_:>6} pairs   error {told[-1][0]:.3f}   of the last {told[-1][1]:.3f}")
 
 # %% [markdown]
-# Halfway the process ends. A pickle holds everything that is needed to go on, and so does a model file.
+# Halfway, the process ends. A pickle holds everything needed to continue, and so does a model file.
 
 # %%
 kept = pickle.dumps(learner)
@@ -54,7 +54,8 @@ for position, (left, right, outcome) in enumerate(stream[CHUNKS // 2 :], start=C
         print(f"{learner.n_pairs_:>6} pairs   error {told[-1][0]:.3f}   of the last {told[-1][1]:.3f}")
 
 # %% [markdown]
-# What was foretold (columns) of what came (rows: left, tie, right), and how well the hidden score was found.
+# The confusion matrix: predictions (columns) of true outcomes (rows: left, tie, right), and how well the hidden score
+# was found.
 
 # %%
 for row in learner.confusion_:
@@ -63,12 +64,12 @@ likeness = learner.coef_ @ hidden / np.linalg.norm(learner.coef_) / np.linalg.no
 print(f"cosine with the hidden weights {likeness:.3f}; threshold {learner.threshold_:.3f}")
 
 # %% [markdown]
-# Neither the chunks nor the pickle left a trace: one `fit` over all pairs in the same order gives the same bits.
+# The chunks and the pickle do not change the result: one `fit` over all pairs in the same order gives the same bits.
 
 # %%
 at_once = PAComparator(C=0.01).fit(*(np.concatenate(side) for side in zip(*stream, strict=True)))
 
-# %% What was claimed.
+# %% Check the claims.
 assert learner.n_pairs_ == CHUNK * CHUNKS == np.sum(learner.confusion_)
 assert told[-1][0] < told[0][0] and told[-1][1] < 0.2
 assert np.isclose(learner.progressive_error_, 1 - np.trace(learner.confusion_) / learner.n_pairs_)

@@ -2,8 +2,8 @@
 # # Ranking search results
 #
 # A search engine has graded results: for each query some documents, each with features and a grade from 0 (useless) to
-# 4 (perfect). We learn a score that puts better documents first, find how strongly to regularise it, look at the proof
-# that nothing was left on the table, and hand the model to the command line.
+# 4 (perfect). We train a score that puts better documents first, choose the regularisation, look at the proof that the
+# model is close to the optimum, and use the model from the command line.
 
 # %%
 import subprocess
@@ -28,8 +28,8 @@ def command(*arguments: object) -> str:
 
 
 # %% [markdown]
-# The command makes data to try things on. One hidden model grades two streams of queries: one to train on, and one that
-# is held out. There are few queries for so many features and the grades are noisy, so that regularisation matters.
+# The command simulates data. One hidden model grades two samples of queries: one for training, and one that is held
+# out. There are few queries for so many features and the grades are noisy, so regularisation matters.
 
 # %%
 made = ["--queries", 60, "--docs", 20, "--features", 100, "--noise", 1.5, "--seed", 7]
@@ -40,8 +40,8 @@ train, test = maxmargin.load(train_file), maxmargin.load(test_file)
 print(train)
 
 # %% [markdown]
-# An estimator takes a data set in the place of `X`, `y` and `qid`. Scores are compared within a query only: the metric
-# is told the query of each row.
+# An estimator takes a data set in place of `X`, `y` and `qid`. Scores are comparable only within a query, so the metric
+# needs the query of each row.
 
 # %%
 plain = SVMRanker().fit(train)
@@ -55,8 +55,8 @@ chance = ndcg_score(test.targets, np.random.default_rng(0).normal(size=len(test)
 print(f"NDCG@10 held out: chance {chance:.3f}, C=1 {held_out(plain):.3f}")
 
 # %% [markdown]
-# `tune` cross-validates C with whole queries in each fold. Each fit starts where the one for the C before ended, so that
-# a whole path costs little more than its last fit.
+# `tune` cross-validates C with whole queries in each fold. Each fit starts from the solution for the previous C, so a
+# whole path costs little more than its last fit.
 
 # %%
 found = maxmargin.tune(SVMRanker(), train, metrics="ndcg@10", cv=5)
@@ -66,15 +66,15 @@ for row in found.results:
 print(f"best C {found.best_params['C']:.4g}; NDCG@10 held out {held_out(tuned):.3f}")
 
 # %% [markdown]
-# The certificate: whatever the best possible weights are, their objective lies between `lower_bound_` and `objective_`.
-# `verify` recomputes both from the data.
+# The certificate: the best possible objective lies between `lower_bound_` and `objective_`. `verify` recomputes both
+# from the data.
 
 # %%
 print(f"{tuned.lower_bound_:.8g} <= optimum <= {tuned.objective_:.8g}, relative gap {tuned.gap_:.1e}")
 objective, bound, gap = tuned.verify(train)
 
 # %% [markdown]
-# The model file is the command's own, so that a service without Python can use it.
+# The command can use the model file, so a service needs no Python.
 
 # %%
 tuned.save(model_file)
@@ -82,7 +82,7 @@ printed = command("predict", model_file, test_file)
 by_command = np.array([float(line) for line in printed.split()])
 print(command("verify", model_file, train_file))
 
-# %% What was claimed.
+# %% Check the claims.
 assert held_out(plain) > chance + 0.1
 assert held_out(tuned) > held_out(plain)
 assert tuned.converged_ and tuned.lower_bound_ <= tuned.objective_

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Text in a scikit-learn pipeline
 #
-# The classifier is an estimator like any other of scikit-learn: it stands at the end of a pipeline, and a grid search
-# finds settings of all steps. Where only C is to be found, `maxmargin.tune` does the same in a fraction of the fits.
+# The classifier is an ordinary scikit-learn estimator: it can be the last step of a pipeline, and a grid search can
+# tune all steps. If only C is to be chosen, `maxmargin.tune` does the same with far fewer fits.
 
 # %%
 import numpy as np
@@ -16,7 +16,7 @@ from maxmargin import SVMClassifier
 random = np.random.default_rng(11)
 
 # %% [markdown]
-# A corpus is made up: words with a Zipf distribution, some of which one of two topics uses more often.
+# A synthetic corpus: words follow a Zipf distribution, and each of two topics uses some words more often.
 
 # %%
 syllables = ["ba", "do", "fi", "gu", "ka", "lo", "mi", "ne", "ru", "sa", "te", "vo"]
@@ -47,8 +47,8 @@ accuracy = search.score(test_texts, test_topics)
 print("grid search:", search.best_params_, f"accuracy {accuracy:.3f}")
 
 # %% [markdown]
-# With the words fixed, `tune` walks along a path of C over the same rows. It takes a finer grid that suits the data, and
-# every fold begins with the weights for the C before.
+# With fixed features, `tune` follows a path of C over the same rows. It uses a finer grid that suits the data, and
+# every fold starts from the weights for the previous C.
 
 # %%
 words = TfidfVectorizer(dtype=np.float32, sublinear_tf=search.best_params_["words__sublinear_tf"])
@@ -58,7 +58,7 @@ tuned_accuracy = found.best_estimator.score(words.transform(test_texts), test_to
 print(f"tune: C {found.best_params['C']:.3g} of {len(found.results)}, accuracy {tuned_accuracy:.3f}")
 
 # %% [markdown]
-# The words that speak most for either topic.
+# The words with the largest weights for each topic.
 
 # %%
 classifier = found.best_estimator
@@ -67,7 +67,7 @@ names = words.get_feature_names_out()
 for topic, strongest in zip(classifier.classes_, (order[:6], order[-6:]), strict=True):
     print(f"{topic:<8}", " ".join(names[strongest]))
 
-# %% What was claimed.
+# %% Check the claims.
 assert accuracy > 0.8 and tuned_accuracy > 0.8
 assert abs(tuned_accuracy - accuracy) < 0.05
 assert classifier.converged_ and classifier.gap_ <= classifier.tol

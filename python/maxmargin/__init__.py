@@ -1,9 +1,9 @@
-"""Learn to rank, compare and classify with large margins, with a certificate of how close to optimal the result is.
+"""Large-margin ranking, comparison and classification, with a certificate of how close to the optimum the result is.
 
 The estimators follow scikit-learn: :class:`SVMClassifier`, :class:`SVMRanker`, :class:`SVMComparator` and
-:class:`PAComparator`. :func:`load` reads what the command reads into a :class:`Dataset`, a :class:`Model` is what was learned
-and can be saved, verified and used by the command, :mod:`maxmargin.metrics` says how good scores are, and :func:`tune` finds
-the settings to learn with. scikit-learn is imported when an estimator is first used.
+:class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
+trained model, which can be saved, verified and used by the command. :mod:`maxmargin.metrics` holds metrics, and
+:func:`tune` chooses settings by cross-validation. scikit-learn is imported when an estimator is first used.
 
 >>> import maxmargin
 >>> maxmargin.SVMClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[0.5], [2.5]])
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .reading import load
     from .tuning import Tuned, tune
 
-#: Where each name is, so that importing the package imports neither numpy nor scikit-learn.
+#: The module of each name, so that importing the package imports neither numpy nor scikit-learn.
 _WHERE = {
     "PAComparator": "passive_aggressive",
     "SVMClassifier": "classifier",

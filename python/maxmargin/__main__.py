@@ -8,7 +8,7 @@ from ._core import command
 
 def main() -> int:
     """Runs the command line of this process and returns the exit code."""
-    # Ctrl-C is the command's, which stops at the next safe place; Python would wait for it to return.
+    # The command handles Ctrl-C and stops at the next safe point. Python would wait until the command returns.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return command(["maxmargin", *sys.argv[1:]])
 

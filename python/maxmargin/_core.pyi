@@ -1,4 +1,4 @@
-"""The core: data sets, models and what makes them. What is here is used through the package."""
+"""The core: data sets, models, training and metrics. Use it through the package."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ _Positions: TypeAlias = npt.NDArray[np.int64]
 _Path: TypeAlias = str | os.PathLike[str]
 
 class MaxmarginError(ValueError):
-    """What is wrong with data, settings or a model; `code` is stable and `remedy` says what to do."""
+    """An error in data, settings or a model. `code` is stable, and `remedy` says what to do."""
 
     code: str
     remedy: str | None
@@ -46,7 +46,7 @@ class Dataset:
 
     @staticmethod
     def dense(array: _Reals, *, checked: bool = False) -> Dataset:
-        """Rows of a C-contiguous array of f32 or f64, shared. `checked` says that all of them are known to be finite."""
+        """Rows of a C-contiguous array of f32 or f64, shared. Set `checked` if all values are known to be finite."""
 
     @staticmethod
     def sparse(
@@ -57,29 +57,29 @@ class Dataset:
         *,
         checked: bool = False,
     ) -> Dataset:
-        """Compressed sparse rows: 32-bit indices and values are shared. `checked` says that all values are known to be finite."""
+        """Compressed sparse rows; 32-bit indices and values are shared. Set `checked` if all values are known finite."""
 
     def with_targets(self, targets: _Float) -> Dataset:
-        """The same with a number for each row."""
+        """The same data with a number for each row."""
 
     def with_labels(self, codes: _Codes, names: Sequence[str]) -> Dataset:
-        """The same with a label for each row, as a position among sorted names."""
+        """The same data with a label for each row, as a position in the sorted names."""
 
     def with_weights(self, weights: _Float) -> Dataset:
-        """The same with a weight for each row."""
+        """The same data with a weight for each row."""
 
     def with_groups(self, codes: _Codes, names: Sequence[str]) -> Dataset:
-        """The same with the query of each row, as a position among names; rows of a query are moved together."""
+        """The same data with the query of each row, as a position in the names. Rows of a query are moved together."""
 
     def with_pairs(self, left: _Codes, right: _Codes, outcomes: _Signs, weights: _Float | None = None) -> Dataset:
-        """The same with comparisons of two rows each; outcomes are -1 (left is better), 0 (a tie) or 1."""
+        """The same data with comparisons of two rows. Outcomes are -1 (left is better), 0 (a tie) or 1."""
 
     def with_feature_names(self, names: Sequence[str]) -> Dataset:
-        """The same with a name for each column."""
+        """The same data with a name for each column."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Number of rows and columns."""
 
     @property
     def layout(self) -> str:
@@ -87,96 +87,96 @@ class Dataset:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the features."""
+        """Size of the features in bytes."""
 
     @property
     def feature_names(self) -> list[str] | None:
-        """Names of the columns, where there are any."""
+        """Names of the columns, or None."""
 
     @property
     def row_ids(self) -> list[str] | None:
-        """Ids of the rows, where there are any."""
+        """Ids of the rows, or None."""
 
     @property
     def n_queries(self) -> int | None:
-        """How many queries there are, where there are any."""
+        """Number of queries, or None."""
 
     @property
     def n_pairs(self) -> int | None:
-        """How many comparisons there are, where there are any."""
+        """Number of comparisons, or None."""
 
     @property
     def targets(self) -> _Float | list[str] | None:
-        """The target of each row: numbers, or labels, or none."""
+        """Target of each row: numbers, labels, or None."""
 
     @property
     def qid(self) -> _Codes | None:
-        """The query of each row as a position among all queries, where there are any."""
+        """Query of each row as a position in the list of queries, or None."""
 
     @property
     def weights(self) -> _Float | None:
-        """The weight of each row, where they have any."""
+        """Weight of each row, or None."""
 
     @property
     def pairs(self) -> tuple[_Codes, _Codes, _Signs] | None:
         """The comparisons: left rows, right rows, outcomes."""
 
     def variance(self) -> float:
-        """The variance of all feature values, zeros among them, each row counting as its weight."""
+        """Weighted variance of all feature values, zeros included."""
 
     @property
     def hash(self) -> int:
-        """The hash over all values, which certificates name."""
+        """Hash over all values. Certificates contain it."""
 
     @property
     def notes(self) -> list[str]:
-        """What the reader found about the file, in short phrases."""
+        """What the reader found in the file, in short phrases."""
 
     def save(self, path: _Path) -> None:
-        """Writes the data; the extension tells the format (.mmd is the cache)."""
+        """Save the data. The extension decides the format (.mmd is the cache)."""
 
     def __len__(self) -> int:
-        """Rows."""
+        """Number of rows."""
 
 @final
 class Model:
-    """What was learned, how close to optimal it is, and files of it."""
+    """A trained model, with a certificate of how close to the optimum it is."""
 
     @staticmethod
     def load(path: _Path) -> Model:
-        """Reads a model file."""
+        """Read a model file."""
 
     @staticmethod
     def from_bytes(content: bytes) -> Model:
-        """The model that the content of a file holds."""
+        """Read a model from the content of a model file."""
 
     def save(self, path: _Path) -> None:
-        """Writes a model file, as a whole or not at all."""
+        """Save a model file, completely or not at all."""
 
     def to_bytes(self) -> bytes:
         """The content of a model file."""
 
     def without_witness(self) -> Model:
-        """The same without what proves the lower bound, which saves space."""
+        """The same model without the proof of the lower bound, which saves space."""
 
     def __reduce__(self) -> tuple[Callable[[bytes], Model], tuple[bytes]]:
-        """Pickles and copies are the content of a file."""
+        """Pickles and copies hold the content of a model file."""
 
     def scores(self, data: Dataset, threads: int = 0) -> _Float:
-        """The score of each row, in the order given; shape (rows, k) where a row has k scores."""
+        """Score of each row, in the given order; shape (rows, k) if a row has k scores."""
 
     def outcomes(self, data: Dataset) -> _Signs:
-        """The outcome of each comparison of the data: -1 (left is better), 0 (a tie) or 1."""
+        """Predicted outcome of each comparison in the data: -1 (left is better), 0 (a tie) or 1."""
 
     def verify(self, data: Dataset) -> tuple[float, float | None, float | None]:
-        """Recomputes objective, lower bound and gap from the training data; an error where they do not hold."""
+        """Recompute objective, lower bound and gap from the training data. Raises an error if they do not hold."""
 
     def support(self, data: Dataset, threads: int = 0) -> _Positions | None:
-        """Positions of the rows, or pairs, of the training data that have a part in the solution."""
+        """Positions of the support vectors among the training rows, or of the support pairs."""
 
     @property
     def task(self) -> str:
-        """What the task is called."""
+        """Name of the task."""
 
     @property
     def settings(self) -> str:
@@ -184,19 +184,19 @@ class Model:
 
     @property
     def weights(self) -> _Float | None:
-        """The weights of the (scaled) features, where there are any; shape (k, features) where a row has k scores."""
+        """Weights of the (scaled) features, or None; shape (k, features) if a row has k scores."""
 
     @property
     def intercepts(self) -> _Float:
-        """The constant terms, one for each score of a row; empty where there are none."""
+        """Constant terms, one for each score of a row, or an empty array."""
 
     @property
     def dual_coef(self) -> _Float | None:
-        """One number a support vector, where there is a kernel."""
+        """Coefficients of the support vectors, or None without a kernel."""
 
     @property
     def gamma(self) -> float | None:
-        """The kernel's γ, given or found, where it has one."""
+        """γ of the kernel, given or estimated, or None."""
 
     @property
     def intercept(self) -> float | None:
@@ -204,11 +204,11 @@ class Model:
 
     @property
     def tie_width(self) -> float | None:
-        """The difference of scores up to which neither of two rows is better, where ties are told."""
+        """Largest difference of scores that is predicted as a tie, or None if ties are not predicted."""
 
     @property
     def threshold(self) -> float | None:
-        """The threshold that was learned together with the scores."""
+        """Threshold learned together with the scores."""
 
     @property
     def classes(self) -> tuple[str, str] | None:
@@ -216,19 +216,19 @@ class Model:
 
     @property
     def n_features(self) -> int:
-        """How many features it knows."""
+        """Number of features."""
 
     @property
     def feature_names(self) -> list[str] | None:
-        """What they are called, where they have names."""
+        """Names of the features, or None."""
 
     @property
     def objective(self) -> float:
-        """The objective reached."""
+        """Objective of the model."""
 
     @property
     def lower_bound(self) -> float | None:
-        """A proven lower bound on the optimum, where the method gives one."""
+        """Proven lower bound on the optimum, or None if the method gives none."""
 
     @property
     def gap(self) -> float | None:
@@ -240,15 +240,15 @@ class Model:
 
     @property
     def passes(self) -> int:
-        """Passes made."""
+        """Number of passes."""
 
     @property
     def constraints(self) -> int:
-        """Margin constraints."""
+        """Number of margin constraints."""
 
     @property
     def c(self) -> float:
-        """The weight of the sum of losses, given or found."""
+        """Weight of the sum of losses, given or found."""
 
     @property
     def data_hash(self) -> int:
@@ -256,19 +256,19 @@ class Model:
 
     @property
     def solver(self) -> str | None:
-        """The solver that made it, where its file says so."""
+        """The solver that trained it, or None if the file does not name it."""
 
     @property
     def stalled(self) -> bool:
-        """Whether no step improved the objective any more, at the limit of double precision."""
+        """Whether training stopped because no step improved the objective, at the limit of double precision."""
 
     @property
     def stopped_early(self) -> bool:
-        """Whether the solver was asked to stop before the tolerance."""
+        """Whether the solver was stopped before it reached the tolerance."""
 
     @property
     def finished(self) -> bool:
-        """Whether the solver is one that makes the passes asked for and proves nothing."""
+        """Whether the solver made the given number of passes and proves no bound."""
 
     @property
     def trace(self) -> list[tuple[int, float, float | None, float]]:
@@ -276,44 +276,44 @@ class Model:
 
     @property
     def confusion(self) -> list[list[int]] | None:
-        """How often each outcome (row: left, tie, right) was foretold as each (column), of a model from a stream."""
+        """Confusion matrix (rows: true left, tie, right; columns: predicted) of a model trained on a stream."""
 
     def _repr_html_(self) -> str: ...
 
 @final
 class Learner:
-    """Learns from one pair after the other."""
+    """Learner that trains on one pair after the other."""
 
     def __new__(cls, settings: str, model: Model | None = None) -> Learner: ...
     def learn(self, data: Dataset) -> None:
-        """Learns from all comparisons of the data, in order. An error leaves what was learned before."""
+        """Train on all comparisons of the data, in order. After an error, the state is that before the call."""
 
     def model(self, feature_names: Sequence[str] | None = None) -> Model:
-        """What has been learned so far."""
+        """The model so far."""
 
     @property
     def weights(self) -> _Float:
-        """The weights to predict with."""
+        """Weights for prediction."""
 
     @property
     def threshold(self) -> float:
-        """The threshold to predict with."""
+        """Threshold for prediction."""
 
     @property
     def pairs(self) -> int:
-        """Pairs learned from."""
+        """Number of pairs used so far."""
 
     @property
     def errors(self) -> tuple[float | None, float | None]:
-        """The share of pairs that were foretold wrongly before they were learned from: of all, and of the last ones."""
+        """Share of pairs predicted wrongly before they were used for training: of all, and of the most recent ones."""
 
 @final
 class Progress:
-    """A pass over the data, as a callback sees it."""
+    """Progress after a pass over the data, as given to a callback."""
 
     @property
     def iteration(self) -> int:
-        """Passes so far."""
+        """Number of passes so far."""
 
     @property
     def objective(self) -> float:
@@ -333,15 +333,15 @@ class Progress:
 
 @final
 class Tried:
-    """A setting that was tried, as a callback sees it."""
+    """Result of a tried setting, as given to a callback."""
 
     @property
     def done(self) -> int:
-        """Settings tried so far."""
+        """Number of settings tried so far."""
 
     @property
     def total(self) -> int:
-        """Settings in all."""
+        """Total number of settings."""
 
     @property
     def c(self) -> float:
@@ -352,18 +352,18 @@ class Tried:
         """The mean of the first metric over the folds."""
 
 def command(arguments: Sequence[str]) -> int:
-    """Runs the command line and returns its exit code."""
+    """Run the command line and return its exit code."""
 
 def load(path: _Path, task: str, items: _Path | None = None, settings: str = "{}") -> Dataset:
-    """Reads data as the command does: the format is found by content and name."""
+    """Read data in the same way as the command. The format is detected by content and name."""
 
 def ranks(scores: _Float, threshold: float) -> _Positions:
-    """The rank of each item: 1 and the number of items whose score is higher by more than the threshold."""
+    """Rank of each item: 1 plus the number of items whose score is higher by more than the threshold."""
 
 def resampled(
     model: Model, data: Dataset, resamples: int, seed: int = 0, threads: int = 0
 ) -> tuple[_Float, _Float, _Positions]:
-    """Of the items of a model's training data: ends of the 95 % interval of each score, and ranks by these."""
+    """Ends of the 95 % interval of the score of each training item, and ranks based on these."""
 
 def evaluate(
     name: str,
@@ -374,10 +374,10 @@ def evaluate(
     predictions: _Codes | None = None,
     classes: int = 2,
 ) -> float:
-    """The value of a metric by name; with `predictions` these and truth are codes of so many classes."""
+    """Compute a metric by name. With `predictions`, these and the truth are codes of `classes` classes."""
 
 def _panic() -> None:
-    """Panics within the core, for the test that this is an exception like any other."""
+    """Panic within the core, for the test that this becomes an ordinary exception."""
 
 def tune(
     data: Dataset,
@@ -390,9 +390,9 @@ def tune(
     threads: int = 0,
     callback: Callable[[Tried], object] | None = None,
 ) -> tuple[Model, list[dict[str, Any]], int]:
-    """Cross-validates settings and learns by the best: the model, one dictionary a setting, the position of the best."""
+    """Cross-validate settings and train with the best. Returns the model, a dictionary per setting and the best position."""
 
 def train(
     data: Dataset, settings: str, threads: int = 0, callback: Callable[[Progress], object] | None = None
 ) -> Model:
-    """Learns a model from data by settings as JSON."""
+    """Train a model on data with settings given as JSON."""

@@ -1,6 +1,7 @@
-"""What people have, as what the core takes: C-contiguous f32 or f64, or sparse rows with 32-bit indices.
+"""Converts user data to what the core takes: C-contiguous f32 or f64, or sparse rows with 32-bit indices.
 
-Arrays that are so already are shared with the core and not copied. Nobody may write to them while a method runs.
+Arrays that already have this form are shared with the core and not copied. They must not be written to while a method
+runs.
 """
 
 from operator import eq
@@ -13,7 +14,7 @@ from . import _core
 
 Array = npt.NDArray[Any]
 
-#: Indices of sparse rows are kept in 32 bits.
+#: Indices of sparse rows are stored in 32 bits.
 MOST_COLUMNS = 2**31 - 1
 
 
@@ -31,7 +32,7 @@ def dataset(X: Any) -> _core.Dataset:
 
 
 def check_sparse(name: str, X: Any) -> None:
-    """Refuses sparse input whose parts do not fit together: scipy trusts them, and would read memory that is not theirs."""
+    """Raises an error if the parts of a sparse matrix do not fit together. scipy would read outside the arrays."""
     layout = getattr(X, "format", None)
     if layout in ("csr", "csc") and X.ndim == 2:
         lines, width = X.shape if layout == "csr" else X.shape[::-1]
@@ -75,7 +76,7 @@ def without_column(X: Any, name: str, argument: str) -> tuple[Any, Array]:
 
 
 def plain(X: Any, argument: str = "X") -> Any:
-    """X as scikit-learn takes it: tables of Arrow become one array with row after row."""
+    """X in a form that scikit-learn takes: an Arrow table becomes one array in row order."""
     if not hasattr(X, "column_names") or hasattr(X, "iloc"):
         return X
     names = list(X.column_names)
@@ -93,10 +94,10 @@ def plain(X: Any, argument: str = "X") -> Any:
 
 
 def column_without_numbers(X: Any) -> Any:
-    """The name of the first column of a table that cannot be taken for numbers; None where there is none, or no table."""
+    """The name of the first column of a table that is not numeric; None if there is none, or if X is not a table."""
     for name in column_names(X) if is_table(X) else []:
         column = X[name]
-        # What is missing is told by others.
+        # Missing values are reported elsewhere.
         for drop in ("dropna", "drop_nulls"):
             column = getattr(column, drop)() if hasattr(column, drop) else column
         try:
@@ -107,7 +108,7 @@ def column_without_numbers(X: Any) -> Any:
 
 
 def vector(name: str, values: Any, rows: int) -> Array:
-    """A list of one value a row."""
+    """A list with one value per row."""
     found = np.asarray(values)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
@@ -119,14 +120,14 @@ def vector(name: str, values: Any, rows: int) -> Array:
 
 
 def weights(name: str, values: Any, rows: int) -> npt.NDArray[np.float64] | None:
-    """Weights of rows: finite numbers that are not negative."""
+    """Weights of rows: finite numbers, not negative."""
     if values is None:
         return None
     if isinstance(values, float | int):
         values = np.full(rows, values)
     try:
         given = np.asarray(values)
-        # As scikit-learn has it, also where there is but one column.
+        # The same as in scikit-learn, even if there is only one column.
         if given.ndim > 1:
             raise ValueError(f"{name} must have one dimension, and has the shape {given.shape}")
         found = np.require(vector(name, given, rows), dtype=np.float64, requirements=["C", "A"])
@@ -145,15 +146,15 @@ def weights(name: str, values: Any, rows: int) -> npt.NDArray[np.float64] | None
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or what pandas holds for a missing one: all that is not surely equal to itself."""
+    """Whether a value is None, NaN or the missing value of pandas: any value that is not clearly equal to itself."""
     same = eq(value, value)
     return value is None or not (isinstance(same, bool | np.bool_) and bool(same))
 
 
 def codes(name: str, values: Any, rows: int) -> tuple[npt.NDArray[np.uint32], list[str]]:
-    """Values of any type as positions among the distinct ones, in the order in which these first appear."""
+    """Values of any type as positions in the list of distinct values, in order of first appearance."""
     if isinstance(values, list) and values and all(isinstance(value, tuple) for value in values):
-        # Keys of several parts stay whole.
+        # Keys with several parts are not split.
         keys = np.empty(len(values), dtype=object)
         keys[:] = values
         values = keys
@@ -181,7 +182,7 @@ def codes(name: str, values: Any, rows: int) -> tuple[npt.NDArray[np.uint32], li
     return np.repeat(place[inverse.ravel()], lengths), [str(distinct[position]) for position in order]
 
 
-#: What outcomes may be called; 1 says that the right one is better.
+#: The accepted names of outcomes; 1 means that the right item is better.
 OUTCOMES = {"left": -1, "tie": 0, "right": 1}
 
 

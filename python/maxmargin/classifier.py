@@ -1,4 +1,4 @@
-"""Two classes."""
+"""Binary classification."""
 
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ from .estimator import Callback, MarginEstimator, Reals, number, one_of, whole_o
 
 
 def label(value: Any) -> str:
-    """A class as the core writes it."""
+    """A class in the notation of the core."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     if isinstance(value, bool | np.bool_):
@@ -22,9 +22,9 @@ def label(value: Any) -> str:
 
 
 def two_classes(y: Any) -> tuple[Any, Any]:
-    """The distinct values of y in order, and where the second of them stands.
+    """The distinct values of y in order, and the rows that have the second value.
 
-    Numbers of two classes are not sorted for that: sorted copies would take more memory than learning does.
+    Numbers of two classes are not sorted for this: sorted copies would take more memory than training does.
     """
     if y.dtype.kind in "biuf":
         low, high = y.min(), y.max()
@@ -39,61 +39,71 @@ def two_classes(y: Any) -> tuple[Any, Any]:
 
 
 class SVMClassifier(ClassifierMixin, MarginEstimator):
-    """Tells two classes apart with a large margin: ½‖w‖² + C · Σ weight · loss.
+    """Large-margin classifier for two classes. It minimises ½‖w‖² + C · Σ weight · loss.
 
-    Linear or through a kernel; for other than two classes it raises an error. Arrays in C order of float32 or float64 and
-    sparse rows with 32-bit indices are shared with the core and not copied, and must not be written to during `fit`.
+    The model is linear or uses a kernel. With other than two classes, `fit` raises an error. C-ordered arrays of
+    float32 or float64 and sparse rows with 32-bit indices are shared with the core and not copied. They must not be
+    written to during `fit`.
 
     Parameters
     ----------
     C : float, default=1.0
         The weight of the sum of losses.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
-        What a missed margin costs.
+        The cost of a violated margin.
     kernel : {"linear", "rbf", "poly", "sigmoid", "chi-squared", "intersection", "precomputed"}, default="linear"
         The kernel.
     gamma : {"scale", "auto"} or float or None, default="scale"
-        The kernel's width; None looks at a sample, as the command does.
+        Kernel coefficient. With None it is estimated from a sample of the data, as the command does.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=0.0
-        Of the polynomial and sigmoid kernels.
+        Constant term of the polynomial and sigmoid kernels.
     intercept : {"free", "penalised", "none"}, default="free"
-        What is done about the constant term.
+        Whether the constant term is free, penalised like a weight, or absent.
     class_weight : dict, "balanced" or None, default=None
-        How much each class counts; "balanced" counts rows by their weights.
+        Weight of each class. "balanced" uses weights inversely proportional to the weighted class frequencies.
     scale : {"none", "standard", "min-max", "max-abs", "unit-rows"}, default="none"
-        How features are scaled before; `coef_` is then of scaled features.
+        How features are scaled before training. `coef_` then refers to the scaled features.
     solver : str, default="auto"
-        The solver; "auto" takes the one that suits.
+        The solver; "auto" chooses one by loss and data.
     tol : float, default=1e-3
-        The relative gap (objective − lower bound) / objective to stop at; where the data have fewer than a million entries
-        most solutions are then polished to double precision; `gap_` says what was reached.
+        Training stops at this relative gap, (objective − lower bound) / objective. With fewer than a million entries,
+        most solutions are then polished to double precision. `gap_` is the gap that was reached.
     max_iter : int or None, default=None
-        The most passes; None takes the solver's own.
+        Maximum number of passes; None uses the default of the solver.
     cache_size : float, default=200
-        Megabytes for kernel rows.
+        Size of the cache for kernel rows in megabytes.
     random_state : int, RandomState or None, default=None
-        Seeds what is random; None is 0.
+        Seed of the random numbers; None means 0.
     n_jobs : int or None, default=-1
-        Threads; -1 takes all cores, None one. It changes no bit of the result.
+        Number of threads; -1 means all cores, None means one. The result does not depend on it.
     verbose : int, default=0
-        Whether passes are told on standard error.
+        Whether to print each pass to standard error.
     callback : callable or None, default=None
-        Called with a :class:`maxmargin.Progress` after each pass; a true answer stops there with the best so far.
+        Called with a :class:`maxmargin.Progress` after each pass. If it returns a true value, training stops with the
+        best model so far.
 
     Attributes
     ----------
-    classes_ : array of the two classes
-    coef_ : array of shape (1, n_features), of linear models
+    classes_ : array of shape (2,)
+        The two classes.
+    coef_ : array of shape (1, n_features)
+        Weights of the features. Only for linear models.
     intercept_ : array of shape (1,)
-    support_ : positions of the rows with a part in the solution
-    dual_coef_ : array of shape (1, n_support), of kernels
+        Constant term.
+    support_ : array of shape (n_support,)
+        Positions of the support vectors among the training rows.
+    dual_coef_ : array of shape (1, n_support)
+        Coefficients of the support vectors. Only for kernels.
     objective_, lower_bound_, gap_ : float
-        What was reached, what nothing can be below, and the relative distance.
+        Objective of the model, proven lower bound on the objective of any model, and their relative gap.
     n_iter_ : int
+        Number of passes.
     converged_ : bool
+        Whether the gap reached `tol`.
     model_ : Model
+        The trained model.
 
     Examples
     --------
@@ -152,13 +162,16 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
 
     @whole_or_not_at_all
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learns from rows and their classes.
+        """Fit the model to rows and their classes.
 
         Parameters
         ----------
-        X : array, sparse rows, table or Dataset
-        y : one class a row; left out where X is a Dataset
-        sample_weight : one weight a row, optional
+        X : array-like, sparse matrix, table or Dataset
+            The training rows.
+        y : array-like of shape (n_rows,), optional
+            Class of each row. Omit it if X is a Dataset.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row.
 
         Returns
         -------
@@ -237,17 +250,17 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         return self
 
     def decision_function(self, X: Any) -> Reals:
-        """The score of each row: positive for the second of `classes_`."""
+        """Score of each row. It is positive for the second of `classes_`."""
         return self._scores(X)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class of each row."""
+        """Predicted class of each row."""
         check_is_fitted(self, "model_")
         predicted: npt.NDArray[Any] = self.classes_[(self._scores(X) >= 0).astype(np.intp)]
         return predicted
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows whose class is predicted, each row counting as its weight; of a Dataset by its own classes."""
+        """Weighted share of rows whose class is predicted correctly. A Dataset brings its own classes."""
         if isinstance(X, _core.Dataset):
             if y is not None or sample_weight is not None:
                 raise TypeError("a Dataset holds its own y and sample_weight: leave both out")

@@ -13,12 +13,12 @@ from .estimator import Callback, MarginEstimator, Reals, frames_of_the_package, 
 NO_PAIRS = "the Dataset holds no pairs: load it with task='compare'"
 
 
-#: Numbers that are copied at a time.
+#: Number of values that are copied at a time.
 PIECE = 1 << 20
 
 
 def interleaved(left: Any, right: Any) -> Any:
-    """Rows of both sides, left and right in turn, as the command reads tables of two items a row."""
+    """Rows of both sides, left and right in turn, as the command reads tables with two items per row."""
     if left.shape != right.shape:
         raise ValueError(f"X_left has the shape {left.shape}, and X_right {right.shape}: both must be the same")
     count = left.shape[0]
@@ -28,7 +28,7 @@ def interleaved(left: Any, right: Any) -> Any:
         order = np.arange(2 * count).reshape(2, count).T.ravel()
         return sparse.vstack([left, right], format="csr")[order]
     both = np.empty((2 * count, left.shape[1]), dtype=np.result_type(left, right))
-    # In pieces: nothing interrupts a copy in one go.
+    # Copied in pieces, because a single large copy cannot be interrupted.
     piece = max(1, PIECE // max(1, left.shape[1]))
     for start in range(0, count, piece):
         rows = slice(start, start + piece)
@@ -40,7 +40,7 @@ def interleaved(left: Any, right: Any) -> Any:
 
 
 class PairEstimator(MarginEstimator):
-    """What comparators share."""
+    """The base of all comparators."""
 
     _task = "compare"
 
@@ -87,13 +87,13 @@ class PairEstimator(MarginEstimator):
         return self
 
     def decision_function(self, X: Any) -> Reals:
-        """The score r(x) of each item: higher is better."""
+        """Score r(x) of each item; higher is better."""
         return self._scores(X)
 
     def compare(self, X_left: Any, X_right: Any = None) -> npt.NDArray[np.int64]:
-        """Which is better: -1 for the left one, 1 for the right one, 0 for neither; of a Dataset for each of its pairs.
+        """Predict which item of each pair is better: -1 for the left one, 1 for the right one, 0 for a tie.
 
-        Swapping the sides changes the sign and nothing else.
+        A Dataset brings its own pairs. Swapping the sides only changes the sign.
         """
         if isinstance(X_left, _core.Dataset) and X_right is None:
             check_is_fitted(self, "model_")
@@ -109,12 +109,12 @@ class PairEstimator(MarginEstimator):
         return np.where(np.abs(difference) <= (self.threshold_ or 0.0), 0, np.sign(difference)).astype(np.int64)
 
     def rank(self, X: Any) -> npt.NDArray[np.int64]:
-        """The rank of each item, from 1: items that are ties with a better one share its rank."""
+        """Rank of each item, counted from 1: 1 plus the number of items that are predicted to be better."""
         scores = np.require(self._scores(X), dtype=np.float64, requirements=["C", "A"])
         return _core.ranks(scores, max(self.threshold_ or 0.0, 0.0))
 
     def score(self, X_left: Any, X_right: Any = None, y: Any = None) -> float:
-        """The share of comparisons whose outcome is predicted; of a Dataset by its own outcomes."""
+        """Share of comparisons whose outcome is predicted correctly. A Dataset brings its own outcomes."""
         if isinstance(X_left, _core.Dataset):
             if X_right is not None or y is not None:
                 raise TypeError("a Dataset holds both sides and y: leave them out")
@@ -127,22 +127,25 @@ class PairEstimator(MarginEstimator):
 
 
 class SVMComparator(PairEstimator):
-    """Tells which of two items is better, or that neither is: scores and the threshold for ties are learned together.
+    """Predicts which of two items is better, or that they tie. Scores and the threshold for ties are learned together.
 
     Parameters
     ----------
     C, loss, kernel, gamma, degree, coef0, scale, solver, tol, max_iter, cache_size, random_state, n_jobs, verbose, callback
-        As those of :class:`SVMClassifier`.
+        See :class:`SVMClassifier`.
     method : {"compare", "rank", "rank2"}, default="compare"
-        How ties are learned from: "rank" ignores them, "rank2" takes each for two contradictory pairs.
+        How ties are used: "compare" learns a threshold for them, "rank" ignores them, and "rank2" treats each tie as
+        two contradictory pairs.
 
     Attributes
     ----------
     threshold_ : float
-        Items whose scores differ by no more are equally good; 0, with a warning, where no threshold above it was learned.
+        Items whose scores differ by no more than this are predicted to tie. It is 0, and `fit` issues a warning, if no
+        positive threshold was learned.
     coef_, dual_coef_, objective_, lower_bound_, gap_, n_iter_, converged_, model_
-        As those of :class:`SVMClassifier`.
-    support_ : positions of the pairs with a part in the solution, where dual variables say so
+        See :class:`SVMClassifier`.
+    support_ : array of shape (n_support,)
+        Positions of the support pairs. Only available if the model has dual variables.
 
     Examples
     --------
@@ -197,13 +200,16 @@ class SVMComparator(PairEstimator):
 
     @whole_or_not_at_all
     def fit(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learns from pairs of items.
+        """Fit the model to pairs of items.
 
         Parameters
         ----------
-        X_left, X_right : arrays, sparse rows or tables with one item a row, or a Dataset of pairs alone
-        y : the outcome of each pair: "left", "tie" or "right", or -1, 0 or 1 (the right one is better)
-        sample_weight : one weight a pair, optional
+        X_left, X_right : array-like, sparse matrix or table
+            The two items of each pair, one row per pair. A Dataset of pairs is given as `X_left` alone.
+        y : array-like of shape (n_pairs,)
+            Outcome of each pair: "left", "tie" or "right", or -1, 0 or 1, where 1 means that the right item is better.
+        sample_weight : array-like of shape (n_pairs,), optional
+            Weight of each pair.
 
         Returns
         -------
@@ -214,13 +220,17 @@ class SVMComparator(PairEstimator):
 
     @whole_or_not_at_all
     def fit_items(self, items: Any, pairs: Any, sample_weight: Any = None) -> Self:
-        """Learns from pairs that name rows of a table of items.
+        """Fit the model to pairs that name rows of a table of items.
 
         Parameters
         ----------
-        items : array, sparse rows or table with one item a row; pairs name the rows of a pandas table by its index
-        pairs : array of shape (n, 3) with left, right and outcome in each row, or a table with these columns (and `weight`)
-        sample_weight : one weight a pair, optional
+        items : array-like, sparse matrix or table
+            One item per row. Pairs name the rows of a pandas table by its index.
+        pairs : array-like of shape (n_pairs, 3) or table
+            Left item, right item and outcome of each pair. A table has columns with these names, and optionally
+            `weight`.
+        sample_weight : array-like of shape (n_pairs,), optional
+            Weight of each pair.
 
         Returns
         -------
@@ -304,19 +314,26 @@ class SVMComparator(PairEstimator):
     def intervals(
         self, items: Any, pairs: Any = None, sample_weight: Any = None, *, resamples: int = 200
     ) -> tuple[Reals, Reals, npt.NDArray[np.int64]]:
-        """How sure scores and ranks of the items of the training data are, by learning from resampled pairs.
+        """Bootstrap intervals of the scores and ranks of the training items, by training on resampled pairs.
 
         Parameters
         ----------
-        items : what `fit_items` learned from, or a Dataset
-        pairs : what `fit_items` learned from; left out where items is a Dataset
-        sample_weight : one weight a pair, optional
-        resamples : how often pairs are drawn anew
+        items : array-like, sparse matrix, table or Dataset
+            The items given to `fit_items`, or a Dataset.
+        pairs : array-like of shape (n_pairs, 3) or table, optional
+            The pairs given to `fit_items`. Omit them if `items` is a Dataset.
+        sample_weight : array-like of shape (n_pairs,), optional
+            Weight of each pair.
+        resamples : int
+            Number of resamples.
 
         Returns
         -------
-        low, high : the ends of the 95 % interval of each score less the mean of all: pairs say nothing about a constant
-        rank : 1 and the number of items that are surely better, of each item
+        low, high : arrays of shape (n_items,)
+            Ends of the 95 % interval of each score minus the mean of all scores. Pairs do not determine a common
+            constant.
+        rank : array of shape (n_items,)
+            Rank of each item: 1 plus the number of items that are significantly better.
 
         Examples
         --------

@@ -1,6 +1,6 @@
-"""What all estimators share: settings from parameters, training, what is known after it, files and copies.
+"""What all estimators share: settings from parameters, training, fitted attributes, files and copies.
 
-An estimator is one file: its parameters, the task, how its arguments become a data set, and what it predicts.
+Each estimator is one file: its parameters, its task, how its arguments become a data set, and its predictions.
 """
 
 import json
@@ -27,17 +27,17 @@ Reals = npt.NDArray[np.float64]
 #: scikit-learn's names of kernels.
 KERNELS = {"rbf": "gaussian", "poly": "polynomial"}
 
-#: Kernels with a number that gamma sets.
+#: Kernels with a coefficient gamma.
 WITH_GAMMA = ("gaussian", "polynomial", "sigmoid", "chi-squared")
 
 
-#: The code of data that are not those of the training.
+#: The error code for data that are not the training data.
 OTHER_DATA = "MM0309"
 
 #: The largest whole number of the core.
 MOST = 2**64 - 1
 
-#: The largest number that the core reads as a degree; it says itself which ones it takes.
+#: The largest number that the core can parse as a degree. The core itself checks the range.
 MOST_DEGREE = 2**32 - 1
 
 #: More threads than any machine has.
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 def whole_or_not_at_all(fit: Callable[P, T]) -> Callable[P, T]:
-    """A method after whose failure the estimator is what it was before: never the weights of one fit with the classes of another."""
+    """Makes a method that fails leave the estimator unchanged, so that all attributes come from the same fit."""
 
     @wraps(fit)
     def guarded(*arguments: P.args, **named: P.kwargs) -> T:
@@ -93,7 +93,7 @@ def number(
 
 
 def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
-    """A parameter that must be one of a few names; underscores and dashes are the same."""
+    """A parameter that must be one of some names; underscores and dashes are equivalent."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be one of {', '.join(known)}, and is {value!r}")
     found = value.replace("_", "-")
@@ -103,14 +103,14 @@ def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
 
 
 def called(name: str, value: Any) -> Any:
-    """A parameter that is None or can be called."""
+    """A parameter that must be None or callable."""
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be None or something to call, and is {value!r}")
     return value
 
 
 def frames_of_the_package() -> int:
-    """How far above the caller the code is that called the package, so that a warning names its line."""
+    """The number of stack frames inside the package, so that a warning names the line of the user's code."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == os.path.dirname(__file__):
         frame, level = frame.f_back, level + 1
@@ -122,7 +122,7 @@ class MarginEstimator(BaseEstimator):
 
     #: The core's name of the task.
     _task: str
-    #: Whether pairs pass by once, so that nothing is proven about them.
+    #: Whether pairs are used only once, so that no bound is proven.
     _learns_from_a_stream = False
 
     # Set by the estimators themselves.
@@ -135,7 +135,7 @@ class MarginEstimator(BaseEstimator):
     verbose: int
     callback: Callback | None
 
-    # What is known after fit.
+    # Attributes after fit.
     model_: _core.Model
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
@@ -150,7 +150,7 @@ class MarginEstimator(BaseEstimator):
     converged_: bool
 
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
-        """The settings of the core that the parameters stand for, for these data."""
+        """The settings of the core for these parameters and data."""
         settings: dict[str, Any] = {
             "task": self._task,
             "loss": one_of("loss", self.loss, ("hinge", "squared_hinge", "logistic")),
@@ -162,7 +162,7 @@ class MarginEstimator(BaseEstimator):
         if "solver" in parameters:
             settings["solver"] = one_of("solver", parameters["solver"], SOLVERS)
             if settings["solver"] in HARD_MARGINS:
-                # They know no cost; that C and loss are sound is checked all the same.
+                # These solvers have no cost, but C and loss are checked anyway.
                 del settings["loss"], settings["c"]
         if "scale" in parameters:
             settings["scale"] = one_of("scale", parameters["scale"], SCALES)
@@ -187,7 +187,7 @@ class MarginEstimator(BaseEstimator):
         kind = one_of("kernel", parameters["kernel"], known)
         kind = KERNELS.get(kind, kind)
         kernel: dict[str, Any] = {"kernel": kind}
-        # Those that the kernel does not use are checked too.
+        # Parameters that the kernel does not use are checked too.
         gamma = self._gamma(parameters["gamma"])
         degree = number("degree", parameters["degree"], at_least=1, at_most=MOST_DEGREE, whole=True)
         coef0 = number("coef0", parameters["coef0"])
@@ -204,7 +204,7 @@ class MarginEstimator(BaseEstimator):
 
     @staticmethod
     def _gamma(gamma: Any) -> str | float | None:
-        """A number, or scikit-learn's words for one; None leaves it to the core, which looks at a sample."""
+        """A number, or one of scikit-learn's words. With None, the core estimates gamma from a sample."""
         if gamma is None:
             return None
         if isinstance(gamma, str):
@@ -213,7 +213,7 @@ class MarginEstimator(BaseEstimator):
 
     @staticmethod
     def _width(word: str, data: _core.Dataset) -> float:
-        """What such a word means for these data."""
+        """The value of such a word for these data."""
         columns = data.shape[1]
         if word == "auto":
             return 1.0 / columns
@@ -237,7 +237,7 @@ class MarginEstimator(BaseEstimator):
             raise ValueError("n_jobs must be -1 (all cores) or a number of threads, and is 0")
         if jobs == -1:
             return 0
-        # -2 is all cores but one, as scikit-learn counts.
+        # -2 means all cores but one, as in scikit-learn.
         return jobs if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + jobs)
 
     def _watch(self) -> Callback | None:
@@ -259,7 +259,7 @@ class MarginEstimator(BaseEstimator):
         return told
 
     def _features(self, X: Any, *, reset: bool, name: str = "X", least: int = 1) -> Any:
-        """Checked features: an array in C order, or sparse rows. Names of columns are kept or compared."""
+        """Checked features: a C-ordered array or sparse rows. Column names are stored or compared."""
         arrays.check_sparse(name, X)
         rows = arrays.plain(X, name)
         try:
@@ -278,7 +278,7 @@ class MarginEstimator(BaseEstimator):
                 raise
             kind = ValueError if isinstance(error, ValueError) else TypeError
             raise kind(f"the column {column!r} of {name} holds no numbers: {error}") from error
-        # scikit-learn's own message calls it X.
+        # The message of scikit-learn calls it X.
         if name != "X" and not reset and checked.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"{name} has {checked.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features"
@@ -287,7 +287,7 @@ class MarginEstimator(BaseEstimator):
         return checked
 
     def _with_its_names(self, data: _core.Dataset) -> _core.Dataset:
-        """The data set itself, once the names of its columns take the place of those of what was fitted before."""
+        """The data set itself. Its column names replace those of the previous fit."""
         self.__dict__.pop("feature_names_in_", None)
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, dtype=object)
@@ -298,18 +298,18 @@ class MarginEstimator(BaseEstimator):
         return data if names is None else data.with_feature_names([str(name) for name in names])
 
     def _train(self, data: _core.Dataset, **more: Any) -> Self:
-        """Learns from a data set, and keeps what is known afterwards."""
+        """Trains on a data set and sets the fitted attributes."""
         settings = {**self._settings(data), **more}
         threads, watch = self._threads(), self._watch()
         model = _core.train(data, json.dumps(settings), threads, watch)
         return self._adopt(model, data)
 
     def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:
-        """Takes a model as what was learned."""
+        """Sets the fitted attributes from a model."""
         self.model_ = model
         self.n_features_in_ = model.n_features
         self.objective_ = model.objective
-        # Both are sums in double precision: at the optimum the last bit may fall on either side.
+        # Both are sums in double precision. At the optimum, the last bit may differ in either direction.
         self.lower_bound_ = None if model.lower_bound is None else min(model.lower_bound, model.objective)
         self.gap_ = model.gap
         self.converged_ = model.converged
@@ -336,13 +336,13 @@ class MarginEstimator(BaseEstimator):
         return self
 
     def _remedy(self) -> str:
-        """What to do about a fit that ended before the gap was as small as `tol` asks for."""
+        """What to do about a fit that did not converge."""
         model = self.model_
         if model.stalled and model.gap is not None and model.gap <= NO_MORE_DIGITS:
             return "double precision allows no more"
         remedies = [] if model.stalled else ["raise max_iter"]
         if model.solver == "dual-coordinate-descent":
-            # Slower a pass, and less troubled by rows that are much alike.
+            # A pass is slower, but similar rows cause fewer problems.
             others = ["'newton'"] if self.loss == "logistic" else ["'smo' (thousands of rows)", "'newton'"]
             if self.loss != "logistic" and self.n_features_in_ <= MOST_FOR_A_SYSTEM:
                 others.insert(0, "'interior-point'")
@@ -353,7 +353,7 @@ class MarginEstimator(BaseEstimator):
         return f"{'double precision is exhausted: ' if model.stalled else ''}{', or '.join(remedies)}"
 
     def _scores(self, X: Any, name: str = "X") -> Reals:
-        """Scores of rows by what was learned."""
+        """Scores of rows by the trained model."""
         check_is_fitted(self, "model_")
         if isinstance(X, _core.Dataset):
             return self.model_.scores(X, self._threads())
@@ -361,7 +361,7 @@ class MarginEstimator(BaseEstimator):
         return self.model_.scores(arrays.dataset(X), self._threads())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model that was learned to a file that the command and :class:`maxmargin.Model` read.
+        """Save the model to a file that the command and :class:`maxmargin.Model` can read.
 
         The same data, settings and seed give the same bytes as `maxmargin train`.
         """
@@ -369,7 +369,7 @@ class MarginEstimator(BaseEstimator):
         self.model_.save(path)
 
     def _taken(self, *data: Any, **more: Any) -> _core.Dataset:
-        """What `fit` would learn from."""
+        """The data set that `fit` would train on."""
         unknown = sorted(set(more) - set(signature(self._dataset).parameters))
         if unknown:
             raise TypeError(f"{type(self).__name__} takes no {' and no '.join(unknown)}")
@@ -377,9 +377,9 @@ class MarginEstimator(BaseEstimator):
         return dataset
 
     def verify(self, *data: Any, **more: Any) -> tuple[float, float | None, float | None]:
-        """Recomputes objective, lower bound and gap from what `fit` took; an error where they do not hold.
+        """Recompute objective, lower bound and gap from the training data. Raises an error if they do not hold.
 
-        What `fit_items` took goes by name: ``verify(items=items, pairs=pairs)``.
+        Takes the arguments of `fit`, or those of `fit_items` by name: ``verify(items=items, pairs=pairs)``.
         """
         check_is_fitted(self, "model_")
         if self._learns_from_a_stream:
@@ -403,13 +403,13 @@ class MarginEstimator(BaseEstimator):
 
 SCALES = ("none", "standard", "min-max", "max-abs", "unit-rows", "min-max-per-query")
 
-#: Solvers of margins that nothing may miss.
+#: Solvers for the hard margin.
 HARD_MARGINS = ("quadratic-program", "linear-program")
 
-#: Columns that the interior point solves for at every step in a moment.
+#: Up to this many columns, a step of the interior-point solver takes very little time.
 MOST_FOR_A_SYSTEM = 4096
 
-#: Who asked for less than this, and got as much, need not be told to scale or to lower anything.
+#: If a fit stalls with at most this gap, double precision allows no more, and no other advice is given.
 NO_MORE_DIGITS = 1e-12
 
 SOLVERS = (

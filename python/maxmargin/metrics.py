@@ -1,7 +1,7 @@
-"""How good scores are, over arrays: the metrics of `maxmargin evaluate`.
+"""Metrics of scores in arrays: the same as those of `maxmargin evaluate`.
 
-Every list metric takes ``qid``, the query of each row in any order; without it all rows are one list. ``variant`` says by whose
-rules a metric is computed: "standard" (ties averaged, gain 2^grade − 1), "sklearn", "trec", "letor" or "mslr".
+Every list metric takes ``qid``, the query of each row in any order. Without it, all rows form one list. ``variant``
+selects the rules of the metric: "standard" (ties averaged, gain 2^grade − 1), "sklearn", "trec", "letor" or "mslr".
 """
 
 from typing import Any
@@ -24,12 +24,12 @@ __all__ = [
 ]
 
 
-#: By whose rules list metrics are computed.
+#: The variants of list metrics.
 VARIANTS = ("standard", "sklearn", "trec", "letor", "mslr")
 
 
 def _rows(y_true: Any) -> int:
-    """How many there are to judge."""
+    """Number of rows or comparisons to evaluate."""
     found = np.asarray(y_true)
     if found.ndim == 0:
         raise ValueError("y_true must have one dimension, and is a single value")
@@ -49,7 +49,7 @@ def _numbers(name: str, values: Any, rows: int) -> Any:
 
 
 def evaluate(metric: str, y_true: Any, y_score: Any, *, qid: Any = None, sample_weight: Any = None) -> float:
-    """The value of a metric by the name that the command knows it by, such as ``ndcg@10:letor``.
+    """Compute a metric by its name in the command, such as ``ndcg@10:letor``.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def _by(variant: str) -> str:
 
 
 def ndcg_score(y_true: Any, y_score: Any, *, qid: Any = None, k: int | None = None, variant: str = "standard") -> float:
-    """The mean over queries of the normalised discounted cumulative gain of the first k.
+    """Mean over queries of the normalised discounted cumulative gain (NDCG) of the first k rows.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def ndcg_score(y_true: Any, y_score: Any, *, qid: Any = None, k: int | None = No
 
 
 def map_score(y_true: Any, y_score: Any, *, qid: Any = None, variant: str = "standard") -> float:
-    """The mean over queries of the average precision.
+    """Mean over queries of the average precision.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def map_score(y_true: Any, y_score: Any, *, qid: Any = None, variant: str = "sta
 
 
 def mrr_score(y_true: Any, y_score: Any, *, qid: Any = None, k: int | None = None) -> float:
-    """The mean over queries of one over the position of the first relevant row.
+    """Mean reciprocal rank: the mean over queries of one over the position of the first relevant row.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def mrr_score(y_true: Any, y_score: Any, *, qid: Any = None, k: int | None = Non
 
 
 def precision_at_k_score(y_true: Any, y_score: Any, *, k: int, qid: Any = None, variant: str = "standard") -> float:
-    """The mean over queries of the share of relevant rows among the first k.
+    """Mean over queries of the share of relevant rows among the first k.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def precision_at_k_score(y_true: Any, y_score: Any, *, k: int, qid: Any = None, 
 
 
 def kendall_tau_score(y_true: Any, y_score: Any, *, qid: Any = None) -> float:
-    """The mean over queries of Kendall's tau-b between scores and grades.
+    """Mean over queries of Kendall's tau-b between scores and grades.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def kendall_tau_score(y_true: Any, y_score: Any, *, qid: Any = None) -> float:
 
 
 def pair_accuracy_score(y_true: Any, y_score: Any, *, qid: Any = None) -> float:
-    """The mean over queries of the share of pairs with different grades in the right order.
+    """Mean over queries of the share of pairs with different grades that are in the right order.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def _binary(y_true: Any) -> Any:
     if y_true.dtype.kind == "f" and not np.isfinite(y_true).all():
         raise ValueError("y_true contains NaN or infinity")
     if y_true.dtype.kind in "biuf" and y_true.size:
-        # Without sorting them, which nobody could interrupt.
+        # Without sorting, because a sort cannot be interrupted.
         codes = y_true == y_true.max()
         if not codes.all() and (codes | (y_true == y_true.min())).all():
             return codes.astype(np.float64).ravel()
@@ -171,7 +171,7 @@ def _binary(y_true: Any) -> Any:
 
 
 def roc_auc_score(y_true: Any, y_score: Any, *, sample_weight: Any = None) -> float:
-    """The area under the receiver operating characteristic; the larger of two classes is the positive one.
+    """Area under the ROC curve. The larger of the two classes is the positive one.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def roc_auc_score(y_true: Any, y_score: Any, *, sample_weight: Any = None) -> fl
 
 
 def average_precision_score(y_true: Any, y_score: Any, *, sample_weight: Any = None) -> float:
-    """The area under the steps of precision over recall.
+    """Average precision: the area under the step function of precision over recall.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def average_precision_score(y_true: Any, y_score: Any, *, sample_weight: Any = N
 
 
 def compare_error(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
-    """The share of comparisons (-1, 0 or 1) whose outcome is predicted wrongly.
+    """Share of comparisons whose outcome (-1, 0 or 1) is predicted wrongly.
 
     Examples
     --------

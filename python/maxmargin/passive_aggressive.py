@@ -11,27 +11,29 @@ from .estimator import Callback, number, one_of, whole_or_not_at_all
 
 
 class PAComparator(PairEstimator):
-    """Learns scores and the threshold for ties from one pair after the other, moving as little as mends each.
+    """Passive-aggressive comparator: learns scores and the threshold for ties from one pair after the other.
 
-    `fit` makes one pass in the order given; `partial_fit` goes on exactly where it stopped. It proves no bound.
+    Each step makes the smallest change that corrects the current pair. `fit` makes one pass in the given order;
+    `partial_fit` continues exactly where training stopped. It proves no bound.
 
     Parameters
     ----------
     C : float, default=0.1
-        How far a step may go.
+        Limit on the size of a step.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        PA-I caps each step at C, PA-II makes it smooth.
+        "hinge" is PA-I, which limits each step to C. "squared_hinge" is PA-II, which limits steps smoothly.
     kappa : float, default=1.0
-        How readily steps move the threshold; 0 for one that stays.
+        How easily steps move the threshold. With 0 it stays fixed.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
     threshold_ : float
     n_pairs_ : int
-        Pairs learned from.
+        Number of pairs used so far.
     progressive_error_, recent_error_ : float
-        The share of pairs that were foretold wrongly before they were learned from: of all, and of the last ones.
+        Progressive validation error: the share of pairs predicted wrongly before they were used for training, over all
+        pairs and over the most recent ones.
     model_ : Model
 
     Examples
@@ -55,7 +57,7 @@ class PAComparator(PairEstimator):
     progressive_error_: float | None
     recent_error_: float | None
 
-    # A stream has neither passes to limit nor a gap to stop at.
+    # A stream has neither a number of passes nor a gap.
     tol = 1e-3
     _learns_from_a_stream = True
     max_iter: int | None = None
@@ -75,21 +77,21 @@ class PAComparator(PairEstimator):
 
     @whole_or_not_at_all
     def fit(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
-        """Forgets what was learned, and learns from these pairs in one pass, in the order given."""
+        """Fit the model to these pairs in one pass, in the given order. Discards earlier training."""
         self.__dict__.pop("_learner", None)
         self.__dict__.pop("model_", None)
         return self._learn(X_left, X_right, y, sample_weight, reset=True)
 
     @whole_or_not_at_all
     def partial_fit(self, X_left: Any, X_right: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
-        """Goes on learning from these pairs, in the order given."""
+        """Continue training on these pairs, in the given order."""
         return self._learn(X_left, X_right, y, sample_weight, reset=not hasattr(self, "model_"))
 
     def _learn(self, X_left: Any, X_right: Any, y: Any, sample_weight: Any, *, reset: bool) -> Self:
         data = self._dataset(X_left, X_right, y, sample_weight, reset=reset)
         settings = json.dumps(self._settings(data))
         known, learner = getattr(self, "_learner", None) or (None, None)
-        # Parameters may have been changed since.
+        # Parameters may have changed since the last call.
         if learner is None or known != settings:
             learner = _core.Learner(settings, getattr(self, "model_", None))
         learner.learn(data)
@@ -104,12 +106,12 @@ class PAComparator(PairEstimator):
 
     @property
     def confusion_(self) -> list[list[int]] | None:
-        """How often each outcome (row: left, tie, right) was foretold as each (column)."""
+        """Confusion matrix of progressive validation: true outcomes (rows: left, tie, right) by predicted outcomes."""
         check_is_fitted(self, "model_")
         return self.model_.confusion
 
     def __getstate__(self) -> dict[str, Any]:
-        # The model holds all that the learner does.
+        # The model holds the complete state of the learner.
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_learner", None)
         return state

@@ -13,7 +13,7 @@ from .metrics import ndcg_score
 
 
 def grades(y: Any) -> Any:
-    """One number a row."""
+    """One number per row."""
     try:
         return column_or_1d(y, warn=True, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -23,35 +23,37 @@ def grades(y: Any) -> Any:
 
 
 def in_queries(data: _core.Dataset, qid: Any) -> _core.Dataset:
-    """The same data with the query of each row; one query where there is none."""
+    """The same data with the query of each row. Without queries, all rows form one query."""
     rows = len(data)
     keys, names = (np.zeros(rows, dtype=np.uint32), ["0"]) if qid is None else arrays.codes("qid", qid, rows)
     return data.with_groups(keys, names)
 
 
 class SVMRanker(MarginEstimator):
-    """Orders the rows of each query with a large margin, over all pairs of a query whose grades differ.
+    """Large-margin ranker (RankSVM). It learns from all pairs of rows in a query whose grades differ.
 
-    The pairs are never listed: n rows take n log n. `predict` returns scores, higher is better; compare them within a query.
-    Arrays in C order and sparse rows with 32-bit indices are shared and not copied where the rows of each query stand
-    together, and must not be written to during `fit`. With `sample_weight` a pair counts the product of the weights of its rows.
+    The pairs are never listed: n rows cost O(n log n). `predict` returns scores; higher is better. Compare scores only
+    within a query. C-ordered arrays and sparse rows with 32-bit indices are shared and not copied if the rows of each
+    query are next to each other. They must not be written to during `fit`. With `sample_weight`, the weight of a pair
+    is the product of the weights of its rows.
 
     Parameters
     ----------
     C : float, default=1.0
         The weight of the sum of losses over pairs.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-        What a missed margin costs.
+        The cost of a violated margin.
     kernel, gamma, degree, coef0, scale, solver, tol, max_iter, cache_size, random_state, n_jobs, verbose, callback
-        As those of :class:`SVMClassifier`; `scale` takes "min-max-per-query" too.
+        See :class:`SVMClassifier`. `scale` also accepts "min-max-per-query".
     pair_weight : {"equal", "per-query", "grade-gap"}, default="equal"
-        How much each pair counts.
+        Weight of each pair: equal, equal in sum for each query, or the difference of the grades.
 
     Attributes
     ----------
-    coef_ : array of shape (n_features,), of linear models
+    coef_ : array of shape (n_features,)
+        Weights of the features. Only for linear models.
     objective_, lower_bound_, gap_, n_iter_, converged_, model_
-        As those of :class:`SVMClassifier`.
+        See :class:`SVMClassifier`.
 
     Examples
     --------
@@ -105,14 +107,19 @@ class SVMRanker(MarginEstimator):
 
     @whole_or_not_at_all
     def fit(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> Self:
-        """Learns from rows and their grades.
+        """Fit the model to rows and their grades.
 
         Parameters
         ----------
-        X : array, sparse rows, table or Dataset
-        y : one grade a row, higher is better; left out where X is a Dataset
-        qid : the query of each row, of any type and in any order, or the name (a str) of a column of X; one query where left out
-        sample_weight : one weight a row, optional
+        X : array-like, sparse matrix, table or Dataset
+            The training rows.
+        y : array-like of shape (n_rows,), optional
+            Grade of each row; higher is better. Omit it if X is a Dataset.
+        qid : array-like of shape (n_rows,) or str, optional
+            Query of each row, of any type and in any order, or the name of a column of X. Without it, all rows form one
+            query.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row.
 
         Returns
         -------
@@ -158,12 +165,14 @@ class SVMRanker(MarginEstimator):
         return settings
 
     def predict(self, X: Any, qid: Any = None) -> Reals:
-        """The score of each row: higher is better.
+        """Score of each row; higher is better.
 
         Parameters
         ----------
-        X : array, sparse rows, table or Dataset
-        qid : the query of each row; asked for by ``scale="min-max-per-query"`` alone, which scales the rows of a query together
+        X : array-like, sparse matrix, table or Dataset
+            The rows to score.
+        qid : array-like of shape (n_rows,) or str, optional
+            Query of each row. Only needed for ``scale="min-max-per-query"``, which scales the rows of a query together.
         """
         check_is_fitted(self, "model_")
         if isinstance(X, _core.Dataset) and qid is not None:
@@ -178,7 +187,7 @@ class SVMRanker(MarginEstimator):
         return self._scores(data if isinstance(X, _core.Dataset) and given else in_queries(data, qid))
 
     def _split(self, X: Any, qid: Any) -> tuple[Any, Any]:
-        """The features, and the query of each row where it is given, be it as a column of X."""
+        """The features, and the query of each row if it is given, possibly as a column of X."""
         if isinstance(qid, str):
             return arrays.without_column(X, qid, "qid")
         column = getattr(self, "_qid_column", None)
@@ -188,7 +197,7 @@ class SVMRanker(MarginEstimator):
         return X, qid
 
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: None = None) -> float:
-        """The mean NDCG of the queries, which knows no weights: `sample_weight` is there for pipelines, which pass None."""
+        """Mean NDCG over the queries. `sample_weight` is not used; it exists for pipelines, which pass None."""
         if sample_weight is not None:
             raise ValueError("sample_weight has no part in the NDCG of queries: leave it out")
         if isinstance(X, _core.Dataset):
@@ -208,7 +217,7 @@ class SVMRanker(MarginEstimator):
         return ndcg_score(y, scores, qid=qid)
 
     def verify(self, *data: Any, **more: Any) -> tuple[float, float | None, float | None]:
-        """Recomputes objective, lower bound and gap from what `fit` took; an error where they do not hold."""
+        """Recompute objective, lower bound and gap from the training data. Raises an error if they do not hold."""
         column = getattr(self, "_qid_column", None)
         if column is not None and 1 <= len(data) < 3 and arrays.is_table(data[0]) and "qid" not in more:
             more = {**more, "qid": column}

@@ -1,4 +1,4 @@
-"""Reading files as the command does."""
+"""Reads files in the same way as the command."""
 
 import json
 import os
@@ -22,30 +22,31 @@ def load(
     index_base: int | None = None,
     one_group: bool = False,
 ) -> _core.Dataset:
-    """Reads svmlight text, CSV, TSV, Parquet, Arrow or the cache `.mmd`, compressed or not, told by content.
+    """Read svmlight text, CSV, TSV, Parquet, Arrow or the cache `.mmd`. Format and compression are detected by content.
 
-    A cache is mapped, so that it takes no memory beyond what is used. Estimators take the result in the place of ``X``.
+    A cache is mapped, so only the parts in use take memory. Estimators accept the result in place of ``X``.
 
     Parameters
     ----------
     path : path
         The file.
-    task : the name of a task, such as "rank", "classify" or "compare"
-        What it will be used for: comparisons and rankers look for pairs in a table.
+    task : str
+        The task that the data are for, such as "rank", "classify" or "compare". For rankers and comparisons, a table
+        may hold pairs.
     items : path, optional
-        The file of the items that pairs name.
+        File of the items that the pairs name.
     precision : {"f32", "f64"}
-        How values are stored.
+        Precision of the stored values.
     target, group, weight, id : str, optional
-        Columns of a table; unset ones are found by their common names.
+        Columns of a table. Columns that are not given are found by their common names.
     ignore : sequence of str
         Columns to leave out.
     missing : {"error", "zero", "mean"}, optional
-        What to take for an empty cell.
+        How to handle an empty cell.
     index_base : {0, 1}, optional
-        Whether svmlight indices count from 0 or 1; detected unless given.
+        Whether svmlight indices count from 0 or from 1; detected by default.
     one_group : bool
-        Rank all rows as one list.
+        Whether all rows form one list to rank.
 
     Returns
     -------
@@ -85,7 +86,7 @@ def load(
         "index-base": index_base,
         "one-group": one_group,
     }
-    # What is not said is not kept with a model either.
+    # Settings that are not given are not stored with a model either.
     usual = {"precision": "f32", "one-group": False}
     said = {name: value for name, value in settings.items() if value not in (None, []) and usual.get(name) != value}
     return _core.load(path, task, items, json.dumps(said))

@@ -1,4 +1,4 @@
-"""Which settings to learn with."""
+"""Chooses settings by cross-validation."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -11,13 +11,13 @@ from sklearn.base import clone
 from . import _core
 from .estimator import MarginEstimator, called, number
 
-#: What decides unless told, as the command does.
+#: The default metric for the choice, as in the command.
 USUAL = {"classify": "accuracy", "rank": "ndcg@10", "compare": "error"}
 
 
 @dataclass
 class Tuned:
-    """What :func:`tune` found.
+    """The result of :func:`tune`.
 
     Examples
     --------
@@ -33,11 +33,11 @@ class Tuned:
 
     #: The best estimator, fitted to all rows.
     best_estimator: MarginEstimator
-    #: Its parameters that were searched for.
+    #: The values of the tuned parameters.
     best_params: dict[str, float]
-    #: The mean over the folds of what decided.
+    #: The mean of the deciding metric over the folds.
     best_score: float
-    #: One dictionary a setting that was tried.
+    #: One dictionary per tried setting.
     results: list[dict[str, Any]] = field(repr=False)
 
     def _repr_html_(self) -> str:
@@ -57,7 +57,7 @@ class Tuned:
 
 
 def several(name: str, values: Any) -> list[Any]:
-    """An argument that holds at least one value."""
+    """An argument that must hold at least one value."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must hold the values to take, as a list does, and is {values!r}")
     found = list(values)
@@ -76,26 +76,26 @@ def tune(
     callback: Callable[[_core.Tried], object] | None = None,
     **more: Any,
 ) -> Tuned:
-    """Cross-validates an estimator over C (and gamma), keeping queries whole, and fits the best to all rows.
+    """Choose C (and gamma) by cross-validation, without splitting queries, and fit the best setting to all rows.
 
-    Every fit starts from the solution for the C before it and no row is copied, which makes it far quicker than a grid of
-    fits. The search ends where the callback answers true or Ctrl-C is pressed.
+    Each fit starts from the solution for the previous C, and no row is copied, so it is much faster than a grid of
+    separate fits. The search ends early if the callback returns a true value or Ctrl-C is pressed.
 
     Parameters
     ----------
     estimator : SVMClassifier, SVMRanker or SVMComparator
-        The other settings; it is not changed.
+        An estimator with the other settings. It is not changed.
     *data, **more
-        What `fit` takes: ``X, y`` with ``qid=`` and ``sample_weight=``, or ``X_left, X_right, y``; what `fit_items` takes by
-        name, ``items=`` and ``pairs=``.
+        The arguments of `fit`: ``X, y`` with ``qid=`` and ``sample_weight=``, or ``X_left, X_right, y``. The arguments
+        of `fit_items` are given by name: ``items=`` and ``pairs=``.
     C : sequence of float, optional
-        What to try; a grid that suits the data unless given.
+        Values of C to try. The default is a grid that suits the data.
     gamma : sequence of float, optional
-        Widths of the kernel to try.
+        Values of gamma to try.
     cv : int, default=5
-        How many folds.
+        Number of folds.
     metrics : str or sequence of str, optional
-        What is measured, by the names of the command; the first decides.
+        Metrics, by their names in the command. The first one decides.
     callback : callable, optional
         Called with a :class:`maxmargin.Tried` after each setting.
 

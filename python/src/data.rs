@@ -1,7 +1,7 @@
-//! Data sets over arrays of numpy, whose memory is shared, and over files.
+//! Data sets over numpy arrays, whose memory is shared, and over files.
 //!
-//! An array that a data set shares must not be written to while the core reads it. What comes here has been made contiguous
-//! and of one of the few types taken; what is not so is refused.
+//! A shared array must not be written to while the core reads it. The Python package makes arrays contiguous and
+//! converts them to one of the accepted types; other arrays are refused here.
 
 use crate::error::OrRaise;
 use crate::run::{job, quietly, sized, unknown};
@@ -33,13 +33,13 @@ use std::sync::Arc;
 #[pyclass(frozen, module = "maxmargin")]
 pub(crate) struct Dataset {
     pub(crate) data: CoreDataset,
-    /// What a model keeps of how the data were read.
+    /// What a model stores about how the data were read.
     pub(crate) reading: String,
-    /// What was found in the file, where they are of one.
+    /// The findings about the file, if the data come from one.
     facts: Option<Facts>,
 }
 
-/// The numbers of an array, shared. `T` is what they are stored as, `U` what they are read as: the same bits.
+/// The numbers of an array, shared. They are stored as `T` and read as `U`, with the same bits.
 fn shared<T: Element, U: Send + Sync + 'static, D: numpy::ndarray::Dimension>(
     name: &str,
     array: &Bound<'_, numpy::PyArray<T, D>>,
@@ -50,20 +50,20 @@ fn shared<T: Element, U: Send + Sync + 'static, D: numpy::ndarray::Dimension>(
         return Err(PyTypeError::new_err(format!("{name} must be a C-contiguous, aligned array")));
     }
     let owner: Arc<Py<PyAny>> = Arc::new(array.clone().into_any().unbind());
-    // SAFETY: the array is contiguous and aligned, has that many elements, and its owner keeps it alive. That nobody writes
-    // to it meanwhile is asked of the caller. `U` has the size and alignment of `T` and takes any bits: the types used here
-    // are numbers.
+    // SAFETY: the array is contiguous and aligned, has that many elements, and its owner keeps it alive. The caller
+    // must ensure that it is not written to. `U` has the size and alignment of `T` and accepts any bits: the types used
+    // here are numbers.
     Ok(unsafe { Buffer::from_raw(start.cast_const().cast::<U>(), array.len(), owner) })
 }
 
-/// An array of one of a few types.
+/// The error for an array of the wrong type.
 fn wrong_type(name: &str, array: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
     let found = array.getattr("dtype").map_or_else(|_| array.get_type().to_string(), |dtype| dtype.to_string());
     let dimensions = array.getattr("ndim").map_or_else(|_| String::new(), |count| format!(" with ndim {count}"));
     PyTypeError::new_err(format!("{name} must be {wanted}, and is of {found}{dimensions}"))
 }
 
-/// A list of numbers of one type.
+/// A one-dimensional array of numbers of one type.
 pub(crate) fn numbers<T: Element + Sync + 'static>(name: &str, array: &Bound<'_, PyAny>) -> PyResult<Buffer<T>> {
     let array = array
         .cast::<PyArray1<T>>()
@@ -95,13 +95,13 @@ fn sparse<T: Value + Element>(
     sized(py, values.len() as u64, 0, |_| Csr::new(starts, indices, values, columns))
 }
 
-/// Features that are looked at for what is not finite at a time.
+/// Number of features that are checked at a time for being finite.
 const LOOKED_AT: usize = 1 << 16;
 
-/// Refuses features that are not finite.
+/// Returns an error if a feature is not finite.
 fn all_finite<T: Value>(py: Python<'_>, name: &str, values: &[T]) -> PyResult<()> {
     let found = sized(py, values.len() as u64, 0, |cancel| {
-        // Without an early end within a chunk, so that many are looked at in one instruction.
+        // There is no early exit within a chunk, so that one instruction checks many values.
         let is_bad = |chunk: &[T]| chunk.iter().fold(false, |bad, value| bad | !value.wide().is_finite());
         let chunks: Vec<&[T]> = values.chunks(LOOKED_AT).collect();
         let bad = parallel::find_first(chunks.len(), |chunk| {
@@ -117,7 +117,7 @@ fn all_finite<T: Value>(py: Python<'_>, name: &str, values: &[T]) -> PyResult<()
     }
 }
 
-/// Refuses weights that are not finite, or negative.
+/// Returns an error if a weight is negative or not finite.
 fn all_weights(weights: &[f64]) -> PyResult<()> {
     match weights.iter().find(|weight| !(weight.is_finite() && **weight >= 0.0)) {
         Some(weight) => Err(PyValueError::new_err(format!(
@@ -127,7 +127,7 @@ fn all_weights(weights: &[f64]) -> PyResult<()> {
     }
 }
 
-/// Refuses what has not one value for each of so many.
+/// Returns an error if the number of values is wrong.
 fn one_each(name: &str, found: usize, wanted: usize, what: &str) -> PyResult<()> {
     if found == wanted {
         return Ok(());
@@ -135,7 +135,7 @@ fn one_each(name: &str, found: usize, wanted: usize, what: &str) -> PyResult<()>
     Err(PyValueError::new_err(format!("{name} has {found} values, and there are {wanted} {what}")))
 }
 
-/// Refuses positions at which nothing stands.
+/// Returns an error if a position is out of range.
 fn all_below(name: &str, positions: impl IntoIterator<Item = usize>, end: usize) -> PyResult<()> {
     match positions.into_iter().find(|&position| position >= end) {
         Some(position) => Err(PyValueError::new_err(format!("{name} holds {position}, and must be below {end}"))),
@@ -143,7 +143,7 @@ fn all_below(name: &str, positions: impl IntoIterator<Item = usize>, end: usize)
     }
 }
 
-/// Positions of 32 bits as those of Rust.
+/// Positions of 32 bits as `usize`.
 fn wide(positions: &[u32]) -> impl Iterator<Item = usize> {
     positions.iter().map(|&position| position as usize)
 }
@@ -168,7 +168,7 @@ impl Dataset {
         Dataset::of_arrays(CoreDataset::new(matrix, Targets::Absent).or_raise()?)
     }
 
-    /// The same features with something else beside them. How a file was read stays true.
+    /// The same features with other additional data. The information about how a file was read stays valid.
     fn changed(&self, change: impl FnOnce(CoreDataset) -> maxmargin::Result<CoreDataset>) -> PyResult<Dataset> {
         let data = change(self.data.clone()).or_raise()?;
         match &self.facts {
@@ -177,12 +177,12 @@ impl Dataset {
         }
     }
 
-    /// Whether it is laid over arrays, whose columns are all there, and of no file.
+    /// Whether it is based on arrays, which have all columns, and not on a file.
     pub(crate) fn is_of_arrays(&self) -> bool {
         self.facts.is_none()
     }
 
-    /// Refuses to lay values beside rows that queries have moved: they would belong to others.
+    /// Refuses to add values to rows that were reordered by queries, because they would go to the wrong rows.
     fn as_given(&self, name: &str) -> PyResult<()> {
         match self.data.input_order() {
             None => Ok(()),
@@ -192,7 +192,7 @@ impl Dataset {
         }
     }
 
-    /// Numbers of the rows in the order they were given.
+    /// One number per row, in the order in which the rows were given.
     pub(crate) fn in_given_order<'py, T: Element + Clone>(
         &self,
         py: Python<'py>,
@@ -204,7 +204,7 @@ impl Dataset {
 
 #[pymethods]
 impl Dataset {
-    /// Rows of a C-contiguous array of f32 or f64, shared. `checked` says that all of them are known to be finite.
+    /// Rows of a C-contiguous array of f32 or f64, shared. Set `checked` if all values are known to be finite.
     #[staticmethod]
     #[pyo3(signature = (array, *, checked = false))]
     fn dense(array: &Bound<'_, PyAny>, checked: bool) -> PyResult<Dataset> {
@@ -217,8 +217,8 @@ impl Dataset {
         Err(wrong_type("X", array, "a two-dimensional array of float32 or float64"))
     }
 
-    /// Compressed sparse rows, shared: 32-bit indices, starts of 32 or 64 bits. `checked` says that all values are known to
-    /// be finite.
+    /// Compressed sparse rows, shared: 32-bit indices, starts of 32 or 64 bits. Set `checked` if all values are known
+    /// to be finite.
     #[staticmethod]
     #[pyo3(signature = (starts, indices, values, columns, *, checked = false))]
     fn sparse(
@@ -228,7 +228,7 @@ impl Dataset {
         columns: usize,
         checked: bool,
     ) -> PyResult<Dataset> {
-        // What is negative is far too large as it is read here, and refused as such.
+        // Negative numbers are read as very large ones here, and are refused as such.
         let starts = match starts.cast::<PyArray1<i32>>() {
             Ok(starts) => Starts::Narrow(shared("X.indptr", starts)?),
             Err(_) => {
@@ -252,7 +252,7 @@ impl Dataset {
         Dataset::of_matrix(matrix)
     }
 
-    /// The same with a number for each row.
+    /// The same data with a number for each row.
     fn with_targets(&self, py: Python<'_>, targets: &Bound<'_, PyAny>) -> PyResult<Dataset> {
         let targets = numbers::<f64>("y", targets)?;
         one_each("y", targets.len(), self.data.rows(), "rows")?;
@@ -261,7 +261,7 @@ impl Dataset {
         self.changed(|data| data.with_targets(Targets::Real(targets)))
     }
 
-    /// The same with a label for each row, as a position among sorted names.
+    /// The same data with a label for each row, as a position in the sorted names.
     fn with_labels(&self, codes: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<Dataset> {
         let codes = numbers::<u32>("y", codes)?;
         one_each("y", codes.len(), self.data.rows(), "rows")?;
@@ -275,7 +275,7 @@ impl Dataset {
         self.changed(|data| data.with_targets(Targets::Labels { names: names_of(names), codes }))
     }
 
-    /// The same with a weight for each row.
+    /// The same data with a weight for each row.
     fn with_weights(&self, weights: &Bound<'_, PyAny>) -> PyResult<Dataset> {
         let weights = numbers::<f64>("sample_weight", weights)?;
         one_each("sample_weight", weights.len(), self.data.rows(), "rows")?;
@@ -284,7 +284,7 @@ impl Dataset {
         self.changed(|data| data.with_weights(weights))
     }
 
-    /// The same with the query of each row, as a position among names; rows of a query are moved together.
+    /// The same data with the query of each row, as a position in the names. Rows of a query are moved together.
     fn with_groups(&self, py: Python<'_>, codes: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<Dataset> {
         let codes = numbers::<u32>("qid", codes)?;
         one_each("qid", codes.len(), self.data.rows(), "rows")?;
@@ -295,7 +295,7 @@ impl Dataset {
         self.changed(|_| Ok(data))
     }
 
-    /// The same with comparisons of two rows each; outcomes are -1 (left is better), 0 (a tie) or 1.
+    /// The same data with comparisons of two rows. Outcomes are -1 (left is better), 0 (a tie) or 1.
     #[pyo3(signature = (left, right, outcomes, weights = None))]
     fn with_pairs(
         &self,
@@ -327,13 +327,13 @@ impl Dataset {
         })
     }
 
-    /// The same with a name for each column.
+    /// The same data with a name for each column.
     fn with_feature_names(&self, names: Vec<String>) -> PyResult<Dataset> {
         one_each("names", names.len(), self.data.cols(), "columns")?;
         self.changed(|data| data.with_feature_names(names_of(names)))
     }
 
-    /// Rows and columns.
+    /// Number of rows and columns.
     #[getter]
     fn shape(&self) -> (usize, usize) {
         (self.data.rows(), self.data.cols())
@@ -345,38 +345,38 @@ impl Dataset {
         self.data.matrix().layout()
     }
 
-    /// Bytes of the features.
+    /// Size of the features in bytes.
     #[getter]
     fn nbytes(&self) -> u64 {
         self.data.matrix().bytes()
     }
 
-    /// Names of the columns, where there are any.
+    /// Names of the columns, or None.
     #[getter]
     fn feature_names(&self) -> Option<Vec<String>> {
         self.data.feature_names().map(|names| names.iter().map(|name| name.into_owned()).collect())
     }
 
-    /// Ids of the rows, where there are any.
+    /// Ids of the rows, or None.
     #[getter]
     fn row_ids(&self) -> Option<Vec<String>> {
         let ids: Option<Vec<String>> = self.data.row_ids().map(|ids| ids.iter().map(|id| id.into_owned()).collect());
         ids.map(|ids| self.data.to_input_order(ids))
     }
 
-    /// How many queries there are, where there are any.
+    /// Number of queries, or None.
     #[getter]
     fn n_queries(&self) -> Option<usize> {
         self.data.groups().map(maxmargin::data::Groups::len)
     }
 
-    /// How many comparisons there are, where there are any.
+    /// Number of comparisons, or None.
     #[getter]
     fn n_pairs(&self) -> Option<usize> {
         self.data.pairs().map(Pairs::len)
     }
 
-    /// The target of each row: numbers, or labels, or none.
+    /// Target of each row: numbers, labels, or None.
     #[getter]
     fn targets<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(match self.data.targets() {
@@ -389,7 +389,7 @@ impl Dataset {
         })
     }
 
-    /// The query of each row as a position among all queries, where there are any.
+    /// Query of each row as a position in the list of queries, or None.
     #[getter]
     fn qid<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u32>>> {
         self.data.groups().map(|groups| {
@@ -398,7 +398,7 @@ impl Dataset {
         })
     }
 
-    /// The weight of each row, where they have any.
+    /// Weight of each row, or None.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
         self.data.weights().map(|weights| self.in_given_order(py, weights.to_vec()))
@@ -417,24 +417,24 @@ impl Dataset {
         })
     }
 
-    /// The variance of all feature values, zeros among them, each row counting as its weight.
+    /// Weighted variance of all feature values, zeros included.
     fn variance(&self, py: Python<'_>) -> PyResult<f64> {
         sized(py, self.data.matrix().entries(), 0, |cancel| self.data.variance(cancel))
     }
 
-    /// The hash over all values, which certificates name.
+    /// Hash over all values. Certificates contain it.
     #[getter]
     fn hash(&self, py: Python<'_>) -> PyResult<u64> {
         sized(py, self.data.matrix().entries(), 0, |_| self.data.hash())
     }
 
-    /// What the reader found about the file, in short phrases.
+    /// What the reader found in the file, in short phrases.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.facts.as_ref().map_or_else(Vec::new, |facts| facts.notes.clone())
     }
 
-    /// Writes the data; the extension tells the format (.mmd is the cache).
+    /// Save the data. The extension decides the format (.mmd is the cache).
     fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
         let file = path.display().to_string();
         let loaded = Loaded { data: self.data.clone(), facts: self.facts.clone().unwrap_or_default() };
@@ -457,7 +457,7 @@ impl Dataset {
     }
 }
 
-/// Reads data as the command does: the format is found by content and name.
+/// Read data in the same way as the command. The format is detected by content and name.
 #[pyfunction]
 #[pyo3(signature = (path, task, items = None, settings = "{}"))]
 pub(crate) fn load(

@@ -52,8 +52,9 @@ pub(crate) fn exception(error: &Error) -> PyErr {
     }
 }
 
-/// Flags in the words of the core as the arguments they are here: `--max-passes` is `max_iter`, and `--loss squared-hinge` is
-/// `loss="squared_hinge"`. Queries are `qid` of estimators, and where files are read the `group` of `load`.
+/// Translates flags in messages of the core into Python arguments: `--max-passes` becomes `max_iter`, and `--loss
+/// squared-hinge` becomes `loss="squared_hinge"`. Queries are `qid` for estimators, and `group` of `load` when files
+/// are read.
 fn in_python(text: &str, reading: bool) -> String {
     let text = with_lists(text);
     let mut written: Vec<String> = Vec::new();
@@ -61,7 +62,7 @@ fn in_python(text: &str, reading: bool) -> String {
     while let Some(word) = words.next() {
         let (before, flag, after) = parts(word);
         if flag == "--approximate" {
-            // Pipelines of scikit-learn have maps of their own.
+            // Pipelines of scikit-learn have their own kernel maps.
             let after =
                 words.next().map(|map| parts(map).2.trim_start_matches(|c: char| c == ':' || c.is_alphanumeric()));
             written.push(format!("{before}Nystroem of scikit-learn before a linear one{}", after.unwrap_or_default()));
@@ -92,7 +93,7 @@ fn in_python(text: &str, reading: bool) -> String {
     written.join(" ")
 }
 
-/// Names of columns in quotes, which may hold several words, as the list that `ignore` takes.
+/// Turns quoted names of columns, which may have several words, into the list that `ignore` takes.
 fn with_lists(text: &str) -> String {
     let mut written = String::new();
     let mut rest = text;
@@ -105,8 +106,8 @@ fn with_lists(text: &str) -> String {
     written + rest
 }
 
-/// The word after a flag as the value of an argument, and what stands after it; none where it only goes on. `after_with` says
-/// whether *with* stands before the flag.
+/// The word after a flag as the value of an argument, and the text after it. `None` if the word only continues the
+/// sentence. `after_with` says whether *with* precedes the flag.
 fn value(flag: &str, after_with: bool, next: &str) -> Option<String> {
     if flag == "--ignore" && after_with {
         let names = next.trim_end_matches([',', ';', ')']);
@@ -134,7 +135,7 @@ fn is_value(word: &str) -> bool {
         || Scale::ALL.iter().any(|scale| scale.name() == word)
 }
 
-/// A word without what stands before and after it.
+/// A word without the characters before and after it.
 fn parts(word: &str) -> (&str, &str, &str) {
     let start = word.find(|c: char| c == '-' || c.is_alphanumeric()).unwrap_or(0);
     let (before, rest) = word.split_at(start);

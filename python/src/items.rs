@@ -7,7 +7,7 @@ use maxmargin::items::{Resampling, resample};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
-/// The rank of each item: 1 and the number of items whose score is higher by more than the threshold.
+/// Rank of each item: 1 plus the number of items whose score is higher by more than the threshold.
 #[pyfunction]
 pub(crate) fn ranks<'py>(
     py: Python<'py>,
@@ -20,8 +20,8 @@ pub(crate) fn ranks<'py>(
     Ok(ranks.into_iter().map(|rank| rank as i64).collect::<Vec<_>>().into_pyarray(py))
 }
 
-/// Of the items of a model's training data: lower and upper end of the 95 % interval of each score, and ranks that count
-/// only what is surely better.
+/// Lower and upper ends of the 95 % interval of the score of each training item, and ranks that count only items that
+/// are significantly better.
 #[pyfunction]
 #[pyo3(signature = (model, data, resamples, seed = 0, threads = 0))]
 #[allow(clippy::type_complexity)] // a tuple of arrays is what numpy users unpack

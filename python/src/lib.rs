@@ -1,8 +1,8 @@
-//! The extension module `maxmargin._core`: the core's types and functions for Python, one file a module of the core, and
-//! the allocator.
+//! The extension module `maxmargin._core`: the core's types and functions for Python, with one file per module of the
+//! core, and the allocator.
 //!
-//! It holds no logic of its own. Arrays are shared, not copied; the interpreter is let go while the core works; an error
-//! becomes an exception and so does a panic.
+//! It contains no logic of its own. Arrays are shared, not copied. The interpreter lock is released while the core
+//! works. Errors and panics become exceptions.
 
 #[cfg(target_os = "linux")]
 mod allocator;
@@ -24,7 +24,7 @@ use std::ffi::OsString;
 #[global_allocator]
 static ALLOCATOR: allocator::Returning = allocator::Returning;
 
-/// Runs the command line and returns its exit code.
+/// Run the command line and return its exit code.
 #[pyfunction]
 fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| maxmargin_cli::run(arguments))

@@ -8,8 +8,7 @@ use maxmargin::metric::{Judged, Metric};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// The value of a metric by name. With `predictions` truth and predictions are
-/// codes of so many classes.
+/// Compute a metric by name. With `predictions`, these and the truth are codes of `classes` classes.
 #[pyfunction]
 #[pyo3(signature = (name, truth, scores = None, groups = None, weights = None, predictions = None, classes = 2))]
 #[allow(clippy::too_many_arguments)] // one for each thing a metric may look at
@@ -45,9 +44,9 @@ pub(crate) fn evaluate(
             )));
         }
     }
-    // They are sorted, more than once.
+    // The rows are sorted, more than once.
     sized(py, 64 * rows as u64, 1, |cancel| {
-        // Rows of a query must be neighbours.
+        // Rows of a query must be next to each other.
         let grouped = groups.as_ref().map(|keys| {
             let count = keys.iter().max().map_or(0, |&most| most as usize + 1);
             let names: Names =

@@ -1,4 +1,4 @@
-//! Models: what was learned, how close to optimal it is, and files of it.
+//! Models: predictions, certificates and files.
 
 use crate::data::Dataset;
 use crate::error::OrRaise;
@@ -31,13 +31,13 @@ use std::path::PathBuf;
 #[pyclass(frozen, module = "maxmargin")]
 pub(crate) struct Model {
     pub(crate) model: CoreModel,
-    /// How the training ended, where it was this process that trained it.
+    /// How the training ended, if this process trained it.
     stop: Option<Stop>,
     /// Pass, objective, bound and seconds.
     trace: Vec<(u64, f64, Option<f64>, f64)>,
 }
 
-/// A margin within this of 1 is reached.
+/// A margin at least this close to 1 counts as reached.
 const REACHED: f64 = 1e-9;
 
 fn positions(taken: impl Iterator<Item = bool>) -> Vec<i64> {
@@ -52,7 +52,7 @@ impl Model {
         Ok(Model { model, stop: Some(stop), trace })
     }
 
-    /// About how many steps scores of the data take.
+    /// Approximate number of steps for scoring the data.
     fn steps(&self, data: &Dataset) -> u64 {
         let (rows, columns) = (data.data.rows() as u64 + 1, data.data.cols() as u64);
         match &self.model.scorer {
@@ -62,7 +62,8 @@ impl Model {
         }
     }
 
-    /// Refuses data whose columns are not those of the model: by name where both have names, by number where all are given.
+    /// Refuses data whose columns are not those of the model: by name if both have names, by number if all columns are
+    /// given.
     fn check_columns(&self, data: &Dataset) -> maxmargin::Result<()> {
         let (features, columns) = (self.model.features(), data.data.cols());
         let named = data.data.feature_names();
@@ -101,20 +102,20 @@ impl Model {
 
 #[pymethods]
 impl Model {
-    /// Reads a model file.
+    /// Read a model file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Model> {
         let file = path.display().to_string();
         quietly(py, |_| maxmargin_io::load_model(&file)).map(Model::of)
     }
 
-    /// The model that the content of a file holds.
+    /// Read a model from the content of a model file.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, content: &[u8]) -> PyResult<Model> {
         sized(py, content.len() as u64, 1, |_| CoreModel::from_bytes(content)).map(Model::of)
     }
 
-    /// Writes a model file, as a whole or not at all.
+    /// Save a model file, completely or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let file = path.display().to_string();
         quietly(py, |_| maxmargin_io::save_model(&self.model, &file)).map(drop)
@@ -126,18 +127,18 @@ impl Model {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The same without what proves the lower bound, which saves space.
+    /// The same model without the proof of the lower bound, which saves space.
     fn without_witness(&self) -> Model {
         Model::of(CoreModel { witness: None, ..self.model.clone() })
     }
 
-    /// Pickles and copies are the content of a file.
+    /// Pickles and copies hold the content of a model file.
     fn __reduce__<'py>(slf: &Bound<'py, Model>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let py = slf.py();
         Ok((py.get_type::<Model>().getattr("from_bytes")?, (slf.get().to_bytes(py)?,)))
     }
 
-    /// The score of each row, in the order given; shape (rows, k) where a row has k scores.
+    /// Score of each row, in the given order; shape (rows, k) if a row has k scores.
     #[pyo3(signature = (data, threads = 0))]
     fn scores<'py>(&self, py: Python<'py>, data: &Dataset, threads: usize) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         self.check_columns(data).or_raise()?;
@@ -151,7 +152,7 @@ impl Model {
         }
     }
 
-    /// The outcome of each comparison of the data: -1 (left is better), 0 (a tie) or 1.
+    /// Predicted outcome of each comparison in the data: -1 (left is better), 0 (a tie) or 1.
     fn outcomes<'py>(&self, py: Python<'py>, data: &Dataset) -> PyResult<Bound<'py, PyArray1<i8>>> {
         self.check_columns(data).or_raise()?;
         let outcomes = sized(py, self.steps(data), 1, |cancel| {
@@ -171,13 +172,13 @@ impl Model {
         Ok(outcomes.into_pyarray(py))
     }
 
-    /// Recomputes objective, lower bound and gap from the training data; an error where the certificate does not hold.
+    /// Recompute objective, lower bound and gap from the training data. Raises an error if they do not hold.
     fn verify(&self, py: Python<'_>, data: &Dataset) -> PyResult<(f64, Option<f64>, Option<f64>)> {
         let found = job(py, 0, None, |_, cancel| self.model.verify_until(&data.data, cancel))?;
         Ok((found.objective, found.lower_bound, found.gap()))
     }
 
-    /// What the task is called.
+    /// Name of the task.
     #[getter]
     fn task(&self) -> &'static str {
         self.model.settings.task.name()
@@ -191,7 +192,7 @@ impl Model {
             .or_raise()
     }
 
-    /// The weights of the (scaled) features, where there are any; shape (k, features) where a row has k scores.
+    /// Weights of the (scaled) features, or None; shape (k, features) if a row has k scores.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArrayDyn<f64>>>> {
         let Some(weights) = self.model.scorer.weights() else { return Ok(None) };
@@ -204,13 +205,13 @@ impl Model {
         Ok(Some(PyArray1::from_vec(py, rows).reshape([outputs, self.model.features()])?.to_dyn().clone()))
     }
 
-    /// The constant terms, one for each score of a row; empty where there are none.
+    /// Constant terms, one for each score of a row, or an empty array.
     #[getter]
     fn intercepts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.model.scorer.intercepts().into_pyarray(py)
     }
 
-    /// One number a support vector, where there is a kernel.
+    /// Coefficients of the support vectors, or None without a kernel.
     #[getter]
     fn dual_coef<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
         match &self.model.scorer {
@@ -219,8 +220,8 @@ impl Model {
         }
     }
 
-    /// Positions of the rows, or pairs, of the training data that have a part in the solution: those with a dual variable
-    /// above zero or, where weights prove the bound of a classifier, with a margin that is just reached or missed.
+    /// Positions of the training rows or pairs that are part of the solution: those with a dual variable above zero or,
+    /// if the weights prove the bound of a classifier, those that just reach or violate the margin.
     #[pyo3(signature = (data, threads = 0))]
     fn support<'py>(
         &self,
@@ -231,7 +232,7 @@ impl Model {
         let rows = job(py, threads, None, |_, cancel| match (&self.model.witness, data.data.pairs()) {
             (Some(Witness::Dual(dual)), Some(pairs)) => {
                 let mut taken: Vec<bool> = dual.iter().take(pairs.len()).map(|&dual| dual > 0.0).collect();
-                // The second constraints of ties stand behind those of the pairs.
+                // The second constraints of ties come after those of the pairs.
                 let ties = (0..pairs.len()).filter(|&pair| pairs.outcome(pair) == Outcome::Tie);
                 for (tie, &second) in ties.zip(dual.iter().skip(pairs.len())) {
                     taken[tie] |= second > 0.0;
@@ -248,7 +249,7 @@ impl Model {
         Ok(rows.map(|rows| rows.into_pyarray(py)))
     }
 
-    /// The kernel's γ, given or found, where it has one.
+    /// γ of the kernel, given or estimated, or None.
     #[getter]
     fn gamma(&self) -> Option<f64> {
         match &self.model.scorer {
@@ -263,13 +264,13 @@ impl Model {
         self.model.scorer.intercept()
     }
 
-    /// The difference of scores up to which neither of two rows is better, where ties are told.
+    /// Largest difference of scores that is predicted as a tie, or None if ties are not predicted.
     #[getter]
     fn tie_width(&self) -> Option<f64> {
         self.model.decoder.tie_width()
     }
 
-    /// The threshold that was learned together with the scores.
+    /// Threshold learned together with the scores.
     #[getter]
     fn threshold(&self) -> Option<f64> {
         self.model.decoder.threshold()
@@ -281,25 +282,25 @@ impl Model {
         self.model.decoder.classes().map(|classes| (classes.negative.clone(), classes.positive.clone()))
     }
 
-    /// How many features it knows.
+    /// Number of features.
     #[getter]
     fn n_features(&self) -> usize {
         self.model.features()
     }
 
-    /// What they are called, where they have names.
+    /// Names of the features, or None.
     #[getter]
     fn feature_names(&self) -> Option<Vec<String>> {
         self.model.feature_names.as_ref().map(|names| names.iter().map(|name| name.into_owned()).collect())
     }
 
-    /// The objective reached.
+    /// Objective of the model.
     #[getter]
     fn objective(&self) -> f64 {
         self.model.certificate.objective
     }
 
-    /// A proven lower bound on the optimum, where the method gives one.
+    /// Proven lower bound on the optimum, or None if the method gives none.
     #[getter]
     fn lower_bound(&self) -> Option<f64> {
         self.model.certificate.lower_bound
@@ -317,19 +318,19 @@ impl Model {
         self.model.certificate.converged
     }
 
-    /// Passes made.
+    /// Number of passes.
     #[getter]
     fn passes(&self) -> u64 {
         self.model.certificate.passes
     }
 
-    /// Margin constraints.
+    /// Number of margin constraints.
     #[getter]
     fn constraints(&self) -> u64 {
         self.model.certificate.constraints
     }
 
-    /// The weight of the sum of losses, given or found.
+    /// Weight of the sum of losses, given or found.
     #[getter]
     fn c(&self) -> f64 {
         self.model.certificate.c
@@ -341,25 +342,25 @@ impl Model {
         self.model.certificate.data_hash
     }
 
-    /// The solver that made it, where its file says so.
+    /// The solver that trained it, or None if the file does not name it.
     #[getter]
     fn solver(&self) -> Option<&'static str> {
         self.model.certificate.solver.map(Solver::name)
     }
 
-    /// Whether no step improved the objective any more, at the limit of double precision.
+    /// Whether training stopped because no step improved the objective, at the limit of double precision.
     #[getter]
     fn stalled(&self) -> bool {
         matches!(self.stop, Some(Stop::Stalled))
     }
 
-    /// Whether the solver had to end where a rule of it or the user said so instead of at the tolerance.
+    /// Whether a stopping rule or the user ended training before the tolerance was reached.
     #[getter]
     fn stopped_early(&self) -> bool {
         matches!(self.stop, Some(Stop::Cancelled))
     }
 
-    /// Whether the solver is one that makes the passes asked for and proves nothing.
+    /// Whether the solver made the given number of passes and proves no bound.
     #[getter]
     fn finished(&self) -> bool {
         matches!(self.stop, Some(Stop::Finished | Stop::EarlyStopped | Stop::NoGain))
@@ -371,8 +372,8 @@ impl Model {
         self.trace.clone()
     }
 
-    /// How often each outcome (row: left, tie, right) was foretold as each (column) before it was learned from, where the
-    /// model was learned from a stream.
+    /// Confusion matrix (rows: true left, tie, right; columns: predicted) of predictions made before each pair was
+    /// used, if the model was trained on a stream.
     #[getter]
     fn confusion(&self) -> Option<Vec<Vec<u64>>> {
         self.model.online.as_ref().map(|state| state.progress().confusion().iter().map(|row| row.to_vec()).collect())

@@ -14,16 +14,16 @@ use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Learns from one pair after the other.
+/// Learner that trains on one pair after the other.
 #[pyclass(frozen, module = "maxmargin")]
 pub(crate) struct Learner {
     settings: Settings,
     learner: Mutex<ComparisonLearner>,
-    /// Whether somebody is learning.
+    /// Whether a call of `learn` is running.
     busy: AtomicBool,
 }
 
-/// Pairs between two looks at whether somebody asks for an end.
+/// Number of pairs between two checks for a cancel.
 const RUN: usize = 4096;
 
 impl Learner {
@@ -45,14 +45,14 @@ impl Learner {
         Ok(Learner { settings, learner: Mutex::new(learner.or_raise()?), busy: AtomicBool::new(false) })
     }
 
-    /// Learns from all comparisons of the data, in order. An error leaves what was learned before.
+    /// Train on all comparisons of the data, in order. After an error, the state is that before the call.
     fn learn(&self, py: Python<'_>, data: &Dataset) -> PyResult<()> {
         if self.busy.swap(true, Ordering::Acquire) {
             return Err(PyRuntimeError::new_err(
                 "another thread is learning from its pairs: one stream after the other",
             ));
         }
-        // The learner is copied first: an error leaves what was learned before.
+        // The learner is copied first, so that an error leaves the earlier state.
         let steps = 4 * data.data.matrix().entries() + data.data.cols() as u64;
         let next = sized(py, steps, 1, |cancel| {
             let mut next = self.learner().clone();
@@ -68,7 +68,7 @@ impl Learner {
         learned
     }
 
-    /// What has been learned so far.
+    /// The model so far.
     #[pyo3(signature = (feature_names = None))]
     fn model(&self, feature_names: Option<Vec<String>>) -> PyResult<Model> {
         let reading = Reading::of_arrays(feature_names.is_some(), false).to_text().or_raise()?;
@@ -76,25 +76,25 @@ impl Learner {
         self.learner().model(&self.settings, names, Some(reading)).map(Model::of).or_raise()
     }
 
-    /// The weights to predict with.
+    /// Weights for prediction.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.learner().weights().into_pyarray(py)
     }
 
-    /// The threshold to predict with.
+    /// Threshold for prediction.
     #[getter]
     fn threshold(&self) -> f64 {
         self.learner().threshold()
     }
 
-    /// Pairs learned from.
+    /// Number of pairs used so far.
     #[getter]
     fn pairs(&self) -> u64 {
         self.learner().progress().pairs()
     }
 
-    /// The share of pairs that were foretold wrongly before they were learned from: of all, and of the last ones.
+    /// Share of pairs predicted wrongly before they were used for training: of all, and of the most recent ones.
     #[getter]
     fn errors(&self) -> (Option<f64>, Option<f64>) {
         let learner = self.learner();

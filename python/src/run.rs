@@ -1,5 +1,5 @@
-//! Long jobs: the core works on threads of its own while the calling thread answers signals and calls back. Brief ones are
-//! done by the calling thread at once.
+//! Long jobs: the core works on its own threads while the calling thread handles signals and calls back. Short jobs run
+//! directly in the calling thread.
 
 #[cfg(target_os = "linux")]
 use crate::allocator::free_later;
@@ -19,14 +19,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How often signals are looked for.
+/// The time between two checks for signals.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Elsewhere blocks are freed as the system has it.
+/// On other systems, blocks are freed by the system's allocator.
 #[cfg(not(target_os = "linux"))]
 fn free_later() {}
 
-/// A pass over the data, as a callback sees it.
+/// Progress after a pass over the data, as given to a callback.
 ///
 /// Examples
 /// --------
@@ -39,7 +39,7 @@ fn free_later() {}
 ///     True
 #[pyclass(frozen, module = "maxmargin")]
 pub(crate) struct Progress {
-    /// Passes so far.
+    /// Number of passes so far.
     #[pyo3(get)]
     iteration: u64,
     /// The objective of the best model so far.
@@ -68,7 +68,7 @@ impl Progress {
     }
 }
 
-/// A setting that was tried, as a callback sees it.
+/// Result of a tried setting, as given to a callback.
 ///
 /// Examples
 /// --------
@@ -82,9 +82,9 @@ impl Progress {
 ///     2 of 2 C 1.0
 #[pyclass(frozen, get_all, module = "maxmargin")]
 pub(crate) struct Tried {
-    /// Settings tried so far.
+    /// Number of settings tried so far.
     done: usize,
-    /// Settings in all.
+    /// Total number of settings.
     total: usize,
     /// The weight of the loss.
     c: f64,
@@ -100,13 +100,13 @@ impl Tried {
     }
 }
 
-/// What goes from the job to the thread that may call Python.
+/// Messages from the job to the thread that may call Python.
 enum Message {
     Progress(Progress),
     Tried(Tried),
 }
 
-/// Sends events and waits for what the callback says, so that a stop comes after the very pass.
+/// Sends events and waits for the answer of the callback, so that a stop takes effect after exactly that pass.
 struct Relay {
     events: Sender<Message>,
     answers: Receiver<bool>,
@@ -132,7 +132,7 @@ impl Observer for Relay {
     }
 }
 
-/// Receives events where nobody wants them; keeps the channel open as long as the job runs.
+/// Receives events that are not used. It keeps the channel open as long as the job runs.
 struct Quiet(#[allow(dead_code)] Sender<Message>);
 
 impl Observer for Quiet {
@@ -141,8 +141,8 @@ impl Observer for Quiet {
     }
 }
 
-/// Runs a job on so many threads, all of the machine's for 0. Ctrl-C and exceptions of the callback end it; a callback that
-/// returns true asks it to stop where it is.
+/// Runs a job on this many threads; 0 means all threads of the machine. Ctrl-C and exceptions of the callback end it.
+/// If the callback returns true, the job stops with what it has.
 pub(crate) fn job<T: Send>(
     py: Python<'_>,
     threads: usize,
@@ -157,7 +157,7 @@ pub(crate) fn job<T: Send>(
         let cancel = &cancel;
         std::thread::scope(move |scope| {
             let worker = scope.spawn(move || {
-                // More threads than cores only wait for each other.
+                // More threads than cores would only wait for each other.
                 let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
                 let pool = ThreadPoolBuilder::new().num_threads(threads.min(cores)).build().map_err(|error| {
                     Error::new(Code::Internal, format!("the threads could not be started: {error}"))
@@ -167,7 +167,7 @@ pub(crate) fn job<T: Send>(
                 pool.install(|| work(&mut *observer, cancel))
             });
             let mut raised: Option<PyErr> = None;
-            // Whoever gives up does not wait for memory to be given back.
+            // A cancelled call does not wait for memory to be released.
             let mut freeing_later = None;
             let mut give_up = || {
                 freeing_later.get_or_insert_with(free_later);
@@ -182,7 +182,7 @@ pub(crate) fn job<T: Send>(
                             give_up();
                             true
                         });
-                        // Nobody is there to hear it where the job has ended meanwhile.
+                        // If the job has already ended, the answer is not received.
                         let _ = answers_in.send(stop);
                     }
                     Err(RecvTimeoutError::Timeout) => {
@@ -197,7 +197,7 @@ pub(crate) fn job<T: Send>(
             let outcome = worker.join();
             match raised {
                 Some(exception) => {
-                    // As long as blocks are freed later: it may have ended with all it made.
+                    // Dropped while blocks are freed later, because the job may have ended with a complete result.
                     drop(outcome);
                     Err(exception)
                 }
@@ -208,7 +208,7 @@ pub(crate) fn job<T: Send>(
     outcome.and_then(answered)
 }
 
-/// What a job came to, or the exception for its error or its panic.
+/// The result of a job, or the exception for its error or panic.
 fn answered<T>(outcome: std::thread::Result<maxmargin::Result<T>>) -> PyResult<T> {
     match outcome {
         Ok(result) => result.map_err(|error| exception(&error)),
@@ -224,16 +224,16 @@ pub(crate) fn quietly<T: Send>(
     job(py, 1, None, |_, cancel| work(cancel))
 }
 
-/// Steps, of a nanosecond or some, up to which a job is brief: to start threads takes about as long, and ten times as long
-/// where other programs keep all cores busy.
+/// A job with up to this many steps of about a nanosecond is short. Starting threads takes about as long, and ten times
+/// as long if other programs keep all cores busy.
 const BRIEF: u64 = 1 << 18;
 
 thread_local! {
-    /// The calling thread as a pool of its own. None where it belongs to another one.
+    /// The calling thread as a pool of one thread. `None` if it belongs to another pool.
     static ALONE: Option<ThreadPool> = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().ok();
 }
 
-/// Runs a job of about so many steps, which reports nothing: at once where it is brief.
+/// Runs a job of about this many steps that reports nothing. A short job runs directly.
 pub(crate) fn sized<T: Send>(
     py: Python<'_>,
     steps: u64,
@@ -271,14 +271,14 @@ fn internal(panic: &(dyn Any + Send)) -> PyErr {
     PyRuntimeError::new_err(format!("{}: a defect of maxmargin, please report it: {said}", Code::Internal))
 }
 
-/// Panics within the core, for the test that this is an exception like any other.
+/// Panic within the core, for the test that this becomes an ordinary exception.
 #[pyfunction]
 pub(crate) fn _panic(py: Python<'_>) -> PyResult<()> {
     #[allow(clippy::panic)] // that is what is asked for
     quietly(py, |_| panic!("asked to"))
 }
 
-/// The exception for a value that is not one of those there are.
+/// The exception for a value that is not one of the known ones.
 pub(crate) fn unknown(name: &str, value: &str, known: &[&str]) -> PyErr {
     PyValueError::new_err(format!("{name} is '{value}', and must be one of {}", known.join(", ")))
 }

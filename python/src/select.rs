@@ -1,4 +1,4 @@
-//! Which settings to learn with.
+//! Chooses settings by cross-validation.
 
 use crate::data::Dataset;
 use crate::error::OrRaise;
@@ -9,8 +9,8 @@ use maxmargin::select::{CrossValidation, Grid, Tuned};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Cross-validates settings over a grid of C, and of γ where there are any, and learns from all rows by the best. Returns the
-/// model, one dictionary a setting, and the position of the best.
+/// Cross-validate settings over a grid of C and, if given, of γ, and train on all rows with the best. Returns the
+/// model, one dictionary per setting, and the position of the best.
 #[pyfunction]
 #[pyo3(signature = (data, settings, metrics, folds, seed, costs = None, gammas = None, threads = 0, callback = None))]
 #[allow(clippy::too_many_arguments)] // what Python passes by name

@@ -1,9 +1,9 @@
-//! Settings as Python hands them over: an object of JSON with the task and the names that the command's flags have.
+//! Settings from Python: a JSON object with the task and the names of the command's flags.
 
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::settings::{Choice, Chosen, Settings, Task};
 
-/// The task, and what is chosen for it by name.
+/// The task, and the settings chosen by name.
 fn named(text: &str) -> Result<(Task, Chosen)> {
     let bad = |error: serde_json::Error| Error::new(Code::BadSetting, error.to_string());
     let mut chosen: Chosen = serde_json::from_str(text).map_err(bad)?;

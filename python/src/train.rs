@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::{run, settings};
 use pyo3::prelude::*;
 
-/// Learns a model from data; see `maxmargin::train`.
+/// Train a model on data; see `maxmargin::train`.
 #[pyfunction]
 #[pyo3(signature = (data, settings, threads = 0, callback = None))]
 pub(crate) fn train(

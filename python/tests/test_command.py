@@ -1,4 +1,4 @@
-"""The command of the package, and that its models are those of the estimators, byte for byte."""
+"""The command of the package. Its models equal those of the estimators, byte for byte."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ PRECISIONS = {"f32": np.float32, "f64": np.float64}
 
 
 def command(*arguments, code=0):
-    """What the command prints, as a process of its own."""
+    """The output of the command, run in its own process."""
     words = [sys.executable, "-m", "maxmargin", *(str(argument) for argument in arguments)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
@@ -27,7 +27,7 @@ def command(*arguments, code=0):
 
 
 def dense(dtype=np.float64, rows=ROWS):
-    """Numbers without a zero; those of float64 are not of float32."""
+    """Numbers without zeros. Those in float64 are not exact in float32."""
     generator = np.random.default_rng(31)
     values = (
         (generator.integers(1, 99, size=(rows, COLUMNS)) - 0.5) / 16 * generator.choice([-1, 1], size=(rows, COLUMNS))
@@ -75,7 +75,7 @@ def as_table(X):
 
 
 def header(path):
-    """What stands before the numbers of a model file."""
+    """The header of a model file."""
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
     found = json.loads(content[8 : 8 + length])
@@ -88,7 +88,7 @@ def same_file(found, expected):
 
 
 def same_bytes(tmp_path, task, file, flags, estimator, *data, precision="f32", **more):
-    """Trains by the command and by an estimator, on arrays and on the file itself, and compares what they save."""
+    """Trains with the command and with an estimator, on arrays and on the file, and compares the saved models."""
     expected = tmp_path / "command.mm"
     stored = [] if precision == "f32" else ["--precision", precision]
     command("train", task, file, "-o", expected, "--quiet", *stored, *flags)
@@ -104,7 +104,7 @@ def same_bytes(tmp_path, task, file, flags, estimator, *data, precision="f32", *
     return scores
 
 
-#: What a classifier may be told: parameters of the estimator, flags of the command.
+#: Settings of a classifier: parameters of the estimator, flags of the command.
 CLASSIFY = {
     "as it is": ({}, []),
     "squared hinge": ({"loss": "squared_hinge"}, ["--loss", "squared-hinge"]),

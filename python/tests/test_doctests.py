@@ -1,4 +1,4 @@
-"""What is documented is there and true: every example of the package and of its pages runs."""
+"""The documentation is complete and correct: every example of the package and of its pages runs."""
 
 import doctest
 import importlib
@@ -22,7 +22,7 @@ PAGES = [ROOT / "README.md", ROOT.parent / "docs" / "python.md"]
 
 
 def own(module: ModuleType) -> dict[str, object]:
-    """Classes and functions that a module of the package defines and does not hide."""
+    """Public classes and functions that a module of the package defines."""
     found = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     defined = (module.__name__, "maxmargin") if module.__name__ == "maxmargin._core" else (module.__name__,)
     return {
@@ -45,7 +45,7 @@ def exported() -> dict[str, object]:
 
 
 def run(tests: list[doctest.DocTest]) -> tuple[int, str]:
-    """How many examples there are, and what is wrong with them."""
+    """The number of examples, and their failures."""
     said: list[str] = []
     runner = doctest.DocTestRunner()
     for test in tests:

@@ -1,4 +1,4 @@
-"""What is wrong is told by the exception a Python programmer expects, with the name of the argument in the message."""
+"""Errors raise the exception that a Python programmer expects, with the name of the argument in the message."""
 
 import json
 import subprocess
@@ -37,7 +37,7 @@ ALL = [*BATCH, PAComparator]
 
 
 def fit(kind, X=X, y=Y, **more):
-    """An estimator of this kind, fitted to rows and classes; comparators compare the rows with the same backwards."""
+    """An estimator of this kind, fitted to rows and classes. Comparators compare the rows with the rows in reverse."""
     parameters = {name: more.pop(name) for name in list(more) if name not in ("sample_weight", "qid")}
     if kind in (SVMComparator, PAComparator):
         outcomes = OUTCOMES if y is Y else y
@@ -47,7 +47,7 @@ def fit(kind, X=X, y=Y, **more):
 
 
 def side(kind):
-    """What the first argument of fit is called."""
+    """The name of the first argument of fit."""
     return "X_left" if kind in (SVMComparator, PAComparator) else "X"
 
 
@@ -201,7 +201,7 @@ for part, value in (("row", 8), ("col", 3), ("row", -1), ("col", -1)):
 
 @pytest.mark.parametrize("kind", ALL)
 def test_sparse_rows_that_are_malformed(kind):
-    """In a process of its own, since a mistake here would read memory of others."""
+    """Run in a separate process, because an error here would read foreign memory."""
     done = subprocess.run([sys.executable, "-c", MALFORMED, kind.__name__], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
@@ -393,7 +393,7 @@ WRONG = {
     "kappa": {ValueError: [-1, np.nan, np.inf], TypeError: ["1", None]},
 }
 
-#: With what else a parameter is looked at.
+#: Other parameters that are needed for a parameter to be checked.
 WITH = {
     "gamma": {"kernel": "rbf"},
     "degree": {"kernel": "poly"},
@@ -609,7 +609,7 @@ def test_a_dataset_without_what_is_needed():
 
 
 class Told(Exception):
-    """What a callback raises here."""
+    """The exception that a callback raises here."""
 
 
 @pytest.mark.parametrize("kind", BATCH)
@@ -786,17 +786,17 @@ ANYTHING = some.one_of(
 
 
 def ends_well(kind, parameters, arguments):
-    """Whatever is given, fit returns or raises an exception that is not a defect; a panic would be no Exception at all."""
+    """For any input, fit returns or raises a proper exception. A panic would not be an Exception."""
     known = kind().get_params()
     estimator = kind(**{name: value for name, value in parameters.items() if name in known})
     try:
         estimator.fit(**arguments)
-    except Exception as error:  # noqa: BLE001, since any will do
+    except Exception as error:  # noqa: BLE001, because any exception is accepted
         assert "defect of maxmargin" not in str(error), error
         assert not isinstance(error, MemoryError | RecursionError | SystemError), error
 
 
-#: What fit takes, by estimator.
+#: The arguments of fit, by estimator.
 VALID = {
     SVMClassifier: {"X": X[:5], "y": Y[:5], "sample_weight": np.ones(5)},
     SVMRanker: {"X": X[:5], "y": QID[8:13], "qid": np.array([1, 2, 1, 1, 2]), "sample_weight": np.ones(5)},
@@ -831,7 +831,7 @@ def test_values_are_not_laid_beside_rows_that_queries_have_moved():
     targets = np.arange(ROWS, dtype=np.float64)
     data = _core.Dataset.dense(X).with_targets(targets).with_weights(targets + 1)
     moved = data.with_groups(codes, ["even", "odd"])
-    # What was given is given back in the order it came in.
+    # Values are returned in the order in which they were given.
     assert np.array_equal(moved.targets, targets)
     assert np.array_equal(moved.weights, targets + 1)
     assert np.array_equal(moved.qid, codes)
@@ -850,7 +850,7 @@ def test_a_data_set_takes_finite_numbers_only(bad, dtype):
     rows.data[7] = bad
     with pytest.raises(ValueError, match=f"X.data contains {told}"):
         maxmargin.Dataset.sparse(rows.indptr, rows.indices, rows.data, COLUMNS)
-    # Where it stands in a long array makes no difference.
+    # Its position in a long array does not matter.
     large = np.zeros((300_000, 2), dtype=dtype)
     large[-1, 1] = bad
     with pytest.raises(ValueError, match=f"X contains {told}"):

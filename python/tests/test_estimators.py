@@ -1,4 +1,4 @@
-"""The estimators: scikit-learn's contract where it applies, what is known after a fit, and what happens during one."""
+"""The estimators: scikit-learn's contract as far as it applies, attributes after a fit, and behaviour during a fit."""
 
 import os
 import pickle
@@ -133,7 +133,7 @@ def test_fit_forgets_and_partial_fit_does_not():
     assert first.n_pairs_ == 2 * len(left)
 
 
-# --- What is known after a fit, recomputed
+# --- Attributes after a fit, recomputed
 
 LOSSES = {
     "hinge": lambda violation: np.maximum(violation, 0),
@@ -187,7 +187,7 @@ def test_the_hinge_with_a_free_intercept_is_that_of_svc(C, solver, tol):
     X, y = classes()
     ours = SVMClassifier(C, solver=solver, tol=tol).fit(X, y)
     theirs = SVC(C=C, kernel="linear", tol=1e-12).fit(X, y)
-    # The limit is theirs: our solvers are closer to each other.
+    # The limit is due to scikit-learn: our solvers are closer to each other.
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-4, atol=1e-5)
     violation = 1 - np.where(y == 1, 1, -1) * theirs.decision_function(X)
@@ -207,7 +207,7 @@ def test_kernels_are_those_of_svc(kernel, C):
     assert not hasattr(ours, "coef_")
     assert ours.dual_coef_.shape == (1, len(ours.support_))
 
-    # SVC's lie class after class.
+    # Those of SVC are sorted by class.
     duals = np.zeros((2, len(y)))
     duals[0, ours.support_], duals[1, theirs.support_] = ours.dual_coef_[0], theirs.dual_coef_[0]
     np.testing.assert_allclose(duals[0], duals[1], atol=1e-4 * C)
@@ -274,7 +274,7 @@ def test_what_a_comparator_with_a_kernel_knows():
     assert comparator.gamma_ == 0.4 and not hasattr(comparator, "coef_")
     assert comparator.dual_coef_.ndim == 1 and comparator.lower_bound_ <= comparator.objective_
     difference = comparator.decision_function(right) - comparator.decision_function(left)
-    # A tie has a margin on either side, and the smaller one counts.
+    # A tie has a margin on each side, and the smaller one counts.
     margins = np.where(
         outcome == 0, comparator.threshold_ - np.abs(difference), outcome * difference - comparator.threshold_
     )
@@ -317,7 +317,7 @@ def test_verify_recomputes_from_what_fit_took():
 
 # --- What happens during a fit
 
-#: More than a million entries: a pass is far from enough.
+#: More than a million entries, so that one pass is far from enough.
 ROWS, COLUMNS = 12_000, 100
 
 
@@ -351,7 +351,7 @@ def test_a_callback_sees_every_report_in_order(estimator, data):
     iterations = [progress.iteration for progress in seen]
     assert len(seen) > 1 and iterations == sorted(set(iterations))
     trace = [passed for passed, *_ in estimator.model_.trace]
-    # Small problems are polished after the last pass: one more row of the trace, of which nobody is told.
+    # Small problems are polished after the last pass. That adds a row to the trace, but no callback.
     assert iterations == trace[: len(iterations)] and len(trace) - len(iterations) in (0, 1)
     assert trace[-1] == estimator.n_iter_
     assert min(progress.objective for progress in seen) >= estimator.objective_ * (1 - 1e-9)
@@ -500,7 +500,7 @@ def noise(rows, columns):
     return random.normal(size=(rows, columns)).astype(np.float32), random.integers(2, size=rows)
 """
 
-#: What prepares, and what then takes far longer than anybody waits.
+#: Code that prepares, and code that then runs far too long.
 LONG = {
     "newton": (
         "X, y = noise(600_000, 100)",
@@ -566,7 +566,7 @@ LONG = {
     ),
 }
 
-#: Says when it has begun, and when it was interrupted by the clock that all processes share.
+#: Prints when it started, and when it was interrupted, by a clock that all processes share.
 CHILD = """
 import sys, threading, time
 {setup}
@@ -606,14 +606,14 @@ def test_an_interrupt_ends_long_work_soon(name, tmp_path):
 
 
 def resident():
-    """Bytes of memory that this process holds."""
+    """Resident memory of this process in bytes."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system does not tell")
 def test_what_a_fit_held_is_given_back_after_it_was_given_up():
-    # Kernel rows of such a length are blocks that a thread gives back.
+    # Kernel rows of this length are blocks that a thread releases.
     X, y = classes(100_000, 4, 1)
     before, seen = resident(), []
 
@@ -664,7 +664,7 @@ def test_a_fit_that_fails_leaves_the_one_before_whole():
 def test_two_fits_run_at_once_and_give_what_they_give_alone():
     data = [classes(2000, 20, seed) for seed in (1, 2)]
     alone = [SVMClassifier(tol=1e-6).fit(*one) for one in data]
-    # Each waits within its first pass for the other one to be within its own.
+    # Each waits in its first pass until the other one is in its first pass.
     meeting = threading.Barrier(2, timeout=60)
     met = [False, False]
 
@@ -706,11 +706,11 @@ def test_python_goes_on_during_a_fit():
     over.set()
     thread.join()
     during = np.array([start, *(tick for tick in ticks if start < tick < end), end])
-    # With the interpreter locked there would be one pause as long as the fit.
+    # If the interpreter were locked, there would be one pause as long as the fit.
     assert np.diff(during).max() < 0.5 * (end - start)
 
 
-# --- What notebooks show
+# --- Display in notebooks
 
 
 @pytest.mark.parametrize("kind", [SVMClassifier, SVMRanker, SVMComparator, PAComparator])
@@ -772,7 +772,7 @@ def test_rows_of_a_query_are_scaled_together_when_scores_are_asked_for():
     by_hand = (X - low) / (high - low)
     ranker = SVMRanker(scale="min_max_per_query").fit(X, y, qid=qid)
     np.testing.assert_allclose(ranker.predict(X, qid=qid), by_hand @ ranker.coef_, rtol=1e-9, atol=1e-9)
-    # A query is what it is wherever it stands, and whatever else is there.
+    # The value of a query does not depend on its position or on other queries.
     order = random.permutation(72)
     np.testing.assert_array_equal(ranker.predict(X[order], qid=qid[order]), ranker.predict(X, qid=qid)[order])
     np.testing.assert_array_equal(ranker.predict(X[6:12], qid=["new"] * 6), ranker.predict(X, qid=qid)[6:12])
@@ -825,7 +825,7 @@ def test_data_sets_are_scored_by_what_they_hold():
     assert comparator.score(pairs) == comparator.score(left, right, outcomes)
     with pytest.raises(ValueError, match="holds no pairs"):
         comparator.compare(Dataset.dense(X))
-    # Rows without queries are one query, as rows of an array are.
+    # Rows without queries form one query, like the rows of an array.
     ranker = SVMRanker().fit(data)
     np.testing.assert_array_equal(ranker.coef_, SVMRanker().fit(X, y, sample_weight=weights).coef_)
     assert ranker.verify(data)[0] == pytest.approx(ranker.objective_)

@@ -1,4 +1,4 @@
-"""The example scripts run, and what they claim holds."""
+"""The example scripts run, and their claims hold."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The same data learn the same model however they are given, and arrays of the core's own layout are not copied."""
+"""The same data give the same model in every form of input, and arrays in the core's own layout are not copied."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ ROWS, COLUMNS = 60, 5
 
 
 def features(dtype=np.float64):
-    """Numbers that float32 holds exactly, about half of them zero."""
+    """Numbers that are exact in float32, about half of them zero."""
     generator = np.random.default_rng(11)
     values = generator.integers(-64, 64, size=(ROWS, COLUMNS)) / 16
     return (values * (generator.random(size=values.shape) < 0.5)).astype(dtype)
@@ -62,7 +62,7 @@ def mapped(X, folder):
     return np.memmap(path, dtype=X.dtype, mode="r", shape=X.shape)
 
 
-#: How an array of either precision may lie in memory.
+#: Memory layouts of an array of either precision.
 LAYOUTS = {
     "C order": lambda X: X,
     "Fortran order": np.asfortranarray,
@@ -79,7 +79,7 @@ LAYOUTS = {
 
 
 def unsorted(X):
-    """Sparse rows whose indices fall."""
+    """Sparse rows with decreasing indices."""
     rows = sparse.csr_array(X)
     for row in range(rows.shape[0]):
         part = slice(rows.indptr[row], rows.indptr[row + 1])
@@ -103,7 +103,7 @@ def with_indices(X, kind):
 
 
 def with_zeros(X):
-    """Sparse rows that hold every zero."""
+    """Sparse rows that store every zero."""
     starts = np.arange(0, X.size + 1, X.shape[1])
     return sparse.csr_array((X.ravel(), np.tile(np.arange(X.shape[1]), X.shape[0]), starts), shape=X.shape)
 
@@ -126,7 +126,7 @@ SPARSE = {
 
 NAMES = [f"feature {position}" for position in range(COLUMNS)]
 
-#: Tables with names of columns.
+#: Tables with column names.
 TABLES = {
     "pandas": lambda X: pandas.DataFrame(X, columns=NAMES),
     "pandas with another index": lambda X: pandas.DataFrame(X, columns=NAMES, index=np.arange(len(X))[::-1] * 7),
@@ -141,7 +141,7 @@ PRECISIONS = [np.float32, np.float64]
 
 
 def same_classifier(one, other, *examples):
-    """Bit for bit the same coefficients, and the same scores of all examples."""
+    """Checks for bit-identical coefficients and for equal scores of all examples."""
     assert one.coef_.tobytes() == other.coef_.tobytes()
     assert one.intercept_.tobytes() == other.intercept_.tobytes()
     assert one.objective_ == other.objective_
@@ -395,7 +395,7 @@ def test_queries_may_be_a_column_of_the_table(kind):
 
 
 def with_column(table, name, values):
-    """The table with one more column, in the middle where that is easy."""
+    """The table with one more column, in the middle if that is easy."""
     if isinstance(table, pandas.DataFrame):
         table = table.copy()
         table.insert(2, name, values)
@@ -582,7 +582,7 @@ def test_fits_need_little_beside_their_arrays_and_pile_nothing_up(is_sparse, est
     assert done.returncode == 0, done.stderr
     peak, left, later = map(float, done.stdout.split())
     print(f"{estimator}: {peak:.3f} at the peak, {left:.3f} left, {later:.3f} after more fits")
-    # The arrays are small beside those where this matters, so that what does not grow with them weighs more.
+    # The arrays are smaller than in practice, so that costs of fixed size have a larger share.
     assert peak < 0.2
     assert left < 0.12
     assert later < 0.2

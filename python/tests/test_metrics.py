@@ -1,4 +1,4 @@
-"""Metrics beside those of scikit-learn, trec_eval and scipy, and beside plain definitions."""
+"""Metrics compared with scikit-learn, trec_eval and scipy, and with plain definitions."""
 
 import itertools
 
@@ -15,7 +15,7 @@ SEEDS = range(5)
 
 
 def judged(seed, *, ties=False, highest=4):
-    """Grades, scores and queries of several lists, in scrambled order; every list has a relevant row."""
+    """Grades, scores and queries of several lists, in random order. Every list has a relevant row."""
     generator = np.random.default_rng(seed)
     qid = np.concatenate([np.full(size, query) for query, size in enumerate(generator.integers(11, 40, size=7))])
     grades = generator.integers(0, highest + 1, size=len(qid))
@@ -26,12 +26,12 @@ def judged(seed, *, ties=False, highest=4):
 
 
 def over_queries(measure, grades, scores, qid):
-    """The mean over queries of what a function says of each."""
+    """The mean over queries of a function of one query."""
     return np.mean([measure(grades[qid == query], scores[qid == query]) for query in np.unique(qid)])
 
 
 def trec_eval(measure, grades, scores, qid):
-    """The mean over queries by trec_eval; ids of documents rise with their position."""
+    """The mean over queries by trec_eval. Document ids rise with their position."""
     truth, run = {}, {}
     for row, (grade, score, query) in enumerate(zip(grades, scores, qid, strict=True)):
         truth.setdefault(str(query), {})[f"{row:06}"] = int(grade)
@@ -98,7 +98,7 @@ def test_map_is_the_average_precision_of_scikit_learn_in_each_query(seed, ties):
 
 
 def over_orders(measure, grades, scores):
-    """The mean over all orders of rows with equal scores, one by one."""
+    """The mean over all orders of rows with equal scores, by enumeration."""
     values = []
     for order in itertools.permutations(range(len(grades))):
         sorted_scores = [scores[row] for row in order]
@@ -155,7 +155,7 @@ def test_areas_are_those_of_scikit_learn(seed, ties, weighted, classes):
 
 
 def right_pairs(grades, scores):
-    """Of all pairs with different grades, those in the right order; equal scores are half right."""
+    """The share of pairs with different grades that are in the right order. Equal scores count half."""
     right = [
         0.5 if first_score == second_score else float((first_score > second_score) == (first > second))
         for (first, first_score), (second, second_score) in itertools.combinations(zip(grades, scores, strict=True), 2)

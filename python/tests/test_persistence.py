@@ -36,7 +36,7 @@ OTHER = X[::-1]
 DIFFERENCE = NOISY[::-1] - NOISY
 OUTCOMES = np.where(np.abs(DIFFERENCE) < 1.5, 0, np.sign(DIFFERENCE)).astype(int)
 
-#: Each kind of estimator, and what it learns from.
+#: Each kind of estimator, and its training data.
 KINDS = {
     "classifier": (SVMClassifier(C=0.5, random_state=3), (X, Y), {}),
     "kernel classifier": (SVMClassifier(kernel="rbf", gamma=0.25), (X, Y), {}),
@@ -277,14 +277,14 @@ def test_tune_finds_the_best_of_what_it_tried(kind):
         folds = row[name.replace("mean_", "folds_")]
         assert len(folds) == 4 and np.mean(folds) == pytest.approx(row[name], rel=1e-12)
     refitted = clone(estimator).set_params(**found.best_params).fit(*data, **more)
-    # Each is within tol of the optimum.
+    # Each result is within tol of the optimum.
     assert found.best_estimator.objective_ == pytest.approx(refitted.objective_, rel=estimator.tol)
     assert found.best_estimator.get_params() == refitted.get_params()
 
 
 def test_tune_keeps_queries_whole():
-    # Each query has a feature of its own that tells the grades of its rows: it helps only where rows of the same query
-    # are on both sides of a fold.
+    # Each query has its own feature that determines the grades of its rows. It helps only if rows of the same query are
+    # on both sides of a split.
     generator, queries = np.random.default_rng(42), 40
     qid = generator.permutation(np.repeat(np.arange(queries), 5))
     grades = generator.integers(0, 2, size=len(qid))
@@ -298,7 +298,7 @@ def test_tune_keeps_queries_whole():
 
 
 def test_tune_agrees_with_its_folds_made_by_hand():
-    # As many folds as queries: whatever the seed, each fold is one query.
+    # There are as many folds as queries, so each fold is one query for any seed.
     few = QID < 6
     rows, grades, qid = X[few], GRADES[few], QID[few]
     found = tune(SVMRanker(tol=1e-9), rows, grades, qid=qid, C=[0.1], cv=6, metrics=["ndcg", "pair-accuracy"])

@@ -1,4 +1,4 @@
-"""Types: the package is strict, its stubs are in step with the extension module, and users' programs are checked."""
+"""Types: the package passes strict checks, its stubs match the extension module, and users' programs are checked."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ except maxmargin.MaxmarginError as error:
     code: str = error.code
 """
 
-#: A statement for each kind of mistake, and what mypy calls it.
+#: A statement for each kind of error, and its name in mypy.
 WRONG = {
     "SVMClassifier(C='one')": "arg-type",
     "SVMRanker(margin=1.0)": "call-arg",
@@ -62,7 +62,7 @@ def test_the_package_passes_the_strict_checker():
 
 
 def test_the_stubs_are_in_step_with_the_extension_module(tmp_path):
-    # From elsewhere, so that the module is the one that is tested.
+    # Run from another folder, so that the installed module is tested.
     found = mypy("mypy.stubtest", "maxmargin._core", within=tmp_path)
     assert found.returncode == 0, found.stdout + found.stderr
 

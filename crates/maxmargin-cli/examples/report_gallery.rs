@@ -1,12 +1,12 @@
-//! Writes a report with every kind of section and plot over synthetic data, to look at after a change of the style:
-//! `cargo run --example report_gallery -- gallery.html`.
+//! Writes a report with every kind of section and plot over synthetic data, for checking the look after a change of
+//! style: `cargo run --example report_gallery -- gallery.html`.
 
 use maxmargin_cli::format;
 use maxmargin_cli::report::{
     Axis, Bars, Best, HeatMap, Histogram, LinePlot, Ranked, Report, RocCurve, Series, Table, Tile, Tone,
 };
 
-/// A small generator of uniform numbers; the gallery only needs something that looks like data.
+/// A small generator of uniform numbers. The gallery only needs values that look like data.
 struct Noise(u64);
 
 impl Noise {

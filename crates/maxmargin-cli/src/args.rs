@@ -1,5 +1,5 @@
-//! The command line as parsed. Settings of tasks and of reading are not here: their flags are made from what is declared
-//! about them, see `flags.rs` and `for_task.rs`.
+//! The parsed command line. The flags for the settings of tasks and of reading are not here: they are made from the
+//! declarations of the settings, see `flags.rs` and `for_task.rs`.
 
 use crate::flags::{DataArguments, named};
 use crate::for_task::{ForTask, Learns};

@@ -1,4 +1,4 @@
-//! What a model of comparisons says about pairs: the table of outcomes, and sections of a report.
+//! The output of a model of comparisons for pairs: the confusion table, and sections of a report.
 
 use crate::console::Console;
 use crate::format;
@@ -12,7 +12,7 @@ use maxmargin::settings::{Input, Method, Settings};
 use maxmargin_io::Reading;
 use serde_json::{Map, Value, json};
 
-/// The default metrics that are defined on these pairs, with log-loss where outcomes have probabilities.
+/// The default metrics that are defined on these pairs, with log-loss if outcomes have probabilities.
 pub(crate) fn fitting(
     mut metrics: Vec<Metric>,
     asked: &[String],
@@ -21,7 +21,7 @@ pub(crate) fn fitting(
     data: &Dataset,
 ) -> Vec<Metric> {
     if let (true, Some(pairs)) = (asked.is_empty(), data.pairs()) {
-        // What is not defined on these pairs is not shown unless asked for.
+        // Metrics that are not defined on these pairs are shown only if the user names them.
         let ties = pairs.ties();
         metrics.retain(|metric| match metric {
             Metric::Auc => ties > 0 && ties < pairs.len(),
@@ -37,11 +37,11 @@ pub(crate) fn fitting(
     metrics
 }
 
-/// The weight of pairs by their outcome and by what the model says.
+/// The weight of pairs by true and predicted outcome.
 pub(crate) struct Outcomes([[f64; 3]; 3]);
 
 impl Outcomes {
-    /// Those of data with pairs, where the model tells ties.
+    /// The table for data with pairs, if the model predicts ties.
     pub(crate) fn of(model: &Model, data: &Dataset) -> Result<Option<Outcomes>> {
         match (model.decoder.tie_width(), data.pairs()) {
             (Some(width), Some(pairs)) => Ok(Some(Outcomes(confusion(&model.scores(data)?, pairs, width)))),
@@ -82,7 +82,7 @@ impl Outcomes {
         Ok(())
     }
 
-    /// Truth → what the model says → weight.
+    /// True outcome → predicted outcome → weight.
     pub(crate) fn as_json(&self) -> Value {
         let row = |weights: &[f64; 3]| -> Value {
             let each = Outcome::ALL.iter().zip(weights);
@@ -93,8 +93,7 @@ impl Outcomes {
     }
 }
 
-/// Differences by outcome, the table of outcomes against predictions, the curve over all thresholds, and where there are two
-/// features the level curves.
+/// Differences by outcome, the confusion table, the curve over all thresholds and, with two features, the level curves.
 pub(crate) fn sections(
     report: &mut Report,
     model: &Model,
@@ -131,18 +130,18 @@ pub(crate) fn sections(
     level_curves(report, model, data, &answers.scores, name)
 }
 
-/// Points of the grid that level curves are found on, in either direction.
+/// Number of grid points for level curves in each direction.
 const GRID: usize = 81;
 
-/// Room around the items, as a share of the range of a feature.
+/// Margin around the items, as a share of the range of a feature.
 const ROOM: f64 = 0.04;
 
-/// Whether there is a plane to draw on.
+/// Whether level curves can be drawn.
 pub(crate) fn has_level_curves(model: &Model, data: &Dataset) -> bool {
     model.decoder.threshold().is_some() && data.pairs().is_some() && model.features() == 2
 }
 
-/// The score over the plane, where the model compares items of two features.
+/// The score over the plane, if the model compares items with two features.
 pub(crate) fn level_curves(
     report: &mut Report,
     model: &Model,

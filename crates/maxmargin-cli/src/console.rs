@@ -1,10 +1,10 @@
-//! Where words go: results to standard output, talk to standard error, and one JSON object in place of both.
+//! Where output goes: results to standard output, messages to standard error, or one JSON object to standard output.
 
 use crate::args::Common;
 use maxmargin::error::{Code, Error, Result};
 use std::io::{IsTerminal, Write};
 
-/// The user's terminal, or what stands in for it.
+/// The user's terminal or its replacement.
 #[derive(Clone, Debug)]
 pub(crate) struct Console {
     json: bool,
@@ -16,7 +16,7 @@ impl Console {
         Console { json: common.json, quiet: common.quiet }
     }
 
-    /// A console that says nothing, for a step within another command.
+    /// A console without output, for a step within another command.
     pub(crate) fn silent() -> Console {
         Console { json: false, quiet: true }
     }
@@ -26,24 +26,24 @@ impl Console {
         self.json
     }
 
-    /// Whether talk is wanted at all.
+    /// Whether messages are wanted.
     pub(crate) fn talks(&self) -> bool {
         !self.quiet
     }
 
-    /// Whether talk can be redrawn in place.
+    /// Whether messages can be redrawn in place.
     pub(crate) fn is_live(&self) -> bool {
         self.talks() && std::io::stderr().is_terminal()
     }
 
-    /// Says what is going on: to standard error, not when quiet.
+    /// Prints a message to standard error, unless quiet.
     pub(crate) fn say(&self, line: &str) {
         if self.talks() {
             let _ = writeln!(std::io::stderr().lock(), "{line}");
         }
     }
 
-    /// Shows a result for people: to standard output, or to standard error where that is for JSON.
+    /// Prints a result for people: to standard output, or to standard error if standard output is for JSON.
     pub(crate) fn show(&self, line: &str) -> Result<()> {
         if self.json {
             self.say(line)
@@ -58,12 +58,12 @@ impl Console {
         self.write(|out| writeln!(out, "{line}"))
     }
 
-    /// Puts the one JSON object on standard output, if it is wanted.
+    /// Prints the JSON object to standard output, if it is wanted.
     pub(crate) fn object(&self, object: impl FnOnce() -> serde_json::Value) -> Result<()> {
         if self.json { self.print(&object().to_string()) } else { Ok(()) }
     }
 
-    /// Writes to standard output. A closed pipe is no error: its reader has seen enough.
+    /// Writes to standard output. A closed pipe is not an error, because its reader needs nothing more.
     pub(crate) fn write(&self, content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         match content(&mut out).and_then(|()| out.flush()) {

@@ -1,4 +1,4 @@
-//! Flags made from declared settings: name, help, heading and values of each come from its [`Setting`].
+//! Flags made from declared settings. The name, help, heading and values of each flag come from its [`Setting`].
 
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -15,10 +15,10 @@ pub(crate) fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     PossibleValuesParser::new(names).try_map(|name| serde_json::from_value::<T>(serde_json::Value::String(name)))
 }
 
-/// The command with a flag for each setting. `usual` says what is taken unless given, where the help text does not.
+/// The command with a flag for each setting. `usual` gives the defaults that the help text does not mention.
 pub(crate) fn with_flags(command: Command, settings: &[&'static Setting], usual: &Chosen) -> Command {
     let flag = |setting: &&'static Setting| {
-        // What stands at one place is one quantity, said in one way.
+        // Settings at the same path are one quantity, so only one of them may be given.
         let others = settings.iter().filter(|other| other.name != setting.name && alone(other) == alone(setting));
         flag(setting, usual.get(setting.name)).conflicts_with_all(others.map(|other| other.name))
     };
@@ -28,7 +28,7 @@ pub(crate) fn with_flags(command: Command, settings: &[&'static Setting], usual:
 fn flag(setting: &'static Setting, usual: Option<&Choice>) -> Arg {
     let arg = Arg::new(setting.name).help_heading(setting.heading).aliases(setting.aliases.iter().copied());
     let arg = match setting.name {
-        // The one flag of a single letter.
+        // The only flag with a single letter.
         "c" => arg.short('c'),
         name => arg.long(name),
     };
@@ -48,12 +48,12 @@ fn flag(setting: &'static Setting, usual: Option<&Choice>) -> Arg {
         Value::Size => arg.value_parser(ValueParser::new(|text: &str| text.parse::<Size>())),
         Value::Text => arg,
         Value::Words => arg.value_delimiter(',').action(ArgAction::Append),
-        // Labels may begin with a minus.
+        // Labels may start with a minus.
         Value::Label | Value::ClassWeights => arg.allow_hyphen_values(true),
     }
 }
 
-/// What was said by flags.
+/// The settings given by flags.
 pub(crate) fn chosen(matches: &ArgMatches, settings: &[&'static Setting]) -> Chosen {
     let one = |setting: &&'static Setting| {
         let name = setting.name;
@@ -75,14 +75,14 @@ pub(crate) fn chosen(matches: &ArgMatches, settings: &[&'static Setting]) -> Cho
 /// Options of commands that read data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DataArguments {
-    /// How to read, by name.
+    /// The settings of reading, by name.
     pub(crate) chosen: Chosen,
-    /// The format of the data where it is not recognised.
+    /// The format of the data, if it is not detected.
     pub(crate) input_format: Option<Format>,
 }
 
 impl DataArguments {
-    /// How to read.
+    /// The settings of reading.
     pub(crate) fn read(&self) -> Result<ReadSettings> {
         ReadSettings::named(&self.chosen)
     }

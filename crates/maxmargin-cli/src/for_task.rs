@@ -1,7 +1,7 @@
-//! Commands that learn: each task is a subcommand with its own flags, made from what is declared about it.
+//! Commands that learn. Each task is a subcommand with its own flags, made from the declared settings.
 //!
-//! The task may stand behind flags too, as in `train --loss logistic classify rows.txt`: [`parse`] moves it to the front
-//! before the words are taken apart.
+//! The task may also come after flags, as in `train --loss logistic classify rows.txt`: [`parse`] moves it to the front
+//! before the words are parsed.
 
 use crate::args::Arguments;
 use crate::flags::{DataArguments, chosen, with_flags};
@@ -13,24 +13,24 @@ use maxmargin::wish::COMMON;
 use maxmargin_io::{READING, ReadSettings, SettingsFile, laid_over};
 use std::ffi::{OsStr, OsString};
 
-/// What a command that learns takes beside the settings of a task.
+/// The arguments of a command that learns, apart from the settings of a task.
 pub(crate) trait Learns: Args {
     /// The name of the command.
     const NAME: &'static str;
-    /// What stands below its help.
+    /// Text after its help.
     const MORE: &'static str = "";
-    /// Flags that are understood, only to say what to do instead.
+    /// Flags that are accepted only to tell the user what to do instead.
     const HIDDEN: &'static [&'static str] = &[];
 
-    /// The settings that it takes for a task; none where it does not learn it.
+    /// The settings that it takes for a task; empty if it cannot learn the task.
     fn settings(task: Task) -> Vec<&'static Setting>;
 
-    /// Settings that mean nothing to a task, and may be given the value they have anyway.
+    /// Settings that a task does not use. They may be given their default value.
     fn left_out(_: Task) -> Vec<&'static Setting> {
         Vec::new()
     }
 
-    /// What is taken of them unless given, where that depends on the task.
+    /// Their defaults, if these depend on the task.
     fn usual(task: Task) -> Chosen {
         Settings::new(task).to_named().unwrap_or_default()
     }
@@ -39,13 +39,13 @@ pub(crate) trait Learns: Args {
 /// The arguments of a command that learns a task.
 #[derive(Clone, Debug)]
 pub(crate) struct ForTask<A> {
-    /// What to learn.
+    /// The task.
     pub(crate) task: Task,
-    /// How to learn, as far as flags say.
+    /// The settings given by flags.
     pub(crate) chosen: Chosen,
-    /// How to read.
+    /// How to read the data.
     pub(crate) data: DataArguments,
-    /// What the command takes for every task.
+    /// The arguments that the command takes for every task.
     pub(crate) arguments: A,
 }
 
@@ -56,7 +56,7 @@ impl<A: Learns> ForTask<A> {
 
     fn command(task: Task) -> Command {
         let profile = task.profile();
-        // Headings in the order in which they are declared, whatever a task adds below them.
+        // Headings are in the order of declaration, even if a task adds settings below them.
         let mut settings = A::settings(task);
         settings.sort_by_key(|setting| COMMON.iter().position(|common| common.heading == setting.heading));
         let command = with_flags(A::augment_args(Command::new(profile.name)), &settings, &A::usual(task));
@@ -68,7 +68,7 @@ impl<A: Learns> ForTask<A> {
         if !A::MORE.is_empty() {
             command = command.after_long_help(A::MORE);
         }
-        // Rows are not learned from by pairs of items.
+        // Tasks that learn from single rows do not take pairs of items.
         let items = (profile.input == Input::Rows).then_some("items");
         A::HIDDEN.iter().copied().chain(items).fold(command, |command, name| {
             let known = command.get_arguments().any(|arg| arg.get_id() == name);
@@ -76,7 +76,7 @@ impl<A: Learns> ForTask<A> {
         })
     }
 
-    /// What flags say, and where they say nothing what the file at `config` says.
+    /// The settings from flags. Settings that are not given by flags are taken from the file at `config`.
     pub(crate) fn under(&self, config: Option<&str>) -> Result<(Chosen, ReadSettings)> {
         let file = match config {
             Some(file) => SettingsFile::read(file, A::NAME, self.task)?,
@@ -128,15 +128,15 @@ impl<A: Learns> FromArgMatches for ForTask<A> {
     }
 }
 
-/// Why a command line was not taken.
+/// Why a command line was refused.
 pub(crate) enum Refused {
-    /// In the words of the parser, help texts among them.
+    /// A message of the parser, which may be a help text.
     Usage(clap::Error),
-    /// In our own.
+    /// An error of this program.
     Error(Error),
 }
 
-/// Takes a command line apart, program name first.
+/// Parses a command line, program name first.
 pub(crate) fn parse(words: Vec<OsString>) -> std::result::Result<Arguments, Refused> {
     let whole = Arguments::command();
     let found = Found::in_line(&whole, &words);
@@ -150,17 +150,17 @@ pub(crate) fn parse(words: Vec<OsString>) -> std::result::Result<Arguments, Refu
     })
 }
 
-/// A command that learns, as found in a command line.
+/// A command that learns, found in a command line.
 struct Found<'a> {
     /// The command.
     command: &'a Command,
-    /// Its place among the words.
+    /// Its position among the words.
     at: usize,
-    /// The place of its task.
+    /// The position of its task.
     task: Option<usize>,
 }
 
-/// The commands of a command that are tasks.
+/// The subcommands of a command that are tasks.
 fn tasks_of(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|sub| Task::ALL.into_iter().any(|task| task.name() == sub.get_name()))
 }
@@ -173,13 +173,13 @@ impl<'a> Found<'a> {
         tasks_of(command).next()?;
         let known: Vec<&Arg> = tasks_of(command).flat_map(Command::get_arguments).chain(common).collect();
         let rest = &words[at + 1..];
-        // Behind a flag that nobody knows may stand a value: then the first task is taken.
+        // An unknown flag may be followed by a value. In that case the first task is used.
         let is_task = |word: &OsStr| tasks_of(command).any(|task| task.get_name() == word);
         let task = first_word(rest, &known, is_task).or_else(|| first_word(rest, &known, |_| true));
         Some(Found { command, at, task: task.map(|task| at + 1 + task) })
     }
 
-    /// The words with the task right behind the command.
+    /// The words with the task directly after the command.
     fn task_first(&self, mut words: Vec<OsString>) -> Vec<OsString> {
         if let Some(task) = self.task {
             let word = words.remove(task);
@@ -188,7 +188,7 @@ impl<'a> Found<'a> {
         words
     }
 
-    /// The error for a flag that belongs to another task, or to none that was named.
+    /// The error for a flag that belongs to another task, or if no task was named.
     fn of_another_task(&self, error: &clap::Error, words: &[OsString]) -> Option<Error> {
         let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
         if error.kind() != ErrorKind::UnknownArgument {
@@ -214,7 +214,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Whether this is how an argument is written.
+/// Whether an argument is written like this.
 fn is_flag(arg: &Arg, written: &str) -> bool {
     match written.strip_prefix("--") {
         Some(name) => arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|names| names.contains(&name)),
@@ -225,8 +225,8 @@ fn is_flag(arg: &Arg, written: &str) -> bool {
     }
 }
 
-/// The place of the first word that is neither a flag nor the value of one, and is wanted. Where all flags are known, no
-/// other than the first such word is looked at.
+/// The position of the first word that is wanted and is neither a flag nor the value of one. If all flags are known,
+/// only the first such word is considered.
 fn first_word(words: &[OsString], known: &[&Arg], wanted: impl Fn(&OsStr) -> bool) -> Option<usize> {
     let takes_value = |flag: &str| {
         let arg = known.iter().find(|arg| is_flag(arg, flag));
@@ -255,8 +255,8 @@ fn first_word(words: &[OsString], known: &[&Arg], wanted: impl Fn(&OsStr) -> boo
     None
 }
 
-/// Letters behind one dash, such as `-qc`: whether they are known and the last takes a value, and whether that is still
-/// to come.
+/// For letters after one dash, such as `-qc`: whether they are known and the last takes a value, and whether that value
+/// is the next word.
 fn of_letters(text: &str, takes_value: &impl Fn(&str) -> Option<bool>) -> (Option<bool>, bool) {
     let mut letters = text[1..].chars().peekable();
     while let Some(letter) = letters.next() {

@@ -1,12 +1,12 @@
-//! How numbers and names look to people: one place for the terminal and the reports, so that a figure reads the same in both.
-//! Everything here is for eyes; machines get full precision from `--json`.
+//! The form of numbers and names for people. The terminal and the reports share it, so that a value looks the same in
+//! both. Programs get full precision from `--json`.
 
 pub use maxmargin::wording::{count, counted, fixed, one_field, significant};
 
 use maxmargin::kernel::{FeatureMap, Kernel};
 use maxmargin::wording::{not_finite, trimmed};
 
-/// A kernel with its numbers: `gaussian, gamma 0.05`, and where gamma was not given that it was found.
+/// A kernel with its parameters: `gaussian, gamma 0.05`. If gamma was not given, it says that gamma was found.
 pub fn kernel(kernel: &Kernel, given: bool) -> String {
     let number = |value: f64| significant(value, 4);
     let gamma = match kernel.gamma() {
@@ -28,7 +28,7 @@ pub fn kernel(kernel: &Kernel, given: bool) -> String {
     }
 }
 
-/// What stands in for a kernel: `300 landmarks (nystrom)`.
+/// The approximation of a kernel: `300 landmarks (nystrom)`.
 pub fn feature_map(map: &FeatureMap) -> String {
     let features = map.features() as u64;
     match map.landmarks() {
@@ -37,14 +37,14 @@ pub fn feature_map(map: &FeatureMap) -> String {
     }
 }
 
-/// A real number to five significant digits, without trailing zeros: `4,218.7`, `0.71634`, `1.2346e9`, `3e-7`.
-/// Whole numbers below a million million are given in full.
+/// A real number with five significant digits, without trailing zeros: `4,218.7`, `0.71634`, `1.2346e9`, `3e-7`. Whole
+/// numbers below a million million are printed in full.
 pub fn real(value: f64) -> String {
     significant(value, 5)
 }
 
-/// Numbers for one column: as many decimals for all as give the largest the significant digits asked for, so that
-/// they line up; with exponents where the sizes leave no other way.
+/// Numbers for one column. All have the same number of decimals, chosen so that the largest has the requested
+/// significant digits, and they line up. Exponents are used if the sizes differ too much.
 pub fn alike(values: &[f64], digits: usize) -> Vec<String> {
     let largest = values.iter().filter(|v| v.is_finite()).fold(0.0, |most: f64, v| most.max(v.abs()));
     let exponent = if largest > 0.0 { largest.log10().floor() as i32 } else { 0 };
@@ -89,7 +89,7 @@ pub fn bytes(value: u64) -> String {
     let mut size = value as f64;
     let mut unit = "bytes";
     for name in ["KB", "MB", "GB", "TB", "PB", "EB"] {
-        // 999.5 would print as 1000 of the smaller unit.
+        // 999.5 would be printed as 1000 of the smaller unit.
         if size < 999.5 {
             break;
         }
@@ -125,7 +125,7 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// Shortens a text to so many characters, the last of which is then an ellipsis.
+/// Shortens a text to this many characters. If it is cut, the last character is an ellipsis.
 pub fn shortened(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.into();
@@ -136,11 +136,11 @@ pub fn shortened(text: &str, characters: usize) -> String {
     short
 }
 
-/// A file name as a shell takes it: in quotes where it needs them.
+/// A file name for a shell, quoted if necessary.
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | ':' | '@' | '%');
     if word.starts_with('-') {
-        // Not to be taken for a flag.
+        // Otherwise it would be parsed as a flag.
         return shell_word(&format!("./{word}"));
     }
     if !word.is_empty() && word.chars().all(plain) {
@@ -150,7 +150,7 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
-/// As few digits as read back to the same number, with an exponent where zeros would be most of it.
+/// The fewest digits that parse as the same number, with an exponent if most digits would be zeros.
 pub fn exact(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 || (1e-5..1e16).contains(&size) { format!("{value}") } else { format!("{value:e}") }

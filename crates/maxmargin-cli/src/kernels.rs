@@ -1,4 +1,4 @@
-//! What is said about kernels after training: in words, and as JSON.
+//! The output about kernels after training, as text and as JSON.
 
 use crate::format;
 use crate::report::Report;
@@ -13,20 +13,20 @@ use maxmargin::solve::{Merging, Stop};
 use maxmargin::train::{ApproximationLoss, Compared, Trained, approximation_loss};
 use serde_json::{Value, json};
 
-/// Refuses rows whose mapped features the memory that is free does not hold.
+/// Returns an error if the mapped features of the rows do not fit into free memory.
 pub(crate) fn check_free_memory(data: &Dataset, settings: &Settings) -> Result<()> {
     crate::machine::free_memory().map_or(Ok(()), |free| check_mapped(data, settings, free))
 }
 
-/// A kernel, and what its feature map loses where it has one.
+/// A kernel and, if it is approximated, the loss of the approximation.
 pub(crate) struct KernelFacts<'a> {
     trained: &'a Trained,
     loss: Option<ApproximationLoss>,
 }
 
 impl KernelFacts<'_> {
-    /// Measures what a feature map loses, on the data it was learned from. Who interrupts does not wait for it: the model
-    /// is there.
+    /// Measures the loss of a feature map on the training data. An interrupt skips this, because the model is already
+    /// complete.
     pub(crate) fn of<'a>(trained: &'a Trained, data: &Dataset, cancel: &Cancel) -> Result<KernelFacts<'a>> {
         let loss = match trained.stop {
             Stop::Cancelled => None,
@@ -45,7 +45,7 @@ impl KernelFacts<'_> {
         let named = |kernel: &Kernel| format!("kernel {}", format::kernel(kernel, settings.gamma.is_some()));
         let counted = |count: usize| format::counted(count as u64, "support vector", "support vectors");
         match &self.trained.model.scorer {
-            // Rows of kernel values have a weight for each vector.
+            // Rows of kernel values have one weight per vector.
             Scorer::Linear { weights, .. } if settings.kind == KernelKind::Precomputed => {
                 vec![format!("{}, {}", named(&Kernel::Precomputed), counted(vectors_among(weights)))]
             }
@@ -90,7 +90,7 @@ impl KernelFacts<'_> {
         }
     }
 
-    /// The same on the page of a report.
+    /// The same in a report.
     pub(crate) fn report(&self, page: &mut Report) {
         let second = if self.loss.is_some() { "what the map loses" } else { "what the budget cost" };
         let names = ["model", second].map(str::to_string);
@@ -101,7 +101,7 @@ impl KernelFacts<'_> {
         }
     }
 
-    /// The same for machines; null where there is no kernel.
+    /// The same as JSON; null if there is no kernel.
     pub(crate) fn as_json(&self) -> Value {
         match &self.trained.model.scorer {
             Scorer::Expansion(expansion) => {
@@ -129,7 +129,7 @@ impl KernelFacts<'_> {
     }
 }
 
-/// `merged 8,718 vectors: that moved the function, of length 40, by about 23`, where a budget cost anything.
+/// `merged 8,718 vectors: that moved the function, of length 40, by about 23`, if a budget had an effect.
 fn about_budget(merging: &Merging) -> Option<String> {
     let Merging { merged, removed, lost, length } = *merging;
     let times = |count: u64| format::counted(count, "vector", "vectors");
@@ -143,7 +143,7 @@ fn about_budget(merging: &Merging) -> Option<String> {
     Some(format!("{what}: that moved the function, of length {length}, by about {lost}"))
 }
 
-/// The support vectors among the columns of kernel values.
+/// Number of support vectors among the columns of kernel values.
 fn vectors_among(weights: &[f64]) -> usize {
     weights.iter().filter(|weight| **weight != 0.0).count()
 }

@@ -1,4 +1,5 @@
-//! The `maxmargin` command as a library: parsed arguments become validated settings, settings become calls of the core.
+//! The `maxmargin` command as a library. It turns arguments into validated settings, and settings into calls of the
+//! core.
 
 mod args;
 mod commands;
@@ -25,7 +26,8 @@ use maxmargin::run::Cancel;
 use std::ffi::OsString;
 use std::io::Write;
 
-/// Runs a command line, program name first, and returns the exit code: 0 done, 2 bad input or usage, 1 the rest.
+/// Runs a command line, program name first. Returns the exit code: 0 for success, 2 for bad input or usage, 1
+/// otherwise.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments = match for_task::parse(arguments.into_iter().collect()) {
         Ok(arguments) => arguments,
@@ -58,15 +60,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Shows an error; returns the exit code for it.
+/// Prints an error and returns its exit code.
 fn refused(error: &Error) -> u8 {
     let _ = writeln!(std::io::stderr(), "{}", render::error(error, console::colours_on_stderr()));
     error.code().exit_code()
 }
 
-/// Keeps large buffers out of the allocator's own pool, so that freeing them lowers the memory in use: readers build data
-/// piece by piece and free each piece as it is copied. Without this the pool's limit grows with the first large buffer
-/// freed, and the pieces would stay.
+/// Keeps large buffers out of the allocator's own pool, so that freeing them lowers the memory in use. Readers build
+/// data in pieces and free each piece once it is copied. Without this, the pool's limit grows with the first large
+/// buffer freed, and the pieces would stay in the pool.
 fn return_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `mallopt` only sets a parameter of the allocator; no other thread runs yet.
@@ -96,12 +98,12 @@ fn dispatch(command: &Command, console: &Console, cancel: &Cancel) -> Result<()>
     }
 }
 
-/// Help and version go to standard output; a wrong command line becomes an error with a code.
+/// Help and version are printed to standard output. A wrong command line becomes an error with a code.
 fn usage(error: &clap::Error) -> u8 {
     let text = error.render();
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let shown = if console::colours_on_stdout() { text.ansi().to_string() } else { text.to_string() };
-        // A reader that has seen enough closes the pipe; that is no error.
+        // A reader that needs nothing more closes the pipe. That is not an error.
         let _ = write!(std::io::stdout(), "{shown}");
         return 0;
     }

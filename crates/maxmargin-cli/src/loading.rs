@@ -1,4 +1,4 @@
-//! Saying what was read, and keeping results apart from what they are made of.
+//! Prints what was read, and keeps outputs from overwriting inputs.
 
 use crate::console::Console;
 use crate::format;
@@ -7,7 +7,7 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin_io::{Facts, Found, Gathered, Loaded, Timed};
 use std::path::Path;
 
-/// Says what was found. `extra` stands for queries and pairs where they are known already.
+/// Prints what was found. `extra` describes queries and pairs, if they are already known.
 pub(crate) fn describe_gathered(
     console: &Console,
     gathered: &Gathered,
@@ -29,7 +29,7 @@ pub(crate) fn describe_gathered(
     }
 }
 
-/// Refuses to write a result over what it is made from: a slip that would cost the user data or model.
+/// Refuses to overwrite an input with a result, because the user would lose data or a model.
 pub(crate) fn ensure_apart(output: &str, inputs: &[&str]) -> Result<()> {
     let real = |file: &str| std::fs::canonicalize(file).ok().filter(|path| path.is_file());
     match real(output) {
@@ -42,7 +42,7 @@ pub(crate) fn ensure_apart(output: &str, inputs: &[&str]) -> Result<()> {
     }
 }
 
-/// Refuses to put data and the one JSON object on the same standard output.
+/// Refuses to write data and the JSON object to the same standard output.
 pub(crate) fn refuse_json(console: &Console) -> Result<()> {
     if !console.json() {
         return Ok(());
@@ -53,7 +53,7 @@ pub(crate) fn refuse_json(console: &Console) -> Result<()> {
 
 /// Refuses to write two results to one file.
 pub(crate) fn ensure_different(outputs: &[Option<&String>]) -> Result<()> {
-    // Files that do not exist yet are the same where their folder and name are.
+    // Files that do not exist yet are the same if their folder and name are.
     let place = |file: &str| {
         let path = Path::new(file);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -70,7 +70,7 @@ pub(crate) fn ensure_different(outputs: &[Option<&String>]) -> Result<()> {
     }
 }
 
-/// The files that a command reads, to notice that somebody changed one meanwhile.
+/// The input files of a command, to detect that another process changed one.
 pub(crate) struct Stamps<'a>(Vec<(&'a String, Stamp)>);
 
 impl<'a> Stamps<'a> {
@@ -78,13 +78,13 @@ impl<'a> Stamps<'a> {
         Stamps(files.into_iter().flatten().map(|file| (file, Stamp::of(file))).collect())
     }
 
-    /// An error where one of them is another one now.
+    /// Returns an error if one of them has changed.
     pub(crate) fn check(&self) -> Result<()> {
         self.0.iter().try_for_each(|(file, stamp)| stamp.check(file))
     }
 }
 
-/// The size and time of a file, to notice that somebody changed it while it was read: a mapped file is read all along.
+/// The size and time of a file, to detect a change while it is read. A mapped file is read during the whole run.
 pub(crate) struct Stamp(Option<(u64, std::time::SystemTime)>);
 
 impl Stamp {
@@ -93,7 +93,7 @@ impl Stamp {
         Stamp(metadata.and_then(|metadata| Some((metadata.len(), metadata.modified().ok()?))))
     }
 
-    /// An error where the file is another one now.
+    /// Returns an error if the file has changed.
     pub(crate) fn check(&self, file: &str) -> Result<()> {
         if self.0.is_none() || Stamp::of(file).0 == self.0 {
             return Ok(());
@@ -104,7 +104,7 @@ impl Stamp {
     }
 }
 
-/// Says what was found in a file: `train.txt   svmlight, 1-based · 9,630 rows × 46 features · …`.
+/// Prints what was found in a file: `train.txt   svmlight, 1-based · 9,630 rows × 46 features · …`.
 pub(crate) fn describe(console: &Console, timed: &Timed, extra: &[String]) {
     let Timed { loaded: Loaded { data, facts }, seconds } = timed;
     let mut extra = extra.to_vec();
@@ -115,13 +115,13 @@ pub(crate) fn describe(console: &Console, timed: &Timed, extra: &[String]) {
     tracing::info!(layout = data.matrix().layout(), bytes = data.matrix().bytes(), "stored");
 }
 
-/// The same for data that were read block by block.
+/// The same for data that were read in blocks.
 pub(crate) fn describe_blocks(console: &Console, found: &Found, seconds: f64) {
     let queries = found.groups.map(|groups| format::counted(groups, "query", "queries"));
     describe_facts(console, &found.facts, found.rows, found.cols, queries.as_slice(), seconds);
 }
 
-/// The same, said of figures.
+/// The same for given numbers.
 pub(crate) fn describe_facts(console: &Console, facts: &Facts, rows: u64, cols: usize, extra: &[String], seconds: f64) {
     let mut parts = vec![format!("{}   {}", facts.file, source(facts))];
     parts.push(format!(

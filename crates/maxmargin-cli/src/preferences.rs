@@ -1,4 +1,4 @@
-//! What explicit pairs say about each other, for people and for machines.
+//! Whether explicit pairs agree with each other, as text and as JSON.
 
 use crate::format::{count, counted, significant};
 use crate::report::{Report, Tone};
@@ -17,7 +17,7 @@ pub(crate) struct Preferences {
 }
 
 impl Preferences {
-    /// What the pairs of a data set say, where it has any.
+    /// The pairs of a data set, if it has any.
     pub(crate) fn of(data: &Dataset) -> Option<Preferences> {
         let pairs = data.pairs()?;
         let silent = pairs.weights().map_or(0, |weights| weights.iter().filter(|weight| **weight == 0.0).count());
@@ -25,7 +25,7 @@ impl Preferences {
             pairs: pairs.len() as u64,
             weighted: pairs.weights().is_some(),
             silent: silent as u64,
-            // A file that cannot be read any more is refused by what comes after.
+            // If the file cannot be read any more, a later step reports the error.
             indistinct: data.indistinct_pairs().unwrap_or(0),
             found: pairs.consistency(),
         })
@@ -51,7 +51,7 @@ impl Preferences {
         parts
     }
 
-    /// What that means, a sentence each; none where all pairs can be satisfied.
+    /// The consequences, one sentence each; empty if all pairs can be satisfied.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let found = &self.found;
         let mut sentences = Vec::new();

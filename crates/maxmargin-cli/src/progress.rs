@@ -8,8 +8,8 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Prints a table row a pass: every row on a terminal where they are few, a row redrawn in place where they are many, and
-/// a plain line now and then elsewhere.
+/// Prints one table row per pass. On a terminal, the first rows are printed one below the other, and further ones are
+/// redrawn in place. Elsewhere, a plain line is printed at intervals.
 pub(crate) struct ProgressTable<'a> {
     console: &'a Console,
     metric: Option<String>,
@@ -22,12 +22,12 @@ pub(crate) struct ProgressTable<'a> {
     first_gap: Option<(f64, f64)>,
 }
 
-/// Rows printed one below the other before the last one is redrawn in place.
+/// Number of rows printed one below the other before the last one is redrawn in place.
 const PLAIN_ROWS: usize = 8;
 const LINE_EVERY: Duration = Duration::from_secs(2);
 
 impl<'a> ProgressTable<'a> {
-    /// A table whose held-out column, if any, is called `metric`.
+    /// A table. `metric` is the name of the held-out column, if there is one.
     pub(crate) fn new(console: &'a Console, metric: Option<String>, tolerance: f64) -> ProgressTable<'a> {
         ProgressTable {
             console,
@@ -42,7 +42,7 @@ impl<'a> ProgressTable<'a> {
         }
     }
 
-    /// Ends the table: the last row stays.
+    /// Ends the table. The last row stays.
     pub(crate) fn finish(&mut self) {
         if let Some(row) = self.pending.take() {
             self.print(&row);
@@ -71,12 +71,12 @@ impl<'a> ProgressTable<'a> {
         }
     }
 
-    /// The column of the metric: as wide as the others, or as its name.
+    /// The width of the metric's column: that of the others, or that of its name.
     fn metric_width(&self) -> usize {
         self.metric.as_ref().map_or(0, |metric| (metric.chars().count() + 2).max(12))
     }
 
-    /// Seconds still to go, from how fast the logarithm of the gap has fallen.
+    /// Estimated remaining seconds, from how fast the logarithm of the gap has fallen.
     fn left(&mut self, gap: Option<f64>, elapsed: f64) -> Option<f64> {
         let gap = gap.filter(|gap| *gap > 0.0 && gap.is_finite())?;
         let (first_gap, first_time) = *self.first_gap.get_or_insert((gap, elapsed));
@@ -123,7 +123,7 @@ impl Observer for ProgressTable<'_> {
     }
 }
 
-/// How far a bootstrap is: a line redrawn in place on a terminal, now and then elsewhere.
+/// The progress of a bootstrap: a line redrawn in place on a terminal, and printed at intervals elsewhere.
 pub(crate) struct ResampleProgress<'a> {
     line: LiveLine<'a>,
     start: Instant,
@@ -153,7 +153,7 @@ impl Observer for ResampleProgress<'_> {
     }
 }
 
-/// A line that is redrawn in place on a terminal, and written now and then elsewhere.
+/// A line that is redrawn in place on a terminal, and printed at intervals elsewhere.
 struct LiveLine<'a> {
     console: &'a Console,
     last: Instant,
@@ -165,7 +165,7 @@ impl<'a> LiveLine<'a> {
         LiveLine { console, last: Instant::now(), drawn: false }
     }
 
-    /// Whether anybody wants to hear more by now.
+    /// Whether the next update is due.
     fn is_due(&self) -> bool {
         self.console.talks() && (self.console.is_live() || self.last.elapsed() >= LINE_EVERY)
     }
@@ -189,7 +189,8 @@ impl<'a> LiveLine<'a> {
     }
 }
 
-/// How far cross-validation is: one line a setting, redrawn in place on a terminal, now and then elsewhere.
+/// The progress of cross-validation: one line per setting, redrawn in place on a terminal, and printed at intervals
+/// elsewhere.
 pub(crate) struct TuneProgress<'a> {
     line: LiveLine<'a>,
 }
@@ -199,7 +200,7 @@ impl<'a> TuneProgress<'a> {
         TuneProgress { line: LiveLine::new(console) }
     }
 
-    /// Clears the line: the table that follows says it all.
+    /// Clears the line, because the table that follows has the same information.
     pub(crate) fn finish(&mut self) {
         self.line.clear();
     }
@@ -213,7 +214,7 @@ impl Observer for TuneProgress<'_> {
         if !self.line.is_due() {
             return ControlFlow::Continue(());
         }
-        // The larger C, the longer it takes: the last setting tells more than the mean.
+        // A larger C takes longer, so the last setting predicts the time better than the mean does.
         let left = seconds * (total - done) as f64;
         let left = if left >= 1.0 { format!(" · about {} left", format::seconds(left)) } else { String::new() };
         let quality = format::fixed(*quality, 4);

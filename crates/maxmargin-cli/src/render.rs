@@ -1,4 +1,4 @@
-//! Errors as the user sees them.
+//! Errors in the form that the user sees.
 
 use console::Style;
 use maxmargin::error::Error;

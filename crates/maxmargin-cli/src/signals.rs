@@ -3,12 +3,12 @@
 use maxmargin::error::Code;
 use maxmargin::run::Cancel;
 
-/// Makes Ctrl-C and termination raise the flag that jobs poll; a second Ctrl-C ends the program at once. `wanted` says
-/// whether what there is by then is to be kept, which may take a while to state.
+/// Makes Ctrl-C and termination raise the flag that jobs poll. A second Ctrl-C ends the program at once. `wanted` says
+/// whether the partial result is to be kept; computing it may take some time.
 pub(crate) fn install(wanted: bool) -> Cancel {
     let cancel = Cancel::new();
     let raised = cancel.clone();
-    // Where handlers exist already (a host program's), theirs stay.
+    // If a host program already has handlers, they stay.
     let _ = ctrlc::set_handler(move || {
         if raised.is_raised() {
             std::process::exit(130);
@@ -23,17 +23,17 @@ pub(crate) fn install(wanted: bool) -> Cancel {
     cancel
 }
 
-/// A write past the limit of `ulimit -f` shall fail like one to a full disk, with an error and without a temporary file
-/// left behind, instead of ending the process.
+/// Makes a write past the limit of `ulimit -f` fail like one to a full disk, with an error and no temporary file left
+/// behind, instead of ending the process.
 #[cfg(unix)]
 fn ignore_file_size_signal() {
-    // SAFETY: ignoring a signal runs no code of ours.
+    // SAFETY: ignoring a signal runs none of our code.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
 }
 
-/// The kernel answers a read past the end of a mapped file with SIGBUS, which would end the process without a word.
+/// The kernel answers a read past the end of a mapped file with SIGBUS, which would end the process without a message.
 #[cfg(unix)]
 fn explain_bus_error() {
     extern "C" fn handler(_: libc::c_int) {

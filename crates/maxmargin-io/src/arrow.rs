@@ -19,7 +19,7 @@ pub fn read(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loade
     record_batch::read(file_name, path, Format::Arrow, batches(path, options), options)
 }
 
-/// The file as blocks of about so many bytes of values.
+/// The file as blocks of about this many bytes of values.
 pub(crate) fn blocks<'a>(
     file: &'a str,
     path: &Path,
@@ -35,14 +35,14 @@ pub(crate) fn read_records(path: &Path, options: &ReadOptions, taker: &mut dyn T
     record_batch::read_records(opened, options, taker)
 }
 
-/// The schema of a file or stream, what its columns serve as, and its batches.
+/// The schema of a file or stream, the roles of its columns, and its batches.
 fn batches(path: &Path, options: &ReadOptions) -> Result<Opened<Batches>> {
     opened(path, |schema| record_batch::roles(schema, options))
 }
 
 type Batches = Box<dyn Iterator<Item = Result<Batch>> + Send>;
 
-/// The same, of the columns that `roles` names.
+/// The same for the columns that `roles` names.
 fn opened<U>(path: &Path, roles: impl FnOnce(&Schema) -> Result<(U, Vec<usize>)>) -> Result<Opened<Batches, U>> {
     let mut magic = Vec::new();
     open(path)?.take(6).read_to_end(&mut magic).map_err(unreadable)?;
@@ -72,7 +72,7 @@ fn opened<U>(path: &Path, roles: impl FnOnce(&Schema) -> Result<(U, Vec<usize>)>
     Ok(Opened { schema, columns, batches: Box::new(batches) })
 }
 
-/// The batches of a file or a stream, of all columns or of some.
+/// The batches of a file or a stream, with all columns or some.
 fn open_batches(path: &Path, is_file: bool, columns: Option<Vec<usize>>) -> Result<Box<dyn RecordBatchReader + Send>> {
     let input = open(path)?;
     guarded(|| -> std::result::Result<Box<dyn RecordBatchReader + Send>, ArrowError> {
@@ -107,7 +107,7 @@ fn bad_file(message: &str) -> Error {
         .help("the file is damaged, cut short or not Arrow IPC; write it again")
 }
 
-/// Writes an Arrow IPC file; rows in the order in which the input had them.
+/// Writes an Arrow IPC file, with rows in input order.
 pub fn write(data: &Dataset, out: impl Write + Send) -> Result<()> {
     let failed = |error: ArrowError| crate::atomic::refused_write(error);
     let schema = record_batch::schema_of(data);

@@ -1,7 +1,7 @@
-//! Files that are either there as a whole or not at all.
+//! Files that are written completely or not at all.
 //!
-//! [`write_atomically`] writes to a temporary file beside the target, makes it durable and renames it into place, so
-//! that a full disk, an interrupt or a crash never leaves half a file under the name the user asked for.
+//! [`write_atomically`] writes to a temporary file next to the target, makes it durable and renames it into place. A
+//! full disk, an interrupt or a crash never leaves half a file under the user's file name.
 
 use maxmargin::error::{Code, Error, Result};
 use std::ffi::OsString;
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// As many links as systems commonly follow before they call it a loop.
+/// The number of links that systems usually follow before they report a loop.
 const MOST_LINKS: usize = 40;
 
-/// What went wrong while content was written: the device refused, or the content could not be made.
+/// Why content could not be written: the device failed, or the content could not be made.
 #[derive(Debug)]
 pub enum WriteError {
-    /// The device refused.
+    /// The device failed.
     Io(io::Error),
     /// The content could not be made.
     Content(Error),
@@ -36,7 +36,7 @@ impl From<Error> for WriteError {
 }
 
 impl WriteError {
-    /// The error to show, with the file as the user named it.
+    /// The error to show, with the user's name of the file.
     pub fn in_file(self, file: impl Into<String>) -> Error {
         match self {
             WriteError::Content(error) => error,
@@ -55,7 +55,7 @@ fn write_failed(file: &str, error: &io::Error) -> Error {
     Error::new(Code::WriteFailed, format!("`{file}` could not be written: {what}")).in_file(file).help(help)
 }
 
-/// The error for content that a device refused, as the writers of formats see it: they do not know the file's name.
+/// The error for a failed write, for the writers of formats, which do not know the file name.
 pub fn refused_write(error: impl std::fmt::Display) -> Error {
     Error::new(Code::WriteFailed, format!("the output could not be written: {error}"))
         .help("free some space, or write to another place")
@@ -65,11 +65,11 @@ fn unwritable(file: &str, what: &str, help: &str) -> Error {
     Error::new(Code::OutputUnwritable, format!("`{file}` cannot be written: {what}")).in_file(file).help(help)
 }
 
-/// Where the content really goes.
+/// Where the content is written.
 enum Target {
-    /// A regular file, there already or not, with links followed.
+    /// A regular file, existing or not, with links followed.
     Regular { path: PathBuf, existing: Option<fs::Permissions> },
-    /// A device, a pipe or an open descriptor: there is nothing to rename, so content is written straight through.
+    /// A device, a pipe or an open descriptor. Nothing can be renamed there, so content is written directly.
     Stream(PathBuf),
 }
 
@@ -88,8 +88,8 @@ fn resolve(file: &str, path: &Path) -> Result<Target> {
             Err(error) => return Err(unwritable(file, &error.to_string(), "name a file in another directory")),
         };
         if about.is_symlink() {
-            // Links such as /proc/self/fd/1 (where /dev/stdout leads) stand for an open descriptor, which may be
-            // shared and appended to even where it is a regular file: replacing that file would miss the point.
+            // Links such as /proc/self/fd/1 (the target of /dev/stdout) stand for an open descriptor. It may be shared
+            // or opened for appending even if it is a regular file, so the file must not be replaced.
             if folder_of(&path).canonicalize().is_ok_and(|folder| folder.starts_with("/proc")) {
                 return Ok(Target::Stream(path));
             }
@@ -118,7 +118,7 @@ fn temporary_beside(file: &str, path: &Path) -> Result<tempfile::NamedTempFile> 
     prefix.push(".");
     let mut builder = tempfile::Builder::new();
     builder.prefix(&prefix).suffix(".tmp");
-    // Temporary files are private by default; this one becomes an ordinary file, subject to the umask.
+    // Temporary files are private by default. This one becomes an ordinary file with the permissions of the umask.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let folder = folder_of(path);
@@ -138,27 +138,27 @@ fn temporary_beside(file: &str, path: &Path) -> Result<tempfile::NamedTempFile> 
     })
 }
 
-/// The temporary file's name, which errors carry along, says nothing to the user.
+/// Removes the name of the temporary file from the error, because it means nothing to the user.
 fn strip_path(error: io::Error) -> io::Error {
     error.raw_os_error().map_or(error, io::Error::from_raw_os_error)
 }
 
-/// Tells before a long job whether its result could be written to `path` at all. Nothing is left behind and an
-/// existing file stays as it is.
+/// Checks before a long job whether its result can be written to `path`. Leaves nothing behind and does not change an
+/// existing file.
 pub fn ensure_writable(path: &Path) -> Result<()> {
     let file = path.display().to_string();
     match resolve(&file, path)? {
         Target::Regular { path, .. } => temporary_beside(&file, &path).map(drop),
-        // Opening a pipe would wait for its reader.
+        // Opening a pipe would block until there is a reader.
         Target::Stream(_) => Ok(()),
     }
 }
 
-/// Writes a file as a whole: `write` fills a temporary file in the same directory, which is then made durable and
-/// renamed to `path`. On an error or a panic the temporary file is gone and whatever stood at `path` still does.
+/// Writes a complete file: `write` fills a temporary file in the same directory, which is then made durable and renamed
+/// to `path`. After an error or a panic, the temporary file is deleted and an existing file at `path` is unchanged.
 ///
-/// A link is followed and its target replaced. A new file gets the usual permissions, an existing one keeps its own.
-/// Where `path` is a device, a pipe or an open descriptor (`/dev/null`, `/dev/stdout`), content is written straight
+/// A link is followed, and its target is replaced. A new file gets the usual permissions; an existing one keeps its
+/// own. If `path` is a device, a pipe or an open descriptor (`/dev/null`, `/dev/stdout`), content is written directly
 /// to it.
 pub fn write_atomically<T, E: Into<WriteError>>(
     path: &Path,
@@ -168,7 +168,7 @@ pub fn write_atomically<T, E: Into<WriteError>>(
     let failed = |error: io::Error| write_failed(&file, &strip_path(error));
     match resolve(&file, path)? {
         Target::Stream(path) => {
-            // Appending neither truncates a shared file nor overwrites what others wrote to it.
+            // Appending neither truncates a shared file nor overwrites what other processes wrote.
             let stream = OpenOptions::new().append(true).open(&path).map_err(|error| match error.kind() {
                 ErrorKind::PermissionDenied => unwritable(&file, "it may not be written to", "write to another place"),
                 _ => failed(error),
@@ -184,7 +184,7 @@ pub fn write_atomically<T, E: Into<WriteError>>(
             let made = write(&mut out).map_err(|error| error.into().in_file(&file))?;
             let temporary = out.into_inner().map_err(|error| failed(error.into_error()))?;
             if let Some(permissions) = existing {
-                // A file on a system without permissions is written all the same.
+                // Some file systems have no permissions. The file is written anyway.
                 let _ = temporary.set_permissions(permissions);
             }
             temporary.sync_all().map_err(failed)?;

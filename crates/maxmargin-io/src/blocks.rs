@@ -1,12 +1,12 @@
-//! [`read_blocks`]: data that are used once and in order, a few blocks of rows at a time, whatever their size.
+//! [`read_blocks`]: data that are used once and in order, a few blocks of rows at a time, for inputs of any size.
 //!
-//! A [`Source`] parses batches of blocks on all threads. While one batch is parsed, the one before is worked on, also on
-//! all threads, and the results of the one before that are handed out in order. So at most three batches are in memory.
+//! A [`Source`] parses batches of blocks on all threads. While one batch is parsed, the previous one is processed, also
+//! on all threads, and the results of the one before that are returned in order. At most three batches are in memory.
 //!
-//! Two things cannot be had that way and are read as a whole, as one block: tables whose missing cells take the mean of all
-//! others, and a cache whose rows stand in another order than in the input. Where the caller needs whole groups, groups that
-//! turn out to be scattered are read as a whole too. svmlight text whose index base has to be detected is read twice, in
-//! constant memory both times; what comes compressed or from a pipe waits in a temporary file for that.
+//! Two kinds of data are read completely, as one block: tables whose missing cells are filled with the mean, and a
+//! cache whose rows are not in input order. If the caller needs whole groups, data with scattered groups are read
+//! completely too. If the index base of svmlight text must be detected, the text is read twice, both times in constant
+//! memory; compressed or piped input is first copied to a temporary file.
 
 use crate::options::{Facts, Format, Loaded, Missing, Precision, ReadOptions};
 use crate::read::{Content, Input, read_input, unread};
@@ -28,9 +28,9 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct BlockOptions {
     /// Whether each group must be in one block, with all its rows.
     pub whole_groups: bool,
-    /// Whether rows without groups are one group.
+    /// Whether rows without groups form one group.
     pub one_group: bool,
-    /// Bytes of a block, roughly: of text as it stands in the file, of stored values otherwise.
+    /// Approximate size of a block in bytes: of the text in the file, or of stored values.
     pub bytes: usize,
 }
 
@@ -40,22 +40,22 @@ impl Default for BlockOptions {
     }
 }
 
-/// Some rows. Their targets may be left out: blocks are for scoring.
+/// Some rows. Targets may be missing, because blocks are for scoring.
 #[derive(Debug)]
 pub struct Block {
-    /// The rows; positions in the input count from the first row of the block.
+    /// The rows. Input positions count from the first row of the block.
     pub data: Dataset,
-    /// Rows of the input before this block; pairs, where the data hold pairs.
+    /// Number of input rows (or pairs, if the data hold pairs) before this block.
     pub first_row: u64,
 }
 
-/// What is handed out in order.
+/// What the caller receives, in order.
 #[derive(Debug)]
 pub enum Step<T> {
-    /// What was made of a block.
+    /// The result of a block.
     Block(T),
-    /// Whole groups were asked for, and they are scattered over the file or some of the rows lack an id: everything
-    /// handed out so far comes again, as one block.
+    /// Whole groups are required, but they are scattered over the file or some rows lack an id. Everything returned so
+    /// far comes again, as one block.
     Again,
 }
 
@@ -64,11 +64,11 @@ pub enum Step<T> {
 pub struct Found {
     /// The findings.
     pub facts: Facts,
-    /// How many rows; how many pairs, where the data hold pairs.
+    /// Number of rows, or of pairs if the data hold pairs.
     pub rows: u64,
-    /// How many columns.
+    /// Number of columns.
     pub cols: usize,
-    /// How many groups; none where rows have no groups, or more than are counted.
+    /// Number of groups; `None` if rows have no groups or if there are too many to count.
     pub groups: Option<u64>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Batch {
     pub(crate) blocks: Vec<Dataset>,
     /// Whether these were the last.
     pub(crate) ended: bool,
-    /// What is wrong behind these blocks.
+    /// The error after these blocks, if there is one.
     pub(crate) failure: Option<Error>,
 }
 
@@ -89,18 +89,19 @@ impl Batch {
 
 /// Parses blocks in order.
 pub(crate) trait Source: Send {
-    /// The next blocks. The ones returned by the call before the last are no longer in use.
+    /// The next blocks. The blocks of the call before the last are no longer in use.
     fn next(&mut self) -> Batch;
     /// The findings, once everything was read.
     fn facts(&mut self) -> Facts;
-    /// What the columns stand for, where they are the ids of items without features.
+    /// The names of the columns, if they are the ids of items without features.
     fn own_names(&self) -> Option<Names> {
         None
     }
 }
 
-/// Reads data block by block; `-` is standard input. `work` makes something of a block, on any thread; `put` gets that in
-/// input order, on this thread. Damage is found when it is reached: what stands before it was handed out by then.
+/// Reads data block by block; `-` is standard input. `work` processes a block, on any thread. `put` receives the
+/// results in input order, on this thread. Damage is reported when it is reached; the blocks before it have been
+/// returned by then.
 pub fn read_blocks<T: Send>(
     file: &str,
     options: &ReadOptions,
@@ -108,7 +109,7 @@ pub fn read_blocks<T: Send>(
     work: &(dyn Fn(&Block) -> Result<T> + Sync),
     put: &mut dyn FnMut(Step<T>) -> Result<()>,
 ) -> Result<Found> {
-    // Whatever a reader made of being stopped: the user knows why it stopped.
+    // After a cancel, the reader may return any error. The cancel is reported instead.
     let found = read_any(file, options, blocks, work, put);
     found.map_err(|error| options.cancel.check().err().unwrap_or(error))
 }
@@ -122,7 +123,7 @@ fn read_any<T: Send>(
 ) -> Result<Found> {
     let mut input = Input::open(file, options)?;
     if blocks.whole_groups {
-        // In case that they are scattered.
+        // The input may have to be read again if groups are scattered.
         input = input.spooled()?;
     }
     let needs_all = match input.format {
@@ -190,9 +191,9 @@ fn read_any<T: Send>(
     delivery.finish(facts)
 }
 
-/// The content to read: a stream of text, or else the path of a file.
+/// The content to read: a stream of text, or the path of a file.
 pub(crate) fn content(input: &mut Input) -> Result<(Box<dyn Read + Send>, Option<PathBuf>)> {
-    // A stream is read once: the input keeps nothing of it.
+    // A stream is read once, so the input does not keep it.
     let mut stream: Box<dyn Read + Send> = Box::new(std::io::empty());
     let path = match &mut input.content {
         Content::Stream(content) => {
@@ -219,7 +220,7 @@ fn boxed<'a, V: Stored + 'a, R: Read + Send + 'a>(
     })
 }
 
-/// Hands out everything as one block.
+/// Returns everything as one block.
 fn all_at_once<T>(
     loaded: Loaded,
     blocks: &BlockOptions,
@@ -238,7 +239,7 @@ fn all_at_once<T>(
     Ok(Found { facts, rows, cols, groups })
 }
 
-/// Runs the three stages side by side; true where groups were needed whole and are scattered.
+/// Runs the three stages in parallel. Returns true if whole groups are required but scattered.
 fn drive<T: Send>(
     source: &mut dyn Source,
     delivery: &mut Delivery<'_>,
@@ -284,16 +285,16 @@ fn drive<T: Send>(
     }
 }
 
-/// Groups are counted up to this many where they need not be whole.
+/// If groups need not be whole, they are counted only up to this number.
 const MOST_COUNTED: usize = 1 << 20;
 
-/// What is known over all blocks, and a group that is not complete.
+/// What is known over all blocks, and a group that is not yet complete.
 struct Delivery<'a> {
     options: &'a BlockOptions,
     sides: SideFiles,
     rows: u64,
     cols: usize,
-    /// Hashes of the names of all groups; none once there are too many to count.
+    /// Hashes of the names of all groups; `None` once there are too many to count.
     names: Option<HashSet<u64>>,
     last_name: Option<u64>,
     /// Whether the rows so far have ids.
@@ -301,7 +302,7 @@ struct Delivery<'a> {
     open: Option<Open>,
 }
 
-/// The group that the rows so far end in.
+/// The group at the end of the rows so far.
 struct Open {
     first_row: u64,
     parts: Vec<Dataset>,
@@ -321,7 +322,7 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Turns the next rows into blocks with their place in the input; none where groups are needed whole and one is
+    /// Turns the next rows into blocks with their position in the input; `None` if whole groups are required and one is
     /// scattered.
     fn arrange(&mut self, parts: Vec<Dataset>, last: bool) -> Result<Option<Vec<Block>>> {
         let mut blocks = Vec::with_capacity(parts.len() + 1);
@@ -329,7 +330,7 @@ impl<'a> Delivery<'a> {
             self.cols = self.cols.max(data.cols());
             let first_row = self.rows;
             if let Some(pairs) = data.pairs() {
-                // Pairs carry their weights and groups themselves.
+                // Pairs hold their own weights and groups.
                 self.sides = SideFiles::default();
                 self.rows += pairs.len() as u64;
                 blocks.push(Block { data, first_row });
@@ -350,7 +351,7 @@ impl<'a> Delivery<'a> {
         Ok(Some(blocks))
     }
 
-    /// Takes note of the groups of a block.
+    /// Counts the groups of a block.
     fn count(&mut self, data: &Dataset) {
         let (Some(names), Some(groups)) = (&mut self.names, data.groups()) else { return };
         names.extend((0..groups.len()).map(|group| xxh3_64(groups.names().get_bytes(group))));
@@ -359,13 +360,13 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Cuts rows between groups, keeping the last group until its end is seen; false where one is scattered.
+    /// Cuts rows between groups and keeps the last group until its end is seen. Returns false if a group is scattered.
     fn group(&mut self, data: Dataset, first_row: u64, blocks: &mut Vec<Block>) -> Result<bool> {
         let Some(groups) = data.groups() else {
             blocks.push(Block { data, first_row });
             return Ok(true);
         };
-        // Ids that only some rows have are none, which is known at the end only.
+        // If only some rows have ids, ids are not used, which is known only at the end.
         let with_ids = data.row_ids().is_some();
         if data.input_order().is_some() || *self.with_ids.get_or_insert(with_ids) != with_ids {
             return Ok(false);
@@ -426,12 +427,12 @@ impl Open {
     }
 }
 
-/// Blocks of data that are mapped: runs of rows, given back once they are behind.
+/// Blocks of mapped data: runs of rows, released after use.
 struct StoredBlocks {
     loaded: Loaded,
     rows_a_block: usize,
     next: usize,
-    /// First rows of the two batches before: the older one is no longer in use.
+    /// First rows of the two previous batches. The older one is no longer in use.
     begun: [usize; 2],
 }
 

@@ -1,4 +1,4 @@
-//! [`Cell`]: one value of a table, read from text or from a typed column, and what can be wrong with it.
+//! [`Cell`]: one value of a table, read from text or from a typed column, and the errors that it can have.
 
 use crate::columns::Role;
 use fast_float2::FastFloat;
@@ -7,15 +7,15 @@ use maxmargin::error::{Code, Error, Result};
 
 /// A stored feature value, f32 or f64.
 pub(crate) trait Cell: Value + FastFloat {
-    /// Stands for a missing value until the mean is known.
+    /// Marks a missing value until the mean is known.
     const NOT_A_NUMBER: Self;
-    /// +0, what sparse storage leaves out.
+    /// +0, which sparse storage leaves out.
     const ZERO: Self;
     /// Whether this is neither NaN nor infinite.
     fn finite(self) -> bool;
     /// Whether this is NaN.
     fn not_a_number(self) -> bool;
-    /// Whether this is +0, bit for bit: −0 is kept.
+    /// Whether this is exactly +0. −0 is kept.
     fn is_plain_zero(self) -> bool;
     /// Rounded once.
     #[cfg_attr(not(feature = "tables"), allow(dead_code))]
@@ -80,23 +80,23 @@ fn checked_csr<I: Index, V: Value>(
     Csr::new(starts, indices, values, cols)
 }
 
-/// What is wrong with a cell.
+/// The error of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// Nothing is there.
+    /// The cell is empty.
     Missing,
     /// Infinite, or too large for the stored type.
     NotFinite,
-    /// Something else than a number.
+    /// Not a number.
     NotANumber,
     /// A negative weight.
     Negative,
 }
 
-/// Words that stand for an empty cell, beside NaN in any spelling.
+/// Words for an empty cell, in addition to NaN in any spelling.
 const MISSING_WORDS: [&[u8]; 5] = [b"NA", b"N/A", b"null", b"NULL", b"?"];
 
-/// Whether a cell is empty or says that it is.
+/// Whether a cell is empty or holds a word for missing.
 pub(crate) fn is_missing(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     text.is_empty() || MISSING_WORDS.contains(&text) || text.eq_ignore_ascii_case(b"nan")
@@ -155,8 +155,8 @@ pub(crate) fn outcome(text: &[u8]) -> std::result::Result<Outcome, Problem> {
     }
 }
 
-/// The error for a cell, without its place, and what was expected there. `found` is the cell as the user wrote it;
-/// `row` is said in the message where no line number will be.
+/// The error for a cell, without its position, and what was expected there. `found` is the cell as the user wrote it.
+/// `row` is named in the message if there will be no line number.
 pub(crate) fn cell_error(
     role: Role,
     problem: Problem,
@@ -222,7 +222,7 @@ pub(crate) fn cell_error(
     (Error::new(code, message).help(help), expected.to_string())
 }
 
-/// A name as it can be typed in a shell.
+/// A name in the form that can be typed in a shell.
 pub(crate) fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     if !name.is_empty() && name.chars().all(plain) { name.to_string() } else { format!("'{name}'") }
@@ -237,12 +237,12 @@ pub(crate) fn clipped(text: &str) -> String {
     shown
 }
 
-/// Appends the shortest text that reads back as the same value.
+/// Appends the shortest text that parses as the same value.
 pub(crate) fn print(value: f64, double: bool, out: &mut Vec<u8>) {
     use std::io::Write;
     let size = value.abs();
     let plain = value == 0.0 || (1e-5..1e16).contains(&size);
-    // Values of f32 storage are printed as f32: the shortest digits of the widened value would be longer.
+    // Values stored as f32 are printed as f32, because the shortest digits of the widened value would be longer.
     // Writing to a vector cannot fail.
     let _ = match (double, plain) {
         (true, true) => write!(out, "{value}"),
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn text_is_rounded_to_f32_once() {
-        // Halfway between two f32 as f64, above it as text: rounding twice goes down.
+        // As f64 it is halfway between two f32, as text it is above: rounding twice would go down.
         assert_eq!(parse::<f32>(b"1.000000059604644775390625000000001"), Ok(1.000_000_1_f32));
     }
 

@@ -1,12 +1,12 @@
-//! [`Plan`]: what each column of a table serves as. Shared by all table formats.
+//! [`Plan`]: the role of each column of a table. All table formats use it.
 //!
-//! A column is the target, the group, the weight or the row id where a flag says so or where its name is a common
-//! one; ignored where a flag says so; a feature otherwise. A column that a model knows as a feature is never taken
-//! for something else because of its name.
+//! A column is the target, the group, the weight or the row id if a flag says so or if it has a common name for that.
+//! It is ignored if a flag says so. Otherwise it is a feature. A column that is a feature of the model keeps that role,
+//! even if its name is a common name for another role.
 //!
-//! Where pairs are looked for, a table with columns `better.NAME` and `worse.NAME`, or `left.NAME`, `right.NAME` and
-//! `outcome`, has two rows in each line: features come from these columns alone, first those of the better or left row,
-//! then the same ones of the worse or right row.
+//! If pairs are expected, a table with columns `better.NAME` and `worse.NAME`, or `left.NAME`, `right.NAME` and
+//! `outcome`, has two rows in each line. Only these columns are features: first those of the better or left row, then
+//! the same ones of the worse or right row.
 
 use crate::{Columns, Pairing, ReadOptions};
 use maxmargin::error::{Code, Error, Result};
@@ -14,21 +14,21 @@ use maxmargin::suggest::nearest;
 use maxmargin::wording::counted;
 use std::collections::{HashMap, HashSet};
 
-/// Names that mean the target, the usual one first.
+/// Names for the target, the usual one first.
 pub(crate) const TARGET_NAMES: &[&str] = &["target", "label", "relevance", "grade", "y", "class"];
-/// Names that mean the group.
+/// Names for the group.
 pub(crate) const GROUP_NAMES: &[&str] =
     &["group", "qid", "query_id", "query", "group_id", "session_id", "session", "queryid"];
-/// Names that mean the weight of a row.
+/// Names for the weight of a row.
 pub(crate) const WEIGHT_NAMES: &[&str] = &["weight", "weights", "sample_weight", "cost"];
-/// Names that mean the id of a row.
+/// Names for the id of a row.
 pub(crate) const ID_NAMES: &[&str] =
     &["id", "row_id", "rowid", "doc_id", "docid", "document_id", "item_id", "example_id"];
 
-/// Names that mean the outcome of a comparison.
+/// Names for the outcome of a comparison.
 pub(crate) const OUTCOME_NAMES: &[&str] = &["outcome"];
 
-/// What a column serves as.
+/// The role of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Target,
@@ -54,30 +54,30 @@ impl Role {
     }
 }
 
-/// The role of each column, before list columns are known to be so and so wide.
+/// The role of each column, before the widths of list columns are known.
 #[derive(Debug)]
 pub(crate) struct Roles {
     pub(crate) names: Vec<String>,
     pub(crate) roles: Vec<Role>,
     pub(crate) notes: Vec<String>,
-    /// What the two rows of a line are called, where it holds two.
+    /// The prefixes of the two rows of a line, if it holds two.
     sides: Option<Sides>,
-    /// The names that the model knows, where there is one with names.
+    /// The feature names of the model, if there is a model with names.
     #[cfg_attr(not(feature = "tables"), allow(dead_code))]
     model_names: Option<HashSet<String>>,
 }
 
-/// One feature and where it comes from.
+/// One feature and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Feature {
     pub(crate) name: String,
     /// The column of the file.
     pub(crate) column: usize,
-    /// The position inside the list, where the column holds lists.
+    /// The position inside the list, if the column holds lists.
     pub(crate) element: Option<usize>,
 }
 
-/// What each column serves as, and the features in their final order.
+/// The role of each column, and the features in their final order.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) names: Vec<String>,
@@ -87,19 +87,20 @@ pub(crate) struct Plan {
     pub(crate) id: Option<usize>,
     pub(crate) outcome: Option<usize>,
     pub(crate) features: Vec<Feature>,
-    /// Whether a line holds two rows: the first half of the features are the one's, the second half the other's.
+    /// Whether a line holds two rows. The first half of the features then belongs to the first row, the second half to
+    /// the second.
     pub(crate) sides: bool,
     pub(crate) notes: Vec<String>,
 }
 
 impl Plan {
-    /// Features of a row of data: half of a table's where each of its rows holds two items.
+    /// Number of features of a row: half of the table's if each line holds two items.
     pub(crate) fn features_a_row(&self) -> usize {
         if self.sides { self.features.len() / 2 } else { self.features.len() }
     }
 }
 
-/// What the two rows of a line are called.
+/// The prefixes of the two rows of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sides {
     BetterWorse,
@@ -107,8 +108,8 @@ pub(crate) enum Sides {
 }
 
 impl Sides {
-    /// The sides that a table has, where rows of two items are looked for. Features may well be called `left.eye` and
-    /// `right.eye`: where rows may also be single ones, it takes an outcome to make a pair of them.
+    /// The sides of a table, if lines with two items are possible. Features may also be called `left.eye` and
+    /// `right.eye`, so if lines may also hold single rows, a table has pairs only if it has an outcome.
     pub(crate) fn find(names: &[String], options: &ReadOptions) -> Option<Sides> {
         let outcome_needed = match options.pairing {
             Pairing::Sides => true,
@@ -122,7 +123,7 @@ impl Sides {
         })
     }
 
-    /// What the columns of the two rows begin with.
+    /// The prefixes of the columns of the two rows.
     fn prefixes(self) -> [&'static str; 2] {
         match self {
             Sides::BetterWorse => ["better.", "worse."],
@@ -138,7 +139,7 @@ impl Sides {
 }
 
 impl Roles {
-    /// Gives each column its role.
+    /// Assigns a role to each column.
     pub(crate) fn find(names: Vec<String>, options: &ReadOptions) -> Result<Roles> {
         let mut first_of = HashMap::with_capacity(names.len());
         for (column, name) in names.iter().enumerate() {
@@ -165,7 +166,7 @@ impl Roles {
             .and_then(|features| features.names.as_ref())
             .map(|names| names.iter().cloned().collect());
         let sides = Sides::find(&names, options);
-        // What is to be learned of a left and a right item is the outcome.
+        // The target of a left and a right item is the outcome.
         let (target, outcome) = match sides {
             Some(Sides::LeftRight) => (&None, &asked.target),
             _ => (&asked.target, &None),
@@ -187,7 +188,7 @@ impl Roles {
                 Some(name) => Some(find(name, &names, &first_of, flag)?),
                 None if unused => None,
                 None => {
-                    // A column that another flag claims is not looked at here.
+                    // A column that another flag uses is skipped here.
                     let claimed = |name: &str| {
                         [&asked.target, &asked.group, &asked.weight, &asked.id]
                             .iter()
@@ -198,7 +199,7 @@ impl Roles {
                             let name = names[column].as_str();
                             roles[column] == Role::Feature
                                 && common.iter().any(|common| name.eq_ignore_ascii_case(common))
-                                // Where a line holds two items, features have a side in their name.
+                                // If a line holds two items, the names of features start with a side.
                                 && (sides.is_some() || !model_names.as_ref().is_some_and(|names| names.contains(name)))
                                 && !claimed(name)
                         })
@@ -222,7 +223,7 @@ impl Roles {
         }
         for (column, name) in names.iter().enumerate() {
             if name.is_empty() && roles[column] == Role::Feature {
-                // What tables written with an unnamed row index look like.
+                // This is how tables written with an unnamed row index look.
                 roles[column] = Role::Ignored;
                 notes.push(format!("column {} has no name: ignored", column + 1));
             }
@@ -236,8 +237,8 @@ impl Roles {
         Ok(Roles { names, roles, notes, sides, model_names })
     }
 
-    /// Whether the content of a column is needed at all. `is_list` tells of a column of lists, whose features are
-    /// named after their position.
+    /// Whether the content of a column is needed. `is_list` is true for a column of lists, whose features are named by
+    /// their position.
     #[cfg(feature = "tables")]
     pub(crate) fn needed(&self, column: usize, is_list: bool) -> bool {
         match self.roles[column] {
@@ -251,7 +252,7 @@ impl Roles {
         }
     }
 
-    /// Lists the features. `widths` says for each column how long its lists are (`None` for plain cells).
+    /// Lists the features. `widths` gives the length of the lists of each column (`None` for plain cells).
     pub(crate) fn plan(self, widths: &[Option<usize>], options: &ReadOptions) -> Result<Plan> {
         let Roles { names, roles, mut notes, sides, .. } = self;
         let mut features = Vec::new();
@@ -303,8 +304,8 @@ impl Roles {
     }
 }
 
-/// Refuses a table that names two items in each row where rows with features are needed: somebody forgot
-/// to say where the items are. Without such a word the first id would be a cell that is no number.
+/// Refuses a table with two items in each row if rows with features are needed. The user probably forgot to name the
+/// file with the items. Without this check, the error would be that the first id is not a number.
 fn refuse_lone_pairs(
     names: &[String],
     roles: &[Role],
@@ -349,14 +350,14 @@ fn refuse_lone_pairs(
     Err(Error::new(Code::NoItems, format!("the columns `{left}` and `{right}` name items, and {message}")).help(help))
 }
 
-/// What is said where pairs of a left and a right item lack their outcome.
+/// The error for pairs of a left and a right item without an outcome.
 pub(crate) fn no_outcome() -> Error {
     Error::new(Code::NoSuchColumn, "pairs of a left and a right item need a column `outcome`").help(
         "add it, with left, right or tie in each row (or −1, 0 or 1), or name it with --target COLUMN; where one side is always the better one, call the sides `better` and `worse`",
     )
 }
 
-/// The features of the two rows of a line, without their sides; columns of neither are left out with a note.
+/// The features of the two rows of a line, without their prefixes. Columns of neither side are left out with a note.
 fn split_sides(features: Vec<Feature>, sides: Sides, notes: &mut Vec<String>) -> Result<(Vec<Feature>, Vec<Feature>)> {
     let [first, second] = sides.prefixes();
     let (mut these, mut those, mut neither) = (Vec::new(), Vec::new(), Vec::new());
@@ -393,7 +394,7 @@ fn split_sides(features: Vec<Feature>, sides: Sides, notes: &mut Vec<String>) ->
     }
 }
 
-/// The features of the first row of a line, then the same ones of the second row.
+/// The features of the first row of a line, followed by the same ones of the second row.
 fn with_partners(mut features: Vec<Feature>, partners: Vec<Feature>) -> Result<Vec<Feature>> {
     let mut by_name: HashMap<String, Feature> =
         partners.into_iter().map(|feature| (feature.name.clone(), feature)).collect();
@@ -411,7 +412,7 @@ fn ambiguous(role: Role, flag: &str, first: &str, second: &str) -> Error {
     Error::new(Code::BadTable, format!("both `{first}` and `{second}` could be the {}", role.name())).help(help)
 }
 
-/// The columns asked for, and of those that a model remembers the ones this file has.
+/// The columns named by the user, and those remembered by a model that this file has.
 pub(crate) fn asked(options: &ReadOptions, index: &HashMap<&str, usize>) -> Columns {
     let (asked, remembered) = (&options.columns, &options.remembered);
     let present = |name: &String| index.contains_key(name.as_str());
@@ -432,7 +433,7 @@ pub(crate) fn asked(options: &ReadOptions, index: &HashMap<&str, usize>) -> Colu
     }
 }
 
-/// The features in the model's order; columns that the model does not know are left out with a note.
+/// The features in the model's order. Columns that the model does not have are left out with a note.
 fn match_names(features: Vec<Feature>, wanted: &[String], notes: &mut Vec<String>) -> Result<Vec<Feature>> {
     let mut given: HashMap<String, Feature> =
         features.into_iter().map(|feature| (feature.name.clone(), feature)).collect();
@@ -479,7 +480,7 @@ fn match_count(found: usize, expected: usize) -> Result<()> {
     }
 }
 
-/// The column of this name, or an error that suggests the nearest name and lists what is there.
+/// The column with this name, or an error that suggests the nearest name and lists the existing ones.
 fn find(name: &str, names: &[String], index: &HashMap<&str, usize>, flag: &str) -> Result<usize> {
     if let Some(&column) = index.get(name) {
         return Ok(column);

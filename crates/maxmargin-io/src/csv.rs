@@ -1,7 +1,7 @@
 //! Comma- and tab-separated tables, in and out.
 //!
-//! One thread splits the text into records while the others turn the cells of the records before into numbers. The
-//! result does not depend on how many there are.
+//! One thread splits the text into records while the others convert the cells of earlier records into numbers. The
+//! result does not depend on the number of threads.
 
 use crate::atomic::refused_write;
 use crate::blocks::{self, Source};
@@ -21,14 +21,14 @@ use maxmargin::parallel;
 use maxmargin::wording::counted;
 use std::io::{Read, Write};
 
-/// Bytes and rows of a batch of records; whichever is reached first ends it.
+/// The limits of a batch of records, in bytes and in rows. The limit that is reached first ends the batch.
 const BATCH_BYTES: usize = 1 << 21;
 const BATCH_ROWS: usize = 1 << 14;
 
-/// Rows that one thread takes at a time.
+/// Number of rows that one thread handles at a time.
 const TASK_ROWS: usize = 64;
 
-/// Reads a table with a header from text that is no longer compressed.
+/// Reads a table with a header from text that is already decompressed.
 pub fn read(file_name: &str, input: impl Read + Send, delimiter: u8, options: &ReadOptions) -> Result<Loaded> {
     match options.precision {
         Precision::F32 => read_as::<f32, _>(file_name, input, delimiter, options),
@@ -79,7 +79,7 @@ fn format_of(delimiter: u8) -> Format {
     if delimiter == b'\t' { Format::Tsv } else { Format::Csv }
 }
 
-/// A table as blocks of about so many bytes of text, in constant memory.
+/// A table as blocks of about this many bytes of text, in constant memory.
 pub(crate) fn blocks<'a>(
     file: &'a str,
     input: Box<dyn Read + Send>,
@@ -114,19 +114,19 @@ pub(crate) fn blocks<'a>(
     })
 }
 
-/// What becomes of the columns of a file.
+/// How the columns of a file are used.
 enum Columns {
     Rows(Plan),
     Pairs(Box<PairTable>),
 }
 
-/// What records become, a batch at a time.
+/// Converts records, one batch at a time.
 trait Rows: Send {
-    /// Takes a batch in.
+    /// Adds a batch.
     fn take(&mut self, records: &[ByteRecord]) -> Result<std::result::Result<(), (usize, Refusal)>>;
-    /// What was taken in since the block before; none where that is nothing.
+    /// What was added since the previous block; `None` if nothing was.
     fn block(&mut self) -> Result<Option<Dataset>>;
-    /// The error for a table in which there was nothing, where there was nothing so far.
+    /// The error for an empty table, if nothing was read so far.
     fn nothing(&self) -> Option<Error>;
     fn facts(&self, file: &str, format: Format) -> Facts;
     fn own_names(&self) -> Option<Names> {
@@ -194,7 +194,7 @@ struct CsvBlocks<'a, T, R> {
 }
 
 impl<T: Rows, R: Read + Send> CsvBlocks<'_, T, R> {
-    /// The rows of the batch at hand, while the one behind it is read; whether it was the last.
+    /// The rows of the current batch, while the next one is read, and whether it was the last.
     fn step(&mut self) -> (Option<Dataset>, Result<bool>) {
         let CsvBlocks { records, rows, bytes, current, next } = self;
         let (_, outcome) = parallel::join(|| next.read(records, *bytes), || rows.take(current.records()));
@@ -239,7 +239,7 @@ impl<T: Rows, R: Read + Send> Source for CsvBlocks<'_, T, R> {
     }
 }
 
-/// A cell that cannot be used: its column, the error without its place, and what was expected there.
+/// A cell that cannot be used: its column, the error without its position, and what was expected there.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) column: usize,
@@ -247,7 +247,7 @@ pub(crate) struct Refusal {
     pub(crate) expected: String,
 }
 
-/// Adds a batch to a table of pairs; the error says which row.
+/// Adds a batch to a table of pairs. The error names the row.
 fn push_pairs(table: &mut PairTable, batch: &[ByteRecord]) -> std::result::Result<(), (usize, Refusal)> {
     let (left, right, outcome) = (table.columns.left, table.columns.right, table.columns.outcome);
     let (weight, group) = (table.columns.weight, table.columns.group);
@@ -264,7 +264,7 @@ fn push_pairs(table: &mut PairTable, batch: &[ByteRecord]) -> std::result::Resul
     Ok(())
 }
 
-/// Why reading records ended before the end of the file.
+/// Why reading records stopped before the end of the file.
 #[derive(Debug)]
 enum ReadFailure {
     /// A row with this number of fields, starting at this byte.
@@ -279,7 +279,7 @@ enum ReadFailure {
     Csv(csv::Error),
 }
 
-/// Records read at once. The memory is used again.
+/// Records that are read together. Their memory is reused.
 #[derive(Debug, Default)]
 struct Batch {
     records: Vec<ByteRecord>,
@@ -317,13 +317,13 @@ impl Batch {
     }
 }
 
-/// The records of a file, with the raw text of the latest at hand for messages.
+/// The records of a file. The raw text of the latest one is kept for messages.
 struct Records<'a, R> {
     file: &'a str,
     delimiter: u8,
     reader: csv::Reader<Kept<R>>,
     columns: usize,
-    /// Where the record before starts.
+    /// Where the previous record starts.
     last: u64,
     ended: bool,
 }
@@ -333,7 +333,7 @@ impl<'a, R: Read> Records<'a, R> {
         let reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
             .has_headers(false)
-            // Rows of another length are found here, where they can be shown.
+            // Rows of another length are detected here, where they can be shown.
             .flexible(true)
             .buffer_capacity(1 << 17)
             .from_reader(Kept::new(input));
@@ -400,7 +400,7 @@ impl<'a, R: Read> Records<'a, R> {
         }
     }
 
-    /// Hands over all records, batch by batch, while the next ones are read.
+    /// Passes on all records, batch by batch, while the next ones are read.
     fn each_batch(
         &mut self,
         options: &ReadOptions,
@@ -433,7 +433,8 @@ impl<'a, R: Read> Records<'a, R> {
         self.reader.get_mut().forget_before(first.unwrap_or(self.last).min(self.last));
     }
 
-    /// Where a field of the record that starts at `byte` stands, and whether the record has a quote that never closes.
+    /// The position of a field in the record that starts at `byte`, and whether the record has a quote that never
+    /// closes.
     fn place(&self, byte: u64, field: usize, expected: &str) -> (Place, bool) {
         let kept = self.reader.get_ref();
         let raw = kept.since(byte);
@@ -489,7 +490,7 @@ impl<'a, R: Read> Records<'a, R> {
     }
 }
 
-/// An error of the input. A reader below may pass an error of ours through, wrapped.
+/// The error of the input. It may wrap an error of this crate that an inner reader passed on.
 fn input_error(error: std::io::Error) -> Error {
     let read_error = read_error(&error);
     match error.into_inner().map(|inner| inner.downcast::<Error>()) {
@@ -498,7 +499,7 @@ fn input_error(error: std::io::Error) -> Error {
     }
 }
 
-/// Whether a header is a row of data: half of it or more are numbers, and not the running numbers that some programs
+/// Whether a header is a row of data: at least half of it are numbers, but not consecutive numbers, which some programs
 /// write as names.
 fn looks_like_data(names: &[String]) -> bool {
     let numbers: Vec<&String> =
@@ -520,7 +521,7 @@ struct CellFailure {
 }
 
 impl CellFailure {
-    /// What is said about it.
+    /// The message about it.
     fn refusal(&self, plan: &Plan, batch: &[ByteRecord]) -> Refusal {
         let found = String::from_utf8_lossy(batch[self.row].get(self.column).unwrap_or_default());
         let (error, expected) = cells::cell_error(self.role, self.problem, &plan.names[self.column], &found, None);
@@ -528,7 +529,7 @@ impl CellFailure {
     }
 }
 
-/// Turns a batch into rows of the table; of several bad cells the first is reported.
+/// Converts a batch into rows of the table. If several cells are bad, the first is reported.
 fn append<V: Cell>(table: &mut Table<V>, plan: &Plan, records: &[ByteRecord]) -> std::result::Result<(), CellFailure> {
     let cols = table.values.cols();
     let Table { values, rows } = table;
@@ -599,8 +600,8 @@ fn push_rows(rows: &mut RowColumns, records: &[ByteRecord], plan: &Plan) -> std:
     Ok(())
 }
 
-/// Writes a table with a header; rows in the order in which the input had them, each value in the shortest form that
-/// reads back the same. Data with pairs become a table of two items a row.
+/// Writes a table with a header. Rows are in input order, and each value is in the shortest form that parses as the
+/// same value. Data with pairs become a table with two items per row.
 pub fn write(data: &Dataset, delimiter: u8, out: &mut dyn Write) -> Result<()> {
     if let Some(pairs) = data.pairs() {
         return crate::wide::write_csv(data, pairs, delimiter, out);

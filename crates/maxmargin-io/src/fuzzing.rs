@@ -1,15 +1,16 @@
-//! What must hold for any bytes at all: the bodies of the fuzz targets, also run over a kept corpus by the tests.
+//! Properties that must hold for any bytes. These functions are the bodies of the fuzz targets; tests also run them
+//! over the stored corpus.
 
 use crate::svmlight::{SvmlightWriteOptions, read_stream, read_text, write_dataset};
 use crate::{Columns, Items, Missing, Pairing, Precision, ReadOptions, cache, csv};
 use maxmargin::model::Model;
 use std::sync::Arc;
 
-/// Files whose largest index asks for more columns than this are read but not worked with: the weights alone would fill
-/// the memory of a fuzzer.
+/// If the largest index needs more columns than this, the file is read but not used further: the weights alone would
+/// fill the memory of a fuzzer.
 const FEW_COLUMNS: usize = 1 << 20;
 
-/// The reader takes or refuses, a stream reads like a file, and what is taken survives printing.
+/// The reader accepts or refuses the text, a stream is read like a file, and accepted data survive printing.
 pub fn svmlight(bytes: &[u8]) {
     let options = ReadOptions { precision: Precision::F64, ..ReadOptions::default() };
     let whole = read_text("fuzz", bytes, &options);
@@ -21,7 +22,7 @@ pub fn svmlight(bytes: &[u8]) {
     let mut text = Vec::new();
     let index_base = whole.facts.index_base.unwrap_or(1);
     let write_options = SvmlightWriteOptions { index_base, ..SvmlightWriteOptions::default() };
-    // Label words and odd query ids are read but cannot be printed.
+    // Label words and unusual query ids can be read but not printed.
     if write_dataset(&whole.data, &mut text, &write_options).is_ok() {
         let options = ReadOptions { index_base: Some(index_base), ..options };
         let again = read_text("fuzz", &text, &options).expect("what was written can be read");
@@ -29,7 +30,7 @@ pub fn svmlight(bytes: &[u8]) {
     }
 }
 
-/// The table reader takes or refuses, under each rule for missing cells.
+/// The table reader accepts or refuses the text, under each rule for missing cells.
 pub fn csv(bytes: &[u8]) {
     for missing in [Missing::Error, Missing::Zero, Missing::Mean] {
         let options = ReadOptions { missing, columns: Columns::default(), ..ReadOptions::default() };
@@ -42,8 +43,8 @@ pub fn csv(bytes: &[u8]) {
     }
 }
 
-/// Pairs over a few items are taken or refused, and so are comparisons of items without features and a table that may hold
-/// a pair in each row; what is taken names rows that exist, and two items a row survive printing.
+/// The reader accepts or refuses pairs over a few items, comparisons of items without features, and a table that may
+/// hold a pair in each row. Accepted pairs name rows that exist, and tables with two items per row survive printing.
 pub fn pairs(bytes: &[u8]) {
     let items = "id,x,y\na,1,2\nb,3,0\n\"c d\",5,1\n7,0,0\n";
     let item_rows = ReadOptions { pairing: Pairing::ItemRows, ..ReadOptions::default() };
@@ -62,12 +63,12 @@ pub fn pairs(bytes: &[u8]) {
             assert!(found.items <= loaded.data.rows() as u64 && found.cyclic_pairs <= pairs.len() as u64);
             let hash = loaded.data.hash().expect("owned data are sound");
             assert!(found.contradictions <= found.disputes && found.disputed_pairs <= pairs.len() as u64);
-            // Items that no pair names are not written.
+            // Items that are in no pair are not written.
             let two_a_row = loaded.data.rows() == 2 * pairs.len()
                 && (0..pairs.len() as u32)
                     .zip(pairs.left().iter().zip(pairs.right()))
                     .all(|(pair, (&left, &right))| (left, right) == (2 * pair, 2 * pair + 1));
-            // Names that are read without blanks around them, or as quoted text, may come back as others.
+            // Names with spaces around them, or that look quoted, may be read back differently.
             let mut text = Vec::new();
             csv::write(&loaded.data, b',', &mut text).expect("what was read can be written");
             let again = ReadOptions { pairing: Pairing::Sides, ..ReadOptions::default() };
@@ -78,7 +79,7 @@ pub fn pairs(bytes: &[u8]) {
     }
 }
 
-/// A cache opens or is refused; once checked, every row can be used.
+/// A cache opens or is refused. After a successful check, every row can be used.
 pub fn cache(bytes: &[u8]) {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), bytes).expect("writes");
@@ -97,8 +98,8 @@ pub fn cache(bytes: &[u8]) {
     }
 }
 
-/// A model loads or is refused. What loads can be written and read again, and is the same model; where it was of the
-/// newest format, its bytes are the same too.
+/// A model loads or is refused. A loaded model can be written and read again, and gives the same model. If the file has
+/// the newest format, the bytes are also the same.
 pub fn model(bytes: &[u8]) {
     let Ok(model) = Model::from_bytes(bytes) else { return };
     let written = model.to_bytes().expect("a loaded model can be written");

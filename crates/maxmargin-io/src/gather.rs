@@ -1,4 +1,4 @@
-//! The data of a task as they come from files: rows, or pairs and the items that they name.
+//! The data of a task from files: rows, or pairs and the items that they name.
 
 use crate::reading::{ReadSettings, Reading, scoring_options};
 use crate::{Columns, Facts, Format, Items, Loaded, Missing, ModelFeatures, Pairing, ReadOptions, read, read_pairs};
@@ -11,7 +11,7 @@ use maxmargin::wording::counted;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Data, and how long they took.
+/// Data, and the time it took to read them.
 #[derive(Clone, Debug)]
 pub struct Timed {
     /// The data.
@@ -20,7 +20,7 @@ pub struct Timed {
     pub seconds: f64,
 }
 
-/// Reads data; rows become one group where that is asked for.
+/// Reads data. With `one_group`, all rows become one group.
 pub fn load(file: &str, options: &ReadOptions, one_group: bool) -> Result<Timed> {
     let start = Instant::now();
     let mut loaded = read(file, options)?;
@@ -34,19 +34,19 @@ pub fn load(file: &str, options: &ReadOptions, one_group: bool) -> Result<Timed>
 /// Rows, or pairs and the items that they name.
 #[derive(Clone, Debug)]
 pub struct Gathered {
-    /// What was found in the file itself, and the data as a whole.
+    /// The findings about the file itself, and the complete data.
     pub timed: Timed,
-    /// The items, where they stand in a file of their own.
+    /// The items, if they are in a separate file.
     pub items: Option<(Timed, Arc<Items>)>,
 }
 
 impl Gathered {
-    /// Where the features come from.
+    /// The data that the features come from.
     pub fn features(&self) -> &Timed {
         self.items.as_ref().map_or(&self.timed, |(items, _)| items)
     }
 
-    /// Whether the items are known by nothing but their ids, and each is a feature.
+    /// Whether the items have only ids, so that each item is one feature.
     pub fn items_are_features(&self) -> bool {
         let data = &self.timed.loaded.data;
         let named = data.row_ids().map(Names::parts);
@@ -54,12 +54,12 @@ impl Gathered {
         compared && named.is_some() && named == data.feature_names().map(Names::parts)
     }
 
-    /// How long all of it took.
+    /// The total reading time.
     pub fn seconds(&self) -> f64 {
         self.timed.seconds + self.items.as_ref().map_or(0.0, |(items, _)| items.seconds)
     }
 
-    /// What a model keeps of how these data were read.
+    /// What a model stores about how these data were read.
     pub fn reading(&self, read: ReadSettings, holdout: Option<f64>) -> Reading {
         let facts = &self.features().loaded.facts;
         Reading {
@@ -72,12 +72,12 @@ impl Gathered {
     }
 }
 
-/// What these settings learn from: graded rows are a ranker's, whatever equal grades say.
+/// The input of these settings. For graded rows it is that of a ranker, even if equal grades are ties.
 pub fn input_of(settings: &Settings) -> Input {
     if settings.ties_from_grades() { Input::Ranked } else { settings.task.task().profile().input }
 }
 
-/// The pairs that are looked for in a file without items of their own.
+/// The kind of pairs to expect in a file without a separate file of items.
 pub fn pairing_of(input: Input) -> Pairing {
     match input {
         Input::Ranked => Pairing::Sides,
@@ -86,7 +86,7 @@ pub fn pairing_of(input: Input) -> Pairing {
     }
 }
 
-/// Reads what a task learns from: rows, or pairs over the items of another file, or two items in each row of a table.
+/// Reads the input of a task: rows, pairs over the items of another file, or tables with two items in each row.
 pub fn gather(
     file: &str,
     items: Option<&str>,
@@ -113,7 +113,7 @@ pub fn gather(
 
 /// Reads the items that pairs name.
 pub fn load_items(items_file: &str, options: &ReadOptions) -> Result<(Timed, Arc<Items>)> {
-    // Pairs have weights and groups; items have ids, targets and columns to leave out.
+    // Pairs have weights and groups; items have ids, targets and ignored columns.
     let of_items = |columns: &Columns| Columns { weight: None, group: None, ..columns.clone() };
     let start = Instant::now();
     let options_of_items = ReadOptions {
@@ -128,7 +128,7 @@ pub fn load_items(items_file: &str, options: &ReadOptions) -> Result<(Timed, Arc
     Ok((Timed { loaded, seconds: start.elapsed().as_secs_f64() }, index))
 }
 
-/// How a table of pairs is read whose items are in a file of their own.
+/// The options for a table of pairs whose items are in a separate file.
 pub fn pair_options(options: &ReadOptions) -> ReadOptions {
     let of_pairs = |columns: &Columns| Columns {
         weight: columns.weight.clone(),
@@ -143,14 +143,14 @@ pub fn pair_options(options: &ReadOptions) -> ReadOptions {
     }
 }
 
-/// Reads pairs over items that were read before.
+/// Reads pairs over items that are already read.
 pub fn load_pairs(file: &str, items: &Arc<Items>, options: &ReadOptions) -> Result<Timed> {
     let start = Instant::now();
     let loaded = read_pairs(file, Arc::clone(items), &pair_options(options))?;
     Ok(Timed { loaded, seconds: start.elapsed().as_secs_f64() })
 }
 
-/// The options for data that are judged beside others: the same features, read the same way.
+/// The options for data to be evaluated together with others: the same features, read in the same way.
 pub fn options_like(options: &ReadOptions, data: &Dataset, facts: &Facts) -> ReadOptions {
     let mut options = options.clone();
     options.features = Some(ModelFeatures {
@@ -164,7 +164,7 @@ pub fn options_like(options: &ReadOptions, data: &Dataset, facts: &Facts) -> Rea
     options
 }
 
-/// Reads rows, or pairs, for a model to be measured on, the way its training data were read.
+/// Reads rows or pairs for evaluating a model, in the same way as its training data.
 pub fn gather_for(
     model: &Model,
     file: &str,
@@ -183,7 +183,7 @@ pub fn gather_for(
     Ok(gathered)
 }
 
-/// Where a model that compares gets a file without pairs: says what to give it.
+/// Adds a remedy to the error if a model that compares gets a file without pairs.
 pub fn asking_for_pairs(error: Error, model: &Model) -> Error {
     let none = match error.code() {
         Code::NoSuchColumn => error.message().starts_with("a table of pairs needs"),
@@ -203,7 +203,7 @@ pub fn asking_for_pairs(error: Error, model: &Model) -> Error {
     error.help(format!("the model compares, so give {pairs}; `maxmargin rank-items` scores single items"))
 }
 
-/// Refuses pairs of ids of which the model knows none: their items are somewhere else.
+/// Returns an error if the model knows none of the ids, because the items are then in another file.
 pub fn expect_known_items(model: &Model, data: &Dataset) -> Result<()> {
     if model.decoder.threshold().is_none() || data.pairs().is_none() || data.matrix().entries() > 0 || data.cols() == 0
     {
@@ -213,7 +213,7 @@ pub fn expect_known_items(model: &Model, data: &Dataset) -> Result<()> {
         .help("name the file that holds the items with --items FILE, or give pairs of items the model was trained on"))
 }
 
-/// New data may have fewer features than were learned from, but not more.
+/// New data may have fewer features than the training data, but not more.
 pub fn expect_features(timed: &Timed, known: usize, file: &str) -> Result<()> {
     let found = timed.loaded.data.cols();
     if found <= known {

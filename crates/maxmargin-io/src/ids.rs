@@ -1,8 +1,8 @@
-//! [`OwnFeatures`]: items that are known by nothing but their ids, each its own indicator feature.
+//! [`OwnFeatures`]: items that have only ids, each with its own indicator feature.
 //!
-//! Ids get numbers in the order of their first appearance; with a model, its features come first, under their numbers
-//! there. A block of rows holds the ids that its pairs name, one row each. The row of id `i` is the `i`-th unit vector, or
-//! nothing where the model has no such feature. Finding an id costs one look into an open hash table.
+//! Ids get numbers in the order of their first appearance. With a model, its features come first and keep their
+//! numbers. A block has one row for each id that its pairs name. The row of id `i` is the `i`-th unit vector, or zero
+//! if the model has no such feature. Finding an id takes one look-up in an open hash table.
 
 use crate::ReadOptions;
 use crate::table::Texts;
@@ -17,7 +17,8 @@ const EMPTY: u32 = u32::MAX;
 #[derive(Debug)]
 struct Ids {
     texts: Texts,
-    /// Numbers at the place that the hash of their text says, `EMPTY` where there is none; at most half of it is full.
+    /// Numbers at the position given by the hash of their text; `EMPTY` if there is none. At most half of the slots are
+    /// used.
     slots: Vec<u32>,
 }
 
@@ -26,7 +27,7 @@ impl Ids {
         Ids { texts: Texts::default(), slots: vec![EMPTY; 64] }
     }
 
-    /// The number of a text; a new one where it was not seen before, and none where there are too many.
+    /// The number of a text. A text that was not seen before gets a new one; `None` if there are too many.
     fn number(&mut self, text: &[u8]) -> Option<u32> {
         let mut at = self.slot(text);
         if self.slots[at] != EMPTY {
@@ -46,7 +47,7 @@ impl Ids {
         Some(number)
     }
 
-    /// Where a text stands, or would stand.
+    /// The slot of a text, existing or new.
     fn slot(&self, text: &[u8]) -> usize {
         let mut at = xxh3_64(text) as usize & (self.slots.len() - 1);
         while self.slots[at] != EMPTY && self.texts.get(self.slots[at] as usize) != text {
@@ -60,11 +61,11 @@ impl Ids {
 #[derive(Debug)]
 pub(crate) struct OwnFeatures {
     ids: Ids,
-    /// How many of the ids are features of a model, where there is one.
+    /// How many of the ids are features of a model, if there is one.
     model: Option<usize>,
-    /// The row of each id in the block at hand, `EMPTY` where it has none.
+    /// The row of each id in the current block; `EMPTY` if it has none.
     row_of: Vec<u32>,
-    /// The ids of the rows of the block at hand.
+    /// The ids of the rows of the current block.
     rows: Vec<u32>,
 }
 
@@ -91,7 +92,7 @@ impl OwnFeatures {
         Ok(OwnFeatures { ids, model, row_of: Vec::new(), rows: Vec::new() })
     }
 
-    /// The row of an id in the block at hand.
+    /// The row of an id in the current block.
     pub(crate) fn row(&mut self, id: &[u8]) -> Result<u32> {
         let number = self.ids.number(id).ok_or_else(too_many)?;
         if self.row_of.len() <= number as usize {
@@ -105,12 +106,12 @@ impl OwnFeatures {
         Ok(*row)
     }
 
-    /// All ids so far, those of a model first: what the columns of a block stand for.
+    /// All ids so far, those of a model first. They are the names of a block's columns.
     pub(crate) fn names(&self) -> Names {
         self.ids.texts.clone().into()
     }
 
-    /// The rows of the block at hand with their ids; the next block begins without any.
+    /// The rows of the current block with their ids. The next block starts empty.
     pub(crate) fn block(&mut self) -> Result<Dataset> {
         let rows = std::mem::take(&mut self.rows);
         rows.iter().for_each(|&number| self.row_of[number as usize] = EMPTY);
@@ -134,14 +135,14 @@ impl OwnFeatures {
         Dataset::new(matrix, Targets::Absent)?.with_row_ids(ids)
     }
 
-    /// Everything as one block, whose columns have names too.
+    /// Everything as one block, with names for its columns.
     pub(crate) fn whole(mut self) -> Result<Dataset> {
         let data = self.block()?;
         let names: Names = (0..data.cols()).map(|column| self.ids.texts.get(column)).collect();
         data.with_feature_names(names)
     }
 
-    /// What there is to say about the ids, in the end.
+    /// Notes about the ids, at the end.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = vec!["items without features: each is a feature of its own".to_string()];
         let unseen = self.model.map_or(0, |model| self.ids.texts.len() - model) as u64;

@@ -1,4 +1,4 @@
-//! [`Kept`]: passes text through and keeps the latest of it, so that an error can show what the file really says.
+//! [`Kept`]: passes text through and keeps the most recent part, so that an error can quote the file.
 
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
@@ -10,9 +10,9 @@ pub(crate) struct Kept<R> {
     bytes: Vec<u8>,
     /// The position of the first byte kept.
     start: u64,
-    /// Line breaks before that.
+    /// Number of line breaks before that.
     lines: u64,
-    /// How much of `bytes` may be forgotten when there is reason to move them.
+    /// How much of `bytes` may be dropped the next time they are moved.
     forgotten: usize,
 }
 
@@ -21,22 +21,22 @@ impl<R> Kept<R> {
         Kept { inner, bytes: Vec::new(), start: 0, lines: 0, forgotten: 0 }
     }
 
-    /// The text from a byte on, as far as it was read.
+    /// The text from a byte on, as far as it has been read.
     pub(crate) fn since(&self, byte: u64) -> &[u8] {
         let offset = usize::try_from(byte.saturating_sub(self.start)).unwrap_or(usize::MAX);
         self.bytes.get(offset..).unwrap_or_default()
     }
 
-    /// The line, from 1, that a byte stands in.
+    /// The line, counted from 1, that contains a byte.
     pub(crate) fn line_of(&self, byte: u64) -> u64 {
         let offset = usize::try_from(byte.saturating_sub(self.start)).unwrap_or(usize::MAX).min(self.bytes.len());
         self.lines + memchr::memchr_iter(b'\n', &self.bytes[..offset]).count() as u64 + 1
     }
 
-    /// Lets go of what stands before a byte.
+    /// Drops the text before a byte.
     pub(crate) fn forget_before(&mut self, byte: u64) {
         self.forgotten = usize::try_from(byte.saturating_sub(self.start)).unwrap_or(usize::MAX).min(self.bytes.len());
-        // Moving the rest to the front costs; wait until it is the smaller part.
+        // Moving the rest to the front is expensive, so it waits until the rest is the smaller part.
         if self.forgotten * 2 > self.bytes.len() {
             self.lines += memchr::memchr_iter(b'\n', &self.bytes[..self.forgotten]).count() as u64;
             self.start += self.forgotten as u64;
@@ -61,7 +61,7 @@ impl<R: Read> Read for Kept<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let mut count = self.read_once(buffer)?;
         if self.start == 0 && self.bytes.is_empty() {
-            // A byte order mark is recognised only where the first bytes come together.
+            // A byte order mark is recognised only if its bytes arrive together.
             while count > 0 && count < 3 && count < buffer.len() {
                 match self.read_once(&mut buffer[count..])? {
                     0 => break,
@@ -74,20 +74,20 @@ impl<R: Read> Read for Kept<R> {
     }
 }
 
-/// Where the fields of a record stand in the text.
+/// The positions of the fields of a record in the text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RawRecord {
     /// The bytes of each field, quotes included.
     pub(crate) fields: Vec<Range<usize>>,
-    /// Where the record ends, its line break left off.
+    /// Where the record ends, without its line break.
     pub(crate) end: usize,
     /// Whether the text ends inside quotes.
     pub(crate) open_quote: bool,
 }
 
 impl RawRecord {
-    /// Splits the first record of a text by the rules of the reader: a field that begins with a quote runs to the
-    /// quote that is not doubled, and empty lines before a record do not count.
+    /// Splits the first record of a text by the rules of the reader: a field that starts with a quote ends at the next
+    /// quote that is not doubled, and empty lines before a record are skipped.
     pub(crate) fn split(text: &[u8], delimiter: u8) -> RawRecord {
         let mut at = if text.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
         at += text[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();

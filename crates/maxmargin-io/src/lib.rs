@@ -1,9 +1,9 @@
-//! The file formats of maxmargin: what people have, in and out.
+//! The file formats of maxmargin, for reading and writing.
 //!
-//! [`read()`] recognises the format by content and name, decompresses, validates and says what it found; [`write()`] is
-//! the way back. Each format is one file of this crate. [`gather()`] puts together what a task learns from. Files about
-//! models are here too: [`load_model`] and [`save_model`], settings files ([`SettingsFile`]), and how a model's data were
-//! read ([`Reading`]).
+//! [`read()`] detects the format by content and name, decompresses, validates and reports what it found; [`write()`]
+//! does the reverse. Each format is one file of this crate. [`gather()`] reads all input of a task. The crate also
+//! handles files about models: [`load_model`] and [`save_model`], settings files ([`SettingsFile`]), and how a model's
+//! data were read ([`Reading`]).
 
 #[cfg(feature = "tables")]
 pub mod arrow;

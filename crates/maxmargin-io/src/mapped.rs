@@ -1,4 +1,4 @@
-//! [`MappedFile`]: the one place that maps files into memory, and typed views of what is there.
+//! [`MappedFile`]: the only place that maps files into memory, and typed views of their content.
 
 use maxmargin::data::Buffer;
 use maxmargin::error::{Code, Error, Result};
@@ -16,9 +16,9 @@ mod sealed {
     pub(crate) trait Sealed {}
 }
 
-/// Numbers that may be read from any bytes and written as they are.
+/// Numbers that can be read from any bytes and written without conversion.
 ///
-/// Sealed, because the casts below rely on it: no padding, and no bit pattern that is not a value.
+/// Sealed, because the casts below rely on it: there is no padding, and every bit pattern is a value.
 pub(crate) trait Plain: sealed::Sealed + Copy + Send + Sync + 'static {}
 
 macro_rules! plain {
@@ -26,7 +26,7 @@ macro_rules! plain {
 }
 plain!(u8, u16, u32, u64, f32, f64);
 
-/// The bytes of plain numbers, as they stand in a file.
+/// The bytes of plain numbers, as in a file.
 pub(crate) fn as_bytes<T: Plain>(values: &[T]) -> &[u8] {
     // SAFETY: a `Plain` value has no padding, so each of its bytes is initialised, and bytes need no alignment.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
@@ -34,19 +34,19 @@ pub(crate) fn as_bytes<T: Plain>(values: &[T]) -> &[u8] {
 
 /// A file mapped into memory, read-only.
 ///
-/// Pages are left to come in by faults, which the system answers several pages at a time: asking for a stretch of them
-/// beforehand made a pass over a file in the page cache slower by a third.
+/// Pages are loaded by page faults, and the system loads several pages per fault. Prefetching a range made a pass over
+/// a file in the page cache slower by a third.
 ///
-/// Programs replace their files by renaming, which leaves a map as it was. A file that somebody else shortens
-/// meanwhile cannot be read any further: the system then raises a signal that the program has to catch.
+/// The writers of this project replace files by renaming, which does not affect a map. If another process shortens the
+/// file, it can no longer be read: the system then raises a signal that the program has to catch.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
-    /// None where the file is empty, which many systems refuse to map.
+    /// `None` if the file is empty, which many systems refuse to map.
     map: Option<Mmap>,
 }
 
 impl MappedFile {
-    /// Maps a whole file; `file_name` is what the user calls it.
+    /// Maps a whole file. `file_name` is the user's name for it.
     pub(crate) fn open(file_name: &str, path: &Path) -> Result<Arc<MappedFile>> {
         let unreadable = |error: std::io::Error| {
             let code = if error.kind() == ErrorKind::NotFound { Code::FileNotFound } else { Code::FileUnreadable };
@@ -65,32 +65,32 @@ impl MappedFile {
         if about.len() == 0 {
             return Ok(Arc::new(MappedFile { map: None }));
         }
-        // SAFETY: the map is private to this process and nobody here writes to it. Another process that rewrites the
-        // file in place could change values under our feet; that is the known price of mapping, and every writer of
-        // this project replaces files by renaming.
+        // SAFETY: the map is private to this process, and this process does not write to it. Another process that
+        // rewrites the file in place could change values while they are used. That is the known cost of mapping, and
+        // every writer of this project replaces files by renaming.
         let map = unsafe { Mmap::map(&file) }.map_err(unreadable)?;
         Ok(Arc::new(MappedFile { map: Some(map) }))
     }
 
-    /// Everything in the file.
+    /// All bytes of the file.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
     }
 
-    /// Takes bytes out of this process's memory; they come back by faults when they are touched again. What the system
-    /// does not do, it need not: then nothing is given back.
+    /// Releases bytes from this process's memory. They are loaded by page faults when they are used again. If the
+    /// system does not support this, nothing is released.
     pub(crate) fn release(&self, bytes: Range<u64>) {
         if let Some((map, bytes)) = self.part(bytes) {
-            // SAFETY: the map is read-only and backed by a file, so that a page dropped is read again from the file. If
-            // somebody rewrote the file meanwhile, numbers change, as they may under any map: the loops over mapped rows
-            // stay in bounds whatever they read, and the command refuses to save what came of a changed file.
+            // SAFETY: the map is read-only and backed by a file, so a dropped page is read again from the file. If
+            // another process rewrote the file, numbers change, as they may under any map. The loops over mapped rows
+            // stay in bounds for any content, and the command refuses to save a result from a changed file.
             #[cfg(unix)]
             let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, bytes.start, bytes.len()) };
             let _ = (map, bytes);
         }
     }
 
-    /// Asks the system to read bytes from the disk meanwhile, where they are not in its memory.
+    /// Asks the system to read bytes from disk in advance, if they are not in its memory.
     pub(crate) fn will_need(&self, bytes: Range<u64>) {
         if let Some((map, bytes)) = self.part(bytes) {
             #[cfg(unix)]
@@ -106,7 +106,7 @@ impl MappedFile {
         (start < end).then_some((map, start..end))
     }
 
-    /// `count` numbers from byte `offset` on, or nothing where they are not wholly inside the file or not aligned.
+    /// `count` numbers from byte `offset` on; `None` if they are not completely inside the file or not aligned.
     pub(crate) fn view<T: Plain>(self: &Arc<MappedFile>, offset: u64, count: u64) -> Option<Buffer<T>> {
         let count = usize::try_from(count).ok()?;
         let start = usize::try_from(offset).ok()?;
@@ -120,8 +120,8 @@ impl MappedFile {
             return None;
         }
         let owner = Arc::clone(self);
-        // SAFETY: `part` is exactly `count` values long, aligned, and any bytes are a `T`. It lies in the map that
-        // `owner` keeps alive and that nobody writes to.
+        // SAFETY: `part` is exactly `count` values long and aligned, and any bytes are a valid `T`. It lies in the map
+        // that `owner` keeps alive and that is never written.
         Some(unsafe { Buffer::from_raw(ptr, count, owner) })
     }
 }

@@ -1,4 +1,4 @@
-//! Model files: read with a remedy where they are not what they should be, written as a whole or not at all.
+//! Model files: errors while reading come with a remedy, and files are written completely or not at all.
 
 use crate::atomic::write_atomically;
 use crate::source::read_whole;
@@ -17,7 +17,7 @@ pub fn load_model(file: &str) -> Result<Model> {
     })
 }
 
-/// Writes a model file as a whole or not at all; returns its size.
+/// Writes a model file completely or not at all. Returns its size.
 pub fn save_model(model: &Model, file: &str) -> Result<u64> {
     let bytes = model.to_bytes()?;
     write_atomically(Path::new(file), |out| out.write_all(&bytes))?;

@@ -1,13 +1,14 @@
-//! Decimal numbers from text, correctly rounded, fast.
+//! Fast, correctly rounded decimal numbers from text.
 //!
 //! The fast path holds the digits in a u64 and makes one exact multiplication or division by a power of ten (Clinger,
-//! How to read floating point numbers accurately, PLDI 1990). For f32 a result computed in f64 is rounded once more, which
-//! is right unless the f64 sits exactly on the middle of two f32: then, as for everything unusual (many digits, large
-//! exponents), the token goes to `fast_float2`, which is exact. Results are bit-equal to a correctly rounded parse.
+//! How to read floating point numbers accurately, PLDI 1990). For f32, a result computed in f64 is rounded once more,
+//! which is right unless the f64 lies exactly halfway between two f32. In that case, and for everything unusual (many
+//! digits, large exponents), `fast_float2` parses the token exactly. Results are bit-equal to a correctly rounded
+//! parse.
 
 /// A number type that can be read from text.
 pub(crate) trait Parse: maxmargin::data::Value {
-    /// From digits and a power of ten, where the fast path is exact.
+    /// From digits and a power of ten, if the fast path is exact.
     fn from_decimal(mantissa: u64, exponent: i32) -> Option<Self>;
     /// From a whole token, exactly.
     fn from_token(token: &[u8]) -> Option<Self>;
@@ -76,15 +77,15 @@ pub(crate) fn ends_token(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0b | 0x0c)
 }
 
-/// Where the token that starts at `at` ends. The text must end in a newline.
+/// The end of the token that starts at `at`. The text must end in a newline.
 pub(crate) fn token_end(text: &[u8], at: usize) -> usize {
     at + text[at..].iter().position(|&byte| ends_token(byte)).unwrap_or(text.len() - at)
 }
 
 const POWERS_OF_TEN: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// The digits at `at`, eight at a time: their value and how many there are, 8 meaning that more may follow. Where fewer
-/// than eight bytes are left it finds none, and the caller's plain loop takes over.
+/// The digits at `at`, eight at a time: their value and their number. A number of 8 means that more may follow. If
+/// fewer than eight bytes are left, it finds none, and the caller's simple loop reads the digits.
 #[inline(always)]
 fn eight_digits(text: &[u8], at: usize) -> (u64, usize) {
     let Some(bytes) = text.get(at..at + 8).and_then(|bytes| bytes.first_chunk::<8>()) else { return (0, 0) };
@@ -95,7 +96,7 @@ fn eight_digits(text: &[u8], at: usize) -> (u64, usize) {
     if count == 0 {
         return (0, 0);
     }
-    // The first digit weighs most and stands lowest: zeros shifted in below it are leading zeros.
+    // The first digit has the highest weight and the lowest byte. Zeros shifted in below it are leading zeros.
     let digits = digits << (64 - 8 * count as u32);
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
     let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
@@ -103,7 +104,7 @@ fn eight_digits(text: &[u8], at: usize) -> (u64, usize) {
     (low.wrapping_add(high) >> 32, count)
 }
 
-/// Reads digits into `value`, which wraps where they are too many; returns where they end.
+/// Reads digits into `value`, which wraps if there are too many. Returns the end of the digits.
 #[inline(always)]
 pub(crate) fn parse_digits(text: &[u8], mut at: usize, value: &mut u64) -> usize {
     let (digits, count) = eight_digits(text, at);
@@ -118,8 +119,8 @@ pub(crate) fn parse_digits(text: &[u8], mut at: usize, value: &mut u64) -> usize
     at
 }
 
-/// Reads the number that starts at `at` and ends where its token ends. The text must end in a newline. `None` where it
-/// is no number; it may be infinite or NaN.
+/// Reads the number that starts at `at` and ends at the end of its token. The text must end in a newline. `None` if it
+/// is not a number; the number may be infinite or NaN.
 #[inline(always)]
 pub(crate) fn parse_number<V: Parse>(text: &[u8], start: usize) -> Option<(V, usize)> {
     let mut at = start;
@@ -148,7 +149,7 @@ pub(crate) fn parse_number<V: Parse>(text: &[u8], start: usize) -> Option<(V, us
     parse_unusual(text, start)
 }
 
-/// Exponents, many digits, extreme values, and whatever is no number.
+/// Exponents, many digits, extreme values, and text that is not a number.
 #[cold]
 fn parse_unusual<V: Parse>(text: &[u8], start: usize) -> Option<(V, usize)> {
     let end = token_end(text, start);

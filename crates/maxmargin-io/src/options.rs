@@ -1,4 +1,4 @@
-//! What a reader is asked for and what it says it found.
+//! The options of a reader, and what it reports.
 
 use crate::pairs::Items;
 use maxmargin::data::Dataset;
@@ -21,12 +21,12 @@ pub enum Format {
     Parquet,
     /// Arrow IPC, file or stream.
     Arrow,
-    /// Our own memory-mapped cache.
+    /// The memory-mapped cache of this project.
     Mmd,
 }
 
 impl Format {
-    /// Every format there is.
+    /// All formats.
     pub const ALL: [Format; 6] =
         [Format::Svmlight, Format::Csv, Format::Tsv, Format::Parquet, Format::Arrow, Format::Mmd];
 
@@ -42,7 +42,7 @@ impl Format {
         }
     }
 
-    /// The format a file name's extension stands for, compression extensions left off.
+    /// The format of a file name's extension, ignoring extensions for compression.
     pub fn of_name(name: &str) -> Option<Format> {
         let name = name.to_ascii_lowercase();
         let name = [".gz", ".bz2", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
@@ -76,22 +76,22 @@ pub enum Precision {
     F64,
 }
 
-/// What to do about an empty cell of a table.
+/// How to handle an empty cell of a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
-    /// Refuse, naming the cell.
+    /// Return an error that names the cell.
     #[default]
     Error,
-    /// Take zero.
+    /// Use zero.
     Zero,
-    /// Take the mean of the column's other values.
+    /// Use the mean of the column's other values.
     Mean,
-    /// Take these values, one a feature: the means a model was trained with.
+    /// Use these values, one per feature: the means of the model's training data.
     Fill(Vec<f64>),
 }
 
-/// Which columns of a table are no features. Unset ones are found by their common names.
+/// Which columns of a table are not features. Unset ones are found by their common names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
     /// The target.
@@ -113,70 +113,70 @@ impl Columns {
     }
 }
 
-/// What the rows of a file have to do with pairs of two rows.
+/// How the rows of a file relate to pairs of two rows.
 #[derive(Clone, Debug, Default)]
 pub enum Pairing {
-    /// Nothing.
+    /// They are not pairs.
     #[default]
     None,
     /// A table with columns `better.NAME` and `worse.NAME`, or `left.NAME`, `right.NAME` and `outcome`, holds a pair in
     /// each row.
     Sides,
-    /// The file holds comparisons: a pair in each row as above where there are such columns, and otherwise pairs of items
-    /// without features. These are named in columns `left`, `right` and `outcome` (or `better` and `worse`), and each
-    /// has one feature of its own, which is 1. Ids that [`ReadOptions::features`] does not name become rows of zeros.
+    /// The file holds comparisons. If it has columns as above, each row is a pair. Otherwise it holds pairs of items
+    /// without features, named in columns `left`, `right` and `outcome` (or `better` and `worse`). Each item has one
+    /// feature of its own, with value 1. Ids that [`ReadOptions::features`] does not name become rows of zeros.
     Comparisons,
-    /// They are items that pairs will name. What is called weight is a feature of theirs: it is pairs that have weights.
+    /// The rows are items for pairs. A column called weight is a feature, because only pairs have weights.
     ItemRows,
     /// The file is a table of pairs of these items.
     Of(Arc<Items>),
 }
 
-/// What a reader is asked for.
+/// The options of a reader.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
-    /// The format, where it shall not be detected.
+    /// The format, unless it is to be detected.
     pub format: Option<Format>,
     /// How to store values.
     pub precision: Precision,
     /// The roles of table columns.
     pub columns: Columns,
-    /// The same roles as a model's training data had them: used where `columns` says nothing and the file has such a
-    /// column.
+    /// The roles of the columns in a model's training data. They are used if `columns` says nothing and the file has
+    /// such a column.
     pub remembered: Columns,
-    /// Empty cells of tables.
+    /// How to handle empty cells of tables.
     pub missing: Missing,
-    /// The model's features, for data that will be scored: table columns are matched by these names, and an svmlight
-    /// file gets at least this many columns.
+    /// The model's features, for data to be scored. Table columns are matched by these names, and an svmlight file gets
+    /// at least this many columns.
     pub features: Option<ModelFeatures>,
-    /// Whether items without features that `features` does not name become features too, behind its own: data that a model
-    /// will learn from.
+    /// Whether items without features that are not in `features` become new features after these. This is for data to
+    /// train on.
     pub features_grow: bool,
-    /// The index base of svmlight files, where it shall not be detected.
+    /// The index base of svmlight files, unless it is to be detected.
     pub index_base: Option<u8>,
-    /// The least number of features of an svmlight file: the last ones may be zero in all of its rows.
+    /// The minimum number of features of an svmlight file, whose last features may be zero in all rows.
     pub least_features: usize,
-    /// Whether the file holds pairs, or items that pairs name.
+    /// Whether the file holds pairs, or items for pairs.
     pub pairing: Pairing,
-    /// Whether pairs of a left and a right item may come without a column `outcome`: data that will be scored. Their
-    /// outcomes are then those of [`maxmargin::data::Pairs::new`] and say nothing.
+    /// Whether pairs of a left and a right item may lack a column `outcome`, for data to be scored. Their outcomes are
+    /// then those of [`maxmargin::data::Pairs::new`] and have no meaning.
     pub outcomes_optional: bool,
-    /// Polled while reading.
+    /// Checked while reading.
     pub cancel: Cancel,
 }
 
-/// What a model expects of the features of new data.
+/// The features that a model expects in new data.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelFeatures {
-    /// How many.
+    /// Number of features.
     pub count: usize,
-    /// Their names, where the training data had any.
+    /// Their names, if the training data had names.
     pub names: Option<Vec<String>>,
-    /// The index base of the svmlight file it was trained on.
+    /// The index base of the svmlight file that it was trained on.
     pub index_base: Option<u8>,
 }
 
-/// What a reader found, for the user to see.
+/// What a reader found, to be shown to the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// The file as the user named it.
@@ -185,17 +185,17 @@ pub struct Facts {
     pub format: Option<Format>,
     /// `gzip`, `bzip2` or `zstd`.
     pub compression: Option<&'static str>,
-    /// The lowest index of an svmlight file counts as feature 1 (`1`) or as feature 0 (`0`).
+    /// Whether the indices of an svmlight file count from 1 or from 0.
     pub index_base: Option<u8>,
-    /// Further findings, one short phrase each: which columns serve as what, side files used, cells filled.
+    /// Further findings, one short phrase each: roles of columns, side files used, cells filled.
     pub notes: Vec<String>,
-    /// The values that stood in for missing cells, one a feature.
+    /// The values used for missing cells, one per feature.
     pub fill: Option<Vec<f64>>,
-    /// Bytes of the file as stored, where it is a file.
+    /// Size of the file as stored, if it is a file.
     pub bytes: Option<u64>,
 }
 
-/// Data and what was found about them.
+/// Data and the findings about them.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The data.

@@ -1,12 +1,12 @@
-//! What a table of a [`Dataset`] holds, whatever its format: the names of its columns and the order of its rows.
+//! The content of a table of a [`Dataset`] in any format: the names of its columns and the order of its rows.
 
 use crate::columns::{GROUP_NAMES, ID_NAMES, TARGET_NAMES, WEIGHT_NAMES};
 use maxmargin::data::{Dataset, Targets};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// The names of the columns that a table of these data has: target, group, weight and id where they are known (named
-/// so, or by another common name where a feature is named so), then the features.
+/// The column names of a table of these data: target, group, weight and id if they are known, then the features. If a
+/// feature already has such a name, another common name is used.
 pub(crate) fn column_names(data: &Dataset) -> (Vec<String>, Vec<String>) {
     let features: Vec<String> = match data.feature_names() {
         Some(names) => names.iter().map(|name| name.into_owned()).collect(),
@@ -33,7 +33,7 @@ pub(crate) fn column_names(data: &Dataset) -> (Vec<String>, Vec<String>) {
     (roles, features)
 }
 
-/// The stored rows in the order in which the input had them.
+/// The stored rows in input order.
 pub(crate) fn rows_in_input_order(data: &Dataset) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..data.rows()).collect();
     if data.input_order().is_some() {
@@ -50,7 +50,7 @@ pub(crate) fn group_name(data: &Dataset, row: usize) -> Cow<'_, str> {
     })
 }
 
-/// The labels of a row as one text, several joined with commas.
+/// The labels of a row as one text, joined with commas.
 pub(crate) fn label_text(targets: &Targets, row: usize) -> String {
     match targets {
         Targets::Absent => String::new(),

@@ -1,4 +1,4 @@
-//! [`PairBlocks`]: pairs that are used once and in order, in bounded memory, however many there are.
+//! [`PairBlocks`]: pairs that are used once and in order, in bounded memory, for inputs of any size.
 
 use crate::blocks::{Batch, Source, content};
 use crate::options::{Facts, Format, ReadOptions};
@@ -8,19 +8,19 @@ use crate::{cache, csv};
 use maxmargin::data::{Dataset, Names, Pairs};
 use maxmargin::error::{Code, Error, Result};
 
-/// Pairs of a stored block.
+/// Number of pairs in a stored block.
 const STORED_PAIRS: usize = 1 << 14;
 
 /// An iterator over blocks of pairs, in input order. Each is a [`Dataset`] with [`Pairs`] over its own rows:
 ///
-/// - a table of two items a row ([`crate::Pairing::Sides`], [`crate::Pairing::Comparisons`]): two rows a pair;
-/// - pairs over items that were read before ([`crate::Pairing::Of`]): all items each time, which share their memory;
-/// - items without features ([`crate::Pairing::Comparisons`]): a row for each item that the block names, with its id, and
-///   a column for each item seen so far. An item keeps its column; blocks have no feature names, and
-///   [`PairBlocks::items`] has them all.
+/// - a table with two items per row ([`crate::Pairing::Sides`], [`crate::Pairing::Comparisons`]): two rows per pair;
+/// - pairs over items that are already read ([`crate::Pairing::Of`]): all items each time, sharing their memory;
+/// - items without features ([`crate::Pairing::Comparisons`]): a row for each item in the block, with its id, and a
+///   column for each item seen so far. An item keeps its column. Blocks have no feature names; [`PairBlocks::items`]
+///   has all of them.
 ///
-/// The file may be `-` for standard input, and text may be compressed. The text of a block is read before the block in
-/// front of it is handed out, so that no more than two are in memory beside the ids.
+/// The file may be `-` for standard input, and text may be compressed. The text of a block is read before the previous
+/// block is returned, so that at most two blocks are in memory in addition to the ids.
 ///
 /// ```
 /// use maxmargin_io::{PairBlocks, Pairing, ReadOptions};
@@ -41,7 +41,7 @@ const STORED_PAIRS: usize = 1 << 14;
 /// blocks.facts().notes.iter().for_each(|note| println!("{note}"));
 /// ```
 pub struct PairBlocks<'a> {
-    // Before the input, whose temporary file goes with it.
+    // This field comes before the input, whose temporary file is deleted with it.
     source: Box<dyn Source + 'a>,
     input: Input,
     options: &'a ReadOptions,
@@ -52,7 +52,7 @@ pub struct PairBlocks<'a> {
 }
 
 impl<'a> PairBlocks<'a> {
-    /// Opens a file, or `-` for standard input. Blocks have about so many bytes of text, or of values.
+    /// Opens a file, or `-` for standard input. Blocks have about this many bytes of text or of values.
     pub fn open(file: &'a str, options: &'a ReadOptions, bytes: usize) -> Result<PairBlocks<'a>> {
         PairBlocks::opened(file, options, bytes.max(1)).map_err(|error| options.cancel.check().err().unwrap_or(error))
     }
@@ -80,18 +80,18 @@ impl<'a> PairBlocks<'a> {
         Ok(PairBlocks { source, input, options, ready, failure: None, ended: false, pairs: 0 })
     }
 
-    /// Pairs of the blocks so far.
+    /// Number of pairs in the blocks so far.
     pub fn pairs(&self) -> u64 {
         self.pairs
     }
 
-    /// The ids that the columns of blocks stand for, where items have no features: those of a model first, then the others
-    /// in the order of their first appearance.
+    /// The ids of the columns of blocks, if items have no features: those of a model first, then the others in the
+    /// order of their first appearance.
     pub fn items(&self) -> Option<Names> {
         self.source.own_names()
     }
 
-    /// What was found; notes are complete at the end.
+    /// The findings. The notes are complete at the end.
     pub fn facts(&mut self) -> Facts {
         let mut facts = self.source.facts();
         facts.compression = self.input.compression.map(Compression::name);
@@ -127,7 +127,7 @@ impl Iterator for PairBlocks<'_> {
     fn next(&mut self) -> Option<Result<Dataset>> {
         let step = self.step();
         if step.is_err() {
-            // What comes behind damage is not read.
+            // Nothing after a damaged place is read.
             (self.ended, self.ready) = (true, Vec::new().into_iter());
         }
         step.transpose()
@@ -140,7 +140,7 @@ fn none(file: &str) -> Error {
         .help("give a table with columns `left`, `right` and `outcome`, or `left.NAME`, `right.NAME` and `outcome`")
 }
 
-/// Runs of the pairs of a cache, over its mapped rows.
+/// Runs of pairs from a cache, over its mapped rows.
 struct StoredPairs {
     data: Dataset,
     facts: Facts,

@@ -1,11 +1,10 @@
-//! Tables of pairs, `left,right,outcome[,weight][,group]` or `better,worse[,weight][,group]`, naming items by their ids.
+//! Tables of pairs, `left,right,outcome[,weight][,group]` or `better,worse[,weight][,group]`, with items named by ids.
 //!
-//! [`read_pairs`] reads any table that [`crate::read()`] reads; each id is looked up once, so that a million pairs cost
-//! two million look-ups. The items are the rows of another file. Where that has no ids (svmlight without comments), they
-//! go by the number of their row, from 1. Without such a file ([`Pairing::Comparisons`]) each id is a feature of its own:
-//! see `ids.rs`.
-//! The other form of pairs, a table with columns `left.NAME` and `right.NAME`, is an ordinary table with two rows a line:
-//! see `columns.rs` and [`Pairing::Sides`].
+//! [`read_pairs`] reads any table that [`crate::read()`] reads. Each id is looked up once, so a million pairs cost two
+//! million look-ups. The items are the rows of another file. If that file has no ids (svmlight without comments), items
+//! are named by their row number, counted from 1. Without such a file ([`Pairing::Comparisons`]), each id is a feature
+//! of its own: see `ids.rs`. The other form of pairs, a table with columns `left.NAME` and `right.NAME`, is an ordinary
+//! table with two rows per line: see `columns.rs` and [`Pairing::Sides`].
 
 use crate::cells::{self, Problem};
 use crate::columns::{GROUP_NAMES, OUTCOME_NAMES, Role, Sides, WEIGHT_NAMES, asked, no_outcome};
@@ -21,7 +20,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Rows that pairs name, and how to find them.
+/// The rows that pairs name, and how to find them.
 #[derive(Debug)]
 pub struct Items {
     data: Dataset,
@@ -31,7 +30,7 @@ pub struct Items {
 
 #[derive(Debug)]
 enum Index {
-    /// Rows in an open hash table over their ids; `EMPTY` where there is none.
+    /// An open hash table from ids to rows; `EMPTY` if there is none.
     Ids(Vec<u32>),
     /// The stored row of each row of the file.
     Numbers(Vec<u32>),
@@ -39,11 +38,11 @@ enum Index {
 
 const EMPTY: u32 = u32::MAX;
 
-/// Above this many items nobody waits for the nearest id.
+/// With more items than this, searching for the nearest id would take too long.
 const FEW_ITEMS: usize = 100_000;
 
 impl Items {
-    /// Takes rows as items: by their ids, or by their numbers where a file without columns has none.
+    /// Uses rows as items: by their ids, or by their numbers if the file has no columns and no ids.
     pub fn new(loaded: &Loaded) -> Result<Items> {
         let (data, file) = (loaded.data.clone(), loaded.facts.file.clone());
         if data.rows() >= EMPTY as usize {
@@ -99,7 +98,7 @@ impl Items {
         }
     }
 
-    /// The error for a name that no item has.
+    /// The error for a name without an item.
     fn unknown(&self, column: &str, text: &[u8], at: &str) -> (Error, String) {
         let shown = cells::clipped(&String::from_utf8_lossy(text.trim_ascii()));
         let (rows, file) = (self.data.rows(), &self.file);
@@ -131,7 +130,7 @@ impl Items {
     }
 }
 
-/// Puts the rows into a hash table by their ids; an error where two have the same.
+/// Puts the rows into a hash table by their ids. Two equal ids are an error.
 fn index_ids(data: &Dataset, file: &str) -> Result<Vec<u32>> {
     let Some(ids) = data.row_ids() else { return Ok(vec![EMPTY]) };
     let mut slots = vec![EMPTY; (2 * ids.len() + 1).next_power_of_two()];
@@ -163,19 +162,19 @@ fn index_ids(data: &Dataset, file: &str) -> Result<Vec<u32>> {
     Ok(slots)
 }
 
-/// Reads a table of pairs over items that were read before. The data of the result are the items, with their pairs.
+/// Reads a table of pairs over items that are already read. The result holds the items and their pairs.
 pub fn read_pairs(file: &str, items: Arc<Items>, options: &ReadOptions) -> Result<Loaded> {
     let options = ReadOptions { pairing: Pairing::Of(items), features: None, ..options.clone() };
     crate::read(file, &options)
 }
 
-/// Which columns of a table of pairs serve as what.
+/// The roles of the columns of a table of pairs.
 #[derive(Debug)]
 pub(crate) struct PairColumns {
     pub(crate) names: Vec<String>,
     pub(crate) left: usize,
     pub(crate) right: usize,
-    /// None where the left item is always the better one, or outcomes are not known.
+    /// `None` if the left item is always the better one, or if outcomes are not known.
     pub(crate) outcome: Option<usize>,
     pub(crate) weight: Option<usize>,
     pub(crate) group: Option<usize>,
@@ -250,7 +249,7 @@ impl PairColumns {
         Ok(PairColumns { names, left, right, outcome, weight, group, notes })
     }
 
-    /// Columns that are read.
+    /// The columns to read.
     #[cfg(feature = "tables")]
     pub(crate) fn needed(&self) -> Vec<usize> {
         let mut needed: Vec<usize> =
@@ -265,7 +264,7 @@ impl PairColumns {
     }
 }
 
-/// The cells of a pair, as text. A weight is a number too, where it is one.
+/// The cells of a pair, as text. The weight is also given as a number, if it is one.
 pub(crate) struct PairCells<'a> {
     pub(crate) left: &'a [u8],
     pub(crate) right: &'a [u8],
@@ -274,25 +273,25 @@ pub(crate) struct PairCells<'a> {
     pub(crate) group: Option<&'a [u8]>,
 }
 
-/// What the ids of pairs stand for.
+/// What the ids of pairs refer to.
 enum Naming {
     Of(Arc<Items>),
     Own(OwnFeatures),
 }
 
-/// Pairs while they are read.
+/// Pairs while they are being read.
 pub(crate) struct PairTable {
     pub(crate) columns: PairColumns,
     naming: Naming,
     left: Vec<u32>,
     right: Vec<u32>,
     others: RowColumns,
-    /// Pairs of the blocks before.
+    /// Number of pairs in earlier blocks.
     before: usize,
 }
 
 impl PairTable {
-    /// The table that a file with these columns is to be read into; none where its rows have features.
+    /// The table for a file with these columns; `None` if its rows have features.
     pub(crate) fn of(names: &[String], options: &ReadOptions) -> Result<Option<PairTable>> {
         let naming = match &options.pairing {
             Pairing::Of(items) => Naming::Of(Arc::clone(items)),
@@ -313,12 +312,12 @@ impl PairTable {
         Ok(Some(PairTable { columns, naming, left: Vec::new(), right: Vec::new(), others, before: 0 }))
     }
 
-    /// Number of pairs so far, those of blocks before with them.
+    /// Number of pairs so far, including those of earlier blocks.
     pub(crate) fn pairs(&self) -> usize {
         self.before + self.left.len()
     }
 
-    /// Adds a pair. `row` is said in messages where no line number will be.
+    /// Adds a pair. `row` is named in messages if there will be no line number.
     pub(crate) fn push(&mut self, cells: &PairCells<'_>, row: Option<usize>) -> std::result::Result<(), Refusal> {
         let at = row.map(|row| format!(" in row {row}")).unwrap_or_default();
         let left = self.row_of(self.columns.left, cells.left, &at)?;
@@ -371,7 +370,7 @@ impl PairTable {
                 if text.is_empty() {
                     missing()
                 } else if std::str::from_utf8(text).is_err() {
-                    // It becomes the name of a feature.
+                    // The id becomes the name of a feature.
                     let message = format!("this id is not UTF-8 text{at}: column `{name}`");
                     (Error::new(Code::NotText, message).help("save the table as UTF-8"), "an id in UTF-8".to_string())
                 } else {
@@ -385,7 +384,7 @@ impl PairTable {
         Err(Refusal { column, error, expected })
     }
 
-    /// The pairs so far with their items; none where there are no pairs. The next block begins without any.
+    /// The pairs so far with their items; `None` if there are no pairs. The next block starts empty.
     pub(crate) fn block(&mut self) -> Result<Option<Dataset>> {
         if self.left.is_empty() {
             return Ok(None);
@@ -404,7 +403,7 @@ impl PairTable {
         others.add_to(Pairs::new(std::mem::take(&mut self.left), std::mem::take(&mut self.right))?)
     }
 
-    /// What the columns of blocks stand for, where that are ids.
+    /// The names of the columns of blocks, if these are ids.
     pub(crate) fn own_names(&self) -> Option<Names> {
         match &self.naming {
             Naming::Of(_) => None,
@@ -412,7 +411,7 @@ impl PairTable {
         }
     }
 
-    /// What was found over all blocks.
+    /// The findings over all blocks.
     pub(crate) fn facts(&self, file: &str, format: Format) -> Facts {
         let mut notes = match &self.naming {
             Naming::Of(items) => vec![items.naming().to_string()],

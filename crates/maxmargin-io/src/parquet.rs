@@ -1,7 +1,8 @@
 //! Parquet files, in and out.
 //!
-//! Columns are split among the threads: each decodes its own, all of them the same rows, so that files of one row
-//! group are read in parallel too and no more than a block of rows is held beside the result.
+//! The columns are divided among the threads. Each thread decodes its own columns, and all of them decode the same
+//! rows. So files with one row group are also read in parallel, and only one block of rows is held in addition to the
+//! result.
 
 use crate::blocks::Source;
 use crate::record_batch::{self, Batch, Opened};
@@ -23,7 +24,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// Blocks of rows in a row group that we write.
+/// Number of blocks of rows in a row group that is written.
 const BLOCKS_A_GROUP: usize = 16;
 
 /// Reads a Parquet file.
@@ -31,7 +32,7 @@ pub fn read(file_name: &str, path: &Path, options: &ReadOptions) -> Result<Loade
     record_batch::read(file_name, path, Format::Parquet, batches(path, options), options)
 }
 
-/// The file as blocks of about so many bytes of values.
+/// The file as blocks of about this many bytes of values.
 pub(crate) fn blocks<'a>(
     file: &'a str,
     path: &Path,
@@ -47,12 +48,12 @@ pub(crate) fn read_records(path: &Path, options: &ReadOptions, taker: &mut dyn T
     record_batch::read_records(opened, options, taker)
 }
 
-/// The schema of a file, what its columns serve as, and its batches.
+/// The schema of a file, the roles of its columns, and its batches.
 fn batches(path: &Path, options: &ReadOptions) -> Result<Opened<Lockstep>> {
     opened(path, |schema| record_batch::roles(schema, options))
 }
 
-/// The same, of the columns that `roles` names.
+/// The same for the columns that `roles` names.
 fn opened<U>(path: &Path, roles: impl FnOnce(&Schema) -> Result<(U, Vec<usize>)>) -> Result<Opened<Lockstep, U>> {
     let file = open(path)?;
     let bytes = file.metadata().ok().map(|metadata| metadata.len());
@@ -64,7 +65,7 @@ fn opened<U>(path: &Path, roles: impl FnOnce(&Schema) -> Result<(U, Vec<usize>)>
     let rows = record_batch::block_rows(needed.len());
     let mut readers = Vec::with_capacity(threads);
     for part in needed.chunks(needed.len().div_ceil(threads).max(1)) {
-        // A handle of its own for each: clones of one share their position in the file.
+        // Each reader needs its own handle, because clones of one handle share their position in the file.
         let file = open(path)?;
         let mask = ProjectionMask::roots(metadata.parquet_schema(), part.iter().copied());
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone())
@@ -93,7 +94,7 @@ fn bad_file(message: &str) -> Error {
         .help("the file is damaged, cut short or not Parquet; write it again")
 }
 
-/// Refuses column chunks that do not lie inside the file.
+/// Refuses column chunks that are not inside the file.
 fn check_bounds(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Result<()> {
     for group in metadata.metadata().row_groups() {
         for chunk in group.columns() {
@@ -114,7 +115,7 @@ fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T> {
     record_batch::guarded(decode).map_err(|message| bad_file(&message))
 }
 
-/// Readers over different columns of one file that take the same rows at a time.
+/// Readers over different columns of one file. They read the same rows at a time.
 struct Lockstep {
     readers: Vec<(Vec<usize>, ParquetRecordBatchReader)>,
     columns: usize,
@@ -151,7 +152,7 @@ impl Iterator for Lockstep {
     }
 }
 
-/// Writes a Parquet file; rows in the order in which the input had them.
+/// Writes a Parquet file, with rows in input order.
 pub fn write(data: &Dataset, out: impl Write + Send) -> Result<()> {
     let failed = |error: ParquetError| crate::atomic::refused_write(error);
     let schema = record_batch::schema_of(data);

@@ -1,4 +1,4 @@
-//! [`read`]: any file, recognised by content and name.
+//! [`read`]: reads any file; its format is detected by content and name.
 
 use crate::mapped::MappedFile;
 use crate::options::{Format, Loaded, Pairing, ReadOptions};
@@ -9,17 +9,17 @@ use maxmargin::error::{Code, Error, Place, Result};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-/// How much of a file is looked at to tell its format.
+/// How much of a file is used to detect its format.
 const HEAD: usize = 64 << 10;
 
-/// Reads a data file; `-` is standard input. Format and compression are recognised unless the options say so.
+/// Reads a data file; `-` is standard input. Format and compression are detected unless the options set them.
 pub fn read(file: &str, options: &ReadOptions) -> Result<Loaded> {
-    // Whatever a reader made of being stopped: the user knows why it stopped.
+    // After a cancel, the reader may return any error. The cancel is reported instead.
     read_any(file, options).map_err(|error| options.cancel.check().err().unwrap_or(error))
 }
 
-/// Bytes of a file that is held in memory as a whole when it is read; none for a cache, which is mapped, and for what is
-/// no file.
+/// The size of a file that is held in memory completely when it is read; `None` for a cache, which is mapped, and for
+/// anything that is not a file.
 pub fn stored_size(file: &str, options: &ReadOptions) -> Result<Option<u64>> {
     let path = Path::new(file);
     if !path.is_file() {
@@ -36,7 +36,7 @@ fn read_any(file: &str, options: &ReadOptions) -> Result<Loaded> {
     read_input(Input::open(file, options)?, options)
 }
 
-/// Reads what was opened as a whole.
+/// Reads an opened input completely.
 pub(crate) fn read_input(input: Input, options: &ReadOptions) -> Result<Loaded> {
     let Input { file, format, compression, content, path, bytes } = input;
     let mut loaded = match (format, content) {
@@ -57,34 +57,34 @@ pub(crate) fn read_input(input: Input, options: &ReadOptions) -> Result<Loaded> 
     loaded.facts.compression = compression.map(Compression::name);
     loaded.facts.bytes = bytes.or(loaded.facts.bytes);
     match path {
-        // Pairs carry their weights and groups themselves, and their items were read before.
+        // Pairs hold their own weights and groups, and their items are already read.
         Some(path) if loaded.data.pairs().is_none() => add_side_files(&path, loaded),
         _ => Ok(loaded),
     }
 }
 
-/// Data that were opened and recognised.
+/// An opened input with its detected format.
 pub(crate) struct Input {
-    /// What the user calls it.
+    /// The user's name for it.
     pub(crate) file: String,
     pub(crate) format: Format,
     pub(crate) compression: Option<Compression>,
     pub(crate) content: Content,
-    /// Where it stands, where it is a file that may have side files.
+    /// The path, if it is a file that may have side files.
     pub(crate) path: Option<PathBuf>,
-    /// Bytes as stored, where it is a file.
+    /// Size as stored, if it is a file.
     pub(crate) bytes: Option<u64>,
 }
 
 /// Where the content comes from.
 pub(crate) enum Content {
-    /// Text that can be read once, no longer compressed.
+    /// Text that can be read once, already decompressed.
     Stream(Box<dyn Read + Send>),
     /// A file that can be read again and again.
     File(Spot),
 }
 
-/// A file of the user's, or a temporary one that goes with this.
+/// A file of the user, or a temporary one that is deleted with this value.
 pub(crate) enum Spot {
     Own(PathBuf),
     Spooled(tempfile::NamedTempFile),
@@ -100,8 +100,8 @@ impl Spot {
 }
 
 impl Input {
-    /// Opens a file or standard input and recognises compression and format. Formats with an index at their end are
-    /// copied to a temporary file where they come compressed or from a pipe.
+    /// Opens a file or standard input and detects compression and format. Formats with an index at their end are copied
+    /// to a temporary file if they are compressed or come from a pipe.
     pub(crate) fn open(file: &str, options: &ReadOptions) -> Result<Input> {
         if file == "-" {
             return Input::of_pipe("standard input", io::stdin(), None, options);
@@ -131,7 +131,7 @@ impl Input {
         Input { file: file.to_string(), format, compression: None, content, path: None, bytes: None }
     }
 
-    /// Something that cannot be mapped.
+    /// An input that cannot be mapped.
     fn of_pipe(
         file: &str,
         input: impl Read + Send + 'static,
@@ -161,7 +161,7 @@ impl Input {
         if matches!(format, Format::Svmlight | Format::Csv | Format::Tsv) { Ok(input) } else { input.spooled() }
     }
 
-    /// The same, to be read more than once: a stream is copied to a temporary file.
+    /// The same input, readable more than once: a stream is copied to a temporary file.
     pub(crate) fn spooled(mut self) -> Result<Input> {
         if let Content::Stream(stream) = &mut self.content {
             let mut spooled = tempfile::NamedTempFile::new().map_err(|error| {
@@ -190,14 +190,14 @@ pub(crate) fn unread(file: &str, format: Format) -> Error {
     Error::new(Code::UnknownFormat, format!("this build does not read {format}")).in_file(file)
 }
 
-/// The first bytes of a stream, and the whole stream again.
+/// The first bytes of a stream, and the complete stream.
 fn peek(mut stream: impl Read + Send + 'static, file: &str) -> Result<(Vec<u8>, impl Read + Send + 'static)> {
     let mut head = Vec::with_capacity(HEAD);
     stream.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(|error| read_error(&error).in_file(file))?;
     Ok((head.clone(), Cursor::new(head).chain(stream)))
 }
 
-/// The format of a file: what was asked for, what its first bytes say, what its name says, what its first line looks like.
+/// The format of a file: set by the user, or detected from its first bytes, from its name, or from its first line.
 fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
     let found = match options.format.or_else(|| of_magic(head)) {
         Some(format) => format,
@@ -238,7 +238,7 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
     Ok(found)
 }
 
-/// Whether pairs of this kind cannot come in a format without columns. A cache may hold pairs of its own.
+/// Whether pairs of this kind need a format with columns. A cache may hold pairs itself.
 fn needs_table(format: Format, pairing: &Pairing) -> bool {
     match pairing {
         Pairing::Of(_) => true,
@@ -247,7 +247,7 @@ fn needs_table(format: Format, pairing: &Pairing) -> bool {
     }
 }
 
-/// Control characters that text files do hold: tab, line and page ends, and the end-of-file mark of old systems.
+/// Control characters that occur in text files: tab, line and page ends, and the end-of-file mark of old systems.
 const TEXT_CONTROLS: &[u8] = b"\t\n\x0b\x0c\r\x1a";
 
 const KNOWN: &str =
@@ -269,7 +269,7 @@ fn is_model(head: &[u8]) -> bool {
     head.get(8..).is_some_and(|rest| rest.starts_with(b"{\"__metadata__\":{\"maxmargin\""))
 }
 
-/// svmlight where the line after the target has colons or nothing; a table where it has separators.
+/// svmlight if the line has colons or nothing after the target; a table if it has separators.
 fn of_first_line(name: &str, head: &[u8]) -> Result<Format> {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let line = head

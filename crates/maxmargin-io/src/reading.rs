@@ -1,7 +1,7 @@
-//! How data are read: what can be set about it, and what a model keeps of it for data to be scored.
+//! How data are read: the settings, and what a model stores about them for data to be scored.
 //!
-//! The settings are declared in [`READING`], as those of training are. The command makes its flags from that; settings
-//! files, model files and other programs hold [`ReadSettings`] under the same names.
+//! The settings are declared in [`READING`], like those of training. The command makes its flags from these
+//! declarations. Settings files, model files and other programs use [`ReadSettings`] with the same names.
 
 use crate::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
 use maxmargin::error::{Code, Error, Result};
@@ -12,14 +12,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-/// What the command lists these settings under.
+/// The heading of these settings in the help of the command.
 const HEADING: &str = "Reading data";
 
 const fn column(name: &'static str, help: &'static str) -> Setting {
     Setting { name, heading: HEADING, aliases: &[], help, placeholder: "COLUMN", value: Value::Text, place: name }
 }
 
-/// What can be set about reading data.
+/// The settings of reading data.
 pub const READING: &[Setting] = &[
     Setting {
         name: "precision",
@@ -103,22 +103,22 @@ pub struct ReadSettings {
     /// Columns to leave out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
-    /// What is taken for an empty cell.
+    /// What replaces an empty cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     /// Whether the features of an svmlight file count from 0 or from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index_base: Option<u8>,
-    /// The least number of features of an svmlight file.
+    /// The minimum number of features of an svmlight file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_features: Option<u32>,
-    /// Whether all rows are one list.
+    /// Whether all rows form one list.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub one_group: bool,
 }
 
 impl ReadSettings {
-    /// The settings that are chosen by name; the others say nothing.
+    /// The settings that are chosen by name. The others are unset.
     pub fn named(chosen: &Chosen) -> Result<ReadSettings> {
         let mut object = Map::new();
         for (name, choice) in chosen {
@@ -131,7 +131,7 @@ impl ReadSettings {
         from_object(object)
     }
 
-    /// These settings, and where they say nothing what `other` says.
+    /// These settings. Unset ones are taken from `other`.
     pub fn or(self, other: ReadSettings) -> Result<ReadSettings> {
         let mut object = as_object(&other)?;
         object.extend(as_object(&self)?);
@@ -148,7 +148,7 @@ impl ReadSettings {
         }
     }
 
-    /// What the reader is asked for.
+    /// The options of the reader.
     pub fn options(&self, format: Option<Format>, cancel: &Cancel) -> Result<ReadOptions> {
         let missing = match self.missing.as_deref() {
             None | Some("error") => Missing::Error,
@@ -188,29 +188,29 @@ fn from_object<T: DeserializeOwned>(object: Map<String, Json>) -> Result<T> {
     serde_json::from_value(Json::Object(object)).map_err(|error| Error::new(Code::BadSetting, error.to_string()))
 }
 
-/// What a model keeps of how its data were read, for data to be scored.
+/// What a model stores about how its data were read, for data to be scored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Reading {
     /// The settings.
     #[serde(default)]
     pub read: ReadSettings,
-    /// The index base that was found.
+    /// The detected index base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_base: Option<u8>,
-    /// What stood in for missing cells.
+    /// The values used for missing cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fill: Option<Vec<f64>>,
     /// The share that was held out of the training data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdout: Option<f64>,
-    /// Whether the features are the items themselves, known by nothing but their ids.
+    /// Whether the features are the items themselves, which have only ids.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub items_are_features: bool,
 }
 
 impl Reading {
-    /// What a model keeps, or nothing where it was trained on arrays.
+    /// What a model stores; the default if it was trained on arrays.
     pub fn of(model: &Model) -> Result<Reading> {
         model.reading.as_deref().map_or(Ok(Reading::default()), |text| {
             serde_json::from_str(text).map_err(|error| {
@@ -220,21 +220,22 @@ impl Reading {
         })
     }
 
-    /// What a model trained on arrays keeps: files with such rows are read as any, and svmlight indices count from 1 where
-    /// columns have no names. `double` says that the arrays held eight bytes a value, as files then do.
+    /// What a model trained on arrays stores. Files with such rows are read as usual, and svmlight indices count from 1
+    /// if columns have no names. `double` says that the arrays had eight bytes per value; files are then read the same
+    /// way.
     pub fn of_arrays(named: bool, double: bool) -> Reading {
         let read = ReadSettings { precision: double.then_some(Precision::F64), ..ReadSettings::default() };
         Reading { read, index_base: (!named).then_some(1), ..Reading::default() }
     }
 
-    /// As the text a model keeps.
+    /// The text that a model stores.
     pub fn to_text(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|error| Error::new(Code::Internal, error.to_string()))
     }
 }
 
-/// What the reader is asked for where a model will score the data: the model's own way of reading, with `settings` winning.
-/// Says too whether all rows are one list.
+/// The options of the reader for data to be scored: the model's own, overridden by `settings`. Also returns whether all
+/// rows form one list.
 pub fn scoring_options(
     model: &Model,
     settings: &ReadSettings,
@@ -245,7 +246,7 @@ pub fn scoring_options(
     let remembered = reading.read.columns();
     let merged = settings.clone().or(reading.read)?;
     let mut options = merged.options(format, cancel)?;
-    // Columns that are given must be there; those the model remembers may be missing.
+    // Columns named by the user must exist; columns remembered by the model may be missing.
     options.columns = settings.columns();
     options.remembered = remembered;
     if let Some(fill) = reading.fill {

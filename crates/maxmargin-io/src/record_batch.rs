@@ -1,4 +1,4 @@
-//! From Arrow's typed columns to a [`Dataset`] and back: what Parquet and Arrow files have in common.
+//! Converts Arrow's typed columns to a [`Dataset`] and back, for both Parquet and Arrow files.
 
 use crate::blocks::Source;
 use crate::cells::{self, Cell, Problem};
@@ -23,26 +23,27 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Cells handled at once, in and out; keeps the memory for a block near ten megabytes.
+/// Number of cells handled at once when reading and writing. It keeps the memory for a block near ten megabytes.
 const BLOCK_CELLS: usize = 1 << 20;
-/// Rows handled at once at most.
+/// The largest number of rows handled at once.
 const BLOCK_ROWS: usize = 1 << 13;
-/// Rows that one thread turns at a time, few enough for their cells to stay in cache.
+/// Number of rows that one thread transposes at a time, few enough for their cells to stay in cache.
 const TASK_ROWS: usize = 64;
 
-/// How many rows make a block of so many columns.
+/// Number of rows in a block with this many columns.
 pub(crate) fn block_rows(columns: usize) -> usize {
     (BLOCK_CELLS / columns.max(1)).clamp(1, BLOCK_ROWS)
 }
 
-/// Some rows of the columns that were asked for, by their position in the file.
+/// Some rows of the requested columns, by their position in the file.
 pub(crate) struct Batch {
     pub(crate) rows: usize,
     pub(crate) columns: Vec<Option<ArrayRef>>,
 }
 
 /// Runs a decoder of the Arrow libraries. They check most of what they read, but a damaged row count, buffer offset or
-/// dictionary page makes them panic (the test on damaged files meets all three); the file is to blame then.
+/// dictionary page makes them panic (the test on damaged files covers all three). A panic is reported as damage of the
+/// file.
 pub(crate) fn guarded<T>(decode: impl FnOnce() -> T) -> std::result::Result<T, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -50,13 +51,13 @@ pub(crate) fn guarded<T>(decode: impl FnOnce() -> T) -> std::result::Result<T, S
     })
 }
 
-/// What becomes of the columns of a file.
+/// How the columns of a file are used.
 pub(crate) enum Use {
     Rows(Roles),
     Pairs(Box<PairTable>),
 }
 
-/// Gives columns their roles and refuses types that cannot serve. The second result says which columns to read.
+/// Assigns roles to columns and refuses types that do not fit. The second result says which columns to read.
 pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Use, Vec<usize>)> {
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     if let Some(table) = PairTable::of(&names, options)? {
@@ -92,7 +93,7 @@ pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Use, Vec<
     Ok((Use::Rows(roles), needed))
 }
 
-/// The columns that somebody chooses by their names, in the order chosen, and the same in the order of the file.
+/// The columns that the taker chooses by name, in the order chosen, and the same in file order.
 pub(crate) fn chosen(schema: &Schema, taker: &mut dyn TakeRecords) -> Result<(Vec<usize>, Vec<usize>)> {
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let columns = taker.choose(&names)?;
@@ -109,7 +110,7 @@ pub(crate) fn chosen(schema: &Schema, taker: &mut dyn TakeRecords) -> Result<(Ve
     Ok((columns, needed))
 }
 
-/// Hands over the cells of chosen columns as text, row by row.
+/// Passes on the cells of chosen columns as text, row by row.
 pub(crate) fn read_records<B: Iterator<Item = Result<Batch>>>(
     opened: Opened<B, Vec<usize>>,
     options: &ReadOptions,
@@ -140,7 +141,7 @@ fn unfit(field: &Field, use_of: &str, remedy: &str) -> Error {
     Error::new(Code::BadColumnType, message).help(remedy.replace("NAME", &cells::quoted(field.name())))
 }
 
-/// A file that was opened: its schema, what its columns serve as, and its batches.
+/// An opened file: its schema, the roles of its columns, and its batches.
 pub(crate) struct Opened<B, U = Use> {
     pub(crate) schema: SchemaRef,
     pub(crate) columns: U,
@@ -263,7 +264,7 @@ fn first_rows(batches: &mut impl Iterator<Item = Result<Batch>>) -> Result<Batch
     }
 }
 
-/// The file as blocks of about so many bytes of values.
+/// The file as blocks of about this many bytes of values.
 pub(crate) fn blocks<'a, B: Iterator<Item = Result<Batch>> + Send + 'a>(
     file: &'a str,
     format: Format,
@@ -298,10 +299,10 @@ fn table_blocks<'a, B: Iterator<Item = Result<Batch>> + Send + 'a>(
     Ok(Box::new(TableBlocks { file, format, batches, batch, next_row, rows_a_block, rows }))
 }
 
-/// What a pair of two ids counts as where blocks are cut by their bytes.
+/// The size assumed for a pair of two ids when blocks are cut by their size.
 const PAIR_BYTES: usize = 32;
 
-/// What rows of a batch become.
+/// Converts rows of a batch.
 trait Rows: Send {
     fn block(&mut self, batch: &Batch, rows: Range<usize>) -> Result<Option<Dataset>>;
     fn facts(&self, file: &str, format: Format) -> Facts;
@@ -358,7 +359,7 @@ struct TableBlocks<'a, B, T> {
     file: &'a str,
     format: Format,
     batches: B,
-    /// The batch at hand; none at the end.
+    /// The current batch; `None` at the end.
     batch: Option<Batch>,
     next_row: usize,
     rows_a_block: usize,
@@ -444,7 +445,7 @@ fn list_element(data_type: &DataType) -> Option<&DataType> {
     }
 }
 
-/// How long the lists of each column are: as the type says, or as the first list is.
+/// The length of the lists of each column: from the type, or from the first list.
 fn list_widths(schema: &Schema, first: &Batch) -> Result<Vec<Option<usize>>> {
     let mut widths = Vec::with_capacity(schema.fields().len());
     for (field, array) in schema.fields().iter().zip(&first.columns) {
@@ -470,7 +471,7 @@ fn list_widths(schema: &Schema, first: &Batch) -> Result<Vec<Option<usize>>> {
     Ok(widths)
 }
 
-/// A column's plain values, and where the list of each row starts among them (`usize::MAX` where there is none).
+/// A column's plain values, and where the list of each row starts among them (`usize::MAX` if there is none).
 struct View<'a> {
     leaf: &'a dyn Array,
     starts: Option<Vec<usize>>,
@@ -580,7 +581,7 @@ fn append<V: Cell>(
     first.map_or(Ok(()), |first| Err(failure(first)))
 }
 
-/// Writes some rows of a block. The error says which row of the batch and which feature.
+/// Writes some rows of a block. The error names the row of the batch and the feature.
 fn write_rows<V: Cell>(
     out: &mut [V],
     sources: &[(&View<'_>, usize)],
@@ -593,7 +594,7 @@ fn write_rows<V: Cell>(
     for (feature, &(view, element)) in sources.iter().enumerate() {
         let out = out[feature..].iter_mut().step_by(sources.len());
         let column = Column { view, element, rows: rows.clone(), offset, fill: fill.map(|fill| fill[feature]) };
-        // One loop a type, so that the common ones run without a look at the type for each cell.
+        // One loop per type, so that the common types need no type check for each cell.
         let (absent, failure) = match view.leaf.data_type() {
             DataType::Float32 => {
                 let values = view.leaf.as_primitive::<Float32Type>().values();
@@ -623,7 +624,7 @@ fn write_rows<V: Cell>(
     first.map_or(Ok(missing), Err)
 }
 
-/// Some rows of one feature on their way into the table.
+/// Some rows of one feature while they are copied to the table.
 struct Column<'a, V> {
     view: &'a View<'a>,
     element: usize,
@@ -633,7 +634,7 @@ struct Column<'a, V> {
 }
 
 impl<V: Cell> Column<'_, V> {
-    /// Writes the cells; returns how many were missing, and the first that cannot be used with its row of the batch.
+    /// Writes the cells. Returns how many were missing, and the first bad cell with its row in the batch.
     #[inline]
     fn write<'o>(
         &self,
@@ -677,7 +678,7 @@ fn push_rows(
     let mut text = Vec::new();
     for row in rows {
         if let Some((column, array)) = target {
-            // Booleans are two words here as they are in text.
+            // Booleans are read as two words, as in text.
             let words = is_text(array.data_type()) || *array.data_type() == DataType::Boolean;
             let outcome = if array.is_null(row) {
                 Err(Problem::Missing)
@@ -709,7 +710,7 @@ fn push_rows(
     Ok(())
 }
 
-/// Reads a cell as text, empty where there is none.
+/// Reads a cell as text; empty if the cell is missing.
 fn read_text(array: &dyn Array, row: usize, text: &mut Vec<u8>) {
     text.clear();
     if !array.is_null(row) {
@@ -745,7 +746,7 @@ fn number_at<V: Cell>(array: &dyn Array, row: usize) -> std::result::Result<V, P
     }
 }
 
-/// Appends a cell that is not null as text; nothing where the type has no such form.
+/// Appends a cell that is not null as text; nothing if the type has no text form.
 fn text_at(array: &dyn Array, row: usize, out: &mut Vec<u8>) {
     use std::io::Write;
     macro_rules! printed {
@@ -806,7 +807,7 @@ fn text_at(array: &dyn Array, row: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The columns that a table of these data has.
+/// The columns of a table of these data.
 pub(crate) fn schema_of(data: &Dataset) -> SchemaRef {
     if let Some(pairs) = data.pairs() {
         return crate::wide::schema_of(data, pairs);
@@ -828,7 +829,7 @@ pub(crate) fn schema_of(data: &Dataset) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The rows as batches, in the order in which the input had them; pairs as two items a row.
+/// The rows as batches, in input order; pairs as two items per row.
 pub(crate) fn batches<'a>(
     data: &'a Dataset,
     schema: &SchemaRef,

@@ -1,6 +1,6 @@
-//! Tables as rows of text cells, for what is neither features nor pairs: games, ratings.
+//! Tables as rows of text cells, for data that are neither features nor pairs, such as games and ratings.
 //!
-//! [`read_records`] hands over the columns that are asked for, row by row and in constant memory, from any table format;
+//! [`read_records`] passes on the requested columns, row by row and in constant memory, from any table format.
 //! [`write_records`] writes rows of text and numbers as CSV or TSV.
 
 use crate::atomic::refused_write;
@@ -17,25 +17,26 @@ use std::io::Write;
 /// A cell that cannot be used.
 #[derive(Debug)]
 pub struct BadCell {
-    /// Which of the columns that were asked for.
+    /// The index among the requested columns.
     pub column: usize,
-    /// What is wrong; the place is added.
+    /// The error. Its position is added later.
     pub error: Error,
     /// What was expected there.
     pub expected: String,
 }
 
-/// Who takes the rows of a table.
+/// Receives the rows of a table.
 pub trait TakeRecords: Send {
-    /// Which columns to read, given the names of all.
+    /// Chooses which columns to read, given the names of all.
     fn choose(&mut self, names: &[String]) -> Result<Vec<usize>>;
 
-    /// Takes a row: the cells of the chosen columns in the order chosen, without the space around them and empty where missing; and the
-    /// number of the row, to be said in errors, where they will have no line of their own.
+    /// Receives a row: the cells of the chosen columns in the order chosen, trimmed, and empty if missing. `row` is the
+    /// number of the row, for errors that will have no line number.
     fn take(&mut self, cells: &[&[u8]], row: Option<usize>) -> std::result::Result<(), BadCell>;
 }
 
-/// Reads some columns of a table of any format as text, row by row. Words for missing values, such as `NA`, come as empty cells.
+/// Reads some columns of a table in any format as text, row by row. Words for missing values, such as `NA`, become
+/// empty cells.
 pub fn read_records(file: &str, options: &ReadOptions, taker: &mut dyn TakeRecords) -> Result<Facts> {
     let Input { file: name, format, compression, content, bytes, .. } = Input::open(file, options)?;
     let outcome = match (format, content) {
@@ -56,23 +57,23 @@ pub fn read_records(file: &str, options: &ReadOptions, taker: &mut dyn TakeRecor
         (other, _) => Err(Error::new(Code::UnknownFormat, format!("a table is needed, and this file is {other}"))
             .help("give a CSV, TSV, Parquet or Arrow file with named columns")),
     };
-    // Whatever a reader made of being stopped: the user knows why it stopped.
+    // After a cancel, the reader may return any error. The cancel is reported instead.
     outcome.map_err(|error| options.cancel.check().err().unwrap_or(error).in_file(&name))?;
     let compression = compression.map(Compression::name);
     Ok(Facts { file: name, format: Some(format), compression, bytes, ..Facts::default() })
 }
 
-/// A cell as takers get it.
+/// A cell as takers receive it.
 pub(crate) fn present(cell: &[u8]) -> &[u8] {
     if cells::is_missing(cell) { &[] } else { cell.trim_ascii() }
 }
 
-/// What is wrong with a cell, in terms of the columns of the file.
+/// The error of a cell, with the column number of the file.
 pub(crate) fn refusal(chosen: &[usize], bad: BadCell) -> Refusal {
     Refusal { column: chosen.get(bad.column).copied().unwrap_or(0), error: bad.error, expected: bad.expected }
 }
 
-/// Rows of text and numbers on their way into a table.
+/// Writes rows of text and numbers to a table.
 pub struct RecordWriter<'a> {
     writer: ::csv::Writer<&'a mut dyn Write>,
     cancel: Cancel,
@@ -86,7 +87,7 @@ impl RecordWriter<'_> {
         self.writer.write_field(cell).map_err(refused_write)
     }
 
-    /// Adds a number to the row, in the shortest form that reads back the same.
+    /// Adds a number to the row, in the shortest form that parses as the same value.
     pub fn number(&mut self, value: f64) -> Result<()> {
         self.text.clear();
         cells::print(value, true, &mut self.text);
@@ -103,7 +104,8 @@ impl RecordWriter<'_> {
     }
 }
 
-/// Writes a table, as a whole or not at all, compressed where its name ends in `.gz` or `.zst`; `-` is standard output.
+/// Writes a table, completely or not at all. It is compressed if its name ends in `.gz` or `.zst`; `-` is standard
+/// output.
 pub fn write_records(
     file: &str,
     format: Format,
@@ -123,7 +125,7 @@ pub fn write_records(
         let writer = ::csv::WriterBuilder::new().delimiter(delimiter).buffer_capacity(1 << 17).from_writer(out);
         let mut records = RecordWriter { writer, cancel: cancel.clone(), text: Vec::new(), rows: 0 };
         content(&mut records)?;
-        // What was asked to stop is not put in place.
+        // After a cancel, the file is not put in place.
         cancel.check()?;
         records.writer.flush().map_err(refused_write)
     })

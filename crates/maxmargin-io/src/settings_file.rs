@@ -1,5 +1,5 @@
-//! Settings files: TOML with the settings of a run by their names. `inspect --settings` prints such a file, and `--config`
-//! takes it.
+//! Settings files: TOML with the settings of a run by name. `inspect --settings` prints such a file, and `--config`
+//! reads it.
 //!
 //! ```toml
 //! task = "rank"
@@ -28,7 +28,7 @@ use std::ops::Range as Span;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What a run takes beside the settings of what is learned: how it measures and what memory it has.
+/// The settings of a run apart from those of the model: how it evaluates and how much memory it may use.
 pub const RUN: &[Setting] = &[
     Setting {
         name: "holdout",
@@ -51,24 +51,24 @@ pub const RUN: &[Setting] = &[
     },
 ];
 
-/// The table of settings that stand together.
+/// The name of the nested table of stochastic settings.
 const STOCHASTIC: &str = "stochastic";
 
-/// Where to find out how a settings file looks.
+/// Where to find an example of a settings file.
 const EXAMPLE: &str = "`maxmargin inspect MODEL --settings` prints a settings file that works";
 
-/// What a settings file says.
+/// The content of a settings file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SettingsFile {
-    /// The task, as a check.
+    /// The task, which is checked against the command.
     pub task: Option<Task>,
-    /// How to learn: settings of the task, and of [`RUN`].
+    /// Settings of training: those of the task and of [`RUN`].
     pub train: Chosen,
-    /// How to read: settings of [`READING`].
+    /// Settings of reading: those of [`READING`].
     pub read: Chosen,
 }
 
-/// The share to hold out and the bytes of memory that a run may take.
+/// The share of the data to hold out, and the memory that a run may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RunSettings {
     /// The share of the data to hold out.
@@ -78,7 +78,7 @@ pub struct RunSettings {
 }
 
 impl RunSettings {
-    /// Takes what is of the run out of what is chosen.
+    /// Removes the settings of the run from the chosen ones.
     pub fn taken_from(chosen: &mut Chosen) -> Result<RunSettings> {
         let mut take = |name: &str| {
             let setting = RUN.iter().find(|setting| setting.name == name);
@@ -96,7 +96,7 @@ impl RunSettings {
 }
 
 impl SettingsFile {
-    /// Reads a TOML file with settings of a task. `command` is what the user typed, for messages.
+    /// Reads a TOML file with the settings of a task. `command` is what the user typed; messages use it.
     pub fn read(file: &str, command: &str, task: Task) -> Result<SettingsFile> {
         let text = String::from_utf8(read_whole(file)?)
             .map_err(|_| Error::new(Code::NotText, "a settings file is text in UTF-8").in_file(file).help(EXAMPLE))?;
@@ -141,7 +141,7 @@ impl SettingsFile {
     }
 }
 
-/// What is chosen where `said` and `kept` both say something: `said` wins, over all that stands at the same place as well.
+/// Merges two sets of choices. `said` wins, also over other settings at the same path.
 pub fn laid_over(said: Chosen, kept: Chosen, known: &[&Setting]) -> Chosen {
     let place = |name: &String| {
         let setting = known.iter().find(|setting| setting.name == name);
@@ -152,23 +152,23 @@ pub fn laid_over(said: Chosen, kept: Chosen, known: &[&Setting]) -> Chosen {
     kept.chain(said.clone()).collect()
 }
 
-/// The place that no two settings share: `regularisation` of `regularisation.(c)`.
+/// The path that only one of several settings may use: `regularisation` for `regularisation.(c)`.
 pub fn alone(setting: &Setting) -> &'static str {
     setting.place.split_once(".(").map_or(setting.place, |(place, _)| place)
 }
 
-/// Settings of reading by their names.
+/// Settings of reading by name.
 pub fn named(read: &ReadSettings) -> Result<Chosen> {
     let internal = |error: serde_json::Error| Error::new(Code::Internal, error.to_string());
     let value = serde_json::to_value(read).map_err(internal)?;
     serde_json::from_value(value).map_err(internal)
 }
 
-/// Values of one table, in the order of what is declared.
+/// Values of one table, in the order of the declarations.
 struct Ordered<'a> {
     chosen: &'a Chosen,
     settings: Vec<&'static Setting>,
-    /// Those of a table of their own.
+    /// The settings in a nested table.
     inner: Vec<&'static Setting>,
 }
 
@@ -206,7 +206,7 @@ impl Serialize for SettingsFile {
     }
 }
 
-/// A settings file while it is read.
+/// A settings file while it is being read.
 struct Parser<'a> {
     file: &'a str,
     text: &'a str,
@@ -218,7 +218,7 @@ impl Parser<'_> {
         Error::new(Code::BadConfig, message).at(self.place(span)).help(EXAMPLE)
     }
 
-    /// Line, column and excerpt of a range of bytes.
+    /// Line, column and excerpt for a range of bytes.
     fn place(&self, span: Span<usize>) -> Place {
         let bytes = self.text.as_bytes();
         let start = span.start.min(bytes.len());
@@ -259,7 +259,7 @@ impl Parser<'_> {
                 _ => return Err(self.unknown(key, &["task", "train", "read"])),
             }
         }
-        // What a file for another task says is not looked at: that it is for another one is said first.
+        // A file for another task is reported first, before its settings are checked.
         if found.task.is_some_and(|task| task != self.task) {
             return Ok(found);
         }
@@ -273,7 +273,7 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    /// Takes the settings of a table, which may hold the stochastic ones in a table of their own.
+    /// Reads the settings of a table, which may hold the stochastic ones in a nested table.
     fn take(&self, table: &DeTable<'_>, known: &[&Setting], chosen: &mut Chosen) -> Result<()> {
         for (key, value) in table {
             let name = key.get_ref().as_ref();
@@ -293,7 +293,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A value of the kind that a setting takes; whether it lies in its range is checked later, with the flags.
+    /// A value of the kind that a setting needs. Its range is checked later, together with the flags.
     fn choice(&self, setting: &Setting, value: &Spanned<DeValue<'_>>) -> Result<Choice> {
         let bad = |wanted: String| Err(self.bad(format!("`{}` must be {wanted}", setting.name), value.span()));
         match (setting.value, value.get_ref()) {
@@ -341,7 +341,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A name that is not known here, with the task it belongs to or the name that was meant.
+    /// The error for an unknown name. It names the task that has the setting, or the nearest known name.
     fn unknown(&self, key: &Spanned<std::borrow::Cow<'_, str>>, known: &[&str]) -> Error {
         let name = key.get_ref().as_ref();
         let others: Vec<&str> = Task::ALL

@@ -1,4 +1,4 @@
-//! Side files: group sizes in `FILE.query` and weights in `FILE.weight`, beside data whose rows do not say it.
+//! Side files: group sizes in `FILE.query` and weights in `FILE.weight`, for data whose rows have none.
 
 use crate::options::Loaded;
 use maxmargin::data::{Dataset, Groups, Names};
@@ -6,8 +6,8 @@ use maxmargin::error::{Code, Error, Excerpt, Place, Result};
 use maxmargin::wording::counted;
 use std::path::{Path, PathBuf};
 
-/// Group sizes from `FILE.query` and weights from `FILE.weight`, where such files stand beside the data and the rows do
-/// not say it themselves.
+/// Group sizes from `FILE.query` and weights from `FILE.weight`, if such files are next to the data and the rows
+/// themselves have no groups or weights.
 pub(crate) fn add_side_files(path: &Path, mut loaded: Loaded) -> Result<Loaded> {
     let mut sides = SideFiles::find(path)?;
     loaded.data = sides.add(loaded.data)?;
@@ -15,24 +15,24 @@ pub(crate) fn add_side_files(path: &Path, mut loaded: Loaded) -> Result<Loaded> 
     Ok(loaded)
 }
 
-/// The side files of data that come as a whole or block by block.
+/// The side files of data that are read completely or in blocks.
 #[derive(Default)]
 pub(crate) struct SideFiles {
     query: Option<Side>,
     weight: Option<Side>,
-    /// Rows so far.
+    /// Number of rows so far.
     rows: usize,
 }
 
-/// A side file and how far it was used.
+/// A side file and the position in it.
 struct Side {
     name: String,
     numbers: Vec<f64>,
-    /// The group or row that comes next.
+    /// The next group or row.
     next: usize,
-    /// Rows of that group that were handed out already.
+    /// Number of rows of that group that were already used.
     taken: usize,
-    /// Whether rows carry it themselves.
+    /// Whether the rows themselves have this information.
     ignored: bool,
 }
 
@@ -43,7 +43,7 @@ impl Side {
 }
 
 impl SideFiles {
-    /// Those beside a file.
+    /// The side files of a file.
     pub(crate) fn find(path: &Path) -> Result<SideFiles> {
         let query = side_file(path, "query")?;
         if let Some((side, sizes)) = &query {
@@ -64,12 +64,12 @@ impl SideFiles {
         Ok(SideFiles { query: query.map(Side::new), weight: weight.map(Side::new), rows: 0 })
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.query.is_none() && self.weight.is_none()
     }
 
-    /// Gives the next rows their groups and weights. Groups that go on behind these rows are cut.
+    /// Gives the next rows their groups and weights. Groups that continue after these rows are cut.
     pub(crate) fn add(&mut self, mut data: Dataset) -> Result<Dataset> {
         let rows = data.rows();
         if let Some(side) = &mut self.query {
@@ -88,7 +88,7 @@ impl SideFiles {
                     side.taken += here;
                 }
             }
-            // Too few sizes are an error of the end, where the numbers of both are known.
+            // Too few sizes are reported at the end, when both numbers are known.
             if !side.ignored && left == 0 {
                 data = data.with_groups(Groups::new(starts, names.into_iter().collect::<Names>())?)?;
             }
@@ -106,7 +106,7 @@ impl SideFiles {
         Ok(data)
     }
 
-    /// Whether both fitted the rows there were, and what to say about them.
+    /// Checks that both fit the number of rows, and returns notes about them.
     pub(crate) fn finish(self) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         if let Some(Side { name, numbers, ignored, .. }) = self.query {
@@ -153,13 +153,13 @@ impl SideFiles {
 
 /// A line of a side file.
 struct SideLine {
-    /// From 0.
+    /// Counted from 0.
     line: usize,
     text: String,
     number: f64,
 }
 
-/// The numbers of a side file, one a line, if there is one: beside `data.txt.gz` it is `data.txt.query` or
+/// The numbers of a side file, one per line, if there is one. For `data.txt.gz` it is `data.txt.query` or
 /// `data.txt.gz.query`.
 fn side_file(path: &Path, kind: &str) -> Result<Option<(String, Vec<SideLine>)>> {
     let with = |path: &Path| PathBuf::from(format!("{}.{kind}", path.display()));

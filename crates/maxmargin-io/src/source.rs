@@ -1,4 +1,4 @@
-//! Opening files: mapped or streamed, decompressed by content, with clear errors.
+//! Opens files: mapped or streamed, decompressed according to their content, with clear errors.
 
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// A compression recognised by its first bytes.
+/// A compression, detected by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
     Gzip,
@@ -37,7 +37,7 @@ impl Compression {
         }
     }
 
-    /// Wraps a stream of compressed bytes; several members one after the other are read as one.
+    /// Wraps a stream of compressed bytes. Several members one after the other are read as one.
     pub(crate) fn decoder(self, input: impl Read + Send + 'static) -> Result<Box<dyn Read + Send>> {
         let input = io::BufReader::with_capacity(1 << 20, input);
         Ok(match self {
@@ -69,7 +69,7 @@ pub(crate) fn open(file: &str, path: &Path) -> Result<File> {
     }
 }
 
-/// The bytes of a small file as a whole: a model, or settings.
+/// All bytes of a small file: a model, or settings.
 pub fn read_whole(file: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut opened = open(file, Path::new(file))?;
@@ -81,7 +81,7 @@ pub fn read_whole(file: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A neighbour with a similar name, as advice.
+/// A file in the same folder with a similar name, as a suggestion.
 fn nearest_file(path: &Path) -> String {
     let fallback = "check the path".to_string();
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return fallback };
@@ -102,8 +102,8 @@ fn nearest_file(path: &Path) -> String {
     similar.map_or(fallback, |(_, other)| format!("did you mean {}?", path.with_file_name(other).display()))
 }
 
-/// Reads from a pipe that may have nothing to say for long, and still ends soon after the flag is raised: a thread waits
-/// for the pipe, the reader for the thread.
+/// Reads from a pipe that may be silent for a long time, and still stops soon after the flag is raised: a thread waits
+/// for the pipe, and the reader waits for the thread.
 pub(crate) struct Pipe {
     blocks: Receiver<io::Result<Vec<u8>>>,
     block: Cursor<Vec<u8>>,
@@ -121,7 +121,7 @@ impl Pipe {
                 let mut block = vec![0; Pipe::BLOCK];
                 let read = input.read(&mut block).map(|read| block.truncate(read));
                 let last = read.is_err() || block.is_empty();
-                // The reader may have seen enough.
+                // The reader may already have stopped.
                 if sender.send(read.map(|()| block)).is_err() || last {
                     break;
                 }
@@ -147,7 +147,7 @@ impl Read for Pipe {
     }
 }
 
-/// A decoder whose errors are told apart from those of the device below it.
+/// A decoder whose errors can be distinguished from those of the underlying device.
 struct Decoder<R>(R);
 
 impl<R: Read> Read for Decoder<R> {
@@ -159,7 +159,7 @@ impl<R: Read> Read for Decoder<R> {
     }
 }
 
-/// What a failed read means: plain files hold no invalid data, only decoders say so.
+/// The meaning of a failed read. Only decoders report invalid data; plain files never do.
 pub(crate) fn read_error(error: &io::Error) -> Error {
     if let Some(ours) = ours(error) {
         return Error::new(ours.code(), ours.message());
@@ -172,7 +172,7 @@ pub(crate) fn read_error(error: &io::Error) -> Error {
         .help("check the device or the program the data come from, then try again")
 }
 
-/// An error of ours that a reader below passed on, such as an interrupt.
+/// An error of this crate that an inner reader passed on, such as an interrupt.
 fn ours(error: &io::Error) -> Option<&Error> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<Error>())
 }

@@ -1,7 +1,7 @@
-//! [`Table`]: the one way from cells to a [`Dataset`], whatever file they come from.
+//! [`Table`]: converts cells of any table format to a [`Dataset`].
 //!
-//! Readers hand over blocks of rows. Features go to [`Values`], which keeps them once, in their final layout; target,
-//! group, weight and id go to [`RowColumns`]. The two are apart so that a reader may fill them at the same time.
+//! Readers pass blocks of rows. Features go to [`Values`], which stores them once, in their final layout. Target,
+//! group, weight and id go to [`RowColumns`]. The two are separate, so that a reader can fill them at the same time.
 
 use crate::cells::{self, Cell, Problem};
 use crate::columns::Plan;
@@ -11,22 +11,22 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::wording::counted;
 use std::collections::HashMap;
 
-/// What a table needs, as advice where there is none.
+/// The shape of a table, as a remedy if there is no table.
 pub(crate) const TABLE_SHAPE: &str = "a table has a line of column names, then one line a row";
 
-/// The rule for storage: sparse where a table has more than this many columns …
+/// The rule for storage: sparse if a table has more than this many columns …
 const SPARSE_MIN_COLUMNS: usize = 64;
 /// … and fewer non-zero cells than this share; dense otherwise.
 const SPARSE_MAX_SHARE: f64 = 0.3;
 
-/// Rows after which the storage is first reconsidered, then each time their number has doubled.
+/// The storage is first reconsidered after this many rows, and then each time their number has doubled.
 const FIRST_REVIEW: usize = 1024;
 
 fn sparse_is_better(rows: usize, cols: usize, filled: u64) -> bool {
     cols > SPARSE_MIN_COLUMNS && (filled as f64) < SPARSE_MAX_SHARE * rows as f64 * cols as f64
 }
 
-/// A table while it is read.
+/// A table while it is being read.
 #[derive(Debug)]
 pub(crate) struct Table<V> {
     pub(crate) values: Values<V>,
@@ -36,19 +36,20 @@ pub(crate) struct Table<V> {
 /// What the blocks of one table have in common.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Before {
-    /// Rows of the blocks before.
+    /// Number of rows in earlier blocks.
     #[cfg_attr(not(feature = "tables"), allow(dead_code))]
     pub(crate) rows: usize,
-    /// Missing cells in them.
+    /// Number of missing cells in them.
     missing: u64,
-    /// Whether they are stored dense: one layout for all blocks, so that a row's score does not depend on its block.
+    /// Whether they are stored dense. All blocks have the same layout, so that a row's score does not depend on its
+    /// block.
     dense: Option<bool>,
 }
 
 impl<V: Cell> Table<V> {
     pub(crate) fn new(plan: &Plan, options: &ReadOptions) -> Result<Table<V>> {
         let missing = match (&options.missing, plan.sides) {
-            // One value a feature serves both rows of a line.
+            // There is one value per feature, for both rows of a line.
             (Missing::Fill(values), true) => &Missing::Fill([&values[..], &values[..]].concat()),
             (Missing::Mean, true) => {
                 return Err(Error::new(
@@ -62,7 +63,7 @@ impl<V: Cell> Table<V> {
         Ok(Table { values: Values::new(plan.features.len(), missing)?, rows: RowColumns::new(plan) })
     }
 
-    /// Puts everything together.
+    /// Builds the data set.
     pub(crate) fn finish(self, file: &str, format: Format, plan: Plan, options: &ReadOptions) -> Result<Loaded> {
         if self.values.rows == 0 {
             return Err(no_rows());
@@ -78,7 +79,7 @@ impl<V: Cell> Table<V> {
         Ok(Loaded { data, facts })
     }
 
-    /// Puts a block together, in the layout of those before.
+    /// Builds a block in the layout of the earlier ones.
     pub(crate) fn block(mut self, plan: &Plan, before: &mut Before) -> Result<Dataset> {
         self.values.dense = before.dense;
         before.rows += self.values.rows;
@@ -88,7 +89,7 @@ impl<V: Cell> Table<V> {
         Ok(data)
     }
 
-    /// The data, and what missing cells were taken for.
+    /// The data, and the values used for missing cells.
     fn dataset(self, plan: &Plan) -> Result<(Dataset, Option<Vec<f64>>)> {
         let Table { values, rows } = self;
         let features = plan.features_a_row();
@@ -164,17 +165,18 @@ pub(crate) struct Values<V> {
     rows: usize,
     cols: usize,
     storage: Storage<V>,
-    /// Cells other than zero.
+    /// Number of nonzero cells.
     filled: u64,
     review_at: usize,
-    /// What a missing cell is taken for, one a column; `None` where it is an error. NaN until the mean is known.
+    /// The value used for a missing cell, one per column; `None` if a missing cell is an error. NaN until the mean is
+    /// known.
     pub(crate) fill: Option<Vec<V>>,
     missing: u64,
-    /// Sum and number of the values present, where means are asked for.
+    /// Sum and number of the present values, if means are needed.
     sums: Option<Vec<(f64, u64)>>,
-    /// A block on its way into sparse storage.
+    /// A block while it is copied to sparse storage.
     scratch: Vec<V>,
-    /// The layout, where it is decided already.
+    /// The layout, if it is already decided.
     dense: Option<bool>,
 }
 
@@ -220,8 +222,8 @@ impl<V: Cell> Values<V> {
         self.rows
     }
 
-    /// Takes a block of rows. `write` gets the place for their cells, row after row, and what missing cells are taken
-    /// for, and returns how many were missing.
+    /// Adds a block of rows. `write` receives the memory for their cells, row after row, and the values for missing
+    /// cells. It returns how many cells were missing.
     pub(crate) fn block<E>(
         &mut self,
         rows: usize,
@@ -271,7 +273,7 @@ impl<V: Cell> Values<V> {
         Ok(())
     }
 
-    /// Changes the layout where the rows so far ask for it. Only then are they held twice for a moment.
+    /// Changes the layout if the rows so far require it. Only then are they in memory twice for a moment.
     fn review(&mut self) {
         let sparse = self.dense.map_or_else(|| sparse_is_better(self.rows, self.cols, self.filled), |dense| !dense);
         match &mut self.storage {
@@ -309,14 +311,14 @@ impl<V: Cell> Values<V> {
         }
     }
 
-    /// The matrix of so many features, and what missing cells were taken for. Where a line has more cells than that, it
-    /// holds several rows, one after the other.
+    /// The matrix with this number of features, and the values used for missing cells. If a line has more cells than
+    /// that, it holds several rows, one after the other.
     fn finish(mut self, features: usize) -> Result<(Matrix, Option<Vec<f64>>)> {
         self.review();
         let cols = self.cols;
         let mut fill: Option<Vec<f64>> = self.fill.map(|fill| fill.iter().map(|value| value.wide()).collect());
         if let Some(sums) = self.sums {
-            // A column without a single value carries nothing; zero leaves it so.
+            // A column without any value carries no information. Zero keeps it that way.
             let means: Vec<f64> =
                 sums.iter().map(|&(sum, count)| if count == 0 { 0.0 } else { sum / count as f64 }).collect();
             if let Some(column) = means.iter().position(|mean| !V::narrow(*mean).finite()) {
@@ -397,7 +399,7 @@ fn cut_rows<I: Copy>(
             }
             indices[entry as usize] = index(wide % cols);
         }
-        // A pair is all that a line ever holds.
+        // A line holds at most a pair.
         (row..2).for_each(|_| cut.push(bounds[1]));
     }
     *starts = cut;
@@ -451,11 +453,11 @@ impl From<Texts> for Names {
     }
 }
 
-/// Targets while they are read: numbers for as long as all of them are.
+/// Targets while they are being read. They are numbers as long as all of them are.
 #[derive(Debug, Default)]
 struct TargetColumn {
     numbers: Vec<f64>,
-    /// The cells as written, in case that one of them turns out to be a word.
+    /// The cells as text, in case one of them turns out to be a word.
     texts: Texts,
     has_words: bool,
 }
@@ -482,7 +484,7 @@ impl TargetColumn {
     }
 }
 
-/// Groups while they are read.
+/// Groups while they are being read.
 #[derive(Debug, Default)]
 struct GroupColumn {
     key_of: HashMap<Box<[u8]>, u32>,
@@ -539,7 +541,7 @@ impl RowColumns {
         Ok(pairs)
     }
 
-    /// Adds a target as text; the column becomes words with the first that is no number.
+    /// Adds a target as text. The first one that is not a number makes the column one of words.
     pub(crate) fn push_target(&mut self, text: &[u8]) -> std::result::Result<(), Problem> {
         let Some(targets) = &mut self.targets else { return Ok(()) };
         if cells::is_missing(text) {
@@ -558,7 +560,7 @@ impl RowColumns {
         Ok(())
     }
 
-    /// Adds a target of a column of numbers.
+    /// Adds a target from a numeric column.
     #[cfg(feature = "tables")]
     pub(crate) fn push_target_number(&mut self, value: f64) -> std::result::Result<(), Problem> {
         let Some(targets) = &mut self.targets else { return Ok(()) };
@@ -572,7 +574,7 @@ impl RowColumns {
         if text.is_empty() {
             return Err(Problem::Missing);
         }
-        // Rows of one group are neighbours in most files.
+        // In most files, rows of one group are next to each other.
         if let Some(&last) = groups.keys.last()
             && groups.last == text
         {
@@ -582,7 +584,7 @@ impl RowColumns {
         let key = match groups.key_of.get(text) {
             Some(&key) => key,
             None => {
-                // More groups than u32 has room for would need more rows than memory has.
+                // More groups than u32 can count would need more rows than fit into memory.
                 let key = groups.key_of.len() as u32;
                 groups.key_of.insert(text.into(), key);
                 groups.names.push(text);

@@ -1,4 +1,5 @@
-//! Pairs as a table of two items a row: `left.NAME …, right.NAME …, outcome[, weight][, group]`, the way it is read.
+//! Pairs as a table with two items per row: `left.NAME …, right.NAME …, outcome[, weight][, group]`, the same form that
+//! is read.
 
 use crate::atomic::refused_write;
 use crate::cells;
@@ -6,10 +7,10 @@ use maxmargin::data::{Dataset, Pairs};
 use maxmargin::error::Result;
 use std::io::Write;
 
-/// What the columns of the left and of the right item begin with.
+/// The prefixes of the columns of the left and of the right item.
 const SIDES: [&str; 2] = ["left.", "right."];
 
-/// The columns of the features: those of the left item, then those of the right one.
+/// The columns of the features: those of the left item, followed by those of the right one.
 pub(crate) fn feature_columns(data: &Dataset) -> Vec<String> {
     let name = |feature: usize| match data.feature_names() {
         Some(names) => names.get(feature).into_owned(),
@@ -18,14 +19,14 @@ pub(crate) fn feature_columns(data: &Dataset) -> Vec<String> {
     SIDES.iter().flat_map(|side| (0..data.cols()).map(move |feature| format!("{side}{}", name(feature)))).collect()
 }
 
-/// The columns of the pair behind them.
+/// The columns of the pair, which come after these.
 pub(crate) fn pair_columns(pairs: &Pairs) -> Vec<&'static str> {
     let weight = pairs.weights().map(|_| "weight");
     let group = pairs.groups().map(|_| "group");
     [Some("outcome"), weight, group].into_iter().flatten().collect()
 }
 
-/// Writes pairs as text, each value in the shortest form that reads back the same.
+/// Writes pairs as text, with each value in the shortest form that parses as the same value.
 pub(crate) fn write_csv(data: &Dataset, pairs: &Pairs, delimiter: u8, out: &mut dyn Write) -> Result<()> {
     let failed = |error: csv::Error| refused_write(error);
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).buffer_capacity(1 << 17).from_writer(out);

@@ -1,4 +1,4 @@
-//! [`write`]: data to any format, as a whole or not at all.
+//! [`write`]: writes data in any format, completely or not at all.
 
 use crate::atomic::{WriteError, write_atomically};
 use crate::options::{Format, Loaded};
@@ -9,7 +9,7 @@ use maxmargin::run::Cancel;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The compression a file name asks for.
+/// The compression given by a file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Plain,
@@ -17,7 +17,7 @@ enum Packing {
     Zstd,
 }
 
-/// The format to write a file in: what was asked for, else what its name says.
+/// The format of an output file: the requested one, otherwise that of its name.
 pub fn output_format(file: &str, asked: Option<Format>) -> Result<Format> {
     asked.or_else(|| Format::of_name(file)).ok_or_else(|| {
         Error::new(Code::UnknownFormat, "the name of the output does not tell its format")
@@ -26,7 +26,7 @@ pub fn output_format(file: &str, asked: Option<Format>) -> Result<Format> {
     })
 }
 
-/// Writes data to a file, compressed where its name ends in `.gz` or `.zst`.
+/// Writes data to a file. It is compressed if its name ends in `.gz` or `.zst`.
 pub fn write(loaded: &Loaded, file: &str, format: Format, cancel: &Cancel) -> Result<()> {
     let table = !matches!(format, Format::Svmlight | Format::Mmd);
     if table && loaded.data.cols() > MOST_TABLE_COLUMNS {
@@ -60,26 +60,26 @@ pub fn write(loaded: &Loaded, file: &str, format: Format, cancel: &Cancel) -> Re
             Format::Arrow => crate::arrow::write(&loaded.data, &mut out)?,
             _ => packed(&mut out, packing, |out| write_text(loaded, format, out, cancel))?,
         }
-        // What was asked to stop is not put in place.
+        // After a cancel, the file is not put in place.
         cancel.check()?;
         Ok(())
     });
-    // However a writer words it, a refused write after an interrupt is the interrupt.
+    // A write that fails after an interrupt is reported as the interrupt, whatever error the writer returns.
     if written.is_err() {
         cancel.check()?;
     }
     written.map_err(|error| error.in_file(file))
 }
 
-/// Tables of more columns than this are a sparse matrix in the wrong format.
+/// A table with more columns than this is a sparse matrix in the wrong format.
 const MOST_TABLE_COLUMNS: usize = 1 << 20;
 
-/// Where output goes: `-` is standard output.
+/// The path of the output; `-` is standard output.
 fn output_path(file: &str) -> &Path {
     Path::new(if file == "-" { "/dev/stdout" } else { file })
 }
 
-/// Refuses to write once the flag is raised.
+/// Returns an error for every write after the flag is raised.
 struct Interruptible<'a, W> {
     out: W,
     cancel: &'a Cancel,
@@ -108,7 +108,7 @@ fn write_text(loaded: &Loaded, format: Format, out: &mut dyn Write, cancel: &Can
     }
 }
 
-/// Writes text to a file as a whole, compressed where its name says so.
+/// Writes a complete text file, compressed if its name says so.
 pub fn write_text_file(file: &str, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let packing = packing(file)?;
     write_atomically(output_path(file), |out| packed(out, packing, content)).map_err(|error| error.in_file(file))

@@ -1,5 +1,5 @@
-//! Comparisons learned from one after the other: updates a second over pairs in memory. Prints the best of several runs; no
-//! test depends on them.
+//! Comparisons learned one after the other: updates per second over pairs in memory. Prints the best of several runs.
+//! No test depends on it.
 #![allow(clippy::print_stdout, clippy::expect_used)]
 
 use maxmargin::data::{Csr, Dataset, Dense, Matrix, Outcome, Pairs, Targets};
@@ -72,7 +72,7 @@ fn main() {
     let (rows, entries, cols) = (60_000, 150, 47_000);
     let (mut starts, mut indices, mut values) = (vec![0u64], Vec::new(), Vec::new());
     for _ in 0..rows {
-        // Low features are in many rows, as words are.
+        // Features with low numbers are in many rows, like common words.
         let mut row: Vec<u16> = (0..entries).map(|_| (cols as f64 * numbers.next().powi(3)) as u16).collect();
         row.sort_unstable();
         row.dedup();

@@ -1,5 +1,5 @@
-//! The ranking sweep alone: value and slopes of one long list of distinct targets, and of many graded queries. Prints the
-//! least of several timings; no test depends on them.
+//! The ranking sweep alone: value and slopes of one long list of distinct targets, and of many graded queries. Prints
+//! the shortest of several times. No test depends on it.
 #![allow(clippy::print_stdout, clippy::expect_used)]
 
 use maxmargin::data::{Dataset, Dense, Groups, Matrix, Targets};

@@ -1,33 +1,34 @@
-//! Items in the order of their scores: ranks that ties share, and how sure the scores are.
+//! Items in the order of their scores: ranks that ties share, and confidence intervals of the scores.
 //!
-//! **Ranks.** With s the scores and τ the threshold for ties (0 where the model has none, or one below 0),
+//! **Ranks.** With s the scores and τ the threshold for ties (0 if the model has none or a negative one),
 //!
 //! ```text
 //! rank(i) = 1 + |{ j : s_j − s_i > τ }|
 //! ```
 //!
-//! so that an item shares the first rank with every item that the model calls a tie with the best one, and nobody is
-//! below an item that is not better than it. With resamples the difference has to be sure:
+//! so every item that the model considers tied with the best one shares the first rank, and an item never ranks below
+//! one that is not better than it. With resamples, the difference must be significant:
 //!
 //! ```text
 //! rank(i) = 1 + |{ j : low(s_j − s_i) > τ }|
 //! ```
 //!
-//! where low is the lower end of the 95 % interval of the difference. The difference of two items of one resample has no
-//! constant left to settle, and is taken before the interval is. An item of few comparisons has wide intervals, nobody is
-//! surely better than it, and its rank may be above that of an item with a higher score.
+//! where low is the lower end of the 95 % interval of the difference. The difference is taken within each resample,
+//! where the unknown constant of the scores cancels, and the interval is computed from these differences. An item with
+//! few comparisons has wide intervals, so no item is significantly better than it, and it may rank above an item with a
+//! higher score.
 //!
-//! **Intervals** are those of the percentile bootstrap (Efron 1979): pairs, or their groups where they have any, are drawn
-//! with replacement, as many as there are; a model is learned from them in the order of the file with the settings of the
-//! given one, starting at its weights where it has weights; its scores are centred, since pairs determine scores up to a
-//! constant: the mean over the items is 0. The ends are the 2.5 % and 97.5 % quantiles over the resamples. A resample
-//! from which nothing can be learned (no ties, no threshold) is left out and counted.
+//! **Intervals** are those of the percentile bootstrap (Efron 1979). As many pairs as there are (or groups of pairs, if
+//! there are groups) are drawn with replacement. A model is trained on them, in file order, with the settings of the
+//! given model, and starts from its weights if it has weights. Pairs determine scores only up to a constant, so the
+//! scores are centred: their mean over the items is 0. The ends are the 2.5 % and 97.5 % quantiles over the resamples.
+//! A resample that cannot be used for training (without ties there is no threshold) is left out and counted.
 //!
-//! **Cost.** B trainings, as many at a time as there are threads, each with a stream of random numbers of its own: the
-//! threads change no bit. Then O(B · items) for the intervals and O(B · items²) for the ranks, of which most pairs of items
-//! are settled after a few resamples.
+//! **Cost.** B trainings, as many at a time as there are threads. Each has its own stream of random numbers, so the
+//! result does not depend on the threads. Then O(B · items) for the intervals and O(B · items²) for the ranks; most
+//! pairs of items are decided after a few resamples.
 //!
-//! What it does not do: ranks are not corrected for how many pairs of items are looked at.
+//! What it does not do: the ranks are not corrected for multiple comparisons.
 
 use crate::data::{Dataset, Pairs};
 use crate::error::{Code, Error, Result};
@@ -43,10 +44,10 @@ use crate::train::{expands, train_from};
 /// The ends of the interval.
 const LEVELS: (f64, f64) = (0.025, 0.975);
 
-/// Ranks compare every item with every other one; beyond this that takes hours.
+/// Ranks compare every item with every other one. With more items than this, that takes hours.
 const MOST_ITEMS: usize = 50_000;
 
-/// The purpose of these random numbers.
+/// The random stream of the resamples.
 const RESAMPLES: u64 = 0x6974_656d;
 
 /// Items from the highest score to the lowest; equal ones in the order given.
@@ -56,11 +57,11 @@ pub fn order(scores: &[f64]) -> Vec<usize> {
     order
 }
 
-/// The rank of each item: 1 and the number of items whose score is higher by more than the threshold.
+/// The rank of each item: 1 plus the number of items whose score is higher by more than the threshold.
 pub fn ranks(scores: &[f64], threshold: f64) -> Vec<usize> {
     let (order, threshold) = (order(scores), threshold.max(0.0));
     let mut ranks = vec![0; scores.len()];
-    // Better items only get more as the score falls.
+    // As the score falls, the number of better items can only grow.
     let mut better = 0;
     for &item in &order {
         while better < order.len() && scores[order[better]] - scores[item] > threshold {
@@ -71,16 +72,16 @@ pub fn ranks(scores: &[f64], threshold: f64) -> Vec<usize> {
     ranks
 }
 
-/// Centred scores of items over resamples of the pairs that a model was learned from.
+/// Centred scores of items over resamples of the training pairs.
 #[derive(Clone, Debug)]
 pub struct Resampled {
     /// The scores of the first item over all resamples, then those of the second one, …
     scores: Vec<f64>,
-    /// Resamples that gave scores.
+    /// Number of resamples that gave scores.
     pub resamples: usize,
-    /// Resamples from which nothing could be learned.
+    /// Number of resamples that could not be used for training.
     pub failed: usize,
-    /// Resamples whose training ended before the tolerance was reached.
+    /// Number of resamples whose training did not converge.
     pub unconverged: usize,
 }
 
@@ -92,7 +93,7 @@ impl Resampled {
         (quantile(&scores, LEVELS.0), quantile(&scores, LEVELS.1))
     }
 
-    /// The rank of each item: 1 and the number of items that are better by more than the threshold for sure.
+    /// The rank of each item: 1 plus the number of items that are significantly better by more than the threshold.
     pub fn ranks(&self, threshold: f64, cancel: &Cancel) -> Result<Vec<usize>> {
         let (items, threshold) = (self.scores.len() / self.resamples.max(1), threshold.max(0.0));
         let rank = |item: usize| {
@@ -109,7 +110,7 @@ impl Resampled {
     }
 
     /// Whether the lower end of the interval of a difference is above the threshold. The quantile lies between two
-    /// neighbours, so that counting differences decides it unless they stand on both sides of the threshold.
+    /// neighbouring differences. Counting decides the question unless these two are on both sides of the threshold.
     fn surely_better(&self, item: usize, other: usize, threshold: f64) -> bool {
         let differences = || self.of(item).iter().zip(self.of(other)).map(|(item, other)| item - other);
         let below = (LEVELS.0 * (self.resamples - 1) as f64).floor() as usize;
@@ -132,13 +133,13 @@ impl Resampled {
 /// How often to resample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resampling {
-    /// How many models are learned.
+    /// Number of models to train.
     pub resamples: usize,
-    /// What the draws depend on.
+    /// The seed of the draws.
     pub seed: u64,
 }
 
-/// Learns the model again from resamples of its pairs, and scores the items with each.
+/// Trains the model again on resamples of its pairs, and scores the items with each.
 pub fn resample(
     model: &Model,
     data: &Dataset,
@@ -172,12 +173,12 @@ pub fn resample(
                 let unconverged = matches!(trained.stop, Stop::PassLimit | Stop::Stalled | Stop::NoGain);
                 Ok(Some((centred(trained.model.scores(items)?), unconverged)))
             }
-            // Only outcomes that none was drawn of, or only pairs of weight 0.
+            // No pair of some needed outcome was drawn, or only pairs of weight 0.
             Err(error) if matches!(error.code(), Code::NoThreshold | Code::NoPairs | Code::BadWeight) => Ok(None),
             Err(error) => Err(error),
         }
     };
-    // Batches bound how many trainings are in memory; each is one of its own whatever the batch.
+    // Batches limit how many trainings are in memory at a time. The result of a resample does not depend on its batch.
     let batch = parallel::threads().max(1);
     let mut learned = Vec::with_capacity(resamples);
     while learned.len() < resamples {
@@ -201,12 +202,12 @@ pub fn resample(
     Ok(Resampled { scores, resamples: learned.len(), failed, unconverged })
 }
 
-/// What is drawn: groups, or pairs where there are none.
+/// What is drawn: groups, or pairs if there are no groups.
 fn units(pairs: &Pairs) -> usize {
     pairs.groups().map_or(pairs.len(), |(_, names)| names.len())
 }
 
-/// As many units as there are, with replacement: their pairs in the order of the file, copies next to each other.
+/// Draws as many units as there are, with replacement. Returns their pairs in file order, copies next to each other.
 fn draw(pairs: &Pairs, random: &mut Random) -> Vec<usize> {
     let units = units(pairs);
     let mut times = vec![0usize; units];
@@ -222,12 +223,12 @@ fn centred(mut scores: Vec<f64>) -> Vec<f64> {
     scores
 }
 
-/// The mean of scores; 0 where there are none.
+/// The mean of scores; 0 if there are none.
 pub fn mean(scores: &[f64]) -> f64 {
     scores.iter().sum::<f64>() / scores.len().max(1) as f64
 }
 
-/// The weights of the model, where solvers can begin with them.
+/// The weights of the model, if solvers can start from them.
 fn start_of(model: &Model) -> Option<Start> {
     let solver = model.settings.solver;
     let Scorer::Linear { weights, .. } = &model.scorer else { return None };
@@ -246,7 +247,7 @@ mod tests {
     use crate::settings::{Settings, Task};
     use crate::train::train;
 
-    /// Items known by nothing but themselves, and games among them: better ones have higher numbers.
+    /// Items whose only feature is their identity, and games among them. Items with higher numbers are better.
     fn games(items: usize, count: usize, seed: u64) -> Dataset {
         let mut random = Random::new(seed, 1, 0);
         let (mut left, mut right, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
@@ -341,7 +342,7 @@ mod tests {
                     method.name()
                 );
             }
-            // The best of six and the worst are told apart.
+            // The best and the worst of six items get different ranks.
             let ranks = found.ranks(model.decoder.threshold().unwrap_or(0.0), &Cancel::new()).expect("ranks");
             assert!(ranks[5] == 1 && ranks[0] > ranks[5], "{}: {ranks:?}", method.name());
         }
@@ -379,7 +380,7 @@ mod tests {
 
     #[test]
     fn resamples_without_ties_are_counted_as_failed() {
-        // One tie among eight pairs is missing from about a third of the resamples.
+        // With one tie among eight pairs, about a third of the resamples have no tie.
         let (left, right): (Vec<u32>, Vec<u32>) =
             [(0, 1), (1, 2), (0, 2), (0, 1), (1, 2), (0, 2), (2, 3), (0, 3)].into_iter().unzip();
         let mut outcomes = vec![Outcome::Right; 8];

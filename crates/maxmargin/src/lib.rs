@@ -1,8 +1,9 @@
-//! Large-margin learning: rank, compare and classify, with a certificate of how close to optimal the result is.
+//! Large-margin learning: rank, compare and classify, with a certificate of how close to the optimum the result is.
 //!
-//! A [`Dataset`](data::Dataset) and [`Settings`](settings::Settings) go in, a [`Model`](model::Model) comes out. It
-//! scores new rows, and it carries the objective it reached, a lower bound that no other model can beat, and what
-//! proves that bound. The same data, settings and seed give the same bytes at any number of threads.
+//! Training takes a [`Dataset`](data::Dataset) and [`Settings`](settings::Settings) and returns a
+//! [`Model`](model::Model). The model scores new rows. It also holds its objective, a lower bound that no other model
+//! can beat, and the proof of that bound. The same data, settings and seed give the same bytes at any number of
+//! threads.
 //!
 //! ```
 //! use maxmargin::data::{Dataset, Dense, Groups, Matrix, Targets};
@@ -31,32 +32,32 @@
 //! # }
 //! ```
 //!
-//! Where things are:
+//! The modules:
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
 //! | [`data`] | features, targets, groups and weights; scaling; splits |
 //! | [`settings`] | everything a user can set about training |
-//! | [`train`] | [`train::train`], the one place where tasks meet solvers |
-//! | [`select`] | which settings to learn with, by cross-validation over warm-started paths |
+//! | [`train`] | [`train::train`], which joins tasks and solvers |
+//! | [`select`] | choosing settings by cross-validation over warm-started paths |
 //! | [`memory`] | training within a memory budget |
-//! | [`model`] | what was learned: scoring, saving, loading, verifying |
+//! | [`model`] | the trained model: scoring, saving, loading, verifying |
 //! | [`items`] | items in the order of their scores, with intervals and ranks that ties share |
 //! | [`online`] | learning from a stream of examples |
 //! | [`metric`] | how good scores or predictions are, with bootstrap intervals |
-//! | [`task`] | what is to be learned, as margin constraints over scores; never sees features |
+//! | [`task`] | what to learn, as margin constraints over scores; never sees features |
 //! | [`loss`] | what a violated margin costs |
-//! | [`solve`] | how a task is learned, with a bound on the optimum; never sees labels |
+//! | [`solve`] | how to learn a task, with a bound on the optimum; never sees labels |
 //! | [`rating`] | ratings of items from their games, and the best threshold for ties |
 //! | [`simulate`] | realistic data of any size from a seed |
-//! | [`testing`] | checks for tasks of your own |
+//! | [`testing`] | checks for your own tasks |
 //! | [`run`] | progress and cancelling of long jobs |
 //! | [`parallel`] | work on all threads, with the same result at any number of them |
 //! | [`error`] | the one error type: code, place, remedy |
 //! | [`suggest`] | the known name nearest to a mistyped one |
-//! | [`wording`] | counts and sizes as people read them |
+//! | [`wording`] | counts and sizes in readable form |
 //!
-//! Files are read and written by the crate `maxmargin-io`; this one does no input or output of its own.
+//! The crate `maxmargin-io` reads and writes files. This crate does no input or output.
 
 pub mod certificate;
 pub mod data;

@@ -23,7 +23,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// Every loss there is.
+    /// All losses.
     pub const ALL: [Loss; 3] = [Loss::Hinge, Loss::SquaredHinge, Loss::Logistic];
 
     /// The name used in flags and files.
@@ -35,7 +35,7 @@ impl Loss {
         }
     }
 
-    /// The margin that violations are measured from.
+    /// The margin from which violations are measured.
     #[inline]
     pub fn margin(self) -> f64 {
         match self {
@@ -64,7 +64,7 @@ impl Loss {
         }
     }
 
-    /// The second derivative where there is one.
+    /// The second derivative, if it exists.
     #[inline]
     pub fn curvature(self, violation: f64) -> f64 {
         match self {
@@ -79,7 +79,7 @@ impl Loss {
         self != Loss::Hinge
     }
 
-    /// The largest value a dual variable may take where the loss has weight `cost`.
+    /// The largest value of a dual variable for a loss with weight `cost`.
     #[inline]
     pub fn dual_limit(self, cost: f64) -> f64 {
         match self {
@@ -88,13 +88,13 @@ impl Loss {
         }
     }
 
-    /// `cost · conjugate(alpha / cost)`: what a feasible dual variable costs.
+    /// `cost · conjugate(alpha / cost)`: the cost of a feasible dual variable.
     #[inline]
     pub fn dual_cost(self, alpha: f64, cost: f64) -> f64 {
         match self {
             Loss::Hinge => 0.0,
             Loss::SquaredHinge if alpha == 0.0 => 0.0,
-            // Divided before it is multiplied: a tiny square would vanish, and with it the cost.
+            // Divide before multiplying. Otherwise a tiny square would underflow to zero, and the cost with it.
             Loss::SquaredHinge => alpha * (alpha / (4.0 * cost)),
             Loss::Logistic if cost == 0.0 => 0.0,
             Loss::Logistic => {
@@ -106,7 +106,7 @@ impl Loss {
     }
 }
 
-/// A loss as batch solvers see it: as it is, or the hinge with its kink rounded off.
+/// A loss in the form that batch solvers use: unchanged, or the hinge with its kink smoothed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Curve {
     /// The loss itself.
@@ -126,7 +126,7 @@ pub(crate) struct CurvePoint {
 }
 
 impl Curve {
-    /// Everything at once; without branches for the rounded hinge.
+    /// All values at once. For the smoothed hinge there are no branches.
     #[inline(always)]
     pub(crate) fn at(self, violation: f64) -> CurvePoint {
         match self {
@@ -151,7 +151,7 @@ impl Curve {
     }
 }
 
-/// max(0, v), but not a number where v is none: `f64::max` would call that zero, and an overflow a perfect fit.
+/// max(0, v), but NaN if v is NaN. `f64::max` would return 0, so that an overflow would look like a perfect fit.
 #[inline]
 fn positive(violation: f64) -> f64 {
     if violation <= 0.0 { 0.0 } else { violation }

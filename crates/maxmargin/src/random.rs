@@ -1,7 +1,7 @@
-//! [`Random`]: seeded random numbers whose sequence is ours to keep.
+//! [`Random`]: seeded random numbers whose sequence never changes.
 //!
-//! The bits come from xoshiro256++; what is made of them (uniform and normal deviates, shuffles) is written out here,
-//! because libraries reserve the right to change theirs, and a seed must give the same data in every version.
+//! The bits come from xoshiro256++. Uniform and normal deviates and shuffles are implemented here, because libraries
+//! may change theirs, and a seed must give the same data in every version.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -18,9 +18,9 @@ pub(crate) struct Random {
 const UNIT: f64 = 1.0 / (1u64 << 53) as f64;
 
 impl Random {
-    /// The stream of a purpose (each use of a seed has its own number) and a block within that purpose.
+    /// The stream for a purpose (each use of a seed has its own number) and for a block within that purpose.
     pub(crate) fn new(seed: u64, purpose: u64, block: u64) -> Random {
-        // Each step is a bijection of its last argument, so that two blocks of one seed never share a stream.
+        // Each step is a bijection of its last argument, so two blocks of one seed never share a stream.
         let state = scramble(scramble(scramble(seed) ^ purpose) ^ block);
         Random { bits: Xoshiro256PlusPlus::seed_from_u64(state), spare_normal: None }
     }

@@ -1,4 +1,4 @@
-//! How a long job talks to its surroundings: it reports [`Event`]s to an [`Observer`] and polls a [`Cancel`] flag.
+//! How a long job communicates: it reports [`Event`]s to an [`Observer`] and polls a [`Cancel`] flag.
 
 use crate::error::{Code, Error, Result};
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[derive(Clone, Debug)]
 pub struct Cancel {
     state: Arc<AtomicU8>,
-    /// From which state on the flag counts as raised.
+    /// The first state that counts as raised.
     from: u8,
 }
 
@@ -23,46 +23,46 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// A flag nobody has raised.
+    /// A flag that is not raised.
     pub fn new() -> Cancel {
         Cancel::default()
     }
 
-    /// Asks the job to stop and to state what it has.
+    /// Asks the job to stop and to return what it has.
     pub fn raise(&self) {
         self.state.fetch_max(RAISED, Ordering::Relaxed);
     }
 
-    /// Asks the job to stop, and nobody wants what it has: sums end anywhere, and it ends in an error.
+    /// Asks the job to stop and to discard what it has. Sums may be incomplete, and the job returns an error.
     pub fn abandon(&self) {
         self.state.fetch_max(ABANDONED, Ordering::Relaxed);
     }
 
-    /// The same flag, which counts as raised only once the job is abandoned: for the last pass of a job that was asked to stop
-    /// and has to state what it has.
+    /// The same flag, but raised only when the job is abandoned. It is for the last pass of a job that was asked to
+    /// stop and still has to compute its result.
     pub(crate) fn until_abandoned(&self) -> Cancel {
         Cancel { state: Arc::clone(&self.state), from: ABANDONED }
     }
 
-    /// Whether somebody asked.
+    /// Whether the job was asked to stop.
     #[inline]
     pub fn is_raised(&self) -> bool {
         self.state.load(Ordering::Relaxed) >= self.from
     }
 
-    /// Whether nobody wants what the job has: then it may be anything.
+    /// Whether the result is discarded, so that its value does not matter.
     #[inline]
     pub fn is_abandoned(&self) -> bool {
         self.state.load(Ordering::Relaxed) == ABANDONED
     }
 
-    /// An error once the flag is raised, for jobs that have nothing to keep.
+    /// Returns an error if the flag is raised. It is for jobs without a partial result.
     #[inline]
     pub fn check(&self) -> Result<()> {
         if self.is_raised() { Err(interrupted()) } else { Ok(()) }
     }
 
-    /// An error once nobody wants what the job has: to state it would take a pass over the data.
+    /// Returns an error if the result is discarded, because computing it would take a pass over the data.
     pub(crate) fn check_wanted(&self) -> Result<()> {
         if self.is_abandoned() { Err(interrupted()) } else { Ok(()) }
     }
@@ -72,56 +72,56 @@ fn interrupted() -> Error {
     Error::new(Code::Interrupted, "interrupted; nothing was written")
 }
 
-/// Something worth telling while a job runs.
+/// A progress report of a running job.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// A solver finished a pass over the data.
     Pass {
-        /// Passes so far.
+        /// Number of passes so far.
         pass: u64,
         /// The primal objective of the best model so far.
         objective: f64,
-        /// The best lower bound so far, where the method has one.
+        /// The best lower bound so far, if the method has one.
         lower_bound: Option<f64>,
         /// That model's weights.
         weights: &'a [f64],
         /// That model's free scalars.
         thresholds: &'a [f64],
-        /// The metric on held-out data, where there are any.
+        /// The metric on held-out data, if there are any.
         held_out: Option<f64>,
     },
     /// Cross-validation finished a setting on all folds.
     Setting {
         /// The weight of the sum of losses.
         c: f64,
-        /// γ of the kernel, where there is one.
+        /// γ of the kernel, if there is one.
         gamma: Option<f64>,
-        /// The mean of the metric that decides.
+        /// The mean of the metric used for the choice.
         quality: f64,
-        /// Seconds taken.
+        /// Seconds that it took.
         seconds: f64,
         /// Settings finished so far.
         done: usize,
-        /// Settings in all.
+        /// Total number of settings.
         total: usize,
     },
     /// A bootstrap finished some of its resamples.
     Resamples {
         /// Resamples finished so far.
         done: usize,
-        /// Resamples in all.
+        /// Total number of resamples.
         total: usize,
     },
 }
 
-/// Receives events; may end the job by breaking.
+/// Receives events. It can end the job by returning `Break`.
 pub trait Observer {
     /// Takes one event.
     fn report(&mut self, event: &Event<'_>) -> ControlFlow<()>;
 }
 
-/// An observer that does not care.
+/// An observer that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

@@ -19,9 +19,9 @@ pub fn edit_distance(a: &str, b: &str) -> usize {
     last[b.len()]
 }
 
-/// The candidate nearest to `word`, where it is near enough to be what was meant.
+/// The candidate nearest to `word`, if it is near enough.
 pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S>) -> Option<String> {
-    // Longer names are not misspelt versions of anything, and the distance takes time in the product of lengths.
+    // Longer names are not misspelt versions of known ones, and the cost of the distance is the product of the lengths.
     const LONGEST: usize = 64;
     let word = word.to_lowercase();
     let length = word.chars().count();

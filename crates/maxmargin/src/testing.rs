@@ -1,7 +1,7 @@
-//! Checks for tasks of your own: whether slopes, curvature and constraints say the same as the value.
+//! Checks for your own tasks: whether slopes, curvature and constraints agree with the value.
 //!
-//! Each check takes a task and a point (the scores of all rows, those of a row side by side where it has several, and the free
-//! scalars), and returns what is wrong in words:
+//! Each check takes a task and a point: the scores of all rows (several scores of one row are next to each other) and
+//! the free scalars. It returns a description of what is wrong:
 //!
 //! ```
 //! # use maxmargin::data::{Dataset, Dense, Groups, Matrix, Targets};
@@ -18,9 +18,9 @@
 //! assert_eq!(check_curvature(&task, &scores, &[]), Ok(()));
 //! ```
 //!
-//! Choose points in general position, such as random numbers of about the size of a margin, and several of them: with
-//! some constraints violated, some not. A kink that happens to lie within a step of the differences is recognised by
-//! slopes that differ on its two sides, and anything between these is accepted there.
+//! Choose points in general position, such as random numbers of about the size of a margin. Try several points, so that
+//! some constraints are violated and some are not. If a kink happens to lie within a step of the differences, the
+//! slopes on its two sides differ, and every value between them is accepted.
 
 use crate::error::Error;
 use crate::random::Random;
@@ -30,13 +30,13 @@ use std::ops::Range;
 
 /// The purpose of these random numbers.
 const DIRECTIONS: u64 = 0x7465_7374;
-/// Random directions or segments tried.
+/// Number of random directions or segments to try.
 const TRIES: u64 = 4;
-/// The step of differences, relative to coordinates of size one.
+/// The step of the differences, relative to coordinates of size one.
 const STEP: f64 = 1e-5;
-/// How far a derivative may be from its difference, relative to the largest derivative.
+/// The largest error of a derivative compared with its difference, relative to the largest derivative.
 const DERIVATIVE: f64 = 1e-6;
-/// How far two ways to compute one number may be apart, relative to its size.
+/// The largest difference between two ways to compute the same number, relative to its size.
 const ROUNDING: f64 = 1e-10;
 
 /// Scores and thresholds.
@@ -90,13 +90,13 @@ impl Point {
     }
 }
 
-/// The value and slope of all parts at a point, and what they remember.
+/// The value and slope of all parts at a point, and what the parts remember.
 fn evaluate<T: Objective>(task: &T, at: &Point, memos: &mut [T::Memo]) -> Result<(f64, Point), String> {
     let mut slope = Point::zero(at.scores.len(), at.thresholds.len());
     let mut value = 0.0;
     for (part, memo) in memos.iter_mut().enumerate() {
         let own = scores_of(task, part);
-        // A part must write every slope, whatever stood there.
+        // A part must write every slope, whatever the value was before.
         slope.scores[own.clone()].fill(f64::NAN);
         let place = Place { part, scores: &at.scores[own.clone()], thresholds: &at.thresholds, cancel: &Cancel::new() };
         let slopes = Slopes { scores: &mut slope.scores[own.clone()], thresholds: &mut slope.thresholds };
@@ -115,7 +115,7 @@ fn evaluate<T: Objective>(task: &T, at: &Point, memos: &mut [T::Memo]) -> Result
     Ok((value, slope))
 }
 
-/// Where the scores of a part stand among those of all rows.
+/// The position of the scores of a part among those of all rows.
 fn scores_of<T: Objective>(task: &T, part: usize) -> Range<usize> {
     let (rows, outputs) = (task.rows(part), task.outputs());
     rows.start * outputs..rows.end * outputs
@@ -133,7 +133,7 @@ fn value<T: Objective>(task: &T, at: &Point) -> Result<f64, String> {
     Ok(evaluate(task, at, &mut memos(task))?.0)
 }
 
-/// Whether the point fits the task, and the parts are ranges of rows of their own.
+/// Checks that the point fits the task, and that the parts are separate ranges of rows.
 fn check_shape<T: Objective>(task: &T, scores: &[f64], thresholds: &[f64]) -> Result<(), String> {
     if thresholds.len() != task.thresholds() {
         return Err(format!("{} thresholds are given, and the task has {}", thresholds.len(), task.thresholds()));
@@ -162,9 +162,9 @@ fn check_shape<T: Objective>(task: &T, scores: &[f64], thresholds: &[f64]) -> Re
     Ok(())
 }
 
-/// Checks an objective around a point: parts have rows of their own; the value is finite, not negative, and convex
-/// along random segments; each slope agrees with the differences of the value; slopes by scores are written, slopes by
-/// thresholds added.
+/// Checks an objective around a point. Parts have separate rows. The value is finite, not negative, and convex along
+/// random segments. Each slope agrees with the differences of the value. Slopes by scores are written, slopes by
+/// thresholds are added.
 pub fn check_objective<T: Objective>(task: &T, scores: &[f64], thresholds: &[f64]) -> Result<(), String> {
     check_shape(task, scores, thresholds)?;
     let at = Point::new(scores, thresholds);
@@ -204,7 +204,7 @@ pub fn check_objective<T: Objective>(task: &T, scores: &[f64], thresholds: &[f64
         // Short and long segments.
         let there = at.moved(4f64.powi(try_ as i32 - 2), &at.direction(try_));
         let step = there.moved(-1.0, &at);
-        // What is remembered of one point must not be seen at another.
+        // What a part remembers from one point must not affect another point.
         let (there_value, _) = evaluate(task, &there, &mut remembered)?;
         let (again, _) = evaluate(task, &at, &mut remembered)?;
         let rounding = ROUNDING * (here + there_value + slope.dot(&step).abs());
@@ -244,7 +244,7 @@ fn curvature<T: Curvature>(
     for (part, memo) in memos.iter().enumerate() {
         let own = scores_of(task, part);
         let range = own.start * m..own.end * m;
-        out[range.clone()].fill(f64::NAN); // to be written by the part
+        out[range.clone()].fill(f64::NAN); // the part must write it
         let place = Place { part, scores: &at.scores[own], thresholds: &at.thresholds, cancel: &Cancel::new() };
         let along =
             Directions { count: m, scores: &score_directions[range.clone()], thresholds: &threshold_directions };
@@ -308,8 +308,8 @@ pub fn check_curvature<T: Curvature>(task: &T, scores: &[f64], thresholds: &[f64
     check_separation(task, &at, &remembered)
 }
 
-/// Checks that the diagonal is that of the curvature, on the first few scores of each part, and that a constant added to all
-/// scores of an output is noticed where it counts.
+/// Checks on the first few scores of each part that the diagonal agrees with the curvature. If the task says
+/// that only differences count, also checks that adding a constant to all scores of an output changes nothing.
 fn check_diagonal<T: Curvature>(task: &T, at: &Point, remembered: &[T::Memo]) -> Result<(), String> {
     const SCORES: usize = 8;
     let (cancel, outputs) = (Cancel::new(), task.outputs());
@@ -351,8 +351,8 @@ fn check_diagonal<T: Curvature>(task: &T, at: &Point, remembered: &[T::Memo]) ->
     Ok(())
 }
 
-/// Checks, on the first few rows of each part, that rows which are said to be separate change no other row's slopes; and with
-/// one score a row and one free scalar, that [`Curvature::by_threshold`] is the curvature's.
+/// Checks on the first few rows of each part that rows declared separate do not change the slopes of other rows. With
+/// one score per row and one free scalar, also checks that [`Curvature::by_threshold`] agrees with the curvature.
 fn check_separation<T: Curvature>(task: &T, at: &Point, remembered: &[T::Memo]) -> Result<(), String> {
     const ROWS: usize = 4;
     if !task.rows_are_separate() {
@@ -399,8 +399,8 @@ fn check_separation<T: Curvature>(task: &T, at: &Point, remembered: &[T::Memo]) 
     Ok(())
 }
 
-/// Checks a task with hinge loss and what it says of itself once its kink is rounded off over a width: the hinge is the value of
-/// the task itself, and the excess of the dual lies between zero and what rounding off takes.
+/// Checks a task with hinge loss and its version with the kink smoothed over a width. The hinge must equal the value of
+/// the original task, and the excess of the dual must lie between zero and the loss that smoothing removes.
 pub fn check_rounding<T: Roundable>(task: &T, width: f64, scores: &[f64], thresholds: &[f64]) -> Result<(), String> {
     let rounded = task.rounded(width);
     check_objective(&rounded, scores, thresholds)?;
@@ -425,7 +425,7 @@ pub fn check_rounding<T: Roundable>(task: &T, width: f64, scores: &[f64], thresh
     Ok(())
 }
 
-/// Checks that a task's constraints cost what its objective says: the sum over blocks of `cost · loss(margin −
+/// Checks that a task's constraints cost the same as its objective: the sum over blocks of `cost · loss(margin −
 /// coefficient · score − threshold · b)` is the value.
 pub fn check_independent<T: Independent + Objective>(
     task: &T,

@@ -10,7 +10,7 @@ use maxmargin::run::Cancel;
 use maxmargin_io::{load_model, save_model};
 use serde_json::json;
 
-/// Where nothing is said: a tenth of the vectors, or as many as bring the scores within a hundredth of the model's norm.
+/// The defaults: a tenth of the vectors, or enough vectors to keep the scores within a hundredth of the model's norm.
 const USUAL_SHARE: usize = 10;
 const USUAL_DISTANCE: f64 = 0.01;
 
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &CompactArguments, console: &Console, cancel: &Canc
             vectors: (before.unwrap_or(1) as usize).div_ceil(USUAL_SHARE).max(1),
             distance: USUAL_DISTANCE,
         },
-        // What is said alone is taken at its word.
+        // If only one of the two is given, the other does not limit.
         (vectors, distance) => Compaction {
             vectors: vectors.map_or(usize::MAX, |vectors| vectors as usize),
             distance: distance.unwrap_or(0.0),
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &CompactArguments, console: &Console, cancel: &Canc
         console.show(&format!("{} → {}", counted(before), counted(after)))?;
         console.show(&format!(
             "scores differ by at most {} · √k(x, x), {} % of the model's norm {}",
-            // Rounded up: it is a bound.
+            // Rounded up, because it is a bound.
             format::significant(1.005 * compacted.distance, 3),
             format::significant(100.0 * compacted.distance / compacted.norm.max(f64::MIN_POSITIVE), 2),
             format::significant(compacted.norm, 4)

@@ -59,22 +59,22 @@ pub(crate) fn run(arguments: &ConvertArguments, console: &Console, cancel: &Canc
     written(console, output, to, (data.rows(), data.cols()), (timed.seconds, seconds))
 }
 
-/// Reads rows, or pairs where there are items for them or two items in each row.
+/// Reads rows. Reads pairs if their items are given or if each row holds two items.
 fn gather_any(arguments: &ConvertArguments, to: Format, options: &ReadOptions, one_group: bool) -> Result<Gathered> {
     let file = arguments.file.as_str();
     let plainly = || Ok(Gathered { timed: load(file, options, one_group)?, items: None });
     if to == Format::Svmlight && arguments.items.is_none() {
-        // Whatever the columns are called, it can hold them only as features.
+        // This format can hold the columns only as features, whatever their names are.
         return plainly();
     }
     match gather(file, arguments.items.as_deref(), options, one_group, Input::Ranked) {
-        // Pairs by number, without items: a table like any other.
+        // Pairs by number without items are read as an ordinary table.
         Err(error) if error.code() == Code::NoItems && file != "-" => plainly(),
         gathered => gathered,
     }
 }
 
-/// Half of the machine's memory, where the system tells.
+/// Half of the machine's memory, if the system reports it.
 fn half_of_memory() -> Option<u64> {
     #[cfg(unix)]
     // SAFETY: `sysconf` only looks values up.
@@ -84,7 +84,7 @@ fn half_of_memory() -> Option<u64> {
     Some(u64::try_from(pages).ok()?.saturating_mul(u64::try_from(page).ok()?) / 2)
 }
 
-/// Says what was written.
+/// Prints what was written.
 fn written(
     console: &Console,
     output: &str,

@@ -1,4 +1,4 @@
-//! `maxmargin demo`: the tour. Every step is a command the user could type, and is shown as one.
+//! `maxmargin demo`: the tour. Every step is a command that the user could type, and it is shown as one.
 
 use crate::args::{Arguments, Command, DemoArguments};
 use crate::commands::{evaluate, simulate, train};
@@ -25,7 +25,7 @@ struct Stop {
     test: &'static str,
     c: f64,
     name: &'static str,
-    /// Tables carry the names of their features, which the report shows.
+    /// Tables hold the names of their features, which the report shows.
     extension: &'static str,
 }
 
@@ -92,7 +92,7 @@ fn visit(
     let path = |end: &str| Path::new(&arguments.folder).join(format!("{}{end}", stop.name)).display().to_string();
     let data_path = |part: &str| path(&format!("-{part}.{}", stop.extension));
     let (train_file, test_file, model_file) = (data_path("train"), data_path("test"), path(".mm"));
-    // Both share the seed's hidden model; the test rows are another draw from it.
+    // Both use the hidden model of the seed; the test rows are another sample from it.
     for (what, file, stream) in [(stop.simulate, &train_file, 0), (stop.test, &test_file, 1)] {
         let line = format!("maxmargin simulate {what} --seed {} --stream {stream} -o {file}", arguments.seed);
         console.say(&format!("$ {line}"));

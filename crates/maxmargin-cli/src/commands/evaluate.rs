@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         write_report(&report, file)?;
         console.say(&format!("wrote {file}"));
     }
-    // Last, so that standard output stays empty where a file could not be written.
+    // Printed last, so that standard output stays empty if a file could not be written.
     show(console, &measured)?;
     if let Some(outcomes) = &outcomes {
         outcomes.show(console)?;
@@ -83,12 +83,12 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     })
 }
 
-/// What a model is judged like on data: one that compares ranks rows of which no pairs are listed.
+/// How a model is evaluated on data. A model that compares is evaluated as a ranker if the data list no pairs.
 pub(crate) fn judged_like(settings: &Settings, data: &Dataset) -> Input {
     if data.pairs().is_some() { settings.task.task().profile().input } else { input_of(settings) }
 }
 
-/// The metrics asked for, or those that suit the input; `pairs` says whether the data are explicit pairs.
+/// The requested metrics, or the defaults for the input. `pairs` says whether the data are explicit pairs.
 pub(crate) fn metrics(names: &[String], input: Input, pairs: bool) -> Result<Vec<Metric>> {
     if names.is_empty() {
         return Ok(match input {
@@ -106,7 +106,7 @@ pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f6
     Ok(Answers::new(model, data)?.evaluate(metric)?.value)
 }
 
-/// Refuses, before a long training, metrics that the held-out data cannot be measured by.
+/// Before a long training, refuses metrics that cannot be computed on the held-out data.
 pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
     let decoder = settings.task.decoder(data)?;
     let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?;
@@ -155,7 +155,7 @@ fn show(console: &Console, measured: &[Measured]) -> Result<()> {
     Ok(())
 }
 
-/// Metric name → value, with the interval beside it where there is one.
+/// Metric name → value, with its interval if there is one.
 pub(crate) fn as_json(measured: &[Measured]) -> Value {
     let mut object = Map::new();
     for row in measured {
@@ -196,7 +196,7 @@ fn write_per_query(data: &Dataset, measured: &[Measured], file: &str) -> Result<
     })
 }
 
-/// Metrics, scores and, by task, ROC curve or queries.
+/// Metrics, scores and, depending on the task, the ROC curve or the queries.
 pub(crate) fn report_sections(
     report: &mut Report,
     model: &Model,

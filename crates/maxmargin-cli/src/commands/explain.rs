@@ -1,4 +1,4 @@
-//! `maxmargin explain CODE`: a page about every error.
+//! `maxmargin explain CODE`: a page about each error.
 
 use crate::args::ExplainArguments;
 use crate::console::Console;
@@ -8,7 +8,7 @@ use maxmargin::solve::{Support, support_table};
 use maxmargin::suggest::{edit_distance, nearest};
 use serde_json::json;
 
-/// The pages, one a code, each under a heading `## MM0101 title`.
+/// The pages, one per code, each under a heading `## MM0101 title`.
 const PAGES: &str = include_str!("../pages/errors.md");
 
 /// The page of a code, without its heading.
@@ -19,7 +19,7 @@ pub(crate) fn page(code: Code) -> Option<&'static str> {
     Some(body[..end].split_once('\n')?.1.trim())
 }
 
-/// Where the page of MM0401 shows which solver solves what.
+/// The placeholder in the page of MM0401 for the table of tasks and solvers.
 const SUPPORT: &str = "{support}";
 
 /// Which solver solves what, as the program decides it: a block of lines for each task and loss.

@@ -74,7 +74,7 @@ fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
     })
 }
 
-/// What there is to know, a name and a value each.
+/// The lines to show, each a name and a value.
 fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     let (settings, certificate) = (&model.settings, &model.certificate);
     let features = format::count(model.features() as u64);
@@ -123,7 +123,7 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// What there is to know about a kernel.
+/// The lines about a kernel.
 fn kernel_rows(model: &Model) -> Vec<(&'static str, String)> {
     match &model.scorer {
         Scorer::Linear { .. } => Vec::new(),
@@ -142,7 +142,7 @@ fn kernel_rows(model: &Model) -> Vec<(&'static str, String)> {
     }
 }
 
-/// What it was learned from.
+/// A description of the training data.
 fn training_data(model: &Model) -> String {
     let certificate = &model.certificate;
     if let Some(progress) = model.online.as_ref().map(|online| online.progress()) {

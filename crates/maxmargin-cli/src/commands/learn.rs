@@ -1,7 +1,7 @@
 //! `maxmargin learn compare FILE -o MODEL`
 //!
-//! One pass over a stream of pairs. A thread of its own reads ahead by a block or two, so that a stream that has nothing to
-//! say keeps nobody from stopping. The model is saved as a whole, now and then and in the end.
+//! One pass over a stream of pairs. A separate thread reads one or two blocks ahead, so that an idle stream does not
+//! keep the program from stopping. The complete model is saved at intervals and at the end.
 
 use crate::args::LearnArguments;
 use crate::console::Console;
@@ -23,18 +23,18 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// Text of a block. Small, so that a slow stream is learned from soon.
+/// Size of a block of text. It is small, so that pairs from a slow stream are used soon.
 const BLOCK: usize = 64 << 10;
-/// Pairs learned from before somebody asks whether to stop.
+/// Number of pairs between two checks of the cancel flag.
 const TURN: usize = 1 << 14;
-/// The first line of progress; each one after comes when the pairs have doubled.
+/// The number of pairs at the first line of progress. Each further line follows when the number has doubled.
 const FIRST_LINE: u64 = 1000;
 
 pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: &Cancel) -> Result<()> {
     let start = Instant::now();
     let arguments = &command.arguments;
     let from = arguments.from.as_deref().map(load_model).transpose()?;
-    // The settings of a model that `learn` made stay, with flags winning.
+    // A model made by `learn` keeps its settings; flags override them.
     let kept = from.as_ref().filter(|model| model.online.is_some()).map(|model| &model.settings);
     let settings = Settings::streamed(command.task, &command.chosen, kept)?;
     let learner = learner(&settings, from.as_ref()).map_err(|error| match &arguments.from {
@@ -92,13 +92,13 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
 }
 
 enum Message {
-    /// Pairs, and whether their items are features of their own.
+    /// Pairs, and whether each item is its own feature.
     Block(Box<Dataset>, bool),
     End(Facts),
     Failed(Error),
 }
 
-/// Reads blocks in a thread of its own, which ends when nobody wants them any more, or with the program.
+/// Reads blocks in a separate thread. The thread ends when the blocks are no longer needed, or with the program.
 fn read_ahead(file: &str, options: ReadOptions) -> Receiver<Message> {
     let (sender, receiver) = sync_channel(1);
     let file = file.to_string();
@@ -120,7 +120,7 @@ fn read_ahead(file: &str, options: ReadOptions) -> Receiver<Message> {
     receiver
 }
 
-/// What the features are called. Items without features get their columns in the order in which the stream names them.
+/// The names of the features. Items without features get their columns in the order in which the stream names them.
 struct FeatureNames {
     bytes: Vec<u8>,
     ends: Vec<u64>,
@@ -133,7 +133,7 @@ impl FeatureNames {
         FeatureNames { bytes: bytes.to_vec(), ends: ends.to_vec() }
     }
 
-    /// Takes the names of a block: of its columns, or of the items that have their first appearance in it.
+    /// Adds the names of a block: those of its columns, or of the items that appear in it for the first time.
     fn take(&mut self, data: &Dataset, own: bool) {
         match (data.feature_names(), data.row_ids()) {
             (Some(names), _) if self.ends.is_empty() => {
@@ -160,30 +160,30 @@ impl FeatureNames {
     }
 }
 
-/// A stream while it is learned from.
+/// A stream and the state of learning from it.
 struct Stream<'a> {
     learner: Box<dyn Learner>,
     settings: Settings,
     names: FeatureNames,
-    /// Features of the model that it goes on from.
+    /// Number of features of the model to continue from.
     known: Option<usize>,
     reading: Reading,
     arguments: &'a LearnArguments,
     console: &'a Console,
     start: Instant,
-    /// Pairs at which the next line of progress is due.
+    /// Number of pairs at which the next line of progress is due.
     next_line: u64,
     headed: bool,
     skipped: u64,
 }
 
 impl Stream<'_> {
-    /// The threshold for ties by now.
+    /// The current threshold for ties.
     fn threshold(&self) -> f64 {
         self.learner.decoder().threshold().unwrap_or(0.0)
     }
 
-    /// Reads the items, where pairs name rows of another file, and says how to read the pairs.
+    /// Reads the items, if pairs name rows of another file, and returns the options for reading the pairs.
     fn read_items(&mut self, options: ReadOptions) -> Result<ReadOptions> {
         let Some(file) = &self.arguments.items else {
             return Ok(ReadOptions { pairing: Pairing::Comparisons, ..options });
@@ -195,7 +195,7 @@ impl Stream<'_> {
         Ok(ReadOptions { pairing: Pairing::Of(items), ..pair_options(&options) })
     }
 
-    /// Learns until the stream ends, or somebody asks for an end: whether that was it.
+    /// Learns until the stream ends or is cancelled. Returns whether it was cancelled.
     fn follow(&mut self, blocks: &Receiver<Message>, cancel: &Cancel) -> Result<bool> {
         loop {
             match blocks.recv_timeout(Duration::from_millis(50)) {
@@ -262,7 +262,7 @@ impl Stream<'_> {
         facts.notes.iter().for_each(|note| self.console.say(&format!("   {note}")));
     }
 
-    /// How it goes.
+    /// Prints a line of progress.
     fn line(&mut self) {
         let progress = self.learner.progress();
         if !std::mem::replace(&mut self.headed, true) {
@@ -283,7 +283,7 @@ impl Stream<'_> {
         ));
     }
 
-    /// Saves the model and says how it went.
+    /// Saves the model and prints a summary.
     fn finish(&self, interrupted: bool) -> Result<()> {
         let progress = self.learner.progress();
         if interrupted && progress.pairs() == 0 {

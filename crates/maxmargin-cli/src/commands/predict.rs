@@ -1,10 +1,11 @@
 //! `maxmargin predict MODEL FILE`
 //!
-//! Rows are read, scored and written block by block, so that memory does not grow with the file. A TREC run and a scaling
-//! within each query need whole queries: blocks are cut between queries then, the result waits in a temporary file, and a
-//! file whose queries turn out to be scattered is read again as a whole.
+//! Rows are read, scored and written in blocks, so that memory does not grow with the file. A TREC run and a scaling
+//! within each query need whole queries. Blocks are then cut between queries, the result is kept in a temporary file,
+//! and a file with scattered queries is read again as a whole.
 //!
-//! A model that compares takes pairs instead, see `predict/pairs.rs`; one that was trained from graded rows takes either.
+//! A model that compares takes pairs instead, see `predict/pairs.rs`. If it was trained on graded rows, it takes
+//! either.
 
 mod pairs;
 
@@ -85,10 +86,10 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
             })?
         }
     };
-    // Where the reader of standard output has seen enough, there is nothing more to say.
+    // If the reader of standard output has closed the pipe, nothing more is printed.
     let Some(found) = found else { return Ok(()) };
     let seconds = start.elapsed().as_secs_f64();
-    // Reading and scoring go on side by side: scoring gets its share of the threads' time.
+    // Reading and scoring run in parallel, so scoring is charged with its share of the threads' time.
     let threads = parallel::threads() as f64;
     let predicting = (prediction.busy.into_inner() as f64 * 1e-9 / threads).min(seconds);
     describe_blocks(console, &found, seconds - predicting);
@@ -108,7 +109,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
     })
 }
 
-/// Everything that scoring a block takes.
+/// Everything needed to score a block.
 struct Prediction<'a> {
     model: &'a Model,
     scorer: BlockScorer<'a>,
@@ -121,7 +122,7 @@ struct Prediction<'a> {
 }
 
 impl Prediction<'_> {
-    /// Writes the predictions of all rows in order: what was found, and whether they could be written.
+    /// Writes the predictions of all rows in order. Returns the findings, and whether the predictions could be written.
     fn write(&self, out: &mut dyn Write) -> (Result<Found>, io::Result<()>) {
         if !self.blocks.whole_groups {
             return self.write_blocks(&mut Straight(out));
@@ -151,7 +152,7 @@ impl Prediction<'_> {
             };
             written.as_ref().map_err(refused_write).copied()
         });
-        // A device that refuses is why reading stopped.
+        // If writing failed, that is why reading stopped.
         (found, written)
     }
 
@@ -196,14 +197,14 @@ impl Prediction<'_> {
     }
 }
 
-/// Where lines go.
+/// The destination of the lines.
 trait Sink {
     fn put(&mut self, lines: &str) -> io::Result<()>;
-    /// Forgets all lines so far.
+    /// Deletes all lines so far.
     fn start_over(&mut self) -> io::Result<()>;
 }
 
-/// To the output at once.
+/// Writes directly to the output.
 struct Straight<'a>(&'a mut dyn Write);
 
 impl Sink for Straight<'_> {
@@ -216,7 +217,7 @@ impl Sink for Straight<'_> {
     }
 }
 
-/// To a temporary file, until it is sure that the lines are the right ones.
+/// Writes to a temporary file until the lines are known to be final.
 struct Spool(BufWriter<std::fs::File>);
 
 impl Spool {
@@ -239,7 +240,7 @@ impl Sink for Spool {
     }
 }
 
-/// Fields of a run are separated by blanks, so none may hold one.
+/// Fields of a run are separated by blanks, so no field may contain one.
 fn word(name: &str) -> String {
     if name.is_empty() { "_".to_string() } else { name.split_whitespace().collect::<Vec<_>>().join("_") }
 }

@@ -1,10 +1,11 @@
 //! `maxmargin rank-items MODEL [ITEMS]`
 //!
-//! One line an item, the highest score first: `rank id score`, and with `--pairs` the ends of a 95 % interval behind them.
-//! The rules are those of [`maxmargin::items`]: the rank of an item is 1 and the number of items that are better than it by
-//! more than the threshold for ties (0 for rankers); by score, or with intervals by the low end of the interval of the
-//! difference. Intervals are those of scores centred on the mean over the items; here the mean of the model's own scores is
-//! added again, so that score and interval stand on one scale.
+//! One line per item, the highest score first: `rank id score` and, with `--pairs`, the ends of a 95 % interval. The
+//! rules are those of [`maxmargin::items`]. The rank of an item is 1 plus the number of items that are better by more
+//! than the threshold for ties (0 for rankers). Better means a higher score or, with intervals, that the lower end of
+//! the interval of the difference is above the threshold. The intervals are computed for scores centred on the mean
+//! over the items. The mean of the model's own scores is added back here, so that score and interval are on the same
+//! scale.
 
 use crate::args::RankItemsArguments;
 use crate::console::Console;
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: &RankItemsArguments, console: &Console, cancel: &Ca
     let items = items(arguments, &model, console, cancel)?;
     let scores =
         model.scores(&items).map_err(|error| error.in_file(arguments.file.as_ref().unwrap_or(&arguments.model)))?;
-    // One below zero tells no ties, as 0 does.
+    // A negative width never predicts ties, like 0.
     let threshold = model.decoder.tie_width().unwrap_or(0.0).max(0.0);
     let resampled = match &arguments.pairs {
         Some(pairs) => Some(resampled(arguments, pairs, &model, &items, console, cancel)?),
@@ -94,7 +95,7 @@ pub(crate) fn run(arguments: &RankItemsArguments, console: &Console, cancel: &Ca
     })
 }
 
-/// An item in its place.
+/// A line of the output.
 struct Listed {
     rank: usize,
     id: String,
@@ -127,7 +128,7 @@ fn items(arguments: &RankItemsArguments, model: &Model, console: &Console, cance
         let (options, _) = scoring_options(model, &arguments.data.read()?, arguments.data.input_format, cancel)?;
         let (timed, _) = load_items(file, &options)?;
         expect_features(&timed, model.features(), file)?;
-        // Items that pairs name are described with the pairs.
+        // If the items are those of the pairs, they are described together with the pairs.
         if arguments.file.is_some() {
             describe(console, &timed, &[]);
         }
@@ -145,7 +146,7 @@ fn items(arguments: &RankItemsArguments, model: &Model, console: &Console, cance
     Dataset::new(matrix, Targets::Absent)?.with_feature_names(names.clone())?.with_row_ids(names.clone())
 }
 
-/// Scores over resamples of the pairs that the model was learned from.
+/// Scores over resamples of the training pairs.
 fn resampled(
     arguments: &RankItemsArguments,
     file: &str,
@@ -183,7 +184,7 @@ fn resampled(
     found.map_err(|error| error.in_file(file))
 }
 
-/// What the ranks rest on.
+/// What the ranks are based on.
 fn summary(listed: &[Listed], threshold: f64, resampled: Option<&Resampled>) -> String {
     let first = listed.iter().filter(|item| item.rank == 1).count() as u64;
     let mut parts = vec![

@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &SimulateArguments, console: &Console, cancel: &Can
     say(arguments, console, to, generator.features(), start.elapsed().as_secs_f64())
 }
 
-/// Says what was written, and what to do with it.
+/// Prints what was written, and the next step.
 fn say(arguments: &SimulateArguments, console: &Console, to: Format, features: usize, seconds: f64) -> Result<()> {
     let bytes = std::fs::metadata(&arguments.output).map(|metadata| metadata.len()).unwrap_or(0);
     let file = format::shell_word(&arguments.output);
@@ -71,7 +71,7 @@ fn say(arguments: &SimulateArguments, console: &Console, to: Format, features: u
     console.object(|| json!({ "output": arguments.output, "features": features, "bytes": bytes, "seconds": seconds }))
 }
 
-/// Refuses flags of other kinds.
+/// Refuses flags that belong to other kinds.
 fn refuse_misplaced(arguments: &SimulateArguments) -> Result<()> {
     let (search, text, compare) = ([SimulateKind::Search], [SimulateKind::Text], [SimulateKind::Compare]);
     let rows = [SimulateKind::Search, SimulateKind::Text];
@@ -114,7 +114,7 @@ fn generator(arguments: &SimulateArguments) -> Result<Box<dyn Generator>> {
             Box::new(Text::new(TextSettings {
                 rows: arguments.rows.unwrap_or(defaults.rows),
                 features,
-                // Few features hold fewer words a row than the default asks for.
+                // With few features, a row cannot have as many words as the default.
                 nonzeros: arguments.nonzeros.unwrap_or(defaults.nonzeros.min(features.div_ceil(2))),
                 noise: arguments.noise.unwrap_or(defaults.noise),
                 seed: arguments.seed,

@@ -12,7 +12,8 @@ use maxmargin::run::Cancel;
 use maxmargin_io::{Reading, gather_for, load_model};
 use serde_json::json;
 
-/// Where a part was held out: data too few to be split again are other data, and counts are those of the rest.
+/// Explains an error if a part was held out: data that cannot be split again are not the training data, and the counts
+/// are those of the remaining part.
 fn without_held_out(error: Error, fraction: Option<f64>) -> Error {
     let Some(fraction) = fraction else { return error };
     let message = match error.code() {
@@ -34,8 +35,8 @@ pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cance
     describe_gathered(console, &gathered, Preferences::of(&gathered.timed.loaded.data).as_ref(), &[]);
     let at_file = |error: maxmargin::Error| error.in_file(&arguments.file);
     let mut data = gathered.timed.loaded.data;
-    // What was held out of the training file is held out again: the split depends on the data and the seed alone.
-    // Rows are not split as pairs were, nor pairs as rows: that they are the wrong kind is said below.
+    // The part that was held out of the training file is held out again. The split depends only on the data and the
+    // seed. Rows and pairs are split differently, so data of the wrong kind are not split; the error is reported below.
     let same_kind = model.certificate.pairs.is_some() == data.pairs().is_some();
     let fraction = Reading::of(&model)?.holdout.filter(|_| same_kind);
     if let Some(fraction) = fraction {

@@ -1,10 +1,10 @@
-//! Axes: what they mean, the range that fits the data, round tick values and the mapping to pixels, and the frame
-//! (gridlines, tick labels, axis titles) that every plot with two axes shares.
+//! Axes: their labels, ranges, tick values and the mapping to pixels, and the frame (gridlines, tick labels, axis
+//! titles) of all plots with two axes.
 
 use super::svg::{Anchor, Canvas, text_width, typographic};
 use crate::format;
 
-/// How values spread along an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Equal steps for equal differences.
@@ -18,9 +18,9 @@ pub enum Scale {
 pub struct Axis {
     /// The quantity, and its unit if it has one.
     pub label: String,
-    /// How its values spread.
+    /// Its scale.
     pub scale: Scale,
-    /// The ends, where the data should not decide.
+    /// The ends, if the data do not decide them.
     pub range: Option<(f64, f64)>,
 }
 
@@ -35,20 +35,20 @@ impl Axis {
         Axis { label: label.into(), scale: Scale::Log, range: None }
     }
 
-    /// The same axis with fixed ends; ends that make no range are ignored.
+    /// The same axis with fixed ends. Ends that do not form a range are ignored.
     pub fn between(mut self, low: f64, high: f64) -> Axis {
         let valid = low.is_finite() && high.is_finite() && low < high && (self.scale == Scale::Linear || low > 0.0);
         self.range = valid.then_some((low, high));
         self
     }
 
-    /// Whether a value can be drawn at its true place.
+    /// Whether a value can be drawn at its exact position.
     pub fn holds(&self, value: f64) -> bool {
         value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
     }
 }
 
-/// An axis with its range, ticks and pixels settled.
+/// An axis with its final range, ticks and pixels.
 #[derive(Clone, Debug)]
 pub(super) struct Fitted {
     log: bool,
@@ -56,16 +56,16 @@ pub(super) struct Fitted {
     high: f64,
     from: f64,
     to: f64,
-    /// The tick values and their labels, rising.
+    /// The tick values and their labels, ascending.
     pub(super) ticks: Vec<(f64, String)>,
 }
 
-/// What a range does beyond the data it has to hold.
+/// How a range extends beyond the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
-    /// It ends where the data end.
+    /// It ends with the data.
     Exact,
-    /// It goes on to the next tick.
+    /// It extends to the next tick.
     Round,
 }
 
@@ -73,8 +73,8 @@ pub(super) enum Ends {
 const LARGEST: f64 = 1e300;
 
 impl Fitted {
-    /// Fits an axis to values. `pixels` are the places of its low and high end, `spacing` the least pixels between
-    /// two ticks. `None` where no value can be shown.
+    /// Fits an axis to values. `pixels` are the positions of its low and high end, `spacing` is the smallest distance
+    /// between two ticks in pixels. `None` if no value can be shown.
     pub(super) fn new(
         axis: &Axis,
         values: impl IntoIterator<Item = f64>,
@@ -109,7 +109,7 @@ impl Fitted {
         let size = low.abs().max(high.abs());
         let (mut low, mut high) = (low, high);
         if high - low <= size * 1e-12 || high - low < 1e-290 {
-            // One value only: give it some room on both sides.
+            // With only one value, leave some space on both sides.
             let room = if whole { (size * 0.1).round().max(1.0) } else { (size * 0.1).max(1e-280) };
             (low, high) = (low - room, high + room);
         }
@@ -142,7 +142,7 @@ impl Fitted {
             (low, high) = ((low / wide + 1e-9).floor() * wide, (high / wide - 1e-9).ceil() * wide);
         }
         let decades = high - low;
-        // Fewer than two decades leave room for steps between the powers.
+        // With fewer than two decades, there is space for steps between the powers.
         let steps: &[f64] = if decades * 3.0 <= room { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let mut ticks = Vec::new();
         for exponent in (low - 1e-9).floor() as i32..=(high + 1e-9).floor() as i32 {
@@ -163,7 +163,7 @@ impl Fitted {
         Fitted { log: true, low, high, from, to, ticks }
     }
 
-    /// The pixel of a value; what lies outside is drawn at the edge.
+    /// The pixel of a value. A value outside the range is drawn at the edge.
     pub(super) fn place(&self, value: f64) -> f64 {
         let value = if !self.log {
             value
@@ -181,13 +181,13 @@ impl Fitted {
         if self.log { (10f64.powf(self.low), 10f64.powf(self.high)) } else { (self.low, self.high) }
     }
 
-    /// The room the tick labels need to the left of a vertical axis.
+    /// The width of the tick labels to the left of a vertical axis.
     pub(super) fn label_width(&self) -> f64 {
         self.ticks.iter().map(|(_, label)| text_width(label)).fold(0.0, f64::max)
     }
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is not below `least`.
+/// The smallest number of the form 1, 2 or 5 times a power of ten that is at least `least`.
 pub(super) fn round_step(least: f64) -> f64 {
     let power = 10f64.powf(least.log10().floor());
     let ratio = least / power;
@@ -219,7 +219,7 @@ fn between_powers(factor: f64, exponent: i32) -> String {
     }
 }
 
-/// A power of ten as people write it: 0.1, 1, 10, and 10⁻³ beyond.
+/// A power of ten in common notation: 0.1, 1, 10, and 10⁻³ beyond.
 pub(super) fn power_of_ten(exponent: i32) -> String {
     match exponent {
         -1 => "0.1".into(),
@@ -233,7 +233,7 @@ pub(super) fn power_of_ten(exponent: i32) -> String {
                 '1' => '¹',
                 '2' => '²',
                 '3' => '³',
-                // The other superscript digits stand in order from U+2070.
+                // The other superscript digits are in order from U+2070.
                 c => c.to_digit(10).and_then(|d| char::from_u32(0x2070 + d)).unwrap_or(c),
             });
             format!("10{}", raised.collect::<String>())
@@ -255,8 +255,8 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// Gridlines, tick labels and axis titles around the area. The title of the vertical axis lies flat above it,
-    /// where it can be read without turning the head.
+    /// Gridlines, tick labels and axis titles around the area. The title of the vertical axis is horizontal and above
+    /// it, so that it is easy to read.
     pub(super) fn frame(&self, canvas: &mut Canvas, x: (&Fitted, &str), y: (&Fitted, &str)) {
         self.horizontal_lines(canvas, y.0);
         if !y.1.is_empty() {
@@ -276,7 +276,7 @@ impl Area {
         canvas.end();
     }
 
-    /// Only the axis below.
+    /// Only the horizontal axis.
     pub(super) fn below(&self, canvas: &mut Canvas, x: &Fitted, label: &str) {
         canvas.line((self.left, self.bottom), (self.right, self.bottom), "base");
         canvas.begin("grid");
@@ -293,12 +293,12 @@ impl Area {
     }
 }
 
-/// The usual height of a plot of a width.
+/// The usual height of a plot with a given width.
 pub(super) fn usual_height(width: f64) -> f64 {
     if width < 420.0 { 250.0 } else { 300.0 + (width - 540.0).max(0.0) * 0.06 }
 }
 
-/// What stands in the place of a plot that has nothing to show.
+/// The replacement for a plot without data.
 pub(super) fn nothing_to_show(width: f64, why: &str) -> Canvas {
     let mut canvas = Canvas::new(width, 120.0);
     canvas.rectangle(0.5, 0.5, width - 1.0, 119.0, "void");

@@ -16,7 +16,7 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// All values in the order given; `label` names the value.
+    /// All values in the given order; `label` is the name of the value.
     pub fn new(label: impl Into<String>, items: Vec<(String, f64)>) -> Bars {
         let mut bars = Bars { label: label.into(), noun: String::new(), items, notes: Vec::new() };
         let before = bars.items.len();
@@ -28,8 +28,8 @@ impl Bars {
         bars
     }
 
-    /// The `limit` values of largest size, from the most positive to the most negative; `noun` names what has them
-    /// ("features") in the note that tells how many there are.
+    /// The `limit` largest values by size, from the most positive to the most negative. `noun` is the name of the items
+    /// ("features") in the note that gives their number.
     pub fn largest(label: impl Into<String>, noun: impl Into<String>, items: Vec<(String, f64)>, limit: usize) -> Bars {
         let mut bars = Bars::new(label, items);
         bars.noun = noun.into();

@@ -1,8 +1,8 @@
-//! Level curves of a score over two features, with the comparisons it was learned from or is judged by.
+//! Level curves of a score over two features, with the comparisons used for training or evaluation.
 //!
-//! The score is given on a grid; curves are found by marching squares: each cell is crossed between those of its corners that
-//! lie on different sides of a level, at the place where a straight line between the corners meets the level, and pieces of
-//! neighbouring cells are joined to curves. A cell whose corners alternate is settled by the mean of the four.
+//! The score is given on a grid, and marching squares finds the curves. A curve crosses an edge of a cell if its two
+//! corners are on different sides of the level; the crossing is found by linear interpolation. Pieces in neighbouring
+//! cells are joined to curves. If the corners of a cell alternate, the mean of the four decides.
 //!
 //! A decided pair is an arrow towards the better item, a tie a plain segment.
 
@@ -12,19 +12,19 @@ use super::svg::{Anchor, Canvas, Path, text_width, typographic};
 use crate::format;
 use std::collections::BTreeMap;
 
-/// Pairs drawn at most; more would only blacken the drawing.
+/// The largest number of pairs drawn. More would make the drawing unreadable.
 const MOST_SEGMENTS: usize = 400;
-/// Curves drawn at most.
+/// The largest number of curves drawn.
 const MOST_LEVELS: f64 = 24.0;
-/// Fewer curves than this show no shape.
+/// Fewer curves than this do not show the shape.
 const FEWEST_LEVELS: f64 = 3.0;
 
 /// A score on the points of a grid.
 #[derive(Clone, Debug)]
 pub struct Surface {
-    /// The columns' places along the first feature, rising.
+    /// The positions of the columns along the first feature, ascending.
     pub x: Vec<f64>,
-    /// The rows' places along the second feature, rising.
+    /// The positions of the rows along the second feature, ascending.
     pub y: Vec<f64>,
     /// The score at each point, row by row.
     pub values: Vec<f64>,
@@ -33,13 +33,13 @@ pub struct Surface {
 /// A pair of points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
-    /// The worse point, or one of two that are as good.
+    /// The worse point, or one of two tied points.
     pub from: (f64, f64),
-    /// The better point, or the other one.
+    /// The better point, or the other tied point.
     pub to: (f64, f64),
     /// Whether one is better.
     pub decided: bool,
-    /// Whether the model says something else.
+    /// Whether the prediction of the model differs.
     pub wrong: bool,
 }
 
@@ -56,20 +56,20 @@ pub struct Contour {
 /// How the levels were chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
-    /// So many thresholds from curve to curve.
+    /// The distance between curves is this many thresholds.
     Thresholds(f64),
-    /// A round number, where the threshold would give too few curves.
+    /// A round number, used if the threshold would give too few curves.
     Round(f64),
 }
 
 impl Contour {
-    /// Level curves over the features of the given names; neighbouring ones differ by the threshold, or by a multiple where
-    /// there would be too many.
+    /// Level curves over the features with the given names. Neighbouring curves differ by the threshold, or by a
+    /// multiple if there would be too many.
     pub fn new(features: (String, String), surface: Surface, segments: Vec<Segment>, threshold: f64) -> Contour {
         Contour { x: features.0, y: features.1, surface, segments, threshold }
     }
 
-    /// The lowest and the highest score, where all are numbers and differ.
+    /// The lowest and the highest score, if all scores are numbers and they differ.
     fn range(&self) -> Option<(f64, f64)> {
         let values = &self.surface.values;
         let whole = values.len() == self.surface.x.len() * self.surface.y.len();
@@ -87,7 +87,7 @@ impl Contour {
         Step::Thresholds(if many > 1.0 { round_step(many) } else { 1.0 })
     }
 
-    /// The levels, rising.
+    /// The levels, ascending.
     fn levels(&self) -> Vec<f64> {
         let Some((low, high)) = self.range() else { return Vec::new() };
         let step = match self.step(low, high) {
@@ -101,7 +101,7 @@ impl Contour {
             .collect()
     }
 
-    /// The pairs that are drawn: all, or as many as fit, evenly from first to last.
+    /// The pairs to draw: all, or as many as allowed, evenly from first to last.
     fn drawn(&self) -> impl Iterator<Item = &Segment> {
         let stride = self.segments.len().div_ceil(MOST_SEGMENTS).max(1);
         self.segments.iter().step_by(stride)
@@ -135,12 +135,12 @@ fn short(value: f64) -> String {
     typographic(&format::significant(value, 3))
 }
 
-/// How strongly a level is drawn, by its place from the lowest (0) to the highest (1).
+/// The opacity of a level, by its position from the lowest (0) to the highest (1).
 fn strength(place: f64) -> f64 {
     0.3 + 0.7 * place
 }
 
-/// A segment in pixels, with a head at its end where it is an arrow.
+/// A segment in pixels, with a head at its end if it is an arrow.
 fn segment_path(path: &mut Path, from: (f64, f64), to: (f64, f64), arrow: bool) {
     path.jump(from.0, from.1);
     path.to(to.0, to.1);
@@ -157,12 +157,13 @@ fn segment_path(path: &mut Path, from: (f64, f64), to: (f64, f64), arrow: bool) 
     path.to(other.0, other.1);
 }
 
-/// A curve as places on the grid, in steps of a cell.
+/// A curve as positions on the grid, in units of a cell.
 type Curve = Vec<(f64, f64)>;
 
 /// The curves of one level on a grid of `columns` times `rows` points.
 fn curves(values: &[f64], columns: usize, rows: usize, level: f64) -> Vec<Curve> {
-    // An edge is named by its first point and whether it goes down: 2 · point, or 2 · point + 1.
+    // An edge is numbered by its first point and its direction: 2 · point if it goes right, 2 · point + 1 if it goes
+    // down.
     let mut neighbours: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut join = |one: usize, other: usize| {
         neighbours.entry(one).or_default().push(other);
@@ -181,7 +182,7 @@ fn curves(values: &[f64], columns: usize, rows: usize, level: f64) -> Vec<Curve>
                 [one, other] => join(one, other),
                 [top, right, bottom, left] => {
                     let centre = corners.iter().map(|&point| values[point] / 4.0).sum::<f64>() > level;
-                    // The corner that the centre agrees with is not cut off.
+                    // The corner on the same side as the centre is not cut off.
                     if centre == above[0] {
                         join(top, right);
                         join(bottom, left);
@@ -202,7 +203,7 @@ fn curves(values: &[f64], columns: usize, rows: usize, level: f64) -> Vec<Curve>
         if edge.is_multiple_of(2) { (x + share, y) } else { (x, y + share) }
     };
     let mut found = Vec::new();
-    // Curves that end at the border are walked from an end, then what is left is closed.
+    // Curves that end at the border are followed from an end; the remaining curves are closed.
     let ends: Vec<usize> = neighbours.iter().filter(|(_, next)| next.len() == 1).map(|(edge, _)| *edge).collect();
     let all: Vec<usize> = neighbours.keys().copied().collect();
     for start in ends.into_iter().chain(all) {
@@ -370,7 +371,8 @@ mod tests {
 
     #[test]
     fn every_edge_that_a_level_crosses_is_on_exactly_one_curve() {
-        // Rough values, with saddles; each crossing is a point of the curves, and closed curves repeat their first.
+        // An uneven surface with saddles. Each crossing is a point of the curves, and closed curves repeat their first
+        // point.
         let surface = grid(9, |x, y| (7.0 * x + 3.0 * y * y).sin() + (5.0 * y - x * x).cos());
         let values = &surface.values;
         for level in [-1.0, -0.3, 0.0, 0.4, 1.1] {

@@ -1,12 +1,12 @@
-//! A grid of values over two settings, darker for more, with the value in each cell where it fits and the best cell
-//! outlined.
+//! A grid of values over two settings, darker for larger values. The value is printed in each cell if it fits, and the
+//! best cell is outlined.
 
 use super::axis::nothing_to_show;
 use super::svg::{Anchor, Canvas, text_width, typographic};
 use super::{Plot, Table};
 use crate::format;
 
-/// Which cell to point out.
+/// Which cell to highlight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
     /// The largest value.
@@ -27,7 +27,7 @@ pub struct HeatMap {
 
 impl HeatMap {
     /// A grid: the name of the value, then the columns and the rows, each as the name of the setting and its values.
-    /// `values` holds one list a row; a cell that is missing or not finite is shown empty.
+    /// `values` holds one list per row. A cell that is missing or not finite is empty.
     pub fn new(
         value: impl Into<String>,
         columns: (&str, Vec<String>),
@@ -60,7 +60,7 @@ impl HeatMap {
     }
 
     fn best_cell(&self) -> Option<(usize, usize, f64)> {
-        // Ties go to the first cell.
+        // The first of several equal cells is the best.
         match self.best? {
             Best::Highest => self.cells().reduce(|a, b| if b.2 > a.2 { b } else { a }),
             Best::Lowest => self.cells().reduce(|a, b| if b.2 < a.2 { b } else { a }),
@@ -68,7 +68,7 @@ impl HeatMap {
     }
 
     fn strength(&self, value: f64, low: f64, high: f64) -> f64 {
-        // Halves, since the difference of extreme values overflows.
+        // Halves are used, because the difference of extreme values could overflow.
         let span = high / 2.0 - low / 2.0;
         if span > 0.0 { 0.06 + 0.94 * ((value / 2.0 - low / 2.0) / span) } else { 0.5 }
     }
@@ -126,7 +126,8 @@ impl Plot for HeatMap {
                         canvas.title(&format!("{place}\n{} {}", self.value, format::real(value)));
                         canvas.shaded(x + 1.0, y + 1.0, cell - 2.0, tall - 2.0, "heat", strength);
                         if let Some(text) = words.next().filter(|_| fits) {
-                            // The style sheet keeps the contrast: light turns to dark text later than dark to light.
+                            // The style sheet ensures contrast: the text colour changes at a higher strength in light mode
+                            // than in dark mode.
                             let class = match strength {
                                 s if s > 0.72 => "on",
                                 s if s > 0.6 => "mid",

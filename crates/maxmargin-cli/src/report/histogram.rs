@@ -1,5 +1,5 @@
-//! Histograms by class or grade: two groups lie over each other, more stand in rows that share the axis, so that
-//! each can be read. Values are counted once, when the plot is made.
+//! Histograms by class or grade. Two groups are drawn over each other; more are drawn in rows that share the axis, so
+//! that each can be read. Values are counted once, when the plot is made.
 
 use super::axis::{Area, Axis, Ends, Fitted, nothing_to_show, round_step, usual_height};
 use super::line::legend_rows;
@@ -37,7 +37,8 @@ const BINS: f64 = 36.0;
 const ROWS: usize = 12;
 
 impl Histogram {
-    /// Counts values by group. `label` names the quantity, `noun` what is counted ("rows", "queries").
+    /// Counts values by group. `label` is the name of the quantity, `noun` is the name of what is counted ("rows",
+    /// "queries").
     pub fn new(label: impl Into<String>, noun: impl Into<String>, groups: Vec<(String, Vec<f64>)>) -> Histogram {
         let noun = noun.into();
         let mut notes = Vec::new();
@@ -145,7 +146,8 @@ impl Histogram {
         let named: Vec<(usize, &str)> =
             self.groups.iter().enumerate().map(|(i, g)| (i, g.label.as_str())).filter(|n| !n.1.is_empty()).collect();
         let keys = legend_rows(&named, width);
-        // One group is counted; two are compared, and a rare class must not vanish beside a common one.
+        // One group is shown as counts. Several are shown as shares, so that a rare class stays visible next to a
+        // common one.
         let share = self.groups.len() > 1;
         let level = |group: &Group, bin: usize| if share { group.share(bin) * 100.0 } else { group.counts[bin] as f64 };
         let title = if share { format!("share of each group's {}, %", self.noun) } else { self.noun.clone() };
@@ -208,7 +210,7 @@ impl Histogram {
                     &format!("mean {class}"),
                 );
             }
-            // The label stands on the side where the bars are low.
+            // The label is on the side with the lower bars.
             let half = group.counts.len() / 2;
             let left_heavy = group.counts[..half].iter().max() > group.counts[half..].iter().max();
             let (at, anchor) = if left_heavy { (area.right, Anchor::End) } else { (area.left, Anchor::Start) };
@@ -259,8 +261,8 @@ impl Plot for Histogram {
     }
 }
 
-/// Round bins over sorted values: start, width, number, and how many values lie outside. A few far values must not
-/// squeeze the rest into one bar, so the range may stop at the outer half per cent.
+/// Round bins over sorted values: start, width, number, and how many values are outside. A few extreme values must not
+/// squeeze the rest into one bar, so the range may leave out the outer half per cent.
 fn bins(sorted: &[f64]) -> (f64, f64, usize, u64) {
     let (Some(&least), Some(&greatest)) = (sorted.first(), sorted.last()) else { return (0.0, 1.0, 0, 0) };
     let quantile = |share: f64| sorted[((sorted.len() - 1) as f64 * share).round() as usize];
@@ -278,7 +280,7 @@ fn bins(sorted: &[f64]) -> (f64, f64, usize, u64) {
     let number = (2.0 * (sorted.len() as f64).sqrt()).clamp(5.0, BINS);
     let step = round_step((high - low) / number);
     let start = (low / step + 1e-9).floor() * step;
-    // The greatest value belongs to the last bar, also where it lies on an edge.
+    // The largest value belongs to the last bar, even if it is on an edge.
     let count = ((high - start) / step - 1e-9).ceil().clamp(1.0, 2.0 * BINS) as usize;
     let end = start + count as f64 * step;
     let outside = sorted.iter().filter(|&&v| v < start - step * 1e-9 || v > end + step * 1e-9).count() as u64;

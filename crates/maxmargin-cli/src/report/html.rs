@@ -1,4 +1,4 @@
-//! The document around the sections: head, style sheet, the cards and how they pair up on a wide page.
+//! The document around the sections: head, style sheet, the cards and their arrangement in pairs on a wide page.
 
 use std::fmt::Write;
 
@@ -7,7 +7,8 @@ use super::{Content, Plot, Report, Section, Table, Tone};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The widths a plot is drawn for, with the class that the style sheet shows by the width of the column.
+/// The widths at which a plot is drawn, each with its class. The style sheet shows the one that fits the width of the
+/// column.
 const WIDTHS: [(&str, f64); 3] = [("narrow", 340.0), ("medium", 540.0), ("wide", 1080.0)];
 
 /// Tables with more rows may break across printed pages.
@@ -16,7 +17,7 @@ const LONG: usize = 18;
 pub(super) fn document(report: &Report) -> String {
     let mut out = String::with_capacity(64 << 10);
     let title = escape(&report.title);
-    // The policy forbids scripts and anything fetched, whatever a name in the data may hold.
+    // The policy forbids scripts and external content, whatever a name in the data contains.
     let _ = write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -39,8 +40,8 @@ pub(super) fn document(report: &Report) -> String {
     out
 }
 
-/// Decides which sections take the whole width. Neighbours of half width stand side by side, plots by plots and words
-/// by words; where their number is odd, the one that gains most from it takes a row of its own: no hole is left.
+/// Decides which sections take the whole width. Neighbouring sections of half width are side by side, plots with plots
+/// and text with text. If their number is odd, the one that benefits most gets its own row, so that no gap is left.
 fn full_width(sections: &[Section]) -> Vec<bool> {
     let mut full: Vec<bool> = sections.iter().map(|section| !takes_half(section)).collect();
     let mut start = 0;
@@ -53,7 +54,7 @@ fn full_width(sections: &[Section]) -> Vec<bool> {
         let breaks = |&i: &usize| full[i] || drawn(i) != drawn(start);
         let end = (start..sections.len()).find(breaks).unwrap_or(sections.len());
         if (end - start) % 2 == 1 {
-            // Only every second place leaves pairs on both sides.
+            // Only every second position leaves pairs on both sides.
             let stretches = |i: &usize| matches!(&sections[*i].content, Content::Plot { plot, .. } if plot.stretches());
             let alone = (start..end).step_by(2).find(stretches).unwrap_or(end - 1);
             full[alone] = true;
@@ -140,7 +141,7 @@ fn push_plot(out: &mut String, plot: &dyn Plot, caption: &str, heading: &str) {
         for (class, width) in &WIDTHS[..1] {
             out.push_str(&plot.draw(*width).finish(&format!("plot {class}"), &summary));
         }
-        // Not wider than its column, so one drawing serves both larger widths.
+        // A square plot is never wider than its column, so one drawing is enough for both larger widths.
         out.push_str(&plot.draw(WIDTHS[1].1).finish("plot square", &summary));
         out.push('\n');
     }
@@ -187,7 +188,7 @@ fn push_table(out: &mut String, table: &Table, heading: &str) {
     out.push_str("</tbody>\n</table>\n</div>\n");
 }
 
-/// Whether a cell reads as a number, perhaps with a unit or an uncertainty.
+/// Whether a cell looks like a number, possibly with a unit or an uncertainty.
 fn looks_numeric(cell: &str) -> bool {
     let cell = cell.trim();
     let body = cell.trim_start_matches(['-', '−', '+', '<', '±', '~', ' ']);

@@ -1,5 +1,5 @@
-//! Lines: one or more series over linear or logarithmic axes, with markers, bands, and reference lines. Serves
-//! convergence traces, learning curves, paths over a setting and, square, ROC curves.
+//! Lines: one or more series over linear or logarithmic axes, with markers, bands, and reference lines. It is used for
+//! convergence traces, learning curves, paths over a setting and, as a square, for ROC curves.
 
 use super::axis::{Area, Axis, Ends, Fitted, Scale, nothing_to_show, usual_height};
 use super::svg::{Anchor, Canvas, Path, text_width};
@@ -23,19 +23,19 @@ impl Series {
         Series { label: label.into(), points, ..Series::default() }
     }
 
-    /// Marks the points; left out by itself where they would run together.
+    /// Marks the points, unless there are too many to be separate.
     pub fn markers(mut self) -> Series {
         self.markers = true;
         self
     }
 
-    /// Draws the line dashed: for bounds, references, what is estimated.
+    /// Draws the line dashed, for bounds, references and estimates.
     pub fn dashed(mut self) -> Series {
         self.dashed = true;
         self
     }
 
-    /// Draws the line thin and without a name, behind the others: one of many that a mean is over.
+    /// Draws the line thin, without a name and behind the others, for one of many lines with a mean.
     pub fn faint(mut self) -> Series {
         self.faint = true;
         self
@@ -48,10 +48,10 @@ impl Series {
     }
 }
 
-/// A receiver operating curve.
+/// A ROC curve.
 #[derive(Clone, Debug, Default)]
 pub struct RocCurve {
-    /// What it is of, such as the file; may be empty where there is only one.
+    /// The name, such as the file; may be empty if there is only one curve.
     pub label: String,
     /// (false positive rate, true positive rate), from (0, 0) to (1, 1).
     pub points: Vec<(f64, f64)>,
@@ -70,11 +70,11 @@ pub struct LinePlot {
     square: bool,
 }
 
-/// How many places of a plot answer to the pointer.
+/// Number of positions of a plot that react to the pointer.
 const PROBES: usize = 40;
-/// Markers are dropped where a series has more points.
+/// A series with more points than this has no markers.
 const MARKED: usize = 60;
-/// The data table under a plot has at most so many rows.
+/// The largest number of rows in the data table under a plot.
 const LISTED: usize = 60;
 
 impl LinePlot {
@@ -95,13 +95,13 @@ impl LinePlot {
         self
     }
 
-    /// Adds a vertical reference line at a value of x: the setting chosen, the pass that was best.
+    /// Adds a vertical reference line at a value of x: the chosen setting, the best pass.
     pub fn mark(mut self, value: f64, label: impl Into<String>) -> LinePlot {
         self.marks.push((value, label.into()));
         self
     }
 
-    /// One or more receiver operating curves, on a square with its diagonal.
+    /// One or more ROC curves, on a square with its diagonal.
     pub fn roc(curves: Vec<RocCurve>) -> LinePlot {
         let x = Axis::linear("false positive rate").between(0.0, 1.0);
         let y = Axis::linear("true positive rate").between(0.0, 1.0);
@@ -115,7 +115,7 @@ impl LinePlot {
         plot
     }
 
-    /// The series that need a name on the drawing; one alone is named by the axis.
+    /// The series that need a name in the drawing. If there is only one, the axis names it.
     fn named(&self) -> Vec<(usize, &str)> {
         let alone = self.series.len() == 1 && self.series[0].label == self.y.label;
         let labels = self.series.iter().enumerate().filter(|(_, s)| !s.faint).map(|(i, s)| (i, s.label.as_str()));
@@ -182,7 +182,8 @@ impl Plot for LinePlot {
         let height = if self.square { width } else { usual_height(width) };
         let named = self.named();
         let widest = named.iter().map(|(_, label)| text_width(label) * 1.1).fold(0.0, f64::max);
-        // Labels stand at the line's end where there is room, in the empty corner of a square plot, else above it.
+        // Labels are at the end of the line if there is space, in the empty corner of a square plot, otherwise above
+        // the plot.
         let beside = !self.square && widest <= (width * 0.24).max(90.0) && width >= 420.0;
         let above = !self.square && !beside && !named.is_empty();
         let mut canvas = Canvas::new(width, height);
@@ -221,7 +222,7 @@ impl Plot for LinePlot {
             canvas.line((at, top), (at, bottom), "rule");
             let (anchor, at) =
                 if at > (left + right) / 2.0 { (Anchor::End, at - 5.0) } else { (Anchor::Start, at + 5.0) };
-            // One below the other: marks may stand close together.
+            // One below the other, because marks may be close together.
             let down = top + 10.0 + 15.0 * number as f64;
             canvas.text_within((right - left) / 2.0, at, down, anchor, "rule-label", label);
         }
@@ -251,7 +252,7 @@ impl Plot for LinePlot {
                 &Path::through(line.iter().map(|p| (x.place(p.0), y.place(p.1)))),
                 &format!("line {class}{dash}"),
             );
-            // A single point has no line.
+            // A single point has no line, so it gets a marker.
             if line.len() == 1 || (series.markers && line.len() <= MARKED) {
                 for point in line {
                     canvas.dot(x.place(point.0), y.place(point.1), 2.8, class);
@@ -343,7 +344,7 @@ pub(super) fn legend_rows<'a>(named: &[(usize, &'a str)], width: f64) -> Vec<Vec
     let mut rows: Vec<Vec<(usize, f64, &str)>> = Vec::new();
     let mut offset = f64::INFINITY;
     for &(number, label) in named {
-        // Names are set bold, which is a little wider.
+        // Names are bold, which is slightly wider.
         let needed = (text_width(label) * 1.1).min(width - 30.0) + 24.0;
         if offset + needed > width {
             rows.push(Vec::new());
@@ -357,7 +358,7 @@ pub(super) fn legend_rows<'a>(named: &[(usize, &'a str)], width: f64) -> Vec<Vec
     rows
 }
 
-/// One legend entry: a piece of the line, then its name.
+/// One legend entry: a piece of the line, followed by its name.
 fn key(canvas: &mut Canvas, x: f64, y: f64, number: usize, dashed: bool, label: &str, width: f64) {
     let class = series_class(number);
     let dash = if dashed { " dashed" } else { "" };
@@ -365,7 +366,7 @@ fn key(canvas: &mut Canvas, x: f64, y: f64, number: usize, dashed: bool, label: 
     canvas.text_within(width - 30.0, x + 22.0, y, Anchor::Start, &format!("name {class}"), label);
 }
 
-/// Moves labels apart until they are `distance` from each other, keeping their order and staying inside.
+/// Moves labels apart until they are `distance` from each other. They keep their order and stay inside.
 fn spread(mut wanted: Vec<(usize, f64)>, distance: f64, top: f64, bottom: f64) -> Vec<(usize, f64)> {
     wanted.sort_by(|a, b| a.1.total_cmp(&b.1));
     for _ in 0..50 {
@@ -389,8 +390,8 @@ fn spread(mut wanted: Vec<(usize, f64)>, distance: f64, top: f64, bottom: f64) -
     wanted
 }
 
-/// Keeps at most about twice `buckets` points: the lowest and the highest of each bucket, the first and the last, so
-/// that no peak is lost.
+/// Keeps at most about twice `buckets` points: the lowest and the highest of each bucket, the first and the last. So no
+/// peak is lost.
 fn thinned(points: &[(f64, f64)], buckets: usize) -> Vec<(f64, f64)> {
     if points.len() <= 2 * buckets.max(1) {
         return points.to_vec();

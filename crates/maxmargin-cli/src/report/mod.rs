@@ -1,8 +1,8 @@
-//! Reports: one self-contained HTML file with facts, tables and plots, made by every command that reports. It opens
-//! offline, runs no script, follows the reader's light or dark mode, prints, and fits a phone. The same content gives
-//! the same bytes.
+//! Reports: one self-contained HTML file with facts, tables and plots, used by every command that writes a report. It
+//! works offline, runs no script, follows the reader's light or dark mode, can be printed, and fits a phone. The same
+//! content gives the same bytes.
 //!
-//! A new kind of plot is a new file with a type that implements [`Plot`]; nothing here changes for it.
+//! A new kind of plot is a new file with a type that implements [`Plot`]. Nothing here changes for it.
 
 mod axis;
 mod bars;
@@ -25,13 +25,13 @@ pub use svg::{Anchor, Canvas, Path, escape};
 
 /// Something that can be drawn at any width.
 pub trait Plot {
-    /// Draws at a width in pixels; a report asks for several and shows the one that fits.
+    /// Draws at a width in pixels. A report draws several widths and shows the one that fits.
     fn draw(&self, width: f64) -> Canvas;
 
-    /// What the drawing shows, in words, for those who cannot see it.
+    /// A description of the drawing for readers who cannot see it.
     fn summary(&self) -> String;
 
-    /// What the reader should know beyond the caption: values left out, clipped, not shown.
+    /// What the reader should know in addition to the caption: values that are left out or clipped.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -41,7 +41,7 @@ pub trait Plot {
         None
     }
 
-    /// Whether the drawing gains from a wide page.
+    /// Whether the drawing benefits from a wide page.
     fn stretches(&self) -> bool {
         true
     }
@@ -54,23 +54,23 @@ pub struct Table {
     pub header: Vec<String>,
     /// The cells, row by row.
     pub rows: Vec<Vec<String>>,
-    /// The row to point out.
+    /// The row to highlight.
     pub highlight: Option<usize>,
 }
 
 /// A headline number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tile {
-    /// What it is.
+    /// Its name.
     pub label: String,
     /// The number, formatted.
     pub value: String,
-    /// A word on it, or nothing.
+    /// A short note, or empty.
     pub note: String,
 }
 
 impl Tile {
-    /// A headline number with a note below, which may be empty.
+    /// A headline number with a note below it, which may be empty.
     pub fn new(label: impl Into<String>, value: impl Into<String>, note: impl Into<String>) -> Tile {
         Tile { label: label.into(), value: value.into(), note: note.into() }
     }
@@ -100,7 +100,7 @@ struct Section {
     content: Content,
 }
 
-/// A report in the making: sections in the order they are added.
+/// A report that is being built: sections in the order in which they are added.
 pub struct Report {
     title: String,
     subtitle: String,
@@ -124,7 +124,7 @@ impl Report {
         self.add("", Content::Headline(tiles))
     }
 
-    /// A sentence with a tone: converged, or not and what to do.
+    /// A sentence with a tone: the run converged, or it did not and what to do.
     pub fn callout(&mut self, tone: Tone, heading: impl Into<String>, text: impl Into<String>) -> &mut Report {
         self.add(heading, Content::Callout(tone, text.into()))
     }
@@ -139,12 +139,12 @@ impl Report {
         self.add(heading, Content::Table(Table { header, rows, highlight: None }))
     }
 
-    /// A table with one row pointed out.
+    /// A table with one highlighted row.
     pub fn table_with_choice(&mut self, heading: impl Into<String>, table: Table) -> &mut Report {
         self.add(heading, Content::Table(table))
     }
 
-    /// Plain words; an empty line starts a new paragraph.
+    /// Plain text; an empty line starts a new paragraph.
     pub fn text(&mut self, heading: impl Into<String>, text: impl Into<String>) -> &mut Report {
         self.add(heading, Content::Text(text.into()))
     }
@@ -154,7 +154,7 @@ impl Report {
         self.add(heading, Content::Code(text.into()))
     }
 
-    /// A plot with a caption that says what to see in it.
+    /// A plot with a caption that says what it shows.
     pub fn plot(
         &mut self,
         heading: impl Into<String>,
@@ -175,7 +175,7 @@ impl Report {
     }
 }
 
-/// The class of the series with a number; colours repeat after six.
+/// The class of a series, by its number. Colours repeat after six.
 fn series_class(number: usize) -> &'static str {
     ["s1", "s2", "s3", "s4", "s5", "s6"][number % 6]
 }

@@ -1,5 +1,5 @@
-//! One value for each query (or fold, or class), sorted from best to worst, with the mean and, at the right, how the
-//! values are spread. Shows at a glance whether a mean hides a tail of failures.
+//! One value for each query (or fold, or class), sorted from best to worst, with the mean and, at the right, the
+//! distribution of the values. It shows whether a mean hides a tail of failures.
 
 use super::axis::{Area, Axis, Ends, Fitted, nothing_to_show, usual_height};
 use super::svg::{Anchor, Canvas, Path, text_width};
@@ -22,7 +22,7 @@ const PROBES: usize = 60;
 const SPREAD_BINS: usize = 20;
 
 impl Ranked {
-    /// Sorts named values. `axis` names the value; `one` and `many` name what has it ("query", "queries").
+    /// Sorts named values. `axis` names the value; `one` and `many` are the names of its items ("query", "queries").
     pub fn new(axis: Axis, one: impl Into<String>, many: impl Into<String>, mut items: Vec<(String, f64)>) -> Ranked {
         let before = items.len();
         items.retain(|item| axis.holds(item.1));
@@ -32,7 +32,7 @@ impl Ranked {
         Ranked { axis, one: one.into(), many: many.into(), items, mean, mean_label: None, skipped }
     }
 
-    /// Words for the mean line, such as `mean 0.716 ± 0.031`; otherwise the mean alone.
+    /// The label of the mean line, such as `mean 0.716 ± 0.031`. The default is the mean alone.
     pub fn mean_label(mut self, label: impl Into<String>) -> Ranked {
         self.mean_label = Some(label.into());
         self
@@ -53,7 +53,7 @@ impl Ranked {
             }
             return;
         }
-        // Sorted values: the first of each pixel column is all there is to see.
+        // The values are sorted, so only the first of each pixel column is visible.
         let columns = (area.right - area.left).floor().max(1.0) as usize;
         let mut line: Vec<(f64, f64)> = Vec::new();
         let mut push = |i: usize| line.push((area.left + (i as f64 + 0.5) * step, y.place(self.items[i].1)));
@@ -61,7 +61,7 @@ impl Ranked {
         for column in 0..kept {
             push(column * (number - 1) / (kept - 1).max(1));
         }
-        // Points inside a level stretch carry nothing.
+        // Points inside a level stretch add nothing.
         let mut slim: Vec<(f64, f64)> = Vec::new();
         for (i, point) in line.iter().enumerate() {
             let level = i > 0 && i + 1 < line.len() && line[i - 1].1 == point.1 && line[i + 1].1 == point.1;
@@ -150,7 +150,7 @@ impl Plot for Ranked {
         let mean = y.place(self.mean);
         canvas.line((area.left, mean), (width - 2.0, mean), "rule");
         let words = self.mean_words();
-        // Sorted from the best, the curve leaves its upper right free.
+        // Sorted from the best, the curve leaves the upper right corner free.
         let fits = text_width(&words) < (area.right - area.left) * 0.8;
         let at = if mean < top + 18.0 { mean + 15.0 } else { mean - 6.0 };
         let anchor = if fits { (area.right - 4.0, Anchor::End) } else { (area.left + 4.0, Anchor::Start) };

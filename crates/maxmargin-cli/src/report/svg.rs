@@ -1,13 +1,13 @@
-//! A small SVG writer. Shapes carry CSS classes instead of colours, so that one drawing serves light, dark and
-//! print; every user text is escaped here; coordinates are rounded to a tenth of a pixel to stay small.
+//! A small SVG writer. Shapes have CSS classes instead of colours, so that one drawing works in light, dark and print.
+//! All user text is escaped here. Coordinates are rounded to a tenth of a pixel to keep files small.
 
 use std::fmt::Write;
 
 /// The size of plot text in pixels; the style sheet uses the same.
 pub(super) const TEXT: f64 = 12.0;
 
-/// Makes a text safe inside HTML and SVG, in content and in quoted attributes. Control characters, which neither
-/// allows, become the replacement character.
+/// Escapes a text for HTML and SVG, in content and in quoted attributes. Control characters, which neither allows,
+/// become the replacement character.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for character in text.chars() {
@@ -25,7 +25,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// How wide a text is, roughly: no fonts are known here, so character classes stand in for glyphs.
+/// The approximate width of a text. Fonts are not known here, so the width is estimated from character classes.
 pub(super) fn text_width(text: &str) -> f64 {
     let ems: f64 = text
         .chars()
@@ -42,7 +42,7 @@ pub(super) fn text_width(text: &str) -> f64 {
     ems * TEXT
 }
 
-/// Cuts a text to a width in pixels, ending in an ellipsis where something is missing.
+/// Cuts a text to a width in pixels. A cut text ends in an ellipsis.
 pub(super) fn fit(text: &str, width: f64) -> String {
     if text_width(text) <= width {
         return text.into();
@@ -66,7 +66,7 @@ pub(super) fn typographic(number: &str) -> String {
     number.replace('-', "−")
 }
 
-/// Which point of a text its position names.
+/// The point of a text that its position refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// The left end.
@@ -96,7 +96,7 @@ impl Path {
         path
     }
 
-    /// Goes on to a point; the first call sets the beginning.
+    /// Continues to a point. The first call sets the start.
     pub fn to(&mut self, x: f64, y: f64) {
         self.0.push(if self.0.is_empty() { 'M' } else { 'L' });
         push_coordinate(&mut self.0, x);
@@ -104,7 +104,7 @@ impl Path {
         push_coordinate(&mut self.0, y);
     }
 
-    /// Goes on elsewhere without a line to there.
+    /// Continues at a point without a line to it.
     pub fn jump(&mut self, x: f64, y: f64) {
         self.0.push('M');
         push_coordinate(&mut self.0, x);
@@ -125,7 +125,7 @@ impl Path {
     }
 }
 
-/// A drawing in the making. The origin is at the top left, the unit is the pixel.
+/// A drawing that is being built. The origin is at the top left, and the unit is the pixel.
 #[derive(Clone, Debug)]
 pub struct Canvas {
     width: f64,
@@ -144,12 +144,12 @@ impl Canvas {
         let _ = write!(self.body, "<g class=\"{class}\">");
     }
 
-    /// Closes the group opened last.
+    /// Closes the group that was opened last.
     pub fn end(&mut self) {
         self.body.push_str("</g>");
     }
 
-    /// What the pointer shows over the group that is open.
+    /// The tooltip of the open group.
     pub fn title(&mut self, text: &str) {
         let _ = write!(self.body, "<title>{}</title>", escape(text));
     }
@@ -167,7 +167,7 @@ impl Canvas {
         }
     }
 
-    /// A path whose line has the given strength, from 0 to 1, unless it is empty.
+    /// A path whose line has the given opacity, from 0 to 1, unless it is empty.
     pub fn shaded_path(&mut self, path: &Path, class: &str, strength: f64) {
         if !path.is_empty() {
             let strength = strength.clamp(0.0, 1.0);
@@ -187,7 +187,7 @@ impl Canvas {
         self.body.push_str("/>");
     }
 
-    /// A rectangle whose colour has the given strength, from 0 to 1.
+    /// A rectangle whose colour has the given opacity, from 0 to 1.
     pub fn shaded(&mut self, x: f64, y: f64, width: f64, height: f64, class: &str, strength: f64) {
         self.open("rect", class, &[("x", x), ("y", y), ("width", width.max(0.0)), ("height", height.max(0.0))]);
         let _ = write!(self.body, " fill-opacity=\"{:.2}\"/>", strength.clamp(0.0, 1.0));
@@ -204,7 +204,7 @@ impl Canvas {
         let _ = write!(self.body, ">{}</text>", escape(text));
     }
 
-    /// A text cut to a width, with the whole of it as tooltip where it had to be cut.
+    /// A text cut to a width. If it is cut, the full text is its tooltip.
     pub fn text_within(&mut self, width: f64, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
         let short = fit(text, width);
         if short == text {
@@ -217,7 +217,7 @@ impl Canvas {
         }
     }
 
-    /// The whole element, with the words a screen reader says for it.
+    /// The complete element, with a text for screen readers.
     pub fn finish(&self, class: &str, alternative: &str) -> String {
         let mut size = String::new();
         push_coordinate(&mut size, self.width);

@@ -1,4 +1,4 @@
-//! Reports as a whole: well-formed, harmless, the same each time, and light.
+//! Complete reports: well-formed, safe, reproducible and small.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn names() -> Vec<String> {
     NASTY.iter().map(|name| name.to_string()).chain([NASTY[0].repeat(400)]).collect()
 }
 
-/// Every section and every plot, with the given texts wherever a text can stand.
+/// Every section and every plot, with the given texts wherever a text can be.
 fn everything(names: &[String]) -> Report {
     let name = |i: usize| names[i % names.len()].clone();
     let numbers = |n: u32| (0..n).map(|i| f64::from(i * 7919 % 101) / 10.0).collect::<Vec<f64>>();
@@ -53,7 +53,8 @@ fn everything(names: &[String]) -> Report {
     report
 }
 
-/// Checks that every tag is closed in order and every attribute quoted; a raw `<` or `"` from a name breaks it.
+/// Checks that every tag is closed in order and every attribute is quoted. A raw `<` or `"` from a name would break
+/// this.
 fn check_well_formed(document: &str) {
     const EMPTY: [&str; 2] = ["meta", "!doctype"];
     let mut open: Vec<&str> = Vec::new();
@@ -77,7 +78,7 @@ fn check_well_formed(document: &str) {
         );
         assert!(!outside.contains(" on") && name != "script", "<{tag}>");
         if name == "style" {
-            // The selectors of the style sheet use >.
+            // The selectors of the style sheet contain >.
             rest = &rest[rest.find("</style>").expect("the style ends")..];
         }
         if !tag.ends_with('/') && !EMPTY.contains(&name) {

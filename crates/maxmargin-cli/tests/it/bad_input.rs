@@ -1,4 +1,4 @@
-//! Data that must not be trained on, scored or converted: each is refused with a code, the place and a remedy.
+//! Data that cannot be trained on, scored or converted: each is refused with a code, the position and a remedy.
 
 use crate::workbench::Workbench;
 use std::io::Write;
@@ -152,7 +152,7 @@ fn ranking_without_queries_names_the_flag() {
        `maxmargin explain MM0303` says more
     ");
     bench.ok("train rank plain.txt -o m.mm --one-group").says("1 query · 3 pairs");
-    // The model remembers it.
+    // The model remembers the setting.
     bench.ok("evaluate m.mm plain.txt --metric ndcg@10");
 }
 

@@ -1,4 +1,4 @@
-//! Comparisons with ties, from files to a proven model, to items in order, and every way they can be wrong.
+//! Comparisons with ties: from files to a proven model and to ranked items, and all errors on the way.
 
 use crate::workbench::{Workbench, close, number};
 use serde_json::Value;
@@ -8,7 +8,7 @@ const PAIRS: &str = "left,right,outcome\na,b,right\nb,c,right\nd,c,tie\nc,e,righ
 const GAMES: &str = "left,right,outcome,day\nlions,bears,left,1\nlions,owls,left,1\nbears,owls,tie,2\nowls,wolves,left,2\nlions,wolves,left,3\n\
 bears,wolves,left,3\nwolves,owls,tie,4\nlions,bears,tie,4\nbears,owls,left,5\nlions,owls,left,5\n";
 
-/// With `pairs.csv` and `test.csv`, two items a row, from one hidden score.
+/// With `pairs.csv` and `test.csv`, two items per row, from one hidden score.
 fn simulated(norm: &str) -> Workbench {
     let bench = Workbench::new();
     bench.ok(&format!("simulate compare --norm {norm} --pairs 300 -o pairs.csv -q"));
@@ -36,7 +36,7 @@ fn simulated_pairs_are_trained_predicted_evaluated_and_verified() {
     let found = bench.json("evaluate m.mm test.csv --report e.html");
     assert!(number(&found, "error") < 0.35, "{found}");
     assert!(bench.text("e.html").contains("Level curves"));
-    // The table of outcomes says the same as the error, and what predict says.
+    // The confusion table agrees with the error and with the output of predict.
     let outcomes = ["left", "tie", "right"];
     let cell = |truth: &str, said: &str| number(&found["confusion"][truth], said);
     let wrong: f64 = outcomes
@@ -105,7 +105,7 @@ fn the_three_forms_of_the_same_pairs_give_the_same_model() {
     let order = |text: &str| -> Vec<String> { lines(text).into_iter().map(|line| line[1].clone()).collect() };
     let by_name = order(&bench.ok("rank-items named.mm items.csv").stdout);
     assert_eq!(by_name, order(&bench.ok("rank-items wide.mm items.csv").stdout));
-    // Without features every item is one.
+    // Without features, every item is a feature.
     bench.ok("train compare pairs.csv -o own.mm -c 10");
     let mut own = order(&bench.ok("rank-items own.mm").stdout);
     own.sort();
@@ -216,7 +216,7 @@ fn pairs_of_equal_items_that_are_decided_are_counted() {
     assert_eq!(number(&bench.json(line)["pairs"], "indistinct"), 2.0);
     bench.write("pairs.csv", format!("{PAIRS}c,d,left\n"));
     bench.ok(line).says("1 decided pair has two items with the same features");
-    // As few as there are of items without features, whatever their names.
+    // Items without features are always distinct, whatever their names.
     let own = bench.json("train compare pairs.csv -o own.mm -c 10");
     assert_eq!(number(&own["pairs"], "indistinct"), 0.0);
 }

@@ -1,4 +1,4 @@
-//! From any format to any other, and the same data come out.
+//! Conversion from any format to any other gives the same data.
 
 use crate::workbench::Workbench;
 

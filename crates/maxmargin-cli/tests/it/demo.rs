@@ -24,7 +24,7 @@ fn the_demo_goes_where_it_is_told_and_says_so_in_json() {
     bench.refused("demo --report nowhere/tour.html", "MM0108");
 }
 
-/// HTML that loads nothing from anywhere.
+/// Checks that the HTML loads nothing external.
 pub(crate) fn assert_self_contained(html: &str) {
     assert!(html.contains("<svg") && html.contains("<style"));
     for outside in ["<link", "<script src", "src=\"http", "href=\"http", "@import", "url(http"] {

@@ -1,4 +1,4 @@
-//! Writing to a place without room: exit code 1, a clear error, nothing left behind.
+//! Writing to a full disk: exit code 1, a clear error, no file left behind.
 
 use crate::workbench::{Ran, Workbench, skipped};
 use std::process::Command;
@@ -26,7 +26,7 @@ fn bench() -> Workbench {
     bench
 }
 
-/// Runs a line in a shell that first does `limit`, and lists what is left in `full`.
+/// Runs a line in a shell that first runs `limit`, and lists what is left in `full`.
 fn run_limited(bench: &Workbench, shell: &[&str], limit: &str, line: &str) -> Ran {
     let script = format!("{limit}\n\"$0\" {line}\nexit=$?\nls -A full > left\nexit $exit");
     let mut command = Command::new(shell[0]);

@@ -31,7 +31,7 @@ fn games_know_what_was_known_before_their_date() {
         .says("wrote wide.csv   4 rows: 2 left, 1 tie, 1 right");
     let rows = table(&bench.text("wide.csv"));
     assert_eq!(rows.len(), 4);
-    // Two games of one day do not see each other.
+    // Two games on the same day do not affect each other's features.
     for row in &rows[..2] {
         for side in ["left", "right"] {
             assert_eq!(value(row, &format!("{side}.games")), 0.0);
@@ -41,7 +41,7 @@ fn games_know_what_was_known_before_their_date() {
         assert_eq!((value(row, "left.first"), value(row, "right.first")), (1.0, 0.0));
     }
     assert_eq!(rows[1]["outcome"], "tie");
-    // Bob lost to Ann, Cid drew with her, each as equals.
+    // Bob lost to Ann, and Cid drew with her; all three had the same rating.
     assert_eq!((value(&rows[2], "left.elo"), value(&rows[2], "right.elo")), (1180.0, 1200.0));
     assert_eq!((value(&rows[2], "left.losses"), value(&rows[2], "right.draws")), (1.0, 1.0));
     assert_eq!(value(&rows[2], "left.days_since_last"), 4.0);

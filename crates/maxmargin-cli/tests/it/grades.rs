@@ -1,8 +1,8 @@
-//! `train compare --ties-from-grades`: from graded lists to a proven model, judged and used on lists and on pairs.
+//! `train compare --ties-from-grades`: from graded lists to a proven model, evaluated and used on lists and on pairs.
 
 use crate::workbench::{Workbench, number};
 
-/// Forty queries of nine rows with three grades, which two features tell, nearly.
+/// Forty queries of nine rows with three grades, which two features nearly determine.
 fn bench() -> Workbench {
     let bench = Workbench::new();
     let mut lists = String::new();
@@ -27,7 +27,7 @@ fn graded_lists_teach_scores_and_a_threshold() {
     for more in ["", "--loss squared-hinge", "--solver cutting-plane", "--loss squared-hinge --intercept penalised"] {
         let object = bench.json(&format!("{TRAIN} {more}"));
         assert_eq!(object["converged"], true, "{more}");
-        // 27 decided pairs a query, and 9 ties with two constraints each.
+        // 27 decided pairs per query, and 9 ties with two constraints each.
         assert_eq!(number(&object, "constraints"), 40.0 * 45.0);
         assert!(number(&object, "threshold") > 0.0);
         let verified = bench.json("verify m.mm lists.txt");

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Far more than any test has time for.
+/// Settings that take far longer than any test.
 const ENDLESS: &str = "-c 100000 --tolerance 1e-15 --max-passes 1000000000";
 
 fn bench() -> Workbench {
@@ -17,7 +17,7 @@ fn bench() -> Workbench {
     bench
 }
 
-/// A command that is ended by force where it outlasts all patience, so that no test can hang.
+/// A command that is killed if it runs too long, so that no test can hang.
 struct Running {
     child: Child,
     _ended: Sender<()>,
@@ -39,7 +39,7 @@ fn signal(process: u32, signal: libc::c_int) {
     assert_eq!(unsafe { libc::kill(process, signal) }, 0);
 }
 
-/// Looks again and again until something is there.
+/// Polls until the result is there.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -71,7 +71,7 @@ fn start(bench: &Workbench, line: &str) -> Running {
     Running { child, _ended }
 }
 
-/// Starts a line, interrupts it once it says `sign`, and collects what it said.
+/// Starts a line, interrupts it once it prints `sign`, and collects its output.
 fn interrupted_at(bench: &Workbench, line: &str, sign: &str) -> Ran {
     let mut running = start(bench, line);
     let mut said = BufReader::new(running.child.stderr.take().expect("a pipe"));
@@ -125,7 +125,7 @@ fn an_interrupted_tuning_leaves_nothing() {
 fn an_interrupted_simulation_leaves_nothing() {
     let bench = Workbench::new();
     let running = start(&bench, "simulate text --rows 1000000000 -o endless.txt");
-    // It says nothing before it is done, but its temporary file grows.
+    // It prints nothing before it is done, but its temporary file grows.
     wait_for("the temporary file", || {
         let file = bench.files().into_iter().next()?;
         let written = std::fs::metadata(bench.path(&file)).ok()?.len();
@@ -141,7 +141,7 @@ fn a_standard_input_that_falls_silent_can_be_interrupted() {
     let bench = Workbench::new();
     let mut running = start(&bench, "train classify - -o m.mm");
     let mut input = running.child.stdin.take().expect("a pipe");
-    // More than a pipe holds: once all of it is gone, the command is reading, and next it waits.
+    // This is more than a pipe holds. Once all of it is written, the command is reading, and then it waits.
     input.write_all("1 1:1\n-1 2:1\n".repeat(100_000).as_bytes()).expect("the command reads");
     running.interrupt();
     let ran = running.finish("train classify -");
@@ -160,9 +160,9 @@ fn a_mapped_file_that_shrinks_is_explained() {
         skipped("no named pipe can be made here");
         return;
     }
-    // The command has mapped the cache once it opens the pipe; nothing has touched most of it by then.
+    // The command has mapped the cache when it opens the pipe. It has not read most of the cache by then.
     let running = start(&bench, "train classify cache.mmd --validation vali.txt -o m.mm -q");
-    // Without O_NONBLOCK this would wait for ever for a command that failed before.
+    // Without O_NONBLOCK, this would wait forever for a command that has already failed.
     let rows = wait_for("the other end of the pipe", || {
         std::fs::OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&pipe).ok()
     });

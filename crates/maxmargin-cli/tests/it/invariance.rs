@@ -32,7 +32,7 @@ fn metrics_agree(one: &Value, other: &Value) {
     }
 }
 
-/// The rows in an order that takes queries apart.
+/// The rows in an order that scatters the queries.
 fn scattered(text: &str) -> String {
     let rows: Vec<&str> = text.lines().collect();
     let mut order: Vec<usize> = (0..rows.len()).collect();

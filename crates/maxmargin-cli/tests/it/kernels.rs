@@ -1,4 +1,4 @@
-//! Kernels at the command line: shares, one class, graded rows, widths to tune, smaller models, values from a file.
+//! Kernels at the command line: nu, one class, graded rows, tuned widths, compacted models, kernel values from a file.
 
 use crate::workbench::{Workbench, close, number};
 use serde_json::Value;
@@ -12,7 +12,7 @@ fn a_share_finds_its_own_c_and_the_model_says_both() {
     let c = number(&trained, "c");
     bench.ok("verify m.mm text.txt").shows("the certificate holds");
     bench.ok("inspect m.mm").shows("nu = 0.4, which makes C =");
-    // The same model by that C.
+    // The same model with that C.
     let again = bench.json(&format!("train classify text.txt -o c.mm --kernel gaussian -c {c}"));
     assert!(close(number(&again, "objective"), number(&trained, "objective"), 3e-3), "{trained} {again}");
     assert!(again["nu"].is_null());
@@ -127,7 +127,7 @@ fn a_model_is_compacted_and_says_how_near_it_stays() {
 #[test]
 fn kernel_values_come_from_a_file_as_libsvm_writes_them() {
     let bench = Workbench::new();
-    // exp(−(i − j)²/8) between eight places on a line, labelled by their side of the middle.
+    // exp(−(i − j)²/8) between eight points on a line, labelled by their side of the middle.
     let value = |i: i32, j: i32| (-f64::from((i - j) * (i - j)) / 8.0).exp();
     let row = |label: &str, number: usize, at: i32| {
         let values: Vec<String> = (0..8).map(|j| format!("{}:{}", j + 1, value(at, j))).collect();
@@ -138,7 +138,7 @@ fn kernel_values_come_from_a_file_as_libsvm_writes_them() {
     let trained = bench.json("train classify k.svm -o m.mm --kernel precomputed");
     assert_eq!(trained["converged"], true);
     bench.ok("verify m.mm k.svm").shows("the certificate holds");
-    // New rows: their kernel values with the rows learned from.
+    // New rows: their kernel values with the training rows.
     bench.write("new.svm", row("+1", 1, 7) + &row("-1", 2, 0));
     let lines = bench.ok("predict m.mm new.svm").stdout;
     let labels: Vec<&str> = lines.lines().filter_map(|line| line.split('\t').next()).collect();

@@ -1,9 +1,9 @@
-//! `learn compare`: a stream learned from, put down, taken up again and cut off.
+//! `learn compare`: learning from a stream, saving, continuing and interrupting.
 
 use crate::workbench::{Workbench, number};
 use std::fmt::Write as _;
 
-/// Pairs of players, the better one the one with the higher number, ties among neighbours, some surprises.
+/// Pairs of players: the one with the higher number is better, neighbours tie, and there are some surprises.
 fn games(pairs: u64, players: u64) -> Vec<String> {
     let mut state = 88u64;
     let mut next = |below: u64| {
@@ -29,7 +29,7 @@ fn table(lines: &[String]) -> String {
     format!("left,right,outcome\n{}\n", lines.join("\n"))
 }
 
-/// The same as rows with features of both sides.
+/// The same as rows with the features of both sides.
 fn wide(lines: &[String]) -> String {
     let mut text = "left.strength,left.luck,right.strength,right.luck,outcome\n".to_string();
     for line in lines {
@@ -61,7 +61,7 @@ fn a_stream_in_two_parts_gives_the_bytes_of_one() {
             bench.ok(&format!("learn compare first.csv {items} -o part.mm {way} -q"));
             bench.ok(&format!("learn compare rest.csv {items} --from part.mm -o part.mm -q"));
             assert!(bench.read("whole.mm") == bench.read("part.mm"), "{name} {way}: the bytes differ");
-            // The same from the whole file, the pairs known already passed over.
+            // The same from the whole file, skipping the pairs that were already used.
             bench.ok(&format!("learn compare first.csv {items} -o part.mm {way} -q"));
             bench.ok(&format!("learn compare all.csv {items} --skip 1234 --from part.mm -o part.mm -q"));
             assert!(bench.read("whole.mm") == bench.read("part.mm"), "{name} {way}: the bytes differ after --skip");

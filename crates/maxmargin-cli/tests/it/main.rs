@@ -1,4 +1,4 @@
-//! The command as a user types it: one binary of tests, one module a behaviour.
+//! The command as a user types it: one test binary, one module per behaviour.
 
 mod approximate;
 mod bad_input;

@@ -2,7 +2,7 @@
 
 use crate::workbench::{Workbench, close, number};
 
-/// The smallest budget that a command is accepted with, as the refusal of a smaller one says it.
+/// The smallest accepted budget, taken from the error message for a smaller one.
 fn least_budget(bench: &Workbench, line: &str) -> String {
     let refused = bench.refused(&format!("{line} --memory 1MiB"), "MM0408");
     let (_, advice) = refused.stderr.split_once("give --memory ").expect("advice");
@@ -73,7 +73,7 @@ fn text_larger_than_the_budget_is_to_be_converted_first() {
     let bench = Workbench::with_search();
     let advised = bench.refused("train rank search.txt -o m.mm --memory 4KiB", "MM0408").says("convert");
     assert!(advised.stderr.contains("search.txt"));
-    // A cache would not help where what is needed beside the features is too much already.
+    // A cache would not help if the memory needed apart from the features is already too large.
     let line = "train rank search.txt -o m.mm";
     let refused = bench.refused(&format!("{line} --memory 800kB"), "MM0408").says("the budget is 781 KiB");
     assert!(!refused.stderr.contains("convert"), "{}", refused.stderr);

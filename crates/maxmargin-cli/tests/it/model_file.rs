@@ -1,4 +1,4 @@
-//! Model files: damaged ones, and what `verify` and `inspect` make of sound ones.
+//! Model files: damaged ones, and the output of `verify` and `inspect` for valid ones.
 
 use crate::workbench::{Workbench, close, number};
 

@@ -1,4 +1,4 @@
-//! Where words go: results, talk, and one JSON object.
+//! Where output goes: results, messages, and one JSON object.
 
 use crate::workbench::Workbench;
 

@@ -1,4 +1,4 @@
-//! Pairs of a better and a worse item, from files to a proven model, and every way they can be wrong.
+//! Pairs of a better and a worse item: from files to a proven model, and all errors on the way.
 
 use crate::workbench::{Workbench, close, number};
 
@@ -64,14 +64,14 @@ fn a_model_of_pairs_scores_items_and_is_measured_on_pairs() {
     let scores: Vec<f64> = scores.lines().map(|line| line.parse().expect("a score")).collect();
     assert!(scores[2] > scores[0] && scores[2] > scores[1] && scores[0] > scores[3] && scores[1] > scores[3]);
     assert_eq!(number(&bench.json("evaluate m.mm pairs.csv --items items.csv"), "pair-accuracy"), 1.0);
-    // A weight of 3 against one of 1; and two items of one score count half.
+    // A weight of 3 against one of 1. Two items with equal scores count half.
     bench.write("items2.csv", "id,height,weight\na,1,2\nb,1,2\nc,3,5\n");
     bench.write("pairs2.csv", "better,worse,weight\nc,a,3\na,c,1\na,b,4\n");
     let object = bench.json("evaluate m.mm pairs2.csv --items items2.csv --interval --report e.html");
     assert_eq!(number(&object, "pair-accuracy"), (3.0 + 2.0) / 8.0);
     assert!(object["pair-accuracy interval"].is_array());
     assert!(bench.text("e.html").contains("Better minus worse"));
-    // Items with targets are measured by them as ever.
+    // Items with targets are evaluated by their targets as before.
     bench.write("graded.csv", "id,target,qid,height,weight\na,1,q,1,2\nb,0,q,0.5,0.2\n");
     assert_eq!(number(&bench.json("evaluate m.mm graded.csv --metric map"), "map"), 1.0);
     bench.refused("evaluate m.mm pairs.csv --items items.csv --metric ndcg@10", "MM0305");
@@ -149,7 +149,7 @@ fn a_hard_margin_is_found_or_refused_with_its_proof() {
     bench.ok(&hard).shows("separable: objective").shows("hard margin, 4 constraints");
     bench.ok("verify m.mm pairs.csv --items items.csv").shows("the certificate holds");
     bench.ok("inspect m.mm").shows("none, hard margin").shows("4 pairs of 4 items, 4 constraints");
-    // What was trained can be trained again from its own settings.
+    // A training can be repeated from the settings of its model.
     let settings = bench.ok("inspect m.mm --settings").stdout;
     bench.write("again.toml", settings);
     bench.ok("train rank pairs.csv --items items.csv -o again.mm --config again.toml");
@@ -186,7 +186,7 @@ fn items_that_were_forgotten_are_asked_for() {
         bench.refused(line, "MM0234").says("pairs.csv").says("with --items FILE");
     }
     bench.refused("predict m.mm pairs.csv", "MM0234").says("give the file that holds the items");
-    // A model of features that happen to be called so still reads them, and a graded table does too.
+    // A model with features of these names still reads them, and so does a graded table.
     bench.write("odd.csv", "better,worse,target,qid\n1,2,0,a\n2,1,1,a\n0.5,3,0,a\n");
     bench.ok("train rank odd.csv -o odd.mm");
     bench.write("bare.csv", "better,worse\n1,2\n");
@@ -254,7 +254,7 @@ fn weights_that_cannot_be_reckoned_with_are_said_to_be_so() {
     bench.refused(TRAIN, "MM0219").says("the weights add up to inf");
     bench.write("pairs.csv", "better,worse,weight\nc,a,0\nc,b,0\n");
     bench.refused(TRAIN, "MM0219").says("no pair counts: all weights are zero").says("2 of weight 0");
-    // One pair goes, two go.
+    // The singular and the plural of the message.
     bench.write("pairs.csv", "better,worse\nc,a\na,c\n");
     bench.ok(TRAIN).says("and 1 pair at least goes against it");
     bench.write("pairs.csv", "better,worse\nc,a\na,c\nb,d\nd,b\n");

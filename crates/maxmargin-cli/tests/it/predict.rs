@@ -2,7 +2,7 @@
 
 use crate::workbench::Workbench;
 
-/// A ranker of one feature: its score is a positive multiple of the feature.
+/// A ranker with one feature: its score is a positive multiple of the feature.
 fn one_feature() -> Workbench {
     let bench = Workbench::new();
     bench.write("train.txt", "1 qid:1 1:1\n0 qid:1 1:0\n1 qid:2 1:2\n0 qid:2 1:1\n");
@@ -91,7 +91,7 @@ fn targets_are_not_needed_to_score_a_table() {
     bench.refused("predict m.mm lacking.csv", "MM0307").says("`x`");
 }
 
-/// Some ten megabytes of text, which are several blocks, and a model for them.
+/// About ten megabytes of text, which are several blocks, and a model for them.
 fn several_blocks() -> Workbench {
     let bench = Workbench::new();
     bench.ok("simulate search --queries 400 --docs 100 --features 40 --seed 3 -o search.txt -q");
@@ -120,7 +120,7 @@ fn whole_queries_are_scaled_and_ranked_wherever_blocks_end() {
     let bench = several_blocks();
     bench.ok("train rank search.txt -o m.mm --scale min-max-per-query -q");
     bench.ok("convert search.txt -o search.mmd -q");
-    // Odd rows after even ones: every query is in two places.
+    // Odd rows after even ones, so that every query is in two places.
     let text = bench.text("search.txt");
     let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let odd_last: Vec<&str> = rows.iter().step_by(2).chain(rows.iter().skip(1).step_by(2)).copied().collect();
@@ -176,7 +176,7 @@ fn text_is_scored_alike_whether_the_model_knows_its_index_base_or_not() {
     let known = bench.ok("predict plain.mm plain.txt --index-base 1 -q").stdout;
     assert_eq!(bench.ok("predict plain.mm plain.txt -q").stdout, known);
     bench.run_with_input("predict plain.mm - -q", bench.read("plain.txt")).succeeded().shows(&known);
-    // Counted from 0 it is found to be so, in a file and in a pipe.
+    // A file that counts from 0 is detected, as a file and in a pipe.
     let shifted: String = String::from_utf8(bench.read("plain.txt"))
         .expect("text")
         .lines()

@@ -1,9 +1,9 @@
-//! Real data, where they are: in the folder `$MAXMARGIN_DATA`.
+//! Tests on real data, if they are in the folder `$MAXMARGIN_DATA`.
 
 use crate::workbench::{Workbench, close, number, skipped};
 use std::path::PathBuf;
 
-/// The path of a file, or nothing, said aloud, where it is absent.
+/// The path of a file; `None`, with a message, if it is missing.
 fn data(file: &str) -> Option<String> {
     let folder = std::env::var_os("MAXMARGIN_DATA")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
@@ -28,7 +28,7 @@ fn mq2008_is_ranked_to_the_optimum() {
     let trained = ran.object();
     assert_eq!(trained["converged"], true);
     assert!(number(&trained, "gap") <= 1e-6, "{trained}");
-    // The optimum that L-BFGS finds over the 52,325 pairs, each listed.
+    // The optimum that L-BFGS finds over the 52,325 listed pairs.
     assert!(close(number(&trained, "objective"), 7_565_689.628_842, 1e-9), "{trained}");
     assert_eq!((trained["rows"].as_u64(), trained["features"].as_u64()), (Some(9630), Some(46)));
     assert_eq!(trained["constraints"], 52_325);
@@ -124,7 +124,7 @@ fn real_games_become_features_without_a_flag() {
         let bench = Workbench::new();
         let object = bench.json(&format!("features games {path} -o wide.csv"));
         assert!(number(&object, "rows") > rows && number(&object, "players") > players, "{object}");
-        // Who is at home, or has white, wins more often than not.
+        // The home side, or white, wins more often than it loses.
         assert!(number(&object["outcomes"], "left") > number(&object["outcomes"], "right"));
         assert!(number(&object["outcomes"], "tie") > 0.2 * rows);
     }

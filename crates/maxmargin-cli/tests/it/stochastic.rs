@@ -1,4 +1,4 @@
-//! Stochastic solvers from the command line: what they say, what they do not claim, and what they refuse.
+//! Stochastic solvers at the command line: what they print, what they do not claim, and what they refuse.
 
 use crate::workbench::{Workbench, number};
 
@@ -86,7 +86,7 @@ fn stochastic_settings_are_refused_where_they_do_not_apply() {
     refused("--solver sgd --batch 0", "--batch is 0");
     refused("--solver sgd --sample pairs", "--sample is no flag of `train classify`: it is for `train rank`");
     bench.refused("train classify text.txt -o m.mm --solver sgd --schedule slow", "MM0405").says("bottou");
-    // A rate that throws the weights out of all bounds ends in words, not in a model.
+    // A step length that makes the weights diverge gives an error, not a model.
     let ran = bench.run("train classify text.txt -o m.mm --solver sgd --loss squared-hinge --rate 1e300");
     ran.failed(2, "MM0407").says("--rate");
 }

@@ -1,4 +1,4 @@
-//! Training the way it goes well: what is said, what is saved, what scripts may rely on.
+//! Successful training: what is printed, what is saved, what scripts may rely on.
 
 use crate::bad_input::{bzip2, gzip, zstd};
 use crate::demo::assert_self_contained;

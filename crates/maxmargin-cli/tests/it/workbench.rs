@@ -1,4 +1,4 @@
-//! A folder to work in, the command to run in it, and what it said.
+//! A folder to work in, the command to run in it, and its output.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// No command of these tests takes longer, unless it hangs.
+/// No command of these tests takes longer than this, unless it hangs.
 pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(100);
 
-/// A temporary folder in which commands run, so that files go by short names as they do at a prompt.
+/// A temporary folder in which commands run, so that files have short names as at a prompt.
 pub(crate) struct Workbench {
     folder: TempDir,
 }
@@ -81,17 +81,17 @@ impl Workbench {
         Ran::of(line, &self.command(line).write_stdin(input).output().expect("the command starts"))
     }
 
-    /// Runs what must succeed.
+    /// Runs a command that must succeed.
     pub(crate) fn ok(&self, line: &str) -> Ran {
         self.run(line).succeeded()
     }
 
-    /// Runs what must succeed, and returns its one JSON object.
+    /// Runs a command that must succeed, and returns its JSON object.
     pub(crate) fn json(&self, line: &str) -> Value {
         self.ok(&format!("{line} --json")).object()
     }
 
-    /// Runs what must be refused with a code of exit code 2, leaving the folder as it was.
+    /// Runs a command that must be refused with a code and exit code 2, and must not change the folder.
     pub(crate) fn refused(&self, line: &str, code: &str) -> Ran {
         let before = self.files();
         let ran = self.run(line).failed(2, code);
@@ -100,7 +100,7 @@ impl Workbench {
     }
 }
 
-/// What a command said and how it ended.
+/// The output of a command and how it ended.
 pub(crate) struct Ran {
     pub(crate) line: String,
     pub(crate) exit: Option<i32>,
@@ -125,7 +125,7 @@ impl Ran {
         self
     }
 
-    /// Checks exit code, code, help and silence on standard output.
+    /// Checks the exit code, the error code, the help, and that standard output is empty.
     pub(crate) fn failed(self, exit: i32, code: &str) -> Ran {
         let shown = format!("`{}` ended with {:?}:\n{}{}", self.line, self.exit, self.stdout, self.stderr);
         assert_eq!(self.exit, Some(exit), "{shown}");
@@ -138,24 +138,24 @@ impl Ran {
         self
     }
 
-    /// The error alone, without what was said before it.
+    /// The error alone, without earlier messages.
     pub(crate) fn error(&self) -> &str {
         &self.stderr[self.stderr.find("error[").expect("an error")..]
     }
 
-    /// Checks that a text was said on standard error.
+    /// Checks that standard error contains a text.
     pub(crate) fn says(self, text: &str) -> Ran {
         assert!(self.stderr.contains(text), "`{}` does not say `{text}`:\n{}", self.line, self.stderr);
         self
     }
 
-    /// Checks that a text stands on standard output.
+    /// Checks that standard output contains a text.
     pub(crate) fn shows(self, text: &str) -> Ran {
         assert!(self.stdout.contains(text), "`{}` does not show `{text}`:\n{}", self.line, self.stdout);
         self
     }
 
-    /// Checks the place, and that a caret stands under the token there.
+    /// Checks the position, and that a caret is under the token there.
     pub(crate) fn marks(self, place: &str, token: &str) -> Ran {
         let lines: Vec<&str> = self.stderr.lines().collect();
         let at = lines.iter().position(|line| line.trim() == place);
@@ -167,7 +167,7 @@ impl Ran {
         self
     }
 
-    /// The one JSON object on the one line of standard output.
+    /// The JSON object on the only line of standard output.
     pub(crate) fn object(&self) -> Value {
         assert_eq!(self.stdout.lines().count(), 1, "`{}` prints one line:\n{}", self.line, self.stdout);
         let value: Value = serde_json::from_str(&self.stdout).expect("JSON");
@@ -181,12 +181,12 @@ pub(crate) fn number(object: &Value, name: &str) -> f64 {
     object[name].as_f64().unwrap_or_else(|| panic!("no number {name} in {object}"))
 }
 
-/// Compares to a relative difference.
+/// Compares two numbers by relative difference.
 pub(crate) fn close(one: f64, other: f64, tolerance: f64) -> bool {
     (one - other).abs() <= tolerance * one.abs().max(other.abs())
 }
 
-/// Says that a test could not be run here.
+/// Prints that a test could not be run here.
 #[allow(clippy::print_stderr)] // a skip must be visible
 pub(crate) fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");

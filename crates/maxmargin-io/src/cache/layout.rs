@@ -1,28 +1,28 @@
-//! Where everything stands in a cache file: [`Layout`] is planned from the lengths of the sections by the writer, and
-//! planned anew from the stored lengths by the reader, who accepts nothing else.
+//! The positions of everything in a cache file. The writer computes a [`Layout`] from the lengths of the sections. The
+//! reader computes it again from the stored lengths and accepts nothing else.
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// How every cache file begins. The line ends betray a transfer that took the file for text.
+/// The first bytes of every cache file. The line ends reveal a transfer that treated the file as text.
 pub const MAGIC: [u8; 8] = *b"\x89MMD\r\n\x1a\n";
 
-/// The highest version of the format that is written and read. Data without pairs are written as version 1, which has no
-/// sections for pairs, so that programs from before there were any read them.
+/// The highest version of the format that is written and read. Data without pairs are written as version 1, which has
+/// no sections for pairs, so that older programs can read them.
 pub const VERSION: u32 = 2;
 
-/// Bytes under one checksum.
+/// Number of bytes covered by one checksum.
 pub(super) const BLOCK: u64 = 1 << 20;
 
 const ALIGNMENT: u64 = 64;
 const PAGE: u64 = 4096;
-/// Sections of at least this size start on a page of their own.
+/// Sections of at least this size start on a new page.
 const LARGE: u64 = 1 << 16;
 
 const CHECKSUM_AT: usize = 16;
 const TABLE_AT: usize = 80;
 const ENTRY_BYTES: usize = 24;
 
-/// No index type reaches further.
+/// The limit of the largest index type.
 const MOST_COLUMNS: u64 = 1 << 32;
 
 /// An enum whose numbers are stored and whose names are shown.
@@ -45,7 +45,7 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// What a section holds. The numbers are stored, and sections stand in their order.
+    /// The content of a section. The numbers are stored, and sections are in the order of the numbers.
     Kind {
         Facts = 1, "findings";
         Fill = 2, "fill values";
@@ -103,7 +103,7 @@ impl Storage {
     }
 }
 
-/// What is known about each row.
+/// What is stored for each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetKind {
     Absent = 0,
@@ -152,17 +152,17 @@ pub(super) struct Section {
     pub(super) bytes: u64,
     /// Bytes up to the next section.
     pub(super) span: u64,
-    /// The place of its first block in the index.
+    /// The position of its first block in the index.
     pub(super) first_block: u64,
 }
 
 impl Section {
-    /// How many numbers it holds.
+    /// Number of values in the section.
     pub(super) fn count(&self) -> u64 {
         self.bytes / u64::from(self.element)
     }
 
-    /// How many blocks it is cut into, counted from its own start.
+    /// Number of blocks in the section, counted from its own start.
     pub(super) fn blocks(&self) -> u64 {
         self.span.div_ceil(BLOCK)
     }
@@ -179,12 +179,12 @@ pub(super) struct Layout {
     pub(super) file_bytes: u64,
 }
 
-/// Why bytes are no layout.
+/// Why bytes are not a valid layout.
 #[derive(Debug, PartialEq)]
 pub(super) enum Problem {
     /// Another version wrote them.
     Version(u32),
-    /// They are damaged: what is wrong.
+    /// They are damaged, with a description.
     Damaged(String),
 }
 
@@ -209,7 +209,7 @@ impl Layout {
         Layout::place(shape, lengths).ok_or_else(|| "its lengths are beyond all measure".to_string())
     }
 
-    /// None where a sum leaves the range of 64 bits.
+    /// `None` if a sum overflows 64 bits.
     fn place(shape: Shape, lengths: &[(Kind, u64)]) -> Option<Layout> {
         let mut end = (TABLE_AT + ENTRY_BYTES * lengths.len()) as u64;
         let mut sections: Vec<Section> = Vec::with_capacity(lengths.len());
@@ -238,18 +238,18 @@ impl Layout {
         }
         let file_bytes = index_offset.checked_add(blocks.checked_mul(8)?)?.checked_add(8)?;
         if shape.rows > file_bytes {
-            // Rows without columns take no room, and nothing else would bound their number.
+            // Rows without columns take no space, so nothing else would limit their number.
             return None;
         }
         Some(Layout { shape, sections, header_bytes: next, index_offset, blocks, file_bytes })
     }
 
-    /// The section of a kind, where there is one.
+    /// The section of a kind, if there is one.
     pub(super) fn section(&self, kind: Kind) -> Option<&Section> {
         self.sections.iter().find(|section| section.kind == kind)
     }
 
-    /// The lowest version that has all of the sections.
+    /// The lowest version that has all these sections.
     pub(super) fn version(&self) -> u32 {
         if self.section(Kind::PairLeft).is_some() { 2 } else { 1 }
     }
@@ -280,8 +280,8 @@ impl Layout {
         header
     }
 
-    /// Reads the header of a file and believes nothing in it: the checksum comes first, then the layout is planned
-    /// again from the shape and the lengths, and must come out as stored.
+    /// Reads the header of a file without trusting it. The checksum is verified first. Then the layout is computed
+    /// again from the shape and the lengths, and must equal the stored one.
     pub(super) fn decode(file: &[u8]) -> Result<Layout, Problem> {
         let cut_short = || Problem::Damaged(format!("it has {} bytes and ends within its header", file.len()));
         if !file.starts_with(&MAGIC) {
@@ -338,7 +338,7 @@ impl Layout {
                 file.len()
             )));
         }
-        // Offsets, element sizes and the zeros behind the table are what the writer would have written, or else.
+        // Offsets, element sizes and the zeros after the table must be exactly what the writer would have written.
         if layout.encode() != header {
             return Err(Problem::Damaged("its section table does not fit the sizes it gives".to_string()));
         }
@@ -346,7 +346,7 @@ impl Layout {
     }
 }
 
-/// The checksum over a header, its own field left out.
+/// The checksum over a header, without its own field.
 pub(super) fn header_checksum(header: &[u8]) -> u64 {
     let mut state = Xxh3::new();
     state.update(&header[..CHECKSUM_AT]);
@@ -354,7 +354,7 @@ pub(super) fn header_checksum(header: &[u8]) -> u64 {
     state.digest()
 }
 
-/// Whether exactly the sections that a data set of this shape needs are there, each of the right length.
+/// Checks that exactly the sections for a data set of this shape exist, each with the right length.
 fn check_lengths(shape: &Shape, lengths: &[(Kind, u64)]) -> Result<(), String> {
     if !lengths.windows(2).all(|pair| pair[0].0 < pair[1].0) {
         return Err("its sections are not in order".to_string());
@@ -481,7 +481,7 @@ mod tests {
         assert_eq!(file[8], 2);
         file.resize(paired.file_bytes as usize, 0);
         assert_eq!(Layout::decode(&file).as_ref(), Ok(&paired));
-        // A version that had no pairs cannot have written them.
+        // A version without pairs cannot have written them.
         file[8] = 1;
         let checksum = header_checksum(&file[..paired.header_bytes as usize]);
         file[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&checksum.to_le_bytes());

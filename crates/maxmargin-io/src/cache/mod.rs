@@ -1,4 +1,4 @@
-//! The cache `.mmd`: a data set as it stands in memory, mapped back in milliseconds at any size.
+//! The cache `.mmd`: a data set in its memory layout, mapped in milliseconds at any size.
 //!
 //! # The file
 //!
@@ -14,19 +14,19 @@
 //! index     xxh3-64 of each block u64, then xxh3-64 of these, seeded with the checksum of the header
 //! ```
 //!
-//! Version 2 has sections for pairs, version 1 has none; data without pairs are written as version 1.
-//! A section and the zeros behind it are cut into blocks of 1 MiB, so every byte of the file is under some checksum.
-//! The content depends on the data alone: the same data give the same bytes.
+//! Version 2 has sections for pairs, version 1 has none; data without pairs are written as version 1. A section and the
+//! zeros after it are cut into blocks of 1 MiB, so every byte of the file has a checksum. The content depends only on
+//! the data: the same data give the same bytes.
 //!
 //! # What is verified when
 //!
-//! [`open`] verifies the header, the block index, and what describes columns and groups (names of features and
-//! labels, group starts, fill values, findings), and pairs. The rest, of the size of the data, is verified where it is first
-//! touched: [`Matrix::check`](maxmargin::data::Matrix::check) takes what is stored for each row (targets, weights,
-//! ids, names of groups, input order) on its first call, and the matrix block by block as rows are asked for.
-//! Consumers therefore call `matrix().check(rows)` before they use targets, weights or features. Damaged bytes that
-//! nobody checked can at worst give wrong numbers or a clean panic: memory safety never depends on the content.
-//! [`check`] verifies everything at once.
+//! [`open`] verifies the header, the block index, the parts that describe columns and groups (names of features and
+//! labels, group starts, fill values, findings), and pairs. The rest, which is as large as the data, is verified before
+//! its first use: [`Matrix::check`](maxmargin::data::Matrix::check) verifies what is stored for each row (targets,
+//! weights, ids, names of groups, input order) on its first call, and the matrix block by block as rows are needed.
+//! Callers therefore call `matrix().check(rows)` before they use targets, weights or features. Damaged bytes that were
+//! not checked can at worst give wrong numbers or a clean panic: memory safety never depends on the content. [`check`]
+//! verifies everything at once.
 
 mod layout;
 mod read;

@@ -1,4 +1,4 @@
-//! Opening a cache: a mapped file behind a guard that verifies what is touched for the first time.
+//! Opens a cache: a mapped file with a guard that verifies bytes before their first use.
 
 use super::layout::{BLOCK, Kind, Layout, Problem, Section, Storage, TargetKind, VERSION, header_checksum};
 use super::rules::{self, Float, Verdict};
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Blocks, or tiles of about a block, that are worth a second thread.
+/// With at least this many blocks (or tiles of about one block), a second thread is worthwhile.
 const WORTH_THREADS: usize = 8;
 
-/// The findings that are kept, so that reading the cache tells what reading the original told.
+/// The findings that are stored, so that reading the cache reports the same as reading the original.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredFacts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,14 +27,14 @@ pub(super) struct StoredFacts {
     pub(super) notes: Vec<String>,
 }
 
-/// What [`check`] went through.
+/// What [`check`] verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckReport {
     /// The version of the format.
     pub version: u32,
     /// Bytes of the file.
     pub bytes: u64,
-    /// Blocks with a checksum of their own.
+    /// Number of blocks, each with its own checksum.
     pub blocks: u64,
     /// Rows.
     pub rows: u64,
@@ -46,7 +46,8 @@ pub struct CheckReport {
     pub layout: &'static str,
 }
 
-/// Maps a cache file; `file_name` is what the user calls it. See the [module](super) for what is verified when.
+/// Maps a cache file. `file_name` is the user's name for it. The [module](super) documentation says what is verified
+/// when.
 pub fn open(file_name: &str, path: &Path) -> Result<Loaded> {
     Store::open(file_name, path)?.load()
 }
@@ -61,7 +62,7 @@ pub fn check(path: &Path) -> Result<CheckReport> {
             .in_file(path.display().to_string())
             .help("convert the original file again"));
     }
-    // Whatever no row needs.
+    // Sections that no row needs.
     for section in &store.layout.sections {
         store.verify(section, 0..section.bytes)?;
     }
@@ -83,7 +84,7 @@ fn damaged(file: &str, what: String) -> Error {
         .help("make the cache again from the original data with `maxmargin convert`")
 }
 
-/// Flags that any thread may raise. Relaxed order will do everywhere: what a flag speaks of never changes.
+/// Flags that any thread may raise. Relaxed order is enough everywhere, because the data behind a flag never change.
 struct Flags(Vec<AtomicU64>);
 
 impl Flags {
@@ -96,14 +97,14 @@ impl Flags {
         self.0.get(flag / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (flag % 64) & 1 == 1)
     }
 
-    /// Whether this call was the one that raised it.
+    /// Whether this call raised the flag.
     fn raise(&self, flag: usize) -> bool {
         let bit = 1 << (flag % 64);
         self.0[flag / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 }
 
-/// A mapped file whose layout and block index are sound.
+/// A mapped file whose layout and block index are valid.
 struct Store {
     file: String,
     map: Arc<MappedFile>,
@@ -124,7 +125,7 @@ impl Store {
             .help("use a newer maxmargin, or make the cache again from the original data"),
             Problem::Damaged(what) => damaged(file, format!("this is no whole cache file: {what}")),
         })?;
-        // The layout was found to fit the length of the file, so these views exist.
+        // The layout fits the length of the file, so these views exist.
         let index = map.view::<u64>(layout.index_offset, layout.blocks + 1);
         let Some((&stored, checksums)) = index.as_deref().and_then(|index| index.split_last()) else {
             return Err(damaged(file, "its block index lies outside the file".to_string()));
@@ -146,8 +147,8 @@ impl Store {
         damaged(&self.file, format!("the section `{}` at byte {offset} is damaged: {what}", kind.name()))
     }
 
-    /// Compares the blocks that hold the given bytes of a section with their checksums, unless that was done before.
-    /// Bytes up to the end take the zeros behind the section with them.
+    /// Compares the blocks that hold the given bytes of a section with their checksums, unless that was done before. If
+    /// the range goes to the end of the section, the zeros after it are included.
     fn verify(&self, section: &Section, bytes: Range<u64>) -> Result<()> {
         let end = if bytes.end == section.bytes { section.blocks() } else { bytes.end.div_ceil(BLOCK) };
         let blocks = bytes.start / BLOCK..end;
@@ -219,7 +220,7 @@ impl Store {
         })
     }
 
-    /// Puts the data set together over the map, verifying what is needed before any row is touched.
+    /// Builds the data set over the map and verifies what is needed before any row is used.
     fn load(self: &Arc<Store>) -> Result<Loaded> {
         self.verify_whole(&[
             Kind::Facts,
@@ -276,7 +277,7 @@ impl Store {
         Ok(Loaded { data: data.with_hash(self.layout.shape.hash), facts })
     }
 
-    /// The pairs, where there are any; what they name is judged first.
+    /// The pairs, if there are any. Their content is checked first.
     fn pairs(&self) -> Result<Option<Pairs>> {
         let Some(left) = self.view::<u32>(Kind::PairLeft) else { return Ok(None) };
         let right = self.need::<u32>(Kind::PairRight)?;
@@ -329,7 +330,7 @@ impl Store {
         Ok(Csr::guarded(starts, indices, values, cols, guard))
     }
 
-    /// Verifies what is stored for each row beside the matrix, and the names of groups.
+    /// Verifies what is stored for each row outside the matrix, and the names of groups.
     fn verify_sides(&self) -> Result<()> {
         self.verify_whole(&[
             Kind::GroupNameBytes,
@@ -365,11 +366,11 @@ impl Store {
     }
 }
 
-/// The stored rows, whatever their layout.
+/// The stored rows, in any layout.
 trait Content: Send + Sync {
-    /// Verifies these rows: checksums first, then what they hold.
+    /// Verifies these rows: the checksums first, then the content.
     fn verify(&self, store: &Store, rows: Range<usize>) -> Result<()>;
-    /// Which bytes of which sections these rows are.
+    /// The bytes of these rows in each section.
     fn bytes(&self, rows: Range<usize>) -> Vec<(Kind, Range<u64>)>;
 }
 
@@ -406,7 +407,7 @@ impl<I: Index + Plain, V: Float> Content for SparseRows<I, V> {
         verify_entries(store, Kind::Starts, &(rows.start..rows.end + 1), size_of::<u64>())?;
         let starts = &self.starts[rows.start..rows.end + 1];
         let entries = self.values.len() as u64;
-        // The last start is where the next rows begin, so rows that rise one stretch after the other rise as a whole.
+        // The last start is the first start of the next rows. If every run of starts rises, all of them rise.
         let framed = rules::starts_rise(starts, entries)
             && (rows.start > 0 || starts.first() == Some(&0))
             && (rows.end + 1 < self.starts.len() || starts.last() == Some(&entries));
@@ -432,7 +433,7 @@ impl<I: Index + Plain, V: Float> Content for SparseRows<I, V> {
         let most = self.values.len();
         let end = (self.starts[rows.end] as usize).min(most);
         let entries = (self.starts[rows.start] as usize).min(end)..end;
-        // The starts were read just now, so they go last.
+        // The starts were read just now, so they are released last.
         vec![
             (Kind::Indices, span::<I>(entries.clone())),
             (Kind::Values, span::<V>(entries)),
@@ -453,12 +454,13 @@ fn verify_finite<V: Float>(store: &Store, values: &[V]) -> Result<()> {
     Err(store.damaged_section(Kind::Values, "a value is infinite or not a number"))
 }
 
-/// The guard of a mapped matrix. Rows are verified in tiles of a power of two, each about as large as a block.
+/// The guard of a mapped matrix. Rows are verified in tiles. The number of rows in a tile is a power of two, and a tile
+/// is about as large as a block.
 struct Watch<C> {
     store: Arc<Store>,
     content: C,
     rows: usize,
-    /// A row's tile is its number without this many low bits.
+    /// The number of a row's tile is the row number without this many low bits.
     shift: u32,
     tiles: usize,
     checked: Flags,
@@ -474,7 +476,7 @@ impl<C: Content> Watch<C> {
         let bytes: u64 = kinds.iter().filter_map(|&kind| store.layout.section(kind)).map(|section| section.bytes).sum();
         let rows_a_tile = u128::from(BLOCK) * rows as u128 / u128::from(bytes.max(1));
         let shift = rows_a_tile.max(1).ilog2().min(usize::BITS - 1);
-        // No more tiles than twice the blocks, whatever the number of rows.
+        // At most twice as many tiles as blocks, for any number of rows.
         let tiles = (rows.saturating_sub(1) >> shift) + 1;
         Ok(Watch {
             store: Arc::clone(store),
@@ -517,8 +519,8 @@ impl<C: Content> Watch<C> {
 
 impl<C: Content> Guard for Watch<C> {
     fn check(&self, rows: Range<usize>) -> Result<()> {
-        // Threads that come at the same time may do the same work twice, which is better than waiting: a thread that
-        // waits may be the one that ought to help.
+        // Threads that arrive at the same time may do the same work twice. That is better than waiting, because a
+        // waiting thread may be the one that should help.
         if !self.sides_checked.load(Ordering::Relaxed) {
             self.store.verify_sides()?;
             self.sides_checked.store(true, Ordering::Relaxed);
@@ -532,7 +534,7 @@ impl<C: Content> Guard for Watch<C> {
         let error = if tiles.len() < WORTH_THREADS {
             tiles.find_map(|tile| self.check_tile(tile).err())
         } else {
-            // Neighbouring tiles share blocks, so each thread takes some that are neighbours.
+            // Neighbouring tiles share blocks, so each thread takes neighbouring tiles.
             let runs = tiles.len().div_ceil(WORTH_THREADS);
             parallel::find_first(runs, |run| {
                 let from = first + run * WORTH_THREADS;
@@ -567,7 +569,7 @@ impl<C> fmt::Debug for Watch<C> {
 mod tests {
     use super::*;
 
-    /// A sparse data set with every part there is, as a file.
+    /// A sparse data set with all optional parts, as a file.
     fn file() -> Vec<u8> {
         let names = |count: usize| (0..count).map(|name| format!("name {name}")).collect::<Names>();
         let matrix = Csr::new(vec![0, 2, 2, 5], vec![1u16, 3, 0, 2, 3], vec![1.0f32; 5], 4).expect("valid");
@@ -584,7 +586,7 @@ mod tests {
         bytes
     }
 
-    /// Makes all checksums right again, as a forger would.
+    /// Recomputes all checksums, as an attacker would.
     fn sign(layout: &Layout, bytes: &mut [u8]) {
         let mut index = Vec::new();
         for section in &layout.sections {
@@ -602,7 +604,7 @@ mod tests {
         check(stored.path())?;
         let data = open("forged", stored.path())?.data;
         data.matrix().check(0..data.rows())?;
-        // The stored hash spares a pass over the data, so this one starts without.
+        // The stored hash saves a pass over the data, so this data set has none.
         data.clone().with_weights(vec![1.0; data.rows()])?.hash()?;
         let mut scores = vec![0.0; data.rows()];
         data.matrix().scores(0..data.rows(), &vec![1.0; data.cols()], &mut scores);

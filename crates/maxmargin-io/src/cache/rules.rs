@@ -1,22 +1,23 @@
-//! What content must hold beyond its checksums, so that nothing that uses it can fail later. The writer refuses what
-//! the reader would refuse.
+//! Rules for the content in addition to the checksums, so that later uses cannot fail. The writer refuses whatever the
+//! reader would refuse.
 //!
-//! The large arrays go through loops that gather offences without an early exit, which compilers turn into vector code; only
-//! where there is an offence is its place searched for.
+//! The loops over large arrays collect violations without an early exit, so that compilers can vectorise them. The
+//! position of a violation is searched for only if there is one.
 
 use crate::mapped::Plain;
 use maxmargin::data::{Index, Names, Outcome, Targets, Value};
 use maxmargin::parallel;
 
-/// Nothing, or what is wrong.
+/// `Ok`, or a description of what is wrong.
 pub(super) type Verdict = Result<(), String>;
 
-/// Elements judged in one go by one thread.
+/// Number of elements that one thread checks at a time.
 const CHUNK: usize = 1 << 16;
 
-/// A stored number that may be infinite or no number at all.
+/// A stored number that may be infinite or NaN.
 pub(super) trait Float: Value + Plain {
-    /// Whether all of these are finite. Offences are gathered in the width of the number, which fills vector lanes.
+    /// Whether all values are finite. Violations are collected in the width of the number, which fills the vector
+    /// lanes.
     fn all_finite(values: &[Self]) -> bool;
 }
 
@@ -46,19 +47,19 @@ fn rises(starts: &[u64]) -> bool {
     pairs.fold(0, |offences, (before, after)| offences | u64::from(before > after)) == 0
 }
 
-/// Whether starts, or a stretch of them, rise within `0..=entries`.
+/// Whether starts, or a part of them, rise within `0..=entries`.
 pub(super) fn starts_rise(starts: &[u64], entries: u64) -> bool {
     rises(starts) && starts.last().is_some_and(|&last| last <= entries)
 }
 
-/// Whether the indices of each row increase and stay below `limit`. `starts` rise (see [`starts_rise`]) and frame
-/// exactly `indices`: the first entry of these has the number `starts[0]`.
+/// Whether the indices of each row increase and stay below `limit`. `starts` must rise (see [`starts_rise`]) and cover
+/// exactly `indices`: the first of these has the entry number `starts[0]`.
 pub(super) fn rows_increase<I: Index>(starts: &[u64], indices: &[I], limit: usize) -> bool {
     let Some(&first) = starts.first() else {
         return indices.is_empty();
     };
-    // Within a row no index may be followed by one that is not greater. So all such falls, which a loop over all
-    // entries counts without knowing rows, must be between the last entry of a row and the first of the next.
+    // Within a row, every index must be greater than the one before. A loop over all entries counts where this fails,
+    // without looking at rows. All these places must be between the last entry of a row and the first of the next.
     let mut falls_between_rows = 0;
     let mut below_limit = true;
     let mut previous = first;
@@ -68,7 +69,7 @@ pub(super) fn rows_increase<I: Index>(starts: &[u64], indices: &[I], limit: usiz
         }
         let from = (previous - first) as usize;
         let to = (start - first) as usize;
-        // Within a row that increases, the last index is the greatest.
+        // In an increasing row, the last index is the largest.
         below_limit &= indices[to - 1].position() < limit;
         falls_between_rows += u64::from(from > 0 && indices[from - 1] >= indices[from]);
         previous = start;
@@ -76,12 +77,12 @@ pub(super) fn rows_increase<I: Index>(starts: &[u64], indices: &[I], limit: usiz
     (previous - first) as usize == indices.len() && below_limit && falls(indices) == falls_between_rows
 }
 
-/// How many neighbours do not increase.
+/// Number of neighbouring entries that do not increase.
 fn falls<I: Index>(indices: &[I]) -> u64 {
     let Some((_, after)) = indices.split_first() else {
         return 0;
     };
-    // Counting in the width of a narrow index keeps all vector lanes busy; the chunk cannot overflow it.
+    // Counting in the width of a narrow index keeps all vector lanes busy. A chunk is too short to overflow it.
     after
         .chunks(32_768)
         .zip(indices.chunks(32_768))
@@ -92,7 +93,7 @@ fn falls<I: Index>(indices: &[I]) -> u64 {
         .sum()
 }
 
-/// Names whose ends rise and do not leave the bytes.
+/// The ends of names must rise and stay within the bytes.
 pub(super) fn names(names: &Names) -> Verdict {
     let (bytes, ends) = names.parts();
     if ends.is_empty() || starts_rise(ends, bytes.len() as u64) {
@@ -101,7 +102,7 @@ pub(super) fn names(names: &Names) -> Verdict {
     Err("a name ends before it begins or behind all bytes".to_string())
 }
 
-/// Groups that are not empty and cover all rows.
+/// Groups must not be empty and must cover all rows.
 pub(super) fn group_starts(starts: &[u64], rows: u64) -> Verdict {
     let pairs = starts.iter().zip(starts.iter().skip(1));
     let strict = pairs.fold(0, |offences, (before, after)| offences | u64::from(before >= after)) == 0;
@@ -111,7 +112,7 @@ pub(super) fn group_starts(starts: &[u64], rows: u64) -> Verdict {
     Err(format!("they do not increase from 0 to {rows}"))
 }
 
-/// Targets that are finite, or labels that have a name.
+/// Targets must be finite, and every label must have a name.
 pub(super) fn targets(targets: &Targets) -> Verdict {
     match targets {
         Targets::Absent => Ok(()),
@@ -136,7 +137,7 @@ pub(super) fn targets(targets: &Targets) -> Verdict {
     }
 }
 
-/// Weights that are finite and not negative.
+/// Weights must be finite and not negative.
 pub(super) fn weights(weights: &[f64]) -> Verdict {
     expect_all(
         weights,
@@ -145,7 +146,7 @@ pub(super) fn weights(weights: &[f64]) -> Verdict {
     )
 }
 
-/// Pairs of two different rows that exist.
+/// Pairs must name two different rows that exist.
 pub(super) fn pairs(left: &[u32], right: &[u32], rows: u64) -> Verdict {
     for side in [left, right] {
         expect_all(
@@ -160,21 +161,21 @@ pub(super) fn pairs(left: &[u32], right: &[u32], rows: u64) -> Verdict {
     }
 }
 
-/// Numbers that stand for an outcome.
+/// Every number must be an outcome.
 pub(super) fn outcomes(numbers: &[u8]) -> Result<Vec<Outcome>, String> {
     let known = |number: u8| Outcome::ALL.into_iter().find(|outcome| *outcome as u8 == number);
     let outcomes: Option<Vec<Outcome>> = numbers.iter().map(|&number| known(number)).collect();
     outcomes.ok_or_else(|| "there is no such outcome".to_string())
 }
 
-/// Codes that have a name.
+/// Every code must have a name.
 pub(super) fn pair_groups(codes: &[u32], groups: &Names) -> Verdict {
     names(groups)?;
     let limit = groups.len() as u64;
     expect_all(codes, |&code| u64::from(code) < limit, |pair| format!("the group of pair {pair} has no name"))
 }
 
-/// Positions that exist.
+/// Every position must exist.
 pub(super) fn input_order(order: &[u64], rows: u64) -> Verdict {
     expect_all(order, |&position| position < rows, |row| format!("row {row} claims position {} of {rows}", order[row]))
 }

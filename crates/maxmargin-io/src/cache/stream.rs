@@ -1,5 +1,6 @@
-//! From svmlight text to a cache in constant memory, for files larger than memory: one pass over the text tells the sizes of
-//! all sections, a second one fills them, each at its own place in the file. The bytes are those of [`super::save`].
+//! Converts svmlight text to a cache in constant memory, for files larger than memory. One pass over the text finds the
+//! sizes of all sections; a second pass fills them, each at its own position in the file. The bytes equal those of
+//! [`super::save`].
 
 use super::layout::{BLOCK, Kind, Layout, Section, Shape, Storage, TargetKind, header_checksum};
 use super::read::StoredFacts;
@@ -18,7 +19,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-/// Bytes of text that are read together.
+/// Number of bytes of text that are read together.
 const TEXT: usize = 2 << 20;
 
 /// What was written.
@@ -26,15 +27,15 @@ const TEXT: usize = 2 << 20;
 pub struct Streamed {
     /// The findings.
     pub facts: Facts,
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
-    /// How many columns.
+    /// Number of columns.
     pub cols: usize,
 }
 
-/// Writes svmlight text to a cache file without holding it in memory; `-` is standard input. None where that cannot be
-/// done and nothing was written: the data have another format or side files, their queries are scattered, rows have
-/// several labels, or the output is no regular file.
+/// Writes svmlight text to a cache file without holding it in memory; `-` is standard input. Returns `None`, and writes
+/// nothing, if that is not possible: the data have another format or side files, their queries are scattered, rows have
+/// several labels, or the output is not a regular file.
 pub fn stream(file: &str, options: &ReadOptions, output: &Path) -> Result<Option<Streamed>> {
     let regular = output.symlink_metadata().map_or(true, |metadata| metadata.is_file());
     if !Path::new(file).is_file() || !regular {
@@ -48,7 +49,7 @@ pub fn stream(file: &str, options: &ReadOptions, output: &Path) -> Result<Option
     if input.format != Format::Svmlight || !without_sides {
         return Ok(None);
     }
-    // A compressed file is unpacked to a temporary one.
+    // A compressed file is decompressed to a temporary one.
     let input = input.spooled()?;
     let made = match options.precision {
         Precision::F32 => stream_as::<f32>(&input, options, output),
@@ -163,13 +164,13 @@ fn fill(
     Ok(())
 }
 
-/// The file is not the one that was surveyed.
+/// The error for a file that changed after the first pass.
 fn changed() -> Error {
     Error::new(Code::FileShrank, "the file was changed while it was read; nothing was saved")
         .help("keep data files unchanged while a command reads them, then run it again")
 }
 
-/// Puts the rows of a block where they belong.
+/// Writes the rows of a block to their positions.
 fn rows_of(
     data: &Dataset,
     survey: &Survey,
@@ -210,13 +211,13 @@ fn rows_of(
     }
 }
 
-/// The sections of a file while they are filled side by side.
+/// The sections of a file while they are being filled in parallel.
 struct Places<'a> {
     out: &'a mut File,
     sections: Vec<Place>,
 }
 
-/// How far a section is filled.
+/// The current position in a section.
 struct Place {
     section: Section,
     written: u64,
@@ -267,7 +268,7 @@ impl Places<'_> {
         Ok(())
     }
 
-    /// Fills the gap behind a section, which must be complete.
+    /// Fills the gap after a section, which must be complete.
     fn end(&mut self, at: usize) -> std::result::Result<(), WriteError> {
         let section = self.sections[at].section;
         if self.sections[at].written != section.bytes {

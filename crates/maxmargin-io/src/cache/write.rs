@@ -1,4 +1,4 @@
-//! Writing a cache: one pass, in order, without seeking.
+//! Writes a cache in one pass, in order, without seeking.
 
 use super::layout::{BLOCK, Kind, Layout, Shape, Storage, TargetKind, header_checksum};
 use super::read::StoredFacts;
@@ -13,12 +13,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-/// Writes a cache file, replacing what stood there only once it is complete.
+/// Writes a cache file. An existing file is replaced only once the new one is complete.
 pub fn save(loaded: &Loaded, path: &Path) -> Result<()> {
     write_atomically(path, |out| write(loaded, out))
 }
 
-/// Writes a cache to any writer. Bytes go out in order, so a pipe will do.
+/// Writes a cache to any writer. Bytes are written in order, so a pipe is possible.
 pub fn write(loaded: &Loaded, out: &mut impl Write) -> std::result::Result<(), WriteError> {
     let data = &loaded.data;
     data.matrix().check(0..data.rows())?;
@@ -54,12 +54,13 @@ pub fn write(loaded: &Loaded, out: &mut impl Write) -> std::result::Result<(), W
     Ok(())
 }
 
-/// Data that no reader makes, and that [`super::open`] would refuse.
+/// The error for data that no reader makes and that [`super::open`] would refuse.
 fn unsound(what: &str) -> Error {
     Error::new(Code::Internal, format!("the data cannot be stored in a cache: {what}"))
 }
 
-/// Gathers what the data set consists of, in the order of the kinds. `starts` are those of its rows where they are sparse.
+/// Collects the parts of the data set, in the order of the kinds. `starts` are the starts of its rows if they are
+/// sparse.
 fn collect<'a>(data: &'a Dataset, starts: &'a [u64], parts: &mut Vec<(Kind, &'a [u8])>) -> Result<Shape> {
     let rows = data.rows() as u64;
     let sound = |verdict: Verdict| verdict.map_err(|what| unsound(&what));
@@ -120,7 +121,7 @@ fn collect<'a>(data: &'a Dataset, starts: &'a [u64], parts: &mut Vec<(Kind, &'a 
     Ok(Shape { storage, targets, rows, cols, entries, hash: data.hash()? })
 }
 
-/// Adds what pairs consist of.
+/// Adds the parts of the pairs.
 fn put_pairs<'a>(
     pairs: &'a Pairs,
     outcomes: Option<&'a [u8]>,
@@ -172,7 +173,7 @@ fn put_values<'a, V: Float>(values: &'a [V], parts: &mut Vec<(Kind, &'a [u8])>) 
     Ok(())
 }
 
-/// Passes bytes on and keeps the checksum of each block.
+/// Passes bytes on and records the checksum of each block.
 struct Sink<'a, W> {
     out: &'a mut W,
     state: Xxh3,
@@ -197,7 +198,7 @@ impl<W: Write> Sink<'_, W> {
     }
 
     fn put_zeros(&mut self, count: u64) -> io::Result<()> {
-        // The gap in front of a section is less than a page.
+        // The gap before a section is less than a page.
         self.put(&[0; 4096][..count as usize])
     }
 

@@ -1,4 +1,4 @@
-//! From parsed pieces to one data set, without holding the data twice: each piece is dropped once it is copied.
+//! Joins parsed pieces into one data set without holding the data twice: each piece is dropped once it is copied.
 
 use super::piece::{Ids, Indices, Piece, number_label};
 use crate::number::Parse;
@@ -38,23 +38,23 @@ impl Stored for f64 {
     }
 }
 
-/// Dense storage pays from this share of present entries on: it needs no index, and its loops need no gathers.
+/// Dense storage is better from this share of present entries on: it needs no index, and its loops need no gathers.
 const DENSE_SHARE: f64 = 0.6;
 
-/// Whether rows with so many entries are stored dense.
+/// Whether rows with this many entries are stored dense.
 pub(crate) fn is_dense(rows: usize, entries: usize, cols: usize) -> bool {
     cols > 0 && entries as f64 >= DENSE_SHARE * rows as f64 * cols as f64
 }
 
-/// What is known of all pieces together.
+/// What is known about all pieces together.
 pub(crate) struct Plan {
     pub(crate) base: u8,
     pub(crate) cols: usize,
-    /// Whether rows are stored dense, where that is decided already.
+    /// Whether rows are stored dense, if that is already decided.
     pub(crate) dense: Option<bool>,
 }
 
-/// Puts the pieces together; `plan` has been checked against them.
+/// Joins the pieces. `plan` has been checked against them.
 pub(crate) fn assemble<V: Stored>(mut pieces: Vec<Piece<V>>, plan: &Plan) -> Result<Dataset> {
     let rows: usize = pieces.iter().map(Piece::rows).sum();
     let entries: usize = pieces.iter().map(|piece| piece.values.len()).sum();
@@ -176,7 +176,7 @@ fn targets<V>(pieces: &mut [Piece<V>]) -> Result<Targets> {
         }
         return Ok(Targets::Real(all.into()));
     }
-    // Some row has several labels or none: all rows have sets, a plain target being a set of one.
+    // Some row has several labels or none. All rows then have sets, and a plain target is a set of one.
     let (mut lengths, mut labels) = (Vec::new(), Vec::new());
     for piece in pieces {
         match piece.sets.take() {
@@ -191,7 +191,7 @@ fn targets<V>(pieces: &mut [Piece<V>]) -> Result<Targets> {
         }
         piece.targets = Vec::new();
     }
-    // Numbers by value, words after them.
+    // Numbers are sorted by value, words come after them.
     let mut names: Vec<&Box<[u8]>> = labels.iter().collect();
     let number = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse::<f64>().ok());
     names.sort_unstable();
@@ -213,7 +213,7 @@ fn targets<V>(pieces: &mut [Piece<V>]) -> Result<Targets> {
         starts.push(codes.len() as u64);
         at += length as usize;
     }
-    // `2,2` is one label after all; a file of such rows is one of plain targets.
+    // `2,2` is one label. A file of such rows has plain targets.
     let values: Option<Vec<f64>> = names.iter().map(|name| number(name)).collect();
     if let (Some(values), true) = (values, starts.windows(2).all(|row| row[1] - row[0] == 1)) {
         let targets: Vec<f64> = codes.iter().map(|&code| values[code as usize]).collect();

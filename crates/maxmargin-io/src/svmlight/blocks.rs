@@ -10,22 +10,22 @@ use maxmargin::error::{Error, Result};
 use maxmargin::parallel;
 use std::io::Read;
 
-/// Text on its way to blocks. The index base must be known: it would take the whole file to detect it.
+/// Text to be converted into blocks. The index base must be known, because detecting it would need the whole file.
 pub(crate) struct SvmlightBlocks<'a, V, R> {
     file: &'a str,
     stream: R,
     options: &'a ReadOptions,
-    /// Bytes of text in a block.
+    /// Number of bytes of text in a block.
     bytes: usize,
     base: u8,
-    /// Whether the first rows were stored dense: one layout for all blocks, so that a row's score does not depend on the
-    /// block it is in.
+    /// Whether the first rows were stored dense. All blocks have the same layout, so that a row's score does not depend
+    /// on its block.
     dense: Option<bool>,
     started: bool,
     carry: Vec<u8>,
-    /// Text that was read and not parsed yet.
+    /// Text that was read but not yet parsed.
     text: Vec<Vec<u8>>,
-    /// What stopped the reading behind that text.
+    /// The error that stopped reading after that text.
     failure: Option<Error>,
     lines: u64,
     rows: usize,
@@ -35,7 +35,7 @@ pub(crate) struct SvmlightBlocks<'a, V, R> {
 }
 
 impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
-    /// Blocks of about so many bytes of text each; none where the index base is not known beforehand.
+    /// Blocks of about this many bytes of text; `None` if the index base is not known in advance.
     pub(crate) fn new(file: &'a str, stream: R, bytes: usize, options: &'a ReadOptions) -> Option<Self> {
         Some(SvmlightBlocks {
             file,
@@ -56,7 +56,7 @@ impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
         })
     }
 
-    /// The same, all blocks in the layout of the whole file, where that is known.
+    /// The same, with all blocks in the layout of the whole file, which is known.
     pub(crate) fn in_layout(mut self, dense: bool) -> Self {
         self.dense = Some(dense);
         self
@@ -70,7 +70,7 @@ impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
         }
     }
 
-    /// What must hold of a piece beside those before it.
+    /// Checks a piece against the earlier ones.
     fn check(&mut self, piece: &Piece<V>) -> Result<()> {
         let lines = self.lines;
         let note = |first: &mut Option<(u64, Seen)>, seen: &Option<Seen>| {

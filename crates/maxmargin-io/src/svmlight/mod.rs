@@ -1,9 +1,8 @@
 //! svmlight / LETOR text: `target [qid:ID] [cost:W] index:value … [# comment]`.
 //!
-//! The text is cut at newlines into blocks that are parsed in parallel into pieces and put together at the end;
-//! a mapped file and a decompressed stream take the same way. Rows of one query may stand anywhere; several labels are
-//! separated by commas; a row that starts with a blank has none. Indices count from 0 or from 1, which is detected and
-//! stated.
+//! The text is cut at newlines into blocks, which are parsed in parallel into pieces and joined at the end. Mapped
+//! files and decompressed streams use the same code. Rows of one query may be anywhere. Several labels are separated by
+//! commas; a row that starts with a blank has none. Indices count from 0 or from 1, which is detected and reported.
 
 mod assemble;
 mod blocks;
@@ -25,10 +24,11 @@ use piece::{Indices, Piece, Seen, parse_block};
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Text parsed by one thread at a time: small enough to share the work evenly and to poll the cancel flag often.
+/// The size of text that one thread parses at a time: small enough to divide the work evenly and to check the cancel
+/// flag often.
 const BLOCK: usize = 2 << 20;
 
-/// What some editors put before the first character of a file.
+/// Some editors put this before the first character of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads text that is in memory or mapped.
@@ -48,7 +48,8 @@ pub fn read_stream(file: &str, stream: impl Read + Send, options: &ReadOptions) 
     }
 }
 
-/// Features to expect in a block, so that vectors grow once: a value and its index take some eight bytes of text.
+/// The expected number of features in a block, so that vectors grow once: a value and its index take about eight bytes
+/// of text.
 fn guess_entries(text: &[u8]) -> usize {
     let head = &text[..text.len().min(16 << 10)];
     if head.is_empty() {
@@ -95,7 +96,7 @@ fn parse_text<V: Stored>(file: &str, text: &[u8], options: &ReadOptions) -> Resu
                 let lines = memchr_iter(b'\n', &text[..block.start]).count() as u64;
                 return Err(failure.into_error(file, lines));
             }
-            // Blocks are skipped only behind a bad one, which comes first here.
+            // Blocks are skipped only after a bad one, which comes first here.
             None => return Err(Error::new(Code::Internal, "a block of text was skipped").in_file(file)),
         }
     }
@@ -125,7 +126,7 @@ fn parse_stream<V: Stored>(file: &str, mut stream: impl Read + Send, options: &R
     Ok(pieces)
 }
 
-/// Takes the byte order mark off the first block of a file.
+/// Removes the byte order mark from the first block of a file.
 fn strip_mark(blocks: &mut [Vec<u8>]) {
     if let Some(first) = blocks.first_mut()
         && first.starts_with(BYTE_ORDER_MARK)
@@ -134,8 +135,8 @@ fn strip_mark(blocks: &mut [Vec<u8>]) {
     }
 }
 
-/// Reads up to `count` blocks of whole lines, each of about so many bytes, keeping what follows the last newline for the
-/// next call.
+/// Reads up to `count` blocks of whole lines, each of about this many bytes. What follows the last newline is kept for
+/// the next call.
 fn fill(
     stream: &mut impl Read,
     carry: &mut Vec<u8>,
@@ -194,8 +195,8 @@ fn no_rows(file: &str, lines: u64) -> Error {
     Error::new(Code::NoRows, message).in_file(file).help("a row is `target index:value …`, one a line")
 }
 
-/// Either every row has a query id or none has: the first row with and the first without one, and the lines before the
-/// piece of each.
+/// Checks that either every row has a query id or none has. The arguments are the first row with and the first without
+/// one, each with the number of lines before its piece.
 fn check_groups(file: &str, with: Option<(u64, &Seen)>, without: Option<(u64, &Seen)>) -> Result<()> {
     let (Some((with_lines, with)), Some((lines, without))) = (with, without) else { return Ok(()) };
     Err(Error::new(
@@ -206,7 +207,7 @@ fn check_groups(file: &str, with: Option<(u64, &Seen)>, without: Option<(u64, &S
     .help("give every row a `qid:ID` right after the target, or none"))
 }
 
-/// The first of something over all pieces, and the lines before its piece.
+/// The first occurrence of something over all pieces, and the number of lines before its piece.
 fn first_seen<'a, V>(pieces: &'a [Piece<V>], of: impl Fn(&'a Piece<V>) -> Option<&'a Seen>) -> Option<(u64, &'a Seen)> {
     let mut lines = 0;
     pieces.iter().find_map(|piece| {
@@ -233,20 +234,20 @@ fn plan<V>(file: &str, pieces: &[Piece<V>], options: &ReadOptions) -> Result<Pla
     Ok(Plan { base, cols, dense: None })
 }
 
-/// The index base: the one wanted, else the one that the first index 0 tells, if there is one. `from_zero` says whether
-/// the rows before it could be of a file that counts from 0.
+/// The index base: the requested one, otherwise the one that follows from the first index 0, if there is one.
+/// `from_zero` says whether the rows before it could come from a file that counts from 0.
 fn decide_base(file: &str, wanted: Option<u8>, zero: Option<(u64, &Seen)>, from_zero: bool) -> Result<u8> {
     match (wanted, zero) {
         (Some(base), None) => Ok(base),
         (Some(0), Some(_)) => Ok(0),
         (None, None) => Ok(1),
-        // A file whose rows all start at 1 until one starts at 0 is no file that counts from 0.
+        // If all rows start at 1 until one starts at 0, the file does not count from 0.
         (None, Some(_)) if from_zero => Ok(0),
         (wanted, Some((lines, seen))) => Err(zero_index(file, lines, seen, wanted.is_some())),
     }
 }
 
-/// The index base that is known before the file is read.
+/// The index base, if it is known before the file is read.
 pub(crate) fn known_base(options: &ReadOptions) -> Option<u8> {
     options.index_base.or(options.features.as_ref().and_then(|features| features.index_base))
 }
@@ -264,6 +265,7 @@ fn zero_index(file: &str, lines: u64, seen: &Seen, known: bool) -> Error {
 
 fn columns(largest: Option<u32>, base: u8, options: &ReadOptions) -> usize {
     let cols = largest.map_or(0, |largest| largest as usize + 1 - usize::from(base));
-    // New data may lack the model's last features; more than it has is for the scorer to refuse.
+    // New data may lack the model's last features. If they have more features than the model, the scorer returns an
+    // error.
     cols.max(options.features.as_ref().map_or(0, |features| features.count)).max(options.least_features)
 }

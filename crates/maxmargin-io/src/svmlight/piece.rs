@@ -6,10 +6,10 @@ use memchr::memchr;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Feature indices as they stand in the text, in the narrowest form that holds them.
+/// Feature indices as in the text, in the narrowest type that holds them.
 #[derive(Debug)]
 pub(crate) enum Indices {
-    /// Every row so far lists `first`, `first + 1`, …: nothing to store.
+    /// Every row so far has the indices `first`, `first + 1`, …, so nothing is stored.
     Consecutive(u32),
     Narrow(Vec<u16>),
     Wide(Vec<u32>),
@@ -23,14 +23,14 @@ pub(crate) struct Piece<V> {
     pub(crate) indices: Indices,
     pub(crate) values: Vec<V>,
     pub(crate) targets: Vec<f64>,
-    /// Label lists, once a row had several labels or none; until then `targets` says it all.
+    /// Label lists, once a row had several labels or none. Until then `targets` is enough.
     pub(crate) sets: Option<Sets>,
-    /// A local key a row, where rows have a qid.
+    /// A local key per row, if rows have a qid.
     pub(crate) keys: Vec<u32>,
     pub(crate) key_names: Vec<Box<[u8]>>,
     /// Costs, once a row had one.
     pub(crate) weights: Vec<f64>,
-    /// Ids from trailing comments, while every row has one.
+    /// Ids from trailing comments, as long as every row has one.
     pub(crate) ids: Ids,
     pub(crate) largest: Option<u32>,
     /// The first row with and the first without a qid.
@@ -46,7 +46,7 @@ pub(crate) struct Sets {
     pub(crate) labels: Vec<Box<[u8]>>,
 }
 
-/// Row ids in one arena; dropped at the first row without one.
+/// Row ids in one arena. They are dropped at the first row without one.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     pub(crate) bytes: Vec<u8>,
@@ -54,28 +54,28 @@ pub(crate) struct Ids {
     pub(crate) incomplete: bool,
 }
 
-/// What the first indices of the rows say about the index base.
+/// What the first indices of the rows tell about the index base.
 #[derive(Debug, Default)]
 pub(crate) struct ZeroIndex {
-    /// Rows before the first index 0 that have features.
+    /// Number of rows with features before the first index 0.
     pub(crate) rows_before: u64,
-    /// Whether one of those starts past index 1.
+    /// Whether one of these starts after index 1.
     pub(crate) others_start_later: bool,
     /// The first index 0.
     pub(crate) first: Option<Seen>,
 }
 
-/// Something that may turn out to be wrong once the whole file is known.
+/// Something that may turn out to be an error once the whole file is known.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
-    /// Lines before it in the block.
+    /// Number of lines before it in the block.
     pub(crate) line: u64,
     text: Box<[u8]>,
     token: Range<usize>,
 }
 
 impl Seen {
-    /// Its place in the file, given the lines before the block.
+    /// Its position in the file, given the number of lines before the block.
     pub(crate) fn place(&self, file: &str, lines_before: u64, expected: &str) -> Place {
         Place {
             file: file.to_string(),
@@ -86,21 +86,21 @@ impl Seen {
     }
 }
 
-/// What is wrong with a block, and where.
+/// An error in a block, and its position.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: Code,
     message: String,
     expected: String,
     help: String,
-    /// Lines before it in the block.
+    /// Number of lines before it in the block.
     pub(crate) line: u64,
     text: Vec<u8>,
     token: Range<usize>,
 }
 
 impl Failure {
-    /// As an error of a file, given the lines before the block.
+    /// The error for the file, given the number of lines before the block.
     pub(crate) fn into_error(self, file: &str, lines_before: u64) -> Error {
         Error::new(self.code, self.message)
             .at(Place {
@@ -115,7 +115,7 @@ impl Failure {
 
 const DEFAULT_HELP: &str = "correct the value or drop the row";
 
-/// Parses a block of whole lines that ends in a newline. `entries` is a guess of the number of features in it.
+/// Parses a block of whole lines that ends in a newline. `entries` is an estimate of the number of features in it.
 pub(crate) fn parse_block<V: Parse>(text: &[u8], entries: usize) -> Result<Piece<V>, Box<Failure>> {
     debug_assert!(text.is_empty() || text.ends_with(b"\n"));
     let mut parser = Parser {
@@ -152,14 +152,14 @@ struct Parser<'a, V> {
     text: &'a [u8],
     line_start: usize,
     piece: Piece<V>,
-    /// The indices of the row at hand.
+    /// The indices of the current row.
     row: Vec<u32>,
     key_of: HashMap<&'a [u8], u32>,
     entries: usize,
 }
 
 impl<'a, V: Parse> Parser<'a, V> {
-    /// Parses one line; returns where the next one starts.
+    /// Parses one line. Returns the start of the next one.
     #[inline]
     fn line(&mut self) -> Result<usize, Box<Failure>> {
         let text = self.text;
@@ -240,7 +240,7 @@ impl<'a, V: Parse> Parser<'a, V> {
                 DEFAULT_HELP,
             ));
         }
-        // From here on rows have label sets; the rows before had one label each.
+        // From here on rows have label sets. Each earlier row had one label.
         let earlier = &self.piece.targets;
         let sets = self.piece.sets.get_or_insert_with(|| Sets {
             lengths: vec![1; earlier.len()],
@@ -266,7 +266,7 @@ impl<'a, V: Parse> Parser<'a, V> {
         }
         let name = &self.text[start..end];
         let names = &mut self.piece.key_names;
-        // Rows of one query mostly follow each other.
+        // Rows of one query usually follow each other.
         let key = match self.piece.keys.last() {
             Some(&last) if *names[last as usize] == *name => last,
             _ => *self.key_of.entry(name).or_insert_with(|| {
@@ -303,7 +303,7 @@ impl<'a, V: Parse> Parser<'a, V> {
         }
     }
 
-    /// Parses `index:value` tokens up to a newline or `#`; returns where that stands.
+    /// Parses `index:value` tokens up to a newline or `#`, and returns that position.
     #[inline(always)]
     fn features(&mut self, mut at: usize) -> Result<usize, Box<Failure>> {
         let text = self.text;
@@ -320,7 +320,7 @@ impl<'a, V: Parse> Parser<'a, V> {
                 }
                 return Err(self.bad_token(start));
             }
-            // Eleven digits hold 2³², and do not overflow.
+            // Eleven digits can hold 2³² and do not overflow.
             if index < next_index || index > u64::from(u32::MAX) || at - start > 11 {
                 return Err(self.bad_index(start, at, next_index));
             }
@@ -336,7 +336,7 @@ impl<'a, V: Parse> Parser<'a, V> {
         }
     }
 
-    /// Files the indices of the row at hand.
+    /// Stores the indices of the current row.
     #[inline]
     fn finish_row(&mut self, features: usize) {
         self.piece.lengths.push(self.row.len() as u32);
@@ -370,7 +370,7 @@ impl<'a, V: Parse> Parser<'a, V> {
         }
     }
 
-    /// Takes a row id out of a trailing comment: `#docid = ID …` as LETOR has it, or a comment of one word.
+    /// Reads a row id from a trailing comment: `#docid = ID …` as in LETOR, or a comment of one word.
     fn comment(&mut self, at: usize) -> usize {
         let end = end_of_line(self.text, at);
         let comment = self.text[at + 1..end].trim_ascii();
@@ -387,7 +387,7 @@ impl<'a, V: Parse> Parser<'a, V> {
         end
     }
 
-    /// The token at `at` with its line, for an error that only the whole file can show.
+    /// The token at `at` with its line, for an error that is known only at the end of the file.
     #[cold]
     fn seen(&self, at: usize) -> Seen {
         let start = skip_blanks(self.text, at);
@@ -521,7 +521,7 @@ impl<V> Piece<V> {
         self.lengths.len()
     }
 
-    /// Writes out indices that went without saying, but for the `last` entries.
+    /// Stores indices that were consecutive so far, except for the `last` entries.
     fn spell_out(&mut self, last: usize, entries: usize) {
         let Indices::Consecutive(first) = self.indices else { return };
         let mut indices: Vec<u32> = Vec::with_capacity(self.values.len());
@@ -562,7 +562,7 @@ impl Ids {
     }
 }
 
-/// A label that is a number, in one spelling: whether a row has one label or several must not change its name.
+/// A numeric label in a unique spelling, so that it has the same name in rows with one label and with several.
 pub(crate) fn number_label(value: f64) -> Box<[u8]> {
     format!("{value}").into_bytes().into()
 }
@@ -582,7 +582,7 @@ fn skip_blanks(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Just behind the newline of the line that `at` is in.
+/// The position after the newline of the line that contains `at`.
 fn end_of_line(text: &[u8], at: usize) -> usize {
     memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline + 1)
 }

@@ -1,5 +1,5 @@
-//! What has to be known of a whole file before its rows can be stored one after the other ([`Survey`]), or used one after
-//! the other ([`Outline`]).
+//! What must be known about a whole file before its rows can be stored one by one ([`Survey`]) or used one by one
+//! ([`Outline`]).
 
 use super::assemble::{Stored, is_dense};
 use super::piece::{Piece, Seen, parse_block};
@@ -12,7 +12,8 @@ use std::collections::HashSet;
 use std::io::Read;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What a pass over the text tells of its features, in constant memory: how indices count, and how rows are best stored.
+/// What a pass over the text finds about its features, in constant memory: the index base, and the best storage of
+/// rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outline {
     pub(crate) base: u8,
@@ -34,7 +35,7 @@ impl Outline {
     }
 }
 
-/// What a pass over the text tells.
+/// What a pass over the text finds.
 #[derive(Debug)]
 pub(crate) struct Survey {
     pub(crate) base: u8,
@@ -43,14 +44,14 @@ pub(crate) struct Survey {
     pub(crate) entries: usize,
     pub(crate) dense: bool,
     pub(crate) with_weights: bool,
-    /// Bytes of all row ids, where every row has one.
+    /// Total size of all row ids, if every row has one.
     pub(crate) id_bytes: Option<u64>,
-    /// Where each group starts, the number of rows at the end, and their names.
+    /// The start of each group, followed by the number of rows, and the names of the groups.
     pub(crate) groups: Option<(Vec<u64>, Names)>,
 }
 
 impl Survey {
-    /// Reads the text once. None where its rows cannot be stored as they come: groups are scattered, or rows have several
+    /// Reads the text once. `None` if its rows cannot be stored in order: groups are scattered, or rows have several
     /// labels or none.
     pub(crate) fn take<V: Stored>(
         file: &str,
@@ -85,7 +86,7 @@ impl Survey {
     }
 }
 
-/// Parses text piece by piece, in order; `take` gets each with the number of lines before it.
+/// Parses text piece by piece, in order. `take` receives each piece with the number of lines before it.
 fn each_piece<V: Stored>(
     file: &str,
     mut stream: impl Read + Send,
@@ -117,7 +118,7 @@ fn each_piece<V: Stored>(
     if rows == 0 { Err(no_rows(file, lines)) } else { Ok(()) }
 }
 
-/// The first of something, and the lines before its piece.
+/// The first occurrence of something, and the number of lines before its piece.
 type First = Option<(u64, Seen)>;
 
 fn note(first: &mut First, lines: u64, seen: &Option<Seen>) {
@@ -130,7 +131,7 @@ fn borrowed(first: &First) -> Option<(u64, &Seen)> {
     first.as_ref().map(|(lines, seen)| (*lines, seen))
 }
 
-/// What tells the index base, and what is said of rows that contradict each other.
+/// What decides the index base, and what is needed to report contradicting rows.
 #[derive(Default)]
 struct Evidence {
     rows: usize,
@@ -175,7 +176,7 @@ struct Gathered {
     ends: Vec<u64>,
     seen: HashSet<u64>,
     last: Vec<u8>,
-    /// Scattered groups, or rows with several labels or none.
+    /// Whether groups are scattered, or rows have several labels or none.
     unfit: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Writes svmlight text: `target [qid:ID] [cost:W] index:value …`, one line a row.
+//! Writes svmlight text: `target [qid:ID] [cost:W] index:value …`, one line per row.
 //!
-//! Numbers are written with the fewest digits that read back as the same f32 or f64, zeros are left out, and a row
-//! without any other value is still a line. Lines are formatted in parallel, a few blocks ahead of the output, so that
-//! memory stays bounded; the bytes do not depend on the number of threads.
+//! Numbers have the fewest digits that parse as the same f32 or f64. Zeros are left out, but a row of zeros is still a
+//! line. Lines are formatted in parallel, a few blocks ahead of the output, so that memory stays bounded. The bytes do
+//! not depend on the number of threads.
 
 use maxmargin::data::{Dataset, Names, Targets};
 use maxmargin::parallel;
@@ -16,7 +16,7 @@ use std::io::Write;
 pub struct SvmlightWriteOptions {
     /// The index of the first column: 0 or 1.
     pub index_base: u8,
-    /// Polled while writing.
+    /// Checked while writing.
     pub cancel: Cancel,
 }
 
@@ -26,13 +26,13 @@ impl Default for SvmlightWriteOptions {
     }
 }
 
-/// Rows formatted together.
+/// Number of rows formatted together.
 const ROWS_PER_CHUNK: usize = 1024;
-/// Blocks formatted ahead of the output, for each thread.
+/// Number of blocks formatted ahead of the output, per thread.
 const BLOCKS_AHEAD: u64 = 4;
 
-/// Writes a data set in the order of its input. Rows without targets get the target 0, which svmlight cannot do
-/// without; an empty label set leaves its place empty.
+/// Writes a data set in input order. Rows without targets get the target 0, because svmlight needs a target. The place
+/// of an empty label set stays empty.
 pub fn write_dataset(data: &Dataset, out: &mut dyn Write, options: &SvmlightWriteOptions) -> Result<()> {
     let base = checked_base(options)?;
     let order = data.input_order().map(|order| {
@@ -57,7 +57,7 @@ pub fn write_dataset(data: &Dataset, out: &mut dyn Write, options: &SvmlightWrit
     })
 }
 
-/// Writes all rows of a generator without ever holding more than a few blocks.
+/// Writes all rows of a generator. Only a few blocks are in memory at a time.
 pub fn write_blocks(generator: &dyn Generator, out: &mut dyn Write, options: &SvmlightWriteOptions) -> Result<()> {
     let base = checked_base(options)?;
     in_order(generator.blocks(), out, &options.cancel, |number, text| {
@@ -92,7 +92,7 @@ fn in_order(
         let mut coming: Vec<(Vec<u8>, Result<()>)> =
             (0..count).map(|_| (spare.pop().unwrap_or_default(), Ok(()))).collect();
         let mut written = Ok(());
-        // No thread ever waits for a message here, so that this works inside a pool of one thread as well.
+        // No thread waits for a message here, so this also works in a pool with one thread.
         rayon::in_place_scope(|scope| {
             for (number, (text, outcome)) in (next..).zip(&mut coming) {
                 let format = &format;
@@ -127,7 +127,7 @@ struct Lines<'a> {
     double: bool,
     /// The group of each row.
     group_of_row: Option<Vec<u32>>,
-    /// Whether each label may stand in the text.
+    /// Whether each label can be written.
     labels_valid: Vec<bool>,
 }
 
@@ -194,7 +194,7 @@ impl<'a> Lines<'a> {
                 .help("correct the value or drop the row"));
         }
         if text.len() == line {
-            // Readers skip empty lines, but this row has to stay a row.
+            // Readers skip empty lines, but this row must stay a row.
             push_index(self.base, text);
             text.push(b'0');
         }
@@ -245,13 +245,13 @@ fn quoted(name: &[u8]) -> String {
     format!("`{shown}`")
 }
 
-/// Whether a word is one word to any program that reads it.
+/// Whether every program would read this as one word.
 fn is_word(name: &[u8]) -> bool {
     let text = String::from_utf8_lossy(name);
     !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#')
 }
 
-/// The reader takes numbers only: a word where a number should be is more often a mistake than a label.
+/// The reader accepts only numbers, because a word in place of a number is usually a mistake.
 fn is_label(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(|name| name.parse::<f64>().is_ok_and(f64::is_finite))
 }
@@ -283,7 +283,7 @@ fn push_index(index: u64, text: &mut Vec<u8>) {
     text.push(b':');
 }
 
-/// Whole numbers below this are exact in f32, and their digits are the shortest that read back.
+/// Whole numbers below this are exact in f32, and their digits are the shortest that parse as the same value.
 const WHOLE_F32: f32 = 16_777_216.0;
 /// The same for f64.
 const WHOLE_F64: f64 = 9_007_199_254_740_992.0;

@@ -1,4 +1,4 @@
-//! Data read block by block are the data read as a whole.
+//! Data read in blocks equal the data read as a whole.
 
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error};
@@ -9,7 +9,7 @@ use maxmargin_io::{
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A row as a block shows it: its place in the input, its query, its id, its features.
+/// A row of a block: its position in the input, its query, its id, its features.
 type Row = (u64, Option<String>, Option<String>, Vec<(usize, f64)>);
 
 fn rows(data: &Dataset, first_row: u64) -> Vec<Row> {
@@ -38,7 +38,7 @@ fn options(features: usize) -> ReadOptions {
     ReadOptions { features: Some(features), ..ReadOptions::default() }
 }
 
-/// What was handed out, block by block, and how often it began anew.
+/// What was returned, block by block, and how often reading started again.
 struct Taken {
     blocks: Vec<Vec<Row>>,
     again: usize,
@@ -81,7 +81,7 @@ impl Folder {
         self.name(file)
     }
 
-    /// The same data in every format there is.
+    /// The same data in every format.
     fn in_all_formats(&self, text: &str) -> Vec<String> {
         let plain = self.write("data.txt", text);
         let loaded = read(&plain, &options(4)).expect("reads");
@@ -155,7 +155,7 @@ fn scattered_queries_stay_in_input_order_and_come_again_where_they_are_needed_wh
             let grouped = take(&file, &options(4), &blocks);
             assert_eq!(grouped.blocks, [rows(&whole.data, 0)], "{file}: as one block");
             assert_eq!(grouped.found.expect("reads").groups, Some(4));
-            // A cache says beforehand that its rows were moved.
+            // A cache knows in advance that its rows were moved.
             assert_eq!(grouped.again, usize::from(!file.ends_with(".mmd")), "{file}");
         }
     }
@@ -238,7 +238,8 @@ fn an_index_base_that_nobody_knows_is_found_in_a_pass_of_its_own() {
             assert_eq!(taken.found.expect("reads").facts.index_base, Some(base));
         }
     }
-    // Features from 1 on until the last row starts at 0, a row without a query, no rows: the errors of the whole file.
+    // Features from 1 on until the last row starts at 0, a row without a query, no rows: the same errors as for a whole
+    // file.
     for text in ["1 1:1\n0 1:1\n1 0:3\n", "1 qid:1 1:1\n1 1:1\n", "# nothing\n", "1 1:1\n1 1:x\n"] {
         let path = folder.write("bad.txt", text);
         let whole = read(&path, &unknown).expect_err("wrong");

@@ -1,4 +1,4 @@
-//! The cache file: what is written comes back, and no damage passes.
+//! The cache file: what is written is read back, and all damage is detected.
 
 use maxmargin::data::{Csr, Dataset, Dense, Groups, Index, Matrix, Names, Targets, Value};
 use maxmargin::error::{Code, Result};
@@ -8,7 +8,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What a sample consists of; everything else follows from the seed.
+/// The content of a sample. Everything else follows from the seed.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     seed: u64,
@@ -137,7 +137,7 @@ fn stored(bytes: &[u8]) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// All that a reader could do with a file: open it and go through everything.
+/// Everything that a reader could do with a file: opens it and reads all parts.
 fn open_and_touch_everything(path: &Path) -> Result<Loaded> {
     let loaded = cache::open("data.mmd", path)?;
     let data = &loaded.data;
@@ -212,7 +212,7 @@ fn assert_round_trip(sample: Sample) {
     assert_eq!((report.entries, report.layout), (read.data.matrix().entries(), read.data.matrix().layout()));
     assert_eq!((report.bytes, report.version), (bytes.len() as u64, 1));
     assert_eq!(bytes_of(&read), bytes, "writing what was read gives the same file");
-    // The stored hash is the one that the stored values have.
+    // The stored hash equals the hash of the stored values.
     let values = Dataset::new(read.data.matrix().clone(), read.data.targets().clone()).expect("fits");
     if sample.parts & 3 == 0 {
         assert_eq!(values.hash().expect("valid"), original.data.hash().expect("valid"));
@@ -253,7 +253,7 @@ fn assert_refused(path: &Path, what: &str) {
     }
 }
 
-/// Changes one byte of a stored file while `look` looks at it.
+/// Changes one byte of a stored file while `look` runs.
 fn with_change(path: &Path, bytes: &[u8], at: usize, look: impl FnOnce()) {
     let file = std::fs::OpenOptions::new().write(true).open(path).expect("opened");
     let put = |byte: u8| {
@@ -393,7 +393,7 @@ fn data_that_could_not_be_read_back_are_not_written() {
     refused(Dataset::new(infinite, Targets::Absent).expect("valid"));
 }
 
-/// The data of the golden file. It was written once and must load for ever.
+/// The data of the golden file. It was written once and must always load.
 fn golden() -> Sample {
     Sample { seed: 2026, rows: 12, cols: 6, layout: 2, targets: 3, parts: 127 }
 }

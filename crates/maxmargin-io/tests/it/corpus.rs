@@ -1,4 +1,4 @@
-//! The kept inputs of the fuzz targets, replayed.
+//! Replays the stored inputs of the fuzz targets.
 
 use maxmargin_io::fuzzing;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Behaviour of the readers and writers as their users meet them.
+//! Behaviour of the readers and writers from the user's point of view.
 #![allow(clippy::unwrap_used, missing_docs)] // tests
 
 mod blocks;

@@ -77,7 +77,7 @@ fn pairs_may_say_left_right_and_tie_in_words_or_signs() {
     assert!(notes.iter().any(|note| note == "outcome column `Outcome`"), "{notes:?}");
     assert!(notes.iter().any(|note| note == "columns of no use to pairs ignored: `when`"), "{notes:?}");
     let found = loaded.data.pairs().unwrap().consistency();
-    // a and b: tied, b over a, a over b. The tie of c and a weighs nothing.
+    // a and b: tied, b over a, a over b. The tie of c and a has weight 0.
     assert_eq!((found.ties, found.disputes, found.disputed_pairs, found.contradictions), (1, 1, 3, 1));
 }
 
@@ -87,7 +87,7 @@ fn pairs_that_are_all_left_are_pairs_of_better_and_worse() {
     let known = pairs("better,worse\na,b\nc,b\n").unwrap();
     assert_eq!(said.data.pairs().unwrap().outcomes(), None);
     assert_eq!(said.data.hash().unwrap(), known.data.hash().unwrap());
-    // Who writes better and worse means these, whatever else there is.
+    // Columns better and worse take precedence over all others.
     let both = pairs("left,right,outcome,better,worse\na,b,tie,c,a\n").unwrap();
     assert_eq!(ordered(&both.data), [(2, 0)]);
     assert_eq!(both.data.pairs().unwrap().outcomes(), None);
@@ -118,7 +118,7 @@ fn a_table_with_a_left_and_a_right_side_holds_two_rows_a_line() {
         assert_eq!(loaded.data.pairs().unwrap().weights(), Some(&[3.0, 8.0][..]));
         assert!(loaded.facts.notes.iter().any(|note| note.contains("2 features of a left and a right item")));
     }
-    // Eyes are features where rows may be single ones.
+    // Without an outcome, columns called left.eye and right.eye are features of single rows.
     let eyes = wide("left.eye,right.eye,target\n1,2,0\n3,4,1\n", &sides()).unwrap();
     assert_eq!((eyes.data.cols(), eyes.data.pairs().is_none()), (2, true));
     let error = wide("left.a,right.b,outcome\n1,2,tie\n", &sides()).expect_err("lone");
@@ -147,7 +147,7 @@ fn items_without_features_are_features_themselves() {
     assert_eq!(loaded.data.matrix().layout(), "sparse, u16 index, f32");
     assert_eq!(outcomes(&loaded.data), [(0, 1, Outcome::Tie), (1, 2, Outcome::Right), (2, 0, Outcome::Left)]);
     assert_eq!(loaded.data.pairs().unwrap().groups().unwrap().0, [0, 1, 0]);
-    // Better and worse will do as well.
+    // Columns better and worse are accepted too.
     assert_eq!(ordered(&comparisons("better,worse\nx,y\n", None).unwrap().data), [(0, 1)]);
 }
 
@@ -203,7 +203,7 @@ fn wrong_comparisons_are_refused_at_their_place() {
     let file = write(folder.path(), "p.csv", b"left,right,outcome\na,\xff,tie\n");
     let options = ReadOptions { pairing: Pairing::Comparisons, ..ReadOptions::default() };
     assert_eq!(read(&file, &options).expect_err("no text").code(), Code::NotText);
-    // Rankers look for the items.
+    // Rankers need the items.
     assert_eq!(wide("left,right,outcome\na,b,tie\n", &sides()).expect_err("no items").code(), Code::NoItems);
 }
 
@@ -403,7 +403,7 @@ fn a_table_with_both_sides_holds_two_rows_a_line() {
     assert_eq!(loaded.data.feature_names().unwrap().iter().collect::<Vec<_>>(), ["a", "b"]);
     assert!(loaded.facts.notes.iter().any(|note| note.contains("2 features of a better and a worse item")));
     assert!(loaded.facts.notes.iter().any(|note| note.contains("`note`, `judge`")), "{:?}", loaded.facts.notes);
-    // Nobody looks for sides where pairs are of no use.
+    // Sides are not detected if pairs are not wanted.
     assert!(wide("worse.a,better.a\n1,2\n", &ReadOptions::default()).unwrap().data.pairs().is_none());
 }
 
@@ -451,7 +451,7 @@ fn sides_must_match_each_other_and_the_model() {
     assert_eq!(cells(&wide(text, &model(&["b", "a"])).unwrap().data), [[3.0, 1.0], [4.0, 2.0]]);
     assert_eq!(cells(&wide(text, &model(&["b"])).unwrap().data), [[3.0], [4.0]]);
     assert_eq!(wide(text, &model(&["z"])).expect_err("missing").code(), Code::FeatureNames);
-    // A feature called weight has a side; what has none is the weight of the pair.
+    // A feature called weight has a side. A weight without a side is that of the pair.
     let loaded = wide("better.weight,worse.weight,weight\n1,2,3\n", &model(&["weight"])).unwrap();
     assert_eq!(loaded.data.pairs().unwrap().weights(), Some(&[3.0][..]));
 }
@@ -467,7 +467,7 @@ fn many_pairs(pairs: usize) -> String {
     text
 }
 
-/// What each pair says, by ids and by the entries of its rows.
+/// The content of each pair: ids, outcome, weight, group and the entries of its rows.
 type Told = (String, String, Outcome, f64, Option<String>, [Vec<(usize, f64)>; 2]);
 
 fn told(data: &Dataset) -> Vec<Told> {
@@ -522,7 +522,7 @@ fn blocks_of_pairs_are_the_whole_piece_by_piece() {
         assert_eq!(blocks.pairs(), 3000);
         assert_eq!(blocks.facts().notes, whole.facts.notes, "{file}");
         assert_eq!(blocks.items().as_ref(), whole.data.feature_names().filter(|_| whole.data.cols() == 311));
-        // The same by the way that works on several blocks at a time.
+        // The same with the function that works on several blocks at a time.
         let mut lines = Vec::new();
         let work = |block: &Block| Ok((block.first_row, told(&block.data)));
         let options_of_blocks = BlockOptions { bytes: 4096, ..BlockOptions::default() };
@@ -597,7 +597,7 @@ fn two_items_a_row_survive_every_format() {
         write_data(&pairs, &wide, Format::of_name(name).unwrap(), &Cancel::default()).unwrap();
         let loaded = read(&wide, &sides()).unwrap();
         assert_eq!((loaded.data.rows(), loaded.data.pairs().unwrap().len()), (1000, 500), "{name}");
-        // Ids are left off; and wide tables are dense: a zero is an entry there.
+        // Ids are left out. Wide tables are dense, so zeros are entries.
         let filled = |told: Vec<Told>| {
             let entries = |row: Vec<(usize, f64)>| row.into_iter().filter(|e| e.1 != 0.0).collect::<Vec<_>>();
             told.into_iter().map(|t| (t.2, t.3, t.4, t.5.map(entries))).collect::<Vec<_>>()

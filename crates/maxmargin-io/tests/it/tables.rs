@@ -284,7 +284,7 @@ fn wide_tables_of_zeros_are_stored_sparse() {
     assert_eq!(loaded.data.matrix().entries(), 20);
 }
 
-/// A table of any content, as the options that read it back the same and the data themselves.
+/// A table with any content: the precision that reads it back unchanged, and the data themselves.
 pub(crate) fn any_data() -> impl Strategy<Value = (Dataset, Precision)> {
     let word = "[a-z \"',;\n\t]{0,5}x";
     (1usize..40, prop_oneof![3 => 1usize..6, 1 => 65usize..90], any::<bool>(), any::<bool>()).prop_flat_map(
@@ -365,7 +365,7 @@ fn csv_text(cells: &[f64], cols: usize, double: bool, kind: u8, targets: &[(i32,
     text
 }
 
-/// Panics where two data sets differ in anything.
+/// Panics if two data sets differ in any way.
 #[track_caller]
 pub(crate) fn assert_same(left: &Dataset, right: &Dataset) {
     let bits = |data: &Dataset| -> Vec<Vec<u64>> {

@@ -85,7 +85,7 @@ fn columns_of_every_type_of_number_are_features() {
         assert!(loaded.facts.bytes.is_some_and(|bytes| bytes > 0));
         let expected = if matches!(kind, Kind::Parquet) { Format::Parquet } else { Format::Arrow };
         assert_eq!(loaded.facts.format, Some(expected));
-        // 1e300 has no place in f32.
+        // 1e300 does not fit into f32.
         let error = read_bytes(kind, &encode(kind, std::slice::from_ref(&first)), &ReadOptions::default())
             .expect_err("too large");
         assert_eq!(error.code(), Code::NotFinite);
@@ -253,7 +253,7 @@ fn damaged_files_are_refused_without_a_panic() {
             assert_eq!(error.code(), Code::BadTable, "{error}");
             assert!(error.place().is_some());
         }
-        // Whatever comes out is an answer or an error.
+        // The result may be data or an error, but not a panic.
         let options = ReadOptions { missing: Missing::Zero, ..ReadOptions::default() };
         let step = if std::env::var_os("MAXMARGIN_THOROUGH").is_some() { 1 } else { 13 };
         for at in (0..whole.len()).step_by(step) {

@@ -13,18 +13,18 @@ pub enum Decoder {
     Border(Classes),
     /// Higher is better.
     Rank,
-    /// The score is the answer: of tasks of the user's own, beside whose scores there may be free scalars.
+    /// The score itself is the prediction. This is for the user's own tasks, which may also have free scalars.
     Score {
-        /// The free scalars that are no constant term.
+        /// The free scalars other than constant terms.
         free: Vec<f64>,
     },
-    /// Higher is better, and neither is where two scores differ by no more than a threshold.
+    /// The row with the higher score is better. It is a tie if the two scores differ by no more than a threshold.
     Compare {
         /// The threshold.
         threshold: f64,
     },
-    /// The most probable of three outcomes, where scores are logarithms of odds: P(right) = σ(z − τ), P(left) = σ(−z − τ),
-    /// with z the difference of two scores.
+    /// The most probable of three outcomes. Scores are log-odds: P(right) = σ(z − τ), P(left) = σ(−z − τ), where z is
+    /// the difference of the two scores.
     Likelihood {
         /// τ
         threshold: f64,
@@ -32,7 +32,7 @@ pub enum Decoder {
 }
 
 impl Decoder {
-    /// The two labels, where scores stand for labels.
+    /// The two labels, if scores stand for labels.
     pub fn classes(&self) -> Option<&Classes> {
         match self {
             Decoder::Sign(classes) | Decoder::Border(classes) => Some(classes),
@@ -40,13 +40,14 @@ impl Decoder {
         }
     }
 
-    /// The difference of two scores up to which neither is said to be better, where there is one: the threshold itself, or
-    /// up to where a tie is the most probable outcome. P(tie) ≥ P(right) at z ≥ 0 is e^z ≤ e^τ − 2e^(−τ), which takes
-    /// τ > ln 2; below that no difference makes a tie the most probable, and the width is −∞.
+    /// The largest difference of two scores that is predicted as a tie, if there are ties. It is the threshold itself
+    /// or, for probabilities, the largest difference at which a tie is the most probable outcome. P(tie) ≥ P(right) at
+    /// z ≥ 0 means e^z ≤ e^τ − 2e^(−τ), which needs τ > ln 2. For smaller τ a tie is never the most probable outcome,
+    /// and the width is −∞.
     pub fn tie_width(&self) -> Option<f64> {
         match self {
             Decoder::Likelihood { threshold } => {
-                // ln(e^τ − 2e^(−τ)), also where e^τ is no number.
+                // ln(e^τ − 2e^(−τ)), written so that it also works when e^τ overflows.
                 let likely = *threshold > std::f64::consts::LN_2;
                 Some(if likely { threshold + (-2.0 * (-2.0 * threshold).exp()).ln_1p() } else { f64::NEG_INFINITY })
             }
@@ -54,7 +55,7 @@ impl Decoder {
         }
     }
 
-    /// The threshold of a comparison, where there is one.
+    /// The threshold of a comparison, if there is one.
     pub fn threshold(&self) -> Option<f64> {
         match self {
             Decoder::Compare { threshold } | Decoder::Likelihood { threshold } => Some(*threshold),
@@ -62,12 +63,12 @@ impl Decoder {
         }
     }
 
-    /// Which of two scored rows is better, where that is what scores are for. The same from the other side.
+    /// Which of two scored rows is better, if the scores are for comparison. Swapping the rows swaps the outcome.
     pub fn outcome(&self, left: f64, right: f64) -> Option<Outcome> {
         self.tie_width().map(|width| outcome_of(right - left, width))
     }
 
-    /// The label a score stands for, where scores stand for labels.
+    /// The label of a score, if scores stand for labels.
     pub fn label(&self, score: f64) -> Option<&str> {
         self.classes().map(|classes| if score >= 0.0 { classes.positive.as_str() } else { classes.negative.as_str() })
     }

@@ -1,4 +1,5 @@
-//! What problems state about themselves: a point, what its scores mean, how close to optimal it is and what proves it.
+//! The solution of a problem: the model, the meaning of its scores, its distance from the optimum and the proof of
+//! that.
 
 mod decoder;
 mod predictions;
@@ -15,44 +16,44 @@ use crate::data::Dataset;
 use crate::wish::Solver;
 use serde::{Deserialize, Serialize};
 
-/// How close to optimal a model is, and for which data.
+/// How close to the optimum a model is, and on which data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Certificate {
     /// The primal objective.
     pub objective: f64,
-    /// A proven lower bound on the optimum, where the method gives one.
+    /// A proven lower bound on the optimum, if the method gives one.
     pub lower_bound: Option<f64>,
-    /// Margin constraints.
+    /// Number of margin constraints.
     pub constraints: u64,
     /// The hash of the training data.
     pub data_hash: u64,
     /// Rows of the training data.
     pub rows: u64,
-    /// Explicit pairs of the training data, where it has any.
+    /// Number of explicit pairs in the training data, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u64>,
-    /// Of these the ties with a second constraint, where there are any.
+    /// Number of these pairs that are ties with a second constraint, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ties: Option<u64>,
-    /// Dual variables, where they are not one a row, or one a pair and one more for a tie.
+    /// Number of dual variables. Absent if there is one per row, or one per pair and a second one per tie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u64>,
     /// Whether the gap reached the tolerance.
     pub converged: bool,
-    /// Passes made.
+    /// Number of passes over the data.
     pub passes: u64,
-    /// The weight of the sum of losses; 0 where the margin is hard, since there is no loss.
+    /// The weight of the sum of losses. It is 0 for a hard margin, which has no loss.
     pub c: f64,
-    /// The same in the mean form; 0 where the margin is hard.
+    /// The same in the mean form. It is 0 for a hard margin.
     pub lambda: f64,
-    /// The solver that `auto` chose, or that was asked for, where files say so.
+    /// The solver that `auto` or the user chose, if the file names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solver: Option<Solver>,
 }
 
 impl Certificate {
-    /// What is known of data before anything is learned from them.
+    /// What is known about the data before training.
     pub(crate) fn of(data: &Dataset) -> Certificate {
         Certificate {
             objective: 0.0,
@@ -76,13 +77,14 @@ impl Certificate {
         self.lower_bound.map(|bound| relative_gap(self.objective, bound))
     }
 
-    /// Blocks of the problem, each with a dual variable: pairs, the ties among them with two, or rows.
+    /// Number of blocks of the problem, each with one dual variable. A block is a row or a pair; a tie counts as two
+    /// blocks.
     pub(crate) fn blocks(&self) -> u64 {
         self.blocks.unwrap_or_else(|| self.pairs.unwrap_or(self.rows).saturating_add(self.ties.unwrap_or(0)))
     }
 }
 
-/// `(primal − lower bound) / primal`, never negative; 0 where both are 0.
+/// `(primal − lower bound) / primal`, never negative. It is 0 if both are 0.
 pub fn relative_gap(primal: f64, lower_bound: f64) -> f64 {
     let difference = primal - lower_bound;
     if difference <= 0.0 {

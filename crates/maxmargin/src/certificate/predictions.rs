@@ -1,4 +1,4 @@
-//! [`Predictions`]: what a model says about rows or pairs. The only place where scores become answers.
+//! [`Predictions`]: what a model predicts for rows or pairs. Scores become predictions only in this file.
 
 use super::Decoder;
 use crate::data::{Classes, Outcome, Pairs};
@@ -7,14 +7,14 @@ use crate::wording::one_field;
 use std::fmt::Write;
 use std::ops::Range;
 
-/// What a model says about the rows of a data set, or about its pairs where the model compares.
+/// What a model predicts for the rows of a data set, or for its pairs if the model compares.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predictions {
-    /// The score of each row, or its scores side by side.
+    /// The score of each row. If a row has several scores, they are stored next to each other.
     Scores {
         /// The scores.
         scores: Vec<f64>,
-        /// How many a row has.
+        /// Number of scores per row.
         outputs: usize,
     },
     /// The label and the score of each row.
@@ -28,16 +28,16 @@ pub enum Predictions {
     Outcomes(Vec<Compared>),
 }
 
-/// What a model says about a pair.
+/// What a model predicts for a pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
-    /// Which one is better.
+    /// Which row is better.
     pub outcome: Outcome,
     /// The score of the left row.
     pub left: f64,
     /// The score of the right row.
     pub right: f64,
-    /// How far the difference of the scores is from where the outcome would be another.
+    /// How much the difference of the scores would have to change to change the outcome.
     pub margin: f64,
 }
 
@@ -45,8 +45,8 @@ pub struct Compared {
 const PIECE: usize = 4096;
 
 impl Decoder {
-    /// What scores of rows mean, so many a row; of a model that compares, what they mean for pairs of these rows, where there
-    /// are any.
+    /// Turns scores of rows into predictions, given the number of scores per row. If the model compares and there are
+    /// pairs, the predictions are for the pairs.
     pub fn predictions(&self, scores: Vec<f64>, outputs: usize, pairs: Option<&Pairs>) -> Predictions {
         match (self, pairs) {
             (Decoder::Sign(classes) | Decoder::Border(classes), _) => {
@@ -59,16 +59,16 @@ impl Decoder {
         }
     }
 
-    /// What scores of rows mean for pairs of them.
+    /// Turns scores of rows into predictions for pairs of these rows.
     pub fn outcomes(&self, scores: &[f64], pairs: &Pairs) -> Predictions {
         let sides = pairs.left().iter().zip(pairs.right());
         let compared = sides.map(|(&left, &right)| self.compared(scores[left as usize], scores[right as usize]));
         Predictions::Outcomes(compared.collect())
     }
 
-    /// What two scores mean for the pair of their rows.
+    /// Turns the two scores of a pair into its prediction.
     pub fn compared(&self, left: f64, right: f64) -> Compared {
-        // Without a threshold, and where no tie is ever said, equal scores are the border.
+        // Equal scores are the border if there is no threshold or if ties are never predicted.
         let width = self.tie_width().unwrap_or(0.0);
         let outcome = crate::data::outcome_of(right - left, width);
         Compared { outcome, left, right, margin: ((right - left).abs() - width.max(0.0)).abs() }
@@ -76,7 +76,7 @@ impl Decoder {
 }
 
 impl Predictions {
-    /// How many rows or pairs there are.
+    /// Number of rows or pairs.
     pub fn len(&self) -> usize {
         match self {
             Predictions::Scores { scores, outputs } => scores.len() / outputs.max(&1),
@@ -90,7 +90,7 @@ impl Predictions {
         self.len() == 0
     }
 
-    /// The score of each row; none for pairs, which have two.
+    /// The score of each row; `None` for pairs, which have two scores.
     pub fn scores(&self) -> Option<&[f64]> {
         match self {
             Predictions::Scores { scores, .. } | Predictions::Labels { scores, .. } => Some(scores),
@@ -98,7 +98,7 @@ impl Predictions {
         }
     }
 
-    /// Whether each row is said to have the positive label, where there are labels.
+    /// Whether the predicted label of each row is the positive one, if there are labels.
     pub fn positives(&self) -> Option<impl Iterator<Item = bool> + '_> {
         match self {
             Predictions::Labels { scores, .. } => Some(scores.iter().map(|&score| score >= 0.0)),
@@ -106,7 +106,7 @@ impl Predictions {
         }
     }
 
-    /// The label of a row, where there are labels.
+    /// The predicted label of a row, if there are labels.
     pub fn label(&self, row: usize) -> Option<&str> {
         match self {
             Predictions::Labels { scores, classes } if scores[row] >= 0.0 => Some(&classes.positive),
@@ -115,7 +115,7 @@ impl Predictions {
         }
     }
 
-    /// The lines of all of them, in pieces that are made on all threads.
+    /// All lines as text, in pieces that are made on all threads.
     pub fn lines(&self) -> Vec<String> {
         parallel::map(self.len().div_ceil(PIECE), |piece| {
             let range = piece * PIECE..((piece + 1) * PIECE).min(self.len());
@@ -125,8 +125,8 @@ impl Predictions {
         })
     }
 
-    /// Writes some of them, one line each, fields separated by tabs: the score or scores; label and score; or outcome, the two scores and
-    /// the margin.
+    /// Writes one line for each prediction in the range, with fields separated by tabs: the score or scores; the label
+    /// and the score; or the outcome, the two scores and the margin.
     pub fn write(&self, range: Range<usize>, out: &mut String) {
         for at in range {
             let written = match self {
@@ -145,7 +145,7 @@ impl Predictions {
                     writeln!(out, "{}\t{left}\t{right}\t{margin}", outcome.name())
                 }
             };
-            // A string takes all that is written to it.
+            // Writing to a string never fails.
             debug_assert!(written.is_ok());
         }
     }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 /// How a row is scored.
 #[derive(Clone, Debug)]
 pub enum Scorer {
-    /// w · x + b, for one score a row or several.
+    /// w · x + b, with one or several scores per row.
     Linear {
-        /// One weight a feature and score, of the scaled features; those of a feature stand side by side.
+        /// One weight per scaled feature and score. The weights of one feature are stored next to each other.
         weights: Vec<f64>,
-        /// Scores a row.
+        /// Number of scores per row.
         outputs: usize,
-        /// The constant term of each score; empty where there are none.
+        /// The constant term of each score; empty if there are none.
         intercepts: Vec<f64>,
     },
     /// Σ_i coefficient_i · k(vector_i, x) + b
@@ -29,7 +29,7 @@ pub enum Scorer {
 pub struct Mapped {
     /// φ, of scaled rows.
     pub map: Arc<FeatureMap>,
-    /// One weight a mapped feature.
+    /// One weight per mapped feature.
     pub weights: Vec<f64>,
     /// The constant term.
     pub intercept: Option<f64>,
@@ -40,15 +40,15 @@ pub struct Mapped {
 pub struct Expansion {
     /// The kernel.
     pub kernel: Kernel,
-    /// The support vectors, as the learner saw them: scaled.
+    /// The support vectors, scaled as in training.
     pub vectors: Matrix,
-    /// One number a vector.
+    /// One coefficient per vector.
     pub coefficients: Vec<f64>,
     /// The constant term.
     pub intercept: Option<f64>,
 }
 
-/// What a scorer makes of itself once for many blocks of rows.
+/// What a scorer prepares once and uses for many blocks of rows.
 #[derive(Debug)]
 pub(crate) enum Ready {
     Linear(Folded),
@@ -57,12 +57,12 @@ pub(crate) enum Ready {
 }
 
 impl Scorer {
-    /// One score a row by weights.
+    /// A linear scorer with one score per row.
     pub fn linear(weights: Vec<f64>, intercept: Option<f64>) -> Scorer {
         Scorer::Linear { weights, outputs: 1, intercepts: intercept.into_iter().collect() }
     }
 
-    /// Scores a row.
+    /// Number of scores per row.
     pub fn outputs(&self) -> usize {
         match self {
             Scorer::Linear { outputs, .. } => *outputs,
@@ -70,7 +70,7 @@ impl Scorer {
         }
     }
 
-    /// The constant terms, one a score or none.
+    /// The constant terms: one per score, or none.
     pub fn intercepts(&self) -> Vec<f64> {
         match self {
             Scorer::Linear { intercepts, .. } => intercepts.clone(),
@@ -87,7 +87,7 @@ impl Scorer {
         }
     }
 
-    /// The constant term, where rows have one score.
+    /// The constant term, if rows have one score.
     pub fn intercept(&self) -> Option<f64> {
         match self {
             Scorer::Linear { intercepts, .. } => intercepts.first().copied().filter(|_| intercepts.len() == 1),
@@ -96,7 +96,7 @@ impl Scorer {
         }
     }
 
-    /// The numbers that were learned beside the constant term: weights, or one a support vector.
+    /// What was learned besides the constant term: the weights, or one coefficient per support vector.
     pub(crate) fn numbers(&self) -> &[f64] {
         match self {
             Scorer::Linear { weights, .. } => weights,
@@ -105,7 +105,7 @@ impl Scorer {
         }
     }
 
-    /// The weights of the features, where they have any.
+    /// The weights of the features, if the model has them.
     pub fn weights(&self) -> Option<&[f64]> {
         match self {
             Scorer::Linear { weights, .. } => Some(weights),
@@ -113,7 +113,7 @@ impl Scorer {
         }
     }
 
-    /// What [`Scorer::scores`] needs, for rows scaled as this design is.
+    /// Prepares what [`Scorer::scores`] needs, for rows scaled as in this design.
     pub(crate) fn ready(&self, design: &Design) -> Result<Ready> {
         match self {
             Scorer::Linear { weights, outputs, .. } => Ok(Ready::Linear(design.fold_outputs(weights, *outputs))),
@@ -122,7 +122,7 @@ impl Scorer {
         }
     }
 
-    /// Scores of all rows, those of a row side by side.
+    /// Scores of all rows. The scores of one row are next to each other.
     pub(crate) fn scores(&self, design: &Design, ready: &Ready, cancel: &Cancel) -> Result<Vec<f64>> {
         let mut scores = match (self, ready) {
             (Scorer::Mapped(Mapped { map, weights, .. }), Ready::Mapped(folded)) => {
@@ -145,24 +145,26 @@ impl Scorer {
 }
 
 impl Expansion {
-    /// The vectors, ready to meet other rows.
+    /// The vectors, prepared for computing kernel values with other rows.
     pub(crate) fn points(&self) -> Result<Points> {
         self.kernel.check_known()?;
         Ok(Points::new(&self.design()?, &self.kernel))
     }
 
-    /// The same in f64, however many there are.
+    /// The same in f64, for any number of vectors.
     pub(crate) fn points_in_double(&self) -> Result<Points> {
         self.kernel.check_known()?;
         Ok(Points::in_double(&self.design()?, &self.kernel))
     }
 
-    /// The same, as exact as the rows a model was trained on: what was claimed is recomputed digit by digit.
+    /// The same in the precision of the training rows, so that a recomputed bound has the same digits as the stated
+    /// one.
     pub(crate) fn points_like(&self, rows: &Points, cancel: &Cancel) -> Result<Points> {
         Ok(rows.like(&self.design()?, cancel))
     }
 
-    /// Scores of rows, without the constant term, and ‖Σ_i coefficient_i φ(vector_i)‖², as exact as these rows are.
+    /// Scores of rows without the constant term, and ‖Σ_i coefficient_i φ(vector_i)‖², both in the precision of these
+    /// rows.
     pub(crate) fn against(&self, rows: &Points, cancel: &Cancel) -> Result<(Vec<f64>, f64)> {
         let points = self.points_like(rows, cancel)?;
         let all: Vec<usize> = (0..points.rows()).collect();
@@ -170,7 +172,7 @@ impl Expansion {
         Ok((scores, self.squared_norm(&points, cancel)))
     }
 
-    /// Vectors are scaled already.
+    /// A design without scaling, because the vectors are already scaled.
     fn design(&self) -> Result<Design> {
         Scaling::from_parts(Scale::None, None, None, self.vectors.cols())?.apply(&self.vectors, None)
     }

@@ -3,17 +3,17 @@
 /// What proves the lower bound.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Witness {
-    /// The weights suffice: the loss is smooth, and `½‖gradient‖²` bounds the distance to the optimum.
+    /// The weights alone: the loss is smooth, and `½‖gradient‖²` bounds the distance to the optimum.
     Weights,
-    /// A feasible dual point, one variable a block.
+    /// A feasible dual point, with one variable per block.
     Dual(Vec<f64>),
-    /// The weights, and the width over which the kink of the hinge is rounded off to give a dual point.
+    /// The weights, and the width over which the kink of the hinge is smoothed to get a dual point.
     Rounded(f64),
-    /// Cuts below the loss: where each was taken, and its multiplier.
+    /// Cuts that bound the loss from below: where each was made, and its multiplier.
     Cuts(Vec<Cut>),
 }
 
-/// A cut that a bound rests on: where it was taken, and how much it counts.
+/// A cut that a bound uses: where it was made, and its multiplier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cut {
     /// The weights and the free scalars.

@@ -1,12 +1,12 @@
-//! [`Buffer`]: a read-only slice that owns its memory, whoever allocated it.
+//! [`Buffer`]: a read-only slice that keeps its memory alive, no matter how it was allocated.
 
 use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A slice kept alive by a shared owner: a `Vec`, a file map or an array of another language. Cheap to clone,
-/// without a lifetime.
+/// A slice kept alive by a shared owner: a `Vec`, a mapped file or an array of another language. It is cheap to clone
+/// and has no lifetime parameter.
 pub struct Buffer<T> {
     ptr: *const T,
     len: usize,
@@ -17,8 +17,8 @@ impl<T> Buffer<T> {
     /// Wraps memory that `owner` keeps alive.
     ///
     /// # Safety
-    /// `ptr` must be aligned and valid for reads of `len` values of `T` for as long as `owner` lives, and nobody may
-    /// write there meanwhile.
+    /// `ptr` must be aligned and valid for reads of `len` values of `T` for as long as `owner` lives. The memory must
+    /// not be written during that time.
     pub unsafe fn from_raw(ptr: *const T, len: usize, owner: Arc<dyn Any + Send + Sync>) -> Buffer<T> {
         Buffer { ptr, len, owner }
     }

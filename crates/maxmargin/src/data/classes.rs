@@ -15,7 +15,8 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Finds the two classes in the targets. `positive` names the positive one where the order shall not decide.
+    /// Finds the two classes in the targets. `positive` names the positive class; without it, the second label is
+    /// positive.
     pub fn find(targets: &Targets, positive: Option<&str>) -> Result<Classes> {
         let labels = match targets {
             Targets::Labels { names, codes } => {
@@ -106,7 +107,7 @@ impl Classes {
         Classes::among(labels, positive)
     }
 
-    /// Whether each row has the positive label; whatever else it has counts as the negative one.
+    /// Whether each row has the positive label. Every other label counts as negative.
     pub fn positives(&self, targets: &Targets) -> Result<Vec<bool>> {
         let positive = |label: &str| label == self.positive || same_number(label, &self.positive);
         match targets {
@@ -122,7 +123,7 @@ impl Classes {
         }
     }
 
-    /// +1 or −1 for each row; an error names a label that is neither.
+    /// +1 or −1 for each row. A label that is neither class is an error that names it.
     pub fn signs(&self, targets: &Targets) -> Result<Vec<i8>> {
         let sign_of = |label: &str| -> Result<i8> {
             if label == self.positive || same_number(label, &self.positive) {
@@ -173,7 +174,7 @@ impl Classes {
     }
 }
 
-/// Past this many distinct targets nobody needs the exact number.
+/// Distinct targets are counted only up to this number.
 const MANY_CLASSES: usize = 1000;
 
 /// Distinct values in order, at most one more than [`MANY_CLASSES`].

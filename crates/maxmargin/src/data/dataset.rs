@@ -8,10 +8,10 @@ use crate::random::scramble;
 use crate::run::Cancel;
 use std::sync::OnceLock;
 
-/// Rows with features, targets and, where known, groups, weights, names, ids and comparisons of two rows each.
+/// Rows with features and targets and, optionally, groups, weights, names, ids and comparisons of two rows.
 ///
-/// Rows of one group are neighbours. Where the input had them scattered, [`Dataset::input_row`] says where each row
-/// stood.
+/// Rows of one group are stored next to each other. If the input had them scattered, [`Dataset::input_row`] gives the
+/// position of each row in the input.
 #[derive(Clone, Debug)]
 pub struct Dataset {
     matrix: Matrix,
@@ -25,19 +25,19 @@ pub struct Dataset {
     hash: OnceLock<u64>,
 }
 
-/// Rows hashed, or summed, together before the next; fixed, so that threads change neither.
+/// Number of rows hashed or summed as one chunk. It is fixed, so that the result does not depend on the threads.
 const ROW_CHUNK: usize = 4096;
 
-/// What of the shape of data decides which solver suits them.
+/// The properties of the data that decide which solver suits them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shape {
     /// Number of rows.
     pub rows: usize,
     /// Number of features.
     pub features: usize,
-    /// The share of all entries that is stored: 1 for dense rows.
+    /// The share of all entries that are stored: 1 for dense rows.
     pub density: f64,
-    /// What explicit pairs compare, where the data are such.
+    /// Number of rows and pairs, if the data are explicit pairs.
     pub compared: Option<PairCounts>,
 }
 
@@ -68,7 +68,7 @@ impl Dataset {
         Err(Error::new(Code::Internal, format!("{count} {what} for {} rows", self.rows())))
     }
 
-    /// The same with other targets.
+    /// Replaces the targets.
     pub fn with_targets(mut self, targets: Targets) -> Result<Dataset> {
         if let Some(count) = targets.rows() {
             self.expect_rows("targets", count)?;
@@ -78,7 +78,7 @@ impl Dataset {
         Ok(self)
     }
 
-    /// Adds groups that are contiguous already.
+    /// Adds groups whose rows are already next to each other.
     pub fn with_groups(mut self, groups: Groups) -> Result<Dataset> {
         self.expect_rows("grouped rows", groups.rows())?;
         self.groups = Some(groups);
@@ -86,8 +86,8 @@ impl Dataset {
         Ok(self)
     }
 
-    /// Adds groups given as a key for each row, moving rows together where they are scattered. Add ids and weights
-    /// before, so that they move along.
+    /// Adds groups given as a key for each row. Scattered rows of a group are moved together. Add ids and weights
+    /// first, so that they move with the rows.
     pub fn with_group_keys(self, keys: &[u32], names: Names) -> Result<Dataset> {
         self.expect_rows("group keys", keys.len())?;
         let (groups, order) = Groups::from_keys(keys, names)?;
@@ -130,7 +130,7 @@ impl Dataset {
         Ok(self)
     }
 
-    /// Adds where each row stood in the input.
+    /// Adds the position of each row in the input.
     pub fn with_input_order(mut self, order: impl Into<Buffer<u64>>) -> Result<Dataset> {
         let order = order.into();
         self.expect_rows("input positions", order.len())?;
@@ -138,7 +138,7 @@ impl Dataset {
         Ok(self)
     }
 
-    /// Adds comparisons of two rows each.
+    /// Adds comparisons of two rows.
     pub fn with_pairs(mut self, pairs: Pairs) -> Result<Dataset> {
         if pairs.rows() > self.rows() {
             return Err(Error::new(
@@ -151,19 +151,19 @@ impl Dataset {
         Ok(self)
     }
 
-    /// Adds a hash computed before, over the same values.
+    /// Adds a hash that was computed earlier from the same values.
     pub fn with_hash(self, hash: u64) -> Dataset {
         let cell = OnceLock::new();
         let _ = cell.set(hash);
         Dataset { hash: cell, ..self }
     }
 
-    /// The same data, of whose mapped features no more than a few blocks of so many bytes shall be in memory at a time.
+    /// Limits the mapped features in memory to a few blocks of `block_bytes` bytes at a time.
     pub fn limited(self, block_bytes: u64) -> Dataset {
         Dataset { matrix: self.matrix.limited(block_bytes), ..self }
     }
 
-    /// The same rows with other features in their place (scaled ones, say).
+    /// Replaces the features, for example by scaled ones.
     pub fn with_matrix(self, matrix: Matrix) -> Result<Dataset> {
         self.expect_rows("rows of the new matrix", matrix.rows())?;
         let feature_names = self.feature_names.filter(|names| names.len() == matrix.cols());
@@ -190,45 +190,45 @@ impl Dataset {
         &self.targets
     }
 
-    /// The groups, where rows have any.
+    /// The groups, if rows have any.
     pub fn groups(&self) -> Option<&Groups> {
         self.groups.as_ref()
     }
 
-    /// A weight for each row, where given.
+    /// A weight for each row, if given.
     pub fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
     }
 
-    /// A name for each column, where given.
+    /// A name for each column, if given.
     pub fn feature_names(&self) -> Option<&Names> {
         self.feature_names.as_ref()
     }
 
-    /// An id for each row, where given.
+    /// An id for each row, if given.
     pub fn row_ids(&self) -> Option<&Names> {
         self.row_ids.as_ref()
     }
 
-    /// Comparisons of two rows each, where given.
+    /// Comparisons of two rows, if given.
     pub fn pairs(&self) -> Option<&Pairs> {
         self.pairs.as_ref()
     }
 
-    /// How many rows are compared in how many pairs, where comparisons are given.
+    /// Number of rows and number of pairs, if comparisons are given.
     pub fn compared(&self) -> Option<PairCounts> {
         self.pairs.as_ref().map(|pairs| PairCounts { rows: self.rows(), pairs: pairs.len() })
     }
 
-    /// What of their shape decides which solver suits them.
+    /// The properties that decide which solver suits the data.
     pub fn shape(&self) -> Shape {
         let places = self.rows().saturating_mul(self.cols());
         let density = if places == 0 { 0.0 } else { self.matrix.entries() as f64 / places as f64 };
         Shape { rows: self.rows(), features: self.cols(), density, compared: self.compared() }
     }
 
-    /// How many pairs say that one row is better although both have the same features, so that no score tells them apart.
-    /// Pairs of weight 0 are left out.
+    /// Number of pairs that call one row better although both rows have the same features, so that no score separates
+    /// them. Pairs of weight 0 do not count.
     pub fn indistinct_pairs(&self) -> Result<u64> {
         const CHUNK: usize = 256;
         let Some(pairs) = &self.pairs else { return Ok(0) };
@@ -253,17 +253,17 @@ impl Dataset {
         Ok(parallel::map(pairs.len().div_ceil(CHUNK), of_chunk).into_iter().sum())
     }
 
-    /// Where the stored rows stood in the input, where that differs.
+    /// The position in the input of each stored row, if the order differs.
     pub fn input_order(&self) -> Option<&[u64]> {
         self.input_order.as_deref()
     }
 
-    /// Where a stored row stood in the input.
+    /// The position in the input of a stored row.
     pub fn input_row(&self, row: usize) -> usize {
         self.input_order.as_ref().map_or(row, |order| order[row] as usize)
     }
 
-    /// What to call a stored row in a message: its id, or where it stood in the input.
+    /// The name of a stored row in messages: its id, or its position in the input.
     pub fn row_name(&self, row: usize) -> String {
         match &self.row_ids {
             Some(ids) => format!("`{}`", ids.get(row)),
@@ -271,7 +271,7 @@ impl Dataset {
         }
     }
 
-    /// Puts one value for each stored row back into the order of the input.
+    /// Puts one value per stored row back into the order of the input.
     pub fn to_input_order<T: Clone>(&self, stored: Vec<T>) -> Vec<T> {
         let Some(order) = &self.input_order else {
             return stored;
@@ -283,8 +283,9 @@ impl Dataset {
         moved
     }
 
-    /// A run of neighbouring stored rows, verified, in the same memory, without pairs. A group that reaches over its ends is cut there.
-    /// Positions in the input stay those of the whole where rows were moved, and count from the run's first otherwise.
+    /// Neighbouring stored rows, verified, sharing the same memory, without pairs. A group that crosses an end of the
+    /// run is cut there. If rows were moved, input positions stay those of the whole data; otherwise they count from
+    /// the first row of the run.
     pub fn run(&self, rows: std::ops::Range<usize>) -> Result<Dataset> {
         let matrix = self.matrix.run(rows.clone())?;
         Ok(Dataset {
@@ -316,8 +317,8 @@ impl Dataset {
         })
     }
 
-    /// The rows and pairs of this data set, then those of another with the same features, copied; without targets, groups and
-    /// names of rows. To judge settings on the pairs of the other one, say.
+    /// The rows and pairs of this data set, followed by those of another with the same features, copied. Targets,
+    /// groups and names of rows are dropped. One use is to evaluate settings on the pairs of the other data set.
     pub fn followed_by(&self, other: &Dataset) -> Result<Dataset> {
         self.matrix.check(0..self.rows())?;
         other.matrix.check(0..other.rows())?;
@@ -331,8 +332,9 @@ impl Dataset {
         }
     }
 
-    /// The given rows in the given order, copied, with their groups and the pairs among them: a fold, say. Rows of one
-    /// group must be neighbours in the list; a group of which only some rows are listed is kept with these.
+    /// The given rows in the given order, copied, with their groups and the pairs among them, for example a fold. Rows
+    /// of one group must be next to each other in the list. If only some rows of a group are listed, the group keeps
+    /// these.
     pub fn subset(&self, rows: &[usize]) -> Result<Dataset> {
         if let Some(&row) = rows.iter().find(|&&row| row >= self.rows()) {
             return Err(Error::new(Code::Internal, format!("row {row} of only {} was asked for", self.rows())));
@@ -368,11 +370,11 @@ impl Dataset {
         selected.with_groups(Groups::new(starts, names)?)
     }
 
-    /// The variance of all feature values, zeros among them, each row counting as its weight.
+    /// The weighted variance of all feature values, zeros included.
     pub fn variance(&self, cancel: &Cancel) -> Result<f64> {
         self.matrix.check(0..self.rows())?;
         let weight = |row: usize| self.weights().map_or(1.0, |weights| weights[row]);
-        // Chunks are summed in order, so that threads do not change a bit.
+        // Chunks are summed in order, so that the result does not depend on the threads.
         let sum = |of_row: &(dyn Fn(usize) -> f64 + Sync)| -> Result<f64> {
             let of_chunk = |chunk: usize| {
                 cancel.check()?;
@@ -412,7 +414,7 @@ impl Dataset {
         Ok(*self.hash.get_or_init(|| hash))
     }
 
-    /// The same, computed from the values even where one is kept with them.
+    /// The same, always computed from the values, even if a stored hash exists.
     pub fn computed_hash(&self) -> Result<u64> {
         self.matrix.check(0..self.rows())?;
         let rows = self.rows();
@@ -424,7 +426,7 @@ impl Dataset {
         });
         let start = start_hash(rows as u64, self.groups.as_ref().map(Groups::starts));
         let hash = chunks.into_iter().fold(start, |state, chunk| scramble(state ^ chunk));
-        // Data without pairs keep the hash they had before there were any.
+        // Data without pairs keep the hash that they had before pairs were supported.
         Ok(self.pairs.as_ref().map_or(hash, |pairs| scramble(hash ^ pairs.hash())))
     }
 
@@ -453,20 +455,20 @@ fn hash_entries_plainly<R: Rows>(rows: &R, row: usize) -> u64 {
     let mut sum = 0u64;
     rows.each(row, |column, value| {
         let hash = scramble(value.to_bits() ^ (column as u64 + 1).wrapping_mul(PRIME));
-        // Zeros count the same whether they are stored or not.
+        // A stored zero counts the same as one that is not stored.
         sum = sum.wrapping_add(if value != 0.0 { hash } else { 0 });
     });
     sum
 }
 
-/// The hash before any row.
+/// The hash before the first row.
 fn start_hash(rows: u64, group_starts: Option<&[u64]>) -> u64 {
     let groups = group_starts
         .map_or(0, |starts| starts.iter().fold(1, |state, &start| scramble(state ^ start.wrapping_mul(PRIME))));
     scramble(rows ^ groups)
 }
 
-/// The hash of data that come block by block, see [`Dataset::hash`].
+/// The hash of data that arrive in blocks, see [`Dataset::hash`].
 #[derive(Clone, Debug)]
 pub struct BlockHash {
     state: u64,
@@ -475,12 +477,12 @@ pub struct BlockHash {
 }
 
 impl BlockHash {
-    /// For data of so many rows, with groups that start at these.
+    /// A hash for data with this number of rows and groups that start at these rows.
     pub fn new(rows: u64, group_starts: Option<&[u64]>) -> BlockHash {
         BlockHash { state: start_hash(rows, group_starts), chunk: 0, rows_in_chunk: 0 }
     }
 
-    /// Takes the next rows.
+    /// Adds the next rows.
     pub fn add(&mut self, block: &Dataset) -> Result<()> {
         block.matrix.check(0..block.rows())?;
         let rows: Vec<u64> = parallel::collect(block.rows(), 256, |row| block.hash_row(row));
@@ -514,10 +516,11 @@ fn hash_bytes(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
-/// Weight vectors are dense; more than this would fill the memory of most machines for what is mostly a mistyped index.
+/// Weight vectors are dense. A larger one would fill the memory of most machines, and the usual cause is a mistyped
+/// index.
 const MOST_FEATURES: usize = 1 << 27;
 
-/// Refuses a number of features that no weight vector is kept for: to be asked as soon as data are read.
+/// Returns an error if there are too many features for a weight vector. Call it as soon as the data are read.
 pub fn check_features(features: usize) -> Result<()> {
     if features <= MOST_FEATURES {
         return Ok(());

@@ -1,7 +1,8 @@
-//! Differences of two rows each, as rows of a matrix of their own.
+//! Differences of two rows, stored as rows of a new matrix.
 //!
-//! Pairs of rows that hardly any two pairs share cost two rows a visit; as differences they cost one, and every row is a
-//! matter of its own score; shifts cancel in them. A difference is right minus left as the learner sees them, rounded to the stored precision.
+//! Each pair needs two rows per visit, and pairs that share few rows gain nothing from that. As differences they need
+//! one row per visit, each row has its own score, and shifts cancel. A difference is right minus left after scaling,
+//! rounded to the stored precision.
 
 use super::matrix::{Csr, Dense, Matrix};
 use super::row_loops::Value;
@@ -10,11 +11,11 @@ use crate::error::Result;
 use crate::parallel;
 use crate::run::Cancel;
 
-/// Pairs that one thread makes at a time.
+/// Number of pairs that one thread handles at a time.
 const CHUNK: usize = 4096;
 
 impl Design {
-    /// Right minus left of every pair, as the learner sees them.
+    /// Right minus left of every pair, after scaling.
     pub(crate) fn differences(&self, pairs: &Pairs, cancel: &Cancel) -> Result<Design> {
         let matrix = match self.matrix() {
             Matrix::DenseF32(rows) if !self.scales_rows() => {
@@ -37,7 +38,7 @@ impl Design {
     }
 }
 
-/// Rows of stored values: shifts cancel, factors are one a column.
+/// Dense f32 rows: shifts cancel, and there is one factor per column.
 fn plain(design: &Design, rows: &Dense<f32>, left: usize, right: usize, out: &mut [f32]) {
     let (left, right) = (rows.row(left), rows.row(right));
     match design.factor() {
@@ -51,7 +52,7 @@ fn plain(design: &Design, rows: &Dense<f32>, left: usize, right: usize, out: &mu
     }
 }
 
-/// Rows of any kind.
+/// Rows of any layout.
 fn general<V: Value>(design: &Design, left: usize, right: usize, out: &mut [V]) {
     let (mut one, mut other) = (vec![0.0; out.len()], vec![0.0; out.len()]);
     design.fill_scaled_row(left, &mut one);
@@ -129,7 +130,7 @@ where
     Csr::new(starts, indices, values, design.cols())
 }
 
-/// The entries of `right` minus those of `left`, columns rising; what cancels is left out.
+/// The entries of `right` minus those of `left`, with rising columns. Zero differences are left out.
 fn merge(left: &[(usize, f64)], right: &[(usize, f64)], mut push: impl FnMut(usize, f64)) {
     let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
     loop {

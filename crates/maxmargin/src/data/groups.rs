@@ -12,7 +12,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Groups from where each starts (the number of rows at the end) and their names.
+    /// Groups from the first row of each (followed by the number of rows) and their names.
     pub fn new(starts: impl Into<Buffer<u64>>, names: Names) -> Result<Groups> {
         let starts = starts.into();
         let valid = starts.first() == Some(&0)
@@ -29,8 +29,8 @@ impl Groups {
         Groups { starts: vec![0, rows as u64].into(), names: ["all"].into_iter().collect() }
     }
 
-    /// Groups from a key for each row, in any order: the groups in order of first appearance, and the row order that
-    /// makes them contiguous (`None` where they are so already).
+    /// Groups from a key for each row, in any order. Returns the groups in order of first appearance, and the row order
+    /// that makes them contiguous (`None` if they already are).
     pub fn from_keys(keys: &[u32], names: Names) -> Result<(Groups, Option<Vec<usize>>)> {
         let mut counts = vec![0u64; names.len()];
         let mut contiguous = true;
@@ -83,7 +83,8 @@ impl Groups {
         (0..self.len()).map(|group| self.range(group))
     }
 
-    /// The groups of a run of rows, counted from its first; a group that reaches over its ends is cut there.
+    /// The groups of neighbouring rows, counted from the first of these. A group that crosses an end of the run is cut
+    /// there.
     pub fn run(&self, rows: Range<usize>) -> Result<Groups> {
         if rows.is_empty() {
             return Groups::new(vec![0], Names::from_iter([""; 0]));
@@ -96,12 +97,12 @@ impl Groups {
         Groups::new(starts, self.names.run(first..end))
     }
 
-    /// Where each group starts, and the number of rows at the end.
+    /// The first row of each group, followed by the number of rows.
     pub fn starts(&self) -> &[u64] {
         &self.starts
     }
 
-    /// What the user calls each group.
+    /// The user's name for each group.
     pub fn names(&self) -> &Names {
         &self.names
     }

@@ -10,17 +10,17 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Watches over mapped memory that is verified when it is first touched.
+/// Verifies mapped memory when it is first read.
 pub trait Guard: Send + Sync + fmt::Debug {
-    /// Verifies whatever of the given rows was not verified before.
+    /// Verifies those of the given rows that were not verified before.
     fn check(&self, rows: Range<usize>) -> Result<()>;
     /// Whether a row has been verified.
     fn is_checked(&self, row: usize) -> bool;
-    /// Says that these rows will be read soon.
+    /// Announces that these rows will be read soon.
     fn will_need(&self, _rows: Range<usize>) {}
-    /// Gives the memory of these rows back until they are read again.
+    /// Releases the memory of these rows until they are read again.
     fn release(&self, _rows: Range<usize>) {}
-    /// How much may be in memory at a time, where that is limited.
+    /// How much may be in memory at a time, if there is a limit.
     fn residency(&self) -> Option<Residency<'_>> {
         None
     }
@@ -63,14 +63,14 @@ impl<V: Value> Dense<V> {
         &self.values
     }
 
-    /// Values a row.
+    /// Number of values per row.
     pub(crate) fn cols(&self) -> usize {
         self.cols
     }
 }
 
-/// Where each row of a sparse matrix begins among the entries, and where the last ends. Arrays of other programs hold 32 bits
-/// where that suffices; they are shared as they are.
+/// Where each row of a sparse matrix begins among the entries, and where the last one ends. Arrays of other programs
+/// may use 32 bits; they are shared without conversion.
 #[derive(Clone, Debug)]
 pub enum Starts {
     /// Of 32 bits.
@@ -107,7 +107,7 @@ impl Starts {
         }
     }
 
-    /// All of them, copied where they are narrow.
+    /// All starts as 64 bits, copied if they are 32 bits.
     fn wide(&self) -> Cow<'_, [u64]> {
         match self {
             Starts::Narrow(starts) => starts.iter().map(|&start| u64::from(start)).collect(),
@@ -115,7 +115,7 @@ impl Starts {
         }
     }
 
-    /// Asks for where a row begins, needed soon.
+    /// Prefetches the start of a row that is needed soon.
     #[inline(always)]
     fn prefetch(&self, row: usize) {
         match self {
@@ -182,8 +182,8 @@ impl<I: Index, V: Value> Csr<I, V> {
         Csr { starts: starts.into(), indices, values, cols, guard: Some(guard) }
     }
 
-    /// A matrix whose maker has checked what [`Csr::new`] checks: starts that rise from 0 to the number of entries,
-    /// indices of each row that increase and stay below `cols`.
+    /// A matrix without checks: the caller has already checked what [`Csr::new`] checks. Starts rise from 0 to the
+    /// number of entries; the indices of each row increase and stay below `cols`.
     pub fn from_checked_parts(starts: Buffer<u64>, indices: Buffer<I>, values: Buffer<V>, cols: usize) -> Csr<I, V> {
         debug_assert!(starts.last() == Some(&(indices.len() as u64)) && values.len() == indices.len());
         Csr { starts: starts.into(), indices, values, cols, guard: None }
@@ -196,7 +196,7 @@ impl<I: Index, V: Value> Csr<I, V> {
     #[inline]
     fn row_parts(&self, row: usize) -> (&[I], &[V]) {
         let range = self.starts.at(row)..self.starts.at(row + 1);
-        // Starts in a mapped file that somebody changes meanwhile may be anything.
+        // Another process may change the mapped file at any time, so these starts may have any value.
         match (self.indices.get(range.clone()), self.values.get(range)) {
             (Some(indices), Some(values)) => (indices, values),
             _ => (&[], &[]),
@@ -206,12 +206,12 @@ impl<I: Index, V: Value> Csr<I, V> {
     /// Indices and values of one row.
     #[inline]
     pub fn row(&self, row: usize) -> (&[I], &[V]) {
-        // Every public way in calls `Matrix::check` first and reports damage as an error.
+        // Every public function calls `Matrix::check` first and reports damage as an error.
         debug_assert!(self.guard.as_ref().is_none_or(|guard| guard.is_checked(row)), "row {row} was not verified");
         self.row_parts(row)
     }
 
-    /// The position of each row's first entry, and the number of entries at the end.
+    /// The position of the first entry of each row, followed by the number of entries.
     pub fn starts(&self) -> Cow<'_, [u64]> {
         self.starts.wide()
     }
@@ -231,13 +231,13 @@ impl<I: Index, V: Value> Csr<I, V> {
 pub(crate) trait Rows: Sync {
     fn dot(&self, row: usize, w: &[f64]) -> f64;
     fn axpy(&self, row: usize, scale: f64, w: &mut [f64]);
-    /// The same for several outputs, whose weights of one feature stand side by side.
+    /// The same for several outputs. The weights of one feature for all outputs are next to each other.
     fn dots(&self, row: usize, w: &[f64], out: &mut [f64]);
     fn axpys(&self, row: usize, scales: &[f64], w: &mut [f64]);
     fn each(&self, row: usize, visit: impl FnMut(usize, f64));
-    /// Asks the memory for a row that will be needed soon.
+    /// Prefetches a row that is needed soon.
     fn prefetch(&self, row: usize);
-    /// Asks for what says where the row lies, well before `prefetch`.
+    /// Prefetches what locates the row, well before `prefetch`.
     fn prefetch_start(&self, _row: usize) {}
     fn squared_norm(&self, row: usize) -> f64 {
         let mut sum = 0.0;
@@ -248,7 +248,7 @@ pub(crate) trait Rows: Sync {
     fn axpy_scaled(&self, row: usize, scale: f64, factors: &[f64], w: &mut [f64]) {
         self.each(row, |column, value| w[column] += scale * factors[column] * value);
     }
-    /// Σ (x_j − shift_j) · w_j over the stored entries: of a dense row, all.
+    /// Σ (x_j − shift_j) · w_j over the stored entries. A dense row stores all entries.
     fn dot_shifted(&self, row: usize, shift: &[f64], w: &[f64]) -> f64 {
         let mut sum = 0.0;
         self.each(row, |column, value| sum += (value - shift[column]) * w[column]);
@@ -263,7 +263,7 @@ pub(crate) trait Rows: Sync {
             out.iter_mut().zip(&w[column * outputs..]).for_each(|(out, w)| *out += value * w);
         });
     }
-    /// w_j += scale · factors_j · (x_j − shift_j) over the stored entries: of a dense row, all.
+    /// w_j += scale · factors_j · (x_j − shift_j) over the stored entries. A dense row stores all entries.
     fn axpy_shifted(&self, row: usize, scale: f64, factors: &[f64], shift: &[f64], w: &mut [f64]) {
         self.each(row, |column, value| w[column] += scale * factors[column] * (value - shift[column]));
     }
@@ -338,7 +338,7 @@ impl<I: Index, V: Value> Rows for Csr<I, V> {
     }
 }
 
-/// The features of all rows. f32 or f64 values; dense, or sparse with the narrowest index that fits.
+/// The features of all rows: f32 or f64 values; dense, or sparse with the narrowest index type that fits.
 #[derive(Clone, Debug)]
 pub enum Matrix {
     /// Dense, f32.
@@ -399,7 +399,7 @@ impl Matrix {
         by_layout!(self, dense m => m.values.len() as u64, sparse m => m.values.len() as u64)
     }
 
-    /// Where the rows of sparse ones begin, see [`Csr::starts`].
+    /// Where the rows of a sparse matrix begin, see [`Csr::starts`].
     pub fn starts(&self) -> Option<Cow<'_, [u64]>> {
         by_layout!(self, dense _m => None, sparse m => Some(m.starts()))
     }
@@ -433,37 +433,37 @@ impl Matrix {
         }
     }
 
-    /// Verifies the given rows where they are mapped and were not verified before. Owned memory is always valid.
+    /// Verifies the given rows if they are mapped and were not verified before. Owned memory is always valid.
     pub fn check(&self, rows: Range<usize>) -> Result<()> {
         self.guard().map_or(Ok(()), |guard| guard.check(rows))
     }
 
-    /// Says that mapped rows will be read soon, so that the system may fetch them meanwhile.
+    /// Announces that mapped rows will be read soon, so that the operating system can load them in advance.
     pub fn will_need(&self, rows: Range<usize>) {
         if let Some(guard) = self.guard() {
             guard.will_need(rows);
         }
     }
 
-    /// Gives the memory of mapped rows back: they can still be read, from the system's memory or from the disk.
+    /// Releases the memory of mapped rows. They can still be read, from the system's page cache or from disk.
     pub fn release(&self, rows: Range<usize>) {
         if let Some(guard) = self.guard() {
             guard.release(rows);
         }
     }
 
-    /// Whether the rows are mapped and can be given back.
+    /// Whether the rows are mapped, so that their memory can be released.
     pub fn is_mapped(&self) -> bool {
         self.guard().is_some()
     }
 
-    /// Whether rows are given back once a pass is done with them.
+    /// Whether the memory of rows is released after a pass has used them.
     pub fn is_limited(&self) -> bool {
         self.residency().is_limited()
     }
 
-    /// The same rows, of which no more than a few blocks of so many bytes shall be in memory at a time. Rows in memory of
-    /// their own stay there.
+    /// Limits the rows in memory to a few blocks of `block_bytes` bytes at a time. Rows that are not mapped stay in
+    /// memory.
     pub fn limited(mut self, block_bytes: u64) -> Matrix {
         let (rows, bytes) = (self.rows(), self.bytes());
         let guard = by_layout!(&mut self, dense m => &mut m.guard, sparse m => &mut m.guard);
@@ -503,14 +503,15 @@ impl Matrix {
         });
     }
 
-    /// out_(i, o) = Σ_j x_ij · w_(j, o) for the given rows and so many outputs, in one pass over each row. The weights of a
-    /// feature stand side by side, and so do the scores of a row.
+    /// out_(i, o) = Σ_j x_ij · w_(j, o) for the given rows and this number of outputs, in one pass over each row. The
+    /// weights of one feature are next to each other, and so are the scores of one row.
     pub fn scores_of_outputs(&self, rows: Range<usize>, outputs: usize, w: &[f64], out: &mut [f64]) {
         assert!(outputs > 0 && out.len() == rows.len() * outputs);
         with_rows!(self, m => for (row, out) in rows.zip(out.chunks_exact_mut(outputs)) { m.dots(row, w, out); });
     }
 
-    /// sum_(j, o) += Σ_i coefficients_(i, o) · x_ij over the given rows; rows whose coefficients are all zero are not touched.
+    /// sum_(j, o) += Σ_i coefficients_(i, o) · x_ij over the given rows. Rows whose coefficients are all zero are not
+    /// touched.
     pub fn accumulate_outputs(&self, rows: Range<usize>, outputs: usize, coefficients: &[f64], sum: &mut [f64]) {
         assert!(outputs > 0 && coefficients.len() == rows.len() * outputs);
         with_rows!(self, m => for (row, coefficients) in rows.zip(coefficients.chunks_exact(outputs)) {
@@ -520,8 +521,8 @@ impl Matrix {
         });
     }
 
-    /// Makes a matrix from rows of (column, value) in increasing column order, dense where that is smaller. For
-    /// small data and tests; the readers fill the arrays themselves.
+    /// Makes a matrix from rows of (column, value) in increasing column order, dense if that is smaller. It is meant
+    /// for small data and tests; the readers fill the arrays themselves.
     pub fn from_rows(rows: &[Vec<(usize, f64)>], cols: usize) -> Result<Matrix> {
         let entries: usize = rows.iter().map(Vec::len).sum();
         if entries * 3 >= rows.len() * cols * 2 {
@@ -545,14 +546,14 @@ impl Matrix {
         Ok(Matrix::Csr32F64(Csr::new(starts, indices, values, cols)?))
     }
 
-    /// A run of neighbouring rows, verified, in the same memory: only the row starts of a sparse matrix are copied.
+    /// Neighbouring rows, verified, sharing the same memory. Only the row starts of a sparse matrix are copied.
     pub fn run(&self, rows: Range<usize>) -> Result<Matrix> {
         fn dense<V: Value>(m: &Dense<V>, rows: Range<usize>) -> Dense<V> {
             let values = m.values.slice(rows.start * m.cols..rows.end * m.cols);
             Dense { values, rows: rows.len(), cols: m.cols, guard: None }
         }
         fn sparse<I: Index, V: Value>(m: &Csr<I, V>, rows: Range<usize>) -> Csr<I, V> {
-            // Starts in a mapped file that somebody changes meanwhile may be anything.
+            // Another process may change the mapped file at any time, so these starts may have any value.
             let most = m.indices.len().min(m.values.len());
             let first = m.starts.at(rows.start).min(most);
             let last = m.starts.at(rows.end).clamp(first, most);
@@ -575,8 +576,8 @@ impl Matrix {
         })
     }
 
-    /// The rows of several matrices of one layout, one after the other, copied. The widest gives the columns of sparse
-    /// ones; dense ones must be equally wide.
+    /// The rows of several matrices with the same layout, one after the other, copied. The widest sparse matrix gives
+    /// the number of columns; dense ones must be equally wide.
     pub fn join(parts: &[&Matrix]) -> Result<Matrix> {
         fn dense<V: Value>(parts: &[&Dense<V>]) -> Result<Dense<V>> {
             let cols = parts.first().map_or(0, |part| part.cols);

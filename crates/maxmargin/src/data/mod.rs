@@ -1,4 +1,4 @@
-//! What learners learn from: features, targets, groups and weights, wherever their memory comes from.
+//! The input of learners: features, targets, groups and weights, from any kind of memory.
 
 mod buffer;
 mod classes;

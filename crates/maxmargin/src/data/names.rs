@@ -3,8 +3,8 @@
 use super::Buffer;
 use std::borrow::Cow;
 
-/// A list of strings stored as one run of bytes and the end of each: millions of row ids without millions of
-/// allocations, and a shape that can be mapped from a file.
+/// A list of strings stored as one run of bytes and the end of each string. It holds millions of row ids without
+/// millions of allocations, and it can be mapped from a file.
 #[derive(Clone, Debug)]
 pub struct Names {
     bytes: Buffer<u8>,
@@ -12,7 +12,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Puts an arena together. Ends that do not fit the bytes yield empty names, never a panic.
+    /// Builds the list from its parts. Ends that do not fit the bytes give empty names, never a panic.
     pub fn from_parts(bytes: Buffer<u8>, ends: Buffer<u64>) -> Names {
         Names { bytes, ends }
     }
@@ -27,7 +27,7 @@ impl Names {
         self.ends.is_empty()
     }
 
-    /// The name at `index`; bytes that are no UTF-8 are shown as �.
+    /// The name at `index`. Bytes that are not UTF-8 are shown as �.
     pub fn get(&self, index: usize) -> Cow<'_, str> {
         String::from_utf8_lossy(self.get_bytes(index))
     }

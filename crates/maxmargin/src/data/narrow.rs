@@ -1,12 +1,12 @@
-//! Scores in half the room, for those who only want to know where something lies.
+//! Scores in half the memory, for uses where an approximate value is enough.
 
 use super::Design;
 use super::scale::{Folded, STRETCH};
 use crate::parallel;
 use std::ops::Range;
 
-/// Where the scores of neighbouring rows lie: each is `middle + unit · share`. What all of them have in common is in the
-/// middle, so that the digits of the shares are those in which they differ.
+/// The range of the scores of neighbouring rows: each score is `middle + unit · share`. The middle holds what all
+/// scores have in common, so that the digits of a share hold only the differences.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
     middle: f64,
@@ -14,14 +14,14 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Writes numbers as shares of the span they have.
+    /// Writes numbers as shares and returns their span.
     fn of(numbers: &[f64], shares: &mut [f32]) -> Span {
         const EXPONENT: u64 = 0x7ff << 52;
         let finite = numbers.iter().filter(|number| number.is_finite());
         let (low, high) =
             finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &number| (low.min(number), high.max(number)));
         let middle = if low <= high { 0.5 * low + 0.5 * high } else { 0.0 };
-        // A power of two next to the largest, by which nothing is rounded.
+        // The unit is a power of two near the largest deviation. Multiplying by it does not round.
         let largest = (high - middle).max(middle - low).max(0.0);
         let unit = f64::from_bits(largest.to_bits() & EXPONENT).max(f64::MIN_POSITIVE);
         shares.iter_mut().zip(numbers).for_each(|(share, number)| *share = ((number - middle) / unit) as f32);
@@ -44,8 +44,8 @@ impl Span {
     }
 }
 
-/// Writes the scores of a run of rows as shares, and adds one span for each [`STRETCH`] of rows. The rows are not needed
-/// again in a pass. `parallel` says whether there are so many that several threads are worth their while.
+/// Writes the scores of a run of rows as shares, and adds one span for each [`STRETCH`] of rows. A pass does not need
+/// the rows again. `parallel` says whether there are enough rows to make several threads worthwhile.
 pub(crate) fn narrow_scores(
     design: &Design,
     rows: Range<usize>,
@@ -73,7 +73,7 @@ pub(crate) fn narrow_scores(
     }
 }
 
-/// The scores of all rows, each to 24 binary digits of the span in its stretch.
+/// The scores of all rows, each with 24 binary digits relative to the span of its stretch.
 pub(crate) struct NarrowScores {
     shares: Vec<f32>,
     spans: Vec<Span>,
@@ -86,7 +86,7 @@ impl NarrowScores {
         NarrowScores { shares, spans }
     }
 
-    /// That of a row.
+    /// The score of a row.
     #[inline]
     pub(crate) fn of(&self, row: usize) -> f64 {
         self.spans[row / STRETCH].number(self.shares[row])

@@ -1,8 +1,8 @@
-//! [`Pairs`]: which of two rows is better, said one by one.
+//! [`Pairs`]: explicit comparisons of two rows.
 //!
-//! A pair names two rows, `left` and `right`, and the [`Outcome`] of comparing them, which may be a tie. A file that says
-//! `better,worse` has the better row on the left. [`Pairs::consistency`] tells what no scoring function can satisfy: pairs said both ways
-//! round, and circles of preferences.
+//! A pair names two rows, `left` and `right`, and the [`Outcome`] of comparing them, which may be a tie. A file with
+//! columns `better,worse` has the better row on the left. [`Pairs::consistency`] counts what no scoring function can
+//! satisfy: pairs stated in both directions, and cycles of preferences.
 
 use super::{Buffer, Names};
 use crate::error::{Code, Error, Result};
@@ -21,7 +21,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Every outcome there is, in the order of confusion tables.
+    /// All outcomes, in the order of confusion tables.
     pub const ALL: [Outcome; 3] = [Outcome::Left, Outcome::Tie, Outcome::Right];
 
     /// The name used in files.
@@ -33,7 +33,7 @@ impl Outcome {
         }
     }
 
-    /// −1, 0 or 1: which way the score of the right row should differ from that of the left one.
+    /// −1, 0 or 1: the sign that the score of the right row minus that of the left one should have.
     pub fn sign(self) -> i8 {
         match self {
             Outcome::Left => -1,
@@ -52,35 +52,35 @@ impl Outcome {
     }
 }
 
-/// How many rows are compared, and how often.
+/// Number of rows, and number of comparisons of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairCounts {
-    /// Rows there are.
+    /// Number of rows.
     pub rows: usize,
-    /// Pairs of them.
+    /// Number of pairs of these rows.
     pub pairs: usize,
 }
 
 impl PairCounts {
-    /// Whether the differences of the pairs are learned from as rows of their own: where there are no more pairs than rows,
-    /// as in tables with two items a line.
+    /// Whether to learn from the differences of the pairs as rows. This is so if there are no more pairs than rows, as
+    /// in tables with two items per line.
     pub fn as_differences(self) -> bool {
         self.pairs <= self.rows
     }
 }
 
-/// Comparisons of two rows of a data set each.
+/// Comparisons of two rows of a data set.
 #[derive(Clone, Debug)]
 pub struct Pairs {
     left: Buffer<u32>,
     right: Buffer<u32>,
-    /// Where it is not [`Outcome::Left`] throughout.
+    /// Absent if every outcome is [`Outcome::Left`].
     outcomes: Option<Buffer<Outcome>>,
     weights: Option<Buffer<f64>>,
     groups: Option<PairGroups>,
 }
 
-/// Which pairs belong together (said by one person, in one session): a code a pair, and what the codes stand for.
+/// Which pairs belong together (given by one person or in one session): a code per pair, and the name of each code.
 #[derive(Clone, Debug)]
 struct PairGroups {
     codes: Buffer<u32>,
@@ -88,7 +88,7 @@ struct PairGroups {
 }
 
 impl PairGroups {
-    /// The groups of some pairs, numbered in order of appearance, as a file of these pairs alone would have them.
+    /// The groups of some pairs, numbered in order of appearance, as in a file that holds only these pairs.
     fn select(&self, pairs: &[usize]) -> PairGroups {
         let mut new_code = vec![u32::MAX; self.names.len()];
         let mut kept = Vec::new();
@@ -109,7 +109,7 @@ impl PairGroups {
 }
 
 impl Pairs {
-    /// Pairs of which the left row is the better one.
+    /// Pairs in which the left row is the better one.
     pub fn new(better: impl Into<Buffer<u32>>, worse: impl Into<Buffer<u32>>) -> Result<Pairs> {
         let (left, right) = (better.into(), worse.into());
         if left.len() != right.len() {
@@ -129,7 +129,7 @@ impl Pairs {
         Ok(Pairs { left, right, outcomes: None, weights: None, groups: None })
     }
 
-    /// Says for each pair which side is better.
+    /// Sets which side of each pair is better.
     pub fn with_outcomes(mut self, outcomes: impl Into<Buffer<Outcome>>) -> Result<Pairs> {
         let outcomes = outcomes.into();
         self.expect("outcomes", outcomes.len())?;
@@ -137,7 +137,7 @@ impl Pairs {
         Ok(self)
     }
 
-    /// Adds a weight for each pair; what it weighs is for the task to say.
+    /// Adds a weight for each pair. The task decides what the weight multiplies.
     pub fn with_weights(mut self, weights: impl Into<Buffer<f64>>) -> Result<Pairs> {
         let weights = weights.into();
         self.expect("weights", weights.len())?;
@@ -194,7 +194,7 @@ impl Pairs {
         self.outcomes.as_ref().map_or(Outcome::Left, |outcomes| outcomes[pair])
     }
 
-    /// The outcome of each pair; none where the left row is the better one throughout.
+    /// The outcome of each pair; `None` if the left row is the better one in every pair.
     pub fn outcomes(&self) -> Option<&[Outcome]> {
         self.outcomes.as_deref()
     }
@@ -204,7 +204,7 @@ impl Pairs {
         self.outcomes.iter().flat_map(|outcomes| outcomes.iter()).filter(|outcome| **outcome == Outcome::Tie).count()
     }
 
-    /// The better and the worse row of a pair; the left and the right one of a tie.
+    /// The better and the worse row of a pair. For a tie, the left and the right one.
     #[inline]
     pub fn ordered(&self, pair: usize) -> (usize, usize) {
         let (left, right) = (self.left[pair] as usize, self.right[pair] as usize);
@@ -214,23 +214,23 @@ impl Pairs {
         }
     }
 
-    /// The weight of a pair; 1 where none are given.
+    /// The weight of a pair; 1 if there are no weights.
     #[inline]
     pub fn weight(&self, pair: usize) -> f64 {
         self.weights.as_ref().map_or(1.0, |weights| weights[pair])
     }
 
-    /// A weight for each pair, where given.
+    /// A weight for each pair, if given.
     pub fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
     }
 
-    /// The group of each pair as a code, and the names of the codes, where given.
+    /// The group of each pair as a code, and the names of the codes, if given.
     pub fn groups(&self) -> Option<(&[u32], &Names)> {
         self.groups.as_ref().map(|groups| (&groups.codes[..], &groups.names))
     }
 
-    /// One more than the largest row named.
+    /// One more than the largest row number in any pair.
     pub fn rows(&self) -> usize {
         self.left.iter().chain(self.right.iter()).max().map_or(0, |&row| row as usize + 1)
     }
@@ -252,7 +252,7 @@ impl Pairs {
         }
     }
 
-    /// These pairs, then others whose rows begin at `offset`. Groups are dropped.
+    /// These pairs, followed by others whose row numbers are raised by `offset`. Groups are dropped.
     pub fn followed_by(&self, others: &Pairs, offset: usize) -> Result<Pairs> {
         let moved = |own: &[u32], others: &[u32]| -> Vec<u32> {
             own.iter().copied().chain(others.iter().map(|&row| row + offset as u32)).collect()
@@ -265,7 +265,7 @@ impl Pairs {
         if self.weights.is_some() || others.weights.is_some() { joined.with_weights(weights) } else { Ok(joined) }
     }
 
-    /// The pairs of which both rows are kept, with the rows' new numbers: `place[row]` is the new number of a row.
+    /// The pairs whose rows are both kept, with new row numbers: `place[row]` is the new number of a row.
     pub(crate) fn moved(&self, place: &[Option<u32>]) -> Pairs {
         let kept: Vec<usize> = (0..self.len())
             .filter(|&pair| place[self.left[pair] as usize].is_some() && place[self.right[pair] as usize].is_some())
@@ -278,7 +278,7 @@ impl Pairs {
         pairs
     }
 
-    /// A hash over everything but names, in order.
+    /// A hash over everything except names, in order.
     pub(crate) fn hash(&self) -> u64 {
         (0..self.len()).fold(scramble(self.len() as u64), |state, pair| {
             let rows = u64::from(self.left[pair]) << 32 | u64::from(self.right[pair]);
@@ -288,8 +288,8 @@ impl Pairs {
         })
     }
 
-    /// What no scoring function can satisfy, in O(rows + pairs). Pairs of weight 0 say nothing and are left out; ties are
-    /// only looked at for couples of rows whose outcomes differ.
+    /// Counts what no scoring function can satisfy, in O(rows + pairs). Pairs of weight 0 are left out. Ties are only
+    /// used to find couples of rows with different outcomes.
     pub fn consistency(&self) -> Consistency {
         let rows = self.rows();
         let mut said: Vec<Said> = (0..self.len())
@@ -319,7 +319,7 @@ impl Pairs {
     }
 }
 
-/// What a pair says: the better and the worse row, or the left and the right row of a tie.
+/// A pair: the better and the worse row, or the left and the right row of a tie.
 struct Said {
     better: u32,
     worse: u32,
@@ -327,24 +327,24 @@ struct Said {
     tie: bool,
 }
 
-/// How far a set of pairs can be satisfied by any scoring function at all.
+/// How far any scoring function can satisfy a set of pairs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Consistency {
     /// Rows that occur in a pair.
     pub items: u64,
-    /// Couples of rows of which each is said to be better than the other.
+    /// Couples of rows with pairs in both directions.
     pub contradictions: u64,
     /// Pairs of such couples.
     pub contradicted_pairs: u64,
-    /// The weight that every order of the rows must go against because of them: of each couple the lighter side.
+    /// The weight that every order of the rows must violate because of them: the lighter direction of each couple.
     pub contradicted_weight: f64,
     /// Pairs that are ties.
     pub ties: u64,
-    /// Couples of rows that were compared with more than one outcome: said both ways round, or decided and tied.
+    /// Couples of rows compared with more than one outcome: in both directions, or both decided and tied.
     pub disputes: u64,
     /// Pairs of such couples.
     pub disputed_pairs: u64,
-    /// Groups of rows in which every one is, over some chain of pairs, better than every other.
+    /// Groups of rows in which every row is better than every other by some chain of pairs.
     pub cyclic_groups: u64,
     /// Rows in such groups.
     pub cyclic_items: u64,
@@ -361,7 +361,7 @@ impl Consistency {
     }
 }
 
-/// The places of `keys` in the order of their values: where the run of each value starts, and the places themselves.
+/// The positions of `keys` sorted by value: where the run of each value starts, and the positions themselves.
 fn by_key(count: usize, keys: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<u32>) {
     let mut starts = vec![0u32; count + 1];
     keys.clone().for_each(|key| starts[key as usize + 1] += 1);
@@ -377,7 +377,7 @@ fn by_key(count: usize, keys: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, V
     (starts, order)
 }
 
-/// Couples with more than one outcome: pairs by their lower row, then three sums for each partner.
+/// Counts couples with more than one outcome: groups the pairs by their lower row, then keeps three sums per partner.
 fn count_contradictions(rows: usize, said: &[Said], found: &mut Consistency) {
     let (starts, order) = by_key(rows, said.iter().map(|pair| pair.better.min(pair.worse)));
     // Weight and number of pairs in which the lower row is better, in which the higher one is, and of ties.
@@ -408,7 +408,8 @@ fn count_contradictions(rows: usize, said: &[Said], found: &mut Consistency) {
 }
 
 /// Strongly connected components of more than one row: Tarjan's algorithm (Depth-first search and linear graph
-/// algorithms, SIAM J. Computing 1, 1972) with a stack of its own, so that a chain of a million rows is no danger.
+/// algorithms, SIAM J. Computing 1, 1972). It uses an explicit stack, so that a chain of a million rows does not
+/// overflow the call stack.
 fn count_cycles(rows: usize, said: &[Said], found: &mut Consistency) {
     const UNSEEN: u32 = u32::MAX;
     let (starts, order) = by_key(rows, said.iter().map(|pair| pair.better));
@@ -544,7 +545,7 @@ mod tests {
             let built = pairs(&list.iter().map(|pair| (pair.0, pair.1)).collect::<Vec<_>>())
                 .with_outcomes(outcomes).expect("valid").with_weights(weights).expect("valid");
             let found = built.consistency();
-            // Who is better than whom, in weight and number, and over any chain.
+            // Which row is better than which, by weight and number, and by any chain.
             let (mut weight, mut count, mut reaches) = ([[0.0; 9]; 9], [[0u64; 9]; 9], [[false; 9]; 9]);
             let mut tied = [[0u64; 9]; 9];
             for pair in 0..built.len() {
@@ -565,7 +566,7 @@ mod tests {
                 expected.items +=
                     u64::from((0..9).any(|b| count[a][b] + count[b][a] + tied[a][b] + tied[b][a] > 0));
                 expected.cyclic_items += u64::from(reaches[a][a]);
-                // The first of a group stands for it.
+                // Each group is counted at its first row.
                 expected.cyclic_groups += u64::from(reaches[a][a] && !(0..a).any(|b| reaches[a][b] && reaches[b][a]));
                 for b in 0..9 {
                     expected.ties += tied[a][b];

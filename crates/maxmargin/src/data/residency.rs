@@ -1,11 +1,12 @@
-//! [`Residency`]: which rows of a mapped matrix stay in memory, where memory is short.
+//! [`Residency`]: which rows of a mapped matrix stay in memory when memory is limited.
 //!
-//! A limited matrix ([`super::Matrix::limited`]) gives rows back once a pass is done with them. Passes in row order say so
-//! by [`Residency::passed`], row by row or stretch by stretch; the memory goes back in grains of about a megabyte, so that
-//! a few grains a thread are resident. A solver that visits rows at random goes through [`Visits`] instead: each pass cuts
-//! the rows into pieces and makes blocks of pieces picked at random, so that no two rows are always visited together;
-//! rows come in a random order within a block, the next block is fetched meanwhile, and each is given back once all workers
-//! have left it. Of a matrix without a limit nothing is ever given back, and every call is a comparison.
+//! A limited matrix ([`super::Matrix::limited`]) releases the memory of rows after a pass has used them. Passes in row
+//! order report this with [`Residency::passed`], one row or one stretch at a time. The memory is released in grains of
+//! about a megabyte, so that a few grains per thread are resident. A solver that visits rows at random uses [`Visits`]
+//! instead. Each pass cuts the rows into pieces and builds blocks from randomly chosen pieces, so that no two rows are
+//! always visited together. Within a block, rows come in random order. The next block is loaded meanwhile, and each
+//! block is released once all workers have left it. A matrix without a limit releases nothing, and each call costs one
+//! comparison.
 
 use super::{Guard, Matrix};
 use crate::error::Result;
@@ -13,7 +14,7 @@ use crate::random::Random;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of rows that are given back together.
+/// Bytes of rows that are released together.
 const GRAIN: u64 = 1 << 20;
 
 /// A guard with a limit on how much is in memory at a time.
@@ -35,7 +36,7 @@ impl Limited {
 
 impl Guard for Limited {
     fn check(&self, rows: Range<usize>) -> Result<()> {
-        // Verifying reads: a block at a time, given back after.
+        // Verification reads the rows one block at a time and then releases the block.
         let mut start = rows.start;
         while start < rows.end {
             let block = start..(start + self.rows_a_block).min(rows.end);
@@ -64,7 +65,7 @@ impl Guard for Limited {
     }
 }
 
-/// See the top of the file.
+/// See the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Residency<'m> {
     guard: Option<&'m dyn Guard>,
@@ -74,18 +75,18 @@ pub struct Residency<'m> {
 }
 
 impl<'m> Residency<'m> {
-    /// That of a matrix that may be in memory as a whole.
+    /// The residency of a matrix that may be in memory as a whole.
     pub(super) fn unlimited(matrix: &Matrix) -> Residency<'m> {
         Residency { guard: None, rows_a_block: usize::MAX, rows_a_grain: usize::MAX, rows: matrix.rows() }
     }
 
-    /// Whether rows are given back at all.
+    /// Whether the memory of rows is released at all.
     #[inline]
     pub(crate) fn is_limited(&self) -> bool {
         self.guard.is_some()
     }
 
-    /// How many blocks there are; one without a limit.
+    /// Number of blocks; one if there is no limit.
     pub(crate) fn blocks(&self) -> usize {
         self.rows.div_ceil(self.rows_a_block).max(1)
     }
@@ -104,7 +105,7 @@ impl<'m> Residency<'m> {
         start.min(self.rows)..start.saturating_add(self.rows_a_piece()).min(self.rows)
     }
 
-    /// Says that a pass in row order is done with these rows, and with those before them in the same grain.
+    /// Reports that a pass in row order has finished with these rows and with those before them in the same grain.
     #[inline]
     pub(crate) fn passed(&self, rows: Range<usize>) {
         if self.guard.is_some() {
@@ -123,23 +124,23 @@ impl<'m> Residency<'m> {
     }
 }
 
-/// Pieces of a block.
+/// Number of pieces in a block.
 const PIECES: usize = 16;
 
-/// The order in which a pass visits the pieces of a limited matrix, and how far it has come.
+/// The order in which a pass visits the pieces of a limited matrix, and its current position.
 #[derive(Debug, Default)]
 pub(crate) struct Visits {
     /// Pieces in order of visit; [`PIECES`] of them are a block.
     order: Vec<usize>,
-    /// The block of each piece, by the order of visit.
+    /// The block of each piece in the order of visit.
     rank: Vec<usize>,
-    /// Blocks that were given back, and the one that was fetched last.
+    /// Number of blocks that were released, and the last block that was loaded.
     left: usize,
     fetched: usize,
 }
 
 impl Visits {
-    /// A fresh order; nothing without a limit.
+    /// A new random order; empty if there is no limit.
     pub(crate) fn new(residency: &Residency<'_>, random: &mut Random) -> Visits {
         if !residency.is_limited() {
             return Visits::default();
@@ -155,12 +156,12 @@ impl Visits {
         self.order.len().div_ceil(PIECES)
     }
 
-    /// The pieces of some neighbouring blocks.
+    /// The pieces of a range of blocks.
     fn pieces(&self, blocks: Range<usize>) -> &[usize] {
         &self.order[(blocks.start * PIECES).min(self.order.len())..(blocks.end * PIECES).min(self.order.len())]
     }
 
-    /// Brings shuffled items into the order of their rows' blocks, as they come within each.
+    /// Sorts shuffled items by the block of their row. Within a block, the items keep their order.
     pub(crate) fn arrange(&self, residency: &Residency<'_>, items: &mut Vec<u32>, row: impl Fn(u32) -> usize) {
         if self.order.is_empty() {
             return;
@@ -180,8 +181,8 @@ impl Visits {
         *items = arranged;
     }
 
-    /// Says which row each worker visits next, none at its end: blocks that all have left are given back, and the one
-    /// behind the foremost worker is fetched.
+    /// Tells which row each worker visits next, or `None` at its end. Releases the blocks that all workers have left,
+    /// and loads the block after that of the worker that is furthest ahead.
     pub(crate) fn moved(&mut self, residency: &Residency<'_>, next: impl Iterator<Item = Option<usize>>) {
         let Some(guard) = residency.guard.filter(|_| !self.order.is_empty()) else { return };
         let end = self.blocks();
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Keeps which rows are in memory.
+    /// Records which rows are in memory.
     #[derive(Debug)]
     struct Memory(Mutex<Vec<bool>>);
 
@@ -236,7 +237,7 @@ mod tests {
         }
     }
 
-    /// 1,000 rows of a thousandth of so many megabytes.
+    /// A matrix of `rows` rows whose total size is `grains` megabytes.
     fn limited(rows: usize, grains: u64, block_bytes: u64) -> (Arc<Memory>, Matrix) {
         let memory = Arc::new(Memory(Mutex::new(vec![false; rows])));
         let guard = Arc::new(Limited::new(memory.clone(), rows, grains * GRAIN, block_bytes));

@@ -1,12 +1,12 @@
 //! The innermost loops over one row, with the instruction set chosen at run time.
 //!
-//! Everything accumulates in f64. The same machine always takes the same path, so results do not depend on threads.
+//! All sums are in f64. The same machine always takes the same path, so results do not depend on threads.
 //!
-//! Weights of sparse rows are loaded one by one: sixteen at a time by the gathers of AVX-512 took a tenth longer, for a
-//! gather waits until the stores before it have reached the cache, and a load does not.
+//! Weights of sparse rows are loaded one by one. Loading sixteen at a time with AVX-512 gathers took a tenth longer,
+//! because a gather waits until earlier stores have reached the cache, and a load does not.
 //!
-//! Indices are checked as they are used: a mapped file can change under the program at any
-//! time, and must never make it touch memory that is not its own. An index past the end counts as a zero weight.
+//! Indices are checked when they are used. Another process can change a mapped file at any time, and that must never
+//! cause an access outside the buffers. An index past the end counts as a zero weight.
 
 use std::sync::OnceLock;
 
@@ -110,8 +110,8 @@ fn level() -> Level {
     })
 }
 
-/// Compiles a function twice, plainly and for processors with AVX-512, and calls the one that suits this machine: for
-/// loops that the compiler vectorises, or turns into selects, by itself.
+/// Compiles a function twice, for any processor and for processors with AVX-512, and calls the version that suits this
+/// machine. It is for loops that the compiler vectorises, or turns into selects, without help.
 macro_rules! for_this_machine {
     ($(#[$meta:meta])* $visibility:vis fn $name:ident[$($generics:tt)*]($($argument:ident: $type:ty),* $(,)?) -> $result:ty = $body:ident) => {
         $(#[$meta])*
@@ -133,7 +133,7 @@ macro_rules! for_this_machine {
 }
 pub(crate) use for_this_machine;
 
-/// Whether the widest vectors are there, and what comes with them.
+/// Whether the processor has AVX-512 and the features that come with it.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn has_avx512() -> bool {
@@ -253,7 +253,7 @@ fused!(
     sparse_axpy_avx512
 );
 
-/// Asks the memory for the cache line of one item.
+/// Prefetches the cache line of one item.
 #[inline(always)]
 pub(crate) fn prefetch<T>(items: &[T], at: usize) {
     if let Some(item) = items.get(at) {
@@ -268,11 +268,11 @@ pub(crate) fn prefetch<T>(items: &[T], at: usize) {
     }
 }
 
-/// Longer rows are left to the processor's own prefetching once it has seen this many bytes.
+/// Prefetching stops after this many bytes. From there on, the processor's own prefetching has seen the pattern.
 const PREFETCHED: usize = 1024;
 const CACHE_LINE: usize = 64;
 
-/// Asks the memory for the beginning of a run of items, or all of it where it is short.
+/// Prefetches the beginning of a run of items, or all of a short run.
 #[inline(always)]
 pub(crate) fn prefetch_all<T>(items: &[T]) {
     let step = CACHE_LINE / size_of::<T>();
@@ -339,16 +339,16 @@ pub(crate) fn sparse_axpy<I: Index, V: Value>(scale: f64, indices: &[I], values:
     }
 }
 
-/// sums_o += value · w_o for the weights of one feature, those of all outputs side by side.
+/// sums_o += value · w_o for the weights of one feature. The weights of all outputs are next to each other.
 #[inline(always)]
 fn add_product(value: f64, w: &[f64], sums: &mut [f64]) {
     sums.iter_mut().zip(w).for_each(|(sum, w)| *sum += value * w);
 }
 
-/// Sums for a number of outputs that is known when this is compiled, so that they stay in registers.
+/// Sums for a number of outputs that is known at compile time, so that the sums stay in registers.
 #[inline(always)]
 fn dense_dots_of<V: Value, const OUTPUTS: usize>(x: &[V], w: &[f64], out: &mut [f64]) {
-    // Of even and of odd features, so that one sum need not wait for the other.
+    // Separate sums for even and odd features, so that they do not wait for each other.
     let mut sums = [[0.0; OUTPUTS]; 2];
     let (w, _) = w.as_chunks::<OUTPUTS>();
     let (x_pairs, x_rest) = x.as_chunks::<2>();
@@ -384,7 +384,7 @@ fn dense_axpys_plainly<V: Value>(scales: &[f64], x: &[V], w: &mut [f64]) {
     x.iter().zip(w.chunks_exact_mut(scales.len().max(1))).for_each(|(x, w)| add_product(x.wide(), scales, w));
 }
 
-/// Where the weights of a feature stand, `outputs` of them side by side.
+/// The position of the weights of a feature, with `outputs` weights next to each other.
 #[inline(always)]
 fn span_of<I: Index>(index: I, outputs: usize) -> std::ops::Range<usize> {
     let start = index.position().saturating_mul(outputs);
@@ -411,7 +411,7 @@ fn sparse_axpys_plainly<I: Index, V: Value>(scales: &[f64], indices: &[I], value
 }
 
 for_this_machine! {
-    /// out_o = Σ_j x_j · w_(j, o) over a dense row, the weights of a feature side by side.
+    /// out_o = Σ_j x_j · w_(j, o) over a dense row. The weights of one feature are next to each other.
     pub(crate) fn dense_dots[V: Value](x: &[V], w: &[f64], out: &mut [f64]) -> () = dense_dots_plainly
 }
 
@@ -421,7 +421,7 @@ for_this_machine! {
 }
 
 for_this_machine! {
-    /// out_o = Σ_j x_j · w_(j, o) over a sparse row: an index that is looked up once serves all outputs.
+    /// out_o = Σ_j x_j · w_(j, o) over a sparse row. Each index is looked up once for all outputs.
     pub(crate) fn sparse_dots[I: Index, V: Value](indices: &[I], values: &[V], w: &[f64], out: &mut [f64]) -> () =
         sparse_dots_plainly
 }

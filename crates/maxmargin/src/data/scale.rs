@@ -1,8 +1,8 @@
 //! Feature scaling: learned on the training rows, stored in the model, applied wherever rows are scored.
 //!
-//! A [`Scaling`] is folded into weights and coefficients: `x' = (x − shift) · factor`, times one over the row's length
-//! for unit rows. The stored matrix is never copied for it, with one exception that cannot be folded into one weight
-//! vector: min-max within each query makes its own matrix.
+//! A [`Scaling`] is folded into weights and coefficients: `x' = (x − shift) · factor`, divided by the row's length for
+//! unit rows. The stored matrix is not copied, with one exception: min-max within each query cannot be folded into one
+//! weight vector, so it makes a new matrix.
 
 use super::{ColumnSummary, Csr, Dataset, Dense, Groups, Index, Matrix, Rows, Subset, Value, with_rows};
 use crate::error::{Code, Error, Result};
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How features are brought to one scale.
+/// How features are scaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// As they are.
+    /// No scaling.
     #[default]
     None,
     /// Mean 0 and standard deviation 1.
@@ -32,7 +32,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// Every way there is.
+    /// All kinds of scaling.
     pub const ALL: [Scale; 6] =
         [Scale::None, Scale::Standard, Scale::MinMax, Scale::MaxAbs, Scale::UnitRows, Scale::MinMaxPerQuery];
 
@@ -58,7 +58,8 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// Learns the scaling from training data. A column that does not vary gets factor 0: it carries nothing.
+    /// Learns the scaling from training data. A column that does not vary gets factor 0, because it carries no
+    /// information.
     pub fn fit(kind: Scale, data: &Dataset, cancel: &Cancel) -> Result<Scaling> {
         Scaling::fit_on(kind, data, None, cancel)
     }
@@ -85,12 +86,12 @@ impl Scaling {
                 (None, Some(low.iter().zip(high).map(|(low, high)| inverse(high.max(-low))).collect()))
             }
         };
-        // A shift of zeros changes nothing, and sparse data often have it.
+        // A shift of zeros changes nothing, and sparse data often have one.
         let shift = shift.filter(|shift: &Vec<f64>| shift.iter().any(|&value| value != 0.0));
         Scaling { kind, shift: shift.map(Vec::into), factor: factor.map(Vec::into) }
     }
 
-    /// A scaling put together from stored parts; lengths must be `cols`.
+    /// A scaling from stored parts. Their lengths must be `cols`.
     pub fn from_parts(kind: Scale, shift: Option<Vec<f64>>, factor: Option<Vec<f64>>, cols: usize) -> Result<Scaling> {
         let fits =
             |part: &Option<Vec<f64>>| part.as_ref().is_none_or(|p| p.len() == cols && p.iter().all(|v| v.is_finite()));
@@ -111,17 +112,17 @@ impl Scaling {
         self.kind
     }
 
-    /// What is subtracted from each column, where anything is.
+    /// What is subtracted from each column, if anything.
     pub fn shift(&self) -> Option<&[f64]> {
         self.shift.as_deref()
     }
 
-    /// What each column is multiplied by, where that is not 1.
+    /// What each column is multiplied by, unless it is 1 everywhere.
     pub fn factor(&self) -> Option<&[f64]> {
         self.factor.as_deref()
     }
 
-    /// Data as this scaling shows them to a learner or scorer.
+    /// The data after this scaling, for a learner or scorer.
     pub fn apply(&self, matrix: &Matrix, groups: Option<&Groups>) -> Result<Design> {
         matrix.check(0..matrix.rows())?;
         let row_factors = (self.kind == Scale::UnitRows).then(|| {
@@ -161,14 +162,14 @@ pub struct Design {
 /// Weights for the stored values, and what the shift adds to every score.
 #[derive(Clone, Debug)]
 pub(crate) struct Folded {
-    /// Those of a feature for all outputs side by side.
+    /// The weights of one feature for all outputs are next to each other.
     weights: Vec<f64>,
     /// One for each output.
     offsets: Vec<f64>,
 }
 
 impl Folded {
-    /// How many scores a row has.
+    /// Number of scores per row.
     pub(super) fn outputs(&self) -> usize {
         self.offsets.len()
     }
@@ -196,7 +197,7 @@ impl Design {
         self.factor.as_deref()
     }
 
-    /// Whether each row has a factor of its own.
+    /// Whether each row has its own factor.
     pub(super) fn scales_rows(&self) -> bool {
         self.row_factors.is_some()
     }
@@ -217,7 +218,7 @@ impl Design {
         Folded { weights, offsets: vec![offset] }
     }
 
-    /// The same for several scores a row, the weights of a feature for all of them side by side.
+    /// The same for several scores per row. The weights of one feature for all of them are next to each other.
     pub(crate) fn fold_outputs(&self, weights: &[f64], outputs: usize) -> Folded {
         if outputs == 1 {
             return self.fold(weights);
@@ -237,13 +238,13 @@ impl Design {
         Folded { weights, offsets }
     }
 
-    /// Scores of a run of rows; those of a row stand side by side where it has several.
+    /// Scores of a run of rows. The scores of one row are next to each other.
     pub(crate) fn scores(&self, rows: Range<usize>, folded: &Folded, out: &mut [f64]) {
         if folded.outputs() != 1 {
             return self.scores_of_outputs(rows, folded, out);
         }
         if let (Some(shift), true) = (&self.shift, self.matrix.is_dense()) {
-            // Differences of large numbers before anything else.
+            // Subtract large numbers from each other before anything else, to keep the digits.
             with_rows!(&self.matrix, m => for (row, out) in rows.zip(out) {
                 *out = m.dot_shifted(row, shift, &folded.weights);
             });
@@ -279,19 +280,19 @@ impl Design {
         self.fill_scores(&self.fold(weights), || false)
     }
 
-    /// Scores of all rows, or an error once somebody asks for an end.
+    /// Scores of all rows, or an error after a cancel.
     pub(crate) fn scores_until(&self, weights: &[f64], cancel: &Cancel) -> Result<Vec<f64>> {
         self.folded_scores_until(&self.fold(weights), cancel)
     }
 
-    /// The same, where the weights are folded already.
+    /// The same with weights that are already folded.
     pub(crate) fn folded_scores_until(&self, folded: &Folded, cancel: &Cancel) -> Result<Vec<f64>> {
         let scores = self.fill_scores(folded, || cancel.is_raised());
         cancel.check()?;
         Ok(scores)
     }
 
-    /// Scores in chunks of rows, in parallel; those after the end was asked for stay zero.
+    /// Scores in chunks of rows, in parallel. Chunks that start after a cancel stay zero.
     fn fill_scores(&self, folded: &Folded, ended: impl Fn() -> bool + Sync) -> Vec<f64> {
         let outputs = folded.outputs();
         let mut scores = vec![0.0; self.rows() * outputs];
@@ -306,7 +307,7 @@ impl Design {
         scores
     }
 
-    /// Scores of the listed rows, so many each, in parallel.
+    /// Scores of the listed rows, with `outputs` scores per row, in parallel.
     pub(crate) fn scores_of(&self, rows: &[usize], weights: &[f64], outputs: usize) -> Vec<f64> {
         let folded = self.fold_outputs(weights, outputs);
         let mut scores = vec![0.0; rows.len() * outputs];
@@ -318,20 +319,21 @@ impl Design {
         scores
     }
 
-    /// Says that a pass in row order needs these rows no longer: where memory is short, they are given back.
+    /// Reports that a pass in row order no longer needs these rows. If memory is limited, they are released.
     #[inline]
     pub(crate) fn passed(&self, rows: Range<usize>) {
         self.matrix.residency().passed(rows);
     }
 
-    /// sum += Σ coefficient_i · stored row_i, the last use of these rows in a pass, and returns Σ of the coefficients: what [`Design::unfold`] needs.
+    /// sum += Σ coefficient_i · stored row_i. This is the last use of these rows in a pass. Returns the sum of the
+    /// coefficients, which [`Design::unfold`] needs.
     pub(crate) fn accumulate(&self, rows: Range<usize>, coefficients: &mut [f64], sum: &mut [f64]) -> f64 {
         if let Some(factors) = &self.row_factors {
             for (coefficient, factor) in coefficients.iter_mut().zip(&factors[rows.clone()]) {
                 *coefficient *= factor;
             }
         }
-        // Rows can be given back behind each stretch.
+        // Rows can be released after each stretch.
         for (stretch, coefficients) in coefficients.chunks(STRETCH).enumerate() {
             let start = rows.start + stretch * STRETCH;
             let stretch = start..start + coefficients.len();
@@ -341,8 +343,8 @@ impl Design {
         if self.shift.is_some() { coefficients.iter().sum() } else { 0.0 }
     }
 
-    /// The same for several scores a row, the coefficients of a row side by side: sum_(j, o) += Σ_i coefficient_(i, o) · x_ij.
-    /// Adds Σ of the coefficients of each output to `totals`.
+    /// The same for several scores per row, with the coefficients of one row next to each other: sum_(j, o) += Σ_i
+    /// coefficient_(i, o) · x_ij. Adds the sum of the coefficients of each output to `totals`.
     pub(crate) fn accumulate_outputs(
         &self,
         rows: Range<usize>,
@@ -373,17 +375,17 @@ impl Design {
         }
     }
 
-    /// Σ coefficient_i · scaled row_i over all rows, in parallel over lanes that depend on the data alone.
+    /// Σ coefficient_i · scaled row_i over all rows, in parallel over lanes that depend only on the data.
     pub(crate) fn weighted_sum(&self, coefficients: &[f64]) -> Vec<f64> {
         self.weighted_sum_by(|row| coefficients[row])
     }
 
-    /// The same for coefficients that nobody has to hold at once.
+    /// The same, with a function that computes each coefficient, so that they are never all in memory.
     pub(crate) fn weighted_sum_by(&self, coefficient: impl Fn(usize) -> f64 + Sync) -> Vec<f64> {
         self.weighted_sum_of(&|rows, coefficients| coefficients.extend(rows.map(&coefficient)))
     }
 
-    /// The same, compiled once; what is called for each stretch of rows adds their coefficients to the list.
+    /// The same, compiled once. `append` is called for each stretch of rows and adds their coefficients to the list.
     fn weighted_sum_of(&self, append: &(dyn Fn(Range<usize>, &mut Vec<f64>) + Sync)) -> Vec<f64> {
         let lanes = lanes(self.rows(), &self.matrix);
         let parts: Vec<(Vec<f64>, f64)> = parallel::map(lanes.len(), |lane| {
@@ -416,7 +418,7 @@ impl Design {
         }
     }
 
-    /// The same for several scores a row, given the totals of each.
+    /// The same for several scores per row, given the total of each output.
     pub(crate) fn unfold_outputs(&self, sum: &mut [f64], totals: &[f64]) {
         let outputs = totals.len();
         if outputs == 1 {
@@ -434,11 +436,11 @@ impl Design {
         }
     }
 
-    /// Adds the weighted squares of a scaled row's entries to `sum`; those of entries that are not stored are left out.
+    /// Adds the weighted squares of a scaled row's entries to `sum`. Entries that are not stored are left out.
     pub(crate) fn add_squares(&self, row: usize, weight: f64, sum: &mut [f64]) {
         let row_factor = self.row_factor(row);
         self.matrix.each_in_row(row, |column, value| {
-            // A mapped file that changes meanwhile may hold any index.
+            // Another process may change the mapped file, so the index may have any value.
             let Some(sum) = sum.get_mut(column) else { return };
             let shifted = row_factor * value - self.shift.as_ref().map_or(0.0, |shift| shift[column]);
             let scaled = shifted * self.factor.as_ref().map_or(1.0, |factor| factor[column]);
@@ -446,7 +448,7 @@ impl Design {
         });
     }
 
-    /// The same for several scores a row, each with a weight of its own.
+    /// The same for several scores per row, each with its own weight.
     pub(crate) fn add_squares_of_outputs(&self, row: usize, weights: &[f64], sum: &mut [f64]) {
         let (row_factor, outputs) = (self.row_factor(row), weights.len());
         self.matrix.each_in_row(row, |column, value| {
@@ -457,25 +459,25 @@ impl Design {
         });
     }
 
-    /// The entries of one row as the learner sees it, where nothing is shifted.
+    /// The entries of one scaled row, for scalings without a shift.
     pub(crate) fn scaled_entries(&self, row: usize, entries: &mut Vec<(usize, f64)>) {
         debug_assert!(self.shift.is_none());
         self.unshifted_entries(row, entries);
     }
 
-    /// The same whatever is shifted, without the shift: it cancels in differences.
+    /// The entries of one scaled row without the shift, which cancels in differences.
     pub(super) fn unshifted_entries(&self, row: usize, entries: &mut Vec<(usize, f64)>) {
         let (row_factor, cols) = (self.row_factor(row), self.cols());
         entries.clear();
         self.matrix.each_in_row(row, |column, value| {
-            // A mapped file that changes meanwhile may hold any index.
+            // Another process may change the mapped file, so the index may have any value.
             if column < cols {
                 entries.push((column, row_factor * value * self.factor.as_ref().map_or(1.0, |factor| factor[column])));
             }
         });
     }
 
-    /// Some rows as the learner sees them, copied, in the precision of the stored ones.
+    /// Some scaled rows, copied, in the stored precision.
     pub(crate) fn copied(&self, rows: &[usize]) -> Result<Matrix> {
         let cols = self.cols();
         if self.shift.is_some() || self.matrix.is_dense() {
@@ -507,7 +509,7 @@ impl Design {
         })
     }
 
-    /// Writes one row as the learner sees it into zeroed `values`.
+    /// Writes one scaled row into `values`, which must be zero.
     pub(crate) fn fill_scaled_row(&self, row: usize, values: &mut [f64]) {
         let row_factor = self.row_factor(row);
         match &self.matrix {
@@ -515,7 +517,7 @@ impl Design {
                 values.iter_mut().zip(rows.row(row)).for_each(|(slot, &value)| *slot = row_factor * f64::from(value));
             }
             matrix => matrix.each_in_row(row, |column, value| {
-                // A mapped file that changes meanwhile may hold any index.
+                // Another process may change the mapped file, so the index may have any value.
                 if let Some(slot) = values.get_mut(column) {
                     *slot = row_factor * value;
                 }
@@ -530,35 +532,35 @@ impl Design {
     }
 }
 
-/// Rows that one thread scores or measures at a time.
+/// Number of rows that one thread scores or measures at a time.
 const RUN: usize = 1024;
 
-/// Rows that are gone through together.
+/// Number of rows that are processed together.
 pub(crate) const STRETCH: usize = 4096;
 
-/// The most lanes that rows are cut into.
+/// The largest number of lanes.
 pub(crate) const MOST_LANES: usize = 16;
 
-/// Cuts so many rows of a matrix into lanes that each keep an accumulator of one number a column: as many as serve a good
-/// number of cores, fewer where the accumulators would grow large, or cost as much as the rows to go through. Depends on
-/// the data alone, so that threads change no bit.
+/// Cuts `rows` rows of a matrix into lanes. Each lane has an accumulator with one number per column. There are enough
+/// lanes for many cores, but fewer if the accumulators would be large or would cost as much as the rows. The number
+/// depends only on the data, so that the result does not depend on the threads.
 pub(crate) fn lanes(rows: usize, matrix: &Matrix) -> Vec<Range<usize>> {
     lanes_of_outputs(rows, matrix, 1)
 }
 
-/// The same where each lane keeps so many numbers a column.
+/// The same for accumulators with `outputs` numbers per column.
 pub(crate) fn lanes_of_outputs(rows: usize, matrix: &Matrix, outputs: usize) -> Vec<Range<usize>> {
     const LEAST_ROWS: usize = 256;
     const ACCUMULATORS: usize = 32 << 20;
-    // Each entry takes 8 bytes or so, and each lane 8 bytes a column.
+    // Each entry takes about 8 bytes, and each lane takes 8 bytes per column.
     const ENTRIES_A_COLUMN: u64 = 64;
     let cols = matrix.cols().max(1);
-    // Multiplied before it is divided: rows of less than one entry on average count too.
+    // Multiply before dividing, so that rows with less than one entry on average count too.
     let entries = u128::from(matrix.entries()) * rows as u128 / matrix.rows().max(1) as u128;
     let worthwhile = (entries / (u128::from(ENTRIES_A_COLUMN) * cols as u128)).clamp(2, MOST_LANES as u128) as usize;
     let most =
         (ACCUMULATORS / (cols * outputs)).clamp(2, MOST_LANES).min(worthwhile).min(rows.div_ceil(LEAST_ROWS)).max(1);
-    // A power of two leaves no core of two or four without work at the end.
+    // With a power of two, two or four cores all have work until the end.
     let count = 1 << most.ilog2();
     (0..count).map(|lane| lane * rows / count..(lane + 1) * rows / count).collect()
 }
@@ -590,7 +592,7 @@ fn scale_within_groups(matrix: &Matrix, groups: &Groups) -> Result<Matrix> {
     fn sparse<I: Index, V: Value>(m: &Csr<I, V>, cols: usize, groups: &Groups) -> Result<Csr<I, V>> {
         let scaled: Vec<Vec<Vec<(I, V)>>> = parallel::map(groups.len(), |group| {
             let range = groups.range(group);
-            // Every column seen in the group: lowest, highest, how often.
+            // For every column seen in the group: lowest value, highest value and count.
             let mut seen: std::collections::BTreeMap<I, (f64, f64, usize)> = std::collections::BTreeMap::new();
             for row in range.clone() {
                 let (indices, values) = m.row(row);

@@ -1,7 +1,7 @@
 //! Splits of a data set into parts for training and testing: one held-out part, or folds.
 //!
-//! A split is lists of row numbers over the shared matrix; [`Dataset::subset`] makes a data set of one. Groups stay
-//! whole. Where there are no groups but classes, every part gets its share of each class, up to one row.
+//! A split is a list of row numbers; [`Dataset::subset`] makes a data set from one. Groups are never divided. Without
+//! groups but with classes, the split is stratified: every part gets its share of each class, up to one row.
 
 use super::{Dataset, Groups, Targets};
 use crate::error::{Code, Error, Result};
@@ -11,14 +11,15 @@ use crate::wording::counted;
 /// Numeric targets with at most this many distinct values count as classes.
 const MOST_CLASSES: usize = 32;
 
-/// The random streams of the splits: no other part of the crate uses these numbers.
+/// The random streams of the splits. No other part of the crate uses these numbers.
 const HOLDOUT: u64 = 0x686f_6c64;
 const FOLDS: u64 = 0x666f_6c64;
 
 /// Splits rows into those to train on and those held out, both ascending.
 ///
-/// `fraction` is the share of rows to hold out, between 0 and 1. Groups stay whole, so that the share is then met as
-/// nearly as the drawn order of groups allows; without groups each class is held out in proportion, up to one row.
+/// `fraction` is the share of rows to hold out, between 0 and 1. Groups are never divided, so the share is met as
+/// closely as the random order of the groups allows. Without groups, the same share of each class is held out, up to
+/// one row.
 pub fn holdout(data: &Dataset, fraction: f64, seed: u64) -> Result<(Vec<usize>, Vec<usize>)> {
     check_fraction(fraction)?;
     let mut random = Random::new(seed, HOLDOUT, 0);
@@ -36,8 +37,8 @@ pub fn holdout(data: &Dataset, fraction: f64, seed: u64) -> Result<(Vec<usize>, 
     Ok((complement(&held_out, data.rows()), held_out))
 }
 
-/// The data to train on and the data held out. Where the data are pairs, pairs are held out (their groups whole) and
-/// both parts keep all rows; rows otherwise, as [`holdout`] does it.
+/// The data to train on and the data held out. For pairs, whole groups of pairs are held out, and both parts keep all
+/// rows. Otherwise rows are held out as in [`holdout`].
 pub fn hold_out(data: &Dataset, fraction: f64, seed: u64) -> Result<(Dataset, Dataset)> {
     let Some(pairs) = data.pairs() else {
         let (kept, held_out) = holdout(data, fraction, seed)?;
@@ -64,9 +65,9 @@ pub fn hold_out(data: &Dataset, fraction: f64, seed: u64) -> Result<(Dataset, Da
 /// Splits rows into `count` folds of nearly equal size: the rows of each fold's test part, ascending. Every row is in
 /// exactly one fold.
 ///
-/// Groups stay whole and go, the largest first, to the fold that has the fewest rows; the seed decides between groups
-/// of one size. Without groups the rows of each class are dealt out in random order. Where the data are pairs, it is pairs
-/// that are split, and the lists hold numbers of pairs.
+/// Groups are never divided. They are assigned from the largest to the smallest, each to the fold with the fewest rows;
+/// the seed orders groups of equal size. Without groups, the rows of each class are dealt to the folds in random order.
+/// For pairs, the pairs are split, and the lists hold pair numbers.
 pub fn folds(data: &Dataset, count: usize, seed: u64) -> Result<Vec<Vec<usize>>> {
     if count < 2 {
         let folds = counted(count as u64, "fold", "folds");
@@ -102,7 +103,7 @@ pub fn folds(data: &Dataset, count: usize, seed: u64) -> Result<Vec<Vec<usize>>>
     Ok(folds)
 }
 
-/// Places in groups as the numbers that stand there, where these were moved together.
+/// Turns positions in grouped order into the original numbers, if the numbers were reordered.
 fn in_order(places: Vec<usize>, order: Option<&[usize]>) -> Vec<usize> {
     match order {
         Some(order) => places.into_iter().map(|at| order[at]).collect(),
@@ -110,7 +111,8 @@ fn in_order(places: Vec<usize>, order: Option<&[usize]>) -> Vec<usize> {
     }
 }
 
-/// The rows below `rows` that an ascending list leaves out, ascending: what to train on when the list is a fold.
+/// The rows below `rows` that are not in an ascending list, ascending. If the list is a fold, these are its training
+/// rows.
 pub fn complement(listed: &[usize], rows: usize) -> Vec<usize> {
     let mut rest = Vec::with_capacity(rows.saturating_sub(listed.len()));
     let mut listed = listed.iter().copied().peekable();
@@ -139,7 +141,7 @@ fn enough(found: usize, needed: usize, one: &str, many: &str) -> Result<()> {
         .help(format!("at least {needed} {many} are needed; give held-out data as a file of their own instead")))
 }
 
-/// The rows of each class, or all rows in one list where there are no classes.
+/// The rows of each class, or all rows in one list if there are no classes.
 fn strata(data: &Dataset) -> Vec<Vec<usize>> {
     let mut strata = Vec::new();
     match data.targets() {
@@ -163,8 +165,8 @@ fn strata(data: &Dataset) -> Vec<Vec<usize>> {
     if strata.is_empty() { vec![(0..data.rows()).collect()] } else { strata }
 }
 
-/// The distinct values, ascending, where there are few of them. NaN has no place in an order, so that targets with a
-/// NaN are never classes.
+/// The distinct values, ascending, if there are few of them. NaN cannot be ordered, so targets with a NaN are never
+/// classes.
 fn few_distinct(values: &[f64]) -> Option<Vec<f64>> {
     let mut distinct: Vec<f64> = Vec::with_capacity(MOST_CLASSES);
     for &value in values {
@@ -184,8 +186,8 @@ fn hold_out_groups(groups: &Groups, fraction: f64, random: &mut Random) -> Vec<u
     let mut order: Vec<usize> = (0..groups.len()).collect();
     random.shuffle(&mut order);
     let wanted = fraction * groups.rows() as f64;
-    // The shortest beginning of the random order whose size comes nearest to what is wanted; picking groups to fit
-    // would favour small ones.
+    // Take the first groups of the random order, up to the size closest to the wanted one. Choosing groups that fit
+    // would favour small groups.
     let mut held_out = Vec::new();
     for &group in &order[..groups.len() - 1] {
         let (before, rows) = (held_out.len() as f64, groups.range(group));
@@ -201,8 +203,8 @@ fn hold_out_rows(mut strata: Vec<Vec<usize>>, rows: usize, fraction: f64, random
     let wanted = ((fraction * rows as f64).round() as usize).clamp(1, rows - 1);
     let ideal = |stratum: &Vec<usize>| fraction * stratum.len() as f64;
     let mut counts: Vec<usize> = strata.iter().map(|stratum| ideal(stratum).floor() as usize).collect();
-    // What rounding down left over goes to the classes that lost most by it, but only at the very end to one that
-    // would have nothing left to train on.
+    // Rounding down leaves some rows over. They go to the classes that lost most by rounding. A class that would have
+    // nothing left to train on comes last.
     let mut by_loss: Vec<usize> = (0..strata.len()).collect();
     let rank = |class: usize| {
         let emptied = counts[class] + 1 >= strata[class].len();
@@ -239,7 +241,7 @@ fn deal_groups(groups: &Groups, count: usize, random: &mut Random) -> Vec<Vec<us
 
 fn deal_rows(strata: Vec<Vec<usize>>, count: usize, random: &mut Random) -> Vec<Vec<usize>> {
     let mut folds = vec![Vec::new(); count];
-    // Each class goes on dealing where the last one stopped, so that the folds differ by one row at most.
+    // Dealing continues at the fold where the previous class stopped, so that the folds differ by at most one row.
     let mut next = 0;
     for mut stratum in strata {
         random.shuffle(&mut stratum);
@@ -354,7 +356,7 @@ mod tests {
             let parts = folds(&data, count, seed).expect("enough groups");
             assert_partition(&parts, data.rows());
             assert_groups_whole(&parts, data.groups().expect("groups"));
-            // The last group of the fullest fold went there when it was the emptiest.
+            // The last group of the fullest fold was assigned when that fold was the emptiest.
             let largest = *sizes.iter().max().expect("some");
             let rows = || parts.iter().map(Vec::len);
             prop_assert!(rows().max().expect("some") - rows().min().expect("some") <= largest);

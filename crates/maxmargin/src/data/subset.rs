@@ -1,6 +1,6 @@
-//! [`Subset`]: some of the rows of a data set, over the shared matrix. A fold learns from one; no feature is copied.
+//! [`Subset`]: some of the rows of a data set. A fold trains on a subset, so that no feature is copied.
 
-/// Which rows count. Rows of one group are in together or out together wherever a task compares them.
+/// Which rows are included. If a task compares the rows of a group, all or none of them are included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subset {
     kept: Vec<bool>,
@@ -8,7 +8,7 @@ pub struct Subset {
 }
 
 impl Subset {
-    /// All of `rows` rows but the listed ones.
+    /// All rows below `rows` except the listed ones.
     pub fn without(held_out: &[usize], rows: usize) -> Subset {
         let mut kept = vec![true; rows];
         held_out.iter().for_each(|&row| kept[row] = false);
@@ -16,24 +16,24 @@ impl Subset {
         Subset { kept, count }
     }
 
-    /// Whether a row counts.
+    /// Whether a row is included.
     #[inline]
     pub fn contains(&self, row: usize) -> bool {
         self.kept[row]
     }
 
-    /// How many rows count.
+    /// Number of included rows.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether none does.
+    /// Whether no row is included.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 }
 
-/// Whether a row counts where the absence of a subset stands for all rows.
+/// Whether a row is included. Without a subset, every row is.
 #[inline]
 pub(crate) fn counts(subset: Option<&Subset>, row: usize) -> bool {
     subset.is_none_or(|subset| subset.contains(row))

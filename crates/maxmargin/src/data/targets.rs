@@ -1,27 +1,27 @@
-//! [`Targets`]: what is known about each row.
+//! [`Targets`]: the target of each row.
 
 use super::{Buffer, Names};
 use crate::error::{Code, Error, Result};
 
-/// The targets of all rows: none, a number each, a word each, or a set of labels each.
+/// The targets of all rows: none, or for each row a number, a word or a set of labels.
 #[derive(Clone, Debug)]
 pub enum Targets {
-    /// Nothing is known; such data can be scored but not learned from.
+    /// No targets. Such data can be scored but cannot be used for training.
     Absent,
     /// A grade, a real value, or a class written as a number.
     Real(Buffer<f64>),
-    /// A class written as a word: a code for each row into the sorted names.
+    /// A class written as a word. Each row has a code, an index into the sorted names.
     Labels {
         /// The distinct labels in byte order.
         names: Names,
         /// The label of each row.
         codes: Buffer<u32>,
     },
-    /// Any number of labels a row.
+    /// Any number of labels per row.
     Sets {
         /// The distinct labels.
         names: Names,
-        /// Where the labels of each row start, and the total at the end.
+        /// Where the labels of each row start, followed by the total number.
         starts: Buffer<u64>,
         /// The labels of all rows, increasing within a row.
         codes: Buffer<u32>,
@@ -29,7 +29,7 @@ pub enum Targets {
 }
 
 impl Targets {
-    /// Number of rows, or none where targets are absent.
+    /// Number of rows; `None` if there are no targets.
     pub fn rows(&self) -> Option<usize> {
         match self {
             Targets::Absent => None,
@@ -54,7 +54,7 @@ impl Targets {
         }
     }
 
-    /// A run of neighbouring rows, in the same memory where that can be.
+    /// Neighbouring rows, sharing the same memory if possible.
     pub fn run(&self, rows: std::ops::Range<usize>) -> Targets {
         match self {
             Targets::Absent => Targets::Absent,
@@ -87,7 +87,7 @@ impl Targets {
     }
 }
 
-/// The error for label sets where one label is needed.
+/// The error for label sets in a place that needs one label.
 pub(crate) fn several_labels() -> Error {
     Error::new(Code::SeveralLabels, "rows carry sets of labels, and this task takes one target a row")
         .help("keep one label a row; tasks over label sets are not part of this version")

@@ -1,4 +1,4 @@
-//! Percentile bootstrap intervals (Efron 1979): how much a value would move had other queries, or rows, been drawn.
+//! Percentile bootstrap intervals (Efron 1979): how much a value would change with another sample of queries or rows.
 
 use super::Evaluation;
 use crate::parallel;
@@ -14,7 +14,7 @@ pub struct Interval {
     pub high: f64,
     /// The standard deviation of the resampled values.
     pub standard_error: f64,
-    /// How many resamples the interval rests on; those in which the value is not defined are left out.
+    /// Number of resamples used. Resamples in which the value is not defined are left out.
     pub resamples: usize,
 }
 
@@ -27,7 +27,7 @@ impl Interval {
 
 impl Evaluation {
     /// The interval of a mean over queries, by resampling the queries that counted. `None` for row metrics (see
-    /// [`Metric::bootstrap`](super::Metric::bootstrap)), for fewer than two queries, and for no resamples.
+    /// [`Metric::bootstrap`](super::Metric::bootstrap)), with fewer than two queries, and without resamples.
     ///
     /// The same seed gives the same interval at any number of threads.
     pub fn bootstrap(&self, resamples: usize, seed: u64) -> Option<Interval> {
@@ -42,10 +42,10 @@ impl Evaluation {
     }
 }
 
-/// The purpose of these random numbers.
+/// The random stream of the resamples.
 const RESAMPLES: u64 = 0x626f_6f74;
 
-/// Resamples with a stream of its own for each resample, so that threads change nothing.
+/// Each resample has its own random stream, so that the result does not depend on the threads.
 pub(super) fn interval(
     resamples: usize,
     seed: u64,
@@ -69,7 +69,7 @@ pub(super) fn interval(
     })
 }
 
-/// The quantile of sorted values, linear between neighbours.
+/// The quantile of sorted values, interpolated linearly.
 pub(crate) fn quantile(sorted: &[f64], level: f64) -> f64 {
     let place = level * (sorted.len() - 1) as f64;
     let below = place.floor() as usize;

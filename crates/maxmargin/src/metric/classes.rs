@@ -53,7 +53,7 @@ impl<'a> Classes<'a> {
         Ok(Classes { metric, truth, predicted, weights: judged.weights, count, positive })
     }
 
-    /// The same of classes that are made for it, none of them the positive one.
+    /// The same for codes that the caller has already prepared, without a positive class.
     pub(super) fn of(
         metric: &'a Metric,
         truth: Vec<u32>,
@@ -100,7 +100,7 @@ impl RowMetric for Classes<'_> {
                 }
                 sum / present as f64
             }
-            // With one class a row, the summed false positives equal the summed false negatives.
+            // With one class per row, the total of false positives equals the total of false negatives.
             _ => right / all,
         })
     }

@@ -1,10 +1,11 @@
-//! Metrics over comparisons: pairs with outcomes left, tie and right, told apart by a threshold on differences of scores.
+//! Metrics over comparisons: pairs with outcomes left, tie and right, predicted by a threshold on differences of
+//! scores.
 //!
-//! With z the score of the right row minus that of the left one and τ the threshold, the outcome is right where z > τ,
-//! left where z < −τ and a tie otherwise. Accuracy, error and F1 are those of the three outcomes. `auc` slides τ: a tie
-//! that is taken for decided is a false positive; a decided pair is a true positive only where its sign is right too, so
-//! that a wrong sign is a false negative at every τ. `log-loss` is the mean of −ln P with the probabilities of the
-//! logistic loss, P(right) = σ(z − τ), P(left) = σ(−z − τ). Resampling draws pairs, or their groups.
+//! With z the score of the right row minus that of the left one and τ the threshold, the prediction is right if z > τ,
+//! left if z < −τ, and a tie otherwise. Accuracy, error and F1 are those of the three outcomes. `auc` varies τ: a tie
+//! predicted as decided is a false positive. A decided pair is a true positive only if its sign is also right, so a
+//! wrong sign is a false negative at every τ. `log-loss` is the mean of −ln P with the probabilities of the logistic
+//! loss, P(right) = σ(z − τ), P(left) = σ(−z − τ). Resampling draws pairs, or their groups.
 
 use super::classes::Classes;
 use super::judged::{mismatch, single_class};
@@ -17,7 +18,7 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::task::Barrier;
 
-/// The weight of the pairs of each true outcome, by what was predicted: rows are the truth, in the order of
+/// The weight of the pairs for each true and predicted outcome. Rows are the true outcomes, in the order of
 /// [`Outcome::ALL`].
 pub fn confusion(scores: &[f64], pairs: &Pairs, threshold: f64) -> [[f64; 3]; 3] {
     let mut table = [[0.0; 3]; 3];
@@ -28,13 +29,13 @@ pub fn confusion(scores: &[f64], pairs: &Pairs, threshold: f64) -> [[f64; 3]; 3]
     table
 }
 
-/// The place of an outcome in [`Outcome::ALL`].
+/// The position of an outcome in [`Outcome::ALL`].
 fn code(outcome: Outcome) -> u32 {
     (1 + outcome.sign()) as u32
 }
 
-/// Scores to slide a threshold over: how far a pair's rows differ, and below everything where its sign is wrong; and
-/// whether the pair is decided.
+/// Scores for a varying threshold, and whether each pair is decided. The score is the absolute difference of a pair's
+/// rows, or lower than every other score if the sign is wrong.
 pub fn decided_scores(differences: &[f64], pairs: &Pairs) -> (Vec<f64>, Vec<bool>) {
     let each = differences.iter().enumerate().map(|(pair, &difference)| {
         let sign = f64::from(pairs.outcome(pair).sign());
@@ -43,7 +44,7 @@ pub fn decided_scores(differences: &[f64], pairs: &Pairs) -> (Vec<f64>, Vec<bool
     each.unzip()
 }
 
-/// A metric over pairs that are told apart by a threshold.
+/// A metric over pairs whose outcomes are predicted by a threshold.
 pub(super) fn prepare<'a>(
     metric: &'a Metric,
     scores: &'a [f64],
@@ -66,7 +67,7 @@ pub(super) fn prepare<'a>(
         Needs::BinaryScores if *metric != Metric::LogLoss => {
             let (scores, decided) = decided_scores(&differences, pairs);
             let roc = Roc::of(metric, &scores, &decided, pairs.weights());
-            // Also where all pairs of one kind have weight 0.
+            // This also covers the case that all pairs of one kind have weight 0.
             if roc.value(None).is_none() {
                 return Err(single_class(metric).help("evaluate on pairs of which some are ties and some decided"));
             }
@@ -81,7 +82,8 @@ pub(super) fn prepare<'a>(
     Ok(Box::new(OverPairs { inner, pairs }))
 }
 
-/// A metric with one row a pair, resampled by groups where there are any: what one person says hangs together.
+/// A metric with one row per pair. Resampling draws whole groups, if there are any, because the answers of one person
+/// are correlated.
 struct OverPairs<'a> {
     inner: Box<dyn RowMetric + 'a>,
     pairs: &'a Pairs,
@@ -133,7 +135,7 @@ impl<'a> LogLoss<'a> {
         Ok(LogLoss { losses: losses.collect(), weights: pairs.weights() })
     }
 
-    /// Of rows of two classes whose scores are the logarithms of odds.
+    /// The log-loss of rows with two classes whose scores are log-odds.
     pub(super) fn of_rows(scores: &[f64], positive: &[bool], weights: Option<&'a [f64]>) -> LogLoss<'a> {
         let each = scores.iter().zip(positive);
         let losses = each.map(|(&score, &positive)| Loss::Logistic.value(if positive { -score } else { score }));
@@ -166,7 +168,7 @@ mod tests {
         weights.map_or(pairs.clone(), |weights| pairs.with_weights(weights).expect("valid"))
     }
 
-    /// The comparison AUC by its definition: every threshold in turn, and trapezoids.
+    /// The comparison AUC by its definition: tries every threshold and sums trapezoids.
     fn area_by_thresholds(differences: &[f64], pairs: &Pairs) -> f64 {
         let mut thresholds: Vec<f64> = differences.iter().map(|z| z.abs()).collect();
         thresholds.push(f64::INFINITY);
@@ -202,7 +204,7 @@ mod tests {
                 .collect();
             let weights = (round % 2 == 0).then(|| (0..count).map(|_| random.below(4) as f64 + 0.5).collect());
             let pairs = pairs(&outcomes, weights);
-            // Rounded, so that there are equal differences and zeros among them.
+            // Rounded, so that some differences are equal and some are zero.
             let scores: Vec<f64> = (0..2 * count).map(|_| (random.below(9) as f64 - 4.0) / 2.0).collect();
             let differences = score_differences(&scores, &pairs);
             let judged = Judged::comparisons(&scores, &pairs, 1.0);

@@ -1,4 +1,4 @@
-//! [`Judged`]: what a metric is given, and [`Evaluation`]: what it answers.
+//! [`Judged`]: the input of a metric, and [`Evaluation`]: its result.
 
 use super::{Metric, Needs};
 use crate::data::{Groups, Pairs};
@@ -6,43 +6,43 @@ use crate::error::{Code, Error, Result};
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// What is true about each row.
+/// The true value of each row.
 #[derive(Clone, Copy, Debug)]
 pub enum Truth<'a> {
-    /// A grade or a real value. Where exactly two values occur, binary metrics take the larger one as positive.
+    /// A grade or a real value. If exactly two values occur, binary metrics take the larger one as positive.
     Values(&'a [f64]),
     /// A class, as a code below `count`.
     Classes {
         /// The class of each row.
         codes: &'a [u32],
-        /// How many classes there are.
+        /// Number of classes.
         count: usize,
-        /// The positive class; with two classes and nothing said it is the one of code 1.
+        /// The positive class. With two classes, the default is the class with code 1.
         positive: Option<u32>,
     },
     /// Which of two rows is better, for some of them.
     Pairs {
         /// The comparisons.
         pairs: &'a Pairs,
-        /// How many rows there are.
+        /// Number of rows.
         rows: usize,
-        /// The difference of scores up to which neither row is better, where ties are told by one.
+        /// The largest difference of scores that is predicted as a tie, if a threshold predicts ties.
         threshold: Option<f64>,
-        /// The threshold of the likelihood, where it is another one.
+        /// The threshold of the likelihood, if it is a different one.
         likelihood: Option<f64>,
     },
 }
 
-/// Rows with their truth, and what a model says about them.
+/// Rows with their true values and a model's predictions for them.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged<'a> {
-    /// What is true.
+    /// The true values.
     pub truth: Truth<'a>,
     /// A score for each row: higher means better, or more positive, or is the estimate itself.
     pub scores: Option<&'a [f64]>,
     /// The predicted class of each row.
     pub predictions: Option<&'a [u32]>,
-    /// Which rows belong to one query; rows of one query stand in line order.
+    /// Which rows belong to one query. Rows of one query are in line order.
     pub groups: Option<&'a Groups>,
     /// How much each row counts, in metrics over rows.
     pub weights: Option<&'a [f64]>,
@@ -59,19 +59,19 @@ impl<'a> Judged<'a> {
         Judged { truth: Truth::Values(targets), scores: Some(scores), predictions: None, groups: None, weights: None }
     }
 
-    /// Rows of which some are said to be better than others.
+    /// Rows with explicit pairs that state which row is better.
     pub fn pairs(scores: &'a [f64], pairs: &'a Pairs) -> Judged<'a> {
         let truth = Truth::Pairs { pairs, rows: scores.len(), threshold: None, likelihood: None };
         Judged { truth, scores: Some(scores), predictions: None, groups: None, weights: None }
     }
 
-    /// The same where scores that differ by no more than a threshold say that neither is better.
+    /// The same with a threshold: scores that differ by no more than this predict a tie.
     pub fn comparisons(scores: &'a [f64], pairs: &'a Pairs, threshold: f64) -> Judged<'a> {
         let truth = Truth::Pairs { pairs, rows: scores.len(), threshold: Some(threshold), likelihood: None };
         Judged { truth, ..Judged::pairs(scores, pairs) }
     }
 
-    /// The same with the threshold of the likelihood, where that is not the one ties are told by.
+    /// The same with the threshold of the likelihood, if it differs from the threshold that predicts ties.
     pub fn with_likelihood(mut self, threshold: f64) -> Judged<'a> {
         if let Truth::Pairs { likelihood, .. } = &mut self.truth {
             *likelihood = Some(threshold);
@@ -79,7 +79,7 @@ impl<'a> Judged<'a> {
         self
     }
 
-    /// Rows of `count` classes with a predicted class each; codes are below `count`.
+    /// Rows of `count` classes, each with a predicted class. Codes are below `count`.
     pub fn classes(codes: &'a [u32], count: usize, predictions: &'a [u32]) -> Judged<'a> {
         Judged {
             truth: Truth::Classes { codes, count, positive: None },
@@ -95,7 +95,7 @@ impl<'a> Judged<'a> {
         Judged { scores: Some(scores), ..self }
     }
 
-    /// Names the positive class; without effect on numeric targets.
+    /// Names the positive class. It has no effect on numeric targets.
     pub fn with_positive(self, code: u32) -> Judged<'a> {
         match self.truth {
             Truth::Values(_) | Truth::Pairs { .. } => self,
@@ -105,7 +105,7 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// Adds a weight for each row, where there are any.
+    /// Adds a weight for each row, if there are any.
     pub fn with_weights(self, weights: Option<&'a [f64]>) -> Judged<'a> {
         Judged { weights, ..self }
     }
@@ -119,8 +119,8 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// Checks once what every metric relies on: lengths that agree, finite targets, scores that are numbers, codes in
-    /// range, usable weights. Whether the metric has what it needs is for the accessors below.
+    /// Checks once what every metric relies on: equal lengths, finite targets, scores that are numbers, codes in range,
+    /// usable weights. The accessors below check whether the metric has what it needs.
     pub(super) fn check(&self, metric: &Metric) -> Result<()> {
         let rows = self.rows();
         if rows == 0 {
@@ -220,7 +220,7 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The targets as grades: numbers as they are, the positive class as 1 and the others as 0.
+    /// The targets as grades: numbers are unchanged, the positive class is 1 and every other class is 0.
     pub(super) fn needed_grades(&self, metric: &Metric) -> Result<Cow<'a, [f64]>> {
         match self.truth {
             Truth::Values(values) => Ok(Cow::Borrowed(values)),
@@ -273,7 +273,7 @@ pub(super) fn mismatch(message: String) -> Error {
     Error::new(Code::MetricMismatch, message)
 }
 
-/// The error for a curve over positives and negatives where one of them is missing.
+/// The error for a curve over positives and negatives if one of them is missing.
 pub(super) fn single_class(metric: &Metric) -> Error {
     Error::new(
         Code::SingleClass,
@@ -282,7 +282,7 @@ pub(super) fn single_class(metric: &Metric) -> Error {
     .help("evaluate on data that hold both classes, or choose accuracy")
 }
 
-/// The error for a metric over targets where there are only pairs.
+/// The error for a metric over targets if there are only pairs.
 fn pairs_only(metric: &Metric) -> Error {
     mismatch(format!("{metric} needs targets, and these are pairs of a better and a worse row"))
         .help("pairs are measured by pair-accuracy")
@@ -300,14 +300,14 @@ fn alternatives(needs: Needs) -> String {
 /// The value of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// The value over all that counted.
+    /// The value over everything that counted.
     pub value: f64,
-    /// For list metrics the value of each query in order, `None` where the query was skipped.
+    /// For list metrics, the value of each query in order; `None` if the query was skipped.
     pub per_query: Option<Vec<Option<f64>>>,
-    /// How many queries, or rows, the value is over.
+    /// Number of queries or rows that the value covers.
     pub counted: usize,
-    /// How many queries were skipped because the metric is not defined on them.
+    /// Number of queries skipped because the metric is not defined on them.
     pub skipped: usize,
-    /// What a reader of the value should know, a sentence each.
+    /// Notes for the reader of the value, one sentence each.
     pub notes: Vec<String>,
 }

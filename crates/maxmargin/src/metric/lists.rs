@@ -21,13 +21,13 @@ impl List<'_> {
         self.scores.len()
     }
 
-    /// The rows by decreasing score. Where ties are averaged, tied rows stand together in line order.
+    /// The rows by decreasing score. If ties are averaged, tied rows are next to each other, in line order.
     pub(super) fn ranked(&self, ties: Ties) -> Vec<usize> {
         by_decreasing_score(self.scores, ties == Ties::ReverseLineOrder)
     }
 
-    /// The runs of positions in `order` that a metric sees as tied: runs of equal scores where ties are averaged,
-    /// single positions otherwise.
+    /// The runs of positions in `order` that a metric treats as tied: runs of equal scores if ties are averaged, single
+    /// positions otherwise.
     pub(super) fn blocks<'b>(&'b self, order: &'b [usize], ties: Ties) -> impl Iterator<Item = Range<usize>> + 'b {
         let mut start = 0;
         std::iter::from_fn(move || {
@@ -53,7 +53,7 @@ pub(super) fn evaluate(metric: &Metric, judged: &Judged<'_>) -> Result<Evaluatio
         List { scores: &scores[range.clone()], grades: &grades[range] }
     };
     let each = |value: &(dyn Fn(List<'_>) -> Option<f64> + Sync)| -> Vec<Option<f64>> {
-        // Groups are small as a rule; a few of them make a task worth a thread.
+        // Groups are usually small, so several of them make one job for a thread.
         parallel::collect(groups.len(), 16, |group| value(list(group)))
     };
     let longest = groups.ranges().map(|range| range.len()).max().unwrap_or(0);
@@ -109,7 +109,7 @@ fn queries(number: usize) -> String {
     counted(number as u64, "query", "queries")
 }
 
-/// Which grades keep a query from being 0 by definition.
+/// Which grades keep the value of a query from being 0 by definition.
 fn what_counts(metric: &Metric) -> Option<fn(f64) -> bool> {
     match metric {
         Metric::Ndcg { .. } | Metric::MeanNdcg { .. } | Metric::ExpectedReciprocalRank { .. } => {

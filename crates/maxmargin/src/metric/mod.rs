@@ -17,36 +17,36 @@
 //! | `trec` | grade | 1 / log2(1 + p) | grade ≥ 1 | reverse line order | counts as it is |
 //! | `sklearn` | grade | 1 / log2(1 + p) | grade ≥ 1 | averaged (map: one threshold for the tied rows) | counts as it is |
 //!
-//! The default is `standard`: the gain and discount that XGBoost, LightGBM, RankLib and the search engines use, so a
-//! number can be laid beside theirs. The `letor` rule is kept for the published LETOR tables, but as a default it
-//! would mislead: a query with nine documents scores 0 at NDCG@10 however well it is ranked. Ties are averaged in
-//! `standard` because line order rewards files that are sorted by grade: a model that scores everything 0 would be
-//! perfect on them. Without ties `standard` equals those programs to rounding. trec_eval breaks ties by document id,
+//! The default is `standard`: the gain and discount that XGBoost, LightGBM, RankLib and search engines use, so that the
+//! values can be compared with theirs. The `letor` rule exists for the published LETOR tables. As a default it would
+//! mislead: a query with nine documents scores 0 at NDCG@10, even if it is ranked perfectly. `standard` averages over
+//! ties because line order rewards files that are sorted by grade: a model that scores everything 0 would be perfect on
+//! them. Without ties, `standard` equals those programs up to rounding. trec_eval breaks ties by document id,
 //! descending; rows have no ids here, so `trec` takes the later line first.
 //!
-//! In all variants a grade below zero has gain 0, P@K divides by K, and a query without any relevant row counts
-//! as 0; the [`Evaluation`] notes how many there were.
+//! In all variants, a grade below zero has gain 0, P@K divides by K, and a query without any relevant row counts as 0.
+//! The [`Evaluation`] notes how many such queries there were.
 //!
 //! # The other list metrics
 //!
-//! - `mrr`, `mrr@K`: one over the position of the first relevant row (grade ≥ 1), 0 where none is found in the first
-//!   K; equal scores count as the mean over all orders.
-//! - `err`, `err@K`: expected reciprocal rank (Chapelle et al. 2009) with stopping probability
-//!   (2^grade − 1) / 2^highest, where `highest` is the highest grade in the judged data; equal scores in line order.
-//! - `kendall-tau`: tau-b between scores and targets within a query; a query whose targets are all equal is
-//!   skipped, one whose scores are all equal counts as 0.
-//! - `pair-accuracy`: of the pairs in a query with different targets, the fraction that the scores order rightly,
-//!   equal scores counting half; queries without such a pair are skipped. Where the truth is a list of pairs, it is the
-//!   share of their weight in the right order, over all of them; resampling draws pairs, or their groups.
+//! - `mrr`, `mrr@K`: one over the position of the first relevant row (grade ≥ 1), or 0 if the first K rows hold none.
+//!   For equal scores it is the mean over all orders.
+//! - `err`, `err@K`: expected reciprocal rank (Chapelle et al. 2009) with stopping probability (2^grade − 1) /
+//!   2^highest, where `highest` is the highest grade in the evaluated data. Equal scores are in line order.
+//! - `kendall-tau`: tau-b between scores and targets within a query. A query whose targets are all equal is skipped; a
+//!   query whose scores are all equal counts as 0.
+//! - `pair-accuracy`: among the pairs in a query with different targets, the fraction that the scores put in the right
+//!   order; equal scores count half. Queries without such a pair are skipped. With explicit pairs, it is the share of
+//!   their total weight in the right order, and resampling draws pairs or their groups.
 //!
 //! All list metrics are means over queries and ignore row weights.
 //!
 //! # Row metrics
 //!
 //! `accuracy`, `error`, `precision`, `recall`, `f1`, `f1-micro`, `f1-macro`, `auc`, `average-precision`, `log-loss`,
-//! `mae` and `rmse` honour row weights. Those of comparisons are described in `comparisons.rs`. In `auc` equal scores count half; in `average-precision` tied rows share one threshold.
-//! A precision, recall or F1 without anything to divide by is 0. `f1-macro` averages over the classes that occur
-//! among truths or predictions.
+//! `mae` and `rmse` use row weights. `comparisons.rs` describes the metrics of comparisons. In `auc`, equal scores
+//! count half; in `average-precision`, tied rows share one threshold. A precision, recall or F1 is 0 if
+//! its denominator is. `f1-macro` averages over the classes that occur among the true or predicted classes.
 
 mod bootstrap;
 mod classes;
@@ -77,7 +77,7 @@ pub use variant::Variant;
 use crate::error::Result;
 use std::num::NonZeroUsize;
 
-/// A measure of quality.
+/// A metric.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Metric {
@@ -91,13 +91,13 @@ pub enum Metric {
     Recall,
     /// The harmonic mean of precision and recall of the positive class.
     F1,
-    /// F1 from the counts summed over all classes; equals accuracy where each row has one class.
+    /// F1 from the counts summed over all classes. It equals accuracy if each row has one class.
     F1Micro,
     /// The mean over classes of their F1.
     F1Macro,
     /// The area under the receiver operating characteristic.
     Auc,
-    /// The mean of minus the logarithm of what the model says is likely to be, its scores taken as logarithms of odds.
+    /// The mean of −ln P(true outcome), with the scores taken as log-odds.
     LogLoss,
     /// The area under the precision–recall steps, over all rows.
     AveragePrecision,
@@ -108,7 +108,7 @@ pub enum Metric {
     },
     /// Normalised discounted cumulative gain.
     Ndcg {
-        /// How many positions count; all where absent.
+        /// Number of positions that count; all if absent.
         cutoff: Option<NonZeroUsize>,
         /// The rule for gain, discount and ties.
         variant: Variant,
@@ -120,19 +120,19 @@ pub enum Metric {
     },
     /// Mean reciprocal rank.
     Mrr {
-        /// How many positions count; all where absent.
+        /// Number of positions that count; all if absent.
         cutoff: Option<NonZeroUsize>,
     },
     /// Precision among the first positions.
     PrecisionAt {
-        /// How many positions count.
+        /// Number of positions that count.
         cutoff: NonZeroUsize,
         /// The rule for relevance and ties.
         variant: Variant,
     },
     /// Expected reciprocal rank.
     ExpectedReciprocalRank {
-        /// How many positions count; all where absent.
+        /// Number of positions that count; all if absent.
         cutoff: Option<NonZeroUsize>,
     },
     /// Kendall's tau-b between scores and targets.
@@ -179,7 +179,7 @@ impl Metric {
         }
     }
 
-    /// Whether more is better.
+    /// Whether a higher value is better.
     pub fn higher_is_better(&self) -> bool {
         !matches!(self, Metric::Error | Metric::LogLoss | Metric::Mae | Metric::Rmse)
     }
@@ -189,7 +189,7 @@ impl Metric {
         self.needs() != Needs::Groups
     }
 
-    /// The variant, for metrics that come in several.
+    /// The variant, for metrics that have several.
     pub fn variant(&self) -> Option<Variant> {
         match self {
             Metric::Map { variant }
@@ -200,17 +200,17 @@ impl Metric {
         }
     }
 
-    /// What is reported for a binary classifier unless asked otherwise.
+    /// The default metrics of a binary classifier.
     pub fn classification_defaults() -> Vec<Metric> {
         vec![Metric::Accuracy, Metric::F1, Metric::Auc, Metric::AveragePrecision]
     }
 
-    /// What is reported for a classifier of more than two classes unless asked otherwise.
+    /// The default metrics of a classifier with more than two classes.
     pub fn multiclass_defaults() -> Vec<Metric> {
         vec![Metric::Accuracy, Metric::F1Macro]
     }
 
-    /// What is reported for a ranker unless asked otherwise.
+    /// The default metrics of a ranker.
     pub fn ranking_defaults() -> Vec<Metric> {
         let variant = Variant::default();
         vec![
@@ -221,17 +221,17 @@ impl Metric {
         ]
     }
 
-    /// What is reported for a ranker of explicit pairs unless asked otherwise.
+    /// The default metrics of a ranker trained on explicit pairs.
     pub fn pair_defaults() -> Vec<Metric> {
         vec![Metric::PairAccuracy]
     }
 
-    /// What is reported for comparisons with ties unless asked otherwise.
+    /// The default metrics of comparisons with ties.
     pub fn comparison_defaults() -> Vec<Metric> {
         vec![Metric::Error, Metric::Auc, Metric::PairAccuracy]
     }
 
-    /// Whether the metric is taken over a list of pairs.
+    /// Whether the metric is computed over explicit pairs.
     fn is_over_pairs(&self, judged: &Judged<'_>) -> bool {
         match judged.truth {
             Truth::Pairs { threshold, .. } => threshold.is_some() || *self == Metric::PairAccuracy,
@@ -241,8 +241,8 @@ impl Metric {
 
     /// Computes the metric.
     ///
-    /// Fails where the data lack what the metric [`needs`](Metric::needs), where a score or target is not a number,
-    /// and where the metric is not defined: one class only for `auc`, no pair at all for `pair-accuracy`, no rows.
+    /// Returns an error if the data lack what the metric [`needs`](Metric::needs), if a score or target is not a
+    /// number, or if the metric is not defined: only one class for `auc`, no pair for `pair-accuracy`, no rows.
     pub fn evaluate(&self, judged: &Judged<'_>) -> Result<Evaluation> {
         judged.check(self)?;
         if self.needs() == Needs::Groups && !self.is_over_pairs(judged) {
@@ -251,8 +251,8 @@ impl Metric {
         rows::evaluate(self, judged)
     }
 
-    /// A 95 % percentile bootstrap interval: resamples queries for list metrics and rows for the others. `None`
-    /// where there are fewer than two to draw from.
+    /// A 95 % percentile bootstrap interval. It resamples queries for list metrics and rows for the others. `None` if
+    /// there are fewer than two of them.
     ///
     /// The same seed gives the same interval at any number of threads. One resample of a row metric costs one pass
     /// over the rows.

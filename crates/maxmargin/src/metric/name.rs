@@ -1,4 +1,4 @@
-//! Names of metrics: `base[@K][:variant]`, read, printed and suggested.
+//! Names of metrics: `base[@K][:variant]`. This file parses, prints and suggests them.
 
 use super::{Metric, Variant};
 use crate::error::{Code, Error, Result};
@@ -27,7 +27,7 @@ const fn entry(base: &'static str, cutoff: Cutoff, variants: bool, description: 
     Entry { base, cutoff, variants, description }
 }
 
-/// The one list of names; [`build`] and [`Metric::base`] are its two directions.
+/// The only list of names. [`build`] and [`Metric::base`] convert in the two directions.
 const ENTRIES: &[Entry] = &[
     entry("accuracy", Cutoff::Never, false, "fraction of rows predicted right"),
     entry("error", Cutoff::Never, false, "fraction of rows predicted wrong"),
@@ -51,7 +51,7 @@ const ENTRIES: &[Entry] = &[
     entry("rmse", Cutoff::Never, false, "root of the mean squared difference of score and target"),
 ];
 
-/// The metric of a base name. `cutoff` is present where the entry says `Always`.
+/// The metric of a base name. `cutoff` is present if the entry says `Always`.
 fn build(base: &str, cutoff: Option<NonZeroUsize>, variant: Variant) -> Option<Metric> {
     Some(match base {
         "accuracy" => Metric::Accuracy,
@@ -79,7 +79,7 @@ fn build(base: &str, cutoff: Option<NonZeroUsize>, variant: Variant) -> Option<M
 }
 
 impl Metric {
-    /// Reads a name such as `ndcg@10`, `map:trec` or `auc`. Case does not matter, and `_` is as good as `-`.
+    /// Parses a name such as `ndcg@10`, `map:trec` or `auc`. Case does not matter, and `_` means the same as `-`.
     pub fn parse(name: &str) -> Result<Metric> {
         let plain = name.trim().to_ascii_lowercase().replace('_', "-");
         let (head, variant) = match plain.split_once(':') {
@@ -99,7 +99,7 @@ impl Metric {
                     .help(format!("write, for example, `{base}@10`")));
             }
             (Some(_), Cutoff::Never) => {
-                // People say precision@10 for P@10.
+                // Some people write precision@10 for P@10.
                 let remedy = if base == "precision" { head.replacen(base, "p", 1) } else { base.to_owned() };
                 return Err(refuse(format!("`{name}`: the metric `{base}` takes no number of positions"))
                     .help(format!("write `{remedy}`")));
@@ -129,7 +129,7 @@ impl Metric {
             .ok_or_else(|| Error::new(Code::Internal, format!("the metric `{base}` is listed but not built")))
     }
 
-    /// The name without number of positions and variant.
+    /// The name without cutoff and variant.
     fn base(&self) -> &'static str {
         match self {
             Metric::Accuracy => "accuracy",
@@ -155,7 +155,7 @@ impl Metric {
         }
     }
 
-    /// The number of positions that count, where the metric is cut off.
+    /// The number of positions that count, if the metric has a cutoff.
     pub fn cutoff(&self) -> Option<NonZeroUsize> {
         match self {
             Metric::Ndcg { cutoff, .. } | Metric::Mrr { cutoff } | Metric::ExpectedReciprocalRank { cutoff } => *cutoff,
@@ -164,7 +164,7 @@ impl Metric {
         }
     }
 
-    /// The name with the variant spelled out even where it is the default: `ndcg@10 (variant standard)`.
+    /// The name with the variant spelled out, even if it is the default: `ndcg@10 (variant standard)`.
     pub fn describe(&self) -> String {
         match self.variant() {
             Some(variant) => format!("{} (variant {variant})", self.without_variant()),
@@ -178,13 +178,13 @@ impl Metric {
         ENTRIES.iter().find(|entry| entry.base == base).map_or("", |entry| entry.description)
     }
 
-    /// Every name that can be written, `K` standing for a number of positions. Names of which
-    /// [`Metric::variant`] exists take `:variant` behind.
+    /// All names, with `K` for a number of positions. Metrics that have a [`Metric::variant`] also take `:variant` at
+    /// the end.
     pub fn all_names() -> Vec<String> {
         Metric::all_described().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Every name with its line of description, for help texts.
+    /// All names with their one-line descriptions, for help texts.
     pub fn all_described() -> Vec<(String, &'static str)> {
         let mut names = Vec::new();
         for entry in ENTRIES {
@@ -207,7 +207,7 @@ impl Metric {
 }
 
 impl fmt::Display for Metric {
-    /// The shortest name that reads back as this metric: the default variant is left out.
+    /// The shortest name that parses as this metric. The default variant is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.without_variant())?;
         match self.variant() {
@@ -242,7 +242,7 @@ fn refuse(message: String) -> Error {
     Error::new(Code::UnknownMetric, message)
 }
 
-/// The error for a base name nobody knows. `rest` is what followed it, kept in the suggestion where it fits.
+/// The error for an unknown base name. `rest` is what followed it; the suggestion keeps it if it fits.
 fn unknown(name: &str, base: &str, rest: &str) -> Error {
     let bases: Vec<&str> = ENTRIES.iter().filter(|entry| entry.base.len() > 1).map(|entry| entry.base).collect();
     // `precision-at-10` and `prec@10` mean P@K, which no edit distance would find.

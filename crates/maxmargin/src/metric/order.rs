@@ -1,24 +1,24 @@
-//! Rows by decreasing score, fast: scores become integers that sort the same way.
+//! Sorts rows by decreasing score quickly: scores become integers that sort the same way.
 
 use rayon::slice::ParallelSliceMut;
 
-/// Below this, forking costs more than it saves.
+/// With fewer rows than this, forking costs more than it saves.
 const FORK_FROM: usize = 1 << 15;
 
-/// An integer that is the smaller the larger the score; 0 and −0 are equal. The score is a number.
+/// An integer that is smaller for larger scores; 0 and −0 are equal. The score must be a number.
 #[inline]
 fn descending(score: f64) -> u64 {
     let bits = (score + 0.0).to_bits();
-    // Positive numbers sort like their bits, negative ones the other way round and below them.
+    // Positive numbers sort like their bits. Negative ones sort in reverse and below them.
     if bits >> 63 == 0 { !(bits | 1 << 63) } else { bits }
 }
 
-/// The rows by decreasing score, rows of equal score by line, or by reverse line where asked for.
+/// The rows by decreasing score. Rows with equal scores are in line order, or in reverse line order if `later_first`.
 pub(super) fn by_decreasing_score(scores: &[f64], later_first: bool) -> Vec<usize> {
     let turn = |row: usize| if later_first { scores.len() - 1 - row } else { row };
     let mut keyed: Vec<(u64, usize)> =
         scores.iter().enumerate().map(|(row, &score)| (descending(score), turn(row))).collect();
-    // The row is part of the key, so the order is total and unstable sorts, forked or not, give the one answer.
+    // The row is part of the key, so the order is total, and any sort gives the same result, forked or not.
     if keyed.len() < FORK_FROM {
         keyed.sort_unstable();
     } else {

@@ -10,7 +10,7 @@ use crate::data::{self, Outcome};
 use crate::error::{Code, Error, Result};
 use std::cmp::Ordering;
 
-/// Numbers of pairs of a list. A list of fewer than 2^32 rows fits.
+/// Numbers of pairs of a list. They do not overflow for lists of fewer than 2^32 rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pairs {
     /// Pairs with different targets and scores in the same order.
@@ -47,8 +47,8 @@ impl Pairs {
     }
 }
 
-/// Tau-b: concordant minus discordant pairs over the geometric mean of the pairs untied in targets and in scores.
-/// `None` where targets are all equal, 0 where scores are.
+/// Tau-b: concordant minus discordant pairs, divided by the geometric mean of the pairs untied in targets and in
+/// scores. `None` if all targets are equal, 0 if all scores are equal.
 pub(super) fn kendall_tau(list: List<'_>) -> Option<f64> {
     let pairs = Pairs::count(list);
     let by_target = pairs.with_different_targets();
@@ -63,14 +63,14 @@ pub(super) fn kendall_tau(list: List<'_>) -> Option<f64> {
     Some((difference / (by_target as f64).sqrt() / (by_score as f64).sqrt()).clamp(-1.0, 1.0))
 }
 
-/// Of the pairs with different targets the fraction in the right order, ties counting half; `None` without pairs.
+/// Among the pairs with different targets, the fraction in the right order; ties count half. `None` without pairs.
 pub(super) fn pair_accuracy(list: List<'_>) -> Option<f64> {
     let pairs = Pairs::count(list);
     let all = pairs.with_different_targets();
     (all > 0).then(|| (pairs.concordant as f64 + 0.5 * pairs.tied_scores as f64) / all as f64)
 }
 
-/// Listed pairs, each in the right order, in the wrong one, or with equal scores. Ties say nothing.
+/// Explicit pairs, each in the right order, in the wrong order, or with equal scores. Pairs that are ties do not count.
 pub(super) struct ListedPairs<'a> {
     pairs: &'a data::Pairs,
     right: Vec<f64>,
@@ -98,7 +98,7 @@ impl<'a> ListedPairs<'a> {
 }
 
 impl RowMetric for ListedPairs<'_> {
-    /// Groups are drawn whole: what one person says hangs together.
+    /// Whole groups are drawn, because the answers of one person are correlated.
     fn units(&self) -> Option<usize> {
         Some(self.pairs.groups().map_or(self.pairs.len(), |(_, names)| names.len()))
     }
@@ -132,12 +132,12 @@ fn choose_two(count: usize) -> u64 {
     count * count.saturating_sub(1) / 2
 }
 
-/// The number of tied pairs where tied rows are neighbours.
+/// The number of tied pairs. Tied rows must be next to each other.
 fn tied<T>(sorted: &[T], same: impl FnMut(&T, &T) -> bool) -> u64 {
     sorted.chunk_by(same).map(|run| choose_two(run.len())).sum()
 }
 
-/// Sorts, and counts the pairs that stood in strictly decreasing order.
+/// Sorts the values, and counts the pairs that were in strictly decreasing order.
 fn sort_counting_inversions(values: &mut Vec<f64>) -> u64 {
     let mut inversions = 0;
     let mut merged = vec![0.0; values.len()];
@@ -211,7 +211,8 @@ mod tests {
 
     #[test]
     fn groups_of_pairs_are_drawn_whole() {
-        // Two judges, one always agreed with and one never: a resample holds none, half or all of the good ones.
+        // Two judges: the scores always agree with one and never with the other. A resample holds none, half or all of
+        // the good pairs.
         let scores = [1.0, 0.0];
         let better: Vec<u32> = (0..200).map(|pair| u32::from(pair >= 100)).collect();
         let worse: Vec<u32> = better.iter().map(|row| 1 - row).collect();

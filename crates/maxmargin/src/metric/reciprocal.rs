@@ -1,13 +1,13 @@
-//! Metrics of one list that ask where a reader is served: reciprocal rank and expected reciprocal rank.
+//! Metrics of one list that model when a reader finds a result: reciprocal rank and expected reciprocal rank.
 
 use super::lists::List;
 use super::variant::{Ties, Variant};
 use std::num::NonZeroUsize;
 
-/// One over the position of the first relevant row, 0 where the first `cutoff` rows hold none.
+/// One over the position of the first relevant row, or 0 if the first `cutoff` rows hold none.
 ///
-/// The mean over all orders of t tied rows, r of them relevant: with i rows of the block passed in vain, the next one
-/// is relevant with probability r / (t − i). Only the first block with a relevant row matters.
+/// With ties it is the mean over all orders of t tied rows, r of them relevant. After i rows of the block without
+/// success, the next one is relevant with probability r / (t − i). Only the first block with a relevant row matters.
 pub(super) fn reciprocal_rank(list: List<'_>, cutoff: Option<NonZeroUsize>) -> f64 {
     let cutoff = cutoff.map_or(usize::MAX, NonZeroUsize::get);
     let relevant = |row: &usize| list.grades[*row] >= Variant::Standard.relevant_from();
@@ -33,8 +33,8 @@ pub(super) fn reciprocal_rank(list: List<'_>, cutoff: Option<NonZeroUsize>) -> f
     0.0
 }
 
-/// Σ over positions of one over the position times the probability that a reader, going down the list and stopping
-/// at a row with probability (2^grade − 1) / 2^highest, stops there. Ties stand in line order.
+/// Σ over positions of one over the position times the probability that a reader stops there. The reader goes down the
+/// list and stops at a row with probability (2^grade − 1) / 2^highest. Ties are in line order.
 pub(super) fn expected_reciprocal_rank(list: List<'_>, cutoff: Option<NonZeroUsize>, highest: f64) -> f64 {
     let cutoff = cutoff.map_or(usize::MAX, NonZeroUsize::get);
     let mut reading = 1.0;

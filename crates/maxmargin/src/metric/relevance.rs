@@ -1,13 +1,13 @@
-//! Metrics of one list that ask only whether a row is relevant: average precision and precision at K.
+//! Metrics of one list that depend only on whether a row is relevant: average precision and precision at K.
 
 use super::lists::List;
 use super::variant::Variant;
 
 /// Average precision: the mean over relevant rows of the precision at their position; 0 without any.
 ///
-/// The mean over all orders of t tied rows, r of them relevant, that follow s rows with R relevant ones: position
-/// s + i holds a relevant row with probability r / t, and then (i − 1)(r − 1) / (t − 1) of the relevant tied rows
-/// are expected before it. The `sklearn` variant instead lets all tied rows share the precision at their end.
+/// With ties it is the mean over all orders of t tied rows, r of them relevant, that follow s rows with R relevant
+/// ones. Position s + i holds a relevant row with probability r / t, and then (i − 1)(r − 1) / (t − 1) of the relevant
+/// tied rows are expected before it. In the `sklearn` variant, all tied rows share the precision at their end instead.
 pub(super) fn average_precision(list: List<'_>, variant: Variant) -> f64 {
     let ties = variant.ties();
     let order = list.ranked(ties);
@@ -33,8 +33,8 @@ pub(super) fn average_precision(list: List<'_>, variant: Variant) -> f64 {
     if found == 0 { 0.0 } else { sum / found as f64 }
 }
 
-/// The number of relevant rows among the first `cutoff`, divided by `cutoff` also where the list is shorter. Of a
-/// block of tied rows that the cut-off splits, the fraction above it counts.
+/// The number of relevant rows among the first `cutoff`, divided by `cutoff` even if the list is shorter. If the cutoff
+/// splits a block of tied rows, the fraction above it counts.
 pub(super) fn precision_at(list: List<'_>, cutoff: usize, variant: Variant) -> f64 {
     let ties = variant.ties();
     let order = list.ranked(ties);

@@ -1,4 +1,4 @@
-//! Metrics over a sliding threshold on scores: the area under the ROC curve, average precision, and the curve itself.
+//! Metrics over a varying threshold on scores: the area under the ROC curve, average precision, and the curve itself.
 
 use super::judged::single_class;
 use super::order::by_decreasing_score;
@@ -11,7 +11,7 @@ pub(super) struct Roc {
     area: bool,
     positive: Vec<bool>,
     weights: Option<Vec<f64>>,
-    /// Which row of the data each one is.
+    /// The row number of each in the data.
     order: Vec<usize>,
     /// Where each run of equal scores ends.
     ends: Vec<usize>,
@@ -22,14 +22,14 @@ impl Roc {
         let labels = judged.needed_labels(metric)?;
         let scores = judged.needed_scores(metric)?;
         let roc = Roc::of(metric, scores, &labels, judged.weights);
-        // Also where all rows of a class have weight 0.
+        // This also covers the case that all rows of a class have weight 0.
         if roc.value(None).is_none() {
             return Err(single_class(metric));
         }
         Ok(roc)
     }
 
-    /// Of rows that are positive or not.
+    /// The curve of rows that are positive or negative.
     pub(super) fn of(metric: &Metric, scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> Roc {
         let (order, ends) = thresholds(scores);
         Roc {
@@ -52,8 +52,8 @@ fn thresholds(scores: &[f64]) -> (Vec<usize>, Vec<usize>) {
 
 impl RowMetric for Roc {
     /// AUC = P(score of a positive row > score of a negative one) + ½ P(equal). Average precision = Σ over thresholds
-    /// of the gain in recall times the precision. Both divide at the end, and both need both classes, average
-    /// precision because without negatives it says nothing.
+    /// of the gain in recall times the precision. Both divide at the end, and both need both classes: without
+    /// negatives, average precision is always 1.
     fn value(&self, times: Option<&[u32]>) -> Option<f64> {
         let weights = self.weights.as_deref();
         let (mut positives, mut negatives, mut sum) = (0.0, 0.0, 0.0);
@@ -84,9 +84,9 @@ impl RowMetric for Roc {
     }
 }
 
-/// The ROC curve as (false positive rate, true positive rate), from (0, 0) to (1, 1), one point for each distinct
-/// score, thinned to `max_points` (at least 2) evenly along the curve. Empty where it is not defined: no rows of one
-/// of the classes, lengths that differ, a score that is not a number.
+/// The ROC curve as (false positive rate, true positive rate), from (0, 0) to (1, 1). It has one point for each
+/// distinct score, thinned evenly along the curve to `max_points` (at least 2). It is empty if it is not defined: a
+/// class without rows, different lengths, or a score that is not a number.
 pub fn roc_curve(scores: &[f64], positive: &[bool], max_points: usize) -> Vec<(f64, f64)> {
     let positives = positive.iter().filter(|&&positive| positive).count();
     let negatives = positive.len() - positives;
@@ -104,7 +104,7 @@ pub fn roc_curve(scores: &[f64], positive: &[bool], max_points: usize) -> Vec<(f
         true_positives += order[start..end].iter().filter(|&&row| positive[row]).count();
         start = end;
         let point = ((end - true_positives) as f64 / negatives as f64, true_positives as f64 / positives as f64);
-        // The rates sum to 2 at the end, where the last step is reached.
+        // The two rates sum to 2 at the end, which is the last step.
         let reached = ((point.0 + point.1) / 2.0 * steps as f64).floor() as usize;
         if end == order.len() {
             curve.push((1.0, 1.0));

@@ -1,4 +1,4 @@
-//! What the row metrics share: a value from weights, and resampling by weights.
+//! What the row metrics share: a value from weights, and resampling by changing the weights.
 
 use super::bootstrap::{Interval, interval};
 use super::classes::Classes;
@@ -9,23 +9,23 @@ use super::roc::Roc;
 use super::{Evaluation, Judged, Metric, Needs, Truth};
 use crate::error::{Code, Error, Result};
 
-/// A row metric with everything prepared that does not depend on how often each row counts.
+/// A row metric with everything prepared that does not depend on the weight of each row.
 pub(super) trait RowMetric: Sync {
-    /// The value with row `i` counted `times[i]` times, or once each; `None` where it is not defined. The rows may
-    /// be numbered differently from the data: resampling draws them all alike.
+    /// The value with row `i` counted `times[i]` times, or once each; `None` if it is not defined. The rows may be
+    /// numbered differently from the data, because resampling treats all rows alike.
     fn value(&self, times: Option<&[u32]>) -> Option<f64>;
 
-    /// What is drawn in resampling, where that is not the rows.
+    /// The number of units that resampling draws, if these are not the rows.
     fn units(&self) -> Option<usize> {
         None
     }
 
-    /// How many the value is over, where that is not the rows.
+    /// The number of units that the value covers, if these are not the rows.
     fn counted(&self) -> Option<usize> {
         None
     }
 
-    /// What a reader of the value should know.
+    /// Notes for the reader of the value.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! Every metric against its definition, against other programs, and at its edges.
+//! Tests of every metric against its definition, against other programs, and on edge cases.
 
 use super::*;
 use crate::data::Groups;
@@ -27,11 +27,11 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-12 * (1.0 + b.abs())
 }
 
-/// The definitions, written without regard to cost.
+/// The definitions, written without regard to speed.
 mod definition {
     use super::Variant;
 
-    /// Every order of the rows that the scores allow, each as the grades from the top.
+    /// Every order of the rows that the scores allow, each as a list of grades from the top.
     pub(super) fn orders(scores: &[f64], grades: &[f64]) -> Vec<Vec<f64>> {
         let mut found = Vec::new();
         extend(scores, grades, &mut vec![false; scores.len()], &mut Vec::new(), &mut found);
@@ -55,7 +55,7 @@ mod definition {
         }
     }
 
-    /// The one order of a variant that breaks ties, by repeatedly taking the best row left.
+    /// The order of a variant that breaks ties: takes the best remaining row again and again.
     pub(super) fn order(scores: &[f64], grades: &[f64], later_first: bool) -> Vec<f64> {
         let mut left: Vec<usize> = (0..scores.len()).collect();
         let mut taken = Vec::new();
@@ -72,7 +72,7 @@ mod definition {
         taken
     }
 
-    /// The mean of `value` over the orders that the variant looks at.
+    /// The mean of `value` over the orders that the variant considers.
     pub(super) fn mean(variant: Variant, scores: &[f64], grades: &[f64], value: impl Fn(&[f64]) -> f64) -> f64 {
         let orders = match variant {
             Variant::Standard | Variant::Sklearn => orders(scores, grades),
@@ -148,7 +148,7 @@ mod definition {
         sum
     }
 
-    /// Concordant, discordant, tied in scores only, tied in targets only: pair by pair.
+    /// Counts pair by pair: concordant, discordant, tied in scores only, tied in targets only.
     pub(super) fn pairs(scores: &[f64], targets: &[f64]) -> [f64; 4] {
         let mut counts = [0.0; 4];
         for a in 0..scores.len() {
@@ -187,7 +187,7 @@ mod definition {
     }
 }
 
-/// Scores from few values, so that ties abound, and grades from −1 to 4.
+/// Scores from few values, so that there are many ties, and grades from −1 to 4.
 fn lists() -> impl Strategy<Value = Vec<Vec<(f64, f64)>>> {
     let row = (0..4i32, -1..5i32).prop_map(|(score, grade)| (f64::from(score) - 1.5, f64::from(grade)));
     prop::collection::vec(prop::collection::vec(row, 1..7), 1..4)
@@ -199,7 +199,7 @@ fn flat(lists: &[Vec<(f64, f64)>]) -> (Vec<f64>, Vec<f64>, Groups) {
     (rows.clone().map(|row| row.0).collect(), rows.map(|row| row.1).collect(), groups_of(&lengths))
 }
 
-/// Checks a list metric, query by query and in the mean, against a definition of one query.
+/// Checks a list metric against a definition for one query, for each query and in the mean.
 fn check(name: &str, lists: &[Vec<(f64, f64)>], twin: impl Fn(&[f64], &[f64]) -> Option<f64>) {
     let (scores, grades, groups) = flat(lists);
     let expected: Vec<Option<f64>> =
@@ -379,14 +379,14 @@ fn the_worked_examples_come_out() {
     assert!(close(on_list("mean-ndcg:letor", &scores, &grades), (1.0 + 0.75 + (3.0 + 1.0 / 3f64.log2()) / 4.0) / 3.0));
     assert!(close(on_list("p@2:letor", &scores, &grades), 0.5));
     assert!(close(on_list("map:mslr", &scores, &grades), 1.0));
-    // Stops at the first row with probability 3/4, at the last one of those left with 1/4.
+    // The reader stops at the first row with probability 3/4, and of the remaining ones 1/4 stop at the last row.
     assert!(close(on_list("err", &scores, &grades), 0.75 + 0.25 * 0.25 / 3.0));
     assert!(close(on_list("err@2", &scores, &grades), 0.75));
     assert!(close(on_list("kendall-tau", &scores, &grades), 1.0 / 3.0));
     assert!(close(on_list("pair-accuracy", &scores, &grades), 2.0 / 3.0));
 }
 
-/// Values of scikit-learn 1.9.1 and of trec_eval by pytrec-eval-terrier 0.5.11; document ids rise with the line.
+/// Values from scikit-learn 1.9.1 and from trec_eval by pytrec-eval-terrier 0.5.11. Document ids rise with the line.
 #[test]
 fn other_programs_agree() {
     let plain = [
@@ -587,7 +587,7 @@ fn the_roc_curve_runs_from_corner_to_corner_under_its_area() {
     assert!(roc_curve(&[1.0], &[true], 10).is_empty());
 }
 
-/// Quadratic work would take hours here.
+/// An algorithm with quadratic cost would take hours here.
 #[test]
 fn a_million_rows_are_no_trouble() {
     let rows = 1_000_000;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The rule for gain, discount, relevance and ties; the table in the [module](super) documentation compares them.
+/// The rule for gain, discount, relevance and ties. The table in the [module](super) documentation compares them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// Exponential gain, 1 / log2(1 + position), ties averaged.
@@ -30,11 +30,11 @@ pub(super) enum Ties {
 }
 
 impl Variant {
-    /// Every variant, the default first.
+    /// All variants, the default first.
     pub const ALL: &'static [Variant] =
         &[Variant::Standard, Variant::Letor, Variant::Mslr, Variant::Trec, Variant::Sklearn];
 
-    /// The name behind the colon.
+    /// The name after the colon.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Standard => "standard",
@@ -84,8 +84,8 @@ impl Variant {
         }
     }
 
-    /// The gain of a grade. `highest` is the highest grade of the list: where gains would overflow, all gains of the
-    /// list are divided by one number, which leaves a ratio of gains as it is.
+    /// The gain of a grade. `highest` is the highest grade of the list. If gains would overflow, all gains of the list
+    /// are divided by the same number, which does not change their ratios.
     pub(super) fn gain(self, grade: f64, highest: f64) -> f64 {
         let grade = grade.max(0.0);
         match self {

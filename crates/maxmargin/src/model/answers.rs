@@ -1,4 +1,4 @@
-//! [`Answers`]: what a model says about rows with known targets, in the form metrics take.
+//! [`Answers`]: a model's predictions for rows with known targets, in the form that metrics take.
 
 use super::{Decoder, Model};
 use crate::certificate::Predictions;
@@ -6,7 +6,7 @@ use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
 use crate::metric::{Evaluation, Judged, Metric, Needs};
 
-/// Scores of the rows of a data set and, for classifiers, what is true and what is predicted.
+/// Scores of the rows of a data set and, for classifiers, the true and the predicted classes.
 #[derive(Clone, Debug)]
 pub struct Answers<'a> {
     data: &'a Dataset,
@@ -15,17 +15,17 @@ pub struct Answers<'a> {
     /// The true class of each row as 0 or 1; empty for rankers.
     pub codes: Vec<u32>,
     predictions: Option<Vec<u32>>,
-    /// The difference of scores up to which neither row of a pair is said to be better, and the threshold of a comparison.
+    /// The largest difference of scores that is predicted as a tie, and the threshold of a comparison.
     thresholds: Option<(f64, f64)>,
 }
 
 impl Answers<'_> {
-    /// What a model says about data.
+    /// A model's predictions for data.
     pub fn new<'a>(model: &Model, data: &'a Dataset) -> Result<Answers<'a>> {
         Answers::of_scores(model.scores(data)?, &model.decoder, data)
     }
 
-    /// What scores mean, row by row in stored order.
+    /// The predictions of given scores, row by row in stored order.
     pub fn of_scores<'a>(scores: Vec<f64>, decoder: &Decoder, data: &'a Dataset) -> Result<Answers<'a>> {
         let codes = match decoder {
             Decoder::Border(classes) => classes.positives(data.targets())?,
@@ -42,8 +42,8 @@ impl Answers<'_> {
         Ok(Answers { data, scores, codes, predictions, thresholds })
     }
 
-    /// As a metric wants it. Metrics over lists judge grades, for which a classifier's classes become 0 and 1, and
-    /// ignore weights; explicit pairs are what pair-accuracy is over where there are any.
+    /// The input of a metric. Metrics over lists need grades: the classes of a classifier become 0 and 1, and weights
+    /// are ignored. If there are explicit pairs, pair-accuracy is computed over them.
     pub fn judged(&self, metric: &Metric) -> Result<Judged<'_>> {
         if let (Some((width, threshold)), Some(pairs)) = (self.thresholds, self.data.pairs()) {
             return Ok(Judged::comparisons(&self.scores, pairs, width).with_likelihood(threshold));

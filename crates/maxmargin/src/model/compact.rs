@@ -3,17 +3,18 @@
 //! ```text
 //! f = Σ_i β_i φ(x_i)   is replaced by   g = Σ_{i chosen} γ_i φ(x_i),   the nearest to f among such sums
 //! ```
-//! Vectors are chosen one after the other, each the one that brings g nearest to f: with r = f − g on the vectors and d the
-//! part of each that those chosen do not make up, the one with the largest r²/d. That is a Cholesky factorisation of the kernel
-//! values with pivots, the values of f as its right-hand side, and ‖f − g‖² = ‖f‖² − Σ of the squares found (orthogonal
-//! least squares; Schölkopf et al., Input space versus feature space in kernel-based methods, IEEE TNN 10, 1999, reduce sets
-//! of vectors in the same norm).
+//! Vectors are chosen one by one. Each step takes the vector that brings g nearest to f. Let r = f − g on the vectors,
+//! and d the part of each vector that the chosen ones do not span; the step takes the largest r²/d. That is a pivoted
+//! Cholesky factorisation of the kernel values with the values of f as the right-hand side, and ‖f − g‖² = ‖f‖² − Σ of
+//! the squares found (orthogonal least squares; Schölkopf et al., Input space versus feature space in kernel-based
+//! methods, IEEE TNN 10, 1999, reduce sets of vectors in the same norm).
 //!
-//! **What is proven.** |f(x) − g(x)| ≤ ‖f − g‖ · √k(x, x) for every x there is, where the kernel is positive definite (those that
-//! need not be are refused); √k(x, x) is 1 for kernels of distances.
-//! Certificate and witness belong to the model before: a compacted one cannot be verified.
+//! **What is proven.** |f(x) − g(x)| ≤ ‖f − g‖ · √k(x, x) for every x, if the kernel is positive definite. Kernels that
+//! need not be are refused. √k(x, x) is 1 for kernels of distances. Certificate and witness belong to the original
+//! model: a compacted model cannot be verified.
 //!
-//! Cost: for m of n vectors m·n kernel values and n·m² additions. With the linear kernel the sum becomes weights, exactly.
+//! Cost: m of n vectors need m·n kernel values and n·m² additions. With the linear kernel, the sum becomes exact
+//! weights.
 
 use super::{Expansion, Model, Scorer};
 use crate::error::{Code, Error, Result};
@@ -25,24 +26,24 @@ use crate::solve::overflow;
 use crate::wording::counted;
 use serde::{Deserialize, Serialize};
 
-/// How far a model may be reduced: whichever comes first.
+/// How far to reduce a model. The limit that is reached first applies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compaction {
-    /// Keep at most so many vectors.
+    /// Keep at most this many vectors.
     pub vectors: usize,
     /// Stop once ‖f − g‖ is this share of ‖f‖.
     pub distance: f64,
 }
 
-/// What a compacted model was made from.
+/// The origin of a compacted model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Compacted {
-    /// Its vectors before.
+    /// Number of vectors of the original model.
     pub vectors: u64,
     /// ‖f‖
     pub norm: f64,
-    /// ‖f − g‖: scores of rows with k(x, x) = 1 differ by no more.
+    /// ‖f − g‖: the largest possible change of the score of a row with k(x, x) = 1.
     pub distance: f64,
 }
 
@@ -71,7 +72,7 @@ impl Model {
         let before = self.compacted.as_ref();
         let (scorer, norm, distance) = match expansion.kernel {
             Kernel::Linear => (as_weights(expansion), expansion.norm(cancel)?, 0.0),
-            // All of them are as near as can be.
+            // With all vectors kept, the distance is already the smallest possible.
             _ if to.vectors >= vectors && to.distance == 0.0 => (self.scorer.clone(), expansion.norm(cancel)?, 0.0),
             _ => {
                 let (reduced, norm, distance) = nearest(expansion, to, cancel)?;
@@ -86,7 +87,7 @@ impl Model {
         Ok(Model { scorer, witness: None, compacted: Some(compacted), ..self.clone() })
     }
 
-    /// Refuses to verify what a compacted model claims: it is claimed for the model before.
+    /// Refuses to verify a compacted model, because the certificate belongs to the original model.
     pub(crate) fn check_whole(&self) -> Result<()> {
         match &self.compacted {
             None => Ok(()),
@@ -119,9 +120,9 @@ impl Expansion {
     }
 }
 
-/// The expansion over the vectors chosen, ‖f‖ and ‖f − g‖.
+/// The expansion over the chosen vectors, ‖f‖ and ‖f − g‖.
 fn nearest(expansion: &Expansion, to: Compaction, cancel: &Cancel) -> Result<(Expansion, f64, f64)> {
-    // Differences of squares need all digits there are.
+    // Differences of squares need full precision.
     let points = expansion.points_in_double()?;
     let values = expansion.scores_on_itself(&points, cancel);
     cancel.check()?;
@@ -135,7 +136,7 @@ fn nearest(expansion: &Expansion, to: Compaction, cancel: &Cancel) -> Result<(Ex
         choose(&expansion.kernel, &points, values.clone(), square, enough, to.vectors, cancel)?;
     let sizes: f64 = expansion.coefficients.iter().zip(&values).map(|(beta, value)| (beta * value).abs()).sum();
     let rounding = f64::EPSILON * values.len() as f64 * sizes;
-    // Scores are sums in f32 where there are many vectors, and both sums are rounded.
+    // With many vectors, scores are sums in f32, so both sums have a rounding error.
     let total = |coefficients: &[f64]| coefficients.iter().map(|number| number.abs()).sum::<f64>();
     let unit = |count: usize| if count > FEW_ROWS { f64::from(f32::EPSILON) } else { 16.0 * f64::EPSILON };
     let largest = points.diagonal(&expansion.kernel).into_iter().fold(0.0, f64::max).sqrt();
@@ -158,13 +159,13 @@ struct Chosen {
     found: f64,
 }
 
-/// A vector that the others make up but for this share adds nothing but rounding.
+/// A vector whose remaining part is below this share is spanned by the others. It would add only rounding errors.
 const MADE_UP: f64 = 1e-8;
 
-/// Entries brought up to date together.
+/// Number of entries updated together.
 const CHUNK: usize = 1024;
 
-/// Columns of the factor take at most this many bytes: there are as many as fit.
+/// The columns of the factor take at most this many bytes, which limits the number of columns.
 const FACTOR_BYTES: usize = 4 << 30;
 
 fn choose(
@@ -179,7 +180,7 @@ fn choose(
     let count = points.rows();
     let own = points.diagonal(kernel);
     let mut free = own.clone();
-    // Columns of the Cholesky factor, and of each chosen vector its right-hand side.
+    // Columns of the Cholesky factor, and the right-hand side of each chosen vector.
     let mut columns: Vec<Vec<f64>> = Vec::new();
     let (mut vectors, mut shares) = (Vec::new(), Vec::new());
     let mut found = 0.0;
@@ -220,7 +221,7 @@ fn choose(
         vectors.push(pivot);
         shares.push(share);
     }
-    // Lᵀ γ = shares, L the factor in the rows chosen.
+    // Lᵀ γ = shares, where L is the factor restricted to the chosen rows.
     let mut coefficients = shares;
     for at in (0..vectors.len()).rev() {
         for later in at + 1..vectors.len() {
@@ -295,7 +296,7 @@ mod tests {
         let Scorer::Expansion(whole) = &model.scorer else { panic!("support vectors") };
         let small = model.compact(Compaction { vectors: 12, distance: 0.0 }, &Cancel::new()).expect("compacts");
         let Scorer::Expansion(reduced) = &small.scorer else { panic!("support vectors") };
-        // K_mm γ = K_mn β: g and f agree on the vectors chosen.
+        // K_mm γ = K_mn β: g and f agree on the chosen vectors.
         let points = whole.points().expect("ready");
         let chosen = Dataset::new(reduced.vectors.clone(), Targets::Absent).expect("valid");
         let bare = Model {
@@ -305,7 +306,7 @@ mod tests {
         let f = bare.scores(&chosen).expect("scores");
         let g = Model { scorer: small.scorer.clone(), ..bare }.scores(&chosen).expect("scores");
         assert!(f.iter().zip(&g).all(|(f, g)| (f - g).abs() < 1e-7), "{f:?} {g:?}");
-        // And ‖f − g‖² is what the two norms and their product make it.
+        // ‖f − g‖² must agree with the two norms and the inner product.
         let own = reduced.squared_norm(&reduced.points().expect("ready"), &Cancel::new());
         let square = whole.squared_norm(&points, &Cancel::new());
         let distance = small.compacted.expect("says so").distance;

@@ -1,4 +1,4 @@
-//! [`Model`]: what was learned, enough to score new rows, and what proves how good it is.
+//! [`Model`]: the trained model. It can score new rows, and it holds the proof of how good it is.
 
 mod answers;
 mod compact;
@@ -19,30 +19,30 @@ use crate::solve::plan;
 use crate::wording::counted;
 use std::sync::OnceLock;
 
-/// A trained model. Cheap to share between threads, without a lifetime.
+/// A trained model. It is cheap to share between threads and has no lifetime parameter.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// What the user set.
     pub settings: Settings,
     /// How rows are scored.
     pub scorer: Scorer,
-    /// How scores become answers.
+    /// How scores become predictions.
     pub decoder: Decoder,
-    /// How features are scaled before.
+    /// How features are scaled before scoring.
     pub scaling: Scaling,
-    /// What the features are called.
+    /// The names of the features.
     pub feature_names: Option<Names>,
-    /// How close to optimal it is.
+    /// How close to the optimum it is.
     pub certificate: Certificate,
-    /// What proves the lower bound, where the weights do not suffice and it was kept.
+    /// The proof of the lower bound, if the weights alone do not prove it and the proof was stored.
     pub witness: Option<Witness>,
-    /// How the training data were read, as the reader's own settings text.
+    /// How the training data were read, as a text in the reader's own format.
     pub reading: Option<String>,
     /// The version of the program that trained it.
     pub version: String,
-    /// What it was made from, where it was compacted.
+    /// The original model, if this one was compacted.
     pub compacted: Option<Compacted>,
-    /// What it takes to go on learning, where it was learned from a stream.
+    /// The state needed to continue training, if it was trained on a stream.
     pub online: Option<OnlineState>,
 }
 
@@ -52,7 +52,7 @@ impl Model {
         self.scorer.features()
     }
 
-    /// The weights of the features as they stand in files, scaling folded in, or why there are none: what exports read.
+    /// The weights of the unscaled features, for export, or an error that says why there are none.
     pub fn plain_linear(&self) -> Result<PlainLinear> {
         let none = |why: String, help: &str| Err(Error::new(Code::Unsupported, why).help(help));
         let Scorer::Linear { weights, outputs: 1, intercepts } = &self.scorer else {
@@ -82,7 +82,7 @@ impl Model {
         Ok(PlainLinear { weights, intercept })
     }
 
-    /// The name of a feature, or its number counted from `base` where features have no names.
+    /// The name of a feature. Without names it is the number of the feature, counted from `base`.
     pub fn feature_name(&self, feature: usize, base: usize) -> String {
         match &self.feature_names {
             Some(names) => names.get(feature).into_owned(),
@@ -90,8 +90,8 @@ impl Model {
         }
     }
 
-    /// The free scalars of the problem that the model solves: constant terms, or a threshold that was learned together with
-    /// the scores, or what a task of the user's own has.
+    /// The free scalars of the solved problem: constant terms, a threshold learned together with the scores, or the
+    /// free scalars of a user's own task.
     pub(crate) fn free_scalars(&self) -> Vec<f64> {
         match (&self.decoder, self.settings.method()) {
             (_, Some(Method::Compare)) => self.stated_free(),
@@ -109,11 +109,11 @@ impl Model {
         }
     }
 
-    /// Whether the weights alone prove the bound, as those of Newton's method do. A model that came by another way may
-    /// claim more than its weights prove.
+    /// Whether the weights alone prove the bound, as they do for Newton's method. Another solver may have proved a
+    /// better bound than the weights alone can.
     pub fn proved_by_weights(&self) -> bool {
         let solver = self.certificate.solver.or_else(|| {
-            // Files that do not say it come of a choice that knew nothing of rows and density.
+            // Files without this field come from a version that did not choose by rows and density.
             let rows = self.certificate.rows as usize;
             let compared = self.certificate.pairs.map(|pairs| PairCounts { rows, pairs: pairs as usize });
             let shape = Shape { features: self.features(), compared, ..Shape::default() };
@@ -122,7 +122,7 @@ impl Model {
         self.settings.loss.is_smooth() && solver == Some(Solver::Newton)
     }
 
-    /// The same model with the function of its kernel, which files do not keep.
+    /// Adds the function of a custom kernel, which files do not store.
     pub fn with_kernel(mut self, kernel: CustomKernel) -> Result<Model> {
         let own = match &mut self.scorer {
             Scorer::Expansion(Expansion { kernel: Kernel::Custom(own), .. }) if own.name() == kernel.name() => own,
@@ -139,12 +139,12 @@ impl Model {
         Ok(self)
     }
 
-    /// What the model says about the rows of a data set, in stored order, or about its pairs where the model compares.
+    /// Predictions for the rows of a data set, in stored order, or for its pairs if the model compares.
     pub fn predict(&self, data: &Dataset) -> Result<Predictions> {
         self.predict_until(data, &Cancel::new())
     }
 
-    /// The same, or an error once somebody asks for an end.
+    /// The same, or an error after a cancel.
     pub fn predict_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Predictions> {
         Ok(self.decoder.predictions(self.scores_until(data, cancel)?, self.scorer.outputs(), data.pairs()))
     }
@@ -154,22 +154,22 @@ impl Model {
         self.scores_until(data, &Cancel::new())
     }
 
-    /// The same, or an error once somebody asks for an end.
+    /// The same, or an error after a cancel.
     pub fn scores_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Vec<f64>> {
         BlockScorer::new(self).scores_until(data, cancel)
     }
 }
 
-/// A linear function of features as they stand in files.
+/// A linear function of the unscaled features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlainLinear {
-    /// One weight a feature.
+    /// One weight per feature.
     pub weights: Vec<f64>,
-    /// What is added, where anything is.
+    /// The constant term, if there is one.
     pub intercept: Option<f64>,
 }
 
-/// A model that scores one block of rows after the other, from any thread: what it needs of the weights is made once.
+/// Scores one block of rows after the other, from any thread. What it needs from the weights is prepared once.
 #[derive(Debug)]
 pub struct BlockScorer<'m> {
     model: &'m Model,
@@ -180,7 +180,7 @@ impl<'m> BlockScorer<'m> {
     /// A scorer for a model.
     pub fn new(model: &'m Model) -> BlockScorer<'m> {
         if let Scorer::Mapped(mapped) = &model.scorer {
-            // Once here instead of by every thread that has a block; what goes wrong is said where rows are scored.
+            // Prepared once here instead of by every thread. An error here shows up again when rows are scored.
             let _ = mapped.map.make_ready(&Cancel::new());
         }
         BlockScorer { model, ready: OnceLock::new() }
@@ -207,7 +207,7 @@ impl<'m> BlockScorer<'m> {
         let design = model.scaling.apply(data.matrix(), data.groups())?;
         if self.ready.get().is_none() {
             let ready = model.scorer.ready(&design)?;
-            // Another thread may have been quicker, with the same.
+            // Another thread may have stored the same value first.
             let _ = self.ready.set(ready);
         }
         self.ready.get().map_or_else(|| Ok(Vec::new()), |ready| model.scorer.scores(&design, ready, cancel))

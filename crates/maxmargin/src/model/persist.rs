@@ -1,14 +1,19 @@
-//! The model file: safetensors with one JSON header, versioned, checksummed over every byte.
+//! The model file: safetensors with one JSON header, a version number and a checksum over every byte.
 //!
-//! Any safetensors reader opens it. Tensors: `weights`, or for a kernel `coefficients` and the support vectors
-//! (`vectors.values`, with `vectors.starts` and `vectors.indices` where they are sparse), or for a mapped kernel `weights` of
-//! the map and the landmarks where it has any, as `vectors`, `intercept`, `scale.shift`, `scale.factor`, `names.bytes`,
-//! `names.ends`, `witness.state` (0 at zero, 1 at the most common value, 2 a stored value, one a row), `witness.values`,
-//! `witness.limits` (that most common value), or instead `witness.points` (the points of the cuts, weights and thresholds
-//! of one after the other) and `witness.multipliers` (one a cut), or `witness.width` (over which a hinge is rounded off), of a
-//! model learned from a stream `online.numbers`, `online.counts`, `online.weights` and `online.average` (see
-//! `online/stored.rs`), and `checksum`: the XXH3 of the whole file with these eight bytes zero. The header stands in the metadata under
-//! `maxmargin`.
+//! Any safetensors reader opens it. The header is in the metadata under `maxmargin`. The tensors are:
+//!
+//! - a linear model: `weights`;
+//! - a kernel model: `coefficients` and the support vectors, as `vectors.values` and, if they are sparse,
+//!   `vectors.starts` and `vectors.indices`;
+//! - a mapped kernel: the `weights` of the map and, if it has landmarks, these as `vectors`;
+//! - all models, as needed: `intercept`, `scale.shift`, `scale.factor`, `names.bytes`, `names.ends`;
+//! - the proof of the bound, one of three: `witness.state` (one per dual variable: 0 at zero, 1 at the most common
+//!   value, 2 a stored value), `witness.values` and `witness.limits` (that most common value); or `witness.points` (the
+//!   weights and thresholds of the cuts, one cut after the other) and `witness.multipliers` (one per cut); or
+//!   `witness.width` (the width over which the hinge is smoothed);
+//! - a model trained on a stream: `online.numbers`, `online.counts`, `online.weights` and `online.average` (see
+//!   `online/stored.rs`);
+//! - `checksum`: the XXH3 of the whole file with these eight bytes set to zero.
 
 use super::{Certificate, Compacted, Decoder, Expansion, Mapped, Model, Scorer};
 use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling, check_features};
@@ -23,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The version this program writes, and the newest it reads.
+/// The version that this program writes, and the newest that it reads.
 const FORMAT_VERSION: u32 = 2;
 const HEADER: &str = "maxmargin";
 const CHECKSUM: &str = "checksum";
@@ -39,25 +44,25 @@ struct Header {
     scale: Scale,
     settings: Settings,
     certificate: Certificate,
-    /// Scores a row, where they are several.
+    /// Number of scores per row, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outputs: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reading: Option<String>,
-    /// Where the model is a sum of kernels, or weights of a map that stands in for one: the kernel with all its numbers.
+    /// The kernel with all its parameters, for a sum of kernels or for a map that approximates a kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kernel: Option<Kernel>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compacted: Option<Compacted>,
 }
 
-/// A dual variable is stored as a state, and as a value only where it is strictly between its bounds.
+/// A dual variable is stored as a state, and also as a value if it is strictly between its bounds.
 const AT_ZERO: u8 = 0;
 const AT_LIMIT: u8 = 1;
 const STORED: u8 = 2;
 
 impl Model {
-    /// The bytes of the model file: the same model always gives the same bytes.
+    /// The bytes of the model file. The same model always gives the same bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let internal = |error: &dyn std::fmt::Display| Error::new(Code::Internal, format!("model file: {error}"));
         self.check().map_err(|error| internal(&error))?;
@@ -155,7 +160,7 @@ impl Model {
         Ok(bytes)
     }
 
-    /// Reads a model file, checking everything.
+    /// Reads a model file and checks everything.
     pub fn from_bytes(bytes: &[u8]) -> Result<Model> {
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| not_a_model(bytes, &error))?;
         let text = metadata
@@ -205,7 +210,7 @@ impl Model {
         Ok(model)
     }
 
-    /// What must hold between the parts of a model, before it is written and after it is read.
+    /// Checks that the parts of a model fit together, before writing and after reading.
     fn check(&self) -> std::result::Result<(), &'static str> {
         let Certificate { objective, lower_bound, c, lambda, .. } = &self.certificate;
         let (settings, intercepts) = (&self.settings, self.scorer.intercepts());
@@ -227,7 +232,7 @@ impl Model {
                 return Err("its weights do not fit its feature map");
             }
         }
-        // Elo, Glicko and TrueSkill weigh nothing against anything.
+        // Elo, Glicko and TrueSkill have no weight of the loss.
         let plain_rating = settings.is_rating() && settings.method() != Some(Method::BradleyTerry);
         let regularised = match settings.solver.is_hard_margin() || plain_rating {
             true => *c == 0.0 && *lambda == 0.0,
@@ -264,7 +269,7 @@ impl Model {
     }
 }
 
-/// Refuses a file whose bytes are not those that were written.
+/// Returns an error if the checksum does not match.
 fn check_sum(bytes: &[u8]) -> Result<()> {
     let at = checksum_place(bytes).ok_or_else(|| damaged("it has no checksum"))?;
     let mut unsigned = bytes.to_vec();
@@ -282,7 +287,7 @@ struct Stored<'a> {
 }
 
 impl Stored<'_> {
-    /// A tensor of real numbers, all of them finite; none where the file has not got it.
+    /// A tensor of finite real numbers; `None` if the file does not have it.
     fn reals(&self, name: &str) -> Result<Option<Vec<f64>>> {
         let Ok(tensor) = self.tensors.tensor(name) else { return Ok(None) };
         if tensor.dtype() != Dtype::F64 {
@@ -314,7 +319,7 @@ impl Stored<'_> {
             return Ok(Scorer::Linear { weights, outputs, intercepts });
         };
         let intercept = intercepts.first().copied();
-        // Weights would take as much of the file; sparse vectors need not.
+        // The file must hold every weight, but a small file with sparse vectors can claim any number of features.
         check_features(features).map_err(|_| damaged("too many features"))?;
         if let Some(approximation) = header.settings.kernel.approximate {
             let weights = self.weights()?;
@@ -382,7 +387,7 @@ impl Stored<'_> {
     }
 }
 
-/// The header, whatever the version of the format.
+/// The header, for any version of the format.
 fn header_of(text: &str, version: u32) -> serde_json::Result<Header> {
     if version > 1 {
         return serde_json::from_str(text);
@@ -398,7 +403,7 @@ fn header_of(text: &str, version: u32) -> serde_json::Result<Header> {
     serde_json::from_value(header)
 }
 
-/// The support vectors as tensors: values, and for sparse ones where they stand.
+/// The support vectors as tensors: the values and, for sparse vectors, their positions.
 fn vector_tensors(vectors: &Matrix) -> Vec<(&'static str, Dtype, usize, Vec<u8>)> {
     fn bytes<T: Copy, const N: usize>(values: &[T], to: impl Fn(T) -> [u8; N]) -> Vec<u8> {
         values.iter().flat_map(|&value| to(value)).collect()
@@ -430,7 +435,7 @@ fn vector_tensors(vectors: &Matrix) -> Vec<(&'static str, Dtype, usize, Vec<u8>)
     }
 }
 
-/// And back, or none where they do not fit together or hold a number that is not finite.
+/// Reads the tensors back; `None` if they do not fit together or hold a number that is not finite.
 fn read_vectors(tensors: &SafeTensors<'_>, rows: usize, cols: usize) -> Option<Matrix> {
     let values = tensors.tensor("vectors.values").ok()?;
     let narrow: Vec<f32> = match values.dtype() {
@@ -477,10 +482,10 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> {
     bytes.as_chunks::<8>().0.iter().copied()
 }
 
-/// Most dual variables are zero or at the limit C, which takes few values (one a class and weight): the most common
-/// value becomes the limit.
+/// Most dual variables are zero or at the limit C, which takes few values (one per class and weight). The most common
+/// value is stored once, as the limit.
 fn pack_witness(alpha: &[f64]) -> (Vec<u8>, Vec<f64>, Vec<f64>) {
-    // Sorted rather than counted in a table, which would take several times the memory of the variables.
+    // Sorting is used instead of a hash table, which would take several times the memory of the variables.
     let mut bits: Vec<u64> = alpha.iter().filter(|&&value| value != 0.0).map(|value| value.to_bits()).collect();
     bits.sort_unstable();
     let runs = bits.chunk_by(|a, b| a == b).filter(|run| run.len() > 1);
@@ -524,7 +529,7 @@ fn unpack_cuts(points: &[f64], multipliers: &[f64]) -> Option<Vec<Cut>> {
     (cuts.len() == multipliers.len() && points.len() == dim * cuts.len()).then_some(cuts)
 }
 
-/// Where the checksum stands in the file.
+/// The position of the checksum in the file.
 fn checksum_place(bytes: &[u8]) -> Option<usize> {
     let (header, metadata) = SafeTensors::read_metadata(bytes).ok()?;
     let info = metadata.info(CHECKSUM)?;

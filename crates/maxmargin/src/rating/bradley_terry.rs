@@ -1,19 +1,21 @@
-//! Bradley and Terry's model of comparisons, with ties as Davidson adds them (Davidson, On extending the Bradley–Terry model to
-//! accommodate ties in paired comparison experiments, Journal of the American Statistical Association 65, 1970).
+//! Bradley and Terry's model of comparisons, with Davidson's extension for ties (Davidson, On extending the
+//! Bradley–Terry model to accommodate ties in paired comparison experiments, Journal of the American Statistical
+//! Association 65, 1970).
 //!
-//! With log-strengths θ, z = θ_right − θ_left and η = log ν, where ν says how common ties are:
+//! With log-strengths θ, z = θ_right − θ_left and η = log ν, where ν measures how common ties are:
 //!
 //! ```text
 //! P(right), P(left), P(tie)  ∝  exp(z/2), exp(−z/2), exp(η)
 //! min over θ, η    ½‖θ‖² + ½η² + C · Σ_p weight_p · −log P(outcome_p)
 //! ```
-//! The logarithm of a sum of exponentials of linear functions is convex, so the minimum is the only one. The ridge keeps
-//! the strength of items that won or lost every game finite, and those of items that never met comparable; C = 100 makes it
-//! small. Where no pair is a tie ν is 0, and η is left out.
+//! The logarithm of a sum of exponentials of linear functions is convex, so the minimum is unique. The ridge keeps the
+//! strength of items that won or lost every game finite, and it makes items that never met comparable. C = 100 makes
+//! the ridge small. Without ties, ν is 0 and η is left out.
 //!
-//! Solved by Newton's method ([`Newton`]) with exact steps for few items and conjugate gradients for many, to a relative gap that the
-//! gradient proves: the objective is 1-strongly convex, so it is above its minimum by ½‖gradient‖² at most. A step costs a pass
-//! over the pairs for each product. Rao and Kupper's ties are not offered.
+//! The solver is Newton's method ([`Newton`]), with exact steps for few items and conjugate gradients for many. It
+//! stops at a relative gap that the gradient proves: the objective is 1-strongly convex, so it is at most ½‖gradient‖²
+//! above its minimum. Each product in a step costs a pass over the pairs. Rao and Kupper's model of ties is not
+//! offered.
 
 use super::{Game, games};
 use crate::data::{Outcome, Pairs};
@@ -21,17 +23,17 @@ use crate::error::Result;
 use crate::run::{Cancel, Observer};
 use crate::solve::{CurvedRisk, Newton, Preconditioner, Risk, Stop, TracePoint};
 
-/// Up to so many coordinates the whole Hessian is formed.
+/// With at most this many coordinates, the whole Hessian is formed.
 const EXACT: usize = 300;
 
 /// How to fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BradleyTerrySettings {
-    /// The cost of the data against the ridge.
+    /// The weight of the data relative to the ridge.
     pub c: f64,
     /// The relative gap to stop at.
     pub tolerance: f64,
-    /// The most steps to make.
+    /// The largest number of steps.
     pub max_passes: u64,
 }
 
@@ -41,22 +43,22 @@ impl Default for BradleyTerrySettings {
     }
 }
 
-/// What was fitted.
+/// The fitted model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BradleyTerry {
     /// The log-strength θ of each row.
     pub strengths: Vec<f64>,
-    /// η: two items of one strength tie exp(η) times as often as one of them wins. None where there are no ties.
+    /// η: two items of equal strength tie exp(η) times as often as one of them wins. `None` without ties.
     pub ties: Option<f64>,
     /// The objective.
     pub objective: f64,
-    /// What no other strengths can get below.
+    /// A lower bound for the objective of any strengths.
     pub lower_bound: f64,
-    /// Passes made.
+    /// Number of passes.
     pub passes: u64,
     /// Why it stopped.
     pub stop: Stop,
-    /// How it went.
+    /// The progress of the fit.
     pub trace: Vec<TracePoint>,
 }
 
@@ -90,7 +92,7 @@ pub fn bradley_terry(
     })
 }
 
-/// The probabilities of the three outcomes, and the logarithm of what they were divided by.
+/// The probabilities of the three outcomes, and the logarithm of their normalising constant.
 struct Shares {
     left: f64,
     tie: f64,
@@ -131,7 +133,7 @@ impl Davidson {
         self.ties.then(|| w[self.rows])
     }
 
-    /// What a game loses, with its slopes by z and η, and the shares.
+    /// The loss of a game, its slopes by z and η, and the probabilities.
     fn loss(game: &Game, z: f64, eta: Option<f64>) -> (f64, f64, f64, Shares) {
         let shares = shares(z, eta);
         let sign = f64::from(game.outcome.sign());
@@ -347,7 +349,7 @@ mod tests {
             assert!((value - at(&moved(&way, 0.7))).abs() < 1e-10 * value);
             let expected = (at(&moved(&way, 0.7 + step)) - at(&moved(&way, 0.7 - step))) / (2.0 * step);
             assert!((slope - expected).abs() < 1e-6 * expected.abs().max(1.0));
-            // The Hessian, from gradients on both sides, whole and as a product.
+            // The Hessian from central differences of gradients, compared as a matrix and as a product.
             let (mut product, mut above, mut below) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
             risk.hessian_times(&way, &mut product).expect("a product");
             let hessian = risk.hessian().expect("a Hessian");
@@ -377,7 +379,7 @@ mod tests {
 
     #[test]
     fn two_items_have_the_odds_of_their_games() {
-        // Six wins, two losses, four ties: without a ridge exp(θ) and ν follow from the shares.
+        // Six wins, two losses, four ties: without a ridge, exp(θ) and ν follow from these numbers.
         let outcomes = [vec![Outcome::Left; 6], vec![Outcome::Right; 2], vec![Outcome::Tie; 4]].concat();
         let pairs = Pairs::new(vec![0; 12], vec![1; 12]).expect("valid").with_outcomes(outcomes).expect("valid");
         let found = fit(&pairs, 2, BradleyTerrySettings { c: 1e9, ..BradleyTerrySettings::default() });

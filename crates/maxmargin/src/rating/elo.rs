@@ -3,23 +3,23 @@
 //! ```text
 //! E = 1 / (1 + 10^(−(R − R_opponent)/400)),    R ← R + K · (S − E)
 //! ```
-//! with the score S = 1 for a win, ½ for a tie and 0 for a loss. Everybody starts at 1200. A weight of a game multiplies K.
-//! K is fixed or FIDE's: 40 for the first 30 games, then 20, and 10 once 2400 was reached. One update a game, no
-//! stopping rule, nothing is minimised, and no bound is known.
+//! with the score S = 1 for a win, ½ for a tie and 0 for a loss. Every player starts at 1200. The weight of a game
+//! multiplies K. K is fixed or follows FIDE: 40 for the first 30 games, then 20, and 10 once a player has reached 2400.
+//! There is one update per game and no stopping rule. Nothing is minimised, so there is no bound.
 
 use super::{Game, games};
 use crate::data::Pairs;
 
-/// From here on FIDE's factor is 10, for good.
+/// Once a rating reaches this value, FIDE's factor stays at 10.
 const MASTER: f64 = 2400.0;
 
-/// How much a game moves a rating.
+/// How much a game changes a rating.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum EloFactor {
-    /// FIDE's rule: 40 for the first 30 games, then 20, and 10 once a rating of 2400 was reached.
+    /// FIDE's rule: 40 for the first 30 games, then 20, and 10 once a player has reached 2400.
     #[default]
     Fide,
-    /// The same for everybody.
+    /// The same factor for every player.
     Fixed(f64),
 }
 
@@ -45,7 +45,7 @@ impl Player {
     const NEW: Player = Player { rating: Elo::START, games: 0, reached_master: false };
 }
 
-/// The ratings of players while games go on.
+/// The current ratings of the players.
 #[derive(Clone, Debug)]
 pub struct Elo {
     factor: EloFactor,
@@ -57,17 +57,17 @@ impl Elo {
     /// The rating of a new player.
     pub const START: f64 = 1200.0;
 
-    /// Nobody has played yet.
+    /// The ratings before the first game.
     pub fn new(players: usize, factor: EloFactor) -> Elo {
         Elo { factor, players: vec![Player::NEW; players], changes: Vec::new() }
     }
 
-    /// The rating of a player above that of a new one, which is 1200.
+    /// The rating of a player minus 1200, the rating of a new player.
     pub fn rating(&self, player: usize) -> f64 {
         self.players[player].rating - Elo::START
     }
 
-    /// Takes games that were played at the same time: each is judged by the ratings before all of them.
+    /// Adds games played at the same time: each update uses the ratings before all of them.
     pub fn play(&mut self, games: &[Game]) {
         self.changes.clear();
         for game in games {
@@ -90,7 +90,7 @@ impl Elo {
     }
 }
 
-/// The Elo rating of each row after all pairs, one game after the other, less the 1200 everybody starts with.
+/// The Elo rating of each row after all pairs, one game after the other, minus the starting value of 1200.
 pub fn elo(pairs: &Pairs, rows: usize, factor: EloFactor) -> Vec<f64> {
     let mut elo = Elo::new(rows, factor);
     for game in games(pairs) {

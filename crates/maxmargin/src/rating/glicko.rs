@@ -1,6 +1,6 @@
 //! Glicko (Glickman, Parameter estimation in large dynamic paired comparison experiments, Applied Statistics 48, 1999).
 //!
-//! A player has a rating r and a deviation RD, and starts with 1500 and 350. Time makes us less sure, games make us surer:
+//! A player has a rating r and a deviation RD, which start at 1500 and 350. RD grows with time and shrinks with games:
 //!
 //! ```text
 //! before a period:  RD ← min(√(RD² + c²·t), 350)            t periods since the last one
@@ -8,8 +8,8 @@
 //! 1/d²  = q² Σ_j weight_j · g(RD_j)² E_j (1 − E_j)
 //! r  ← r + q/(1/RD² + 1/d²) · Σ_j weight_j · g(RD_j)(s_j − E_j),     RD ← 1/√(1/RD² + 1/d²)
 //! ```
-//! over the games j of a period, all judged by what was known before it. A weight is so many games of one outcome. One
-//! update a period, no stopping rule, nothing is minimised, and no bound is known.
+//! over the games j of a period, all with the values before the period. A weight of n counts as n games with the same
+//! outcome. There is one update per period and no stopping rule. Nothing is minimised, so there is no bound.
 
 use super::{Game, games};
 use crate::data::Pairs;
@@ -18,12 +18,12 @@ use std::f64::consts::{LN_10, PI};
 /// q of the paper.
 const Q: f64 = LN_10 / 400.0;
 
-/// How sure of ratings to be.
+/// How deviations start and grow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GlickoSettings {
-    /// The deviation of a new player, and the most that any player has.
+    /// The deviation of a new player, and the largest deviation of any player.
     pub deviation: f64,
-    /// c of the paper: how fast the deviation grows, by the root of a period.
+    /// c of the paper: how fast the deviation grows, per square root of a period.
     pub growth: f64,
 }
 
@@ -38,14 +38,14 @@ impl Default for GlickoSettings {
 struct Player {
     rating: f64,
     deviation: f64,
-    /// When it last played.
+    /// The time of the last game.
     time: f64,
-    /// Sums over the games of the period: 1/d², and what moves the rating.
+    /// Sums over the games of the period: 1/d², and the change of the rating.
     information: f64,
     pull: f64,
 }
 
-/// The ratings of players while games go on.
+/// The current ratings of the players.
 #[derive(Clone, Debug)]
 pub struct Glicko {
     settings: GlickoSettings,
@@ -56,26 +56,26 @@ impl Glicko {
     /// The rating of a new player.
     pub const START: f64 = 1500.0;
 
-    /// Nobody has played yet.
+    /// The ratings before the first game.
     pub fn new(players: usize, settings: GlickoSettings) -> Glicko {
         let new =
             Player { rating: Glicko::START, deviation: settings.deviation, time: 0.0, information: 0.0, pull: 0.0 };
         Glicko { settings, players: vec![new; players] }
     }
 
-    /// The rating of a player above that of a new one, which is 1500.
+    /// The rating of a player minus 1500, the rating of a new player.
     pub fn rating(&self, player: usize) -> f64 {
         self.players[player].rating - Glicko::START
     }
 
-    /// The deviation of a player at a time: what it was after its last games, grown since then.
+    /// The deviation of a player at a time: its value after the last games, plus the growth since then.
     pub fn deviation(&self, player: usize, time: f64) -> f64 {
         let Player { deviation, time: last, .. } = self.players[player];
         let grown = deviation * deviation + self.settings.growth * self.settings.growth * (time - last).max(0.0);
         grown.sqrt().min(self.settings.deviation)
     }
 
-    /// Takes the games of one period, at a time counted in periods that does not go back.
+    /// Adds the games of one period. The time is counted in periods and must not decrease.
     pub fn play(&mut self, games: &[Game], time: f64) {
         for player in games.iter().flat_map(|game| [game.left, game.right]) {
             let player = player as usize;
@@ -93,7 +93,7 @@ impl Glicko {
             }
         }
         for player in games.iter().flat_map(|game| [game.left, game.right]) {
-            // A player of several games is settled once: its sums are zero the second time.
+            // A player with several games is updated once: the second time, its sums are zero.
             let player = &mut self.players[player as usize];
             let precision = 1.0 / (player.deviation * player.deviation) + player.information;
             player.rating += Q / precision * player.pull;
@@ -103,8 +103,8 @@ impl Glicko {
     }
 }
 
-/// The Glicko rating of each row after all pairs, less the 1500 everybody starts with. A run of pairs of one group is a
-/// rating period; without groups each pair is one.
+/// The Glicko rating of each row after all pairs, minus the starting value of 1500. A run of pairs of one group is a
+/// rating period; without groups, each pair is one.
 pub fn glicko(pairs: &Pairs, rows: usize, settings: &GlickoSettings) -> Vec<f64> {
     let mut glicko = Glicko::new(rows, *settings);
     let mut period = Vec::new();
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn thirty_periods_make_an_old_player_a_new_one() {
-        // The paper's choice of c.
+        // The value of c in the paper.
         let mut glicko = Glicko::new(2, GlickoSettings { growth: 63.2, ..GlickoSettings::default() });
         set(&mut glicko, 0, 1500.0, 50.0);
         assert!((glicko.deviation(0, 1.0) - (2500.0f64 + 63.2 * 63.2).sqrt()).abs() < 1e-9);

@@ -1,7 +1,7 @@
-//! [`History`]: what is known about players before a game, as features that a comparison can learn from.
+//! [`History`]: what is known about players before a game, as features for comparisons.
 //!
-//! Games come in periods, in order of time; the features of a game are those before its period, so that nothing of a result is known
-//! to the row that shall predict it. Elo as in [`Elo`] and Glicko as in [`Glicko`] take each period as one. O(1) a game.
+//! Games come in periods, in order of time. The features of a game use only earlier periods, so that they never contain
+//! the result to be predicted. [`Elo`] and [`Glicko`] ratings are updated once per period. The cost is O(1) per game.
 
 use super::{Elo, EloFactor, Game, Glicko, GlickoSettings};
 use crate::data::Outcome;
@@ -9,11 +9,12 @@ use crate::data::Outcome;
 /// The features of a player, in the order of [`History::features`]:
 ///
 /// - `elo`, `glicko` and `glicko_deviation`: 1200, 1500 and 350 for a new player;
-/// - `games`, `wins`, `draws`, `losses` so far, and `win_rate`, `draw_rate`, `loss_rate` as shares of the games, 0 where there are none;
-/// - `score_against_higher`, `score_against_lower`: the mean score (1, ½ or 0) in games with opponents of a higher or a lower Elo at that
-///   time, ½ where there are none;
-/// - `opponent_difference`: the mean Elo of the opponents above one's own at that time, 0 where there are none;
-/// - `since_last`: days, or numbered periods, since the last game, 0 where there is none.
+/// - `games`, `wins`, `draws`, `losses` so far, and `win_rate`, `draw_rate`, `loss_rate` as shares of the games, 0
+///   without games;
+/// - `score_against_higher`, `score_against_lower`: the mean score (1, ½ or 0) in games against opponents with a higher
+///   or lower Elo at that time, ½ without such games;
+/// - `opponent_difference`: the mean of the opponent's Elo minus the player's own at that time, 0 without games;
+/// - `since_last`: days, or numbered periods, since the last game, 0 without games.
 pub const HISTORY_FEATURES: [&str; 14] = [
     "elo",
     "glicko",
@@ -31,16 +32,16 @@ pub const HISTORY_FEATURES: [&str; 14] = [
     "since_last",
 ];
 
-/// How ratings are kept.
+/// How the ratings are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HistorySettings {
-    /// How much a game moves an Elo rating.
+    /// How much a game changes an Elo rating.
     pub factor: EloFactor,
-    /// How Glicko's deviations start and grow, by the root of the unit of time.
+    /// How Glicko's deviations start, and how they grow per square root of the unit of time.
     pub glicko: GlickoSettings,
 }
 
-/// A sum of scores and how many there are.
+/// A sum of scores and their number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Scores {
     sum: f64,
@@ -78,7 +79,7 @@ pub struct History {
 }
 
 impl History {
-    /// Nobody has played yet.
+    /// The state before the first game.
     pub fn new(players: usize, settings: &HistorySettings) -> History {
         History {
             elo: Elo::new(players, settings.factor),
@@ -87,7 +88,7 @@ impl History {
         }
     }
 
-    /// What is known about a player at a time that is not before that of the last games.
+    /// What is known about a player at a time. The time must not be before the last games.
     pub fn features(&self, player: usize, time: f64) -> [f64; HISTORY_FEATURES.len()] {
         let Player { wins, draws, losses, against_higher, against_lower, opponents, last } = self.players[player];
         let games = wins + draws + losses;
@@ -110,7 +111,7 @@ impl History {
         ]
     }
 
-    /// Takes the games of a period, all judged by what was known before it.
+    /// Adds the games of a period. All updates use the state before the period.
     pub fn play(&mut self, games: &[Game], time: f64) {
         for game in games {
             for (player, opponent, score) in game.sides() {
@@ -144,7 +145,7 @@ mod tests {
 
     const PLAYERS: u64 = 7;
 
-    /// Forty games over twelve periods at odd times.
+    /// Forty games over twelve periods at irregular times.
     fn season(seed: u64) -> Vec<(f64, Game)> {
         let mut random = Random::new(seed, 0, 0);
         let mut time = -3.0;
@@ -179,9 +180,9 @@ mod tests {
         rows
     }
 
-    /// The features of a player from all games of earlier periods, each looked up again.
+    /// The features of a player, computed anew from all games of earlier periods.
     fn from_scratch(season: &[(f64, Game)], player: u32, now: f64) -> [f64; 14] {
-        // Ratings before a time, by replaying everything earlier.
+        // Ratings before a time, by replaying all earlier games.
         let replay = |before: f64| {
             let (mut elo, mut glicko) =
                 (Elo::new(PLAYERS as usize, SETTINGS.factor), Glicko::new(PLAYERS as usize, SETTINGS.glicko));

@@ -1,18 +1,18 @@
-//! Ratings of items from the games they played, and what turns any rating into a comparison with ties.
+//! Ratings of items from the games they played, and the threshold that turns any rating into a comparison with ties.
 //!
-//! A pair of [`Pairs`](crate::data::Pairs) is a game: two rows met, and the left or the right one won, or neither. Games are taken in the order of
-//! the pairs. A rating is one number a row, larger for better ones, and 0 for a row that never played, so that ratings can
-//! serve as the weights of indicator features.
+//! A pair of [`Pairs`](crate::data::Pairs) is a game: two rows met, and the left or the right one won, or neither.
+//! Games are used in the order of the pairs. A rating is one number per row. It is larger for better rows, and 0 for a
+//! row that never played, so that ratings can be used as weights of indicator features.
 //!
-//! | function | method | what the weight of a pair means |
+//! | function | method | effect of a pair's weight |
 //! |---|---|---|
 //! | [`elo`] | Elo, with FIDE's factors or a fixed one | multiplies the factor K |
-//! | [`glicko`] | Glicko: a rating and how sure of it we are | so many games of that outcome at once |
-//! | [`trueskill`] | TrueSkill for two players, with draws | nothing, beyond that a pair of weight 0 is left out |
+//! | [`glicko`] | Glicko: a rating and its uncertainty | counts as this many games with the same outcome |
+//! | [`trueskill`] | TrueSkill for two players, with draws | none, except that a pair of weight 0 is left out |
 //! | [`bradley_terry`] | Davidson's model with ties, by maximum likelihood with a small ridge | multiplies its log-likelihood |
 //!
-//! [`best_threshold`] finds how far apart two scores must be before one of the items counts as better. [`History`] is what
-//! is known about players before each game, as features; [`rated_pairs`] makes comparisons of what people rated.
+//! [`best_threshold`] finds how far apart two scores must be for one item to count as better. [`History`] gives what is
+//! known about players before each game, as features. [`rated_pairs`] makes comparisons from ratings by people.
 
 mod bradley_terry;
 mod elo;
@@ -33,7 +33,7 @@ pub use trueskill::{TrueskillSettings, trueskill};
 
 use crate::data::{Outcome, Pairs};
 
-/// Two players met.
+/// A game of two players.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Game {
     /// One of them.
@@ -42,12 +42,12 @@ pub struct Game {
     pub right: u32,
     /// Who won.
     pub outcome: Outcome,
-    /// What it weighs; what that means is for the method to say.
+    /// The weight of the game. Its effect depends on the method.
     pub weight: f64,
 }
 
 impl Game {
-    /// A pair as a game.
+    /// The game of a pair.
     fn of(pairs: &Pairs, pair: usize) -> Game {
         let (left, right) = (pairs.left()[pair], pairs.right()[pair]);
         Game { left, right, outcome: pairs.outcome(pair), weight: pairs.weight(pair) }
@@ -61,7 +61,7 @@ impl Game {
     }
 }
 
-/// The games of all pairs of some weight, in order.
+/// The games of all pairs with positive weight, in order.
 fn games(pairs: &Pairs) -> impl Iterator<Item = Game> {
     (0..pairs.len()).map(|pair| Game::of(pairs, pair)).filter(|game| game.weight > 0.0)
 }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::run::{Cancel, Silent};
 
-    /// Games of five players as pairs, and the same with sides swapped.
+    /// Games of five players as pairs, and the same pairs with the sides swapped.
     fn both_ways() -> (Pairs, Pairs) {
         let games = [
             (0, 1, Outcome::Left),
@@ -133,7 +133,7 @@ mod tests {
         for ratings in every_method(&pairs) {
             assert_eq!(ratings.len(), 5);
             assert_eq!(ratings[4], 0.0);
-            // Player 0 won two games and lost none against the one below.
+            // Player 0 won two games and lost none against player 1.
             assert!(ratings[0] > ratings[1], "{ratings:?}");
         }
         let mut weights = vec![1.0; pairs.len()];

@@ -1,14 +1,14 @@
-//! The normal distribution, safe in its tails: density, upper tail over density, and quantiles.
+//! The normal distribution, accurate in its tails: density, Mills' ratio, and quantiles.
 //!
-//! Mills' ratio M(x) = Q(x)/φ(x), with Q(x) = 1 − Φ(x), is of moderate size where both are too small for a double. For x ≥ 1.5 it is the continued
-//! fraction 1/(x + 1/(x + 2/(x + 3/(x + …)))) of Laplace; below, Q(x) = ½ − φ(x)·(x + x³/3 + x⁵/(3·5) + …), a sum without
-//! cancellation; for negative x, Q(x) = 1 − Q(−x).
+//! Mills' ratio M(x) = Q(x)/φ(x), with Q(x) = 1 − Φ(x), has moderate size even where Q and φ underflow. For x ≥ 1.5 it
+//! is Laplace's continued fraction 1/(x + 1/(x + 2/(x + 3/(x + …)))). For smaller x, Q(x) = ½ − φ(x)·(x + x³/3 +
+//! x⁵/(3·5) + …), a sum without cancellation. For negative x, Q(x) = 1 − Q(−x).
 
 use std::f64::consts::TAU;
 
-/// From here on the continued fraction is used.
+/// The continued fraction is used from this value on.
 const FRACTION_FROM: f64 = 1.5;
-/// Its terms: what is left is of the order exp(−2x√(2·terms)).
+/// Number of its terms. The remainder is of the order exp(−2x√(2·terms)).
 const TERMS: u32 = 100;
 
 /// φ(x).
@@ -16,7 +16,7 @@ pub(super) fn density(x: f64) -> f64 {
     (-0.5 * x * x).exp() / TAU.sqrt()
 }
 
-/// Mills' ratio (1 − Φ(x))/φ(x); infinite where x is far below zero.
+/// Mills' ratio (1 − Φ(x))/φ(x); infinite if x is far below zero.
 pub(super) fn mills(x: f64) -> f64 {
     if x >= FRACTION_FROM {
         let tail = (1..=TERMS).rev().fold(x, |tail, term| x + f64::from(term) / tail);
@@ -43,10 +43,10 @@ pub(super) fn upper_tail(x: f64) -> f64 {
     }
 }
 
-/// The x ≥ 0 with Q(x) = `tail`, for a tail of ½ at most and above 1e-300.
+/// The x ≥ 0 with Q(x) = `tail`, for a tail above 1e-300 and at most ½.
 pub(super) fn quantile_of_upper_tail(tail: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
-    // Halving ends at neighbouring doubles; Q falls throughout.
+    // Bisection ends at neighbouring doubles, because Q decreases everywhere.
     loop {
         let middle = low + (high - low) / 2.0;
         if middle <= low || middle >= high {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn tails_have_their_known_values() {
-        // To the last digits of a double.
+        // Accurate to the last digits of a double.
         for (x, tail) in [
             (0.0, 0.5),
             (0.5, 0.308_537_538_725_986_9),

@@ -1,37 +1,38 @@
-//! [`rated_pairs`]: comparisons with ties out of items that people rated.
+//! [`rated_pairs`]: comparisons with ties from items rated by people.
 //!
-//! Two items that one person rated are a comparison by that person; the higher rating wins, and ratings that differ by no more than
-//! a given amount are a tie. Ratings of different people are never compared. Which item stands on the left is drawn at
-//! random, so that nothing can be learned from the side. O(n) for pairs of which each rating is part of one, else O(pairs).
+//! Two items rated by the same person are a comparison. The higher rating wins; ratings that differ by no more than a
+//! given amount are a tie. Ratings by different people are never compared. Which item is on the left is random, so that
+//! nothing can be learned from the side. The cost is O(n) if each rating is in one pair, otherwise O(pairs).
 
 use crate::data::Outcome;
 use crate::error::Result;
 use crate::random::Random;
 use std::collections::HashSet;
 
-/// The purpose of the random streams, one a user.
+/// The purpose of the random streams. Each user has one stream.
 const PAIRING: u64 = 0x7061_6972_696e_6773;
 
 /// One rating.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rated {
-    /// Who, as a code from 0.
+    /// The user, as a code from 0.
     pub user: u32,
-    /// What.
+    /// The item.
     pub item: u32,
-    /// How good.
+    /// The rating.
     pub rating: f64,
 }
 
-/// Which pairs of a user's ratings are made.
+/// Which pairs of a user's ratings are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PairsPerUser {
-    /// The ratings are shuffled and paired one after the other, so that each is part of one pair, but for the last of an odd number.
+    /// Shuffles the ratings and pairs them one after the other. Each rating is in one pair; with an odd number, the
+    /// last rating is left out.
     #[default]
     Once,
-    /// So many different pairs at random, or all where there are no more.
+    /// This many different random pairs, or all pairs if there are no more.
     Some(usize),
-    /// All of them.
+    /// All pairs.
     All,
 }
 
@@ -40,16 +41,16 @@ pub enum PairsPerUser {
 pub struct RatedSettings {
     /// Which pairs.
     pub pairs: PairsPerUser,
-    /// Ratings that differ by this much at most are a tie.
+    /// Ratings that differ by at most this much are a tie.
     pub tie_within: f64,
-    /// Seeds the order and the sides.
+    /// The seed of the order and the sides.
     pub seed: u64,
 }
 
 /// Two items that one user rated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RatedPair {
-    /// Who.
+    /// The user.
     pub user: u32,
     /// One item.
     pub left: u32,
@@ -59,14 +60,15 @@ pub struct RatedPair {
     pub outcome: Outcome,
 }
 
-/// Hands over the pairs of each user, users in the order of their codes. Pairs of an item with itself, rated twice, are left out.
+/// Passes on the pairs of each user, with users in the order of their codes. An item that a user rated twice is never
+/// paired with itself.
 pub fn rated_pairs(
     ratings: &[Rated],
     settings: &RatedSettings,
     mut take: impl FnMut(RatedPair) -> Result<()>,
 ) -> Result<()> {
     let mut order: Vec<u32> = (0..ratings.len() as u32).collect();
-    // Stable: the ratings of a user stay in the order of the file.
+    // The sort is stable: the ratings of a user stay in file order.
     order.sort_by_key(|&at| ratings[at as usize].user);
     for own in order.chunk_by_mut(|&a, &b| ratings[a as usize].user == ratings[b as usize].user) {
         let user = ratings[own[0] as usize].user;
@@ -109,12 +111,12 @@ pub fn rated_pairs(
 
 /// Which of two ratings is higher.
 fn compare(left: f64, right: f64, tie_within: f64) -> Outcome {
-    // Ratings such as 0.3 and 0.2 differ by a little less or more than 0.1: what rounding adds does not decide.
+    // Ratings such as 0.3 and 0.2 differ by slightly less or more than 0.1. The slack keeps rounding from deciding.
     let slack = 4.0 * f64::EPSILON * left.abs().max(right.abs());
     crate::data::outcome_of(right - left, tie_within + slack)
 }
 
-/// Different numbers below `all`, in the order they were drawn (Floyd's method).
+/// Different random numbers below `all`, in the order drawn (Floyd's method).
 fn sample(random: &mut Random, all: u64, count: u64) -> Vec<u64> {
     let mut seen = HashSet::new();
     (all - count..all)

@@ -1,35 +1,36 @@
-//! [`best_threshold`]: how far apart two scores must be before one item counts as better than the other.
+//! [`best_threshold`]: how far apart two scores must be for one item to count as better than the other.
 //!
-//! With z = r(right) − r(left) the answer is `right` where z > τ, `left` where z < −τ and `tie` otherwise. For scores that
-//! are given already, such as those of a ranker that never saw a tie or of a rating system, τ is left to choose:
+//! With z = r(right) − r(left), the prediction is `right` if z > τ, `left` if z < −τ, and `tie` otherwise. The scores
+//! are given, for example by a ranker that never saw a tie or by a rating system. Only τ is chosen:
 //!
 //! ```text
 //! min over τ ≥ 0   Σ_p weight_p · [answer_p(τ) ≠ outcome_p] / Σ_p weight_p
 //! ```
 //!
-//! The sum changes only where τ passes some |z_p|, so that sorting the |z_p| and walking up finds the minimum exactly in
-//! O(n log n). Of thresholds that err equally the run of lowest ones is taken, and in it
+//! The sum changes only where τ passes some |z_p|. Sorting the |z_p| and trying them in order finds the exact minimum
+//! in O(n log n). If several thresholds have the same error, the lowest range of them is used, and within it
 //!
-//! - 0, where no threshold above it is better: nothing but z = 0 is a tie then;
-//! - the midpoint between the largest |z| that is to be a tie and the next one;
-//! - the largest |z| itself, where everything is to be a tie.
+//! - 0, if no higher threshold is better: only z = 0 is then a tie;
+//! - the midpoint between the largest |z| that becomes a tie and the next one;
+//! - the largest |z| itself, if everything becomes a tie.
 
 use crate::data::Outcome;
 use crate::data::outcome_of;
 
-/// A threshold for ties, and the share of the weight of the pairs it was chosen on that it gets wrong.
+/// A threshold for ties, and its error on the pairs that it was chosen on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {
     /// τ, zero or more and finite.
     pub value: f64,
-    /// The weighted zero-one error on the given pairs, from 0 to 1; 0 where they weigh nothing.
+    /// The weighted zero-one error on the given pairs, from 0 to 1; 0 if their total weight is 0.
     pub error: f64,
 }
 
-/// The threshold on |r(right) − r(left)| below which two items are a tie, with the least zero-one error on given pairs.
+/// The threshold on |r(right) − r(left)| with the lowest zero-one error on the given pairs. Two items are a tie if they
+/// differ by no more than the threshold.
 ///
-/// `differences` holds r(right) − r(left) of each pair; pairs weigh 1 where no weights are given. A difference that is NaN
-/// is a tie under every threshold, an infinite one under none.
+/// `differences` holds r(right) − r(left) of each pair. Without weights, every pair has weight 1. A NaN difference is a
+/// tie under every threshold, an infinite difference under none.
 ///
 /// ```
 /// use maxmargin::data::Outcome::{Left, Right, Tie};
@@ -41,12 +42,12 @@ pub struct Threshold {
 ///
 /// # Panics
 ///
-/// Where the slices differ in length.
+/// If the slices differ in length.
 pub fn best_threshold(differences: &[f64], outcomes: &[Outcome], weights: Option<&[f64]>) -> Threshold {
     debug_assert_eq!(differences.len(), outcomes.len(), "one outcome a difference");
     debug_assert!(weights.is_none_or(|weights| weights.len() == outcomes.len()), "one weight a difference");
     let weight = |pair: usize| weights.map_or(1.0, |weights| weights[pair]);
-    // What a pair adds to the error once it is answered with a tie instead of by its sign.
+    // How the error changes when a pair is predicted as a tie instead of by its sign.
     let added = |pair: usize| {
         let decided = Outcome::of_sign(if differences[pair] > 0.0 { 1 } else { -1 });
         if outcomes[pair] == Outcome::Tie {
@@ -57,11 +58,11 @@ pub fn best_threshold(differences: &[f64], outcomes: &[Outcome], weights: Option
             0.0
         }
     };
-    // A pair that weighs nothing says nothing about the middle either.
+    // A pair of weight 0 must not affect the midpoint either.
     let counts = |pair: &usize| differences[*pair].is_finite() && weight(*pair) > 0.0;
     let mut order: Vec<usize> = (0..differences.len()).filter(counts).collect();
     let size = |pair: usize| differences[pair].abs();
-    // The order of pairs breaks ties of size, so that sums do not depend on the sort.
+    // Pairs of equal size are sorted by number, so that the sums do not depend on the sort.
     order.sort_unstable_by(|&a, &b| size(a).total_cmp(&size(b)).then(a.cmp(&b)));
     // Differences of 0 are ties under every threshold.
     let mut next = order.partition_point(|&pair| size(pair) == 0.0);
@@ -87,7 +88,7 @@ pub fn best_threshold(differences: &[f64], outcomes: &[Outcome], weights: Option
     Threshold { value, error: if total > 0.0 { wrong / total } else { 0.0 } }
 }
 
-/// The middle of two sizes, below the larger one whatever is rounded.
+/// The midpoint of two sizes, always below the larger one despite rounding.
 fn between(low: f64, high: f64) -> f64 {
     let middle = low + (high - low) / 2.0;
     if middle < high { middle } else { low }
@@ -133,10 +134,10 @@ mod tests {
 
     #[test]
     fn the_lowest_of_equally_good_thresholds_is_taken() {
-        // 0 and 2.5 err once each.
+        // 0 and 2.5 make one error each.
         let found = best_threshold(&[1.0, 2.0, 3.0], &[Right, Tie, Right], None);
         assert_eq!(found, Threshold { value: 0.0, error: 1.0 / 3.0 });
-        // A tie of weight 2 is worth the other one.
+        // A tie of weight 2 outweighs the other error.
         let found = best_threshold(&[1.0, 2.0, 3.0], &[Right, Tie, Right], Some(&[1.0, 2.0, 1.0]));
         assert_eq!(found, Threshold { value: 2.5, error: 0.25 });
     }
@@ -172,7 +173,7 @@ mod tests {
             let outcomes: Vec<Outcome> = pairs.iter().map(|pair| Outcome::ALL[pair.1]).collect();
             let weights: Vec<f64> = pairs.iter().map(|pair| f64::from(pair.2)).collect();
             let found = best_threshold(&differences, &outcomes, Some(&weights));
-            // Every threshold that can differ: 0, each size, and between any two.
+            // All thresholds that can give different results: 0, each size, and one between any two.
             let mut sizes: Vec<f64> = differences.iter().map(|difference| difference.abs()).chain([0.0]).collect();
             sizes.sort_by(f64::total_cmp);
             sizes.dedup();
@@ -183,7 +184,8 @@ mod tests {
             prop_assert_eq!(wrong(&differences, &outcomes, &weights, found.value), least);
             let total: f64 = weights.iter().sum();
             prop_assert_eq!(found.error, if total > 0.0 { least / total } else { 0.0 });
-            // None below is as good, up to the size at which the run it lies in begins: that of a pair that weighs.
+            // No threshold below the start of its range is as good. The range starts at the size of a pair with
+            // positive weight.
             let weighing = differences.iter().zip(&weights).filter(|pair| *pair.1 > 0.0).map(|pair| pair.0.abs());
             let start = weighing.filter(|&size| size <= found.value).fold(0.0, f64::max);
             for &below in sizes.iter().chain(&middles).filter(|&&threshold| threshold < start) {

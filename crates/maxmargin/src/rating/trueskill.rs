@@ -1,17 +1,18 @@
 //! TrueSkill for two players (Herbrich, Minka & Graepel, TrueSkill: a Bayesian skill rating system, NIPS 2006).
 //!
-//! Skills are normal, N(μ, σ²), to begin with N(25, (25/3)²). In a game a player performs by N(skill, β²); the larger performance
-//! wins, and it is a draw where they differ by ε at most. After a game each skill is the normal distribution nearest to what is
-//! known then, with t = (μ_winner − μ_loser)/c, e = ε/c, c² = 2β² + σ_winner² + σ_loser²:
+//! Skills are normal, N(μ, σ²), and start at N(25, (25/3)²). In a game, a player performs as N(skill, β²). The higher
+//! performance wins, and it is a draw if they differ by at most ε. After a game, each skill becomes the normal
+//! distribution closest to the posterior, with t = (μ_winner − μ_loser)/c, e = ε/c, c² = 2β² + σ_winner² + σ_loser²:
 //!
 //! ```text
 //! μ ← μ ± σ²/c · v(t, e),    σ² ← σ² (1 − σ²/c² · w(t, e))
 //! win:   v = φ(t−e)/Φ(t−e)                                   w = v·(v + t − e)
 //! draw:  v = (φ(−e−t) − φ(e−t)) / (Φ(e−t) − Φ(−e−t))          w = v² + ((e−t)φ(e−t) + (e+t)φ(e+t)) / (Φ(e−t) − Φ(−e−t))
 //! ```
-//! Before a game τ² is added to σ², so that skills can change. ε follows from the share p of draws among the data, as that of equals:
-//! p = 2Φ(ε/(√2·β)) − 1. Densities over tails are taken as Mills' ratios, which do not underflow. One update a game, no
-//! stopping rule, and no bound is known. A weight of a game means nothing here, but that games of weight 0 are left out.
+//! Before a game τ² is added to σ², so that skills can change. ε follows from the share p of draws in the data, as if
+//! all players were equal: p = 2Φ(ε/(√2·β)) − 1. Densities divided by tails are computed as Mills' ratios, which do not
+//! underflow. There is one update per game, no stopping rule and no bound. The weight of a game has no effect, except
+//! that games of weight 0 are left out.
 
 use super::games;
 use super::normal::{mills, quantile_of_upper_tail};
@@ -20,32 +21,32 @@ use crate::data::{Outcome, Pairs};
 /// The mean of a new player.
 const START: f64 = 25.0;
 
-/// What skills are like.
+/// The distribution of skills and performances.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrueskillSettings {
     /// σ of a new player.
     pub deviation: f64,
-    /// β: how much a performance differs from the skill.
+    /// β: the spread of a performance around the skill.
     pub performance: f64,
-    /// τ: how much a skill changes from game to game.
+    /// τ: how much a skill changes between games.
     pub change: f64,
 }
 
 impl Default for TrueskillSettings {
-    /// The paper's: 25/3, 25/6 and 25/300.
+    /// The values of the paper: 25/3, 25/6 and 25/300.
     fn default() -> TrueskillSettings {
         TrueskillSettings { deviation: START / 3.0, performance: START / 6.0, change: START / 300.0 }
     }
 }
 
-/// The mean skill of each row after all pairs, one game after the other, less the 25 everybody starts with.
+/// The mean skill of each row after all pairs, one game after the other, minus the starting value of 25.
 pub fn trueskill(pairs: &Pairs, rows: usize, settings: &TrueskillSettings) -> Vec<f64> {
     let (mut played, mut draws) = (0u64, 0u64);
     for game in games(pairs) {
         played += 1;
         draws += u64::from(game.outcome == Outcome::Tie);
     }
-    // Where all games are draws no margin is wide enough; a narrower one says as little.
+    // If all games are draws, the margin would be infinite. A slightly smaller share avoids that.
     let share = (draws as f64 / played.max(1) as f64).min(1.0 - 1e-6);
     let margin = quantile_of_upper_tail((1.0 - share) / 2.0) * std::f64::consts::SQRT_2 * settings.performance;
     let mut skills = vec![(0.0, settings.deviation * settings.deviation); rows];
@@ -71,16 +72,16 @@ fn win(t: f64, e: f64) -> (f64, f64) {
     let x = t - e;
     // Φ(x) is the upper tail at −x, and φ is even.
     let v = 1.0 / mills(-x);
-    // Far below zero v + x is lost to rounding; w is between 0 and 1 whatever happens.
+    // Far below zero, v + x is lost to rounding. In exact arithmetic w is always between 0 and 1.
     (v, (v * (v + x)).clamp(0.0, 1.0))
 }
 
 /// v and w of a draw.
 fn draw(t: f64, e: f64) -> (f64, f64) {
-    // Below this the two ends of the interval are too near to be told apart by their tails.
+    // Below this, the two ends of the interval are too close for their tails to differ.
     const POINT: f64 = 1e-6;
     if e < POINT {
-        // The limit: the difference of the performances is known.
+        // The limit: the difference of the performances is known exactly.
         return (-t, 1.0);
     }
     // For t ≥ 0 everything is divided by φ(t − e), the larger of the two densities.
@@ -97,8 +98,8 @@ mod tests {
     use super::super::normal::{density, upper_tail};
     use super::*;
 
-    /// Mean and variance of the difference D ~ N(t, 1) known to lie in an interval, by the trapezoidal rule: v is the shift of the mean,
-    /// and w what the variance lost.
+    /// Mean and variance of a difference D ~ N(t, 1) known to lie in an interval, by the trapezoidal rule: v is the
+    /// shift of the mean, and w is the reduction of the variance.
     fn truncated(t: f64, low: f64, high: f64) -> (f64, f64) {
         let (low, high) = (low.max(t - 40.0), high.min(t + 40.0));
         let steps = 400_000;
@@ -148,7 +149,7 @@ mod tests {
                 }
             }
         }
-        // The loser was the better one by fifty deviations: the means meet.
+        // The loser was better by fifty deviations, so the means meet.
         assert!((win(-50.0, 0.0).0 - 50.0).abs() < 0.1);
         assert!((draw(50.0, 1.0).0 + 49.0).abs() < 0.1);
     }

@@ -1,10 +1,10 @@
-//! Settings as model files of format 1 hold them: flat, with the settings of all tasks side by side.
+//! Settings in model files of format 1: flat, with the settings of all tasks at the same level.
 //!
-//! A one-way road: files of format 1 are read, and what is written is the newest format.
+//! The conversion is one-way: files of format 1 are read, but only the newest format is written.
 
 use serde_json::{Map, Value, json};
 
-/// The settings of the newest format.
+/// Converts settings to the newest format.
 pub(crate) fn settings_of_format_1(old: &Value) -> Value {
     let Some(old) = old.as_object() else { return old.clone() };
     let mut new: Map<String, Value> = old.clone();
@@ -20,7 +20,7 @@ pub(crate) fn settings_of_format_1(old: &Value) -> Value {
         Some("rank") => vec![("pair-weight", pair_weight), ("pair-weight-as", pair_weight_as)],
         Some("compare") => vec![
             ("method", method),
-            // Methods that find their threshold later had none.
+            // Methods that choose their threshold later had none.
             ("threshold", intercept.filter(|rule| rule != "none")),
             ("pair-weight-as", pair_weight_as),
             ("ties-from-grades", ties),
@@ -30,7 +30,7 @@ pub(crate) fn settings_of_format_1(old: &Value) -> Value {
     };
     let mut task = Map::from_iter([("kind".to_string(), kind)]);
     task.extend(parts.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))));
-    // These could be left out.
+    // These could be omitted.
     for (name, usual) in [("solver", "auto"), ("scale", "none")] {
         new.entry(name).or_insert_with(|| json!(usual));
     }
@@ -38,7 +38,7 @@ pub(crate) fn settings_of_format_1(old: &Value) -> Value {
     Value::Object(new)
 }
 
-/// The decoder of the newest format.
+/// Converts a decoder to the newest format.
 pub(crate) fn decoder_of_format_1(old: &Value) -> Value {
     match old.get("one-class") {
         Some(classes) => json!({ "border": classes }),

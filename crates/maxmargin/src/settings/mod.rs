@@ -1,7 +1,7 @@
-//! What a user can set about training: one serde struct shared by the command, the model file and other front ends.
+//! The settings of training: one serde struct shared by the command, the model file and other front ends.
 //!
-//! [`Settings`] holds what every task takes, and in [`Settings::task`] what only that task takes. Front ends set things by
-//! their names ([`Settings::named`]); the names, their help texts and ranges are declared once ([`crate::wish::Setting`]).
+//! [`Settings`] holds the settings that every task has and, in [`Settings::task`], those of one task. Front ends use
+//! names ([`Settings::named`]). The names, their help texts and ranges are declared once ([`crate::wish::Setting`]).
 
 mod format_1;
 mod named;
@@ -21,27 +21,27 @@ use crate::task::{Abilities, Intercept};
 use crate::wish::{EarlyStopping, Wish};
 use serde::{Deserialize, Serialize};
 
-/// Everything that decides what is learned from given data.
+/// All settings that affect the model trained on given data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Settings {
-    /// What is to be learned, and what is set about it.
+    /// The task and its own settings.
     pub task: TaskSettings,
     /// What a violated margin costs.
     pub loss: Loss,
-    /// How it is learned.
+    /// The solver.
     pub solver: Solver,
     /// How features are scaled.
     pub scale: Scale,
-    /// The relative gap to stop at.
+    /// The relative gap at which training stops.
     pub tolerance: f64,
-    /// The most passes to make.
+    /// The largest number of passes.
     pub max_passes: u64,
-    /// Seeds everything random.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// The weight of the loss.
     pub regularisation: Regularisation,
-    /// What only the stochastic solvers take.
+    /// The settings of the stochastic solvers.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stochastic: Stochastic,
     /// The kernel.
@@ -49,7 +49,7 @@ pub struct Settings {
     pub kernel: KernelSettings,
 }
 
-/// For settings that are written only where they were chosen.
+/// For settings that are written only if they differ from the default.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -60,7 +60,7 @@ impl Settings {
         Settings::of(task.settings())
     }
 
-    /// The defaults for a task about which something is set.
+    /// The defaults for a task with given task settings.
     pub fn of(task: impl Into<TaskSettings>) -> Settings {
         let task = task.into();
         let profile = task.task().profile();
@@ -79,23 +79,23 @@ impl Settings {
         Settings { max_passes: settings.usual_passes(), ..settings }
     }
 
-    /// The passes that these settings get unless told: rounds over kernel values are many and short.
+    /// The default number of passes. Rounds over kernel values are many and short.
     pub fn usual_passes(&self) -> u64 {
         if self.solver == Solver::Auto && self.expands() { Solver::Smo } else { self.solver }.default_passes()
     }
 
-    /// The same for a given solver, with the passes it gets unless told.
+    /// Changes the solver, and sets the passes to the default of that solver.
     pub fn with_solver(self, solver: Solver) -> Settings {
         Settings { solver, max_passes: solver.default_passes(), ..self }
     }
 
-    /// The same with another rule for the free scalar, where the task has one: the constant term of a classifier, or the
-    /// threshold of a comparison.
+    /// Changes the rule for the free scalar, if the task has one: the constant term of a classifier, or the threshold
+    /// of a comparison.
     pub fn with_free(self, rule: Intercept) -> Settings {
         Settings { task: self.task.with_free(rule), ..self }
     }
 
-    /// The same with a comparison learned by another method; other tasks have none.
+    /// Changes the method of a comparison. Other tasks have none.
     pub fn with_method(self, method: Method) -> Settings {
         match self.task {
             TaskSettings::Compare(task) => {
@@ -105,18 +105,18 @@ impl Settings {
         }
     }
 
-    /// What was asked for beside the task.
+    /// The settings other than those of the task.
     pub fn wish(&self) -> Wish<'_> {
         let &Settings { loss, solver, scale, regularisation, ref stochastic, ref kernel, .. } = self;
         Wish { loss, solver, scale, regularisation, stochastic, kernel }
     }
 
-    /// What is done about the free scalar beside the scores: the constant term, or the threshold of a comparison.
+    /// The rule for the free scalar: the constant term, or the threshold of a comparison.
     pub fn free(&self) -> Intercept {
         self.task.free()
     }
 
-    /// How comparisons are learned, where the task is one.
+    /// The settings of a comparison, if the task is one.
     pub fn comparison(&self) -> Option<&CompareSettings> {
         match &self.task {
             TaskSettings::Compare(task) => Some(task),
@@ -124,7 +124,7 @@ impl Settings {
         }
     }
 
-    /// The method of a comparison; none for other tasks.
+    /// The method of a comparison; `None` for other tasks.
     pub fn method(&self) -> Option<Method> {
         self.comparison().map(|task| task.method)
     }
@@ -134,17 +134,17 @@ impl Settings {
         self.comparison().is_some_and(|task| task.ties_from_grades)
     }
 
-    /// Whether items are rated by who met whom.
+    /// Whether the method is a rating of items from their games.
     pub fn is_rating(&self) -> bool {
         self.comparison().is_some_and(|task| task.method.is_rating())
     }
 
-    /// What the task offers to solvers; `pairs` says whether it learns from explicit pairs.
+    /// What the task offers to solvers. `pairs` says whether it learns from explicit pairs.
     pub fn abilities(&self, pairs: bool) -> Abilities {
         self.task.abilities(self.loss, pairs)
     }
 
-    /// Whether these settings make a sum over support vectors instead of weights.
+    /// Whether the model will be a sum over support vectors instead of weights.
     pub fn expands(&self) -> bool {
         self.kernel.is_exact()
             || self.regularisation.is_nu()
@@ -152,7 +152,7 @@ impl Settings {
             || self.solver.is_kernel_dual()
     }
 
-    /// Refuses values outside their range, and what does not go together.
+    /// Checks that values are in range and that the settings fit together.
     pub fn validate(&self) -> Result<()> {
         self.check_ranges()?;
         let wish = self.wish();
@@ -191,7 +191,7 @@ impl Settings {
         self.validate_stream()
     }
 
-    /// Refuses what the solver does not take.
+    /// Checks that the solver accepts the stochastic settings.
     fn validate_stochastic(&self) -> Result<()> {
         let bad = |message: String, help: String| Err(Error::new(Code::BadSetting, message).help(help));
         let given = self.stochastic.given();
@@ -220,7 +220,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Refuses what contradicts the kernel, or means nothing without one.
+    /// Refuses settings that contradict the kernel or have no effect without one.
     fn validate_kernel(&self) -> Result<()> {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         let nu = self.regularisation.is_nu();
@@ -251,7 +251,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Refuses what does not go with passive-aggressive steps.
+    /// Refuses settings that do not fit passive-aggressive steps.
     fn validate_stream(&self) -> Result<()> {
         let bad = |message: &str, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         if self.solver != Solver::PassiveAggressive {
@@ -276,7 +276,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Refuses a kernel that the solver does not take, and what only some solvers take beside a kernel.
+    /// Refuses a kernel that the solver does not accept, and settings that only some kernel solvers accept.
     fn validate_kernel_solver(&self) -> Result<()> {
         let (kind, solver) = (self.kernel.kind, self.solver);
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));

@@ -1,4 +1,4 @@
-//! Settings by their names: what the command, settings files and other front ends set, laid over the defaults.
+//! Settings by name: the command, settings files and other front ends set some, and the others keep their defaults.
 
 use super::{Settings, Task};
 use crate::error::{Code, Error, Result};
@@ -9,16 +9,16 @@ use crate::task::ClassWeight;
 use crate::wish::{COMMON, Choice, Chosen, Regularisation, Setting, Solver, Stochastic, Value};
 use serde_json::Value as Json;
 
-/// What says how much a missed margin costs.
+/// The settings that determine the cost of a violated margin.
 const OF_THE_LOSS: [&str; 4] = ["c", "lambda", "nu", "loss"];
 
-/// How far a pair of a stream may move the weights, and the pull toward zero, unless given.
+/// For a stream: the default limit on how far one pair moves the weights, and the default pull toward zero.
 const USUAL_STREAM_C: f64 = 0.1;
 const USUAL_STREAM_LAMBDA: f64 = 1e-4;
 
 impl Settings {
-    /// The settings of a task of which some are chosen by name, all others at their defaults. Checked as
-    /// [`Settings::validate`] does.
+    /// The settings of a task with some chosen by name and all others at their defaults. They are checked with
+    /// [`Settings::validate`].
     ///
     /// ```
     /// use maxmargin::settings::{Choice, Chosen, Settings, Task};
@@ -41,7 +41,7 @@ impl Settings {
             .help(format!("leave {flag} out, or use a soft margin: leave --solver out")));
         }
         let is_given = |name: &str| given.iter().any(|setting| setting.name == name);
-        // A share that may miss the margin, and a margin that none may miss, are of the hinge loss.
+        // Nu and the hard margin are defined for the hinge loss.
         if !is_given("loss") && (hard || settings.regularisation.is_nu()) {
             settings.loss = Loss::Hinge;
         }
@@ -52,8 +52,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The same for learning from a stream. `kept` are the settings of the model it goes on from, where a stream made it:
-    /// they stay unless another solver is chosen.
+    /// The same for learning from a stream. `kept` holds the settings of the model to continue, if it was trained on a
+    /// stream; they stay unless another solver is chosen.
     pub fn streamed(task: Task, chosen: &Chosen, kept: Option<&Settings>) -> Result<Settings> {
         let known: Vec<&Setting> = task.profile().streamed.iter().collect();
         let (wanted, given) = Settings::new(task).laid_over(&known, chosen)?;
@@ -78,7 +78,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// These settings with what was chosen by name, and which settings that were.
+    /// These settings with the ones chosen by name, and the list of those.
     fn laid_over<'a>(&self, known: &[&'a Setting], chosen: &Chosen) -> Result<(Settings, Vec<&'a Setting>)> {
         let task = self.task.task();
         let find = |name: &String| {
@@ -90,7 +90,7 @@ impl Settings {
         for (name, choice) in chosen {
             let setting = match find(name) {
                 Ok(setting) => setting,
-                // What means nothing to a task may be given all the same, as long as nothing else is asked for.
+                // A setting that the task does not use is accepted if it has its default value.
                 Err(_) if self.has_left_out(name, choice, &whole) => continue,
                 Err(error) => return Err(error),
             };
@@ -109,7 +109,7 @@ impl Settings {
         Ok((settings, given))
     }
 
-    /// Whether a common setting that the task leaves out is given the value it has anyway.
+    /// Whether a common setting that the task does not use is given its default value.
     fn has_left_out(&self, name: &str, choice: &Choice, whole: &Json) -> bool {
         let without = self.task.task().profile().without;
         let setting = COMMON.iter().find(|setting| setting.name == name && without.contains(&name));
@@ -117,8 +117,8 @@ impl Settings {
             .is_some_and(|setting| setting.checked(choice).is_ok_and(|value| at(whole, setting.place) == Some(&value)))
     }
 
-    /// The names and values that make these settings again, whatever the defaults of another version are. What is set
-    /// seldom is there only where it was set.
+    /// The names and values that give these settings again, even if another version has other defaults. Rare settings
+    /// are included only if they were set.
     pub fn to_named(&self) -> Result<Chosen> {
         let (own, soft) = (as_json(self)?, !self.solver.is_hard_margin());
         let usual = serde_json::json!({
@@ -139,13 +139,13 @@ impl Settings {
         Ok(chosen)
     }
 
-    /// Refuses numbers outside the ranges that are declared.
+    /// Refuses numbers outside their declared ranges.
     pub(super) fn check_ranges(&self) -> Result<()> {
         let (own, profile) = (as_json(self)?, self.task.task().profile());
         for setting in profile.all_settings().chain(profile.streamed) {
             let Some(value) = at(&own, setting.place) else { continue };
             match (setting.value, value) {
-                // What is not finite has no JSON.
+                // JSON cannot represent a number that is not finite.
                 (Value::Number(_), Json::Null) => drop(setting.checked(&Choice::Number(f64::NAN))?),
                 (Value::Number(_) | Value::Whole(..), value) => {
                     if let Some(choice) = chosen_of(setting, value) {
@@ -167,7 +167,7 @@ fn internal(error: serde_json::Error) -> Error {
     Error::new(Code::Internal, error.to_string())
 }
 
-/// Sets a value at a place such as `kernel.gamma`, or `regularisation.(c)`, where it stands alone.
+/// Sets the value at a path such as `kernel.gamma`. At a path such as `regularisation.(c)`, it replaces what was there.
 fn put(whole: &mut Json, place: &str, value: Json) {
     match place.split_once('.') {
         Some((key, rest)) => {
@@ -186,12 +186,12 @@ fn put(whole: &mut Json, place: &str, value: Json) {
     }
 }
 
-/// What stands at a place.
+/// The value at a path.
 fn at<'a>(whole: &'a Json, place: &str) -> Option<&'a Json> {
     place.split('.').try_fold(whole, |part, key| part.get(key.trim_matches(['(', ')'])))
 }
 
-/// A value of the settings as a front end would hand it over.
+/// A value of the settings in the form that a front end passes.
 fn chosen_of(setting: &Setting, value: &Json) -> Option<Choice> {
     Some(match (setting.value, value) {
         (Value::Number(_), value) => Choice::Number(value.as_f64()?),
@@ -207,13 +207,13 @@ fn chosen_of(setting: &Setting, value: &Json) -> Option<Choice> {
         (Value::ClassWeights, value) => {
             let weights = Choice::Weights(serde_json::from_value(value.get("by-label")?.clone()).ok()?);
             let text = Choice::Text(weights.to_string());
-            // Text has no room for labels with commas or spaces around them.
+            // The text form cannot hold labels that contain commas or start or end with spaces.
             if setting.checked(&text).is_ok_and(|read| read == *value) { text } else { weights }
         }
     })
 }
 
-/// The error for a name that a task does not know.
+/// The error for a name that the task does not have.
 fn unknown(task: Task, known: &[&Setting], name: &str) -> Error {
     let others: Vec<&str> =
         Task::ALL.into_iter().filter(|other| other.profile().setting(name).is_some()).map(Task::name).collect();

@@ -1,9 +1,10 @@
-//! [`Comparisons`]: pairs of points of which a hidden score says which is better, or that neither is.
+//! [`Comparisons`]: pairs of points. A hidden score decides which point is better, or that it is a tie.
 //!
-//! The simulation of the support vector comparison machine (Venuto, Hocking, Sphanurattana & Sugiyama 2014): a pair x, x′
-//! has the outcome t₁(r(x′) − r(x) + ε) with ε normal of spread ¼, t₁ telling a tie where its argument is within 1. The
-//! hidden score r is the square of a norm ([`Pattern`]), and pairs are drawn until both ties and decided pairs are as many
-//! as asked for. Published descriptions and published code differ in where points lie ([`Placed`]); both are here.
+//! The simulation of the support vector comparison machine (Venuto, Hocking, Sphanurattana & Sugiyama 2014). A pair x,
+//! x′ has the outcome t₁(r(x′) − r(x) + ε) with ε normal of spread ¼; t₁ gives a tie if its argument is within 1 of
+//! zero. The hidden score r is the square of a norm ([`Pattern`]). Pairs are drawn until there are the requested
+//! numbers of ties and of decided pairs. The published description and the published code differ in where points lie
+//! ([`Placed`]); both are available.
 
 use super::require;
 use crate::data::{Dataset, Dense, Matrix, Names, Outcome, Pairs, Targets};
@@ -24,13 +25,13 @@ pub enum Pattern {
     /// max x_j²
     #[serde(rename = "inf")]
     LargestNorm,
-    /// A hidden direction: what a linear model can learn.
+    /// A hidden direction, which a linear model can learn.
     #[serde(rename = "linear")]
     Linear,
 }
 
 impl Pattern {
-    /// Every pattern there is.
+    /// All patterns.
     pub const ALL: [Pattern; 4] = [Pattern::OneNorm, Pattern::TwoNorm, Pattern::LargestNorm, Pattern::Linear];
 
     /// The name used in flags and tables.
@@ -44,20 +45,20 @@ impl Pattern {
     }
 }
 
-/// Where points lie. The linear pattern has points of its own, independent and normal.
+/// Where points lie. The linear pattern has its own points, independent and normal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placed {
-    /// The first anywhere in [−2, 2]ᵈ, the second near it: a normal step of spread ½ in each direction. What the published
-    /// table was made with.
+    /// The first point is uniform in [−2, 2]ᵈ, the second one is near it: a normal step of spread ½ in each direction.
+    /// The published table was made this way.
     #[default]
     Near,
-    /// Both anywhere in [−3, 3]ᵈ, as the slides say.
+    /// Both points are uniform in [−3, 3]ᵈ, as the slides say.
     Apart,
 }
 
 impl Placed {
-    /// Every way there is.
+    /// All placements.
     pub const ALL: [Placed; 2] = [Placed::Near, Placed::Apart];
 
     /// The name used in flags.
@@ -69,7 +70,7 @@ impl Placed {
     }
 }
 
-/// What comparisons to simulate.
+/// The settings of simulated comparisons.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ComparisonSettings {
@@ -85,9 +86,9 @@ pub struct ComparisonSettings {
     pub placed: Placed,
     /// Spread of the noise on differences of the hidden score.
     pub noise: f64,
-    /// Where randomness starts.
+    /// The seed.
     pub seed: u64,
-    /// Which draw from the same hidden model: 0 to learn from, another number for pairs to test on.
+    /// Which sample of the same hidden model: 0 for training, another number for test pairs.
     pub stream: u64,
 }
 
@@ -106,23 +107,23 @@ impl Default for ComparisonSettings {
     }
 }
 
-/// Numbers that are made in memory at the most.
+/// The largest number of values made in memory.
 const MOST_NUMBERS: u64 = 4_000_000_000;
 
-/// Pairs made together, from one random stream.
+/// Number of pairs made together, from one random stream.
 const BLOCK: u64 = 1024;
 
-/// After so many draws for one pair there are none of its kind: the noise or the number of features is too large.
+/// After this many draws for one pair, the generator gives up: the noise or the number of features is too large.
 const MOST_DRAWS: u64 = 100_000;
 
-/// The spread of differences of a hidden linear score: with thresholds at ±1 about half of them are ties.
+/// The spread of differences of a hidden linear score. With thresholds at ±1, about half of them are ties.
 const LINEAR_SPREAD: f64 = 1.5;
 
 /// The random streams of this generator.
 const MODEL: u64 = 0x636f_6d70_0001;
 const PAIRS: u64 = 0x636f_6d70_0002;
 
-/// See the top of the file.
+/// See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Comparisons {
     settings: ComparisonSettings,
@@ -131,7 +132,7 @@ pub struct Comparisons {
 }
 
 impl Comparisons {
-    /// A generator with these settings, or an error where they are out of range.
+    /// A generator with these settings, or an error if they are out of range.
     pub fn new(settings: ComparisonSettings) -> Result<Comparisons> {
         let ComparisonSettings { pairs, features, ties, noise, seed, .. } = settings;
         require((1..=u64::from(u32::MAX) / 2).contains(&pairs), "pairs", pairs, "from 1 to 2,147,483,647")?;
@@ -172,7 +173,7 @@ impl Comparisons {
         }
     }
 
-    /// The share of its own pairs that the hidden score gets wrong, knowing everything but the noise.
+    /// The error of the hidden score on its own pairs: it knows everything except the noise.
     pub fn least_error(&self) -> Result<f64> {
         let data = self.to_dataset()?;
         let (Some(pairs), Matrix::DenseF32(points)) = (data.pairs(), data.matrix()) else { return Ok(0.0) };
@@ -183,7 +184,7 @@ impl Comparisons {
         Ok(wrong.count() as f64 / pairs.len() as f64)
     }
 
-    /// All pairs in memory: two rows each, the left point and the right one.
+    /// All pairs in memory, each as two rows: the left point and the right one.
     pub fn to_dataset(&self) -> Result<Dataset> {
         let ComparisonSettings { pairs, features, .. } = self.settings;
         let mut values = vec![0.0f32; 2 * pairs as usize * features];
@@ -199,7 +200,8 @@ impl Comparisons {
         Dataset::new(matrix, Targets::Absent)?.with_feature_names(names)?.with_pairs(sides.with_outcomes(outcomes)?)
     }
 
-    /// Makes the pairs of a block. How many of its pairs are ties follows from its number, so that shares add up.
+    /// Makes the pairs of a block. The number of its ties depends on the block number, so that the total share is
+    /// right.
     fn fill(&self, number: u64, values: &mut [f32], outcomes: &mut [Outcome]) -> Result<()> {
         let ComparisonSettings { features, ties, noise, seed, stream, .. } = self.settings;
         let mut random = Random::new(seed, PAIRS, stream << 40 | number);
@@ -294,7 +296,7 @@ mod tests {
         assert_eq!(refused(ComparisonSettings { ties: 1.5, ..usual() }), Code::BadSetting);
         assert_eq!(refused(ComparisonSettings { pairs: 0, ..usual() }), Code::BadSetting);
         assert_eq!(refused(ComparisonSettings { noise: f64::NAN, ..usual() }), Code::BadSetting);
-        // Under so much noise nothing ties.
+        // With this much noise there are no ties.
         assert_eq!(refused(ComparisonSettings { pairs: 3, ties: 1.0, noise: 1e9, ..usual() }), Code::BadSetting);
     }
 }

@@ -1,13 +1,15 @@
-//! Built-in data generators: realistic data of any size from a handful of settings and a seed.
+//! Built-in data generators: realistic data of any size from a few settings and a seed.
 //!
 //! | generator | like | makes |
 //! |---|---|---|
 //! | [`Search`] | LETOR, MSLR | graded documents of search queries, dense columns of several kinds |
-//! | [`Comparisons`] | the published simulation of comparing with ties | pairs of points, of which a hidden score says which is better |
+//! | [`Comparisons`] | the published simulation of comparisons with ties | pairs of points, compared by a hidden score
+//! |
 //! | [`Text`] | RCV1 | two classes of documents as sparse unit rows with Zipf-distributed words |
 //!
-//! A [`Generator`] makes rows in blocks, each from a random stream of its own. So blocks can be made in any order, by
-//! any number of threads, and written one after the other without ever holding all rows; the bytes are the same.
+//! A [`Generator`] makes rows in blocks. Each block has its own random stream, so blocks can be made in any order and
+//! by any number of threads, and can be written one after the other without holding all rows in memory. The bytes are
+//! always the same.
 //!
 //! ```
 //! use maxmargin::simulate::{Generator, Search, SearchSettings};
@@ -37,13 +39,13 @@ pub trait Generator: Sync {
     /// Number of columns.
     fn features(&self) -> usize;
 
-    /// A name for each column, where columns have meanings.
+    /// A name for each column, if columns have names.
     fn feature_names(&self) -> Option<Vec<String>>;
 
     /// Number of blocks.
     fn blocks(&self) -> u64;
 
-    /// The block of the given number, from 0: always the same rows. Groups never cross blocks.
+    /// The block with the given number, counted from 0. It always has the same rows. Groups never cross blocks.
     fn block(&self, number: u64) -> Block;
 
     /// All rows in memory.
@@ -58,7 +60,7 @@ pub trait Generator: Sync {
 pub struct Block {
     /// The target of each row.
     pub targets: Vec<f64>,
-    /// The group of each row, or nothing where rows have no groups. Rows of one group are neighbours.
+    /// The group of each row; empty if there are no groups. Rows of one group are next to each other.
     pub group_ids: Vec<u64>,
     /// Where the entries of each row end.
     pub ends: Vec<usize>,
@@ -103,7 +105,7 @@ fn dataset(blocks: Vec<Block>, features: usize, names: Option<Vec<String>>) -> R
             targets.push(block.targets[row]);
         }
     }
-    // A stored zero costs four bytes, an index two or four: from two thirds on, dense is the smaller.
+    // A stored value takes four bytes, an index two or four. From a density of two thirds on, dense storage is smaller.
     let matrix = if entries * 3 >= rows * features * 2 {
         dense(blocks, rows, features)?
     } else if features <= 1 << 16 {
@@ -157,7 +159,7 @@ fn sparse<I: Index + Send + Sync + 'static>(
     Csr::new(starts, indices, values, features)
 }
 
-/// The error for a setting out of range, unless it is in range.
+/// Returns an error that names the setting, unless it is in range.
 fn require(valid: bool, setting: &str, found: impl std::fmt::Display, range: &str) -> Result<()> {
     if valid {
         return Ok(());
@@ -192,7 +194,7 @@ mod tests {
             assert_eq!(data.hash().expect("valid"), expected.hash().expect("valid"));
         }
         let mut row = 0;
-        // Backwards, since the order in which blocks are made must not matter.
+        // In reverse order, because the order in which blocks are made must not matter.
         let mut blocks: Vec<Block> = (0..generator.blocks()).rev().map(|number| generator.block(number)).collect();
         blocks.reverse();
         for block in &blocks {

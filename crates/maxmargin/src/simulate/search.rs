@@ -1,18 +1,17 @@
-//! [`Search`]: graded documents of search queries, in the manner of LETOR and MSLR.
+//! [`Search`]: graded documents of search queries, similar to LETOR and MSLR.
 //!
-//! What it is:
-//! - A query has a log-normal number of documents and, for each stream of evidence (title, body, URL, anchor, document,
-//!   clicks), a shift and a scale of its own: scores of different queries are not on one scale.
+//! The model:
+//! - A query has a log-normal number of documents. For each stream of evidence (title, body, URL, anchor, document,
+//!   clicks) it has its own shift and scale, so scores of different queries are not on the same scale.
 //! - A document has one hidden topicality, which the text streams share in part, and an authority. Half of all
-//!   documents have no anchor text and most have no clicks: these columns are then zero.
-//! - Columns are of three kinds: scores in [0, 1] with six decimals, counts with a heavy tail, and 0/1 flags. Every
-//!   fourth column or so is nearly a copy of an earlier one, as BM25 and tf-idf are.
-//! - The hidden score is **linear** in the columns as they are written; [`Search::weights`] returns its weights. A share
-//!   of the columns has weight zero. The grade says between which thresholds the score lies after a query's offset
-//!   (some queries have few good answers) and normal noise were added.
-//!   With the default noise the hidden weights themselves order 73 % of the pairs of documents of different grades
-//!   correctly; no learner can do much better.
-//! - Grades are skewed: with five levels 52, 32, 13, 2 and 1 per cent, with three 74, 20 and 6 per cent.
+//!   documents have no anchor text and most have no clicks; these columns are then zero.
+//! - There are three kinds of columns: scores in [0, 1] with six decimals, counts with a heavy tail, and 0/1 flags.
+//!   About every fourth column is nearly a copy of an earlier one, like BM25 and tf-idf.
+//! - The hidden score is **linear** in the columns as they are written; [`Search::weights`] returns its weights. A
+//!   share of the columns has weight zero. A query's offset (some queries have few good answers) and normal noise are
+//!   added to the score, and thresholds turn the sum into a grade. With the default noise, the hidden weights
+//!   themselves order 73 % of the pairs of documents with different grades correctly; no learner can do much better.
+//! - Grades are skewed: 52, 32, 13, 2 and 1 per cent with five levels, 74, 20 and 6 per cent with three.
 
 use super::{Block, Generator, log_normal_count, quantile, require};
 use crate::error::Result;
@@ -20,7 +19,7 @@ use crate::parallel;
 use crate::random::Random;
 use serde::{Deserialize, Serialize};
 
-/// What search results to simulate.
+/// The settings of simulated search results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchSettings {
@@ -30,13 +29,13 @@ pub struct SearchSettings {
     pub docs: usize,
     /// Number of columns.
     pub features: usize,
-    /// Number of grades, which count from 0.
+    /// Number of grades, counted from 0.
     pub levels: usize,
     /// Spread of the noise, as a multiple of the spread of the hidden score within a query.
     pub noise: f64,
-    /// Where randomness starts.
+    /// The seed.
     pub seed: u64,
-    /// Which draw from the same hidden model: 0 to learn from, another number for queries to test on.
+    /// Which sample of the same hidden model: 0 for training, another number for test queries.
     pub stream: u64,
 }
 
@@ -55,7 +54,7 @@ const OFFSET_SPREAD: f64 = 0.5;
 const GRID: f64 = 1e6;
 /// The largest count; whole numbers up to here are exact in f32.
 const LARGEST_COUNT: f64 = 1e7;
-/// Queries and documents of each made beforehand, to place the thresholds.
+/// Number of pilot queries, and of documents in each. They serve to place the thresholds.
 const PILOT_QUERIES: u64 = 1024;
 const PILOT_DOCS: usize = 16;
 
@@ -64,7 +63,7 @@ const MODEL: u64 = 0x7365_6172_0001;
 const PILOT: u64 = 0x7365_6172_0002;
 const ROWS: u64 = 0x7365_6172_0003;
 
-/// Where the evidence of a column comes from.
+/// The source of the evidence in a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stream {
     Title,
@@ -80,7 +79,7 @@ use Stream::{Anchor, Body, Clicks, Document, Title, Url};
 const STREAMS: [Stream; 6] = [Title, Body, Url, Anchor, Document, Clicks];
 
 impl Stream {
-    /// How much of the stream's evidence is the document's topicality.
+    /// The share of the document's topicality in the stream's evidence.
     fn topicality(self) -> f64 {
         match self {
             Title => 0.7,
@@ -120,9 +119,9 @@ struct Column {
     kind: Kind,
     /// The column that this one nearly repeats.
     repeats: Option<usize>,
-    /// The correlation with the stream's evidence, or with the column repeated.
+    /// The correlation with the stream's evidence, or with the repeated column.
     loading: f64,
-    /// The spread of what is the column's own: √(1 − loading²).
+    /// The spread of the column's own part: √(1 − loading²).
     own: f64,
 }
 
@@ -132,7 +131,7 @@ impl Column {
     }
 }
 
-/// The columns with names of their own: name, stream, kind, column repeated, loading, and the sign of the hidden weight.
+/// The columns with fixed names: name, stream, kind, repeated column, loading, and the sign of the hidden weight.
 type Named = (&'static str, Stream, Kind, Option<usize>, f64, f64);
 const NAMED: [Named; 16] = [
     ("bm25_title", Title, Kind::Score { centre: 0.5 }, None, 0.90, 1.0),
@@ -153,7 +152,7 @@ const NAMED: [Named; 16] = [
     ("clicks", Clicks, Kind::Count { level: 1.5, slope: 1.2 }, None, 0.80, 1.0),
 ];
 
-/// A generator of judged search results; see [`SearchSettings`].
+/// A generator of graded search results; see [`SearchSettings`].
 #[derive(Clone, Debug)]
 pub struct Search {
     settings: SearchSettings,
@@ -180,7 +179,7 @@ impl Search {
                 Some(&(_, stream, kind, repeats, loading, sign)) => (Column::new(stream, kind, repeats, loading), sign),
                 None => draw_column(&columns, &mut random),
             };
-            // Heavy tails would let a single column decide the top grades.
+            // Heavy tails would otherwise let a single column decide the top grades.
             let importance = match column.kind {
                 Kind::Score { .. } => 1.0,
                 Kind::Count { .. } => 0.25,
@@ -194,8 +193,8 @@ impl Search {
         Ok(search)
     }
 
-    /// Scales the hidden weights so that they count spreads of their columns within a query and the score has unit
-    /// spread there, and places the thresholds so that the grades have their shares.
+    /// Scales the hidden weights: each weight is relative to the spread of its column within a query, and the score has
+    /// unit spread there. Then places the thresholds so that the grades have their shares.
     fn calibrate(&mut self) {
         let spreads = self.column_spreads();
         for (weight, spread) in self.weights.iter_mut().zip(spreads) {
@@ -222,7 +221,7 @@ impl Search {
 
     /// The spread of each column around its mean within a query.
     fn column_spreads(&self) -> Vec<f64> {
-        // In blocks that do not depend on the number of threads, added up in order.
+        // The blocks do not depend on the number of threads, and their sums are added in order.
         let parts: Vec<Vec<f64>> = parallel::map(16, |part| {
             let mut squares = vec![0.0; self.columns.len()];
             for query in 0..4 {
@@ -277,17 +276,17 @@ impl Search {
         &self.settings
     }
 
-    /// The hidden weight of each column: the linear score from which grades are made, before offset and noise.
+    /// The hidden weight of each column. Grades are made from this linear score after adding offset and noise.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// What the score must reach for each grade from 1 on.
+    /// The score needed for each grade from 1 on.
     pub fn thresholds(&self) -> &[f64] {
         &self.thresholds
     }
 
-    /// Draws one document: all its columns.
+    /// Draws all columns of one document.
     fn document(&self, query: &QueryContext, random: &mut Random, evidence: &mut [f64], row: &mut [f32]) {
         let topicality = random.normal();
         let mut streams = [0.0; STREAMS.len()];
@@ -317,7 +316,7 @@ impl Search {
     }
 }
 
-/// A column without a name of its own, and the sign of its hidden weight.
+/// A column without a fixed name, and the sign of its hidden weight.
 fn draw_column(columns: &[Column], random: &mut Random) -> (Column, f64) {
     let sign = match random.uniform() {
         draw if draw < 0.35 => 0.0,

@@ -1,21 +1,21 @@
-//! [`Text`]: two classes of documents as sparse unit rows, in the manner of the RCV1 news corpus.
+//! [`Text`]: two classes of documents as sparse unit rows, similar to the RCV1 news corpus.
 //!
-//! What it is, and what it is not:
-//! - Words follow Zipf's law: the number of documents with a word falls as about the inverse of its rank (slope −0.95
-//!   between ranks 100 and 10,000). The law is flattened at the top (Mandelbrot's shift) because stop words are taken to
-//!   be removed: the commonest word is in a third of all documents. Which column is frequent is random, as in a
-//!   vocabulary in alphabetical order.
-//! - A document has a length (distinct words) from a log-normal law and one main and one side topic out of up to a
-//!   hundred, some topics far more common than others. A quarter of its words come from the general vocabulary, the
-//!   others from its topics, so that words are correlated and repeat, as words do.
-//! - A value is (1 + ln count) · ln(1 / share of documents with the word); rows have unit Euclidean length, and values
-//!   stand on a grid of 1e-7, so that text files show seven digits at most.
-//! - The label is the side of a hidden linear score on which the document lies, after normal noise on the score; a few
-//!   labels are flipped outright. Three words in ten have a hidden weight, and those of one topic lean to the same
-//!   side more often than not. So no linear model is without error, and rare words make learning slow: with the
-//!   default settings a linear support vector machine with C = 1 errs on 6 to 8 % of new documents after 20,000 rows
-//!   and on 5 to 6 % after 400,000, depending on the seed.
-//! - There is no word order, no drift over time and no near-duplicates, which real news have.
+//! The model and its limits:
+//! - Words follow Zipf's law: the number of documents with a word falls roughly as the inverse of its rank (slope −0.95
+//!   between ranks 100 and 10,000). The law is flattened at the top (Mandelbrot's shift) because stop words are assumed
+//!   to be removed: the most common word is in a third of all documents. Which columns are frequent is random, as in an
+//!   alphabetical vocabulary.
+//! - A document has a log-normal length (distinct words), and one main and one side topic out of up to a hundred. Some
+//!   topics are far more common than others. A quarter of the words come from the general vocabulary, the others from
+//!   the topics, so that words are correlated and repeat as in real text.
+//! - A value is (1 + ln count) · ln(1 / share of documents with the word). Rows have unit Euclidean length, and values
+//!   are multiples of 1e-7, so that text files show at most seven digits.
+//! - The label is the sign of a hidden linear score with normal noise, relative to a threshold; a few labels are
+//!   flipped. Three words in ten have a hidden weight, and the weights of one topic tend to have the same sign. No
+//!   linear model is without error, and rare words make learning slow: with the default settings, the error of a linear
+//!   support vector machine with C = 1 on new documents is 6 to 8 % after 20,000 rows and 5 to 6 % after 400,000,
+//!   depending on the seed.
+//! - There is no word order, no drift over time and there are no near-duplicates, unlike in real news.
 
 use super::{Block, Generator, log_normal_count, quantile, require};
 use crate::error::Result;
@@ -23,7 +23,7 @@ use crate::parallel;
 use crate::random::Random;
 use serde::{Deserialize, Serialize};
 
-/// What text to simulate.
+/// The settings of simulated text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextSettings {
@@ -31,7 +31,7 @@ pub struct TextSettings {
     pub rows: u64,
     /// Number of words in the vocabulary.
     pub features: usize,
-    /// Mean number of distinct words in a document. Rows get somewhat shorter where this comes near to `features`.
+    /// Mean number of distinct words in a document. Rows get somewhat shorter if this is close to `features`.
     pub nonzeros: usize,
     /// Spread of the noise on the hidden score, as a multiple of the spread of the score itself.
     pub noise: f64,
@@ -39,9 +39,9 @@ pub struct TextSettings {
     pub flip: f64,
     /// Share of documents in the positive class.
     pub positive: f64,
-    /// Where randomness starts.
+    /// The seed.
     pub seed: u64,
-    /// Which draw from the same hidden model: 0 to learn from, another number for rows to test on.
+    /// Which sample of the same hidden model: 0 for training, another number for test rows.
     pub stream: u64,
 }
 
@@ -66,7 +66,7 @@ const EXPONENT: f64 = 1.2;
 const SHIFT: f64 = 20.0;
 /// The same for the words of one topic.
 const TOPIC_SHIFT: f64 = 4.0;
-/// Shares of words that come from the main and from the side topic; the rest is general.
+/// Shares of the words that come from the main and from the side topic. The other words are general.
 const MAIN_TOPIC: f64 = 0.6;
 const SIDE_TOPIC: f64 = 0.15;
 /// Spread of the logarithm of the document length.
@@ -75,7 +75,7 @@ const LENGTH_SPREAD: f64 = 0.55;
 const RELEVANT: f64 = 0.3;
 /// Values are whole multiples of 1 / GRID.
 const GRID: f64 = 1e7;
-/// Blocks made beforehand, to place the threshold between the classes.
+/// Number of pilot blocks. They serve to place the threshold between the classes.
 const PILOT_BLOCKS: u64 = 8;
 
 /// The random streams of this generator.
@@ -89,7 +89,7 @@ pub struct Text {
     settings: TextSettings,
     words: Alias,
     topics: Alias,
-    /// Word slots of a topic: the word in slot s of topic t has rank s · topics + (t + s) mod topics.
+    /// Word slots of a topic. The word in slot s of topic t has rank s · topics + (t + s) mod topics.
     slots: Alias,
     topic_count: usize,
     column_of_rank: Vec<u32>,
@@ -124,7 +124,7 @@ impl Text {
 
         let total = |weights: &[f64]| weights.iter().sum::<f64>();
         let (word_total, topic_total, slot_total) = (total(&word_weights), total(&topic_weights), total(&slot_weights));
-        // Neighbouring topics, which are about equally common, lean to opposite sides.
+        // Neighbouring topics, which are about equally common, have opposite signs.
         let leanings: Vec<f64> = (0..topic_count)
             .map(|topic| if topic % 2 == 0 { 1.0 } else { -1.0 } * (1.0 + 0.3 * random.normal()))
             .collect();
@@ -163,8 +163,8 @@ impl Text {
         Ok(text)
     }
 
-    /// Scales the hidden weights to a score of unit spread and places the threshold so that the classes have their
-    /// shares.
+    /// Scales the hidden weights so that the score has unit spread, and places the threshold so that the classes have
+    /// their shares.
     fn calibrate(&mut self) {
         let pilot: Vec<(f64, f64)> = parallel::map(PILOT_BLOCKS as usize, |number| {
             let mut random = Random::new(self.settings.seed, PILOT, number as u64);
@@ -183,7 +183,7 @@ impl Text {
         let mut noisy: Vec<f64> =
             pilot.iter().map(|&(score, normal)| score * scale + self.noise_spread * normal).collect();
         noisy.sort_unstable_by(f64::total_cmp);
-        // Flips move the share towards one half, which is undone here.
+        // Flips move the share towards one half. This is compensated here.
         let TextSettings { flip, positive, .. } = self.settings;
         let before_flips = ((positive - flip) / (1.0 - 2.0 * flip)).clamp(0.0, 1.0);
         self.threshold = quantile(&noisy, 1.0 - before_flips);
@@ -194,13 +194,13 @@ impl Text {
         &self.settings
     }
 
-    /// The hidden weight of each word: before noise and flips, a document is positive where the weighted sum of its
-    /// values reaches [`Text::threshold`].
+    /// The hidden weight of each word. Before noise and flips, a document is positive if the weighted sum of its values
+    /// is at least [`Text::threshold`].
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// What the hidden score must reach.
+    /// The hidden score that a positive document must reach.
     pub fn threshold(&self) -> f64 {
         self.threshold
     }
@@ -211,7 +211,7 @@ impl Text {
         let length = length.min(self.settings.features);
         let topics = [self.topics.draw(random.bits()), self.topics.draw(random.bits())];
         scratch.clear(length);
-        // Small vocabularies might keep a document waiting for its last words.
+        // With a small vocabulary, the last words of a document could take very many draws.
         for _ in 0..16 * length + 64 {
             let source = random.uniform();
             let rank = if source >= MAIN_TOPIC + SIDE_TOPIC {
@@ -284,7 +284,7 @@ impl Generator for Text {
     }
 }
 
-/// The topic that owns the word of a rank.
+/// The topic of the word with a given rank.
 fn topic_of(rank: usize, topic_count: usize) -> usize {
     let (slot, place) = (rank / topic_count, rank % topic_count);
     (place + topic_count - slot % topic_count) % topic_count
@@ -293,7 +293,7 @@ fn topic_of(rank: usize, topic_count: usize) -> usize {
 /// Draws from a fixed discrete distribution in constant time (Walker's alias method, Vose's construction).
 #[derive(Clone, Debug)]
 struct Alias {
-    /// For each cell the chance, out of 2³², to stay in it, and the cell to go to otherwise.
+    /// For each cell: the chance, out of 2³², to stay in it, and the cell to go to otherwise.
     cells: Vec<(u32, u32)>,
 }
 
@@ -324,10 +324,10 @@ impl Alias {
     }
 }
 
-/// Counts the words of one document: an open-addressed table that stays in the first cache.
+/// Counts the words of one document in an open-addressed table that fits into the first-level cache.
 #[derive(Default)]
 struct Scratch {
-    /// Position in `words` plus one, or zero where free.
+    /// Position in `words` plus one, or zero if free.
     table: Vec<u32>,
     shift: u32,
     words: Vec<(u32, u32)>,
@@ -446,7 +446,7 @@ mod tests {
         data.matrix().scores(0..3000, text.weights(), &mut scores);
         let targets = data.targets().real().expect("numbers");
         let wrong = scores.iter().zip(targets).filter(|&(&score, &y)| (score >= text.threshold()) != (y > 0.0)).count();
-        // Only sums in another order may differ, at the threshold itself.
+        // Sums in another order may only differ at the threshold itself.
         assert!(wrong <= 1, "{wrong} rows");
         assert!(text.weights().iter().filter(|&&weight| weight != 0.0).count() < 1700);
     }

@@ -1,6 +1,7 @@
-//! [`Barrier`]: φ(b) = −ln(1 − e^(−2b)), what keeps the threshold of ties with logistic loss above zero.
+//! [`Barrier`]: φ(b) = −ln(1 − e^(−2b)), which keeps the threshold for ties above zero with logistic loss.
 //!
-//! Its conjugate at W·φ is closed: sup_b p·b − W·φ(b) is finite for p ≤ 0, and is attained where e^(2b) = 1 + 2W/|p|.
+//! Its conjugate at W·φ has a closed form: sup_b p·b − W·φ(b) is finite for p ≤ 0, and is attained where e^(2b) = 1 +
+//! 2W/|p|.
 
 /// Value and derivatives at one threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,7 +12,7 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// At a threshold; a wall at zero and below it.
+    /// The barrier at a threshold; infinite at zero and below.
     #[inline]
     pub(crate) fn at(threshold: f64) -> Barrier {
         if threshold.is_nan() || threshold <= 0.0 {
@@ -23,10 +24,10 @@ impl Barrier {
         Barrier { value: -rest.ln(), slope, curvature: -2.0 * slope / rest }
     }
 
-    /// The largest of pull·b − weight·φ(b) over b > 0, for a pull that is not above zero.
+    /// The maximum of pull·b − weight·φ(b) over b > 0, for a pull of at most zero.
     pub(crate) fn conjugate(weight: f64, pull: f64) -> f64 {
         let pull = -pull;
-        // Below this the value is zero to rounding, and the ratio no number.
+        // Below this the value is zero up to rounding, and the ratio would overflow.
         if pull <= weight * 1e-300 {
             return 0.0;
         }

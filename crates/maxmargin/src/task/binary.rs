@@ -3,9 +3,9 @@
 //! ```text
 //! min  ½‖w‖² + Σ_i C_i · loss(m − y_i (w·x_i + b)),   y_i ∈ {−1, +1}
 //! ```
-//! The margin m is 1; the logistic loss, which has no kink to keep away from, takes m = 0.
-//! C_i is C times the row's weight times its class weight, and 0 for rows left out. b is absent, free, or penalised like any other weight (then
-//! it is a constant feature of value 1). One block a row; parts are runs of rows, since rows do not interact.
+//! The margin m is 1, or 0 for the logistic loss, which has no kink. C_i is C times the row's weight times its class
+//! weight, and 0 for rows left out. b is absent, free, or penalised like any other weight (it is then the weight of a
+//! constant feature of value 1). There is one block per row. Parts are runs of rows, because rows do not interact.
 //!
 //! Reference: Cortes & Vapnik, Support-vector networks, Machine Learning 20 (1995).
 
@@ -24,29 +24,30 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows in one part.
+/// Number of rows in a part.
 const PART: usize = 1024;
 
 /// How much the rows of each class count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClassWeight {
-    /// Alike.
+    /// All rows count the same.
     #[default]
     Equal,
-    /// Inversely to how common the class is: rows / (classes · rows of the class), each row counting as its weight.
+    /// Inversely to the frequency of the class: rows / (classes · rows of the class), with rows counted by their
+    /// weights.
     Balanced,
-    /// By label; labels not named count 1.
+    /// By label. Labels that are not named have weight 1.
     ByLabel(BTreeMap<String, f64>),
 }
 
-/// What is set about a classifier.
+/// The settings of a classifier.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ClassifySettings {
     /// The constant term.
     pub intercept: Intercept,
-    /// The label that counts as positive, where the order of the labels shall not decide.
+    /// The positive label, if it is not the second one in the order of the labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub positive: Option<String>,
     /// How much each class counts.
@@ -95,7 +96,7 @@ pub(super) const PROFILE: Profile = Profile {
 };
 
 impl ClassifySettings {
-    /// Refuses weights that are none.
+    /// Refuses invalid class weights.
     pub(super) fn refuse(&self, hard: bool) -> Result<()> {
         if let ClassWeight::ByLabel(weights) = &self.class_weight
             && let Some((label, weight)) = weights.iter().find(|(_, weight)| !(weight.is_finite() && **weight >= 0.0))
@@ -112,17 +113,17 @@ impl ClassifySettings {
         Ok(())
     }
 
-    /// What scores will mean.
+    /// The meaning of the scores.
     pub(super) fn decoder(&self, data: &Dataset) -> Result<Decoder> {
         Classes::find(data.targets(), self.positive.as_deref()).map(Decoder::Sign)
     }
 
-    /// Whether a model of it answers so.
+    /// Whether a model of this task has such a decoder and intercept.
     pub(super) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
         matches!(decoder, Decoder::Sign(_)) && intercept.is_some() == (self.intercept != Intercept::None)
     }
 
-    /// Every row is one constraint.
+    /// Each row is one constraint.
     pub(super) fn abilities(&self) -> Abilities {
         Abilities::LISTED
     }
@@ -163,9 +164,10 @@ impl ClassWeight {
 /// What is remembered of a part.
 #[derive(Clone, Debug, Default)]
 pub struct RowMemo {
-    /// The curvature by the score of each row, but for its cost. Steps need few digits of it, and there is one a row.
+    /// The curvature by the score of each row, without the row's cost. Steps need only few digits of it, so f32 is
+    /// enough.
     curvature: Vec<f32>,
-    /// What [`Roundable::rounding`] asks for.
+    /// The result of [`Roundable::rounding`].
     rounding: [f64; 3],
 }
 
@@ -173,7 +175,7 @@ pub struct RowMemo {
 #[derive(Clone, Debug)]
 pub struct Binary {
     signs: Arc<[i8]>,
-    /// The row's weight times its class weight; 0 where the row does not count. None where each counts 1.
+    /// The row's weight times its class weight; 0 if the row is left out. `None` if all weights are 1.
     weights: Option<Arc<[f64]>>,
     c: f64,
     loss: Loss,
@@ -183,7 +185,7 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// A task from signs, the weight C of the loss and the data's weights. `intercept` says whether there is a b.
+    /// A task from signs, the weight C of the loss and the data's weights. `intercept` says whether there is a term b.
     pub fn new(
         data: &Dataset,
         classes: &Classes,
@@ -195,7 +197,7 @@ impl Binary {
         Binary::on(data, classes, class_weight, loss, intercept, None).map(|task| task.with_cost(c))
     }
 
-    /// The same with C = 1 over some of the rows: the others cost nothing, and `balanced` does not count them.
+    /// The same with C = 1 over some of the rows. The others cost nothing, and `balanced` does not count them.
     pub fn on(
         data: &Dataset,
         classes: &Classes,
@@ -256,12 +258,12 @@ impl Binary {
         }
     }
 
-    /// The same task with another weight of the loss.
+    /// Changes the weight of the loss.
     pub fn with_cost(self, c: f64) -> Binary {
         Binary { c, ..self }
     }
 
-    /// What the loss of a row is multiplied by.
+    /// The weight of a row's loss.
     #[inline]
     fn cost(&self, row: usize) -> f64 {
         self.c * self.weights.as_ref().map_or(1.0, |weights| weights[row])
@@ -272,7 +274,7 @@ impl Binary {
         (0..self.signs.len()).map(|row| self.cost(row)).sum()
     }
 
-    /// The label of a class none of whose rows can cost anything, if there is one.
+    /// The label of a class in which no row has a positive cost, if there is one.
     pub(crate) fn class_without_weight<'c>(&self, classes: &'c Classes) -> Option<&'c str> {
         let has = |sign: i8| (0..self.signs.len()).any(|row| self.signs[row] == sign && self.cost(row) > 0.0);
         if !has(1) {
@@ -284,7 +286,7 @@ impl Binary {
         }
     }
 
-    /// Number of rows that can cost anything.
+    /// Number of rows with a positive cost.
     pub fn constraints(&self) -> u64 {
         (0..self.signs.len()).filter(|&row| self.cost(row) > 0.0).count() as u64
     }
@@ -374,7 +376,7 @@ impl Objective for Binary {
     }
 }
 
-/// Weights of a part whose rows count 1 each.
+/// Weights for a part in which all weights are 1.
 static ONES: [f64; PART] = [1.0; PART];
 
 /// What the value of a run of rows depends on.
@@ -396,13 +398,13 @@ struct RowSums {
 }
 
 for_this_machine! {
-    /// Writes slope and, but for its cost, curvature by the score of each row, and sums.
+    /// Writes the slope of each row and its curvature without the cost, and returns sums.
     fn evaluate_rows[](rows: &Rows<'_>, curve: Curve, slope: &mut [f64], curvature: &mut [f32]) -> RowSums = evaluate_rows_plainly
 }
 
 #[inline(always)]
 fn evaluate_rows_plainly(rows: &Rows<'_>, curve: Curve, slope: &mut [f64], curvature: &mut [f32]) -> RowSums {
-    // One loop for each curve, so that the compiler sees which.
+    // One loop for each curve, so that the compiler can specialise it.
     match curve {
         Curve::Rounded(width) => evaluate_each(rows, |v| Curve::Rounded(width).at(v), slope, curvature),
         Curve::Sharp(Loss::Hinge) => evaluate_each(rows, |v| Curve::Sharp(Loss::Hinge).at(v), slope, curvature),
@@ -441,7 +443,7 @@ fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f
     for (((signs, weights), scores), (slope, curvature)) in given.zip(slopes.iter_mut().zip(curvatures)) {
         (*slope, *curvature) = run(signs, weights, scores);
     }
-    // The rest is filled up with rows that cost nothing.
+    // The last lanes are filled up with rows that cost nothing.
     let count = last_scores.len();
     let (mut signs, mut weights, mut scores) = ([1; LANES], [0.0; LANES], [0.0; LANES]);
     signs[..count].copy_from_slice(last_signs);

@@ -1,12 +1,12 @@
-//! One class: which rows are like the ones seen?
+//! One class: finds the rows that are unlike the training rows.
 //!
 //! ```text
 //! min  ½‖w‖² + Σ_i C_i max(0, 1 − w·φ(x_i))
 //! ```
-//! A row with a score w·φ(x) of at least 1 is typical, one below is an outlier. With C = 1/(ρ·ν·n), which is how it is mostly
-//! set, this is the one-class machine of Schölkopf, Platt, Shawe-Taylor, Smola & Williamson (Estimating the support of a
-//! high-dimensional distribution, Neural Computation 13, 2001) divided by its margin ρ: about a share ν of the rows seen is
-//! left outside. Targets play no part. One block a row; there is no free threshold.
+//! A row with a score w·φ(x) of at least 1 is typical; a row below that is an outlier. With C = 1/(ρ·ν·n), the usual
+//! choice, this is the one-class machine of Schölkopf, Platt, Shawe-Taylor, Smola & Williamson (Estimating the support
+//! of a high-dimensional distribution, Neural Computation 13, 2001) divided by its margin ρ: about a share ν of the
+//! training rows are outliers. Targets are not used. There is one block per row, and no free threshold.
 
 use super::{Abilities, Classes, Constraint, Independent, Input, LearningTask, Profile};
 use crate::certificate::Decoder;
@@ -17,12 +17,12 @@ use crate::wish::{Regularisation, Wish};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What is set about a one-class model: nothing of its own. The share of rows to leave outside is `nu`.
+/// The settings of a one-class model. It has none of its own; `nu` sets the share of outliers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct OneClassSettings {}
 
-/// The share of rows that is left outside unless told.
+/// The default share of outliers among the training rows.
 const USUAL_NU: f64 = 0.1;
 
 /// `one-class`
@@ -42,7 +42,7 @@ pub(super) const PROFILE: Profile = Profile {
 };
 
 impl OneClassSettings {
-    /// Refuses another loss than the hinge, and solvers for weights.
+    /// Refuses losses other than the hinge, and solvers that learn weights.
     pub(super) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         if wish.loss != Loss::Hinge {
@@ -60,17 +60,17 @@ impl OneClassSettings {
         Ok(())
     }
 
-    /// What scores will mean.
+    /// The meaning of the scores.
     pub(super) fn decoder(&self, data: &Dataset) -> Decoder {
         Decoder::Border(OneClass::names(data.targets()))
     }
 
-    /// Whether a model of it answers so: its border stands where the score is the margin.
+    /// Whether a model of this task has such a decoder and intercept: the border is where the score equals the margin.
     pub(super) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
         matches!(decoder, Decoder::Border(_)) && intercept == Some(-OneClass::MARGIN)
     }
 
-    /// It is learned through a kernel, if only the linear one.
+    /// It is learned through a kernel, which may be the linear one.
     pub(super) fn abilities(&self) -> Abilities {
         Abilities { weights: false, drawn: false, ..Abilities::LISTED }
     }
@@ -85,7 +85,7 @@ pub struct OneClass {
 }
 
 impl OneClass {
-    /// What the score of a typical row reaches.
+    /// The score that a typical row reaches.
     pub const MARGIN: f64 = 1.0;
 
     /// The task with C = 1 over some of the rows, or all.
@@ -98,7 +98,7 @@ impl OneClass {
         OneClass { weights: (0..data.rows()).map(weight).collect(), c: 1.0, names }
     }
 
-    /// The same task with another weight of the loss.
+    /// Changes the weight of the loss.
     pub fn with_cost(self, c: f64) -> OneClass {
         OneClass { c, ..self }
     }
@@ -108,12 +108,12 @@ impl OneClass {
         self.weights.iter().map(|weight| self.c * weight).sum()
     }
 
-    /// Number of rows that can cost anything.
+    /// Number of rows with a positive cost.
     pub fn constraints(&self) -> u64 {
         self.weights.iter().filter(|&&weight| weight > 0.0).count() as u64
     }
 
-    /// What typical rows and outliers are called: by the label that all rows seen have, or by 1 and −1.
+    /// The names of typical rows and outliers: based on the label that all training rows share, or 1 and −1.
     pub fn names(targets: &Targets) -> Classes {
         let seen = match targets {
             Targets::Labels { names, codes } => {

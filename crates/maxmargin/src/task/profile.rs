@@ -1,4 +1,4 @@
-//! The list of tasks: what is known of each before there are data.
+//! The list of tasks, and what is known about each before there are data.
 
 use super::{
     ClassifySettings, CompareSettings, Method, OneClassSettings, RankSettings, binary, comparison, one_class, ranking,
@@ -10,47 +10,46 @@ use crate::loss::Loss;
 use crate::wish::{COMMON, Intercept, Regularisation, Setting, Wish};
 use serde::{Deserialize, Serialize};
 
-/// What is known of a task before there are data: its line in help texts, what can be set about it, and what is set unless
-/// told.
+/// What is known about a task before there are data: its line in help texts, its settings and their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
     /// The name used in commands and files.
     pub name: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
-    /// The settings of this task alone.
+    /// The settings that only this task has.
     pub settings: &'static [Setting],
-    /// Common settings that mean nothing to it.
+    /// Common settings that this task does not use.
     pub without: &'static [&'static str],
-    /// The loss unless given.
+    /// The default loss.
     pub loss: Loss,
-    /// The weight of the loss unless given.
+    /// The default weight of the loss.
     pub regularisation: Regularisation,
-    /// What it learns from.
+    /// The input of the task.
     pub input: Input,
-    /// What learning it from a stream takes; empty where it is not learned so.
+    /// The settings for learning from a stream; empty if this task cannot.
     pub streamed: &'static [Setting],
-    /// Why it is not tuned by held-out data, with what to do instead.
+    /// Why it cannot be tuned on held-out data, and what to do instead.
     pub untunable: Option<(&'static str, &'static str)>,
 }
 
 impl Profile {
-    /// All that can be set about it, its own settings first.
+    /// All settings of the task, its own first.
     pub fn all_settings(&self) -> impl Iterator<Item = &'static Setting> + use<> {
         let without = self.without;
         self.settings.iter().chain(COMMON.iter().filter(move |setting| !without.contains(&setting.name)))
     }
 
-    /// The setting of this name.
+    /// The setting with this name.
     pub fn setting(&self, name: &str) -> Option<&'static Setting> {
         self.all_settings().find(|setting| setting.name == name || setting.aliases.contains(&name))
     }
 }
 
-/// What a task learns from.
+/// The input of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Rows, one by one.
+    /// Independent rows.
     Rows,
     /// Rows in groups, or pairs of a better and a worse row.
     Ranked,
@@ -58,27 +57,28 @@ pub enum Input {
     Compared,
 }
 
-/// What a task offers to solvers: the columns of the support matrix.
+/// What a task offers to solvers. These are the columns of the support matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// Whether constraints are listed, one a block and known without scores. Otherwise the task is a sum over parts.
+    /// Whether constraints are listed, with one per block, known without scores. Otherwise the task is a sum over
+    /// parts.
     pub listed: bool,
-    /// Whether it is known as a sum over parts with slopes and curvature.
+    /// Whether it is available as a sum over parts with slopes and curvature.
     pub curved: bool,
-    /// Whether it is learned as weights of the features. Otherwise through a kernel alone, if only the linear one.
+    /// Whether it can be learned as weights of the features. Otherwise it needs a kernel, which may be the linear one.
     pub weights: bool,
     /// Whether constraints can be drawn at random.
     pub drawn: bool,
-    /// Whether it is learned through kernels.
+    /// Whether it can be learned with kernels.
     pub kernel: bool,
-    /// Whether a barrier keeps its free scalar above zero, which Newton's method alone knows.
+    /// Whether a barrier keeps its free scalar above zero. Only Newton's method supports that.
     pub barrier: bool,
     /// Whether its free scalar is a threshold for ties.
     pub threshold: bool,
 }
 
 impl Abilities {
-    /// One constraint a block, known without scores.
+    /// One constraint per block, known without scores.
     pub const LISTED: Abilities = Abilities {
         listed: true,
         curved: true,
@@ -93,27 +93,27 @@ impl Abilities {
     pub const SUMMED: Abilities = Abilities { listed: false, ..Abilities::LISTED };
 }
 
-/// What is to be learned.
+/// A task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
-    /// Tell two classes apart.
+    /// Separate two classes.
     Classify,
     /// Order the rows of each group.
     Rank,
-    /// Tell which of two rows is better, or that neither is.
+    /// Predict which of two rows is better, or that they tie.
     Compare,
-    /// Tell rows like the ones seen from others.
+    /// Separate rows like the training rows from others.
     OneClass,
-    /// A task of the user's own.
+    /// A user's own task.
     Own,
 }
 
 impl Task {
-    /// Every task of this crate.
+    /// All tasks of this crate.
     pub const ALL: [Task; 4] = [Task::Classify, Task::Rank, Task::Compare, Task::OneClass];
 
-    /// What is known of it.
+    /// The profile of the task.
     pub fn profile(self) -> &'static Profile {
         match self {
             Task::Classify => &binary::PROFILE,
@@ -129,7 +129,8 @@ impl Task {
         self.profile().name
     }
 
-    /// The forms it comes in, as far as solvers tell them apart: what is set, whether there are explicit pairs, and words.
+    /// The forms of the task that solvers treat differently: its settings, whether there are explicit pairs, and a
+    /// description.
     pub(crate) fn forms(self) -> Vec<(TaskSettings, bool, &'static str)> {
         let usual = self.settings();
         let compared = |method, ties_from_grades| {
@@ -146,7 +147,7 @@ impl Task {
         }
     }
 
-    /// What is set about it unless told.
+    /// The default settings of the task.
     pub fn settings(self) -> TaskSettings {
         match self {
             Task::Classify => TaskSettings::Classify(ClassifySettings::default()),
@@ -158,31 +159,31 @@ impl Task {
     }
 }
 
-/// A task with what is set about it.
+/// A task with its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum TaskSettings {
-    /// Tell two classes apart.
+    /// Separate two classes.
     Classify(ClassifySettings),
     /// Order the rows of each group.
     Rank(RankSettings),
-    /// Tell which of two rows is better, or that neither is.
+    /// Predict which of two rows is better, or that they tie.
     Compare(CompareSettings),
-    /// Tell rows like the ones seen from others.
+    /// Separate rows like the training rows from others.
     OneClass(OneClassSettings),
-    /// A task of the user's own.
+    /// A user's own task.
     Own(OwnSettings),
 }
 
-/// A task of the user's own: models keep its name, and its code stays with the user.
+/// A user's own task. The model stores its name, but not its code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct OwnSettings {
-    /// What it is called.
+    /// The name of the task.
     pub name: String,
 }
 
-/// What is known of tasks of the user's own.
+/// The profile of users' own tasks.
 const OWN: Profile = Profile {
     name: "own",
     about: "A task of your own",
@@ -214,7 +215,7 @@ task_settings_from!(
 );
 
 impl TaskSettings {
-    /// The same with another rule for the free scalar, where the task has one.
+    /// Changes the rule for the free scalar, if the task has one.
     pub fn with_free(mut self, rule: Intercept) -> TaskSettings {
         match &mut self {
             TaskSettings::Classify(settings) => settings.intercept = rule,
@@ -240,7 +241,7 @@ impl TaskSettings {
         self.task().name()
     }
 
-    /// What is done about the free scalar beside the scores.
+    /// The rule for the free scalar.
     pub fn free(&self) -> Intercept {
         match self {
             TaskSettings::Classify(settings) => settings.intercept,
@@ -249,19 +250,19 @@ impl TaskSettings {
         }
     }
 
-    /// What it offers to solvers; `pairs` says whether it learns from explicit pairs.
+    /// What it offers to solvers. `pairs` says whether it learns from explicit pairs.
     pub fn abilities(&self, loss: Loss, pairs: bool) -> Abilities {
         match self {
             TaskSettings::Classify(settings) => settings.abilities(),
             TaskSettings::Rank(settings) => settings.abilities(pairs),
             TaskSettings::Compare(settings) => settings.abilities(loss, pairs),
             TaskSettings::OneClass(settings) => settings.abilities(),
-            // The problem knows better.
+            // The problem itself states its abilities.
             TaskSettings::Own(_) => Abilities { curved: false, ..Abilities::LISTED },
         }
     }
 
-    /// What scores of a model learned from these data will mean, with free scalars of 1 in the place of those to be learned.
+    /// The meaning of the scores of a model trained on these data. Free scalars that are not yet learned are set to 1.
     pub fn decoder(&self, data: &Dataset) -> Result<Decoder> {
         Ok(match self {
             TaskSettings::Classify(settings) => settings.decoder(data)?,
@@ -272,7 +273,7 @@ impl TaskSettings {
         })
     }
 
-    /// Whether a model of it answers so: what must hold between the parts of a model file.
+    /// Whether a model of this task has such a decoder and intercept. Model files are checked with this.
     pub(crate) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
         match self {
             TaskSettings::Classify(settings) => settings.makes(decoder, intercept),
@@ -283,7 +284,7 @@ impl TaskSettings {
         }
     }
 
-    /// Refuses what does not go together.
+    /// Refuses settings that do not fit together.
     pub(crate) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
         match self {
             TaskSettings::Classify(settings) => settings.refuse(wish.solver.is_hard_margin()),

@@ -1,8 +1,8 @@
-//! What a user may ask for whatever the task: which solver, how strong a loss, which steps, and how settings are declared.
+//! Settings that all tasks share: the solver, the weight of the loss, the steps, and how settings are declared.
 //!
-//! Tasks and solvers use these types; [`crate::settings::Settings`] puts them together with what is set about one task.
-//! Every setting is declared once, as a [`Setting`]: its name, what it does, what values it takes and where it stands in the
-//! settings. The command makes its flags and its settings files from that, and so do other front ends.
+//! Tasks and solvers use these types. [`crate::settings::Settings`] combines them with the settings of one task. Every
+//! setting is declared once, as a [`Setting`]: its name, its effect, its values and its place in the settings. The
+//! command and other front ends make their flags and settings files from these declarations.
 
 mod regularisation;
 mod setting;
@@ -20,11 +20,11 @@ use crate::kernel::KernelSettings;
 use crate::loss::Loss;
 use serde::{Deserialize, Serialize};
 
-/// What is done about a free scalar beside the scores: the constant term of a classifier, or the threshold of a comparison.
+/// The rule for a free scalar: the constant term of a classifier, or the threshold of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Intercept {
-    /// There is none.
+    /// There is no free scalar.
     None,
     /// It is a free variable, not penalised.
     #[default]
@@ -34,7 +34,7 @@ pub enum Intercept {
 }
 
 impl Intercept {
-    /// Every way there is.
+    /// All rules.
     pub const ALL: [Intercept; 3] = [Intercept::None, Intercept::Free, Intercept::Penalised];
 
     /// The name used in flags and files.
@@ -47,18 +47,18 @@ impl Intercept {
     }
 }
 
-/// What was asked for beside the task itself: what a task looks at to refuse what it cannot do.
+/// The settings apart from the task's own. A task checks them and refuses what it cannot do.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish<'a> {
     /// What a violated margin costs.
     pub loss: Loss,
-    /// How it is learned.
+    /// The solver.
     pub solver: Solver,
     /// How features are scaled.
     pub scale: Scale,
     /// The weight of the loss.
     pub regularisation: Regularisation,
-    /// What only the stochastic solvers take.
+    /// The settings of the stochastic solvers.
     pub stochastic: &'a Stochastic,
     /// The kernel.
     pub kernel: &'a KernelSettings,

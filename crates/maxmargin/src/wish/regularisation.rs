@@ -1,17 +1,17 @@
-//! [`Regularisation`]: how much the loss weighs against the size of the weights.
+//! [`Regularisation`]: the weight of the loss relative to the size of the weights.
 
 use serde::{Deserialize, Serialize};
 
-/// How much the loss weighs against the size of the weights: one quantity, said in one of two ways.
+/// The weight of the loss relative to the size of the weights: one quantity, given in one of three ways.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Regularisation {
     /// The weight of the **sum** of losses.
     C(f64),
-    /// The mean form: `lambda = 1 / (C · n)`, n the total weight of all blocks.
+    /// The mean form: `lambda = 1 / (C · n)`, where n is the total weight of all blocks.
     Lambda(f64),
-    /// The largest share of the blocks that may miss the margin, and the least that are support vectors: the C at which
-    /// that holds is found in training. Until then it is the share that stands for lambda.
+    /// The largest share of the blocks that may violate the margin, and the smallest share that are support vectors.
+    /// Training finds the C for which that holds. Until then, the share is used as lambda.
     Nu(f64),
 }
 

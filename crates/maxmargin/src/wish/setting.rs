@@ -1,4 +1,4 @@
-//! [`Setting`]: one thing that can be set, declared once for the command, settings files and other front ends.
+//! [`Setting`]: one setting, declared once for the command, settings files and other front ends.
 
 use super::{EarlyStopping, Schedule, Solver};
 use crate::data::Scale;
@@ -8,27 +8,27 @@ use crate::loss::Loss;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One thing that can be set.
+/// One setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Its name: `pair-weight` is the flag `--pair-weight`, and the key of settings files.
+    /// Its name: `pair-weight` is the flag `--pair-weight` and the key in settings files.
     pub name: &'static str,
-    /// What the command lists it under.
+    /// Its heading in the help of the command.
     pub heading: &'static str,
-    /// Other names that are understood.
+    /// Other accepted names.
     pub aliases: &'static [&'static str],
-    /// What it does, and what is taken unless it is given.
+    /// What it does, and its default.
     pub help: &'static str,
-    /// What the value is called in help texts; empty where names say it.
+    /// The placeholder for the value in help texts; empty if the value is one of some names.
     pub placeholder: &'static str,
-    /// What values it takes.
+    /// The values that it accepts.
     pub value: Value,
-    /// Where it stands in [`crate::settings::Settings`] as JSON: keys from the outside to the inside, separated by dots. A last
-    /// part in brackets replaces what stands there instead of joining it.
+    /// Its path in [`crate::settings::Settings`] as JSON: keys from outside to inside, separated by dots. A last part
+    /// in brackets replaces the existing value instead of being added to it.
     pub place: &'static str,
 }
 
-/// The values a setting takes.
+/// The values that a setting accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
     /// One of some names.
@@ -58,7 +58,7 @@ pub enum Range {
     Positive,
     /// Zero or above.
     NotNegative,
-    /// Above 0, and 1 at the most.
+    /// Above 0 and at most 1.
     Share,
     /// Above 0 and below 1.
     Fraction,
@@ -67,7 +67,7 @@ pub enum Range {
 }
 
 impl Range {
-    /// Whether a number lies within.
+    /// Whether a number is in the range.
     pub fn holds(self, number: f64) -> bool {
         number.is_finite()
             && match self {
@@ -79,7 +79,7 @@ impl Range {
             }
     }
 
-    /// The range in words, behind "must be".
+    /// The range in words, to follow "must be".
     pub fn words(self) -> &'static str {
         match self {
             Range::Positive => "a positive number",
@@ -91,7 +91,7 @@ impl Range {
     }
 }
 
-/// A value as a front end hands it over.
+/// A value as a front end passes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Choice {
@@ -113,7 +113,7 @@ pub enum Choice {
 pub type Chosen = BTreeMap<String, Choice>;
 
 impl Setting {
-    /// Refuses a value of another kind, or outside its range. The value as the settings hold it.
+    /// Returns the value as the settings store it, or an error if it has the wrong kind or is out of range.
     pub fn checked(&self, choice: &Choice) -> Result<serde_json::Value> {
         let name = self.name;
         let bad = |message: String, help: String| Err(Error::new(Code::BadSetting, message).help(help));
@@ -156,7 +156,7 @@ impl Setting {
         }
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub fn shown(&self) -> String {
         if self.name == "c" { "-c".to_string() } else { format!("--{}", self.name) }
     }
@@ -187,7 +187,7 @@ impl Choice {
     }
 }
 
-/// As it is typed.
+/// The value as a user types it.
 impl std::fmt::Display for Choice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -226,7 +226,7 @@ pub(crate) const LEARNING: &str = "Learning";
 const KERNEL: &str = "Kernels";
 pub(crate) const STOCHASTIC: &str = "Stochastic solvers (sgd, averaged-sgd, pegasos)";
 
-/// The settings of every task, but for those that a task leaves out.
+/// The settings of all tasks. A task may leave some of them out.
 pub const COMMON: &[Setting] = &[
     Setting {
         name: "loss",

@@ -1,12 +1,12 @@
-//! [`Solver`]: how a task is learned, by name.
+//! [`Solver`]: the solvers by name.
 
 use serde::{Deserialize, Serialize};
 
-/// How it is learned.
+/// The solver of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Solver {
-    /// The one that suits task, loss and data.
+    /// Chosen by task, loss and data.
     #[default]
     Auto,
     /// Dual coordinate descent.
@@ -14,13 +14,14 @@ pub enum Solver {
     /// Newton's method, exact or with conjugate gradients.
     Newton,
     /// The hard margin as a quadratic program: every margin is reached, or there is no model. Loss and regularisation
-    /// play no part.
+    /// are not used.
     QuadraticProgram,
-    /// The largest margin of comparisons in function values, as a linear program. Loss and regularisation play no part.
+    /// The largest margin of comparisons in function values, as a linear program. Loss and regularisation are not used.
     LinearProgram,
     /// Cutting planes with exact line search.
     CuttingPlane,
-    /// A primal-dual interior point, for hinge and squared hinge: few steps, each of rows times features squared.
+    /// A primal-dual interior-point method, for hinge and squared hinge. It takes few steps, each of cost rows times
+    /// features squared.
     InteriorPoint,
     /// Stochastic gradient descent.
     Sgd,
@@ -30,14 +31,14 @@ pub enum Solver {
     Pegasos,
     /// Sequential minimal optimisation over kernel values.
     Smo,
-    /// The same one row after the other, in one pass: LaSVM.
+    /// LaSVM: the same, one row after the other in one pass.
     Lasvm,
     /// Passive-aggressive steps over a stream of comparisons: see [`crate::stream`].
     PassiveAggressive,
 }
 
 impl Solver {
-    /// Every solver of data at hand. [`Solver::PassiveAggressive`] is for streams alone.
+    /// All solvers for data that are not a stream. [`Solver::PassiveAggressive`] is only for streams.
     pub const ALL: [Solver; 12] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
@@ -72,18 +73,18 @@ impl Solver {
         }
     }
 
-    /// Whether it makes a hard margin, which knows neither loss nor regularisation.
+    /// Whether it computes a hard margin, which uses neither loss nor regularisation.
     pub fn is_hard_margin(self) -> bool {
         matches!(self, Solver::QuadraticProgram | Solver::LinearProgram)
     }
 
-    /// Whether it learns from one random constraint after the other. Such a solver proves no bound, and makes the passes
-    /// it is told to.
+    /// Whether it learns from one random constraint after the other. Such a solver proves no bound. It makes the given
+    /// number of passes unless early stopping ends it sooner.
     pub fn is_stochastic(self) -> bool {
         matches!(self, Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos)
     }
 
-    /// Whether it learns weights of features, and nothing through kernel values.
+    /// Whether it learns only weights of features and does not use kernel values.
     pub fn learns_weights_alone(self) -> bool {
         match self {
             Solver::DualCoordinateDescent
@@ -102,7 +103,7 @@ impl Solver {
         matches!(self, Solver::Smo | Solver::Lasvm)
     }
 
-    /// The passes a run gets unless told: plenty for a solver that stops by itself, a few for one that does not.
+    /// The default number of passes: large for a solver with a stopping rule, small for one without.
     pub fn default_passes(self) -> u64 {
         match self {
             Solver::Smo => 100_000,

@@ -1,24 +1,24 @@
-//! What only the stochastic solvers take: how steps shrink, what they learn from, and when they end.
+//! The settings of the stochastic solvers: how steps shrink, how constraints are drawn, and when training stops.
 
 use serde::{Deserialize, Serialize};
 
-/// How the length of a step falls with the number of steps t made before.
+/// How the step length falls with the number t of earlier steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
-    /// η₀ / (1 + λη₀t), or its power ¾ where iterates are averaged: long steps first, 1/(λt) in the end.
+    /// η₀ / (1 + λη₀t), or its power ¾ if iterates are averaged: long steps at first, about 1/(λt) in the end.
     #[default]
     Bottou,
-    /// η₀ / √(t + 1): no regret on any convex loss.
+    /// η₀ / √(t + 1): the average regret tends to 0 for any convex loss.
     InverseSquareRoot,
     /// η₀ / (t + 1): for strongly convex problems, such as these.
     Inverse,
-    /// η₀ for ever.
+    /// η₀ at every step.
     Constant,
 }
 
 impl Schedule {
-    /// Every schedule there is.
+    /// All schedules.
     pub const ALL: [Schedule; 4] =
         [Schedule::Bottou, Schedule::InverseSquareRoot, Schedule::Inverse, Schedule::Constant];
 
@@ -33,22 +33,23 @@ impl Schedule {
     }
 }
 
-/// How the number of passes is found.
+/// How the number of passes is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EarlyStopping {
-    /// All passes asked for are made.
+    /// All given passes are made.
     #[default]
     None,
-    /// Held-out data are judged after every pass; the best model is kept, and training ends once it is a few passes old.
+    /// Evaluates held-out data after every pass and keeps the best model. Training stops once that model is a few
+    /// passes old.
     Validation,
-    /// Two disjoint samples are taken: one is learned from until the loss on the other rises; then all data get as many
-    /// passes.
+    /// Draws two disjoint samples. Trains on one until the loss on the other rises, then uses the same number of passes
+    /// on all data.
     Subsamples,
 }
 
 impl EarlyStopping {
-    /// Every way there is.
+    /// All rules.
     pub const ALL: [EarlyStopping; 3] = [EarlyStopping::None, EarlyStopping::Validation, EarlyStopping::Subsamples];
 
     /// The name used in flags and files.
@@ -61,7 +62,7 @@ impl EarlyStopping {
     }
 }
 
-/// What is equally likely when pairs are drawn.
+/// What has equal probability when pairs are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sample {
@@ -73,7 +74,7 @@ pub enum Sample {
 }
 
 impl Sample {
-    /// Every way there is.
+    /// All choices.
     pub const ALL: [Sample; 2] = [Sample::Pairs, Sample::Queries];
 
     /// The name used in flags and files.
@@ -85,23 +86,23 @@ impl Sample {
     }
 }
 
-/// What only the stochastic solvers take.
+/// The settings of the stochastic solvers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Stochastic {
-    /// How the length of the steps falls; that of Bottou unless given. Pegasos has its own.
+    /// How the step length falls; Bottou's schedule by default. Pegasos has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// The first rate η₀; found on a sample unless given.
+    /// The first step length η₀; by default it is found on a sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Constraints a step.
+    /// Number of constraints per step.
     pub batch: u32,
-    /// Whether weights are kept within ‖w‖ ≤ 1/√λ, where the optimum is.
+    /// Whether to keep the weights within ‖w‖ ≤ 1/√λ, where the optimum lies.
     pub project: bool,
-    /// How the number of passes is found.
+    /// How the number of passes is chosen.
     pub early_stopping: EarlyStopping,
-    /// What is equally likely when a ranker draws pairs; pairs unless given.
+    /// What has equal probability when a ranker draws pairs; pairs by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<Sample>,
 }
@@ -120,7 +121,7 @@ impl Default for Stochastic {
 }
 
 impl Stochastic {
-    /// The names of what is set.
+    /// The names of the settings that were given.
     pub(crate) fn given(&self) -> Vec<&'static str> {
         let set = [
             (self.schedule.is_some(), "schedule"),

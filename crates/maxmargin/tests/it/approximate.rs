@@ -1,5 +1,5 @@
-//! Feature maps in the place of kernels: every linear task and solver learns from them, with all rows as landmarks the kernel
-//! itself, files, threads and hostile data.
+//! Feature maps in place of kernels: every linear task and solver can learn from them, and with all rows as landmarks
+//! they equal the kernel. Also files, threads and hostile data.
 
 use crate::made::{Numbers, fit, graded, two_classes};
 use crate::pairs::compared;
@@ -83,7 +83,7 @@ fn every_linear_task_and_solver_learns_from_mapped_rows() {
                         assert_eq!(settings.validate().unwrap_err().code(), Code::BadSetting, "{context}");
                         continue;
                     }
-                    // What is learned from features is learned from mapped ones.
+                    // Whatever can be learned from features can be learned from mapped features.
                     if let Err(error) = choose_solver(&linear, data.shape()) {
                         let refused = train(data, &settings, None, &mut Silent, &Cancel::new()).unwrap_err();
                         assert_eq!(refused.to_string(), error.to_string(), "{context}");
@@ -175,7 +175,7 @@ fn threads_change_no_byte_of_a_mapped_model_or_a_tuning() {
     }
 }
 
-/// Two rings, which no plane tells apart and a Gaussian kernel does.
+/// Two rings. No plane separates them, but a Gaussian kernel does.
 fn rings(rows: usize) -> Dataset {
     let mut numbers = Numbers::new(3);
     let (mut values, mut targets) = (Vec::new(), Vec::new());
@@ -224,7 +224,8 @@ fn what_is_lost_is_measured_and_falls_with_the_size_of_the_map() {
     }
     let all = loss(&classes, &settings("nystrom:2000"));
     assert!(all.kernel_error.unwrap() < 1e-6, "{all:?}");
-    // Pairs and graded queries are compared by pairs, what no exact kernel learns and what is too small not at all.
+    // Pairs and graded queries are compared by pairs. Tasks without an exact kernel and data that are too small are not
+    // compared.
     let pairs =
         loss(&compared(200, 4, 900, 3), &Settings { kernel: gaussian("nystrom:30"), ..Settings::new(Task::Rank) });
     let compared_pairs = pairs.compared.unwrap();
@@ -254,7 +255,7 @@ fn hostile_data_are_mapped_or_refused() {
         let kernel = mapped(KernelKind::Gaussian, gamma, approximation);
         train(data, &Settings { kernel, ..Settings::new(Task::Classify) }, None, &mut Silent, &Cancel::new())
     };
-    // Copies of one row are one landmark; no features at all leave one too.
+    // Copies of one row are one landmark. Data without features also have one landmark.
     for data in [set(vec![2.5; 40], 2, signs(20)), set(Vec::new(), 0, signs(20))] {
         assert_eq!(features(&learn(&data, "nystrom:15", None).unwrap().model), 1);
         let model = learn(&data, "fourier:8", None).unwrap().model;
@@ -268,7 +269,7 @@ fn hostile_data_are_mapped_or_refused() {
     assert!(loss.kernel_error.is_some() && loss.compared.is_err());
     let single = set(vec![3.0], 1, vec![1.0]);
     assert_eq!(learn(&single, "nystrom:5", None).unwrap_err().code(), Code::SingleClass);
-    // Far apart, every row is its own landmark; numbers are huge, and everything stays finite.
+    // Rows are far apart, so every row is its own landmark. The numbers are huge, and everything stays finite.
     let far = set((0..60).map(|at| f64::from(at) * 1e12).collect(), 1, signs(60));
     for approximation in ["nystrom:100", "fourier:50"] {
         let model = learn(&far, approximation, None).unwrap().model;
@@ -323,7 +324,7 @@ fn altered_model_files_are_refused() {
         assert_eq!(other.verify(&data).unwrap_err().code(), Code::CertificateMismatch);
         let seed = alter(&|model| model.settings.seed += 1);
         let read = Model::from_bytes(&seed.to_bytes().unwrap()).unwrap();
-        // Landmarks are stored, frequencies follow from the seed.
+        // Landmarks are stored; frequencies follow from the seed.
         assert_eq!(read.verify(&data).is_ok(), approximation == "nystrom:20");
         let unmapped = alter(&|model| model.settings.kernel.approximate = None);
         assert!(unmapped.to_bytes().is_err());

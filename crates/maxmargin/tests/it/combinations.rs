@@ -1,4 +1,4 @@
-//! Every task with every loss, solver and intercept: it trains to what it states, or is refused before any work.
+//! Every task with every loss, solver and intercept: it trains to the result it states, or is refused before any work.
 
 use crate::made::{graded, two_classes};
 use crate::pairs::compared;
@@ -12,7 +12,7 @@ use maxmargin::task::Intercept;
 use maxmargin::train::{choose_solver, train};
 use std::ops::ControlFlow;
 
-/// Counts what it is told.
+/// Counts the events it receives.
 struct Counting(usize);
 
 impl Observer for Counting {
@@ -34,7 +34,7 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
         let paired = data.pairs().is_some();
         for loss in Loss::ALL {
             for solver in Solver::ALL {
-                // A ranker has none: only differences of scores count.
+                // A ranker has no intercept, because only differences of scores count.
                 let intercepts = if *task == Task::Classify { &Intercept::ALL[..] } else { &[Intercept::None] };
                 for &intercept in intercepts {
                     let settings = Settings {
@@ -73,7 +73,7 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
                         assert!(matches!(trained.stop, Stop::Finished | Stop::NoGain), "{context}: {:?}", trained.stop);
                         assert_eq!((certificate.lower_bound, certificate.converged), (None, false), "{context}");
                     } else if chosen == Solver::Lasvm && trained.stop == Stop::PassLimit {
-                        // One pass may not close the gap, but it is known.
+                        // One pass may not be enough to converge, but the gap is known.
                         assert!(certificate.gap().is_some_and(|gap| gap < 0.2), "{context}: {certificate:?}");
                     } else {
                         assert!(certificate.converged && trained.stop == Stop::Converged, "{context}: {certificate:?}");
@@ -84,9 +84,9 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
             }
         }
     }
-    // Classifiers take everything, explicit pairs the same without intercepts; graded rows are taken by three certified
-    // choices and three stochastic ones, each with two losses. The two solvers of kernel values and the interior point take two
-    // losses, and no graded rows. The linear program is for comparisons with ties.
+    // Classifiers accept everything; explicit pairs accept the same without intercepts. Graded rows are accepted by
+    // three certified choices and three stochastic ones, each with two losses. The two kernel solvers and the
+    // interior-point solver accept two losses, and no graded rows. The linear program is for comparisons with ties.
     let two_losses = 3 * (3 * 2 + 2);
     let trained = 3 * 8 * 3 + 8 * 3 + 2 * 6 + two_losses;
     let (classifiers, pairs, graded) = (3 * (3 + 3), 3 + 3, 3 * 12 - 2 * 6);
@@ -133,14 +133,14 @@ fn auto_converges_on_hinges_with_few_rows_for_their_features_at_any_cost() {
                 ..Settings::new(Task::Classify).with_free(intercept)
             };
             let trained = train(&data, &settings, None, &mut Counting(0), &Cancel::new()).unwrap();
-            // Dual coordinate descent comes first, and may do.
+            // Dual coordinate descent runs first, and may be enough.
             let from_within = trained.solver == Solver::InteriorPoint;
             assert!(from_within || trained.solver == Solver::DualCoordinateDescent);
             solved_from_within += u32::from(from_within);
             let (certificate, context) = (&trained.model.certificate, format!("{loss:?}, {intercept:?}, C = {c:e}"));
             assert_eq!(certificate.solver, Some(trained.solver));
             assert!(trained.stop == Stop::Converged, "{context}");
-            // Fewer than a million entries: as far as polishing goes.
+            // With fewer than a million entries, the solution is polished.
             let gap = certificate.gap().unwrap();
             assert!(gap < 1e-9 || !from_within, "{context}: {gap:e}");
             let passes: Vec<u64> = trained.trace.iter().map(|point| point.pass).collect();

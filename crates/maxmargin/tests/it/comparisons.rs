@@ -1,4 +1,4 @@
-//! Comparisons with ties: the referee's optimum by every solver, and models that are the same from both sides.
+//! Comparisons with ties: every solver reaches the referee's optimum, and swapping the sides does not change a model.
 
 use crate::hard_margin::refused;
 use crate::made::{Numbers, fit};
@@ -14,7 +14,8 @@ use maxmargin::settings::{Method, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::Witness;
 use maxmargin::task::Intercept;
 
-/// Items with features, and pairs that mostly follow a hidden score, ties where it differs little; weights 1, 2 or 3.
+/// Items with features, and pairs that mostly follow a hidden score, with ties if it differs little. Weights are 1, 2
+/// or 3.
 pub(crate) fn with_ties(items: usize, cols: usize, pairs: usize, seed: u64) -> Dataset {
     let mut numbers = Numbers::new(seed);
     let values: Vec<f64> = (0..items * cols).map(|_| 2.0 * numbers.next() - 1.0).collect();
@@ -39,7 +40,7 @@ pub(crate) fn with_ties(items: usize, cols: usize, pairs: usize, seed: u64) -> D
     Dataset::new(matrix, Targets::Absent).unwrap().with_pairs(pairs).unwrap()
 }
 
-/// The constraints by definition: y·z − τ ≥ 1 where a pair is decided, τ ± z ≥ 1 where it is a tie; for `rank2` without τ.
+/// The constraints by definition: y·z − τ ≥ 1 for a decided pair, τ ± z ≥ 1 for a tie; without τ for `rank2`.
 fn rows_of(data: &Dataset, scale: Scale, c: f64, method: Method) -> Vec<Row> {
     let rows = scaled_rows(data, scale);
     let pairs = data.pairs().unwrap();
@@ -79,7 +80,7 @@ fn settings(loss: Loss, solver: Solver, c: f64, tolerance: f64) -> Settings {
 
 #[test]
 fn comparisons_reach_the_referees_optimum_with_every_loss_solver_and_scaling() {
-    // More pairs than items, and so few that they are learned from as differences.
+    // First more pairs than items, then so few pairs that they are learned as differences.
     reach_the_referees_optimum(&with_ties(30, 4, 120, 5));
     reach_the_referees_optimum(&with_ties(150, 4, 110, 5));
 }
@@ -237,7 +238,7 @@ fn the_logistic_loss_is_the_likelihood_of_three_outcomes() {
         let certificate = &model.certificate;
         assert!((value(weights, threshold) - certificate.objective).abs() <= 1e-10 * certificate.objective);
         assert!(certificate.converged && certificate.gap().unwrap() <= 1e-8, "{certificate:?}");
-        // No step in any direction gains more than what the bound leaves.
+        // No step in any direction gains more than the bound allows.
         for at in 0..=weights.len() {
             for step in [-1e-3, 1e-3] {
                 let mut moved = weights.to_vec();
@@ -303,7 +304,7 @@ fn what_has_no_threshold_is_refused() {
     for method in [Method::Compare, Method::Rank, Method::Rank2] {
         assert_eq!(refused(&only_ties, &usual.clone().with_method(method)).code(), Code::NoThreshold);
     }
-    // Few ties and a small C: the best weights are nearly zero, and the best threshold is below zero.
+    // With few ties and a small C, the best weights are nearly zero and the best threshold is negative.
     let few_ties = with(&|outcome| if outcome == Outcome::Tie { Outcome::Right } else { outcome });
     let mut outcomes: Vec<Outcome> = (0..pairs.len()).map(|pair| few_ties.pairs().unwrap().outcome(pair)).collect();
     outcomes[..5].fill(Outcome::Tie);
@@ -318,7 +319,7 @@ fn what_has_no_threshold_is_refused() {
         model.decoder.outcome(scores[outcomes.left()[pair] as usize], scores[outcomes.right()[pair] as usize])
     };
     assert!((0..outcomes.len()).all(|pair| said(pair) != Some(Outcome::Tie)));
-    // Outcomes that say nothing about the items: the hinge learns nothing, and is proven to.
+    // Random outcomes: the hinge learns nothing, and this is proven.
     let mut numbers = Numbers::new(3);
     let random: Vec<Outcome> = (0..pairs.len()).map(|_| Outcome::of_sign((3.0 * numbers.next()) as i8 - 1)).collect();
     let random = data.clone().with_pairs(pairs.clone().with_outcomes(random).unwrap()).unwrap();
@@ -326,13 +327,13 @@ fn what_has_no_threshold_is_refused() {
         assert_eq!(refused(&random, &settings(Loss::Hinge, solver, 0.01, 1e-3)).code(), Code::NoThreshold);
     }
     fit(&random, &settings(Loss::SquaredHinge, Solver::Auto, 0.01, 1e-3));
-    // Items that are all alike: no weights tell them apart.
+    // All items are equal, so no weights separate them.
     let alike = Matrix::DenseF64(Dense::new(vec![1.0; 90], 30, 3).unwrap());
     let alike = Dataset::new(alike, Targets::Absent).unwrap().with_pairs(pairs.clone()).unwrap();
     assert_eq!(refused(&alike, &usual).code(), Code::NoThreshold);
 }
 
-/// Pairs that some weights satisfy: outcomes follow a hidden score, and those near the border are left out.
+/// Pairs that some weights satisfy: outcomes follow a hidden score, and pairs near the border are left out.
 fn separable(items: usize, cols: usize, pairs: usize, seed: u64) -> Dataset {
     let data = with_ties(items, cols, 20 * pairs, seed);
     let (rows, all) = (scaled_rows(&data, Scale::None), data.pairs().unwrap());
@@ -348,7 +349,7 @@ fn separable(items: usize, cols: usize, pairs: usize, seed: u64) -> Dataset {
     data.clone().with_pairs(all.select(&kept).with_outcomes(outcomes).unwrap()).unwrap()
 }
 
-/// μ by the referee: clarabel on max μ, all constraints listed.
+/// μ from the referee: clarabel on max μ, with all constraints listed.
 fn margin_by_referee(data: &Dataset) -> f64 {
     let (rows, pairs) = (scaled_rows(data, Scale::None), data.pairs().unwrap());
     let cols = data.cols();
@@ -399,7 +400,7 @@ fn the_linear_program_finds_the_referees_margin_separable_or_not() {
         assert_eq!(model.decoder.threshold(), Some(1.0));
         model.verify(&data).unwrap();
     }
-    // More constraints than are looked at together.
+    // More constraints than are handled together.
     let data = separable(200, 3, 9000, 3);
     let model = fit(&data, &settings(Loss::Hinge, Solver::LinearProgram, 1.0, 1e-7)).model;
     assert!((2.0 - model.certificate.objective - margin_by_referee(&data)).abs() <= 1e-6);

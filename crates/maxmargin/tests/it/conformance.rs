@@ -1,4 +1,4 @@
-//! The checks for tasks of one's own, on our tasks and on tasks with one thing wrong each.
+//! The checks for users' own tasks, run on our tasks and on tasks with one error each.
 
 use crate::comparisons::with_ties;
 use crate::made::{Numbers, graded, two_classes};
@@ -20,7 +20,7 @@ fn scores(rows: usize, seed: u64) -> Vec<f64> {
 
 #[test]
 fn binary_conforms_with_both_losses_with_and_without_a_threshold() {
-    // More rows than one part takes.
+    // More rows than fit into one part.
     let data = two_classes(1500, 2, true, 1);
     let classes = Classes::find(data.targets(), None).unwrap();
     for loss in [Loss::Hinge, Loss::SquaredHinge] {
@@ -87,7 +87,7 @@ fn comparisons_conform_whatever_ties_say() {
     }
 }
 
-/// ½ Σ (s + b)², or the same with one thing wrong.
+/// ½ Σ (s + b)², or the same with one error.
 #[derive(Clone, Copy, PartialEq)]
 enum Quadratic {
     Right,

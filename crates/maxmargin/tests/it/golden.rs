@@ -1,4 +1,4 @@
-//! Models that earlier versions saved load for ever: they mean what they meant, and predict what they did.
+//! Models saved by earlier versions always load, keep their meaning, and give the same predictions.
 //!
 //! `golden/README.md` says how the files were made.
 
@@ -14,7 +14,7 @@ use maxmargin::settings::{
 use maxmargin::task::{ClassWeight, Intercept, OneClassSettings, PairWeight, PairWeightAs};
 use std::path::Path;
 
-/// Sums of three or twelve numbers may be taken in another order on another machine.
+/// Another machine may sum three or twelve numbers in another order.
 const ROUNDING: f64 = 1e-9;
 
 fn bytes(file: &str) -> Vec<u8> {
@@ -80,7 +80,7 @@ fn compared() -> Dataset {
     rows().with_pairs(pairs(&column("items.csv", "id"))).unwrap()
 }
 
-/// Items known by nothing but who met whom, in the order in which they come.
+/// Items without features, known only from their games, in order of appearance.
 fn games() -> Dataset {
     let mut ids: Vec<String> = Vec::new();
     let sides = column("pairs.csv", "left").into_iter().zip(column("pairs.csv", "right"));
@@ -94,10 +94,10 @@ fn games() -> Dataset {
     data.with_pairs(pairs(&ids)).unwrap()
 }
 
-/// A model by the name of its file, what it was learned from, and the settings it was learned with.
+/// A model: the name of its file, its training data, and its settings.
 type Case = (&'static str, Dataset, Settings);
 
-/// One model or more for each task. Every setting that format 1 held beside those of other tasks is in one of them.
+/// One or more models for each task. Every setting that format 1 stored in the flat list is in one of them.
 fn cases() -> Vec<Case> {
     let weights = [("ham", 1.0), ("spam", 2.0)].map(|(label, weight)| (label.to_string(), weight));
     let classify = ClassifySettings {
@@ -152,7 +152,8 @@ fn stream() -> Case {
     ("stream", compared(), settings)
 }
 
-/// Lays answers beside those of the program that made the file: scores, labels and scores, or outcomes and both scores.
+/// Compares predictions with those of the program that made the file: scores, labels and scores, or outcomes and both
+/// scores.
 fn assert_predicts(model: &Model, data: &Dataset, file: &str) {
     let predicted = lines(&format!("predicted/{file}.tsv"), '\t');
     let scores = model.scores(data).unwrap();
@@ -177,7 +178,7 @@ fn assert_predicts(model: &Model, data: &Dataset, file: &str) {
         let (expected, label) = cells.split_last().unwrap();
         close(score, expected);
         assert_eq!(model.decoder.label(score).is_some(), !label.is_empty(), "{file}");
-        // Support vectors stand at the border, where rounding tells the side.
+        // Support vectors lie at the border, where rounding decides the side.
         if let (Some(label), true) = (label.first(), score.abs() > ROUNDING) {
             assert_eq!(model.decoder.label(score), Some(label.as_str()), "{file}: {score}");
         }
@@ -272,7 +273,7 @@ fn a_stream_that_format_1_put_down_is_learned_to_its_end() {
         learner.learn(&data, 10..16).unwrap();
         let whole = learner.model(&settings, None, None).unwrap();
         assert_predicts(&whole, &data, "whole_stream");
-        // The same as if it had never been put down.
+        // The result equals that of learning without a break.
         let mut learner = ComparisonLearner::new(&settings).unwrap();
         learner.learn(&data, 0..16).unwrap();
         assert_eq!(learner.model(&settings, None, None).unwrap().to_bytes().unwrap(), whole.to_bytes().unwrap());

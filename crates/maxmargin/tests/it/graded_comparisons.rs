@@ -1,4 +1,4 @@
-//! Comparisons by grades: the same optimum as over the same pairs listed, proven, and refused where there is none.
+//! Comparisons by grades: the same optimum as with the same pairs listed, with a proof, and an error if there is none.
 
 use crate::hard_margin::refused;
 use crate::made::{Numbers, fit};
@@ -50,7 +50,7 @@ fn settings(loss: Loss, solver: Solver, tolerance: f64) -> Settings {
     }
 }
 
-/// The same, learned from all pairs of graded rows.
+/// The same settings, learning from all pairs of graded rows.
 pub(crate) fn from_grades(settings: Settings) -> Settings {
     let task = settings.comparison().unwrap().clone();
     Settings { task: CompareSettings { ties_from_grades: true, ..task }.into(), ..settings }
@@ -108,7 +108,7 @@ fn a_bound_holds_long_before_the_optimum_is_reached() {
     }
 }
 
-/// Objective and bound, where the threshold is above zero so soon.
+/// Objective and bound, if the threshold is already above zero.
 fn fit_or_none(data: &Dataset, settings: &Settings) -> Option<(f64, f64)> {
     let trained =
         maxmargin::train::train(data, settings, None, &mut maxmargin::run::Silent, &maxmargin::run::Cancel::new());
@@ -136,7 +136,7 @@ fn what_grades_cannot_do_is_refused_with_a_remedy() {
     let error = Settings::named(Task::Rank, &chosen).expect_err("rankers know no ties");
     assert_eq!(error.code(), Code::BadSetting);
     assert!(error.remedy().is_some(), "{error}");
-    // So little may be paid that no score is worth it: the threshold falls below zero.
+    // The cost is so low that no score is worth it, and the threshold falls below zero.
     let cheap = Settings { regularisation: Regularisation::C(1e-6), ..usual };
     assert_eq!(refused(&graded, &cheap).code(), Code::NoThreshold);
 }

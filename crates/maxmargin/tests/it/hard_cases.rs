@@ -1,4 +1,4 @@
-//! Data and costs at the edge of what numbers hold: whatever is reached is said as it is.
+//! Data and costs near the limits of floating-point numbers: the stated results are correct.
 
 use crate::made::{graded, two_classes};
 use crate::optimum::dense_row;
@@ -14,7 +14,7 @@ use maxmargin::train::{choose_solver, train};
 
 const COLUMNS: usize = 5;
 
-/// The same rows with features of the kinds that make trouble.
+/// The same rows with features that cause numerical trouble.
 fn hardened(data: &Dataset) -> Vec<(&'static str, Dataset)> {
     let rows: Vec<Vec<f64>> = (0..data.rows()).map(|row| dense_row(data, row)).collect();
     let with = |change: &dyn Fn(usize, &mut Vec<f64>)| {
@@ -48,7 +48,7 @@ fn hardened(data: &Dataset) -> Vec<(&'static str, Dataset)> {
     ]
 }
 
-/// Trains with every solver there is for the problem, and checks what each says about itself and about the others.
+/// Trains with every solver for the problem, and checks what each states against the others.
 fn assert_honest(name: &str, data: &Dataset, settings: &Settings) {
     let (mut least, mut most_proven) = (f64::INFINITY, 0.0f64);
     for solver in [Solver::DualCoordinateDescent, Solver::Newton, Solver::CuttingPlane, Solver::InteriorPoint] {

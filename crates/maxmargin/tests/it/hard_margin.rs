@@ -1,4 +1,5 @@
-//! The hard margin: weights that reach every margin and are proven smallest, or the proof that there are none.
+//! The hard margin: weights that reach every margin and are proven to be the smallest, or the proof that there are
+//! none.
 
 use crate::made::{Numbers, fit, two_classes};
 use crate::optimum::scaled_rows;
@@ -38,7 +39,7 @@ fn close(a: f64, b: f64) -> bool {
 
 #[test]
 fn examples_solved_by_hand() {
-    // The classes are 2 apart along the first axis; the second says nothing.
+    // The classes are 2 apart along the first axis; the second axis carries no information.
     let data = points(&[&[2.0, 0.0], &[3.0, 5.0], &[0.0, 0.0], &[-1.0, 4.0]], &[1.0, 1.0, -1.0, -1.0]);
     let model = fit(&data, &hard(Task::Classify)).model;
     let (weights, intercept) = parts(&model);
@@ -50,7 +51,7 @@ fn examples_solved_by_hand() {
     let penalised = hard(Task::Classify).with_free(Intercept::Penalised);
     let model = fit(&data, &penalised).model;
     assert!(close(model.certificate.objective, 2.5), "{:?}", model.certificate);
-    // Without an intercept the sides of zero are the classes.
+    // Without an intercept, zero separates the classes.
     let data = points(&[&[4.0], &[-2.0]], &[1.0, -1.0]);
     let model = fit(&data, &hard(Task::Classify).with_free(Intercept::None)).model;
     assert!(close(model.certificate.objective, 0.125), "{:?}", model.certificate);
@@ -59,13 +60,13 @@ fn examples_solved_by_hand() {
     let pairs = Pairs::new(vec![2, 1], vec![1, 0]).unwrap().with_weights(vec![5.0, 1.0]).unwrap();
     let data = items.with_pairs(pairs).unwrap();
     assert!(close(fit(&data, &hard(Task::Rank)).model.certificate.objective, 0.5));
-    // A margin of 5 over a difference of 2 asks for more than one of 1 over 1.
+    // A margin of 5 over a difference of 2 needs larger weights than a margin of 1 over 1.
     let task = RankSettings { pair_weight_as: PairWeightAs::Margin, ..Default::default() };
     let weighed = Settings { task: task.into(), ..hard(Task::Rank) };
     assert!(close(fit(&data, &weighed).model.certificate.objective, 3.125));
 }
 
-/// Two classes with room between them.
+/// Two classes with a gap between them.
 fn apart(rows: usize, cols: usize, seed: u64) -> Dataset {
     let data = two_classes(rows, cols, true, seed);
     let mut numbers = Numbers::new(seed + 1);
@@ -77,7 +78,7 @@ fn apart(rows: usize, cols: usize, seed: u64) -> Dataset {
         data.matrix().each_in_row(row, |column, value| features[column] = value);
         let score: f64 = features.iter().zip(&direction).map(|(x, w)| x * w).sum();
         let norm: f64 = direction.iter().map(|w| w * w).sum();
-        // Moved along the direction to beyond ±0.2, where they are not there yet.
+        // Points closer than ±0.2 are moved outwards along the direction.
         let wanted = target * (0.2 + 0.3 * numbers.next());
         let step = if score * target < 0.2 { (wanted - score) / norm } else { 0.0 };
         values.extend(features.iter().zip(&direction).map(|(x, w)| x + step * w));
@@ -95,13 +96,13 @@ fn a_soft_margin_of_large_cost_comes_to_the_same_whatever_the_scaling() {
             let trained = train(&data, &settings, None, &mut Silent, &Cancel::new());
             let model = match trained {
                 Ok(trained) => trained.model,
-                // Moved or shortened rows need an intercept.
+                // Shifted or normalised rows need an intercept.
                 Err(error) => {
                     assert!(error.code() == Code::NotSeparable && intercept == Intercept::None, "{error}");
                     continue;
                 }
             };
-            // From a cost above the largest dual variable on, nothing is gained by missing a margin.
+            // If the cost is above the largest dual variable, violating a margin gains nothing.
             let Some(Witness::Dual(alpha)) = &model.witness else { panic!("no dual point") };
             let largest = alpha.iter().copied().fold(0.0, f64::max);
             let soft = Settings {
@@ -118,7 +119,7 @@ fn a_soft_margin_of_large_cost_comes_to_the_same_whatever_the_scaling() {
                 (soft.objective - hard.objective).abs() <= 1e-5 * hard.objective,
                 "{scale:?} {intercept:?} {soft:?} {hard:?}"
             );
-            // Every margin is reached, by definition and not only nearly.
+            // Every margin is reached exactly, not only nearly.
             let (weights, b) = parts(&model);
             let rows = scaled_rows(&data, scale);
             for (row, target) in rows.iter().zip(data.targets().real().unwrap()) {
@@ -159,7 +160,7 @@ fn what_is_not_separable_is_proved_by_few_and_named() {
     assert!(error.message().contains("2 pairs") && error.message().contains("row 1 over row 2"), "{error}");
     let error = refused(&ranked(vec![3, 0], vec![0, 2]), &hard(Task::Rank));
     assert!(error.message().contains("the features of both are the same"), "{error}");
-    // A weight of zero takes the pair out.
+    // A pair of weight zero is left out.
     let pairs = Pairs::new(vec![3, 0], vec![0, 2]).unwrap().with_weights(vec![1.0, 0.0]).unwrap();
     fit(&items.with_pairs(pairs).unwrap(), &hard(Task::Rank));
 }

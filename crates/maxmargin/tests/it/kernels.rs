@@ -1,5 +1,5 @@
-//! Kernels: the optimum over kernel values that an independent solver finds, the linear one the same as weights, files and
-//! hostile data.
+//! Kernels: the optimum over kernel values equals that of an independent solver, and the linear kernel equals linear
+//! weights. Also files and hostile data.
 
 use crate::made::{fit, two_classes};
 use crate::pairs::compared;
@@ -51,7 +51,7 @@ fn referee(blocks: &[Block], kernel: &dyn Fn(usize, usize) -> f64, loss: Loss, i
     -program(blocks, kernel, loss, intercept, 1.0, &balanced)
 }
 
-/// min ½αᵀQα − margin·Σα over the box, with the given weighted sums held.
+/// min ½αᵀQα − margin·Σα over the box, with the given weighted sums fixed.
 pub(crate) fn program(
     blocks: &[Block],
     kernel: &dyn Fn(usize, usize) -> f64,
@@ -117,7 +117,7 @@ pub(crate) fn program(
     solver.solution.obj_val
 }
 
-/// Kernel values are f32, so that seven digits are as many as can be asked for.
+/// Kernel values are f32, so seven digits are the most that can be expected.
 fn assert_solved(data: &Dataset, settings: &Settings, optimum: f64) {
     const ROUNDING: f64 = 1e-6;
     let trained = fit(data, settings);
@@ -261,11 +261,11 @@ fn threads_and_the_cache_change_no_bit() {
     };
     let alone = run(1, None);
     assert!(alone == run(2, None) && alone == run(8, None));
-    // A cache of one byte holds what a round needs, and no more.
+    // A cache of one byte holds only what a round needs.
     assert!(alone == run(2, Some(1)));
 }
 
-/// Two classes, and the same rows twice with opposite labels; and kernels that make little of either.
+/// Two classes, and the same rows twice with opposite labels; and kernels that suit neither.
 pub(crate) fn hostile() -> ([Dataset; 2], [KernelSettings; 5]) {
     let clean = two_classes(80, 3, true, 6);
     let twice: Vec<f64> = (0..160).flat_map(|at| row(&clean, at / 2)).collect();
@@ -391,7 +391,7 @@ fn graded_rows_reach_the_optimum_over_all_their_pairs() {
                 ..Settings::new(Task::Rank)
             };
             assert_solved(&data, &settings, optimum);
-            // Kernel rows that are not kept are computed again, to the same end.
+            // Kernel rows that are not cached are computed again, with the same result.
             let poor = KernelSettings { cache: Some(1), ..kernel.clone() };
             assert_solved(&data, &Settings { kernel: poor, ..settings }, optimum);
         }
@@ -405,7 +405,7 @@ fn kernels_that_rank_nothing_end_with_a_reason() {
         let settings = Settings { kernel, ..Settings::new(Task::Rank) };
         train(data, &settings, None, &mut Silent, &Cancel::new()).expect_err("no kernel to rank by").code()
     };
-    // Values beyond all numbers.
+    // Kernel values that overflow.
     let steep = KernelSettings {
         kind: KernelKind::Polynomial,
         gamma: Some(1e9),
@@ -414,7 +414,7 @@ fn kernels_that_rank_nothing_end_with_a_reason() {
         ..KernelSettings::default()
     };
     assert_eq!(refused(&data, steep), Code::Overflow);
-    // Every row is less than nothing.
+    // All kernel values of a row with itself are negative.
     let rows = data.rows();
     let values: Vec<f64> = (0..rows * rows).map(|at| if at % (rows + 1) == 0 { -1.0 } else { 0.0 }).collect();
     let negative = data.clone().with_matrix(Matrix::DenseF64(Dense::new(values, rows, rows).unwrap())).unwrap();
@@ -430,7 +430,7 @@ fn the_cache_changes_no_bit_of_a_ranking_either() {
             KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.5), cache, ..KernelSettings::default() };
         fit(&data, &Settings { kernel, ..Settings::new(Task::Rank) }).model.to_bytes().unwrap()
     };
-    // 1,300 rows, of which a cache of one byte keeps 1,024.
+    // Of the 1,300 rows, a cache of one byte keeps 1,024.
     assert!(run(None) == run(Some(1)));
 }
 

@@ -1,4 +1,4 @@
-//! Small data sets made for tests, and the way to train on them.
+//! Small data sets for tests, and a function to train on them.
 
 use maxmargin::data::{Csr, Dataset, Dense, Groups, Matrix, Names, Targets};
 use maxmargin::run::{Cancel, Silent};
@@ -21,7 +21,7 @@ impl Numbers {
     }
 }
 
-/// Two overlapping classes; sparse where `dense` is false. Columns differ in scale and are not centred.
+/// Two overlapping classes; sparse if `dense` is false. Columns have different scales and are not centred.
 pub(crate) fn two_classes(rows: usize, cols: usize, dense: bool, seed: u64) -> Dataset {
     let mut numbers = Numbers::new(seed);
     let truth: Vec<f64> = (0..cols).map(|_| numbers.next() - 0.5).collect();
@@ -57,7 +57,7 @@ pub(crate) fn two_classes(rows: usize, cols: usize, dense: bool, seed: u64) -> D
     Dataset::new(matrix, Targets::Real(targets.into())).unwrap()
 }
 
-/// Graded groups; `levels` distinct grades, or real-valued targets where it is 0.
+/// Graded groups with `levels` distinct grades, or with real-valued targets if `levels` is 0.
 pub(crate) fn graded(groups: usize, size: usize, cols: usize, levels: usize, seed: u64) -> Dataset {
     let mut numbers = Numbers::new(seed);
     let truth: Vec<f64> = (0..cols).map(|_| numbers.next() - 0.5).collect();

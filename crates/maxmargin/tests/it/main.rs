@@ -1,4 +1,4 @@
-//! Behaviour of the library as its users meet it.
+//! Behaviour of the library from the user's point of view.
 #![allow(clippy::unwrap_used, missing_docs)] // tests
 
 mod approximate;

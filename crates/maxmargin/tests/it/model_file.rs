@@ -1,4 +1,4 @@
-//! The model file survives a round trip and nothing else.
+//! Model files: round trips work, and every change is detected.
 
 use crate::made::{fit, graded, two_classes};
 use maxmargin::data::{Names, Scale};
@@ -125,7 +125,7 @@ fn cuts_that_were_altered_prove_nothing() {
         let mut cuts = cuts.clone();
         change(&mut cuts);
         let forged = with(cuts);
-        // A file can carry it; the reader knows no data to tell it from the true one.
+        // A file can store it. Without the data, the reader cannot detect that it is wrong.
         Model::from_bytes(&forged.to_bytes().unwrap()).unwrap().verify(&data).expect_err("refused").to_string()
     };
     assert!(forged(&|cuts| cuts[0].multiplier *= -1.0).contains("negative"));
@@ -164,7 +164,7 @@ fn the_dual_point_behind_the_cuts_serves_where_rows_are_fewer_than_features_and_
     }
 }
 
-/// The golden file was written once by version 1 of the format and must load for ever.
+/// The golden file was written once by version 1 of the format and must always load.
 #[test]
 fn the_golden_file_of_version_1_still_loads() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/v1.mm");

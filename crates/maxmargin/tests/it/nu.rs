@@ -1,4 +1,4 @@
-//! Shares instead of costs: what an independent solver finds for ν, what ν promises, and where it cannot be had.
+//! Nu instead of C: results match an independent solver, the properties of ν hold, and impossible ν are refused.
 
 use crate::kernels::{Block, program, row, value};
 use crate::made::{fit, two_classes};
@@ -28,7 +28,8 @@ fn settings(task: Task, nu: f64) -> Settings {
     }
 }
 
-/// Checks a model against the ν problem solved by another, and what ν promises. `blocks` have weights for costs.
+/// Checks a model against the ν problem solved by the referee, and checks the properties of ν. `blocks` have weights as
+/// costs.
 fn assert_solved(data: &Dataset, settings: &Settings, blocks: &[Block]) -> Model {
     const ROUNDING: f64 = 2e-6;
     let Regularisation::Nu(nu) = settings.regularisation else { panic!("a share") };
@@ -48,12 +49,12 @@ fn assert_solved(data: &Dataset, settings: &Settings, blocks: &[Block]) -> Model
     assert!(certificate.converged, "{context}");
     let found = model.verify(data).expect("verifies");
     assert!(found.lower_bound.is_some(), "{context}");
-    // In the form of costs: u = θ/ρ with C = 1/(ρ ν n), and ½‖u‖² = Σα − D.
+    // With costs: u = θ/ρ with C = 1/(ρ ν n), and ½‖u‖² = Σα − D.
     let margin = 1.0 / (certificate.c * nu * total);
     let bound = certificate.lower_bound.expect("a bound");
     let half_square = (1.0 / margin - bound) * margin * margin;
     assert!((half_square - optimum).abs() <= 20.0 * ROUNDING * margin, "{half_square} {optimum} {context}");
-    // No more than ν miss the margin, and no fewer are support vectors.
+    // At most a share ν violates the margin, and at least a share ν are support vectors.
     let scores = model.scores(data).expect("scores");
     let missed: f64 = blocks
         .iter()
@@ -106,7 +107,7 @@ fn one_class_reaches_the_optimum_and_leaves_its_share_outside() {
         let Scorer::Expansion(expansion) = &model.scorer else { panic!("support vectors") };
         assert!(expansion.coefficients.len() as f64 >= nu * data.rows() as f64 - 1e-9);
     }
-    // The linear kernel too: a plane that keeps rows away from zero.
+    // Also with the linear kernel: a plane that keeps rows away from zero.
     let apart: Vec<f64> = (0..60).map(|at| 2.0 + f64::from(at % 7)).collect();
     let data = Dataset::new(Matrix::DenseF64(Dense::new(apart, 20, 3).unwrap()), Targets::Absent).unwrap();
     let blocks: Vec<Block> = (0..20).map(|at| (vec![(at, 1.0)], 0.0, 1.0)).collect();
@@ -116,7 +117,7 @@ fn one_class_reaches_the_optimum_and_leaves_its_share_outside() {
 
 #[test]
 fn a_share_that_leaves_no_margin_is_reported() {
-    // Each preference and its contrary: half of them must miss any margin.
+    // Each preference and its opposite: half of them must violate any margin.
     let rows = two_classes(10, 3, true, 1);
     let (mut better, mut worse) = (Vec::new(), Vec::new());
     for at in 0..5u32 {
@@ -130,7 +131,7 @@ fn a_share_that_leaves_no_margin_is_reported() {
     assert_eq!(refused(&data, &settings(Task::Rank, 0.3)), Code::NuTooSmall);
     let linear = Settings { kernel: KernelSettings::default(), ..settings(Task::Rank, 0.3) };
     assert_eq!(refused(&data, &linear), Code::NuTooSmall);
-    // Rows on both sides of zero, for a plane that has to keep away from it.
+    // Rows on both sides of zero, so that no plane can separate them from it.
     let around = Matrix::DenseF64(Dense::new(vec![1.0, -1.0, 0.5, -0.5], 4, 1).unwrap());
     let around = Dataset::new(around, Targets::Absent).unwrap();
     let linear = Settings { kernel: KernelSettings::default(), ..settings(Task::OneClass, 0.2) };

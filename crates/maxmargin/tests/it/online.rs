@@ -1,4 +1,4 @@
-//! Comparisons learned from a stream: saved, taken up again, refused.
+//! Comparisons learned from a stream: saving, continuing and errors.
 
 use crate::comparisons::with_ties;
 use crate::made::fit;

@@ -1,5 +1,5 @@
-//! Kernels learned one row at a time: LaSVM beside the exact solver, stochastic steps beside the optimum and within their
-//! budget, files, refusals and hostile data.
+//! Kernels learned one row at a time: LaSVM compared with the exact solver, stochastic steps compared with the optimum
+//! and within their budget. Also files, errors and hostile data.
 
 use crate::kernels::hostile;
 use crate::made::{fit, graded, two_classes};
@@ -54,7 +54,7 @@ fn lasvm_with_passes_enough_ends_where_the_exact_solver_does() {
                 assert!((objective - exact.objective).abs() <= 1e-6 * exact.objective, "{what}: {objective} {exact:?}");
                 assert!(tight.certificate.converged, "{what}: {:?}", tight.certificate);
                 tight.verify(&data).unwrap_or_else(|error| panic!("{what}: {error}"));
-                // One pass comes near, and says how near.
+                // One pass comes close, and states how close.
                 let quick = fit(&data, &with(Solver::Lasvm, 1, 1e-3));
                 let certificate = &quick.model.certificate;
                 let (objective, bound) = (certificate.objective, certificate.lower_bound.unwrap());
@@ -173,7 +173,7 @@ fn merged_vectors_survive_the_file_and_a_changed_one_is_refused() {
 #[test]
 fn threads_change_no_bit_of_what_is_learned_online() {
     let rows = two_classes(900, 6, false, 2);
-    // More rows than are kept in double precision.
+    // More rows than are stored in double precision.
     let many = two_classes(4500, 3, true, 4);
     for (solver, budget) in [(Solver::Lasvm, None), (Solver::Sgd, Some(40)), (Solver::Pegasos, None)] {
         for data in [&rows, &many] {
@@ -282,7 +282,7 @@ fn what_does_not_go_together_is_refused_before_any_work() {
     assert_eq!(error.code(), Code::Unsupported);
 }
 
-/// Asks for an end when told of a pass.
+/// Cancels the job at the first report of a pass.
 struct Ending;
 
 impl Observer for Ending {

@@ -14,8 +14,8 @@ use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight, Place, Slop
 use maxmargin::train::train;
 use std::ops::Range;
 
-/// One constraint of the referee: Σ coefficients·w + threshold·b ≥ margin − ξ at this cost. The logistic referee takes 0
-/// for the margin.
+/// One constraint of the referee: Σ coefficients·w + threshold·b ≥ margin − ξ with this cost. The logistic referee uses
+/// margin 0.
 pub(crate) struct Row {
     pub(crate) features: Vec<f64>,
     pub(crate) threshold: f64,
@@ -335,7 +335,7 @@ fn rankers_reach_the_optimum_over_listed_pairs() {
     }
 }
 
-/// Hinge loss over listed pairs: a task of a user's own, with no second derivatives and no constraints of its own.
+/// Hinge loss over listed pairs: a user's own task, without second derivatives and without constraints.
 struct ListedPairs {
     groups: Vec<Range<usize>>,
     targets: Vec<f64>,
@@ -404,8 +404,8 @@ fn conjugate_gradients_serve_where_features_are_many() {
     trained.model.verify(&data).expect("verifies");
 }
 
-/// Two far pairs whose scores are a thousand apart, at costs where a lost digit shows: the optimum is known by hand from
-/// the referee, and no bound may lie above it.
+/// Two pairs of close rows that are a thousand apart, with costs at which a lost digit matters. The optimum is computed
+/// directly, and no bound may be above it.
 #[test]
 fn large_scores_do_not_swallow_small_differences() {
     let values = vec![0.0, 0.001, 1000.0, 1000.001];
@@ -415,7 +415,7 @@ fn large_scores_do_not_swallow_small_differences() {
         .unwrap();
     for c in [1.0, 1e6, 1e8] {
         let settings = Settings { regularisation: Regularisation::C(c), tolerance: 1e-6, ..Settings::new(Task::Rank) };
-        // One weight: minimise the sum over the six pairs directly.
+        // There is one weight, so the sum over the six pairs is minimised directly.
         let differences = [0.001, 1000.0, 1000.001, 999.999, 1000.0, 0.001];
         let value = |w: f64| 0.5 * w * w + c * differences.iter().map(|d| (1.0 - w * d).max(0.0).powi(2)).sum::<f64>();
         let (mut low, mut high) = (0.0, 2000.0);

@@ -1,4 +1,4 @@
-//! Kernels that users bring along: values in a file, and functions in Rust.
+//! Users' own kernels: values in a file, and functions in Rust.
 
 use crate::kernels::{row, value};
 use crate::made::{fit, graded, two_classes};
@@ -16,7 +16,7 @@ fn gaussian() -> KernelSettings {
     KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.4), ..KernelSettings::default() }
 }
 
-/// The same data with kernel values for features; where `numbered`, a first column numbers the rows.
+/// The same data with kernel values as features. If `numbered`, the first column holds row numbers.
 fn as_values(data: &Dataset, numbered: bool) -> Dataset {
     let rows: Vec<Vec<f64>> = (0..data.rows()).map(|at| row(data, at)).collect();
     let mut values = Vec::new();

@@ -1,4 +1,4 @@
-//! A task of the user's own, with the public interface alone: support vector regression. docs/own-task.md shows this file.
+//! A user's own task with only the public interface: support vector regression. docs/own-task.md shows this file.
 
 use crate::made::Numbers;
 use maxmargin::data::{Dataset, Dense, Matrix, Subset, Targets};
@@ -72,7 +72,7 @@ impl Poses for WithinWidth {
 }
 // -- the end of the task --
 
-/// A line in three features with a little noise.
+/// A linear function of three features with a little noise.
 fn line(rows: usize) -> Dataset {
     let mut numbers = Numbers::new(5);
     let values: Vec<f64> = (0..3 * rows).map(|_| 2.0 * numbers.next() - 1.0).collect();
@@ -95,7 +95,7 @@ fn a_task_of_the_users_own_trains_verifies_saves_and_tunes() {
     let weights = trained.model.scorer.weights().expect("linear");
     assert!((weights[0] - 1.5).abs() < 0.1 && (weights[1] + 0.5).abs() < 0.1, "{weights:?}");
 
-    // Saved, loaded, verified: the code of the task stays with the user.
+    // Saved, loaded, verified: the file does not contain the code of the task.
     let loaded = Model::from_bytes(&trained.model.to_bytes().expect("bytes")).expect("loads");
     assert_eq!(loaded.settings.task.name(), "own");
     assert_eq!(loaded.scores(&data).expect("scores"), trained.model.scores(&data).expect("scores"));
@@ -103,7 +103,7 @@ fn a_task_of_the_users_own_trains_verifies_saves_and_tunes() {
     assert_eq!(found.objective, certificate.objective);
     assert!(loaded.verify(&data).is_err(), "nobody but the user knows the task");
 
-    // Through a kernel too.
+    // The same with a kernel.
     let kernel = Settings {
         kernel: maxmargin::kernel::KernelSettings {
             kind: maxmargin::kernel::KernelKind::Gaussian,
@@ -116,7 +116,7 @@ fn a_task_of_the_users_own_trains_verifies_saves_and_tunes() {
     assert!(kernel.model.certificate.converged);
     kernel.model.verify_own(&task, &data, &cancel).expect("the certificate holds");
 
-    // Tuned: too small a C cannot follow the targets.
+    // Tuning: with too small a C, the model cannot follow the targets.
     let at = |c: f64| Settings { regularisation: Regularisation::C(c), ..settings.clone() };
     let validation = CrossValidation { folds: 4, seed: 1, metrics: vec![Metric::Mae] };
     let tuned = validation.run_own(&task, &data, &[at(1e-4), at(10.0)], &mut Silent, &cancel).expect("tunes");

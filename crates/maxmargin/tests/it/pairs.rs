@@ -1,4 +1,4 @@
-//! Ranking by explicit pairs: the same optimum as other ways to say the same thing, and a certificate that holds.
+//! Ranking by explicit pairs: the same optimum as equivalent formulations, and a valid certificate.
 
 use crate::made::{Numbers, fit, graded};
 use crate::optimum::{Row, assert_certified, logistic_referee, referee, scaled_rows};
@@ -114,7 +114,8 @@ fn a_weight_can_be_the_margin() {
     let data = compared(25, 3, 80, 8);
     for loss in [Loss::Hinge, Loss::SquaredHinge] {
         let optimum = referee(&rows_of(&data, Scale::None, 0.3, PairWeightAs::Margin), loss, Intercept::None);
-        // Margins and weights times s are the same problem, its value times s² where the loss is: the hinge wants C·s.
+        // Scaling margins and weights by s gives the same problem, with its value times s² if the loss is; the hinge
+        // needs C·s.
         for s in [1e-8, 1.0, 1e4] {
             let pairs = data.pairs().unwrap();
             let weights: Vec<f64> = (0..pairs.len()).map(|pair| s * pairs.weight(pair)).collect();
@@ -166,7 +167,7 @@ fn copies_count_like_slack_weights_and_like_pairs_listed_again() {
         let copies = Settings { task: task.into(), ..slack.clone() };
         let (slack_model, copied, listed) =
             (fit(&data, &slack).model, fit(&data, &copies).model, fit(&again, &slack).model);
-        // The very same problem, so the very same steps.
+        // The problem is identical, so the steps are identical.
         assert_eq!(slack_model.scorer.weights(), copied.scorer.weights());
         assert_eq!(slack_model.certificate.lambda, listed.certificate.lambda);
         assert_eq!(copied.certificate.constraints, listed.certificate.constraints);

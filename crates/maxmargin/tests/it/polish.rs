@@ -1,5 +1,5 @@
-//! What is polished is the optimum, whatever the size below the limit; what is not says so. Beside `weights.rs`, which asks
-//! whether weights are repetition.
+//! A polished result is the optimum at any size below the limit; a result that is not polished says so. `weights.rs`
+//! tests whether weights equal repetition.
 
 use crate::graded_comparisons::from_grades;
 use crate::made::{Numbers, fit, graded};
@@ -16,7 +16,7 @@ use maxmargin::task::{Intercept, PairWeight};
 use maxmargin::train::{Trained, train};
 use std::ops::ControlFlow;
 
-/// Rows of two classes, of which some are there twice; small whole numbers put many on the same margin.
+/// Rows of two classes, some of them twice. Small whole numbers put many rows on the same margin.
 fn classes(rows: usize, cols: usize, whole: bool, seed: u64) -> (Dataset, Vec<f64>) {
     let mut numbers = Numbers::new(seed);
     let (mut values, mut targets, mut weights): (Vec<f64>, Vec<f64>, Vec<f64>) = Default::default();
@@ -31,7 +31,7 @@ fn classes(rows: usize, cols: usize, whole: bool, seed: u64) -> (Dataset, Vec<f6
         targets.push(if score > 0.0 { 1.0 } else { -1.0 });
         weights.push((4.0 * numbers.next()).floor());
     }
-    // Both classes count.
+    // Both classes have weight.
     for sign in [1.0, -1.0] {
         match targets.iter().position(|target| *target == sign) {
             Some(row) => weights[row] = 1.0,
@@ -42,7 +42,7 @@ fn classes(rows: usize, cols: usize, whole: bool, seed: u64) -> (Dataset, Vec<f6
     (Dataset::new(matrix, Targets::Real(targets.into())).unwrap(), weights)
 }
 
-/// Every row as often as its weight says, groups and targets with it.
+/// Repeats every row as often as its weight says, with its group and target.
 fn repeated(data: &Dataset, weights: &[f64]) -> Dataset {
     let times: Vec<usize> = (0..data.rows()).flat_map(|row| std::iter::repeat_n(row, weights[row] as usize)).collect();
     let values: Vec<f64> = times.iter().flat_map(|&row| dense_row(data, row)).collect();
@@ -63,7 +63,7 @@ fn repeated(data: &Dataset, weights: &[f64]) -> Dataset {
     repeated.with_groups(Groups::new(starts, names).unwrap()).unwrap()
 }
 
-/// How far scores differ, as a share of the largest.
+/// The largest difference of scores, as a share of the largest score.
 fn apart(one: &Model, other: &Model, data: &Dataset) -> f64 {
     let (one, other) = (one.scores(data).unwrap(), other.scores(data).unwrap());
     let largest = one.iter().fold(0.0f64, |most, score| most.max(score.abs()));
@@ -154,7 +154,7 @@ fn who_asks_for_an_end_once_the_tolerance_is_reached_has_what_was_found_by_then(
     }
 }
 
-/// Graded rows with weights: some of zero, and a whole group of which nothing counts, and one that has no pair left.
+/// Graded rows with weights: some are zero, one group has no weight at all, and one has no pair left.
 fn weighed(seed: u64) -> (Dataset, Vec<f64>) {
     let data = graded(8, 9, 3, 3, seed);
     let mut numbers = Numbers::new(seed + 100);
@@ -168,14 +168,14 @@ fn weighed(seed: u64) -> (Dataset, Vec<f64>) {
     (data, weights)
 }
 
-/// Whether either proves the other to be as good as it says, to what both state.
+/// Whether the bound of each result confirms the objective of the other, within the stated gaps.
 fn same_optimum(one: &Trained, other: &Trained) -> bool {
     let (a, b) = (&one.model.certificate, &other.model.certificate);
     (a.objective - b.objective).abs() <= (gap(one) + gap(other) + 1e-12) * a.objective.max(b.objective)
         && gap(one).max(gap(other)) <= 1e-6
 }
 
-/// All pairs of rows of one group, each of the product of their weights.
+/// All pairs of rows of one group, each weighted by the product of its row weights.
 fn listed_pairs(data: &Dataset, weights: &[f64]) -> Dataset {
     let targets = data.targets().real().unwrap();
     let (mut left, mut right, mut outcomes, mut costs) = (vec![], vec![], vec![], vec![]);
@@ -242,7 +242,7 @@ fn rows_that_all_weigh_nothing_are_refused() {
 fn rankers_at_extreme_costs_reach_fine_tolerances() {
     let mut by_planes = 0;
     for seed in 1..9 {
-        // Grades that features do not tell.
+        // Grades that do not depend on the features.
         let grades: Vec<f64> = (0..60).map(|row| f64::from((row * 7 + row / 10) % 3)).collect();
         let data = graded(6, 10, 20, 0, seed).with_targets(Targets::Real(grades.into())).unwrap();
         for tolerance in [1e-3, 1e-4, 1e-5, 1e-6, 1e-7] {

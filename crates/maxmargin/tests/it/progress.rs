@@ -1,4 +1,4 @@
-//! What batch solvers say on their way, and when they are told to end.
+//! What batch solvers report, and how they react to a cancel.
 
 use crate::made::{fit, graded, two_classes};
 use crate::pairs::compared;
@@ -21,7 +21,7 @@ fn every_pass_stands_once_in_the_history() {
                 if solver == Solver::InteriorPoint && data.groups().is_some() {
                     continue;
                 }
-                // Newton's steps also beyond what can be reached.
+                // Newton's method is also run with a tolerance that cannot be reached.
                 for tolerance in if solver == Solver::Newton { vec![1e-6, 1e-15] } else { vec![1e-6] } {
                     let settings = Settings { loss, solver, tolerance, max_passes: 300, ..Settings::new(task) };
                     let trained = fit(&data, &settings);
@@ -44,7 +44,7 @@ fn every_task() -> [(Task, Dataset); 3] {
     ]
 }
 
-/// Gives a job up after so many passes.
+/// Abandons a job after this many passes.
 struct GivingUp<'a> {
     left: u32,
     cancel: &'a Cancel,
@@ -68,7 +68,7 @@ fn what_is_given_up_ends_in_an_error_whenever_that_was() {
         for kernel in [KernelSettings::default(), gaussian.clone()] {
             for loss in [Loss::Hinge, Loss::SquaredHinge] {
                 for left in 0..8 {
-                    // A large cost makes for coefficients whose values are stated anew.
+                    // A large cost gives coefficients whose values are recomputed.
                     let regularisation = Regularisation::C(1e4);
                     let settings = Settings { loss, kernel: kernel.clone(), regularisation, ..Settings::new(task) };
                     let cancel = Cancel::new();
@@ -111,7 +111,7 @@ fn the_gap_of_a_rounded_hinge_is_seen_to_fall() {
     }
 }
 
-/// Asks for an end at the report of so many passes, as a user does: from outside.
+/// Cancels the job when this many passes are reported, from outside, as a user would.
 struct EndAt(u64, Cancel);
 
 impl Observer for EndAt {
@@ -126,7 +126,7 @@ impl Observer for EndAt {
 #[test]
 fn whoever_asks_for_an_end_is_told_so_at_every_width() {
     for (task, data) in every_task() {
-        // No such gap can be proven: the last width is reached.
+        // No such gap can be proven, so the last width is reached.
         let settings = Settings { loss: Loss::Hinge, solver: Solver::Newton, tolerance: 1e-16, ..Settings::new(task) };
         let whole = fit(&data, &settings);
         assert_eq!(whole.stop, Stop::Stalled, "{task:?}");

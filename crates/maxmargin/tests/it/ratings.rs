@@ -1,4 +1,4 @@
-//! Comparisons by ratings: models that score items by who met whom.
+//! Comparisons by ratings: models that score items from their games.
 
 use crate::made::{Numbers, fit};
 use maxmargin::data::{Csr, Dataset, Dense, Matrix, Outcome, Pairs, Targets};
@@ -20,7 +20,7 @@ fn games(seed: u64) -> Pairs {
         if a != b {
             left.push(a as u32);
             right.push(b as u32);
-            // The larger number wins, but for a third of the games.
+            // The larger number wins, except in a third of the games.
             let sign =
                 [0, 0, (b > a) as i8 * 2 - 1, (b > a) as i8 * 2 - 1, (b > a) as i8 * 2 - 1, (a > b) as i8 * 2 - 1];
             outcomes.push(Outcome::of_sign(sign[below(6)]));
@@ -29,7 +29,7 @@ fn games(seed: u64) -> Pairs {
     Pairs::new(left, right).unwrap().with_outcomes(outcomes).unwrap()
 }
 
-/// Every item its own feature.
+/// Every item is its own feature.
 fn of_ids(pairs: Pairs) -> Dataset {
     let starts: Vec<u64> = (0..=ITEMS as u64).collect();
     let indices: Vec<u32> = (0..ITEMS as u32).collect();
@@ -62,7 +62,7 @@ fn ratings_are_the_weights_of_the_items_and_are_verified() {
         assert_eq!(certificate.converged, method == Method::BradleyTerry);
         assert_eq!(certificate.gap().is_some_and(|gap| gap <= 1e-8), method == Method::BradleyTerry);
         assert_eq!(trained.model.verify(&data).unwrap().objective, certificate.objective);
-        // What was altered is noticed, and so are other games.
+        // A changed model is detected, and so are other games.
         let bytes = trained.model.to_bytes().unwrap();
         assert_eq!(Model::from_bytes(&bytes).unwrap().scores(&data).unwrap(), scores);
         let mut altered = trained.model.clone();

@@ -1,4 +1,4 @@
-//! Tasks of a user's own with several scores a row and with several free scalars: joint classification and ordered cuts.
+//! Users' own tasks with several scores per row and several free scalars: joint classification and ordered cuts.
 
 use crate::made::{Numbers, two_classes};
 use clarabel::algebra::CscMatrix;
@@ -20,7 +20,7 @@ use maxmargin::testing::{check_curvature, check_objective, check_rounding};
 use maxmargin::train::{Partition, Poses, Summary, train_own};
 use std::ops::Range;
 
-/// What a violation costs.
+/// The loss of a violation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Curve {
     Hinge,
@@ -41,10 +41,10 @@ impl Curve {
     }
 }
 
-/// A constraint of one row, margin 1: some of its scores and of the free scalars, each with a coefficient.
+/// A constraint of one row with margin 1: some of its scores and of the free scalars, each with a coefficient.
 type Terms = Vec<(usize, f64)>;
 
-/// A task that lists the constraints of every row, over its scores first and the free scalars behind. Rows are separate.
+/// A task that lists the constraints of every row, over its scores first and then the free scalars. Rows are separate.
 #[derive(Clone)]
 struct Listed {
     constraints: Vec<Vec<Terms>>,
@@ -53,7 +53,7 @@ struct Listed {
     part: usize,
     cost: f64,
     curve: Curve,
-    /// From this part on every part fails.
+    /// From this part on, every part returns an error.
     failing: Option<usize>,
 }
 
@@ -73,7 +73,7 @@ impl Listed {
 }
 
 impl Objective for Listed {
-    /// The hinge, and what its dual gains over that of the rounded one.
+    /// The hinge, and by how much its dual exceeds that of the smoothed one.
     type Memo = [f64; 2];
 
     fn parts(&self) -> usize {
@@ -180,8 +180,8 @@ impl Roundable for Listed {
 
 const CLASSES: usize = 3;
 
-/// Weston and Watkins: the score of the right class above that of each other by 1. With a constant for each class, adding the
-/// same to all of which changes nothing.
+/// Weston and Watkins: the score of the right class exceeds that of each other class by 1. With a constant for each
+/// class; adding the same number to all constants changes nothing.
 fn joint(classes: &[usize], constants: bool, curve: Curve) -> Listed {
     let row = |&class: &usize| {
         let others = (0..CLASSES).filter(move |&other| other != class);
@@ -200,7 +200,7 @@ fn joint(classes: &[usize], constants: bool, curve: Curve) -> Listed {
     Listed { constraints, outputs: CLASSES, scalars, part: 16, cost: 0.3, curve, failing: None }
 }
 
-/// Every cut between grades below the score of the rows above it, and above that of those below it, by 1.
+/// Every cut between grades is below the score of the rows above it, and above the score of the rows below it, by 1.
 fn ordinal(grades: &[usize], cuts: usize, curve: Curve) -> Listed {
     let row = |&grade: &usize| {
         let side = move |cut: usize| if grade > cut { 1.0 } else { -1.0 };
@@ -358,7 +358,7 @@ fn design(data: &Dataset, scale: Scale) -> Design {
     Scaling::fit(scale, data, &Cancel::new()).unwrap().apply(data.matrix(), None).unwrap()
 }
 
-/// min ½‖w‖² + Σ cost · loss(ξ) by interior point, over the rows as the design shows them.
+/// min ½‖w‖² + Σ cost · loss(ξ) by interior point, over the rows of the design.
 fn referee(task: &Listed, data: &Dataset, scale: Scale, penalised: bool) -> f64 {
     let rows = crate::optimum::scaled_rows(data, scale);
     let weights = data.cols() * task.outputs;
@@ -411,7 +411,7 @@ fn referee(task: &Listed, data: &Dataset, scale: Scale, penalised: bool) -> f64 
     solver.solution.obj_val
 }
 
-/// By which of the solvers.
+/// The solver to use.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Newton,
@@ -438,7 +438,7 @@ fn solve(task: &Listed, design: &Design, penalised: bool, by: By, tolerance: f64
     }
 }
 
-/// Features, from the number of coordinates.
+/// Number of features, from the number of coordinates.
 fn design_cols(design: &Design, task: &Listed, penalised: bool) -> usize {
     let cancel = Cancel::new();
     (LinearRisk::new(task, design, penalised, &cancel).dim() - task.scalars) / task.outputs
@@ -452,7 +452,7 @@ fn assert_solved(found: &Solution, optimum: f64, tolerance: f64, context: &str) 
     assert!(found.objective - bound <= (tolerance + 1e-8) * found.objective, "{context}");
 }
 
-/// A bound below the optimum, and an objective above it by a share of it at the most.
+/// Checks that the bound is below the optimum, and that the objective is above it by at most a share of it.
 fn assert_near(found: &Solution, optimum: f64, tolerance: f64, context: &str) {
     let bound = found.lower_bound.unwrap();
     assert!(bound <= optimum * (1.0 + 1e-8), "a bound above the optimum: {context}");
@@ -529,8 +529,8 @@ fn ordered_cuts_reach_the_referees_optimum_by_newton_and_by_planes() {
                         if found.stop == Stop::Stalled
                             && matches!((by, curve, penalised), (By::Planes, Curve::Hinge, false))
                         {
-                            // With several free scalars the kinks of the hinge may leave the master problem no digits to
-                            // go on with. What is stated then holds, and is near.
+                            // With several free scalars, the kinks of the hinge may leave the master problem without
+                            // enough precision to continue. The stated result is then still valid, and close.
                             assert_near(&found, optimum, 1e-3, &context);
                         } else {
                             assert_solved(&found, optimum, tolerance, &context);
@@ -605,7 +605,7 @@ fn hessian_products_and_lines_say_the_same_as_gradients() {
 
 #[test]
 fn many_coordinates_and_long_parts_are_solved_by_conjugate_gradients() {
-    // 630 weights: more than a Hessian is formed for.
+    // 630 weights, which is more than the limit for forming a Hessian.
     let (data, classes) = graded_rows(150, 210, false, CLASSES, 2);
     let (task, rows) = (joint(&classes, true, Curve::Squared), design(&data, Scale::None));
     let (a, b) = (
@@ -614,7 +614,7 @@ fn many_coordinates_and_long_parts_are_solved_by_conjugate_gradients() {
     );
     assert_eq!((a.stop, b.stop), (Stop::Converged, Stop::Converged));
     assert!((a.objective - b.objective).abs() <= 2e-8 * a.objective);
-    // One part of 33,000 rows, cut into chunks, and many short ones.
+    // One part of 33,000 rows, cut into chunks, and many short parts.
     let (count, cols) = (33_000, 45);
     let mut numbers = Numbers::new(9);
     let values: Vec<f32> = (0..count * cols).map(|_| numbers.next() as f32).collect();
@@ -633,7 +633,7 @@ fn many_coordinates_and_long_parts_are_solved_by_conjugate_gradients() {
     assert!((a.objective - b.objective).abs() <= 2e-7 * a.objective);
 }
 
-/// What `work` gives on so many threads.
+/// Runs `work` on this many threads.
 fn on<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
 }
@@ -683,7 +683,7 @@ fn the_error_of_the_first_part_that_fails_comes_back_as_it_is() {
 
 #[test]
 fn cuts_with_flat_minima_and_no_weights_at_all_are_solved() {
-    // Nothing but the cuts matters, and from some point on nothing at all.
+    // Only the cuts matter, and beyond some point the value is flat.
     let (data, _) = graded_rows(40, 3, true, 2, 1);
     let rows = design(&data, Scale::None);
     for (cuts, curve) in [(1, Curve::Hinge), (2, Curve::Hinge), (4, Curve::Hinge), (3, Curve::Squared)] {
@@ -696,7 +696,7 @@ fn cuts_with_flat_minima_and_no_weights_at_all_are_solved() {
     }
 }
 
-/// A sum that falls for ever with each free scalar.
+/// A sum that decreases without limit with each free scalar.
 struct Falling(usize);
 
 impl Risk for Falling {

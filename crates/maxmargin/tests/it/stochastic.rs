@@ -1,4 +1,4 @@
-//! Stochastic solvers through `train`: how near they come, when they stop, and what they claim.
+//! Stochastic solvers through `train`: how close they come, when they stop, and what they claim.
 
 use crate::made::{fit, graded, two_classes};
 use maxmargin::data::{Dataset, Dense, Matrix, Scale};
@@ -23,8 +23,8 @@ fn ranker(c: f64) -> Settings {
     Settings { regularisation: Regularisation::C(c), ..Settings::new(Task::Rank) }
 }
 
-/// Every stochastic solver comes within a factor of the optimum that a certified solver proves, claims no bound, and
-/// verifies.
+/// Every stochastic solver comes within a factor of the optimum proven by a certified solver, claims no bound, and can
+/// be verified.
 fn assert_near(data: &Dataset, settings: &Settings, factor: f64) {
     let certified = fit(data, &Settings { tolerance: 1e-4, ..settings.clone() }).model.certificate;
     assert!(certified.converged, "{settings:?}");
@@ -85,7 +85,7 @@ fn hinge_loss_on_pairs_is_learned_by_its_own_measure() {
         }
         sum
     };
-    // The hinge optimum is not known here; the weights of the squared one are a point to beat.
+    // The hinge optimum is not known here. The weights of the squared hinge are a point to improve on.
     let squared = by_listed_pairs(&fit(&data, &ranker(1e-3)).model);
     for solver in SOLVERS {
         let model = fit(&data, &Settings { loss: Loss::Hinge, ..ranker(1e-3) }.with_solver(solver)).model;
@@ -96,7 +96,7 @@ fn hinge_loss_on_pairs_is_learned_by_its_own_measure() {
     }
 }
 
-/// Features of very different sizes: any step that the large ones survive is nothing to the small ones.
+/// Features of very different sizes: a step that is stable for the large ones has no effect on the small ones.
 fn uneven(data: &Dataset) -> Dataset {
     let (rows, cols) = (data.rows(), data.cols());
     let mut values = vec![0.0; rows * cols];
@@ -132,7 +132,8 @@ fn no_model_is_worse_than_weights_of_zero_and_zero_is_said_to_be_kept() {
                         }
                     };
                     let certificate = &trained.model.certificate;
-                    // A free intercept takes its best value: ±1 for the hinge, the mean of the signs for its square.
+                    // A free intercept takes its best value: ±1 for the hinge, the mean of the signs for the squared
+                    // hinge.
                     let at_zero = match (task, intercept, loss) {
                         (Task::Classify, Intercept::Free, Loss::Hinge) => 2.0 * positives.min(negatives),
                         (Task::Classify, Intercept::Free, _) => 4.0 * positives * negatives / (positives + negatives),
@@ -153,7 +154,7 @@ fn no_model_is_worse_than_weights_of_zero_and_zero_is_said_to_be_kept() {
     assert!(kept > 0, "hard enough to show");
 }
 
-/// Asks for an end once a pass is reported.
+/// Cancels the job once a pass is reported.
 struct Impatient(Cancel);
 
 impl Observer for Impatient {
@@ -223,7 +224,7 @@ fn validation_keeps_the_pass_that_was_judged_best() {
 
 #[test]
 fn subsamples_find_few_passes_where_more_would_only_learn_noise() {
-    // Labels that the features do not tell: whatever a pass learns makes other rows worse.
+    // Labels that do not depend on the features: whatever a pass learns makes other rows worse.
     let data = two_classes(600, 40, true, 2);
     let mut numbers = crate::made::Numbers::new(3);
     let noise: Vec<f64> = (0..data.rows()).map(|_| if numbers.next() < 0.5 { 1.0 } else { -1.0 }).collect();
@@ -235,7 +236,7 @@ fn subsamples_find_few_passes_where_more_would_only_learn_noise() {
     assert_eq!(trained.stop, Stop::NoGain, "noise is best told by weights of zero");
     trained.model.verify(&noise).expect("verifies");
     assert_eq!(trained.model.certificate.rows, 600);
-    // The passes are those of all data: the same run with so many passes is the same model.
+    // The passes are those over all data: the same run with this number of passes gives the same model.
     let plain = Settings { max_passes: passes, stochastic: Stochastic::default(), ..settings };
     let plain = fit(&noise, &plain);
     assert!(plain.model.certificate.objective <= trained.model.certificate.objective);

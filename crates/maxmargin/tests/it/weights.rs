@@ -1,4 +1,4 @@
-//! A row of weight k is the same as that row k times, and a row of weight 0 the same as none, to double precision.
+//! A row of weight k equals k copies of the row, and a row of weight 0 equals no row, to double precision.
 
 use crate::made::{Numbers, fit};
 use maxmargin::data::{Dataset, Dense, Groups, Matrix, Names, Outcome, Pairs, Targets};
@@ -17,8 +17,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// Random rows, some of them copies of others, with targets from 0 to `levels` − 1; on a coarse grid many stand on
-    /// margins together.
+    /// Random rows, some of them copies of others, with targets from 0 to `levels` − 1. On a coarse grid, many rows lie
+    /// on the same margins.
     fn new(groups: usize, size: usize, cols: usize, levels: usize, grid: bool, seed: u64) -> Rows {
         let mut numbers = Numbers::new(seed);
         let mut rows = Rows { values: vec![], targets: vec![], groups: vec![], weights: vec![] };
@@ -35,7 +35,7 @@ impl Rows {
             rows.groups.push(row / size);
             rows.weights.push((numbers.next() * 4.0) as usize);
         }
-        // Whatever comes, something counts on every level.
+        // Every level has at least one row with positive weight.
         for level in 0..levels.min(2) {
             rows.targets[level] = level as f64;
             rows.weights[level] = 2;
@@ -80,7 +80,7 @@ fn apart(one: &Model, other: &Model, data: &Dataset) -> f64 {
     one.iter().zip(&other).map(|(one, other)| (one - other).abs()).fold(0.0, f64::max) / size
 }
 
-/// Trains on both, and says that they agree, are polished and verified.
+/// Trains on both, and checks that the results agree, are polished and can be verified.
 fn agree(weighted: &Dataset, repeated: &Dataset, rows: &Dataset, settings: &Settings, polished: bool) {
     let (one, other) = (fit(weighted, settings), fit(repeated, settings));
     let what = format!(
@@ -108,7 +108,7 @@ fn agree(weighted: &Dataset, repeated: &Dataset, rows: &Dataset, settings: &Sett
     if polished {
         let apart = apart(&one.model, &other.model, rows);
         assert!(apart <= 1e-9, "{what}: {apart:e}");
-        // One that is chosen after the scores jumps where differences are the same but for rounding.
+        // A threshold chosen after the scores jumps if differences are equal up to rounding.
         let learned = |model: &Model| model.decoder.threshold().filter(|_| settings.method() == Some(Method::Compare));
         if let (Some(first), Some(second)) = (learned(&one.model), learned(&other.model)) {
             assert!((first - second).abs() <= 1e-9 * first.abs().max(1.0), "{what}: {first} {second}");
@@ -160,7 +160,7 @@ fn with_more_features_than_newton_takes_they_are_the_same_too() {
 
 #[test]
 fn where_every_row_costs_its_all_the_threshold_is_the_middle_of_the_best() {
-    // At so small a cost all multipliers are at their limit, and any threshold between the classes' means will do.
+    // With such a small cost, all multipliers are at their limit, and any threshold between the class means is optimal.
     let rows = Rows {
         values: vec![vec![-1.0], vec![-0.5], vec![0.75], vec![2.0]],
         targets: vec![0.0, 0.0, 1.0, 1.0],
@@ -178,7 +178,7 @@ fn where_every_row_costs_its_all_the_threshold_is_the_middle_of_the_best() {
     }
 }
 
-/// Compared rows, pairs weighted and repeated.
+/// Compared rows, with weighted and with repeated pairs.
 fn compared(seed: u64, cols: usize, grid: bool) -> (Dataset, Dataset, Dataset) {
     let rows = Rows::new(1, 30, cols, 4, grid, seed).plain();
     let targets = rows.targets().real().unwrap().to_vec();
@@ -233,7 +233,7 @@ fn comparisons_take_weights_of_pairs_as_repetition() {
 fn a_ranker_takes_weights_as_repetition() {
     for seed in 1..9 {
         let mut rows = Rows::new(5, 8, 1 + seed as usize % 4, 3, seed % 2 == 0, seed);
-        // A group that does not count at all, and one of which a single grade does.
+        // A group without weight, and one in which only a single grade has weight.
         for row in 0..40 {
             if rows.groups[row] == 2 || (rows.groups[row] == 3 && rows.targets[row] > 0.0) {
                 rows.weights[row] = 0;

@@ -1,6 +1,6 @@
-//! Dates as days, and numbers as they are: when a game was played.
+//! The time of a game: a date as a number of days, or a plain number.
 
-/// When: a day of the calendar, counted from 1970-01-01, or any number that grows with time.
+/// A calendar day, counted from 1970-01-01, or any number that grows with time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum When {
     Day(f64),
@@ -8,7 +8,7 @@ pub(super) enum When {
 }
 
 impl When {
-    /// Reads a date such as 2024-05-31, 2024/5/31 or 2024.05.31, what follows after a space or `T` left off, or a number.
+    /// Reads a date such as 2024-05-31, 2024/5/31 or 2024.05.31, or a number. Text after a space or `T` is ignored.
     pub(super) fn parse(text: &[u8]) -> Option<When> {
         let text = std::str::from_utf8(text).ok()?.trim();
         if let Ok(number) = text.parse::<f64>()
@@ -37,7 +37,7 @@ impl When {
         matches!((self, other), (When::Day(_), When::Day(_)) | (When::Number(_), When::Number(_)))
     }
 
-    /// What such a value looks like, for messages.
+    /// An example of such a value, for messages.
     pub(super) fn example(self) -> &'static str {
         match self {
             When::Day(_) => "a date such as 2024-05-31",

@@ -1,4 +1,4 @@
-//! `maxmargin features games GAMES -o WIDE`: each game with what was known about both players before.
+//! `maxmargin features games GAMES -o WIDE`: each game with what was known about both players before it.
 
 use super::calendar::When;
 use super::{Codes, Header, in_row, output, plain, shown};
@@ -52,8 +52,8 @@ const RIGHT_SCORE: &[&str] =
 const DATE: &[&str] = &["date", "day", "time", "timestamp", "month", "period", "week", "season", "year"];
 const NEUTRAL: &[&str] = &["neutral", "neutral_ground", "neutral_venue"];
 
-/// Growth of Glicko's deviation by the root of a numbered period, and of a day: a deviation of 50 becomes that of a new
-/// player in thirty periods, as in Glickman's paper, which are five years there.
+/// Growth of Glicko's deviation per square root of a numbered period, and per square root of a day. A deviation of 50
+/// becomes that of a new player in thirty periods, as in Glickman's paper, where these are five years.
 const GROWTH: f64 = 63.2;
 const GROWTH_BY_DAY: f64 = 8.1;
 
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &GamesArguments, console: &Console, cancel: &Cancel
     let mut written = Written::default();
     write_records(&arguments.output, to, cancel, |out| {
         let mut names: Vec<&str> = HISTORY_FEATURES.to_vec();
-        // Without dates nobody knows how long ago a game was.
+        // Without dates, the time since the last game is not known.
         names.truncate(names.len() - usize::from(season.kind.is_none()));
         let known = names.len();
         if let (Some(When::Day(_)), Some(last)) = (season.kind, names.last_mut()) {
@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: &GamesArguments, console: &Console, cancel: &Cancel
     written.say(console, arguments, &season, &games, (load, start.elapsed().as_secs_f64()))
 }
 
-/// What a cell says about the result; numbers mean something once all of them are known.
+/// The result in a cell. The meaning of numbers is known only once all of them are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Said {
     Known(Outcome),
@@ -140,7 +140,7 @@ enum Said {
     One,
 }
 
-/// A game as read: its place among those with a result, when, and whether anybody moved first.
+/// A game as read: its number among the games with a result, its time, and whether a player moved first.
 #[derive(Clone, Copy)]
 struct Played {
     row: usize,
@@ -158,21 +158,21 @@ struct Season<'a> {
     said: Vec<Said>,
     times: Vec<f64>,
     neutral: Vec<bool>,
-    /// The dates as written, for those who keep them.
+    /// The dates as text, in case the user wants to keep them.
     dates: Codes,
     date_of: Vec<u32>,
-    /// Of what kind dates are, where there are any.
+    /// The kind of the dates, if there are any.
     kind: Option<When>,
     skipped: u64,
-    /// What serves as what.
+    /// The roles of the columns.
     notes: Vec<String>,
 }
 
-/// Where the cells of a game stand among those that are read.
+/// The positions of the cells of a game among those that are read.
 #[derive(Default)]
 struct Places {
     names: Vec<String>,
-    /// The sides as the header calls them: a result may say `home_team` or `model_a`.
+    /// The names of the sides in the header: a result may say `home_team` or `model_a`.
     sides: [String; 2],
     scores: bool,
     date: Option<usize>,
@@ -186,7 +186,7 @@ fn read<'a>(arguments: &'a GamesArguments, cancel: &Cancel) -> Result<(Season<'a
     Ok((season, facts))
 }
 
-/// Which columns to read, and where the cells of a game will stand among them.
+/// Chooses which columns to read, and the positions of the cells of a game among them.
 fn choose(names: &[String], arguments: &GamesArguments) -> Result<(Vec<usize>, Places, Vec<String>)> {
     let header = Header::new(names);
     let left = header.need("--left", arguments.left.as_ref(), LEFT, "the left player")?;
@@ -242,7 +242,7 @@ impl TakeRecords for Season<'_> {
         Ok(columns)
     }
 
-    /// Takes a game, or leaves it out where it has no result.
+    /// Adds a game, or leaves it out if it has no result.
     fn take(&mut self, cells: &[&[u8]], row: Option<usize>) -> std::result::Result<(), BadCell> {
         let places = &self.places;
         let at = || in_row(row);
@@ -355,7 +355,7 @@ impl<'a> Season<'a> {
         }
     }
 
-    /// The games, once it is known what the numbers among the results mean.
+    /// The games, once the meaning of numeric results is known.
     fn resolve(&self, asked: Option<ResultAs>) -> Result<Vec<Played>> {
         let has = |said: Said| self.said.contains(&said);
         let meaning = match (asked, has(Said::MinusOne), has(Said::Half)) {
@@ -424,7 +424,7 @@ impl<'a> Season<'a> {
         }
     }
 
-    /// Says what was found.
+    /// Prints what was found.
     fn describe(&self, console: &Console, facts: &Facts, games: &[Played], seconds: f64) {
         let kind = [facts.format.map(|format| format.name()), facts.compression];
         let kind: Vec<&str> = kind.into_iter().flatten().collect();
@@ -444,7 +444,7 @@ impl<'a> Season<'a> {
     }
 }
 
-/// What a cell says, without knowing the others. `names` are those of the players, `sides` those of their columns.
+/// The result in a cell, without knowing the others. `names` are those of the players, `sides` those of their columns.
 fn said(cell: &[u8], names: [&[u8]; 2], sides: &[String; 2]) -> Option<Said> {
     let text = std::str::from_utf8(cell).ok()?;
     if let Ok(number) = text.parse::<f64>() {

@@ -1,4 +1,4 @@
-//! `maxmargin features games|ratings FILE -o WIDE`: what people have becomes pairs with features.
+//! `maxmargin features games|ratings FILE -o WIDE`: turns games or ratings into pairs with features.
 
 mod calendar;
 mod games;
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &FeaturesArguments, console: &Console, cancel: &Can
     }
 }
 
-/// The format of the output, once it is known that it can be written.
+/// The format of the output, after a check that the file can be written.
 fn output(file: &str, inputs: &[&str], console: &Console) -> Result<Format> {
     let format = output_format(file, None)?;
     if !matches!(format, Format::Csv | Format::Tsv) {
@@ -39,7 +39,7 @@ fn output(file: &str, inputs: &[&str], console: &Console) -> Result<Format> {
     Ok(format)
 }
 
-/// Columns by flag or by common names.
+/// Finds columns by flag or by common names.
 struct Header<'a> {
     names: &'a [String],
     plain: Vec<String>,
@@ -50,7 +50,7 @@ impl<'a> Header<'a> {
         Header { names, plain: names.iter().map(|name| plain(name)).collect() }
     }
 
-    /// The column that a flag names, or the first of these common names that the table has.
+    /// The column named by a flag, or the first of these common names that the table has.
     fn find(&self, flag: &str, asked: Option<&String>, common: &[&str]) -> Result<Option<usize>> {
         let Some(asked) = asked else {
             return Ok(common.iter().find_map(|common| self.plain.iter().position(|name| name == common)));
@@ -62,7 +62,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// The same where there must be one.
+    /// The same for a column that must exist.
     fn need(&self, flag: &str, asked: Option<&String>, common: &[&str], what: &str) -> Result<usize> {
         self.find(flag, asked, common)?.ok_or_else(|| {
             Error::new(Code::NoSuchColumn, format!("which column holds {what}?"))
@@ -79,7 +79,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// A name in small letters, with nothing but letters, digits and single underscores: `White Player #` is `white_player`.
+/// A name in lower case, with only letters, digits and single underscores: `White Player #` is `white_player`.
 fn plain(name: &str) -> String {
     let words: Vec<String> =
         name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
@@ -109,12 +109,12 @@ impl Codes {
     }
 }
 
-/// A cell as it can be shown.
+/// A cell in a form that can be shown.
 fn shown(cell: &[u8]) -> String {
     format::shortened(&String::from_utf8_lossy(cell), 60)
 }
 
-/// ` in row 7`, where no line will say so.
+/// ` in row 7`, if there will be no line number.
 fn in_row(row: Option<usize>) -> String {
     row.map(|row| format!(" in row {row}")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `maxmargin features ratings RATINGS [--items ITEMS] [--users USERS] -o WIDE`: pairs of items that one user rated.
+//! `maxmargin features ratings RATINGS [--items ITEMS] [--users USERS] -o WIDE`: pairs of items rated by the same user.
 
 use super::{Codes, Header, in_row, output, shown};
 use crate::args::RatingsArguments;
@@ -148,7 +148,7 @@ fn settings(arguments: &RatingsArguments) -> Result<RatedSettings> {
     Ok(RatedSettings { pairs, tie_within, seed: arguments.seed })
 }
 
-/// Ratings while they are read.
+/// Ratings while they are being read.
 struct Ratings<'a> {
     arguments: &'a RatingsArguments,
     names: Vec<String>,
@@ -209,7 +209,7 @@ impl Described {
         let options = ReadOptions {
             pairing: Pairing::ItemRows,
             precision: Precision::F64,
-            // A column that only the other table has is no mistake.
+            // A column that only the other table has is not an error.
             remembered: Columns { ignore: ignore.to_vec(), ..Columns::default() },
             cancel: cancel.clone(),
             ..ReadOptions::default()

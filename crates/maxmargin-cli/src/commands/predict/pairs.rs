@@ -1,5 +1,5 @@
-//! `maxmargin predict MODEL PAIRS` where the model compares: one line a pair, in input order,
-//! `outcome left right margin`. The margin is how far the difference of the two scores is from the threshold.
+//! `maxmargin predict MODEL PAIRS` for a model that compares: one line per pair, in input order, `outcome left right
+//! margin`. The margin is the distance of the difference of the two scores from the threshold.
 
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
@@ -19,22 +19,22 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// Bytes of a block of pairs.
+/// Size of a block of pairs in bytes.
 const BLOCK: usize = 4 << 20;
 
-/// Whether there are pairs to compare, and not rows to score: items are named, or each row of a table holds two.
+/// Whether the file holds pairs to compare and not rows to score: items are given, or each row of a table holds two.
 pub(super) fn are_in(arguments: &PredictArguments, model: &Model, cancel: &Cancel) -> Result<bool> {
     if arguments.items.is_some() {
         return Ok(true);
     }
-    // What comes by standard input can be read once, and is rows.
+    // Standard input can be read only once, and is taken as rows.
     if arguments.file == "-" {
         return Ok(false);
     }
     let (options, _) = scoring_options(model, &arguments.data.read()?, arguments.data.input_format, cancel)?;
     let options = ReadOptions { pairing: Pairing::Comparisons, outcomes_optional: true, ..options };
     let Ok(mut blocks) = PairBlocks::open(&arguments.file, &options, BLOCK) else { return Ok(false) };
-    // Pairs of bare ids name no features that the model could know.
+    // Pairs of ids without items have no features that the model could use.
     Ok(blocks.next().is_some_and(|first| first.is_ok()) && blocks.items().is_none())
 }
 
@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &PredictArguments, model: &Model, console: &Console
             failed?;
         }
     }
-    // Where the reader of standard output has seen enough, there is nothing more to say.
+    // If the reader of standard output has closed the pipe, nothing more is printed.
     let Some((pairs, notes)) = found else { return Ok(()) };
     let seconds = start.elapsed().as_secs_f64();
     let read = format::counted(pairs, "pair", "pairs");
@@ -106,19 +106,19 @@ pub(super) fn run(arguments: &PredictArguments, model: &Model, console: &Console
     console.object(|| json!({ "pairs": pairs, "output": arguments.output, "seconds": { "predict": seconds } }))
 }
 
-/// What is compared by what.
+/// A comparison of pairs by a model.
 struct Comparison<'a> {
     model: &'a Model,
     scorer: BlockScorer<'a>,
-    /// The score of each item, where items were read before.
+    /// The score of each item, if items were read before.
     items: Option<Vec<f64>>,
-    /// The score of each stored row, once it is known.
+    /// The score of each stored row, once it is computed.
     stored: OnceLock<Vec<f64>>,
     options: ReadOptions,
 }
 
 impl Comparison<'_> {
-    /// Writes a line for each pair: how many there were, with notes, and whether they could be written.
+    /// Writes a line for each pair. Returns their number and notes, and whether they could be written.
     fn write(&self, file: &str, out: &mut dyn Write) -> (Result<(u64, Vec<String>)>, io::Result<()>) {
         let mut blocks = match PairBlocks::open(file, &self.options, BLOCK) {
             Ok(blocks) => blocks,

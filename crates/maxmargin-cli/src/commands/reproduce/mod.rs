@@ -12,9 +12,9 @@ use maxmargin::error::Result;
 use maxmargin::run::Cancel;
 use serde_json::{Value, json};
 
-/// One number of a published table, or beside it.
+/// One number of a published table, or one without a published counterpart.
 struct Row {
-    /// What was varied, for `--json`.
+    /// The varied setting, for `--json`.
     setting: Value,
     method: &'static str,
     metric: &'static str,
@@ -25,7 +25,7 @@ struct Row {
 }
 
 impl Row {
-    /// The mean of the values of several seeds.
+    /// The mean of the values over several seeds.
     fn mean(setting: Value, method: &'static str, metric: &'static str, values: &[f64], published: Option<f64>) -> Row {
         let summary = maxmargin::select::Summary::new(values.to_vec());
         let (ours, standard_error) = (summary.mean, summary.standard_error);

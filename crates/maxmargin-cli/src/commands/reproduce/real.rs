@@ -1,11 +1,11 @@
-//! Comparisons that people made or played: football and chess by what was known before each game, split in time, and
-//! recipes by their ingredients, split by person. Every method is judged on the same pairs:
+//! Real comparisons: football and chess games by what was known before each game, split by time, and recipes by their
+//! ingredients, split by person. Every method is evaluated on the same pairs:
 //!
-//! - `majority` says the most frequent outcome of the training pairs, always;
-//! - `elo` and `glicko` are the ratings alone, with the threshold of least error on the training pairs;
-//! - `rank`, `rank2` and `compare` are linear in all features, with the hinge, C chosen by the error of five folds of the
-//!   training pairs; `compare-logistic` is `compare` with the likelihood of the three outcomes, which always has a
-//!   threshold above zero. Where nothing is learned at any C, the most frequent outcome is said.
+//! - `majority` always predicts the most frequent outcome of the training pairs;
+//! - `elo` and `glicko` are the ratings alone, with the threshold that has the lowest error on the training pairs;
+//! - `rank`, `rank2` and `compare` are linear in all features, with the hinge; C is chosen by five-fold
+//!   cross-validation on the training pairs. `compare-logistic` is `compare` with the likelihood of the three outcomes,
+//!   whose threshold is always above zero. If no C gives a model, the most frequent outcome is predicted.
 
 use super::Row;
 use crate::args::{Arguments, Command};
@@ -28,11 +28,11 @@ use maxmargin_io::{ReadSettings, gather};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Games with dates: where they are, and which are learned from and tested on.
+/// Games with dates: their file, and which of them are for training and for testing.
 struct Games {
     name: &'static str,
     file: &'static str,
-    /// The first and the last date to learn from; later games are tested on.
+    /// The first and the last date of the training games. Later games are test games.
     learn: [&'static str; 2],
     test: &'static str,
     split: &'static str,
@@ -60,14 +60,14 @@ const RECIPES: [&str; 2] = ["recipes/pairs.csv", "recipes/items.csv"];
 /// The share of people whose choices are held out.
 const HELD_OUT: f64 = 0.3;
 
-/// Folds by which C is chosen.
+/// Number of folds for choosing C.
 const FOLDS: usize = 5;
 
 /// Error and comparison AUC of one method on one test set.
 struct Judgement {
     method: &'static str,
     error: f64,
-    /// None for a method that does not score.
+    /// `None` for a method without scores.
     area: Option<f64>,
 }
 
@@ -141,7 +141,7 @@ pub(super) fn run(
     Ok(rows)
 }
 
-/// Games with what was known before each: those to learn from, and those to test on.
+/// Games with what was known before each: the training games and the test games.
 fn histories(games: &Games, file: &Path, cancel: &Cancel) -> Result<(Dataset, Dataset)> {
     let made = tempfile::tempdir().map_err(|error| {
         Error::new(Code::WriteFailed, format!("no temporary folder could be made: {error}"))
@@ -165,7 +165,7 @@ fn histories(games: &Games, file: &Path, cancel: &Cancel) -> Result<(Dataset, Da
 }
 
 fn load(file: &Path, items: Option<&Path>, cancel: &Cancel) -> Result<Dataset> {
-    // People are a group: what one of them says is held out together.
+    // Each person is a group: the answers of one person are held out together.
     let read =
         ReadSettings { group: (file.ends_with(RECIPES[0])).then(|| "user".to_string()), ..ReadSettings::default() };
     let read = match items {
@@ -227,7 +227,7 @@ fn by_games(learned: &Dataset, tested: &Dataset, cancel: &Cancel) -> Result<Vec<
     Ok(found)
 }
 
-/// The methods that learn from features, C chosen by folds.
+/// The methods that learn from features, with C chosen by cross-validation.
 fn by_features(learned: &Dataset, tested: &Dataset, cancel: &Cancel) -> Result<Vec<Judgement>> {
     let learners = [
         ("rank", Method::Rank, Loss::Hinge),
@@ -245,7 +245,7 @@ fn by_features(learned: &Dataset, tested: &Dataset, cancel: &Cancel) -> Result<V
             let tuned = validation.run(learned, &candidates, &mut Silent, cancel)?;
             match tuned.refit(tuned.best, learned, None, &mut Silent, cancel) {
                 Ok(trained) => judgement(name, &Answers::new(&trained.model, tested)?),
-                // Nothing learned: what is left is to say the most frequent outcome.
+                // Training failed, so the most frequent outcome is predicted.
                 Err(error) if error.code() == Code::NoThreshold => {
                     Ok(Judgement { method: name, ..majority(learned, tested) })
                 }

@@ -1,12 +1,14 @@
-//! The simulation of the support vector comparison machine: three hidden patterns, some numbers of pairs, three methods.
+//! The simulation of the support vector comparison machine: three hidden patterns, several numbers of pairs, three
+//! methods.
 //!
-//! For each seed as many pairs to learn from as to choose by are drawn, and 10,000 to test on. A 10 × 10 grid of C and
-//! width is learned with the Gaussian kernel, and the setting of least zero-one error on the validation pairs is tested, of
-//! equal ones that with the largest area under the curve. The
-//! grid is that of the authors' code, C from 0.1 to 100,000 and γ from 2⁻⁸ to 2⁴, or with `--placed apart` that of the
-//! slides, C from 0.001 to 1,000 and γ from 2⁻⁷ to 2⁴.
+//! For each seed, equal numbers of training and validation pairs are drawn, and 10,000 test pairs. A 10 × 10 grid of C
+//! and width is trained with the Gaussian kernel. The setting with the lowest zero-one error on the validation pairs is
+//! tested; among equal ones, that with the largest area under the curve. The grid is that of the authors' code, C from
+//! 0.1 to 100,000 and γ from 2⁻⁸ to 2⁴, or with `--placed apart` that of the slides, C from 0.001 to 1,000 and γ from
+//! 2⁻⁷ to 2⁴.
 //!
-//! Published: Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014), test error in per cent.
+//! Published: Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014), test error in per
+//! cent.
 
 use super::Row;
 use crate::args::ReproduceArguments;
@@ -49,15 +51,15 @@ const PUBLISHED: [Published; 3] = [
     (Pattern::TwoNorm, [[18.07, 13.13, 13.16, 10.74], [15.38, 13.74, 11.77, 11.05], [11.92, 9.91, 10.20, 8.36]], 7.09),
 ];
 
-/// Pairs to test on.
+/// Number of test pairs.
 const TESTED: u64 = 10_000;
 
-/// The streams of a seed: to learn from, to choose by, to test on.
+/// The random streams of a seed: for training, validation and testing.
 const LEARN: u64 = 0;
 const CHOOSE: u64 = 1;
 const TEST: u64 = 2;
 
-/// How often progress is told.
+/// The time between two lines of progress.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// One fit of a grid: error and area under the curve on the test pairs, in per cent.
@@ -99,7 +101,7 @@ fn candidates(method: Method, placed: Placed) -> Result<Vec<Settings>> {
     Ok(widths.widths(&settings).iter().flat_map(|settings| costs.candidates(settings)).collect())
 }
 
-/// Learns a grid, takes the setting of least error on the validation pairs, and tests it.
+/// Trains a grid, chooses the setting with the lowest error on the validation pairs, and tests it.
 fn test(place: Place, seed: u64, method: Method, placed: Placed, cancel: &Cancel) -> Result<Tested> {
     let made = |stream: u64, pairs: u64| {
         let usual = ComparisonSettings::default();
@@ -134,7 +136,7 @@ pub(super) fn run(
             .help("numbers of training pairs from 4 to 100000, such as --pairs 50,100,200,400"));
     }
     let (seeds, placed) = (arguments.seeds, arguments.placed);
-    // The largest first: what is left at the end is short.
+    // The largest jobs start first, so that the last ones are short.
     let mut jobs: Vec<(Place, u64, Method)> = Vec::new();
     for &place in &places {
         let of_seed = |seed: u64| METHODS.map(|method| (place, arguments.seed + seed, method));

@@ -74,7 +74,7 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     let start = Instant::now();
     let trained = job.learn(&data, held_out.as_ref(), metrics.first());
     let train_seconds = start.elapsed().as_secs_f64();
-    // Numbers that went wrong may be the file's, if somebody changed it meanwhile.
+    // If training failed, the cause may be that another process changed the file.
     let mut trained = trained.map_err(|error| unchanged.check().err().unwrap_or_else(|| job.at_file(error)))?;
     if trained.stop == Stop::Cancelled && !arguments.keep_partial {
         return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
@@ -108,7 +108,7 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     console.object(|| ended.as_json(&arguments.output))
 }
 
-/// What is to be done.
+/// A training run.
 struct Job<'a> {
     arguments: &'a TrainArguments,
     settings: Settings,
@@ -118,10 +118,10 @@ struct Job<'a> {
     cancel: &'a Cancel,
 }
 
-/// Data that the model is measured on.
+/// Data to evaluate the model on.
 struct Judged {
     data: Dataset,
-    /// Where they come from.
+    /// The name of their source.
     name: String,
 }
 
@@ -137,7 +137,7 @@ impl Job<'_> {
         error.in_file(&self.arguments.file)
     }
 
-    /// Refuses what is known to be wrong before anything is read.
+    /// Reports errors that are known before anything is read.
     fn check_before_reading(&self) -> Result<()> {
         let arguments = self.arguments;
         choose_before_reading(&self.settings, arguments.items.is_some())?;
@@ -158,8 +158,8 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Text, tables and whatever is compressed are held in memory as a whole: those larger than the budget are refused
-    /// before they are read.
+    /// Text, tables and compressed files are held in memory completely. If they are larger than the budget, they are
+    /// refused before they are read.
     fn refuse_large_text(&self, file: &str, options: &ReadOptions) -> Result<()> {
         let Some(budget) = self.own.memory else { return Ok(()) };
         match maxmargin_io::stored_size(file, options)? {
@@ -172,7 +172,7 @@ impl Job<'_> {
         }
     }
 
-    /// The data as far as memory holds them.
+    /// The data, limited to the memory budget.
     fn within_memory(&self, data: Dataset) -> Result<Dataset> {
         match (self.own.memory, self.own.holdout) {
             (None, _) => {
@@ -180,7 +180,7 @@ impl Job<'_> {
                 Ok(data)
             }
             (Some(budget), None) => within(data, &self.settings, budget, 0),
-            // Rows that are held out, and those that are kept, are copied.
+            // Held-out rows and training rows are copied.
             (Some(budget), Some(_)) => {
                 let needs = Needs::of(&data, &self.settings)?;
                 if needs.beside + 2 * needs.features > budget {
@@ -194,7 +194,7 @@ impl Job<'_> {
         }
     }
 
-    /// What is learned from, and what is measured on.
+    /// The training data and the data to evaluate on.
     fn held_out(&self, data: Dataset, gathered: &Gathered, options: &ReadOptions) -> Result<(Dataset, Option<Judged>)> {
         if let Some(validation) = &self.arguments.validation {
             return self.beside(validation, data, gathered, options);
@@ -205,7 +205,7 @@ impl Job<'_> {
         Ok((kept, Some(Judged { data, name })))
     }
 
-    /// The same where a file of its own is measured on.
+    /// The same with a separate file to evaluate on.
     fn beside(
         &self,
         validation: &str,
@@ -229,7 +229,8 @@ impl Job<'_> {
         let held_out = timed.loaded.data;
         let name = validation.to_string();
         let Some(budget) = self.own.memory else { return Ok((data, Some(Judged { data: held_out, name }))) };
-        // What is mapped is read a block at a time too; scores, ranks and whatever is not mapped stay.
+        // Mapped data are also read one block at a time. Scores, ranks and everything that is not mapped stay in
+        // memory.
         let others = held_out.rows() as u64 * HELD_OUT_ROW;
         let mapped = held_out.matrix().is_mapped();
         let others = if mapped { others } else { others + held_out.matrix().bytes() };
@@ -237,7 +238,7 @@ impl Job<'_> {
         Ok((data, Some(Judged { data: held_out.limited(HELD_OUT_BLOCK), name })))
     }
 
-    /// Says what may be better set otherwise; true where feature scales are uneven.
+    /// Prints advice about settings. Returns true if feature scales are uneven.
     fn advise(&self, data: &Dataset) -> Result<bool> {
         if data.matrix().is_limited() {
             self.console.say("   the features do not fit into the memory budget: they are read a block at a time");
@@ -254,12 +255,12 @@ impl Job<'_> {
         Ok(uneven)
     }
 
-    /// Learns, and shows how it goes.
+    /// Trains, and shows the progress.
     fn learn(&self, data: &Dataset, held_out: Option<&Judged>, metric: Option<&Metric>) -> Result<Trained> {
         let judge = |model: &Model| evaluate::value(model, &held_out?.data, metric?).ok();
         let metric = held_out.and(metric);
         let judged = metric.map(|metric| HeldOut { measure: &judge, higher_is_better: metric.higher_is_better() });
-        // Kernels are judged at the end: a pass of theirs has no weights to score with.
+        // Kernel models are evaluated at the end, because a pass has no weights to score with.
         let shown = metric.filter(|_| !expands(&self.settings)).map(ToString::to_string);
         let mut progress = ProgressTable::new(self.console, shown, self.settings.tolerance);
         let trained = train(data, &self.settings, judged, &mut progress, self.cancel);
@@ -268,14 +269,14 @@ impl Job<'_> {
     }
 }
 
-/// A run that has ended, for those who want to know how.
+/// A finished run.
 struct Ended<'a> {
     trained: &'a Trained,
     kernel: KernelFacts<'a>,
     preferences: Option<Preferences>,
     measured: Option<(&'a Judged, Vec<Measured>)>,
     uneven: bool,
-    /// Of reading and of learning.
+    /// Seconds for reading and for training.
     seconds: (f64, f64),
 }
 
@@ -391,7 +392,7 @@ impl Ended<'_> {
     }
 }
 
-/// Refuses, before anything is read, what no solver does. `items` says whether pairs are told to come.
+/// Before anything is read, refuses settings that no solver supports. `items` says whether explicit pairs are given.
 pub(crate) fn choose_before_reading(settings: &Settings, items: bool) -> Result<()> {
     if settings.ties_from_grades() && items {
         return Err(Error::new(
@@ -400,7 +401,7 @@ pub(crate) fn choose_before_reading(settings: &Settings, items: bool) -> Result<
         )
         .help("give the graded rows alone, or leave --ties-from-grades out"));
     }
-    // A table without --items may still turn out to hold pairs.
+    // A table without --items may also hold pairs.
     let chosen = |pairs: bool| {
         let compared = pairs.then_some(PairCounts { rows: 0, pairs: 0 });
         choose_solver(settings, Shape { compared, ..Shape::default() })
@@ -411,7 +412,7 @@ pub(crate) fn choose_before_reading(settings: &Settings, items: bool) -> Result<
     Ok(())
 }
 
-/// Tests, before anything is read, that model and report can be written, to places of their own.
+/// Before anything is read, checks that model and report can be written, to different files.
 pub(crate) fn ensure_results(outputs: &[Option<&String>], inputs: &[Option<&str>]) -> Result<()> {
     let inputs: Vec<&str> = inputs.iter().copied().flatten().collect();
     for output in outputs.iter().copied().flatten() {
@@ -425,22 +426,22 @@ pub(crate) fn ensure_results(outputs: &[Option<&String>], inputs: &[Option<&str>
     ensure_different(outputs)
 }
 
-/// Bytes that measuring takes for each held-out row, targets and ids included.
+/// Memory that evaluation needs per held-out row, including targets and ids.
 const HELD_OUT_ROW: u64 = 64;
 
-/// Bytes of mapped held-out rows that are in memory at a time where memory is short.
+/// Bytes of mapped held-out rows that are in memory at a time if memory is limited.
 const HELD_OUT_BLOCK: u64 = 4 << 20;
 
-/// Resamples for the interval of a held-out metric: enough for two digits.
+/// Number of resamples for the interval of a held-out metric: enough for two digits.
 const INTERVAL_RESAMPLES: usize = 200;
 
-/// Feature scales that differ by more than this are worth a word.
+/// If feature scales differ by more than this factor, a note is printed.
 const UNEVEN: f64 = 1e3;
 
-/// What there is to rank, in the words of the user's data.
+/// The number of queries and pairs to rank, in the user's terms.
 fn ranking_parts(data: &Dataset, settings: &Settings) -> Vec<String> {
     let mut extra = Vec::new();
-    // What is wrong with the data is said by training itself.
+    // Training itself reports errors in the data.
     if settings.ties_from_grades() {
         if let (Some(groups), Ok(task)) = (data.groups(), GradedComparison::new(data, Loss::Hinge, 1.0)) {
             extra.push(format::counted(groups.len() as u64, "query", "queries"));
@@ -466,7 +467,7 @@ fn ranking_parts(data: &Dataset, settings: &Settings) -> Vec<String> {
     extra
 }
 
-/// Says what was found, and what of the pairs no scoring function can satisfy.
+/// Prints what was found, and which pairs no scoring function can satisfy.
 pub(crate) fn describe_training(
     console: &Console,
     gathered: &Gathered,
@@ -479,7 +480,7 @@ pub(crate) fn describe_training(
     }
 }
 
-/// Says where feature scales are so uneven that scaling may help; true where they are.
+/// Prints a note if feature scales are so uneven that scaling may help. Returns whether they are.
 pub(crate) fn advise_on_scales(
     console: &Console,
     data: &Dataset,

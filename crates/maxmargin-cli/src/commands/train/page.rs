@@ -1,4 +1,4 @@
-//! What a report says about a run.
+//! The sections of a report about a training run.
 
 use super::words::{how_solved, verdict};
 use crate::format;
@@ -12,7 +12,7 @@ use maxmargin_io::atomic::write_atomically;
 use std::io::Write;
 use std::path::Path;
 
-/// Writes a report as a whole or not at all.
+/// Writes a report completely or not at all.
 pub(crate) fn write_report(report: &Report, file: &str) -> Result<()> {
     let html = report.render();
     write_atomically(Path::new(file), |out| out.write_all(html.as_bytes()))
@@ -72,7 +72,7 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
 /// Every non-zero weight with its name.
 pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
     let weights = model.scorer.weights().unwrap_or_default();
-    // Numbered features are named as the user's file numbers them.
+    // Features without names are numbered as in the user's file.
     let base = Reading::of(model).ok().and_then(|reading| reading.index_base).unwrap_or(1);
     weights
         .iter()

@@ -1,4 +1,4 @@
-//! What is said about a run once it has ended: how far it came, what that proves, and what to do.
+//! The sentences about a finished run: its gap, what that proves, and what to do next.
 
 use crate::format;
 use maxmargin::loss::Loss;
@@ -7,7 +7,7 @@ use maxmargin::settings::{Input, Method, Regularisation, Settings, Solver};
 use maxmargin::solve::{EarlyStopping, Stop};
 use maxmargin::train::Trained;
 
-/// Why a run ended, for machines.
+/// Why a run ended, for JSON.
 pub(super) fn stop_name(stop: Stop) -> &'static str {
     match stop {
         Stop::Converged => "converged",
@@ -29,7 +29,7 @@ pub(crate) fn proven(gap: f64) -> String {
     }
 }
 
-/// How a run ended: whether it reached what was asked for, that in one sentence, and what to do if it did not.
+/// How a run ended: whether it converged, a sentence about it, and what to do if it did not.
 pub(crate) type Verdict = (bool, String, Option<String>);
 
 /// How the run ended. `uneven` says whether feature scales differ much.
@@ -63,16 +63,16 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> Verdict {
     (false, sentence, Some(remedy(trained, uneven)))
 }
 
-/// A margin that no row or pair misses, or the proof that there is none.
+/// A margin that no row or pair violates, or the proof that there is none.
 fn hard_margin(trained: &Trained, objective: &str) -> Verdict {
     let certificate = &trained.model.certificate;
     let proven = proven(certificate.gap().unwrap_or(1.0));
     if trained.solver != Solver::LinearProgram {
-        // ½‖w‖² is the objective, and the nearest row is 1/‖w‖ away.
+        // The objective is ½‖w‖², and the nearest row has distance 1/‖w‖.
         let margin = format::significant(1.0 / (2.0 * certificate.objective).sqrt(), 4);
         return (true, format!("separable: objective {objective}, margin {margin}, {proven}"), None);
     }
-    // The objective is by how much the largest margin falls short of 2.
+    // The objective is 2 minus the largest margin.
     let margin = 2.0 - certificate.objective;
     let found = format!("largest margin {} at a threshold of 1, {proven}", format::significant(margin, 4));
     let remedy = "some pairs contradict each other: a soft margin pays for them, leave --solver out and set -c";
@@ -82,7 +82,7 @@ fn hard_margin(trained: &Trained, objective: &str) -> Verdict {
     }
 }
 
-/// Steps that led nowhere.
+/// Steps without progress.
 fn no_gain(trained: &Trained, objective: &str) -> Verdict {
     let passes = format::counted(trained.model.certificate.passes, "pass", "passes");
     let kernel = matches!(trained.model.scorer, Scorer::Expansion(_));
@@ -97,7 +97,7 @@ fn no_gain(trained: &Trained, objective: &str) -> Verdict {
     (false, kept, Some(remedy.to_string()))
 }
 
-/// All passes asked for, without a bound.
+/// All passes were made, without a bound.
 fn finished(trained: &Trained, objective: &str) -> Verdict {
     let (settings, certificate) = (&trained.model.settings, &trained.model.certificate);
     let passes = format::counted(certificate.passes, "pass", "passes");
@@ -109,12 +109,12 @@ fn finished(trained: &Trained, objective: &str) -> Verdict {
         (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
         (_, EarlyStopping::None) => format!("finished {passes}"),
     };
-    // Some losses have no other solver through a kernel.
+    // Some losses have no other kernel solver.
     let graded = settings.task.task().profile().input == Input::Ranked && certificate.pairs.is_none();
     let alone = settings.loss == Loss::Logistic || (graded && settings.loss != Loss::SquaredHinge);
     let only = matches!(trained.model.scorer, Scorer::Expansion(_)) && alone;
     let remedy = match settings.solver {
-        // Only where no bound can be had is none proven without a stochastic solver.
+        // A solver that is not stochastic gives no bound only if none exists.
         solver if !solver.is_stochastic() => {
             Some("this kernel is not known to be positive definite, and then nothing can be proven".to_string())
         }
@@ -123,7 +123,7 @@ fn finished(trained: &Trained, objective: &str) -> Verdict {
     (false, format!("{how}: objective {objective}, no bound proven"), remedy)
 }
 
-/// What to do about a run that ended before the gap was small enough.
+/// What to do about a run that did not converge.
 fn remedy(trained: &Trained, uneven: bool) -> String {
     let passes = trained.model.settings.max_passes;
     match trained.stop {
@@ -151,12 +151,12 @@ fn remedy(trained: &Trained, uneven: bool) -> String {
     }
 }
 
-/// The method, where items are rated by who met whom.
+/// The method, if items are rated from their games.
 fn rated_by(settings: &Settings) -> Option<&'static str> {
     settings.method().filter(|method| method.is_rating()).map(Method::name)
 }
 
-/// `C = 1, lambda = 1.00e-3`, or that there is none.
+/// `C = 1, lambda = 1.00e-3`, or that there is no regularisation.
 pub(crate) fn regularisation(model: &Model) -> String {
     let certificate = &model.certificate;
     if model.settings.solver.is_hard_margin() {
@@ -190,7 +190,7 @@ pub(crate) fn how_solved(trained: &Trained) -> String {
     format!("solver {}{chosen}{rate}", trained.solver.name())
 }
 
-/// When two items are told to be equally good.
+/// When two items are predicted to tie.
 pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
     if threshold <= 0.0 && model.settings.method() == Some(Method::Compare) {
         return format!(

@@ -41,7 +41,7 @@ pub(crate) fn run(command: &ForTask<TuneArguments>, console: &Console, cancel: &
     if own.holdout.is_some() {
         return Err(holdout(&arguments.config));
     }
-    // A settings file may say what is to be found out.
+    // A settings file may contain settings that `tune` chooses.
     chosen.retain(|name, _| !FOUND.contains(&name.as_str()));
     let settings = Settings::named(command.task, &chosen)?;
     let job = Job { arguments, settings, chosen, read, console, cancel };
@@ -130,14 +130,14 @@ pub(crate) fn run(command: &ForTask<TuneArguments>, console: &Console, cancel: &
     })
 }
 
-/// Settings that `tune` finds.
+/// Settings that `tune` chooses.
 const FOUND: [&str; 3] = ["c", "lambda", "nu"];
 
-/// What is to be done.
+/// A tuning run.
 struct Job<'a> {
     arguments: &'a TuneArguments,
     settings: Settings,
-    /// What was set by name.
+    /// The settings chosen by name.
     chosen: Chosen,
     read: ReadSettings,
     console: &'a Console,
@@ -145,7 +145,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Refuses what is known to be wrong before anything is read. The values to try, as far as they are given.
+    /// Reports errors that are known before anything is read. Returns the values to try, if they are given.
     fn check_before_reading(&self, memory: bool) -> Result<(Option<Grid>, Option<Grid>)> {
         let (arguments, settings) = (self.arguments, &self.settings);
         choose_before_reading(settings, arguments.items.is_some())?;
@@ -176,7 +176,7 @@ impl Job<'_> {
         Ok((grid, widths))
     }
 
-    /// The settings to try: every C, at every width of a kernel where widths are chosen too.
+    /// The settings to try: every C and, if widths are chosen too, every width of the kernel.
     fn candidates(&self, data: &Dataset, grid: Option<Grid>, widths: Option<Grid>) -> Result<Vec<Settings>> {
         let settings = &self.settings;
         let grid = grid.map_or_else(|| Grid::usual(data, settings), Ok)?;
@@ -189,7 +189,7 @@ impl Job<'_> {
         }
     }
 
-    /// Learns from all rows with the chosen settings, where a model is asked for.
+    /// Trains on all rows with the chosen settings, if a model is wanted.
     fn refit(&self, tuned: &Tuned, best: usize, data: &Dataset) -> Result<Option<Trained>> {
         if self.arguments.output.is_none() {
             return Ok(None);
@@ -231,7 +231,7 @@ impl Job<'_> {
         ))
     }
 
-    /// Says what was saved, and what to do next.
+    /// Prints what was saved, and the next step.
     fn say_saved(
         &self,
         saved: Option<&(Trained, &str, u64)>,
@@ -251,7 +251,7 @@ impl Job<'_> {
         console.show(&format!("saved {output} ({})          next: {next}", format::bytes(*size)))
     }
 
-    /// The data followed by those of a validation file, and which of them are judged on.
+    /// The data followed by those of a validation file, and which of them are for validation.
     fn judged_on(&self, file: &str, gathered: &Gathered, options: &ReadOptions) -> Result<(Dataset, Vec<usize>)> {
         let data = &gathered.timed.loaded.data;
         let Some(own) = data.pairs() else {
@@ -287,7 +287,7 @@ fn learned_from(data: &Dataset) -> &'static str {
     if data.pairs().is_some() { "pairs" } else { "rows" }
 }
 
-/// Refuses flags of `train` that say what `tune` is to find out, or hold out what it holds out itself.
+/// Refuses flags of `train` for settings that `tune` chooses, or that hold out data, which `tune` does itself.
 fn refuse_fixed(command: &ForTask<TuneArguments>) -> Result<()> {
     let given = |name: &str| command.chosen.contains_key(name);
     if given("holdout") {
@@ -316,7 +316,7 @@ fn holdout(config: &Option<String>) -> Error {
     }
 }
 
-/// The metrics asked for, or the first of those that suit the input.
+/// The requested metrics, or the first default for the input.
 fn metrics(names: &[String], input: Input, pairs: bool) -> Result<Vec<Metric>> {
     let mut metrics = evaluate::metrics(names, input, pairs)?;
     if names.is_empty() {
@@ -325,11 +325,11 @@ fn metrics(names: &[String], input: Input, pairs: bool) -> Result<Vec<Metric>> {
     Ok(metrics)
 }
 
-/// Settings as the flags that say them.
+/// Settings as flags.
 fn flags(chosen: &Chosen) -> String {
     let flag = |(name, choice): (&String, &Choice)| match choice {
         Choice::Switch(_) => format!(" --{name}"),
-        // Values such as -1=2,1=1 would be taken for flags behind a blank.
+        // After a blank, values such as -1=2,1=1 would be parsed as flags.
         said if said.to_string().starts_with('-') => format!(" --{name}={said}"),
         said => format!(" --{name} {}", format::shell_word(&said.to_string())),
     };

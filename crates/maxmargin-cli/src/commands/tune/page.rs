@@ -1,4 +1,4 @@
-//! What a report says about settings that were compared.
+//! The sections of a report about compared settings.
 
 use super::words::{short, value};
 use crate::format;
@@ -6,7 +6,7 @@ use crate::report::{Axis, Best, HeatMap, LinePlot, Report, Series, Table, Tile, 
 use maxmargin::data::Dataset;
 use maxmargin::select::{Row, Tuned};
 
-/// The choice, its surroundings, and how it was measured.
+/// The choice, its neighbours, and how it was evaluated.
 pub(super) fn sections(
     page: &mut Report,
     tuned: &Tuned,
@@ -51,7 +51,7 @@ pub(super) fn sections(
 
 /// The metrics, the passes and the gap along the path of C.
 fn path_section(page: &mut Report, tuned: &Tuned, row: &Row) {
-    // Of several widths the path of the chosen one is drawn, as far as all folds were judged.
+    // If there are several widths, the path of the chosen one is drawn, as far as all folds were evaluated.
     let path: Vec<&Row> = (0..tuned.rows.len())
         .filter(|&at| tuned.rows[at].settings.kernel.gamma == row.settings.kernel.gamma && !tuned.was_left(at))
         .map(|at| &tuned.rows[at])
@@ -101,7 +101,7 @@ fn path_section(page: &mut Report, tuned: &Tuned, row: &Row) {
     );
 }
 
-/// Every setting with what it reached.
+/// All settings with their results.
 fn table_section(page: &mut Report, tuned: &Tuned, chosen: usize) {
     let wide = !tuned.widths().is_empty();
     let mut header = vec!["C".to_string(), "lambda".into()];
@@ -127,7 +127,7 @@ fn table_section(page: &mut Report, tuned: &Tuned, chosen: usize) {
     page.table_with_choice("Settings", Table { header, rows, highlight: Some(chosen) });
 }
 
-/// What it was measured on.
+/// The data used for evaluation.
 fn facts_section(page: &mut Report, tuned: &Tuned, row: &Row, data: &Dataset) {
     let held: Vec<String> = tuned.fold_rows.iter().map(|&rows| format::count(rows as u64)).collect();
     let mut facts = vec![
@@ -149,7 +149,7 @@ fn facts_section(page: &mut Report, tuned: &Tuned, row: &Row, data: &Dataset) {
     page.facts("How it was measured", facts);
 }
 
-/// C against the widths of a kernel, where there are several.
+/// C against the widths of a kernel, if there are several.
 fn widths_section(page: &mut Report, tuned: &Tuned) {
     let widths = tuned.widths();
     if widths.is_empty() {

@@ -1,4 +1,4 @@
-//! What is said about settings that were compared: a table for people, an object for machines, and warnings.
+//! The output about compared settings: a table for people, an object for JSON, and warnings.
 
 use crate::console::Console;
 use crate::format;
@@ -8,7 +8,7 @@ use maxmargin::settings::Task;
 use maxmargin::train::Trained;
 use serde_json::{Value, json};
 
-/// What a reader of the result should know before it is used.
+/// What the user should know before using the result.
 pub(super) fn warnings(tuned: &Tuned, chosen: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     let c = |row: usize| format::significant(tuned.rows[row].c, 4);
@@ -54,7 +54,8 @@ pub(super) fn warnings(tuned: &Tuned, chosen: usize) -> Vec<String> {
     warnings
 }
 
-/// A grid beyond an end of the values tried: from `within` times the value at the end, a thousandfold outwards.
+/// A grid beyond one end of the tried values: from `within` times the value at the end, a factor of a thousand
+/// outwards.
 fn shifted(tuned: &Tuned, end: usize, within: f64) -> String {
     let inside = tuned.rows[end].c * within;
     let outside = if within < 1.0 { inside * 1e4 } else { inside * 1e-4 };
@@ -127,12 +128,12 @@ pub(super) fn judged_by(tuned: &Tuned) -> String {
     }
 }
 
-/// A value of C as it can be typed.
+/// A value of C in a form that can be typed.
 pub(super) fn short(c: f64) -> String {
     if (1e-3..1e5).contains(&c) { c.to_string() } else { format!("{c:e}") }
 }
 
-/// `C = 1`, or `C = 1, gamma = 0.05` where there were several widths to choose from.
+/// `C = 1`, or `C = 1, gamma = 0.05` if there were several widths.
 pub(super) fn named(tuned: &Tuned, row: &Row) -> String {
     match row.settings.kernel.gamma.filter(|_| !tuned.widths().is_empty()) {
         Some(gamma) => format!("C = {}, gamma = {}", short(row.c), short(gamma)),
@@ -140,7 +141,7 @@ pub(super) fn named(tuned: &Tuned, row: &Row) -> String {
     }
 }
 
-/// A bar for how good a row is, from the worst of all to the best.
+/// A bar for the quality of a row, from the worst to the best of all rows.
 fn bar(tuned: &Tuned, at: usize) -> String {
     const WIDTH: f64 = 12.0;
     let mean = |row: &Row| row.metrics.first().map_or(0.0, |summary| summary.mean);
@@ -152,7 +153,7 @@ fn bar(tuned: &Tuned, at: usize) -> String {
     format!("{}{part}", "█".repeat(eighths / 8))
 }
 
-/// The same for machines.
+/// The same as JSON.
 pub(super) fn object(
     task: Task,
     tuned: &Tuned,

@@ -1,4 +1,4 @@
-//! Every declared setting is set by its name, read back by its name, and refused where it does not belong.
+//! Every declared setting can be set by name and read back by name, and is refused where it does not belong.
 
 use super::*;
 use crate::data::Scale;
@@ -17,8 +17,7 @@ fn chosen<const N: usize>(parts: [(&str, Choice); N]) -> Chosen {
     parts.map(|(name, choice)| (name.to_string(), choice)).into()
 }
 
-/// Another value than the usual one, and what must be set beside it so that it has a meaning. A setting without a line here
-/// has no test.
+/// A value other than the default, and other settings that it needs. Every setting needs a line here to be tested.
 fn example(task: Task, name: &str) -> (Choice, Chosen) {
     let (sgd, gaussian) = (|| chosen([("solver", text("sgd"))]), || chosen([("kernel", text("gaussian"))]));
     let polynomial = || chosen([("kernel", text("polynomial"))]);
@@ -58,10 +57,10 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
     }
 }
 
-/// The settings after one was chosen, with what stands at its place as it was before.
+/// The settings after one was chosen, with its value put back to what it was before.
 fn put_back(after: &Settings, before: &Settings, setting: &Setting) -> Settings {
     let (mut whole, before) = (as_json(after).expect("JSON"), as_json(before).expect("JSON"));
-    // What a bracket names stands alone: what was there before has another name.
+    // A path in brackets replaces what was there before, which has another name.
     let place = setting.place.split(".(").next().expect("a place");
     let (outer, key) = place.rsplit_once('.').unwrap_or(("", place));
     let pointer = |place: &str| place.split('.').filter(|key| !key.is_empty()).map(|key| format!("/{key}")).collect();
@@ -86,7 +85,7 @@ fn every_setting_is_set_by_its_names_and_changes_nothing_else() {
         for setting in task.profile().all_settings() {
             let (choice, mut beside) = example(task, setting.name);
             if setting.name != "max-passes" {
-                // It follows the solver and the kernel otherwise.
+                // Otherwise the number of passes depends on the solver and the kernel.
                 beside.insert("max-passes".to_string(), Choice::Whole(50));
             }
             let before = Settings::named(task, &beside).expect("what stands beside it");
@@ -98,7 +97,7 @@ fn every_setting_is_set_by_its_names_and_changes_nothing_else() {
                 assert_ne!(after, before, "{what}");
                 let expected = setting.checked(&choice).expect("a value");
                 let json = as_json(&after).expect("JSON");
-                // How much memory there is is nothing that settings are known by.
+                // The amount of memory is not part of what identifies settings.
                 let cache = after.kernel.cache.map(Json::from).filter(|_| setting.name == "kernel-cache");
                 assert_eq!(cache.as_ref().or(at(&json, setting.place)), Some(&expected), "{what}");
                 assert_eq!(put_back(&after, &before, setting), before, "{what}");
@@ -111,7 +110,7 @@ fn every_setting_is_set_by_its_names_and_changes_nothing_else() {
 fn every_setting_of_a_stream_is_set_by_its_name_and_changes_nothing_else() {
     for setting in Task::Compare.profile().streamed {
         let (choice, beside) = match setting.name {
-            // The solver decides between c and lambda.
+            // The solver decides whether c or lambda is used.
             "solver" => continue,
             "lambda" | "rate" => (Choice::Number(0.25), chosen([("solver", text("averaged-sgd"))])),
             name => (example(Task::Compare, name).0, Chosen::new()),
@@ -163,8 +162,8 @@ fn names_are_told_apart_and_common_ones_that_are_left_out_exist() {
     }
 }
 
-/// Settings are what their names make of them, also where the names went through a file. How much memory there was for
-/// kernel rows is forgotten.
+/// Settings equal what their names give, also after the names went through a file. The memory for kernel rows is not
+/// kept.
 fn assert_round_trip(settings: &Settings) {
     let task = settings.task.task();
     let named = settings.to_named().expect("names");
@@ -181,7 +180,7 @@ fn assert_round_trip(settings: &Settings) {
 fn settings_are_made_again_from_their_names() {
     for task in Task::ALL {
         let named = Settings::new(task).to_named().expect("names");
-        // What is set seldom is there only where it was set.
+        // Rare settings are included only if they were set.
         for name in ["tolerance", "max-passes", "seed", "solver", "scale"] {
             assert!(named.contains_key(name), "{name} of {}", task.name());
         }
@@ -216,7 +215,7 @@ fn settings_are_made_again_from_their_names() {
         Settings { regularisation: Regularisation::Nu(1.0), ..classify() },
         Settings { loss: Loss::Logistic, scale: Scale::MaxAbs, ..classify() }.with_solver(Solver::Newton),
         Settings { stochastic: many.clone(), ..classify().with_solver(Solver::AveragedSgd) },
-        // As many passes as another solver would make.
+        // The default number of passes of another solver.
         Settings { max_passes: 1000, ..classify().with_solver(Solver::Sgd) },
         Settings { max_passes: 1000, kernel: gaussian(), ..classify() },
         Settings { max_passes: 100_000, kernel: gaussian(), ..classify() },
@@ -285,7 +284,7 @@ fn whatever_is_accepted_by_name_is_made_again_from_its_names() {
                 let setting = settings[random.below(settings.len() as u64) as usize];
                 let (choice, beside) = example(task, setting.name);
                 all.extend(beside);
-                // One of the names at random, where names are what it takes.
+                // One of the names at random, if the setting takes names.
                 let choice = match setting.value {
                     Value::Name(names) => text(names()[random.below(names().len() as u64) as usize]),
                     _ => choice,
@@ -312,7 +311,7 @@ fn a_name_of_another_task_is_refused_with_the_tasks_that_have_it() {
         let names = of_others.flat_map(|setting| [setting.name].into_iter().chain(setting.aliases.to_vec()));
         for name in names.filter(|name| task.profile().setting(name).is_none()).collect::<BTreeSet<_>>() {
             let what = format!("{name} of {}", task.name());
-            // Whatever the value.
+            // For any value.
             for choice in [text("none"), Choice::Whole(1), Choice::Switch(true)] {
                 let error = refused(Settings::named(task, &chosen([(name, choice)])), &what);
                 assert_eq!(error.message(), format!("`{name}` is no setting of `{}`", task.name()));
@@ -337,7 +336,7 @@ fn a_name_of_another_task_is_refused_with_the_tasks_that_have_it() {
     assert!(remedy(Task::OneClass, "what-nobody-knows").contains("maxmargin train one-class --help"));
 }
 
-/// Values that a setting does not take.
+/// Values that a setting must refuse.
 fn wrong(value: Value) -> Vec<Choice> {
     let mut wrong = match value {
         Value::Name(_) => vec![text("no such name"), text(""), Choice::Whole(1), Choice::Switch(true)],
@@ -395,7 +394,7 @@ fn values_that_a_setting_does_not_take_are_refused_with_its_name_and_a_remedy() 
             assert!(error.message().contains(setting.name) && error.remedy().is_some(), "{what}: {error}");
         }
     }
-    // Ranges that the kernel and the task know of.
+    // Ranges that only the kernel or the task checks.
     for (name, choice) in [
         ("gamma", Choice::Number(0.0)),
         ("budget", Choice::Whole(0)),
@@ -475,20 +474,20 @@ fn the_threshold_of_a_comparison_is_known_by_its_first_name_too() {
 #[test]
 fn what_is_not_given_follows_what_is() {
     let named = |task, parts: Chosen| Settings::named(task, &parts).expect("settings");
-    // Passes follow the solver and the kernel.
+    // The default number of passes depends on the solver and the kernel.
     assert_eq!(named(Task::Classify, chosen([("solver", text("sgd"))])).max_passes, 20);
     assert_eq!(named(Task::Classify, chosen([("solver", text("lasvm"))])).max_passes, 1);
     assert_eq!(named(Task::Classify, chosen([("kernel", text("gaussian"))])).max_passes, 100_000);
     assert_eq!(named(Task::Classify, chosen([("solver", text("newton"))])).max_passes, 1000);
     let told = chosen([("solver", text("sgd")), ("max-passes", Choice::Whole(3))]);
     assert_eq!(named(Task::Classify, told).max_passes, 3);
-    // A share and a hard margin are of the hinge loss.
+    // Nu and the hard margin use the hinge loss.
     assert_eq!(named(Task::Rank, Chosen::new()).loss, Loss::SquaredHinge);
     assert_eq!(named(Task::Rank, chosen([("nu", Choice::Number(0.5))])).loss, Loss::Hinge);
     assert_eq!(named(Task::Rank, chosen([("solver", text("quadratic-program"))])).loss, Loss::Hinge);
     let squared = chosen([("nu", Choice::Number(0.5)), ("loss", text("squared-hinge"))]);
     refused(Settings::named(Task::Rank, &squared), "a share of another loss");
-    // What a missed margin costs means nothing where none is missed.
+    // The cost of a violated margin has no effect with a hard margin.
     for (name, choice, shown) in [
         ("c", Choice::Number(1.0), "-c"),
         ("lambda", Choice::Number(1.0), "--lambda"),

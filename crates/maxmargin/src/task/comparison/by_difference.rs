@@ -1,8 +1,8 @@
-//! [`ByDifference`]: the same comparisons where every pair is a row of its own, right minus left.
+//! [`ByDifference`]: the same comparisons with every pair stored as one row, right minus left.
 //!
-//! With z the score of such a row, that is of the right row minus that of the left one, a decided pair of sign y has the
-//! constraint y·z − τ ≥ m, and a tie the two of −z + τ ≥ m and z + τ ≥ m. Each row is a matter of its own score, so that
-//! all of it runs over neighbouring numbers, several at a time.
+//! Let z be the score of such a row: the score of the right row minus that of the left one. A decided pair of sign y
+//! has the constraint y·z − τ ≥ m, and a tie has the two constraints −z + τ ≥ m and z + τ ≥ m. The terms of a row
+//! depend only on its own score, so all loops run over neighbouring numbers, several at a time.
 
 use super::{Comparison, PairMemo, TiesAs};
 use crate::data::row_loops::for_this_machine;
@@ -14,21 +14,21 @@ use crate::task::{
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows of a part.
+/// Number of rows in a part.
 const PART: usize = 1024;
 
-/// See the top of the file.
+/// See the module documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct ByDifference {
     /// −1, 0 or 1: the outcome.
     signs: Arc<[i8]>,
-    /// What either constraint of a pair costs where C is 1.
+    /// The cost of either constraint of a pair for C = 1.
     costs: Arc<[f64]>,
-    /// The margin of each pair, where they differ.
+    /// The margin of each pair, if they differ.
     margins: Option<Arc<[f64]>>,
-    /// The ties with a second constraint, which stands behind those of the pairs.
+    /// The ties with a second constraint. These constraints come after those of the pairs.
     ties: Arc<[u32]>,
-    /// 1 where there is a threshold, 0 where there is none.
+    /// 1 if there is a threshold, 0 otherwise.
     threshold: f64,
     loss: Loss,
     curve: Curve,
@@ -133,7 +133,7 @@ for_this_machine! {
 
 #[inline(always)]
 fn evaluate_run_plainly(run: &Run<'_>, curve: Curve, out: Out<'_>) -> RunSums {
-    // One loop for each curve, so that the compiler sees which.
+    // One loop for each curve, so that the compiler can specialise it.
     match curve {
         Curve::Rounded(width) => evaluate_each(run, |v| Curve::Rounded(width).at(v), out),
         Curve::Sharp(Loss::Hinge) => evaluate_each(run, |v| Curve::Sharp(Loss::Hinge).at(v), out),
@@ -142,7 +142,7 @@ fn evaluate_run_plainly(run: &Run<'_>, curve: Curve, out: Out<'_>) -> RunSums {
     }
 }
 
-/// Rows at a time.
+/// Number of rows at a time.
 const LANES: usize = 8;
 
 /// Some neighbouring rows.
@@ -153,7 +153,8 @@ struct Lanes {
     scores: [f64; LANES],
 }
 
-/// Slope, curvature and cross derivative of some rows; adds to the sums. Inlined, so that it is compiled for the machine.
+/// Slope, curvature and cross derivative of some rows; adds to the sums. It is inlined, so that it is compiled for the
+/// instruction set of the caller.
 #[inline(always)]
 fn lanes(
     run: &Run<'_>,
@@ -165,7 +166,7 @@ fn lanes(
     for lane in 0..LANES {
         let (sign, z) = (f64::from(rows.signs[lane]), rows.scores[lane]);
         let is_tie = if rows.signs[lane] == 0 { 1.0 } else { 0.0 };
-        // A tie looks at −z first, and at z with its second constraint.
+        // The first constraint of a tie uses −z, the second one z.
         let side = sign - is_tie;
         let t = run.threshold * (2.0 * is_tie - 1.0);
         let first = run.c * rows.costs[lane];
@@ -193,7 +194,7 @@ fn evaluate_each(run: &Run<'_>, at: impl Fn(f64) -> CurvePoint, out: Out<'_>) ->
     let count = run.scores.len();
     for start in (0..count).step_by(LANES) {
         let here = start..(start + LANES).min(count);
-        // What is missing of the last lanes is filled up with rows that cost nothing.
+        // The last lanes are filled up with rows that cost nothing.
         let mut rows =
             Lanes { signs: [1; LANES], costs: [0.0; LANES], margins: [run.margin; LANES], scores: [0.0; LANES] };
         let length = here.len();

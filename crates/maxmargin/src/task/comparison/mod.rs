@@ -3,16 +3,17 @@
 //! ```text
 //! min  ½‖w‖² + Σ_{p decided} C_p · loss(m_p + τ − z_p) + Σ_{p tied} C_p · (loss(m_p − τ + z_p) + loss(m_p − τ − z_p))
 //! ```
-//! with z_p = s_better − s_worse of a pair that says which row is better, and s_left − s_right of a tie; s = Xw. A pair is
-//! decided where |z| > τ, and a tie otherwise. What ties mean is [`TiesAs`]:
+//! with z_p = s_better − s_worse for a decided pair, z_p = s_left − s_right for a tie, and s = Xw. The model predicts a
+//! decided pair if |z| > τ, and a tie otherwise. [`TiesAs`] says how ties are used:
 //!
 //! | | a decided pair | a tie |
 //! |---|---|---|
 //! | threshold | the first sum, τ free | the second sum |
-//! | contradiction | twice, τ = 0 | both ways round, τ = 0 |
+//! | contradiction | twice, τ = 0 | in both directions, τ = 0 |
 //! | nothing | once, τ = 0 | is left out |
 //!
-//! There is no intercept: it would cancel. The weight u_p of a pair enters in one of three ways ([`PairWeightAs`]):
+//! There is no intercept, because it would cancel. The weight u_p of a pair is used in one of three ways
+//! ([`PairWeightAs`]):
 //!
 //! | | C_p | m_p |
 //! |---|---|---|
@@ -20,19 +21,19 @@
 //! | margin | C | u_p |
 //! | replicate | C·u_p, u_p a whole number | m |
 //!
-//! m is 1, or 0 for the logistic loss, which then has no margin to scale. A pair of weight 0 says nothing in any of them.
+//! m is 1, or 0 for the logistic loss, which has no margin to scale. A pair of weight 0 has no effect in any of them.
 //!
 //! **Logistic loss with a threshold** is the likelihood of three ordered outcomes: P(tie) = σ(τ − z) − σ(−τ − z) =
-//! σ(τ − z) · σ(τ + z) · (1 − e^(−2τ)). So a tie costs two logistic losses and the barrier −ln(1 − e^(−2τ)), which keeps
-//! τ above zero.
+//! σ(τ − z) · σ(τ + z) · (1 − e^(−2τ)). So a tie costs two logistic losses and the barrier −ln(1 − e^(−2τ)), which
+//! keeps τ above zero.
 //!
-//! **Blocks.** One for each pair, then one more for each tie, over the same two rows: the second copy of a tie is a
-//! number, and stores nothing.
+//! **Blocks.** One for each pair, then a second one for each tie, over the same two rows. The second copy of a tie is
+//! only a number and stores nothing.
 //!
-//! As an [`Objective`] the rows fall into parts that no pair crosses: runs of rows between which nothing is compared,
-//! gathered up to about a thousand rows. Cost of a value, slope or product with the Hessian: O(rows + pairs). Where hardly
-//! any two pairs share a row, the differences themselves are the rows ([`Comparison::over_differences`]): half as many,
-//! and each a matter of its own score.
+//! As an [`Objective`], the rows are cut into parts that no pair crosses: runs of rows without comparisons between
+//! them, merged up to about a thousand rows. A value, slope or product with the Hessian costs O(rows + pairs). If pairs
+//! share few rows, the differences themselves become the rows ([`Comparison::over_differences`]). There are then half
+//! as many rows, and the terms of each depend only on its own score.
 //!
 //! References: Herbrich, Graepel & Obermayer, Large margin rank boundaries for ordinal regression, Advances in Large
 //! Margin Classifiers (2000); Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014).
@@ -58,14 +59,14 @@ use crate::wording::count;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a tie says.
+/// How ties are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TiesAs {
-    /// Nothing.
+    /// Ties are left out.
     Nothing,
-    /// Either row is the better one: two pairs that contradict each other. Decided pairs count twice beside them.
+    /// Each row is the better one: two pairs that contradict each other. Decided pairs then count twice.
     Contradiction,
-    /// That the scores differ by no more than a threshold, which is learned.
+    /// The scores must differ by no more than a threshold, which is learned.
     Threshold,
 }
 
@@ -74,7 +75,7 @@ pub enum TiesAs {
 pub struct Comparison {
     pairs: Pairs,
     ties_as: TiesAs,
-    /// The ties that count, each with a block of its own behind those of the pairs.
+    /// The ties that count. Each has a second block after those of the pairs.
     ties: Arc<[u32]>,
     weight_as: PairWeightAs,
     loss: Loss,
@@ -83,22 +84,22 @@ pub struct Comparison {
     parts: Arc<[Part]>,
     /// Pairs in the order of their parts.
     order: Arc<[u32]>,
-    /// Whether the model tells ties from the rest.
+    /// Whether the model can predict ties.
     tells_ties: bool,
 }
 
-/// Pairs between looks at whether they are wanted, and so many that a thread sums at a time along a line; fixed, so that threads
-/// change no bit.
+/// Number of pairs between two checks of the cancel flag, and the number that one thread sums at a time in a line
+/// search. It is fixed, so that the result does not depend on the threads.
 const STRETCH: usize = 1 << 16;
 
-/// A run of rows that no pair leaves, and where its pairs stand in the order.
+/// A run of rows that no pair leaves, and the position of its pairs in the order.
 #[derive(Clone, Debug)]
 struct Part {
     rows: Range<usize>,
     pairs: Range<usize>,
 }
 
-/// Rows gathered in a part, where no pair asks for more.
+/// Number of rows merged into a part, unless a pair needs more.
 const PART: usize = 1024;
 
 impl Comparison {
@@ -142,27 +143,27 @@ impl Comparison {
         design.differences(&self.pairs, cancel)
     }
 
-    /// The same task with another weight of the loss.
+    /// Changes the weight of the loss.
     pub fn with_cost(self, c: f64) -> Comparison {
         Comparison { c, ..self }
     }
 
-    /// The same task for a model that tells ties from the rest, and not for one that orders rows alone.
+    /// The same task for a model that can predict ties.
     pub(crate) fn telling_ties(self) -> Comparison {
         Comparison { tells_ties: true, ..self }
     }
 
-    /// The pairs of a part as long as they are wanted: a single part may hold all pairs.
+    /// The pairs of a part, until the job is abandoned. A single part may hold all pairs.
     fn wanted<'a>(&'a self, pairs: &Range<usize>, cancel: &'a Cancel) -> impl Iterator<Item = &'a u32> {
         self.order[pairs.clone()].chunks(STRETCH).take_while(|_| !cancel.is_abandoned()).flatten()
     }
 
-    /// Ties with a constraint of their own behind those of the pairs.
+    /// Number of ties with a second constraint after those of the pairs.
     pub fn second_constraints(&self) -> u64 {
         self.ties.len() as u64
     }
 
-    /// The cost of all constraints of decided pairs, and of all of ties.
+    /// The cost of all constraints of decided pairs, and that of all constraints of ties.
     pub(crate) fn costs_by_kind(&self) -> (f64, f64) {
         let is_tie = |block: usize| self.pairs.outcome(self.pair(block)) == Outcome::Tie;
         (0..self.blocks()).fold((0.0, 0.0), |(decided, tied), block| {
@@ -176,7 +177,7 @@ impl Comparison {
         (0..self.blocks()).map(|block| self.constraint(block).cost).sum()
     }
 
-    /// Number of constraints that can cost anything; copies count.
+    /// Number of constraints with a positive cost; copies count.
     pub fn constraints(&self) -> u64 {
         let copies = |block: usize| match (self.constraint(block).cost > 0.0, self.weight_as) {
             (false, _) => 0,
@@ -196,7 +197,7 @@ impl Comparison {
         block.checked_sub(self.pairs.len()).map_or(block, |tie| self.ties[tie] as usize)
     }
 
-    /// What either constraint of a pair costs.
+    /// The cost of either constraint of a pair.
     #[inline]
     fn cost(&self, pair: usize) -> f64 {
         let weight = self.pairs.weight(pair);
@@ -220,7 +221,7 @@ impl Comparison {
         }
     }
 
-    /// What τ is multiplied by in the constraints of a pair.
+    /// The coefficient of τ in the constraints of a pair.
     #[inline]
     fn threshold(&self, outcome: Outcome) -> f64 {
         match (self.ties_as, outcome) {
@@ -231,10 +232,10 @@ impl Comparison {
     }
 }
 
-/// Beyond this a weight is a slip, and copies could no longer be counted one by one.
+/// A larger weight is taken to be a mistake, and u32 could no longer count the copies.
 const MOST_COPIES: f64 = u32::MAX as f64;
 
-/// Refuses weights that are no numbers of copies.
+/// Refuses weights that are not whole numbers of copies.
 fn check_copies(data: &Dataset, pairs: &Pairs) -> Result<()> {
     for pair in 0..pairs.len() {
         let weight = pairs.weight(pair);
@@ -260,7 +261,7 @@ fn check_copies(data: &Dataset, pairs: &Pairs) -> Result<()> {
     Ok(())
 }
 
-/// Cuts the rows wherever no pair crosses, gathers short runs, and sorts the pairs by part.
+/// Cuts the rows wherever no pair crosses, merges short runs, and sorts the pairs by part.
 fn parts(pairs: &Pairs, rows: usize) -> (Vec<Part>, Vec<u32>) {
     // The furthest partner of each row among the pairs that start there.
     let mut reach: Vec<u32> = (0..rows as u32).collect();
@@ -329,14 +330,14 @@ impl LearningTask for Comparison {
         Some(self.second_constraints()).filter(|ties| *ties > 0)
     }
 
-    /// With equal scores the best threshold is 1, where every decided pair costs 2, or −1, where each constraint of a tie
-    /// does.
+    /// For the hinge: with equal scores the best threshold is 1 or −1. At 1, every decided pair costs 2; at −1, each
+    /// constraint of a tie costs 2.
     fn cost_of_equal_scores(&self) -> Option<f64> {
         let (decided, tied) = self.costs_by_kind();
         self.tells_ties.then(|| 2.0 * decided.min(tied))
     }
 
-    /// The two constraints of a tie look at the same kernel values.
+    /// The two constraints of a tie use the same kernel values.
     fn second_copies(&self) -> Option<(usize, Arc<[u32]>)> {
         Some((self.pairs.len(), Arc::clone(&self.ties)))
     }
@@ -358,7 +359,7 @@ impl Independent for Comparison {
         Constraint {
             row,
             against: Some(against),
-            // The second copy of a tie looks at it from the other side.
+            // The second copy of a tie has the opposite sign.
             coefficient: if block == pair { 1.0 } else { -1.0 },
             threshold: self.threshold(self.pairs.outcome(pair)),
             margin: self.margin(pair),
@@ -387,7 +388,7 @@ struct PairPoint {
 }
 
 impl Comparison {
-    /// Everything about a pair whose scores differ by `z`, in the direction of [`Pairs::ordered`].
+    /// The value and derivatives of a pair whose scores differ by `z`, in the direction of [`Pairs::ordered`].
     #[inline]
     fn at(&self, pair: usize, z: f64, threshold: f64) -> PairPoint {
         let outcome = self.pairs.outcome(pair);
@@ -406,7 +407,7 @@ impl Comparison {
         add(1.0);
         if outcome == Outcome::Tie && self.ties_as != TiesAs::Nothing {
             add(-1.0);
-            // A tie that does not count has no say in where the wall stands.
+            // A tie with cost 0 adds nothing to the barrier.
             if self.loss == Loss::Logistic && t != 0.0 && cost > 0.0 {
                 let Barrier { value, slope, curvature } = Barrier::at(threshold);
                 point.value += cost * value;
@@ -490,13 +491,14 @@ impl Objective for Comparison {
     }
 }
 
-/// What is remembered of a part: second derivatives of each pair, by its difference of scores and by the threshold.
+/// What a part remembers from its last evaluation: second derivatives of each pair, by its difference of scores and by
+/// the threshold.
 #[derive(Clone, Debug, Default)]
 pub struct PairMemo {
     curvature: Vec<f64>,
     cross: Vec<f64>,
     threshold: f64,
-    /// What [`Roundable::rounding`] asks for.
+    /// The result of [`Roundable::rounding`].
     rounding: [f64; 2],
 }
 
@@ -671,7 +673,7 @@ mod tests {
             far in any::<bool>(),
             loss in prop::sample::select(vec![Loss::SquaredHinge, Loss::Logistic]),
         ) {
-            // Near partners leave room for cuts; one far pair joins everything.
+            // Pairs of nearby rows leave room for cuts; one pair of distant rows joins everything.
             let mut near: Vec<(u32, u32, f64)> =
                 list.iter().map(|pair| (pair.0, pair.0 + pair.1, f64::from(pair.2) / 2.0)).collect();
             if far {

@@ -1,4 +1,4 @@
-//! What is set about a comparison.
+//! The settings of a comparison.
 
 use crate::certificate::Decoder;
 use crate::data::Scale;
@@ -9,29 +9,29 @@ use crate::task::{Abilities, Input, Profile, is_default};
 use crate::wish::{Intercept, LEARNING, Range, Regularisation, Setting, Solver, Value, Wish};
 use serde::{Deserialize, Serialize};
 
-/// How comparisons are learned from.
+/// How to learn from comparisons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Ties are data: scores and the threshold that tells ties are learned together.
+    /// Ties are data: the scores and the threshold for ties are learned together.
     #[default]
     Compare,
-    /// Ties say nothing to the scores.
+    /// Ties are not used to learn the scores.
     Rank,
-    /// A tie says that either is better; what is decided counts twice.
+    /// A tie counts as two pairs, one in each direction; decided pairs count twice.
     Rank2,
-    /// Elo's ratings.
+    /// Elo ratings.
     Elo,
-    /// Glickman's ratings with deviations.
+    /// Glicko ratings with deviations.
     Glicko,
-    /// Strengths of Bradley and Terry, with Davidson's ties.
+    /// Bradley–Terry strengths, with Davidson's ties.
     BradleyTerry,
     /// TrueSkill with a draw margin.
     Trueskill,
 }
 
 impl Method {
-    /// Every method there is.
+    /// All methods.
     pub const ALL: [Method; 7] = [
         Method::Compare,
         Method::Rank,
@@ -55,27 +55,27 @@ impl Method {
         }
     }
 
-    /// Whether it rates items by their ids alone.
+    /// Whether it rates items without using features.
     pub fn is_rating(self) -> bool {
         matches!(self, Method::Elo | Method::Glicko | Method::BradleyTerry | Method::Trueskill)
     }
 }
 
-/// What the weight of a pair does.
+/// How the weight of a pair is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairWeightAs {
-    /// It multiplies what missing the margin costs.
+    /// It multiplies the cost of a violated margin.
     #[default]
     Slack,
-    /// It is the margin to be reached.
+    /// It is the margin.
     Margin,
-    /// It is how often the pair counts: a whole number.
+    /// It is the number of times that the pair counts: a whole number.
     Replicate,
 }
 
 impl PairWeightAs {
-    /// Every way there is.
+    /// All uses.
     pub const ALL: [PairWeightAs; 3] = [PairWeightAs::Slack, PairWeightAs::Margin, PairWeightAs::Replicate];
 
     /// The name used in flags and files.
@@ -88,27 +88,28 @@ impl PairWeightAs {
     }
 }
 
-/// What is set about a comparison.
+/// The settings of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct CompareSettings {
-    /// How comparisons are learned from.
+    /// How to learn from comparisons.
     #[serde(skip_serializing_if = "is_default")]
     pub method: Method,
-    /// The threshold for ties, where it is learned together with the scores.
+    /// The threshold for ties, if it is learned together with the scores.
     pub threshold: Intercept,
-    /// What the weights of explicit pairs do.
+    /// How the weights of explicit pairs are used.
     #[serde(skip_serializing_if = "is_default")]
     pub pair_weight_as: PairWeightAs,
-    /// Whether comparisons are all pairs of graded rows within queries, equal grades being ties.
+    /// Whether to compare all pairs of graded rows within queries, with equal grades as ties.
     #[serde(skip_serializing_if = "is_default")]
     pub ties_from_grades: bool,
-    /// How readily passive-aggressive steps over a stream move the threshold, beside the weights: κ, 0 for one that stays.
+    /// For passive-aggressive steps over a stream: κ, how easily the threshold moves compared with the weights. With 0
+    /// it stays.
     #[serde(skip_serializing_if = "is_usual_kappa")]
     pub kappa: f64,
 }
 
-/// κ unless given.
+/// The default κ.
 const USUAL_KAPPA: f64 = 1.0;
 
 fn is_usual_kappa(kappa: &f64) -> bool {
@@ -127,7 +128,7 @@ impl Default for CompareSettings {
     }
 }
 
-/// What the weights of explicit pairs do: a setting of rankers too.
+/// How the weights of explicit pairs are used. Rankers have this setting too.
 pub(in crate::task) const PAIR_WEIGHT_AS: Setting = Setting {
     name: "pair-weight-as",
     heading: LEARNING,
@@ -156,7 +157,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
         Setting {
             name: "threshold",
             heading: LEARNING,
-            // What it was called first.
+            // Its earlier name.
             aliases: &["intercept"],
             help: "The threshold for ties, a free variable or penalised like a weight [default: free]",
             placeholder: "",
@@ -182,7 +183,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
     untunable: None,
 };
 
-/// What learning comparisons from a stream takes.
+/// The settings for learning comparisons from a stream.
 const STREAMED: [Setting; 6] = [
     Setting {
         name: "solver",
@@ -247,12 +248,12 @@ impl CompareSettings {
         self.method == Method::Compare
     }
 
-    /// What is done about the free scalar: methods that find their threshold after the scores have none.
+    /// The rule for the free scalar. Methods that choose their threshold after the scores have no free scalar.
     pub(in crate::task) fn free(&self) -> Intercept {
         if self.learns_threshold() { self.threshold } else { Intercept::None }
     }
 
-    /// Refuses what does not go with the method.
+    /// Refuses settings that do not fit the method.
     pub(in crate::task) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         let (name, learns) = (self.method.name(), self.learns_threshold());
@@ -313,7 +314,7 @@ impl CompareSettings {
         Ok(())
     }
 
-    /// Refuses what means nothing to methods that know who met whom, and no features.
+    /// Refuses settings that have no effect on rating methods, which use the games and no features.
     fn refuse_beside_ratings(&self, wish: &Wish<'_>) -> Result<()> {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         let name = self.method.name();
@@ -336,13 +337,13 @@ impl CompareSettings {
         Ok(())
     }
 
-    /// Whether a model of it answers so.
+    /// Whether a model of this task has such a decoder and intercept.
     pub(in crate::task) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
         matches!(decoder, Decoder::Compare { .. } | Decoder::Likelihood { .. }) && intercept.is_none()
     }
 
-    /// Explicit pairs are listed. All pairs of graded rows are neither listed nor drawn, and have no kernel. With the logistic
-    /// loss a barrier keeps the threshold of three outcomes above zero.
+    /// Explicit pairs are listed. All pairs of graded rows are neither listed nor drawn, and have no kernel. With the
+    /// logistic loss, a barrier keeps the threshold above zero.
     pub(in crate::task) fn abilities(&self, loss: Loss, pairs: bool) -> Abilities {
         let form = if pairs && !self.ties_from_grades { Abilities::LISTED } else { Abilities::SUMMED };
         Abilities {

@@ -3,16 +3,16 @@
 //! ```text
 //! min  ½‖w‖² + C · Σ_groups Σ_{i,j in group, y_i > y_j} c_ij · loss(1 − (s_i − s_j)),   s = Xw
 //! ```
-//! over **all** ordered pairs, which are never listed. c_ij is u_i u_j, with u the row weights (a row of weight 2 counts as
-//! two copies), times what [`PairWeight`] says. The loss is hinge, squared hinge, or the hinge with its kink rounded off
-//! over a width δ, `h(v) = (max(0, v)² − max(0, v − δ)²) / 2δ`, that Newton's method can take.
+//! over **all** ordered pairs, which are never listed. c_ij is u_i u_j, with u the row weights (a row of weight 2
+//! counts as two copies), times the factor of [`PairWeight`]. The loss is the hinge, the squared hinge, or the hinge
+//! smoothed over a width δ for Newton's method, `h(v) = (max(0, v)² − max(0, v − δ)²) / 2δ`.
 //!
-//! A group is one part. The sums over its violated pairs come from [`sweep`]: O(n log n) a value and gradient; curvature
-//! repeats the sweeps with vectors in place of scores.
+//! A group is one part. [`sweep`] computes the sums over its violated pairs: O(n log n) per value and gradient.
+//! Curvature repeats the sweeps with vectors in place of scores.
 //!
 //! References: Joachims, Optimizing search engines using clickthrough data, KDD 2002 (the objective); Lee & Lin,
-//! Large-scale linear RankSVM, Neural Computation 26 (2014) (counting instead of listing). The recursion over target
-//! order is ours.
+//! Large-scale linear RankSVM, Neural Computation 26 (2014) (counting instead of listing). The recursion over the
+//! target order is new.
 
 mod settings;
 mod sweep;
@@ -43,7 +43,7 @@ use sweep::{Channel, Counts, FORK, Item, PartnerSums, SweepScratch, Totals, Viol
 enum Shape {
     Hinge,
     SquaredHinge,
-    /// The hinge, rounded off over this width.
+    /// The hinge, smoothed over this width.
     Rounded(f64),
 }
 
@@ -57,13 +57,14 @@ impl Shape {
         }
     }
 
-    /// The margins whose squared hinges, so weighted, add up to the loss at a margin, where it has a curvature.
+    /// The loss as a weighted sum of squared hinges: their margins and weights, if the loss has a curvature.
     fn squared_parts(self, margin: f64) -> Vec<(f64, f64)> {
         match self {
             Shape::Hinge => Vec::new(),
             Shape::SquaredHinge => vec![(margin, 1.0)],
             Shape::Rounded(width) => {
-                // The width that the lowered margin really has: the dual point must stay in its box to the last digit.
+                // The actual width after rounding the lowered margin, so that the dual point stays in its box to the
+                // last digit.
                 let lowered = (margin - width).min(margin.next_down());
                 let width = margin - lowered;
                 vec![(margin, 0.5 / width), (lowered, -0.5 / width)]
@@ -72,7 +73,7 @@ impl Shape {
     }
 }
 
-/// The task: which rows to compare, and how much each pair counts.
+/// The task: which rows to compare, and the weight of each pair.
 #[derive(Clone, Debug)]
 pub struct Ranking {
     groups: Arc<Vec<GroupPlan>>,
@@ -88,13 +89,13 @@ struct GroupPlan {
     rows: Range<usize>,
     /// Positions within the group in target order, lowest target first.
     by_target: Vec<u32>,
-    /// Where each distinct target starts in `by_target`, and the number of rows at the end.
+    /// Where each distinct target starts in `by_target`, followed by the number of rows.
     levels: Vec<u32>,
-    /// The weight of each place, where rows have weights.
+    /// The weight at each position, if rows have weights.
     weights: Option<Vec<f64>>,
-    /// The target of each place, counted from the lowest, where pairs count by their difference.
+    /// The target at each position minus the lowest one, if pairs are weighted by the difference.
     targets: Option<Vec<f64>>,
-    /// What the pair weights of this group are multiplied by.
+    /// The factor of all pair weights of this group.
     factor: f64,
 }
 
@@ -122,7 +123,7 @@ impl Ranking {
         Ok(Ranking { groups: Arc::new(groups), shape, c, pairs, single_grade })
     }
 
-    /// The same task with another weight of the loss.
+    /// Changes the weight of the loss.
     pub fn with_cost(self, c: f64) -> Ranking {
         Ranking { c, ..self }
     }
@@ -132,7 +133,7 @@ impl Ranking {
         self.pairs
     }
 
-    /// The total weight of the loss: C times the sum over pairs of what each counts.
+    /// The total weight of the loss: C times the sum of the pair weights.
     pub fn total_cost(&self) -> f64 {
         self.c * self.groups.iter().map(|plan| plan.factor * plan.total()).sum::<f64>()
     }
@@ -142,8 +143,8 @@ impl Ranking {
         self.single_grade
     }
 
-    /// Sums over violated pairs of one margin; two numbers a place in the scratch's sums. A single list may be long: once
-    /// nobody wants what comes of it, sums end anywhere.
+    /// Sums over the violated pairs of one margin, with two numbers per position in the scratch's sums. A single list
+    /// may be long, so the sums stop early once the job is abandoned.
     fn violations(
         plan: &GroupPlan,
         sorted: &[Item],
@@ -159,7 +160,7 @@ impl Ranking {
         sweep(&work, &plan.levels, sorted, buffers, sums, cancel)
     }
 
-    /// The groups, for those who draw pairs.
+    /// The groups, for drawing pairs.
     pub(crate) fn target_orders(&self) -> impl Iterator<Item = TargetOrder<'_>> {
         self.groups.iter().map(|plan| TargetOrder {
             first_row: plan.rows.start,
@@ -169,7 +170,7 @@ impl Ranking {
         })
     }
 
-    /// What a pair of a group counts, given the places of its rows in target order.
+    /// The weight of a pair of a group, given the positions of its rows in target order.
     pub(crate) fn weight_of_pair(&self, group: usize, better: u32, worse: u32) -> f64 {
         let plan = &self.groups[group];
         let (better, worse) = (better as usize, worse as usize);
@@ -179,20 +180,20 @@ impl Ranking {
     }
 }
 
-/// The rows of a group in target order: what a sampler of pairs needs.
+/// The rows of a group in target order, for drawing pairs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetOrder<'a> {
     /// The group's first row.
     pub(crate) first_row: usize,
     /// Positions within the group, lowest target first.
     pub(crate) by_target: &'a [u32],
-    /// Where each distinct target starts in `by_target`, and the number of rows at the end.
+    /// Where each distinct target starts in `by_target`, followed by the number of rows.
     pub(crate) levels: &'a [u32],
-    /// The sum over pairs of what each counts.
+    /// The sum of the pair weights.
     pub(crate) weight: f64,
 }
 
-/// The groups whose rows are in the subset; `task` says who asks.
+/// The groups whose rows are in the subset. `task` is the name used in error messages.
 fn plans(task: &str, data: &Dataset, pair_weight: PairWeight, subset: Option<&Subset>) -> Result<Vec<GroupPlan>> {
     let targets = data.targets().real()?;
     let groups = data.groups().ok_or_else(|| {
@@ -231,7 +232,7 @@ fn plan(rows: Range<usize>, data: &Dataset, targets: &[f64], pair_weight: PairWe
 }
 
 impl GroupPlan {
-    /// Its rows by level, each sorted by score.
+    /// The rows by level, each level sorted by score.
     fn sort(&self, scores: &[f64], sorted: &mut Vec<Item>) {
         sorted.clear();
         let items = self.by_target.iter().enumerate();
@@ -242,7 +243,7 @@ impl GroupPlan {
         }
     }
 
-    /// The same in an order of places that is known.
+    /// The same for a known order of positions.
     fn arrange(&self, order: &[u32], scores: &[f64], sorted: &mut Vec<Item>) {
         let score = |place: u32| scores[self.by_target[place as usize] as usize];
         sorted.clear();
@@ -261,7 +262,7 @@ impl GroupPlan {
         }
     }
 
-    /// Σ over pairs of what each counts, but for the factor.
+    /// The sum of the pair weights without the factor.
     fn total(&self) -> f64 {
         let total_of = |channel: &Channel<'_>| {
             let (mut below, mut total) = (0.0, 0.0);
@@ -276,8 +277,8 @@ impl GroupPlan {
     }
 }
 
-/// What the sums of a group are taken in. A thread keeps its buffers from one group to the next: to ask the system for
-/// them each time, and to touch every page of them anew, cost as much again as the sums of a short group.
+/// Buffers for the sums of a group. A thread keeps them from one group to the next. Allocating them and touching every
+/// page each time would cost as much again as the sums of a short group.
 #[derive(Default)]
 struct Scratch {
     sweep: SweepScratch,
@@ -294,7 +295,7 @@ impl Scratch {
     }
 }
 
-/// Larger buffers are given back: they belong to long lists, of which there are few.
+/// Larger buffers are freed. They belong to long lists, of which there are few.
 const KEPT_BYTES: usize = 64 << 20;
 
 thread_local! {
@@ -302,7 +303,8 @@ thread_local! {
 }
 
 fn with_scratch<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
-    // Taken out while in use: a thread that waits for another may be given a group meanwhile, and then makes its own.
+    // Taken out while in use. A thread that waits for another may start on a second group, and then makes its own
+    // buffers.
     let mut scratch = SCRATCH.take();
     let result = work(&mut scratch);
     if scratch.bytes() <= KEPT_BYTES {
@@ -311,17 +313,17 @@ fn with_scratch<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
     result
 }
 
-/// What a group keeps from its last evaluation.
+/// What a group remembers from its last evaluation.
 #[derive(Debug, Default)]
 pub struct RankingMemo {
-    /// The places of each level sorted by score. What else curvature needs is worked out anew: numbers for each row would be
-    /// most of the memory beside the features.
+    /// The positions of each level sorted by score. Everything else that curvature needs is recomputed: numbers for
+    /// each row would take most of the memory apart from the features.
     order: Vec<u32>,
-    /// The value, that of the hinge, and that of the hinge with its margin lowered by δ: all but for the cost.
+    /// The value, that of the hinge, and that of the hinge with its margin lowered by δ, all without the cost.
     value: f64,
     hinge: f64,
     saturated: f64,
-    /// The sums whose difference the value is, added up.
+    /// The total of the sums whose difference is the value.
     summed: f64,
 }
 
@@ -406,7 +408,7 @@ for_this_machine! {
 }
 
 impl Ranking {
-    /// For each place, the curvature by its own score, but for the cost; in the scratch's diagonal.
+    /// For each position, the curvature by its own score without the cost, in the scratch's diagonal.
     fn own_curvature(&self, plan: &GroupPlan, sorted: &[Item], scratch: &mut Scratch, cancel: &Cancel) {
         let mut diagonal = std::mem::take(&mut scratch.diagonal);
         diagonal.clear();
@@ -420,7 +422,7 @@ impl Ranking {
         scratch.diagonal = diagonal;
     }
 
-    /// Works on a group sorted as in its last evaluation, its own curvature in the scratch.
+    /// Calls `work` with a group sorted as in its last evaluation and its diagonal curvature in the scratch.
     fn with_curved(&self, at: &Place<'_>, memo: &RankingMemo, work: impl FnOnce(&[Item], &mut Scratch)) {
         let plan = &self.groups[at.part];
         with_scratch(|scratch| {
@@ -484,7 +486,7 @@ impl Roundable for Ranking {
         Ranking { shape: Shape::Rounded(width), ..self.clone() }
     }
 
-    /// Values of the rounded hinge are differences of larger sums: hence the error.
+    /// Values of the smoothed hinge are differences of larger sums, which is why there is an error.
     fn rounding(&self, part: usize, memo: &RankingMemo) -> [f64; 3] {
         let weight = self.c * self.groups[part].factor;
         let error = 16.0 * f64::EPSILON * (memo.summed + memo.hinge);
@@ -521,10 +523,10 @@ mod tests {
             many_levels in any::<bool>(),
             weighted in any::<bool>(),
             pair_weight in prop::sample::select(PairWeight::ALL.to_vec()),
-            // Nothing, or the width over which the hinge is rounded off.
+            // `None`, or the width over which the hinge is smoothed.
             rounded in prop::sample::select(vec![None, Some(0.25), Some(1.5)]),
             loss in prop::sample::select(vec![Loss::Hinge, Loss::SquaredHinge]),
-            // Scores far from zero, and far apart, must not swallow their differences.
+            // Scores far from zero or far apart must not lose their differences to rounding.
             offset in prop::sample::select(vec![0.0, 1048576.0, -1073741824.0]),
             stretch in prop::sample::select(vec![1.0, 1024.0]),
         ) {
@@ -538,7 +540,7 @@ mod tests {
                 prop_assert!(targets.iter().all(|t| *t == targets[0]));
                 return Ok(());
             };
-            // It is the hinge that has a kink.
+            // Only the hinge has a kink.
             let rounded = rounded.filter(|_| loss == Loss::Hinge);
             let task = rounded.map_or(task.clone(), |delta| task.rounded(delta));
             let n = rows.len();
@@ -593,7 +595,7 @@ mod tests {
                 prop_assert!(error >= 0.0 && error <= 1e-9 * (1.0 + hinge * stretch * 64.0));
                 prop_assert!(close(fast_hinge, hinge, hinge) && close(fast_excess, excess, hinge));
             }
-            // Differences of squares lose some digits where violations are large.
+            // Differences of squares lose some digits if violations are large.
             let size = if rounded.is_some() { stretch * stretch } else { 1.0 };
             for (a, b) in fast_slope.iter().zip(&slope).chain(fast_curved.iter().zip(&curved)) {
                 prop_assert!(close(*a, *b, size * b.abs()), "{} {}", a, b);

@@ -1,4 +1,4 @@
-//! What is set about a ranker.
+//! The settings of a ranker.
 
 use crate::certificate::Decoder;
 use crate::error::{Code, Error, Result};
@@ -8,21 +8,21 @@ use crate::task::{Abilities, Input, Profile, is_default};
 use crate::wish::{LEARNING, Regularisation, STOCHASTIC, Sample, Setting, Value, Wish};
 use serde::{Deserialize, Serialize};
 
-/// How much a pair counts beside the weights of its rows.
+/// The weight of a pair, in addition to the weights of its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairWeight {
-    /// Every pair alike: long queries count for more.
+    /// All pairs count the same, so long queries count more.
     #[default]
     Equal,
-    /// Every query alike: the pairs of a query share a weight of 1.
+    /// All queries count the same: the pair weights of a query sum to 1.
     PerQuery,
-    /// By the difference of the two targets.
+    /// The difference of the two targets.
     GradeGap,
 }
 
 impl PairWeight {
-    /// Every one there is.
+    /// All choices.
     pub const ALL: [PairWeight; 3] = [PairWeight::Equal, PairWeight::PerQuery, PairWeight::GradeGap];
 
     /// The name used in flags and files.
@@ -35,14 +35,14 @@ impl PairWeight {
     }
 }
 
-/// What is set about a ranker.
+/// The settings of a ranker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RankSettings {
-    /// How much each pair of graded rows counts.
+    /// The weight of each pair of graded rows.
     #[serde(skip_serializing_if = "is_default")]
     pub pair_weight: PairWeight,
-    /// What the weights of explicit pairs do.
+    /// How the weights of explicit pairs are used.
     #[serde(skip_serializing_if = "is_default")]
     pub pair_weight_as: PairWeightAs,
 }
@@ -83,7 +83,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
 };
 
 impl RankSettings {
-    /// Refuses weights that contradict how pairs are drawn, or margins that nu sets.
+    /// Refuses pair weights that contradict how pairs are drawn, and margins that contradict nu.
     pub(in crate::task) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
         if wish.stochastic.sample == Some(Sample::Queries) && self.pair_weight == PairWeight::GradeGap {
             return Err(Error::new(
@@ -102,7 +102,7 @@ impl RankSettings {
         Ok(())
     }
 
-    /// Whether a model of it answers so.
+    /// Whether a model of this task has such a decoder and intercept.
     pub(in crate::task) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
         *decoder == Decoder::Rank && intercept.is_none()
     }

@@ -1,19 +1,21 @@
 //! Sums over violated pairs without listing them.
 //!
-//! The rows of a group stand in target order. A recursion splits them at a target boundary near the middle, lets both
-//! halves come back sorted by score, and handles the pairs between the halves by walking both in the order of keys:
-//! score for the worse row, score − margin for the better one. A pair is violated where the worse row's key is the larger,
-//! and the difference of the keys is the violation v. Walking down the keys by steps Δ,
+//! The rows of a group are in target order. A recursion splits them at a target boundary near the middle and sorts both
+//! halves by score. It then handles the pairs between the halves by going through both in the order of keys: the score
+//! for the worse row, score − margin for the better one. A pair is violated if the worse row has the larger key, and
+//! the difference of the keys is the violation v. Going down the keys in steps Δ,
 //!
 //! ```text
 //! squares += Δ·(2·sum + Δ·weight)    sum += Δ·weight    weight += weight of a worse row passed
 //! ```
-//! give, at each better row, Σ u, Σ u·v and Σ u·v² over the worse rows that violate its margin; walking up gives the
-//! worse rows theirs. All terms are positive: nothing cancels however large the scores are beside their differences.
-//! Cost: O(n log n) for any number of distinct targets, with a depth of log₂(grades) once the grades are sorted.
+//! gives, at each better row, Σ u, Σ u·v and Σ u·v² over the worse rows that violate its margin. Going up gives the
+//! same sums for the worse rows. All terms are positive, so nothing cancels, even if the scores are much larger than
+//! their differences. Cost: O(n log n) for any number of distinct targets, with a depth of log₂(grades) once the grades
+//! are sorted.
 //!
-//! Which row comes next is anybody's guess, so that a jump would be foretold wrong half of the time: the walks select
-//! instead, and walk up, walk down and merge in one loop, because each waits for its own last comparison.
+//! Which row comes next is unpredictable, so half of all branches would be mispredicted. The loops therefore use
+//! selects instead of branches. Going up, going down and merging share one loop, because each waits only for its own
+//! last comparison.
 
 use crate::data::row_loops::for_this_machine;
 use crate::parallel;
@@ -21,27 +23,28 @@ use crate::run::Cancel;
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 
-/// Halves smaller than this are not worth handing to another thread.
+/// Halves smaller than this are not worth passing to another thread.
 pub(super) const FORK: usize = 16 * 1024;
 
-/// A row of a group: its score, and its place in target order.
+/// A row of a group: its score, and its position in target order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Item {
     pub(super) score: f64,
     pub(super) place: u32,
 }
 
-/// The order of scores, equal ones by place.
+/// Orders by score, and equal scores by position.
 pub(super) fn by_score(a: &Item, b: &Item) -> Ordering {
     a.score.total_cmp(&b.score).then(a.place.cmp(&b.place))
 }
 
-/// What rows count in pairs: a pair of a better row i and a worse row j counts Σ over channels of `better(i) · worse(j)`.
+/// The weights of rows in pairs: the weight of a pair of a better row i and a worse row j is the sum over channels of
+/// `better(i) · worse(j)`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Channel<'a> {
-    /// u by place; 1 where there are none.
+    /// u by position; 1 if there are none.
     weights: Option<&'a [f64]>,
-    /// y by place, counted from the lowest target, and which side it belongs to.
+    /// y by position minus the lowest target, and the side that it belongs to.
     targets: Option<(&'a [f64], Side)>,
 }
 
@@ -68,7 +71,7 @@ impl<'a> Channel<'a> {
         self.weights.map_or(1.0, |weights| weights[place as usize])
     }
 
-    /// What a row counts as the better one.
+    /// The weight of a row as the better one.
     #[inline(always)]
     pub(super) fn better(&self, place: u32) -> f64 {
         match self.targets {
@@ -78,7 +81,7 @@ impl<'a> Channel<'a> {
         }
     }
 
-    /// What a row counts as the worse one.
+    /// The weight of a row as the worse one.
     #[inline(always)]
     pub(super) fn worse(&self, place: u32) -> f64 {
         match self.targets {
@@ -106,9 +109,9 @@ impl Totals {
         self.squares += other.squares;
     }
 
-    /// What is left is a sum over fewer pairs, and not below zero but for rounding.
+    /// Subtracts a sum over some of the pairs. The result cannot be negative except by rounding.
     fn subtract(&mut self, other: Totals) {
-        // `f64::max` would call what is no number zero, and an overflow a perfect fit.
+        // `f64::max` would turn NaN into zero, so that an overflow would look like a perfect fit.
         let left = |whole: f64, part: f64| if whole - part < 0.0 { 0.0 } else { whole - part };
         self.weight = left(self.weight, other.weight);
         self.sum = left(self.sum, other.sum);
@@ -116,20 +119,20 @@ impl Totals {
     }
 }
 
-/// What a row's violated pairs add up to.
+/// Sums over the violated pairs of one row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     weight: f64,
     sum: f64,
 }
 
-/// What is done with each pair of halves.
+/// The work for each pair of halves.
 pub(super) trait Cross: Sync {
-    /// Numbers kept for each place.
+    /// Numbers per position.
     fn width(&self) -> usize;
-    /// Adds what the violated pairs between `low` (lower targets) and `high` give to each of their places; both are
-    /// sorted by score. Places count from `base`, where `out` starts. Leaves both, merged, in `merged`; `windows` is
-    /// scratch, one longer than both.
+    /// Adds the terms of the violated pairs between `low` (lower targets) and `high` to each of their positions. Both
+    /// are sorted by score. Positions count from `base`, where `out` starts. Leaves both, merged, in `merged`.
+    /// `windows` is scratch space, one longer than both together.
     fn cross(
         &self,
         base: u32,
@@ -138,26 +141,26 @@ pub(super) trait Cross: Sync {
         merged: &mut [Item],
         windows: &mut [Window],
     ) -> Totals;
-    /// The same for all pairs of a short run of at most [`LEAF`] rows at once, in any order within their levels; none
-    /// where that does not pay.
+    /// The same for all pairs of a run of at most [`LEAF`] rows at once, in any order within their levels. `None` if
+    /// that is not faster.
     fn leaf(&self, levels: &[u32], items: &[Item], out: &mut [f64]) -> Option<Totals>;
-    /// What [`Cross::cross`] adds for the pair of a row with itself, where both halves hold it: taken back from `out`, which
-    /// starts at place 0, and returned.
+    /// Undoes what [`Cross::cross`] adds for the pair of a row with itself, if both halves hold the row. Subtracts it
+    /// from `out`, which starts at position 0, and returns it.
     fn take_back(&self, item: &Item, out: &mut [f64]) -> Totals;
 }
 
-/// Runs up to this length are handled pair by pair, eight at a time: that costs less than walking and merging them.
+/// Runs up to this length are handled pair by pair, eight at a time, which is faster than walking and merging them.
 const LEAF: usize = 32;
 const LANES: usize = 8;
 
-/// Two runs of rows, each sorted by score, with no target of the first above any of the second.
+/// Two runs of rows, each sorted by score. No target in the first is above any target in the second.
 #[derive(Clone, Copy)]
 pub(super) struct Halves<'a> {
     low: &'a [Item],
     high: &'a [Item],
 }
 
-/// The split of a run of levels that leaves halves as equal as can be.
+/// The split of a run of levels into halves that are as equal as possible.
 fn middle(levels: &[u32]) -> usize {
     let (first, last) = (levels[0], levels[levels.len() - 1]);
     let half = first + (last - first) / 2;
@@ -165,8 +168,8 @@ fn middle(levels: &[u32]) -> usize {
     if at > 1 && half - levels[at - 1] < levels[at].saturating_sub(half) { at - 1 } else { at }
 }
 
-/// Applies `work` to every pair of halves of `sorted`, whose levels are sorted by score: two numbers or more a place in
-/// `out`.
+/// Applies `work` to every pair of halves of `sorted`, whose levels are sorted by score. `out` has two or more numbers
+/// per position.
 pub(super) fn sweep<W: Cross>(
     work: &W,
     levels: &[u32],
@@ -179,14 +182,15 @@ pub(super) fn sweep<W: Cross>(
     items.clear();
     items.extend_from_slice(sorted);
     merged.resize(items.len(), Item::default());
-    // Each run of n items has n windows of its own and one to spare; a run has at least one item, so twice is enough.
+    // A run of n items needs n windows and one spare. A run has at least one item, so twice the number of items is
+    // enough.
     windows.resize(2 * items.len(), Window::default());
     recurse(work, levels, Buffers { items, scratch: merged, windows, out }, false, cancel)
 }
 
-/// Applies `work` to the ordered pairs of two rows of one level, each of which is once the better and once the worse one:
-/// the level is walked against itself, and the pairs of a row with itself, which are violated where the margin is above
-/// zero, are taken back.
+/// Applies `work` to the ordered pairs of two rows of the same level. Each row is once the better and once the worse
+/// one. The level is walked against itself. If the margin is above zero, that includes violated pairs of a row with
+/// itself, which are subtracted again.
 pub(super) fn within_levels<W: Cross>(
     work: &W,
     levels: &[u32],
@@ -216,7 +220,7 @@ pub(super) fn within_levels<W: Cross>(
     totals
 }
 
-/// What a sweep works in; what it held before plays no part.
+/// Buffers of a sweep. Their earlier content does not matter.
 #[derive(Debug, Default)]
 pub(super) struct SweepScratch {
     items: Vec<Item>,
@@ -231,7 +235,7 @@ impl SweepScratch {
     }
 }
 
-/// The parts of the buffers that belong to a run of places.
+/// The parts of the buffers that belong to a run of positions.
 struct Buffers<'b> {
     items: &'b mut [Item],
     scratch: &'b mut [Item],
@@ -239,7 +243,7 @@ struct Buffers<'b> {
     out: &'b mut [f64],
 }
 
-/// Leaves the run sorted by score in `scratch` or in `items`, unless nobody wants what comes of it any more.
+/// Sorts the run by score, into `scratch` or into `items`. It stops early once the job is abandoned.
 fn recurse<W: Cross>(work: &W, levels: &[u32], buffers: Buffers<'_>, into_scratch: bool, cancel: &Cancel) -> Totals {
     let Buffers { items, scratch, windows, out } = buffers;
     if cancel.is_abandoned() {
@@ -286,14 +290,15 @@ fn recurse<W: Cross>(work: &W, levels: &[u32], buffers: Buffers<'_>, into_scratc
     totals
 }
 
-/// Whether, of a worse and a better row, the worse has the smaller key or the same: then it violates nothing.
+/// Whether the key of a worse row is at most that of a better row, so that the pair is not violated.
 #[inline(always)]
 fn worse_first(worse: f64, better: f64, margin: f64) -> bool {
     worse <= better - margin
 }
 
-/// Walks both halves up and down the keys and merges them, see the top of the file. `better` and `worse` say what a place
-/// counts on its side. `up` receives the window of each worse row, `down` that of each better row; each has one to spare.
+/// Goes up and down the keys of both halves and merges them, see the module documentation. `better` and `worse` give
+/// the weight of a position on each side. `up` receives the window of each worse row, `down` that of each better row;
+/// each has one spare element.
 #[inline(always)]
 fn walk_plainly<B: Fn(u32) -> f64, W: Fn(u32) -> f64>(
     halves: Halves<'_>,
@@ -307,7 +312,7 @@ fn walk_plainly<B: Fn(u32) -> f64, W: Fn(u32) -> f64>(
     let Halves { low, high } = halves;
     let (last_low, last_high) = (low.len() - 1, high.len() - 1);
     let (up, down) = (&mut up[..low.len() + 1], &mut down[..high.len() + 1]);
-    // Keys are measured from the first one, so that the first step is none.
+    // Keys are relative to the first one, so that the first step is zero.
     let (mut up_low, mut up_high, mut rising) = (0, 0, Window::default());
     let mut up_key = low[0].score.min(high[0].score - margin);
     let (mut down_low, mut down_high, mut falling) = (low.len(), high.len(), Window::default());
@@ -316,20 +321,20 @@ fn walk_plainly<B: Fn(u32) -> f64, W: Fn(u32) -> f64>(
     let mut totals = Totals::default();
     let (mut a, mut b) = (0, 0);
     for slot in merged.iter_mut() {
-        // Up: a better row enters the window, a worse row takes note of it.
+        // Going up: a better row enters the window; a worse row stores the window.
         let (of_low, of_high) = (&low[up_low.min(last_low)], &high[up_high.min(last_high)]);
         let takes_worse =
             (up_high > last_high) | ((up_low <= last_low) & worse_first(of_low.score, of_high.score, margin));
         let key = select_unpredictable(takes_worse, of_low.score, of_high.score - margin);
         rising.sum += (key - up_key) * rising.weight;
         up_key = key;
-        // Written at every step, and right when the row is passed.
+        // It is written at every step, and the value is final when the row is passed.
         up[up_low] = rising;
         rising.weight += select_unpredictable(takes_worse, 0.0, better(of_high.place));
         up_low += usize::from(takes_worse);
         up_high += usize::from(!takes_worse);
 
-        // Down: a worse row enters the window, a better row takes note of it.
+        // Going down: a worse row enters the window; a better row stores the window.
         let (of_low, of_high) = (&low[down_low.max(1) - 1], &high[down_high.max(1) - 1]);
         let takes_better = (down_low == 0) | ((down_high > 0) & worse_first(of_low.score, of_high.score, margin));
         let key = select_unpredictable(takes_better, of_high.score - margin, of_low.score);
@@ -369,12 +374,12 @@ for_this_machine! {
     ) -> Totals = walk_plainly
 }
 
-/// A short run, pair by pair: scores and what each row counts on either side, and the windows that they get.
+/// A short run, pair by pair: the scores and weights of each row on either side, and the resulting windows.
 struct Leaf {
     scores: [f64; LEAF],
     better: [f64; LEAF],
     worse: [f64; LEAF],
-    /// Of each row as the worse one, and as the better one.
+    /// The sums of each row as the worse one, and as the better one.
     up_weight: [f64; LEAF],
     up_sum: [f64; LEAF],
     down_weight: [f64; LEAF],
@@ -413,7 +418,7 @@ fn fill_plainly(leaf: &mut Leaf, levels: &[u32], margin: f64) -> Totals {
         for at in worse_rows..(level[1] - first) as usize {
             let (key, own) = (scores[at] - margin, better[at]);
             let (mut weight, mut sum, mut squares) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
-            // One pair. What is no number counts, so that it shows.
+            // One pair. NaN counts as violated, so that it stays visible.
             let mut pair = |lane: usize, score: f64, partner: f64, up_weight: &mut f64, up_sum: &mut f64| {
                 let v = score - key;
                 let violated = if v <= 0.0 { 0.0 } else { 1.0 };
@@ -450,18 +455,18 @@ for_this_machine! {
     fn fill[](leaf: &mut Leaf, levels: &[u32], margin: f64) -> Totals = fill_plainly
 }
 
-/// How Σ weight is kept.
+/// How Σ weight is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counts {
-    /// Over all pairs of a place.
+    /// Over all pairs of a position.
     Plain,
-    /// Those in which it is the better row counted negative.
+    /// With a negative sign for pairs in which the row is the better one.
     Signed,
-    /// The one, and behind it the other.
+    /// Both, one after the other.
     Both,
 }
 
-/// Sums of violations of one margin: for each place Σ weight·v, better rows counted negative, and Σ weight.
+/// Sums of violations of one margin: for each position Σ weight·v, negative for better rows, and Σ weight.
 pub(super) struct Violations<'c> {
     pub(super) margin: f64,
     pub(super) counts: Counts,
@@ -502,7 +507,7 @@ impl Cross for Violations<'_> {
                 }
             };
             low.iter().zip(&*up).for_each(|(item, window)| put(item, channel.worse(item.place), 1.0, window));
-            // The window of the better row at k was written while k + 1 rows were left.
+            // The window of the better row at k was written when k + 1 rows were left.
             high.iter().zip(&down[1..]).for_each(|(item, window)| put(item, channel.better(item.place), -1.0, window));
         }
         totals
@@ -536,7 +541,8 @@ impl Cross for Violations<'_> {
         let violation = item.score - (item.score - self.margin);
         for channel in self.channels {
             let weight = channel.better(item.place) * channel.worse(item.place);
-            // By its own score the pair is flat: both sides cancelled, in the sums and in signed counts.
+            // The pair of a row with itself does not depend on its score: both sides cancelled, in the sums and in
+            // signed counts.
             if self.counts != Counts::Signed {
                 out[self.width() * item.place as usize + 1] -= 2.0 * weight;
             }
@@ -546,12 +552,12 @@ impl Cross for Violations<'_> {
     }
 }
 
-/// The weighted sums of the violating partners' directions, times the own weight: `m` numbers a place.
+/// The weighted sums of the violating partners' directions, times the row's own weight: `m` numbers per position.
 pub(super) struct PartnerSums<'a> {
     pub(super) margin: f64,
     pub(super) channels: &'a [Channel<'a>],
     pub(super) m: usize,
-    /// In place order, `m` a row.
+    /// In order of position, `m` per row.
     pub(super) directions: &'a [f64],
 }
 
@@ -578,7 +584,7 @@ impl PartnerSums<'_> {
     }
 }
 
-/// Several directions: their sums are kept in a row that grows as partners come within the margin.
+/// Several directions: the loop keeps their sums in a row, to which partners are added as they come within the margin.
 #[inline(always)]
 fn cross_many_plainly(
     work: &PartnerSums<'_>,

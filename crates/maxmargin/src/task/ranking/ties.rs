@@ -1,20 +1,21 @@
-//! Comparing within groups by grades: all pairs of a group, equal grades as ties.
+//! Comparisons within groups by grades: all pairs of a group, with equal grades as ties.
 //!
 //! ```text
 //! min  ½‖w‖² + C · Σ_groups [ Σ_{y_i > y_j} c_ij · loss(1 + τ − (s_i − s_j)) + Σ_{i ≠ j, y_i = y_j} c_ij · loss(1 − τ − (s_i − s_j)) ]
 //! ```
-//! with s = Xw, τ free and c_ij = u_i u_j, u the row weights. It is the objective of [`super::super::Comparison`] with a
-//! threshold over all pairs, none of which is listed. The second sum is over ordered pairs: a tie has two constraints, one
-//! from either side.
+//! with s = Xw, τ free and c_ij = u_i u_j, where u are the row weights. It is the objective of
+//! [`super::super::Comparison`] with a threshold over all pairs, which are never listed. The second sum is over ordered
+//! pairs: a tie has two constraints, one in each direction.
 //!
-//! The decided pairs are those of [`super::Ranking`] with the margin 1 + τ. For the ties each grade, sorted by score, is walked
-//! against itself with the margin 1 − τ ([`within_levels`]). That is exact for every τ; for τ < 1 the walk meets each row
-//! with itself as well, and takes that back. O(n log n) a value and gradient, O(n) more than the ranking for the ties.
+//! The decided pairs are those of [`super::Ranking`] with the margin 1 + τ. For the ties, each grade, sorted by score,
+//! is walked against itself with the margin 1 − τ ([`within_levels`]). That is exact for every τ. For τ < 1 the walk
+//! also pairs each row with itself, which is subtracted again. A value and gradient costs O(n log n), of which the ties
+//! add O(n).
 //!
-//! What the values prove is found in `solve/balanced.rs`. It does not weigh pairs by query or grades ([`PairWeight`]).
+//! `solve/balanced.rs` computes the lower bound. Pairs are not weighted by query or grades ([`PairWeight`]).
 //!
-//! References: as [`super`]; Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014), for ties
-//! with a threshold.
+//! References: as [`super`]; Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014), for
+//! ties with a threshold.
 
 use super::sweep::{Counts, Cross, Item, PartnerSums, Totals, Violations, sweep, within_levels};
 use super::{GroupPlan, PairWeight, Scratch, Shape, add_scaled, plans, with_scratch};
@@ -28,7 +29,7 @@ use crate::wording::counted;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The task: which rows to compare, and what a pair costs.
+/// The task: which rows to compare, and the cost of a pair.
 #[derive(Clone, Debug)]
 pub struct GradedComparison {
     groups: Arc<Vec<GroupPlan>>,
@@ -39,7 +40,7 @@ pub struct GradedComparison {
     shares: Shares,
 }
 
-/// What decided pairs and ties count, each as a whole.
+/// The weights of decided pairs and of ties.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shares {
     pub(crate) decided: f64,
@@ -56,7 +57,7 @@ enum Kind {
 impl Kind {
     const ALL: [Kind; 2] = [Kind::Decided, Kind::Tied];
 
-    /// What τ is multiplied by in the violation.
+    /// The coefficient of τ in the violation.
     fn sign(self) -> f64 {
         match self {
             Kind::Decided => 1.0,
@@ -71,7 +72,7 @@ fn nothing_to_compare() -> Error {
 }
 
 impl GradedComparison {
-    /// A task over all pairs of rows of one group; none can be learned where no pair is a tie, or all are.
+    /// A task over all pairs of rows of one group. Returns an error if no pair is a tie or if all are.
     pub fn new(data: &Dataset, loss: Loss, c: f64) -> Result<GradedComparison> {
         GradedComparison::on(data, loss, c, None)
     }
@@ -125,12 +126,12 @@ impl GradedComparison {
         Err(Error::new(Code::NoThreshold, message).help(help))
     }
 
-    /// The same task with another weight of the loss.
+    /// Changes the weight of the loss.
     pub fn with_cost(self, c: f64) -> GradedComparison {
         GradedComparison { c, ..self }
     }
 
-    /// The same task in which decided pairs and ties count these shares.
+    /// The same task with these weights for decided pairs and ties.
     pub(crate) fn with_shares(&self, shares: Shares) -> GradedComparison {
         GradedComparison { shares, ..self.clone() }
     }
@@ -150,12 +151,12 @@ impl GradedComparison {
         self.decided + 2 * self.ties
     }
 
-    /// The total weight of the loss: C times the sum over constraints of what each counts.
+    /// The total weight of the loss: C times the sum of the weights of all constraints.
     pub fn total_cost(&self) -> f64 {
         self.c * self.groups.iter().map(|plan| plan.total() + plan.tied_total()).sum::<f64>()
     }
 
-    /// The cost of all constraints of decided pairs, and of all of ties.
+    /// The cost of all constraints of decided pairs, and that of all constraints of ties.
     pub(crate) fn costs_by_kind(&self) -> (f64, f64) {
         let sum = |total: &dyn Fn(usize) -> f64| self.c * (0..self.groups.len()).map(total).sum::<f64>();
         (sum(&|at| self.groups[at].total()), sum(&|at| self.groups[at].tied_total()))
@@ -173,7 +174,7 @@ impl GradedComparison {
             }
     }
 
-    /// Sums over violated pairs of one kind and margin; numbers a place in the scratch's sums.
+    /// Sums over the violated pairs of one kind and margin, stored per position in the scratch's sums.
     fn violations(
         plan: &GroupPlan,
         sorted: &[Item],
@@ -195,16 +196,16 @@ impl GradedComparison {
 }
 
 impl GroupPlan {
-    /// Ties, each counted once.
+    /// Number of ties, each counted once.
     fn ties(&self) -> u64 {
         let ties_of = |rows: u64| rows * (rows - 1) / 2;
         self.levels.windows(2).map(|level| ties_of(u64::from(level[1] - level[0]))).sum()
     }
 
-    /// Σ over ordered pairs of the same grade of what each counts.
+    /// The sum of the weights of ordered pairs with equal grades.
     fn tied_total(&self) -> f64 {
         let Some(weights) = &self.weights else { return 2.0 * self.ties() as f64 };
-        // From one row to the next, and not as a difference of squares: weights of zero must leave nothing.
+        // Summed row by row and not as a difference of squares, so that weights of zero give exactly zero.
         let total_of = |weights: &[f64]| {
             let (mut before, mut total) = (0.0, 0.0);
             for weight in weights {
@@ -217,18 +218,19 @@ impl GroupPlan {
     }
 }
 
-/// What a group keeps from its last evaluation.
+/// What a group remembers from its last evaluation.
 #[derive(Debug, Default)]
 pub struct GradedMemo {
     /// The items of each level sorted by score.
     sorted: Vec<Item>,
     threshold: f64,
-    /// For each place the curvature by its own score, and by its score and the threshold.
+    /// For each position the curvature by its own score, and by its score and the threshold.
     diagonal: Vec<f64>,
     cross: Vec<f64>,
     /// The curvature by the threshold.
     corner: f64,
-    /// What [`Roundable::rounding`] asks for: the value of the hinge, the excess, and the sums that values are differences of.
+    /// The result of [`Roundable::rounding`]: the value of the hinge, the excess, and the sums whose differences are
+    /// the values.
     hinge: f64,
     excess: f64,
     summed: f64,
@@ -255,8 +257,8 @@ impl LearningTask for GradedComparison {
         Decoder::Compare { threshold: free.first().copied().unwrap_or(0.0) }
     }
 
-    /// With equal scores the best threshold is 1, where every decided pair costs 2, or −1, where each constraint of a tie
-    /// does.
+    /// For the hinge: with equal scores the best threshold is 1 or −1. At 1, every decided pair costs 2; at −1, each
+    /// constraint of a tie costs 2.
     fn cost_of_equal_scores(&self) -> Option<f64> {
         let (decided, tied) = self.costs_by_kind();
         Some(2.0 * decided.min(tied))
@@ -393,7 +395,7 @@ impl Roundable for GradedComparison {
         GradedComparison { shape: Shape::Rounded(width), ..self.clone() }
     }
 
-    /// Values of the rounded hinge are differences of larger sums: hence the error.
+    /// Values of the smoothed hinge are differences of larger sums, which is why there is an error.
     fn rounding(&self, _part: usize, memo: &GradedMemo) -> [f64; 3] {
         [memo.hinge, memo.excess, 16.0 * f64::EPSILON * (memo.summed + memo.hinge)]
     }
@@ -407,7 +409,7 @@ mod tests {
     use crate::testing::{check_curvature, check_objective};
     use proptest::prelude::*;
 
-    /// A data set of one group, or of several of so many rows.
+    /// A data set of one group, or of several groups with the given numbers of rows.
     fn data(targets: &[f64], weights: Option<&[f64]>, groups: &[usize]) -> Dataset {
         let rows = targets.len();
         let matrix = Matrix::DenseF64(Dense::new(vec![0.0; rows], rows, 1).expect("dense"));
@@ -420,7 +422,7 @@ mod tests {
         weights.map_or(data.clone(), |weights| data.with_weights(weights.to_vec()).expect("weights"))
     }
 
-    /// The same pairs, listed.
+    /// The same pairs as an explicit list.
     fn listed(targets: &[f64], weights: Option<&[f64]>, loss: Loss, c: f64) -> Comparison {
         let n = targets.len();
         let (mut left, mut right, mut outcomes, mut costs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -443,7 +445,7 @@ mod tests {
         Comparison::new(&data, TiesAs::Threshold, PairWeightAs::Slack, loss, c).expect("pairs")
     }
 
-    /// Value, slopes, products with two directions, and the diagonal, of a task of one part.
+    /// Value, slopes, products with two directions, and the diagonal, for a task of one part.
     fn everything<T: Curvature>(
         task: &T,
         memo: &mut T::Memo,
@@ -470,12 +472,12 @@ mod tests {
         fn sums_equal_those_over_listed_pairs(
             rows in prop::collection::vec((0..4i32, -30..30i32, 0..4u8, -5.0..5.0f64), 2..60),
             weighted in any::<bool>(),
-            // Nothing, or the width over which the hinge is rounded off: one that no violation here meets exactly, for there
-            // the second derivative jumps.
+            // `None`, or the width over which the hinge is smoothed. No violation here equals the width exactly,
+            // because the second derivative jumps there.
             rounded in prop::sample::select(vec![None, Some(0.265625), Some(1.515625)]),
             loss in prop::sample::select(vec![Loss::Hinge, Loss::SquaredHinge]),
             threshold in prop::sample::select(vec![-1.5, -1.0, 0.0, 0.375, 0.9, 1.0, 1.6, 4.0]),
-            // Margins of 1 ± τ are rounded beside large scores.
+            // Margins of 1 ± τ lose digits next to large scores.
             offset in prop::sample::select(vec![0.0, 1024.0, -65536.0]),
         ) {
             let targets: Vec<f64> = rows.iter().map(|r| f64::from(r.0)).collect();
@@ -492,7 +494,7 @@ mod tests {
             if !weighted {
                 prop_assert_eq!(task.constraints(), slow.constraints());
             }
-            // It is the hinge that has a kink.
+            // Only the hinge has a kink.
             let rounded = rounded.filter(|_| loss == Loss::Hinge);
             let (task, slow) = match rounded {
                 Some(width) => (task.rounded(width), slow.rounded(width)),
@@ -520,7 +522,7 @@ mod tests {
         let scores: Vec<f64> = (0..targets.len()).map(|i| ((i * 37 + 11) % 29) as f64 * 0.173 - 2.1).collect();
         let weights: Vec<f64> = (0..targets.len()).map(|i| 0.5 + (i % 3) as f64).collect();
         for weights in [None, Some(&weights[..])] {
-            // The second group has one grade, and the last one row.
+            // The second group has only one grade, and the last group only one row.
             let data = data(&targets, weights, &[6, 4, 1]);
             for threshold in [-0.3, 0.61, 1.37] {
                 for loss in [Loss::Hinge, Loss::SquaredHinge] {
