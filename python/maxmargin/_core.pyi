@@ -15,6 +15,8 @@ __all__ = [
     "Progress",
     "Tried",
     "__version__",
+    "_in_words",
+    "_names",
     "_panic",
     "command",
     "evaluate",
@@ -371,6 +373,12 @@ def evaluate(
     classes: int = 2,
 ) -> float:
     """The value of a metric by name; with `predictions` these and truth are codes of so many classes."""
+
+def _in_words(text: str, reading: bool) -> str:
+    """The text in the words of Python, for tests."""
+
+def _names() -> list[str]:
+    """The names that references can have, for tests."""
 
 def _panic() -> None:
     """Panics within the core, for the test that this is an exception like any other."""

@@ -223,9 +223,9 @@ impl Comparisons {
                     let kind = if ties_left > 0 { "ties" } else { "decided pairs" };
                     return Err(Error::new(
                         Code::BadSetting,
-                        format!("--ties is {ties}, and hardly any {kind} come up with these settings"),
+                        format!("[[ties]] is {ties}, and hardly any {kind} come up with these settings"),
                     )
-                    .help("try fewer --features, less --noise, or --ties nearer to one half"));
+                    .help("try fewer [[features]], less [[noise]], or [[ties]] nearer to one half"));
                 }
             }
         }

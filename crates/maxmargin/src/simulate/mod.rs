@@ -162,8 +162,8 @@ fn require(valid: bool, setting: &str, found: impl std::fmt::Display, range: &st
     if valid {
         return Ok(());
     }
-    Err(Error::new(Code::BadSetting, format!("--{setting} is {found}, which cannot be simulated"))
-        .help(format!("--{setting} must be {range}")))
+    Err(Error::new(Code::BadSetting, format!("[[{setting}]] is {found}, which cannot be simulated"))
+        .help(format!("[[{setting}]] must be {range}")))
 }
 
 /// The value below which the given share of the sorted numbers lies.

@@ -50,7 +50,7 @@ pub(crate) const ROUNDING: f64 = 1e-6;
 
 fn indefinite() -> Error {
     Error::new(Code::Unsupported, "this kernel is not positive definite, and graded rows need one that is")
-        .help("use --kernel gaussian, or list the pairs in a file and name the rows with --items")
+        .help("use [[kernel=gaussian]], or list the pairs in a file and name the rows with [[items]]")
 }
 
 /// More iterations a step would be for nothing: rounding has the better of them.

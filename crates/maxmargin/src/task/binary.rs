@@ -107,7 +107,7 @@ impl ClassifySettings {
         }
         if hard && self.class_weight != ClassWeight::Equal {
             return Err(Error::new(Code::BadSetting, "a hard margin has no costs that classes could weigh")
-                .help("leave --class-weight out, or use a soft margin: leave --solver out"));
+                .help("leave [[class-weight]] out, or use a soft margin: leave [[solver]] out"));
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Binary {
                             classes.negative, classes.positive
                         ),
                     )
-                    .help("name classes as they stand in the data: --class-weight LABEL=W,LABEL=W"));
+                    .help("name classes as they stand in the data: [[class-weight=LABEL=W,LABEL=W]]"));
                 }
                 let of = |class: &String| {
                     weights

@@ -37,7 +37,8 @@ pub(crate) fn seen(data: &Dataset, design: &Design, settings: &Settings, cancel:
 pub struct ApproximationLoss {
     /// The root mean square of k(x, z) − φ(x)·φ(z) over 1,000 random pairs of rows; none for a single row.
     pub kernel_error: Option<f64>,
-    /// Both ways learned from a sample and judged on another, or why they were not compared.
+    /// Both ways learned from a sample and judged on another, or why they were not compared, in a text that may hold
+    /// references: see [`crate::wording::render`].
     pub compared: std::result::Result<Compared, String>,
 }
 
@@ -81,7 +82,7 @@ pub fn approximation_loss(model: &Model, data: &Dataset, cancel: &Cancel) -> Res
     let compared = match compare(model, map, data, cancel) {
         Ok(compared) => Ok(compared),
         Err(error) if error.code() == Code::Interrupted => return Err(error),
-        Err(error) => Err(error.message().to_string()),
+        Err(error) => Err(error.raw_message().to_string()),
     };
     Ok(Some(ApproximationLoss { kernel_error, compared }))
 }
