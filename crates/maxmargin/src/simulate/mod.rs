@@ -157,13 +157,13 @@ fn sparse<I: Index + Send + Sync + 'static>(
     Csr::new(starts, indices, values, features)
 }
 
-/// The error for a setting out of range, unless it is in range.
+/// The error for a setting out of range, unless it is in range. Settings that the command has no flag for are no references.
 fn require(valid: bool, setting: &str, found: impl std::fmt::Display, range: &str) -> Result<()> {
     if valid {
         return Ok(());
     }
-    Err(Error::new(Code::BadSetting, format!("[[{setting}]] is {found}, which cannot be simulated"))
-        .help(format!("[[{setting}]] must be {range}")))
+    Err(Error::new(Code::BadSetting, format!("{setting} is {found}, which cannot be simulated"))
+        .help(format!("{setting} must be {range}")))
 }
 
 /// The value below which the given share of the sorted numbers lies.

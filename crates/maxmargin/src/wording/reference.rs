@@ -75,8 +75,6 @@ pub const NAMES: &[&str] = &[
     // Simulated data.
     "docs",
     "features",
-    "flip",
-    "levels",
     "noise",
     "nonzeros",
     "pairs",
