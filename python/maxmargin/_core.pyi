@@ -15,6 +15,8 @@ __all__ = [
     "Progress",
     "Tried",
     "__version__",
+    "_in_words",
+    "_names",
     "_panic",
     "command",
     "evaluate",
@@ -375,6 +377,12 @@ def evaluate(
     classes: int = 2,
 ) -> float:
     """Compute a metric by name. With `predictions`, these and the truth are codes of `classes` classes."""
+
+def _in_words(text: str, reading: bool) -> str:
+    """The text in the words of Python, for tests."""
+
+def _names() -> list[str]:
+    """The names that references can have, for tests."""
 
 def _panic() -> None:
     """Panic within the core, for the test that this becomes an ordinary exception."""

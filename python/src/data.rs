@@ -3,6 +3,7 @@
 //! A shared array must not be written to while the core reads it. The Python package makes arrays contiguous and
 //! converts them to one of the accepted types; other arrays are refused here.
 
+use crate::dialect::Arguments;
 use crate::error::OrRaise;
 use crate::run::{job, quietly, sized, unknown};
 use maxmargin::data::{
@@ -12,6 +13,7 @@ use maxmargin::error::{Code, Error};
 use maxmargin::parallel;
 use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
+use maxmargin::wording::render;
 use maxmargin_io::{Facts, Loaded, ReadSettings, Reading, gather};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -431,7 +433,9 @@ impl Dataset {
     /// What the reader found in the file, in short phrases.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.facts.as_ref().map_or_else(Vec::new, |facts| facts.notes.clone())
+        self.facts.as_ref().map_or_else(Vec::new, |facts| {
+            facts.notes.iter().map(|note| render(note, &Arguments { reading: true }).into_owned()).collect()
+        })
     }
 
     /// Save the data. The extension decides the format (.mmd is the cache).

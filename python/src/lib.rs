@@ -7,6 +7,7 @@
 #[cfg(target_os = "linux")]
 mod allocator;
 mod data;
+mod dialect;
 mod error;
 mod items;
 mod metric;
@@ -43,6 +44,8 @@ fn core_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Tried>()?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(data::load, module)?)?;
+    module.add_function(wrap_pyfunction!(dialect::_in_words, module)?)?;
+    module.add_function(wrap_pyfunction!(dialect::_names, module)?)?;
     module.add_function(wrap_pyfunction!(items::ranks, module)?)?;
     module.add_function(wrap_pyfunction!(items::resampled, module)?)?;
     module.add_function(wrap_pyfunction!(metric::evaluate, module)?)?;

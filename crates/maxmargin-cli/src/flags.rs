@@ -1,10 +1,11 @@
 //! Flags made from declared settings. The name, help, heading and values of each flag come from its [`Setting`].
 
+use crate::dialect::Flags;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use maxmargin::error::Result;
 use maxmargin::settings::{Choice, Chosen, Setting, Value};
-use maxmargin::wording::Size;
+use maxmargin::wording::{Size, render};
 use maxmargin_io::{Format, READING, ReadSettings, alone};
 use serde::de::DeserializeOwned;
 
@@ -32,9 +33,10 @@ fn flag(setting: &'static Setting, usual: Option<&Choice>) -> Arg {
         "c" => arg.short('c'),
         name => arg.long(name),
     };
-    let arg = match usual.filter(|_| !setting.help.contains("[default")) {
-        Some(usual) => arg.help(format!("{} [default: {usual}]", setting.help)),
-        None => arg.help(setting.help),
+    let help = render(setting.help, &Flags);
+    let arg = match usual.filter(|_| !help.contains("[default")) {
+        Some(usual) => arg.help(format!("{help} [default: {usual}]")),
+        None => arg.help(help.into_owned()),
     };
     let arg = match setting.placeholder {
         "" => arg.value_name(setting.name.to_uppercase().replace('-', "_")),

@@ -1,5 +1,6 @@
 //! The output about kernels after training, as text and as JSON.
 
+use crate::dialect::Flags;
 use crate::format;
 use crate::report::Report;
 use maxmargin::data::Dataset;
@@ -11,6 +12,7 @@ use maxmargin::run::Cancel;
 use maxmargin::settings::Settings;
 use maxmargin::solve::{Merging, Stop};
 use maxmargin::train::{ApproximationLoss, Compared, Trained, approximation_loss};
+use maxmargin::wording::render;
 use serde_json::{Value, json};
 
 /// Returns an error if the mapped features of the rows do not fit into free memory.
@@ -166,7 +168,7 @@ fn loss_sentence(loss: &ApproximationLoss, paired: bool) -> String {
                 format::count(*judged as u64),
             )
         }
-        Err(why) => format!("accuracy not compared: {why}"),
+        Err(why) => format!("accuracy not compared: {}", render(why, &Flags)),
     };
     format!("   {off}; {compared}")
 }
@@ -184,7 +186,7 @@ fn loss_as_json(loss: &ApproximationLoss) -> Value {
                 "judged": judged,
             });
         }
-        Err(why) => object["not_compared"] = json!(why),
+        Err(why) => object["not_compared"] = json!(render(why, &Flags)),
     }
     object
 }

@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod comparisons;
 mod console;
+mod dialect;
 mod flags;
 mod for_task;
 pub mod format;
@@ -49,7 +50,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     match outcome {
         Ok(()) => 0,
         Err(error) => {
-            let bare = error.code() == Code::Interrupted && error.remedy().is_none();
+            let bare = error.code() == Code::Interrupted && error.raw_remedy().is_none();
             let error = if bare {
                 error.help("run the command again, or with --keep-partial where it takes that")
             } else {

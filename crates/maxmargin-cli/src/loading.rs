@@ -1,9 +1,11 @@
 //! Prints what was read, and keeps outputs from overwriting inputs.
 
 use crate::console::Console;
+use crate::dialect::Flags;
 use crate::format;
 use crate::preferences::Preferences;
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::wording::render;
 use maxmargin_io::{Facts, Found, Gathered, Loaded, Timed};
 use std::path::Path;
 
@@ -24,7 +26,7 @@ pub(crate) fn describe_gathered(
             parts.extend(preferences.iter().flat_map(|preferences| preferences.parts()));
             parts.push(format::seconds(gathered.timed.seconds));
             console.say(&parts.join(" · "));
-            facts.notes.iter().for_each(|note| console.say(&format!("   {note}")));
+            say_notes(console, &facts.notes);
         }
     }
 }
@@ -132,9 +134,12 @@ pub(crate) fn describe_facts(console: &Console, facts: &Facts, rows: u64, cols: 
     parts.extend(extra.iter().cloned());
     parts.push(format::seconds(seconds));
     console.say(&parts.join(" · "));
-    for note in &facts.notes {
-        console.say(&format!("   {note}"));
-    }
+    say_notes(console, &facts.notes);
+}
+
+/// Says what a reader found, a line for each note.
+pub(crate) fn say_notes(console: &Console, notes: &[String]) {
+    notes.iter().for_each(|note| console.say(&format!("   {}", render(note, &Flags))));
 }
 
 fn source(facts: &Facts) -> String {

@@ -158,7 +158,7 @@ impl Roles {
         let mut notes = Vec::new();
         let asked = &asked(options, &first_of);
         for name in &asked.ignore {
-            roles[find(name, &names, &first_of, "--ignore")?] = Role::Ignored;
+            roles[find(name, &names, &first_of, "ignore")?] = Role::Ignored;
         }
         let model_names: Option<HashSet<String>> = options
             .features
@@ -171,12 +171,12 @@ impl Roles {
             Some(Sides::LeftRight) => (&None, &asked.target),
             _ => (&asked.target, &None),
         };
-        for (role, flag, wanted, common) in [
-            (Role::Target, "--target", target, TARGET_NAMES),
-            (Role::Group, "--group", &asked.group, GROUP_NAMES),
-            (Role::Weight, "--weight", &asked.weight, WEIGHT_NAMES),
-            (Role::Id, "--id", &asked.id, ID_NAMES),
-            (Role::Outcome, "--target", outcome, OUTCOME_NAMES),
+        for (role, setting, wanted, common) in [
+            (Role::Target, "target", target, TARGET_NAMES),
+            (Role::Group, "group", &asked.group, GROUP_NAMES),
+            (Role::Weight, "weight", &asked.weight, WEIGHT_NAMES),
+            (Role::Id, "id", &asked.id, ID_NAMES),
+            (Role::Outcome, "target", outcome, OUTCOME_NAMES),
         ] {
             let unused = match role {
                 Role::Outcome => sides != Some(Sides::LeftRight),
@@ -185,7 +185,7 @@ impl Roles {
                 _ => false,
             };
             let column = match wanted {
-                Some(name) => Some(find(name, &names, &first_of, flag)?),
+                Some(name) => Some(find(name, &names, &first_of, setting)?),
                 None if unused => None,
                 None => {
                     // A column that another flag uses is skipped here.
@@ -205,7 +205,7 @@ impl Roles {
                         })
                         .collect();
                     if let [first, second, ..] = candidates[..] {
-                        return Err(ambiguous(role, flag, &names[first], &names[second]));
+                        return Err(ambiguous(role, setting, &names[first], &names[second]));
                     }
                     candidates.first().copied()
                 }
@@ -283,8 +283,9 @@ impl Roles {
             features = with_partners(features, partners)?;
         }
         if features.is_empty() {
-            return Err(Error::new(Code::BadTable, "no column is left to be a feature")
-                .help("check --target, --group, --weight, --id and --ignore against the columns of the file"));
+            return Err(Error::new(Code::BadTable, "no column is left to be a feature").help(
+                "check [[target]], [[group]], [[weight]], [[id]] and [[ignore]] against the columns of the file",
+            ));
         }
         if u32::try_from(features.len()).is_err() {
             return Err(Error::new(Code::BadTable, format!("{} features are too many", features.len())));
@@ -338,7 +339,7 @@ fn refuse_lone_pairs(
         (
             "nothing says where these are",
             format!(
-                "name the file that holds the items with --items FILE, or leave the two columns out with --ignore {left},{right}"
+                "name the file that holds the items with [[items=FILE]], or leave the two columns out with [[ignore={left},{right}]]"
             ),
         )
     } else {
@@ -353,7 +354,7 @@ fn refuse_lone_pairs(
 /// The error for pairs of a left and a right item without an outcome.
 pub(crate) fn no_outcome() -> Error {
     Error::new(Code::NoSuchColumn, "pairs of a left and a right item need a column `outcome`").help(
-        "add it, with left, right or tie in each row (or −1, 0 or 1), or name it with --target COLUMN; where one side is always the better one, call the sides `better` and `worse`",
+        "add it, with left, right or tie in each row (or −1, 0 or 1), or name it with [[target=COLUMN]]; where one side is always the better one, call the sides `better` and `worse`",
     )
 }
 
@@ -390,7 +391,7 @@ fn split_sides(features: Vec<Feature>, sides: Sides, notes: &mut Vec<String>) ->
     match lone(first, &these, &those).or_else(|| lone(second, &those, &these)) {
         None => Ok((these, those)),
         Some(column) => Err(Error::new(Code::BadTable, format!("column `{column}` has no partner on the other side"))
-            .help(format!("give every `{first}NAME` its `{second}NAME`, or leave the column out with --ignore"))),
+            .help(format!("give every `{first}NAME` its `{second}NAME`, or leave the column out with [[ignore]]"))),
     }
 }
 
@@ -403,11 +404,13 @@ fn with_partners(mut features: Vec<Feature>, partners: Vec<Feature>) -> Result<V
     Ok(features)
 }
 
-fn ambiguous(role: Role, flag: &str, first: &str, second: &str) -> Error {
-    let help = if flag.is_empty() {
-        "leave one out with --ignore NAME".to_string()
+fn ambiguous(role: Role, setting: &str, first: &str, second: &str) -> Error {
+    let help = if setting.is_empty() {
+        "leave one out with [[ignore=NAME]]".to_string()
     } else {
-        format!("say which with {flag} NAME (the other then counts as a feature), or leave one out with --ignore NAME")
+        format!(
+            "say which with [[{setting}=NAME]] (the other then counts as a feature), or leave one out with [[ignore=NAME]]"
+        )
     };
     Error::new(Code::BadTable, format!("both `{first}` and `{second}` could be the {}", role.name())).help(help)
 }
@@ -472,7 +475,7 @@ fn match_count(found: usize, expected: usize) -> Result<()> {
     let columns = counted(found as u64, "feature column", "feature columns");
     let message = format!("the file has {columns}, and the model was trained with {expected}");
     let help = "the model knows its features by position only: give the same columns in the same order, \
-                and leave out others with --ignore NAME";
+                and leave out others with [[ignore=NAME]]";
     match found.cmp(&expected) {
         std::cmp::Ordering::Equal => Ok(()),
         std::cmp::Ordering::Greater => Err(Error::new(Code::TooManyFeatures, message).help(help)),
@@ -481,7 +484,7 @@ fn match_count(found: usize, expected: usize) -> Result<()> {
 }
 
 /// The column with this name, or an error that suggests the nearest name and lists the existing ones.
-fn find(name: &str, names: &[String], index: &HashMap<&str, usize>, flag: &str) -> Result<usize> {
+fn find(name: &str, names: &[String], index: &HashMap<&str, usize>, setting: &str) -> Result<usize> {
     if let Some(&column) = index.get(name) {
         return Ok(column);
     }
@@ -493,7 +496,7 @@ fn find(name: &str, names: &[String], index: &HashMap<&str, usize>, flag: &str) 
     let close = nearest(name, names.iter().map(String::as_str))
         .map(|close| format!("did you mean `{close}`? "))
         .unwrap_or_default();
-    Err(Error::new(Code::NoSuchColumn, format!("{flag} {name}: there is no column `{name}`"))
+    Err(Error::new(Code::NoSuchColumn, format!("[[{setting}]] {name}: there is no column `{name}`"))
         .help(format!("{close}the columns are {}", list.join(", "))))
 }
 

@@ -3,7 +3,7 @@
 use crate::reading::{ReadSettings, Reading, scoring_options};
 use crate::{Columns, Facts, Format, Items, Loaded, Missing, ModelFeatures, Pairing, ReadOptions, read, read_pairs};
 use maxmargin::data::{Dataset, Groups, Names};
-use maxmargin::error::{Code, Error, Result};
+use maxmargin::error::{Code, Error, Mark, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Input, Settings};
@@ -100,7 +100,7 @@ pub fn gather(
     };
     if input == Input::Rows {
         return Err(Error::new(Code::BadSetting, "pairs of items are for rankers, and this is a classifier")
-            .help("leave --items out, or use `train rank` or `train compare`"));
+            .help("leave [[items]] out, or use `train rank` or `train compare`"));
     }
     if file == "-" && items_file == "-" {
         return Err(Error::new(Code::Usage, "pairs and items cannot both come from standard input")
@@ -185,19 +185,14 @@ pub fn gather_for(
 
 /// Adds a remedy to the error if a model that compares gets a file without pairs.
 pub fn asking_for_pairs(error: Error, model: &Model) -> Error {
-    let none = match error.code() {
-        Code::NoSuchColumn => error.message().starts_with("a table of pairs needs"),
-        Code::UnknownFormat => error.message().starts_with("pairs are a table"),
-        _ => false,
-    };
-    if !none || model.decoder.threshold().is_none() {
+    if error.mark() != Some(Mark::NoTableOfPairs) || model.decoder.threshold().is_none() {
         return error;
     }
     let pairs = match Reading::of(model).is_ok_and(|reading| reading.items_are_features) {
         true => "a table of pairs with columns `left`, `right` and `outcome`, which name items",
         false => {
             "a table of pairs, with both items in a row as columns `left.NAME` and `right.NAME`, or with columns `left` and \
-             `right` that name rows of --items FILE; and `outcome`, unless it is to be predicted"
+             `right` that name rows of [[items=FILE]]; and `outcome`, unless it is to be predicted"
         }
     };
     error.help(format!("the model compares, so give {pairs}; `maxmargin rank-items` scores single items"))
@@ -209,8 +204,9 @@ pub fn expect_known_items(model: &Model, data: &Dataset) -> Result<()> {
     {
         return Ok(());
     }
-    Err(Error::new(Code::NoItems, "the model knows none of the items that these pairs name")
-        .help("name the file that holds the items with --items FILE, or give pairs of items the model was trained on"))
+    Err(Error::new(Code::NoItems, "the model knows none of the items that these pairs name").help(
+        "name the file that holds the items with [[items=FILE]], or give pairs of items the model was trained on",
+    ))
 }
 
 /// New data may have fewer features than the training data, but not more.

@@ -5,7 +5,7 @@ use crate::options::{Format, Loaded, Pairing, ReadOptions};
 use crate::sides::add_side_files;
 use crate::source::{Compression, Pipe, open, read_error};
 use crate::{cache, csv, svmlight};
-use maxmargin::error::{Code, Error, Place, Result};
+use maxmargin::error::{Code, Error, Mark, Place, Result};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
@@ -219,7 +219,7 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
                     format!("the name says {binary}, but the content is something else"),
                 )
                 .in_file(name)
-                .help("name the format with --input-format"));
+                .help("name the format with [[input-format]]"));
             }
             _ => of_first_line(name, head)?,
         },
@@ -227,13 +227,14 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
     let tabular = !matches!(found, Format::Svmlight | Format::Mmd);
     if !tabular && needs_table(found, &options.pairing) {
         return Err(Error::new(Code::UnknownFormat, format!("pairs are a table, and this file is {found}"))
+            .marked(Mark::NoTableOfPairs)
             .in_file(name)
-            .help("give a table with columns `left`, `right` and `outcome`, or `better` and `worse`; the items they name go with --items"));
+            .help("give a table with columns `left`, `right` and `outcome`, or `better` and `worse`; the items they name go with [[items]]"));
     }
     if !tabular && !options.columns.is_empty() {
         return Err(Error::new(Code::BadSetting, format!("columns are named for a table, and this file is {found}"))
             .in_file(name)
-            .help("leave --target, --group, --weight, --id and --ignore out"));
+            .help("leave [[target]], [[group]], [[weight]], [[id]] and [[ignore]] out"));
     }
     Ok(found)
 }
@@ -297,5 +298,5 @@ fn of_first_line(name: &str, head: &[u8]) -> Result<Format> {
     }
     Err(Error::new(Code::UnknownFormat, "neither the name nor the first line tells the format")
         .at(Place { file: name.to_string(), line: Some(1), ..Place::default() })
-        .help(format!("name it with --input-format; {KNOWN}")))
+        .help(format!("name it with [[input-format]]; {KNOWN}")))
 }

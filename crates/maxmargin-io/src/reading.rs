@@ -293,6 +293,13 @@ mod tests {
     }
 
     #[test]
+    fn texts_can_refer_to_every_setting() {
+        for setting in READING.iter().chain(crate::settings_file::RUN) {
+            assert!(maxmargin::wording::NAMES.contains(&setting.name), "{} is not in the list of names", setting.name);
+        }
+    }
+
+    #[test]
     fn what_is_said_wins_over_what_is_kept() {
         let said = ReadSettings { target: Some("y".into()), ..ReadSettings::default() };
         let kept = ReadSettings { target: Some("z".into()), one_group: true, ..ReadSettings::default() };

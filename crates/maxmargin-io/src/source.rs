@@ -162,7 +162,7 @@ impl<R: Read> Read for Decoder<R> {
 /// The meaning of a failed read. Only decoders report invalid data; plain files never do.
 pub(crate) fn read_error(error: &io::Error) -> Error {
     if let Some(ours) = ours(error) {
-        return Error::new(ours.code(), ours.message());
+        return Error::new(ours.code(), ours.raw_message());
     }
     if error.kind() == io::ErrorKind::InvalidData {
         return Error::new(Code::DamagedArchive, format!("the compressed data end early or are damaged ({error})"))

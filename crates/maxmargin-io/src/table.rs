@@ -56,7 +56,7 @@ impl<V: Cell> Table<V> {
                     Code::BadSetting,
                     "means of columns are not taken where a row holds two items: each side would have its own",
                 )
-                .help("use --missing zero, or give the items in a file of their own with --items"));
+                .help("use [[missing=zero]], or give the items in a file of their own with [[items]]"));
             }
             (missing, _) => missing,
         };

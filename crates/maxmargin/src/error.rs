@@ -1,6 +1,11 @@
 //! One error type for everything a user can meet: a stable code, the place, the offending token, what was
-//! expected and what to do. The library fills it in; only the command renders it.
+//! expected and what to do. The library fills it in; front ends render it.
+//!
+//! Texts name settings by references such as `[[solver]]`, which every front end shows in its own words: see
+//! [`crate::wording::Dialect`].
 
+use crate::wording::{Dialect, Neutral, render};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Shorthand for results of this crate.
@@ -238,12 +243,21 @@ impl fmt::Display for Place {
     }
 }
 
+/// What a caller may want to know of an error beyond its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mark {
+    /// The file is no table of pairs.
+    NoTableOfPairs,
+}
+
 #[derive(Debug)]
 struct Inner {
     code: Code,
     message: String,
     place: Option<Place>,
     help: Option<String>,
+    mark: Option<Mark>,
 }
 
 /// What went wrong, where, and what to do about it.
@@ -251,9 +265,10 @@ struct Inner {
 pub struct Error(Box<Inner>);
 
 impl Error {
-    /// An error with a message that says what is wrong with the user's own words and values.
+    /// An error with a message that says what is wrong with the user's own words and values. Settings are named by
+    /// references.
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error(Box::new(Inner { code, message: message.into(), place: None, help: None }))
+        Error(Box::new(Inner { code, message: message.into(), place: None, help: None, mark: None }))
     }
 
     /// Adds the place.
@@ -276,13 +291,34 @@ impl Error {
         self
     }
 
+    /// Marks the error for callers that look for it.
+    pub fn marked(mut self, mark: Mark) -> Error {
+        self.0.mark = Some(mark);
+        self
+    }
+
     /// The stable code.
     pub fn code(&self) -> Code {
         self.0.code
     }
 
+    /// What it was marked with.
+    pub fn mark(&self) -> Option<Mark> {
+        self.0.mark
+    }
+
     /// What is wrong, in one sentence without the code.
-    pub fn message(&self) -> &str {
+    pub fn message(&self) -> Cow<'_, str> {
+        self.message_in(&Neutral)
+    }
+
+    /// The same in the words of a front end.
+    pub fn message_in(&self, dialect: &dyn Dialect) -> Cow<'_, str> {
+        render(&self.0.message, dialect)
+    }
+
+    /// The same with its references, to become part of another message.
+    pub fn raw_message(&self) -> &str {
         &self.0.message
     }
 
@@ -292,21 +328,31 @@ impl Error {
     }
 
     /// What to do.
-    pub fn remedy(&self) -> Option<&str> {
+    pub fn remedy(&self) -> Option<Cow<'_, str>> {
+        self.remedy_in(&Neutral)
+    }
+
+    /// The same in the words of a front end.
+    pub fn remedy_in(&self, dialect: &dyn Dialect) -> Option<Cow<'_, str>> {
+        self.raw_remedy().map(|help| render(help, dialect))
+    }
+
+    /// The same with its references, to become part of another remedy.
+    pub fn raw_remedy(&self) -> Option<&str> {
         self.0.help.as_deref()
+    }
+
+    /// Code, message, place and remedy on one line, in the words of a front end.
+    pub fn in_words(&self, dialect: &dyn Dialect) -> String {
+        let place = self.place().map_or(String::new(), |place| format!(" ({place})"));
+        let help = self.remedy_in(dialect).map_or(String::new(), |help| format!("; {help}"));
+        format!("{}: {}{place}{help}", self.0.code, self.message_in(dialect))
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.code, self.0.message)?;
-        if let Some(place) = &self.0.place {
-            write!(f, " ({place})")?;
-        }
-        if let Some(help) = &self.0.help {
-            write!(f, "; {help}")?;
-        }
-        Ok(())
+        f.write_str(&self.in_words(&Neutral))
     }
 }
 

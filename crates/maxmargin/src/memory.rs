@@ -152,13 +152,15 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     }
     if settings.kernel.approximate.is_some() && beside > budget {
         let error = too_large(data.rows() as u64, settings.kernel.seen_features(data.cols()) as u64, budget);
-        let fewer = error.remedy().unwrap_or_default().to_string();
-        return Err(error.help(format!("give --memory {} or more, or {fewer}", typed(beside.saturating_add(features)))));
+        let fewer = error.raw_remedy().unwrap_or_default().to_string();
+        return Err(
+            error.help(format!("give [[memory={}]] or more, or {fewer}", typed(beside.saturating_add(features))))
+        );
     }
     if !mapped {
         // A cache helps only with the features.
         let help = match beside.saturating_add(8 * LEAST_BLOCK) {
-            least if least > budget => format!("give --memory {} or more", typed(beside.saturating_add(features))),
+            least if least > budget => format!("give [[memory={}]] or more", typed(beside.saturating_add(features))),
             _ => CONVERT.to_string(),
         };
         return Err(over_budget(
@@ -176,7 +178,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         let given = memory_given(budget);
         let message = format!("{why}, so that all features must be in memory; the budget is {given}");
         let needed = typed(beside.saturating_add(features));
-        over_budget(message, &format!("give --memory {needed} or more, or {instead}"))
+        over_budget(message, &format!("give [[memory={needed}]] or more, or {instead}"))
     };
     // A map passes over the features once, in order, for any solver.
     let mapped_once = settings.kernel.approximate.is_some();
@@ -184,14 +186,14 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));
     }
     if settings.expands() {
-        return Err(all("a kernel compares every row with every other", "less for kernel rows: --kernel-cache 1GiB"));
+        return Err(all("a kernel compares every row with every other", "less for kernel rows: [[kernel-cache=1GiB]]"));
     }
     if solver.is_hard_margin() && !mapped_once {
-        return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave --solver out"));
+        return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave [[solver]] out"));
     }
     if solver.is_stochastic() && settings.task.task().profile().input == Input::Ranked && !mapped_once {
         let why = format!("`{}` draws pairs from all queries at random", solver.name());
-        return Err(all(&why, "leave --solver out: the default reads a block at a time"));
+        return Err(all(&why, "leave [[solver]] out: the default reads a block at a time"));
     }
     // One block is in use, one may not yet be released by all threads, and the next is being read. The other half of
     // the free memory is for the rows that threads work on.
@@ -204,7 +206,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
                 memory_needed(beside + 8 * least),
                 memory_given(budget)
             ),
-            &format!("give --memory {} or more", typed(beside + 8 * least)),
+            &format!("give [[memory={}]] or more", typed(beside + 8 * least)),
         ));
     }
     Ok(data.limited(block))
@@ -276,7 +278,7 @@ mod tests {
         assert!(error.remedy().expect("advised").contains("convert"));
         assert!(limited(true, needs.beside + 8 * LEAST_BLOCK, 0).expect("just enough"));
         let error = limited(true, needs.beside + 8 * LEAST_BLOCK - 8, 0).expect_err("too little");
-        assert!(error.remedy().expect("advised").contains("--memory"), "{error}");
+        assert!(error.remedy().expect("advised").contains("`memory = "), "{error}");
     }
 
     #[test]
@@ -290,7 +292,7 @@ mod tests {
             let needs = Needs::of(&data, &settings).expect("valid");
             let error = within(data, &settings, needs.beside + needs.features - 1, 0).expect_err("refused");
             assert!(error.to_string().contains(why), "{error}");
-            assert!(error.remedy().expect("advised").contains("leave --solver out"), "{error}");
+            assert!(error.remedy().expect("advised").contains("leave `solver` out"), "{error}");
         }
         for solver in [Solver::Sgd, Solver::AveragedSgd, Solver::Pegasos] {
             let settings = Settings::new(Task::Classify).with_solver(solver);

@@ -1,5 +1,10 @@
 //! Counts and numbers as people read them: `9,630`, `1 query`, `471 queries`, `3.5 MiB`, `0.71634`. One place, so that
-//! library, formats, command and Python package say them alike.
+//! library, formats, command and Python package say them alike. Settings, which these do not call alike, are named by
+//! references: see [`render`].
+
+mod reference;
+
+pub use reference::{Dialect, NAMES, Neutral, is_name, render};
 
 use serde::{Deserialize, Serialize};
 

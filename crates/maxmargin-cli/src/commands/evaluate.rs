@@ -5,7 +5,7 @@ use crate::commands::train::write_report;
 use crate::comparisons::{self, Outcomes};
 use crate::console::Console;
 use crate::format::{self, one_field};
-use crate::loading::{describe_gathered, ensure_apart, ensure_different};
+use crate::loading::{describe_gathered, ensure_apart, ensure_different, say_notes};
 use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
@@ -149,7 +149,7 @@ fn show(console: &Console, measured: &[Measured]) -> Result<()> {
     for note in measured.iter().flat_map(|row| &row.evaluation.notes) {
         if !told.contains(&note.as_str()) {
             told.push(note);
-            console.say(&format!("   {note}"));
+            say_notes(console, std::slice::from_ref(note));
         }
     }
     Ok(())

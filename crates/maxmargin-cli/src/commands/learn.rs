@@ -7,7 +7,7 @@ use crate::args::LearnArguments;
 use crate::console::Console;
 use crate::for_task::ForTask;
 use crate::format;
-use crate::loading::{describe, ensure_apart};
+use crate::loading::{describe, ensure_apart, say_notes};
 use maxmargin::data::{Dataset, Names};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
@@ -259,7 +259,7 @@ impl Stream<'_> {
     }
 
     fn describe(&self, facts: &Facts) {
-        facts.notes.iter().for_each(|note| self.console.say(&format!("   {note}")));
+        say_notes(self.console, &facts.notes);
     }
 
     /// Prints a line of progress.

@@ -17,8 +17,8 @@ use serde_json::json;
 fn without_held_out(error: Error, fraction: Option<f64>) -> Error {
     let Some(fraction) = fraction else { return error };
     let message = match error.code() {
-        Code::TooFewToSplit => format!("these are not the data the model was trained on: {}", error.message()),
-        Code::OtherData => error.message().to_string(),
+        Code::TooFewToSplit => format!("these are not the data the model was trained on: {}", error.raw_message()),
+        Code::OtherData => error.raw_message().to_string(),
         _ => return error,
     };
     let share = format::significant(100.0 * fraction, 3);

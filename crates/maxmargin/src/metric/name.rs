@@ -264,7 +264,7 @@ mod tests {
         let error = Metric::parse(name).expect_err("not a metric");
         assert_eq!(error.code(), Code::UnknownMetric, "{name}");
         assert!(error.message().contains(name), "{}", error.message());
-        error.remedy().expect("a remedy").to_owned()
+        error.remedy().expect("a remedy").into_owned()
     }
 
     #[test]

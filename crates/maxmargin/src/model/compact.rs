@@ -60,14 +60,14 @@ impl Model {
                 Code::BadSetting,
                 "a model is compacted to one vector or more, and a distance of zero or more below 1",
             )
-            .help("such as --vectors 500 or --distance 0.01"));
+            .help("such as [[vectors=500]] or [[distance=0.01]]"));
         }
         if !expansion.kernel.is_definite() {
             return Err(Error::new(
                 Code::Unsupported,
                 format!("the {} kernel need not be positive definite, so that nothing is near or far", expansion.kernel.kind().name()),
             )
-            .help("compact models of --kernel gaussian, chi-squared, intersection, linear, or polynomial with --coef0 of 0 or more"));
+            .help("compact models of [[kernel=gaussian]], chi-squared, intersection, linear, or polynomial with [[coef0]] of 0 or more"));
         }
         let before = self.compacted.as_ref();
         let (scorer, norm, distance) = match expansion.kernel {

@@ -58,17 +58,17 @@ impl Model {
         let Scorer::Linear { weights, outputs: 1, intercepts } = &self.scorer else {
             return none(
                 "a kernel model, or one of several scores a row, has no single weight a feature".to_string(),
-                "train a linear model, without --kernel",
+                "train a linear model, without [[kernel]]",
             );
         };
         if self.settings.kernel.kind == KernelKind::Precomputed {
-            return none("weights of kernel values are no weights of features".to_string(), "train without --kernel");
+            return none("weights of kernel values are no weights of features".to_string(), "train without [[kernel]]");
         }
         let kind = self.scaling.kind();
         if matches!(kind, Scale::UnitRows | Scale::MinMaxPerQuery) {
             return none(
                 format!("`{}` scales every row by other numbers, which no weights stand for", kind.name()),
-                "train with another --scale, or scale the rows before",
+                "train with another [[scale]], or scale the rows before",
             );
         }
         let factor = |column: usize| self.scaling.factor().map_or(1.0, |factor| factor[column]);

@@ -26,7 +26,7 @@ impl Rule {
         if settings.scale != Scale::None {
             return bad(
                 "a stream is not scaled: nothing is known of rows that are still to come".to_string(),
-                "leave --scale out, and bring features to a common size before",
+                "leave [[scale]] out, and bring features to a common size before",
             );
         }
         match (settings.solver, settings.regularisation) {
@@ -41,16 +41,16 @@ impl Rule {
                 if plain != settings.stochastic || !matches!(schedule, None | Some(Schedule::Bottou)) {
                     return bad(
                         "over a stream steps are of one pair each, and shrink by Bottou's schedule".to_string(),
-                        "leave out all stochastic settings but --rate",
+                        "leave out all stochastic settings but [[rate]]",
                     );
                 }
                 let rate = rate.unwrap_or(USUAL_RATE);
                 if rate * lambda >= 1.0 {
                     return bad(
                         format!(
-                            "--rate {rate} times --lambda {lambda} is not below 1, and steps would turn the weights round"
+                            "[[rate={rate}]] times [[lambda={lambda}]] is not below 1, and steps would turn the weights round"
                         ),
-                        "take a smaller --rate or --lambda",
+                        "take a smaller [[rate]] or [[lambda]]",
                     );
                 }
                 let averaged = settings.solver == Solver::AveragedSgd;
@@ -58,14 +58,14 @@ impl Rule {
             }
             (Solver::Sgd | Solver::AveragedSgd, _) => bad(
                 format!(
-                    "`{}` over a stream takes --lambda: -c weighs a sum whose length nobody knows",
+                    "`{}` over a stream takes [[lambda]]: [[c]] weighs a sum whose length nobody knows",
                     settings.solver.name()
                 ),
-                "give --lambda, such as 1e-4, instead of -c",
+                "give [[lambda]], such as 1e-4, instead of [[c]]",
             ),
             (solver, _) => bad(
                 format!("`{}` does not learn from a stream", solver.name()),
-                "use --solver passive-aggressive, sgd or averaged-sgd",
+                "use [[solver=passive-aggressive]], sgd or averaged-sgd",
             ),
         }
     }

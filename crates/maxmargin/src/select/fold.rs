@@ -101,9 +101,9 @@ impl Fold {
         if error.code() == Code::Interrupted {
             return error;
         }
-        let named = Error::new(error.code(), format!("fold {}: {}", self.number, error.message()));
-        match (error.code(), error.remedy()) {
-            (Code::SingleClass | Code::NoPairs, _) => named.help("ask for fewer folds, or try another --seed"),
+        let named = Error::new(error.code(), format!("fold {}: {}", self.number, error.raw_message()));
+        match (error.code(), error.raw_remedy()) {
+            (Code::SingleClass | Code::NoPairs, _) => named.help("ask for fewer folds, or try another [[seed]]"),
             (_, Some(help)) => named.help(help),
             (_, None) => named,
         }

@@ -368,7 +368,7 @@ fn impossible_folds_are_refused_by_number() {
     for (data, settings, folds) in [(&rows, &classify, 73), (&queries, &rank, 13)] {
         let error = run(data, folds, metrics(settings.task.task()), settings).expect_err("too many folds");
         assert_eq!(error.code(), Code::TooFewToSplit);
-        assert!(error.remedy().is_some_and(|help| help.contains("--folds")));
+        assert!(error.remedy().is_some_and(|help| help.contains("`folds`")));
         assert_eq!(run(data, 1, metrics(settings.task.task()), settings).expect_err("one").code(), Code::BadSetting);
     }
     // One positive row: the fold that holds it out has nothing to learn from; AUC has nothing to judge in the others.

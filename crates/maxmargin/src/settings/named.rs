@@ -33,12 +33,12 @@ impl Settings {
         let (mut settings, given) = Settings::new(task).laid_over(&known, chosen)?;
         let hard = settings.solver.is_hard_margin();
         if let (true, Some(setting)) = (hard, given.iter().find(|setting| OF_THE_LOSS.contains(&setting.name))) {
-            let flag = setting.shown();
+            let named = setting.reference();
             return Err(Error::new(
                 Code::BadSetting,
-                format!("{flag} says what a missed margin costs, and a hard margin misses none"),
+                format!("{named} says what a missed margin costs, and a hard margin misses none"),
             )
-            .help(format!("leave {flag} out, or use a soft margin: leave --solver out")));
+            .help(format!("leave {named} out, or use a soft margin: leave [[solver]] out")));
         }
         let is_given = |name: &str| given.iter().any(|setting| setting.name == name);
         // Nu and the hard margin are defined for the hinge loss.

@@ -159,13 +159,13 @@ fn sparse<I: Index + Send + Sync + 'static>(
     Csr::new(starts, indices, values, features)
 }
 
-/// Returns an error that names the setting, unless it is in range.
+/// Returns an error that names the setting, unless it is in range. The name is a reference if the command has such a flag.
 fn require(valid: bool, setting: &str, found: impl std::fmt::Display, range: &str) -> Result<()> {
     if valid {
         return Ok(());
     }
-    Err(Error::new(Code::BadSetting, format!("--{setting} is {found}, which cannot be simulated"))
-        .help(format!("--{setting} must be {range}")))
+    Err(Error::new(Code::BadSetting, format!("{setting} is {found}, which cannot be simulated"))
+        .help(format!("{setting} must be {range}")))
 }
 
 /// The value below which the given share of the sorted numbers lies.

@@ -216,7 +216,7 @@ impl QuadraticProgram {
         let Some(solution) = best else {
             cancel.check()?;
             return Err(Error::new(Code::Undecided, format!("no weights that reach every margin after {pass} rounds"))
-                .help("raise --max-passes, or use a soft margin: leave --solver out"));
+                .help("raise [[max-passes]], or use a soft margin: leave [[solver]] out"));
         };
         let gap = relative_gap(solution.objective, solution.lower_bound.unwrap_or(0.0));
         let stop = if gap <= self.tolerance { Stop::Converged } else { stop };
@@ -462,7 +462,7 @@ impl Program {
         }
         if program.values.iter().any(|value| !value.is_finite()) {
             return Err(Error::new(Code::Overflow, "a difference of two rows is too large for a number")
-                .help("scale the features, for example with --scale standard"));
+                .help("scale the features, for example with [[scale=standard]]"));
         }
         Ok(program)
     }
@@ -544,7 +544,7 @@ fn too_large(constraints: usize, features: usize) -> Error {
         Code::BadSetting,
         format!("a program of {constraints} constraints and {features} features is too large to be solved here"),
     )
-    .help("use a soft margin with a large -c, which tends to the same model: leave --solver out")
+    .help("use a soft margin with a large [[c]], which tends to the same model: leave [[solver]] out")
 }
 
 pub(super) fn undecided() -> Error {
@@ -552,5 +552,5 @@ pub(super) fn undecided() -> Error {
         Code::Undecided,
         "double precision does not tell whether the data are separable: the margin is too small beside the features",
     )
-    .help("scale the features with --scale standard, or use a soft margin: leave --solver out")
+    .help("scale the features with [[scale=standard]], or use a soft margin: leave [[solver]] out")
 }

@@ -22,7 +22,7 @@ impl ComparisonLearner {
         let Scorer::Linear { weights, .. } = &model.scorer else {
             return bad(
                 "the model has no weights to go on with: it is one of a kernel".to_string(),
-                "begin without --from",
+                "begin without [[from]]",
             );
         };
         let (Task::Compare, Some(threshold)) = (model.settings.task.task(), model.decoder.threshold()) else {
@@ -41,7 +41,7 @@ impl ComparisonLearner {
             (scale, _) => {
                 return bad(
                     format!("the model scales rows (`{}`), and a stream is not scaled", scale.name()),
-                    "go on from a model without --scale",
+                    "go on from a model without [[scale]]",
                 );
             }
         }
@@ -53,7 +53,7 @@ impl ComparisonLearner {
         }
         threshold = threshold.max(least);
         if weights.iter().any(|w| !w.is_finite()) {
-            return bad("the model's threshold is too small to go on from".to_string(), "begin without --from");
+            return bad("the model's threshold is too small to go on from".to_string(), "begin without [[from]]");
         }
         ComparisonLearner::beginning(settings, weights, threshold)
     }

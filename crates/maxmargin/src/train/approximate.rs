@@ -38,7 +38,7 @@ pub struct ApproximationLoss {
     /// The root mean square of k(x, z) − φ(x)·φ(z) over 1,000 random pairs of rows; none for a single row.
     pub kernel_error: Option<f64>,
     /// The exact kernel and the map, trained on one sample and judged on another, or the reason why they were not
-    /// compared.
+    /// compared. The reason may hold references: see [`crate::wording::render`].
     pub compared: std::result::Result<Compared, String>,
 }
 
@@ -82,7 +82,7 @@ pub fn approximation_loss(model: &Model, data: &Dataset, cancel: &Cancel) -> Res
     let compared = match compare(model, map, data, cancel) {
         Ok(compared) => Ok(compared),
         Err(error) if error.code() == Code::Interrupted => return Err(error),
-        Err(error) => Err(error.message().to_string()),
+        Err(error) => Err(error.raw_message().to_string()),
     };
     Ok(Some(ApproximationLoss { kernel_error, compared }))
 }

@@ -103,7 +103,7 @@ fn check_counts((ties, decided): (u64, u64), method: Method) -> Result<()> {
         ),
         (0, decided) if method == Method::Compare => (
             format!("none of the {} is a tie, so that no threshold can be learned", counted(decided, "pair", "pairs")),
-            "use --method rank, which learns scores alone, or give pairs of which some are ties",
+            "use [[method=rank]], which learns scores alone, or give pairs of which some are ties",
         ),
         _ => return Ok(()),
     };
@@ -257,7 +257,7 @@ fn ranker_of_pairs(
 ) -> Result<ByBlock<Comparison>> {
     if task.pair_weight != PairWeight::Equal {
         return Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
-            .help("leave --pair-weight out; --pair-weight-as says what the weights of the pairs do"));
+            .help("leave [[pair-weight]] out; [[pair-weight-as]] says what the weights of the pairs do"));
     }
     refuse_part(subset)?;
     let task = Comparison::new(data, TiesAs::Nothing, task.pair_weight_as, loss, 1.0)?;
@@ -273,7 +273,7 @@ fn ranker(
 ) -> Result<ByPart<Ranking>> {
     if task.pair_weight_as != PairWeightAs::default() {
         return Err(Error::new(Code::BadSetting, "these rows are graded, and it is explicit pairs that have weights")
-            .help("leave --pair-weight-as out, or list the pairs in a file and name the rows with --items"));
+            .help("leave [[pair-weight-as]] out, or list the pairs in a file and name the rows with [[items]]"));
     }
     let task = Ranking::on(data, loss, task.pair_weight, 1.0, subset)?;
     Ok(ByPart::new(task, Intercept::None).with_abilities(abilities))
@@ -289,7 +289,7 @@ fn comparison_by_grades(
 ) -> Result<ByPart<GradedComparison>> {
     if data.pairs().is_some() {
         return Err(Error::new(Code::BadSetting, "these are explicit pairs, which say themselves what is a tie")
-            .help("leave --ties-from-grades out, or give graded rows"));
+            .help("leave [[ties-from-grades]] out, or give graded rows"));
     }
     let graded = match whole {
         true => GradedComparison::on(data, loss, 1.0, subset)?,

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 /// One setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Its name: `pair-weight` is the flag `--pair-weight` and the key in settings files.
+    /// Its name: `pair-weight` is the flag `--pair-weight`, the key of settings files, and the reference `[[pair-weight]]`.
     pub name: &'static str,
     /// Its heading in the help of the command.
     pub heading: &'static str,
     /// Other accepted names.
     pub aliases: &'static [&'static str],
-    /// What it does, and its default.
+    /// What it does, and its default. Other settings are named by references.
     pub help: &'static str,
     /// The placeholder for the value in help texts; empty if the value is one of some names.
     pub placeholder: &'static str,
@@ -129,21 +129,21 @@ impl Setting {
                 json((*number as f64).into())
             }
             (Value::Number(range), _) => bad(
-                format!("{} is {}, and must be {}", self.shown(), choice.shown(), range.words()),
-                format!("give {} {}", self.shown(), self.example()),
+                format!("{} is {}, and must be {}", self.reference(), choice.shown(), range.words()),
+                format!("give {} {}", self.reference(), self.example()),
             ),
             (Value::Whole(low, high), Choice::Whole(number)) if (low..=high).contains(number) => json((*number).into()),
             (Value::Whole(low, high), _) => {
                 let most = if high >= u64::from(u32::MAX) { String::from("on") } else { format!("to {high}") };
                 bad(
-                    format!("{} is {}, and must be a whole number from {low} {most}", self.shown(), choice.shown()),
-                    format!("give {} {}", self.shown(), self.example()),
+                    format!("{} is {}, and must be a whole number from {low} {most}", self.reference(), choice.shown()),
+                    format!("give {} {}", self.reference(), self.example()),
                 )
             }
             (Value::Size, Choice::Whole(bytes)) if *bytes > 0 => json((*bytes).into()),
             (Value::Size, Choice::Text(text)) => match text.parse::<crate::wording::Size>() {
                 Ok(size) => json(size.0.into()),
-                Err(why) => bad(format!("{} = `{text}`: {why}", self.shown()), "write 4GiB or 512MiB".to_string()),
+                Err(why) => bad(format!("{} = `{text}`: {why}", self.reference()), "write 4GiB or 512MiB".to_string()),
             },
             (Value::Text | Value::Label, Choice::Text(text)) => json(text.as_str().into()),
             (Value::Words, Choice::Words(words)) => json(words.clone().into()),
@@ -152,13 +152,13 @@ impl Setting {
             (Value::Label, Choice::Number(number)) => json(number.to_string().into()),
             (Value::ClassWeights, Choice::Text(text)) => class_weights(text),
             (Value::ClassWeights, Choice::Weights(weights)) => json(serde_json::json!({ "by-label": weights })),
-            _ => bad(format!("{} cannot be {}", self.shown(), choice.shown()), format!("give {}", self.example())),
+            _ => bad(format!("{} cannot be {}", self.reference(), choice.shown()), format!("give {}", self.example())),
         }
     }
 
-    /// Its name in messages.
-    pub fn shown(&self) -> String {
-        if self.name == "c" { "-c".to_string() } else { format!("--{}", self.name) }
+    /// What it is called in messages: a reference, see [`crate::wording::render`].
+    pub fn reference(&self) -> String {
+        format!("[[{}]]", self.name)
     }
 
     fn example(&self) -> &'static str {
@@ -214,7 +214,7 @@ fn class_weights(text: &str) -> Result<serde_json::Value> {
             part.rsplit_once('=').and_then(|(label, weight)| Some((label, weight.trim().parse::<f64>().ok()?)));
         let Some((label, weight)) = parsed else {
             return Err(Error::new(Code::BadSetting, format!("`{part}` is not a class weight"))
-                .help("write --class-weight balanced, or LABEL=W,LABEL=W such as spam=5,ham=1"));
+                .help("write [[class-weight=balanced]], or LABEL=W,LABEL=W such as spam=5,ham=1"));
         };
         weights.insert(label.trim().to_string(), weight);
     }
@@ -259,7 +259,7 @@ pub const COMMON: &[Setting] = &[
         name: "nu",
         heading: LEARNING,
         aliases: &[],
-        help: "Instead of -c: the largest share of rows or pairs that may miss the margin; training finds the C for it. For \
+        help: "Instead of [[c]]: the largest share of rows or pairs that may miss the margin; training finds the C for it. For \
                the hinge loss, through any kernel",
         placeholder: "NU",
         value: Value::Number(Range::Share),
@@ -269,7 +269,7 @@ pub const COMMON: &[Setting] = &[
         name: "solver",
         heading: LEARNING,
         aliases: &[],
-        help: "How to solve it; `quadratic-program` makes a hard margin, without -c and --loss [default: auto]",
+        help: "How to solve it; `quadratic-program` makes a hard margin, without [[c]] and [[loss]] [default: auto]",
         placeholder: "",
         value: Value::Name(|| Solver::ALL.map(Solver::name).to_vec()),
         place: "solver",
@@ -370,7 +370,7 @@ pub const COMMON: &[Setting] = &[
         name: "budget",
         heading: KERNEL,
         aliases: &[],
-        help: "The most support vectors, for --solver sgd or pegasos: the lightest are merged; as many as come unless given",
+        help: "The most support vectors, for [[solver=sgd]] or pegasos: the lightest are merged; as many as come unless given",
         placeholder: "N",
         value: Value::Whole(0, u32::MAX as u64),
         place: "kernel.budget",

@@ -120,7 +120,7 @@ fn every_kernel_takes_landmarks() {
         let settings = Settings { kernel, scale: Scale::MinMax, ..Settings::new(Task::Classify) };
         if kind == KernelKind::Linear {
             let error = settings.validate().unwrap_err();
-            assert!(error.remedy().unwrap().contains("--kernel gaussian"), "{error}");
+            assert!(error.remedy().unwrap().contains("`kernel = \"gaussian\"`"), "{error}");
             continue;
         }
         if kind == KernelKind::Precomputed {
@@ -297,7 +297,7 @@ fn mapped_rows_that_do_not_fit_are_refused_before_they_are_made() {
     assert_eq!(error.code(), Code::MemoryBudget);
     assert!(error.remedy().unwrap().contains("500 or so"), "{error:?}");
     let error = within(data.clone(), &settings, 4_000_000, 0).unwrap_err();
-    assert!(error.remedy().unwrap().contains("--memory") && error.remedy().unwrap().contains("fewer"), "{error:?}");
+    assert!(error.remedy().unwrap().contains("`memory = ") && error.remedy().unwrap().contains("fewer"), "{error:?}");
     within(data, &settings, 1 << 30, 0).unwrap();
 }
 

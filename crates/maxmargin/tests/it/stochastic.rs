@@ -293,13 +293,13 @@ fn settings_that_do_not_fit_a_solver_are_refused() {
     let with =
         |solver: Solver, stochastic: Stochastic| Settings { solver, stochastic, ..Settings::new(Task::Classify) };
     let set = Stochastic::default;
-    refused(with(Solver::Auto, Stochastic { batch: 2, ..set() }), "--batch");
-    refused(with(Solver::Newton, Stochastic { project: true, ..set() }), "--project");
-    refused(with(Solver::Pegasos, Stochastic { rate: Some(1.0), ..set() }), "--rate");
-    refused(with(Solver::Pegasos, Stochastic { schedule: Some(Schedule::Constant), ..set() }), "--schedule");
-    refused(with(Solver::Sgd, Stochastic { rate: Some(-1.0), ..set() }), "--rate");
-    refused(with(Solver::Sgd, Stochastic { rate: Some(f64::NAN), ..set() }), "--rate");
-    refused(with(Solver::Sgd, Stochastic { batch: 0, ..set() }), "--batch");
-    refused(with(Solver::Sgd, Stochastic { sample: Some(Sample::Pairs), ..set() }), "--sample");
+    refused(with(Solver::Auto, Stochastic { batch: 2, ..set() }), "`batch`");
+    refused(with(Solver::Newton, Stochastic { project: true, ..set() }), "`project`");
+    refused(with(Solver::Pegasos, Stochastic { rate: Some(1.0), ..set() }), "`rate`");
+    refused(with(Solver::Pegasos, Stochastic { schedule: Some(Schedule::Constant), ..set() }), "`schedule`");
+    refused(with(Solver::Sgd, Stochastic { rate: Some(-1.0), ..set() }), "`rate`");
+    refused(with(Solver::Sgd, Stochastic { rate: Some(f64::NAN), ..set() }), "`rate`");
+    refused(with(Solver::Sgd, Stochastic { batch: 0, ..set() }), "`batch`");
+    refused(with(Solver::Sgd, Stochastic { sample: Some(Sample::Pairs), ..set() }), "`sample`");
     with(Solver::Sgd, Stochastic { rate: Some(0.5), batch: 3, project: true, ..set() }).validate().unwrap();
 }

@@ -4,7 +4,7 @@
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Stamp, ensure_apart, refuse_json};
+use crate::loading::{Stamp, ensure_apart, refuse_json, say_notes};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{BlockScorer, Model};
@@ -99,7 +99,7 @@ pub(super) fn run(arguments: &PredictArguments, model: &Model, console: &Console
     let seconds = start.elapsed().as_secs_f64();
     let read = format::counted(pairs, "pair", "pairs");
     console.say(&format!("{}   {read} · {}", arguments.file, format::seconds(seconds)));
-    notes.iter().for_each(|note| console.say(&format!("   {note}")));
+    say_notes(console, &notes);
     if let Some(output) = output {
         console.say(&format!("wrote {output}: {read}"));
     }

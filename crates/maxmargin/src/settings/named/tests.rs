@@ -422,19 +422,19 @@ fn numbers_outside_their_ranges_are_refused_however_they_were_set() {
     };
     let classify = || Settings::new(Task::Classify);
     for (settings, name) in [
-        (Settings { regularisation: Regularisation::C(0.0), ..classify() }, "-c"),
-        (Settings { regularisation: Regularisation::C(f64::NAN), ..classify() }, "-c"),
-        (Settings { regularisation: Regularisation::C(f64::INFINITY), ..classify() }, "-c"),
-        (Settings { regularisation: Regularisation::Lambda(-1.0), ..classify() }, "--lambda"),
-        (Settings { regularisation: Regularisation::Nu(1.5), ..classify() }, "--nu"),
-        (Settings { regularisation: Regularisation::Nu(0.0), ..Settings::new(Task::OneClass) }, "--nu"),
-        (Settings { tolerance: -1e-3, ..classify() }, "--tolerance"),
-        (Settings { tolerance: f64::NAN, ..classify() }, "--tolerance"),
-        (stochastic(Stochastic { rate: Some(0.0), ..usual() }).with_solver(Solver::Sgd), "--rate"),
-        (stochastic(Stochastic { batch: 0, ..usual() }).with_solver(Solver::Sgd), "--batch"),
-        (kappa(-1.0), "--kappa"),
-        (kappa(f64::NAN), "--kappa"),
-        (kappa(f64::INFINITY), "--kappa"),
+        (Settings { regularisation: Regularisation::C(0.0), ..classify() }, "`c`"),
+        (Settings { regularisation: Regularisation::C(f64::NAN), ..classify() }, "`c`"),
+        (Settings { regularisation: Regularisation::C(f64::INFINITY), ..classify() }, "`c`"),
+        (Settings { regularisation: Regularisation::Lambda(-1.0), ..classify() }, "`lambda`"),
+        (Settings { regularisation: Regularisation::Nu(1.5), ..classify() }, "`nu`"),
+        (Settings { regularisation: Regularisation::Nu(0.0), ..Settings::new(Task::OneClass) }, "`nu`"),
+        (Settings { tolerance: -1e-3, ..classify() }, "`tolerance`"),
+        (Settings { tolerance: f64::NAN, ..classify() }, "`tolerance`"),
+        (stochastic(Stochastic { rate: Some(0.0), ..usual() }).with_solver(Solver::Sgd), "`rate`"),
+        (stochastic(Stochastic { batch: 0, ..usual() }).with_solver(Solver::Sgd), "`batch`"),
+        (kappa(-1.0), "`kappa`"),
+        (kappa(f64::NAN), "`kappa`"),
+        (kappa(f64::INFINITY), "`kappa`"),
     ] {
         let error = refused(settings.validate().map(|()| settings.clone()), name);
         assert!(error.message().starts_with(&format!("{name} is ")), "{error}");
@@ -489,10 +489,10 @@ fn what_is_not_given_follows_what_is() {
     refused(Settings::named(Task::Rank, &squared), "a share of another loss");
     // The cost of a violated margin has no effect with a hard margin.
     for (name, choice, shown) in [
-        ("c", Choice::Number(1.0), "-c"),
-        ("lambda", Choice::Number(1.0), "--lambda"),
-        ("nu", Choice::Number(0.5), "--nu"),
-        ("loss", text("hinge"), "--loss"),
+        ("c", Choice::Number(1.0), "`c`"),
+        ("lambda", Choice::Number(1.0), "`lambda`"),
+        ("nu", Choice::Number(0.5), "`nu`"),
+        ("loss", text("hinge"), "`loss`"),
     ] {
         let all = chosen([("solver", text("quadratic-program")), (name, choice)]);
         let error = refused(Settings::named(Task::Rank, &all), name);
@@ -519,4 +519,15 @@ fn labels_may_look_like_numbers_and_whole_numbers_serve_as_numbers() {
     };
     assert_eq!(cache(text("2KiB")), Some(2048));
     assert_eq!(cache(Choice::Whole(2048)), Some(2048));
+}
+
+#[test]
+fn texts_can_refer_to_every_setting() {
+    let settings = Task::ALL.into_iter().flat_map(|task| {
+        let profile = task.profile();
+        profile.all_settings().chain(profile.streamed)
+    });
+    for setting in settings {
+        assert!(crate::wording::NAMES.contains(&setting.name), "{} is not in the list of names", setting.name);
+    }
 }

@@ -246,8 +246,9 @@ impl StochasticDescent {
 
 /// The error for weights that grew too large.
 fn thrown() -> Error {
-    Error::new(Code::Overflow, "the steps threw the weights out of all bounds")
-        .help("leave --rate out or give a smaller one, scale the features (--scale standard), or try a smaller -c")
+    Error::new(Code::Overflow, "the steps threw the weights out of all bounds").help(
+        "leave [[rate]] out or give a smaller one, scale the features ([[scale=standard]]), or try a smaller [[c]]",
+    )
 }
 
 /// Weights with their objective.

@@ -113,11 +113,11 @@ impl Comparison {
             let (message, help) = match ties_as {
                 TiesAs::Threshold => (
                     "margins are measured by the threshold, and a weight cannot set them",
-                    "leave --pair-weight-as out: weights are costs",
+                    "leave [[pair-weight-as]] out: weights are costs",
                 ),
                 _ => (
                     "the logistic loss has no margin that a weight could set",
-                    "use --pair-weight-as slack, or --loss hinge or squared-hinge",
+                    "use [[pair-weight-as=slack]], or [[loss=hinge]] or squared-hinge",
                 ),
             };
             return Err(Error::new(Code::BadSetting, message).help(help));
@@ -248,12 +248,12 @@ fn check_copies(data: &Dataset, pairs: &Pairs) -> Result<()> {
             let most = count(MOST_COPIES as u64);
             (
                 format!("the weight of {of_pair} is {weight:e}, and no pair is copied more often than {most} times"),
-                "give smaller weights; --pair-weight-as slack takes them as costs, which count the same",
+                "give smaller weights; [[pair-weight-as=slack]] takes them as costs, which count the same",
             )
         } else {
             (
                 format!("the weight {weight} of {of_pair} is no number of copies"),
-                "copies are whole numbers; fractions go with --pair-weight-as slack, which counts the same",
+                "copies are whole numbers; fractions go with [[pair-weight-as=slack]], which counts the same",
             )
         };
         return Err(Error::new(Code::BadWeight, message).help(help));
