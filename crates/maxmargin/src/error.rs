@@ -251,7 +251,6 @@ pub enum Mark {
     NoTableOfPairs,
 }
 
-#[derive(Debug)]
 struct Inner {
     code: Code,
     message: String,
@@ -261,8 +260,14 @@ struct Inner {
 }
 
 /// What went wrong, where, and what to do about it.
-#[derive(Debug)]
 pub struct Error(Box<Inner>);
+
+/// As [`fmt::Display`], with the remedy: what `expect` and `fn main() -> Result<…>` print.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl Error {
     /// An error with a message that says what is wrong with the user's own words and values. Settings are named by

@@ -107,16 +107,16 @@ pub fn expands(settings: &Settings) -> bool {
 }
 
 /// One training run.
-struct Training<'a> {
-    poses: &'a dyn Poses,
-    data: &'a Dataset,
-    settings: &'a Settings,
-    start: Option<&'a Start>,
-    held_out: Option<HeldOut<'a>>,
+pub(crate) struct Training<'a> {
+    pub(crate) poses: &'a dyn Poses,
+    pub(crate) data: &'a Dataset,
+    pub(crate) settings: &'a Settings,
+    pub(crate) start: Option<&'a Start>,
+    pub(crate) held_out: Option<HeldOut<'a>>,
 }
 
 impl Training<'_> {
-    fn run(&self, observer: &mut dyn Observer, cancel: &Cancel) -> Result<Trained> {
+    pub(crate) fn run(&self, observer: &mut dyn Observer, cancel: &Cancel) -> Result<Trained> {
         let &Training { poses, data, settings, start, .. } = self;
         settings.validate()?;
         if data.rows() == 0 {
@@ -131,12 +131,15 @@ impl Training<'_> {
             return ratings::train(data, settings, observer, cancel);
         }
         // Report an unsupported combination before the data are read.
-        choose_solver(settings, data.shape())?;
+        if !settings.is_own() {
+            choose_solver(settings, data.shape())?;
+        }
         let scaling = Scaling::fit(settings.scale, data, cancel)?;
         let design = scaling.apply(data.matrix(), data.groups())?;
         cancel.check()?;
         let mut posed = Posed::new(poses, data, settings)?;
         posed.check_range()?;
+        posed.check_outputs(settings)?;
         let solver = plan(posed.problem.abilities(), settings, data.shape())?;
         // The input of linear solvers: the features, or mapped features. Scaling stays that of the rows.
         let mapped = seen(data, &design, settings, cancel)?;
@@ -224,6 +227,16 @@ impl Training<'_> {
     }
 }
 
+/// The constant terms of the scores of a row: one for each, or none.
+pub(crate) fn constant_terms(posed: &Posed, free: &[f64]) -> Vec<f64> {
+    match free {
+        _ if !posed.task().adds_free() => Vec::new(),
+        // One constant for all scores of a row.
+        [shared] => vec![*shared; posed.problem.shape().outputs],
+        own => own.to_vec(),
+    }
+}
+
 /// The parts of a model. Models are put together only here.
 pub(crate) struct Assembly<'a> {
     posed: Option<&'a Posed>,
@@ -282,9 +295,8 @@ impl<'a> Assembly<'a> {
 
     /// A model of weights.
     fn linear(&self, weights: Vec<f64>, thresholds: &[f64]) -> Scorer {
-        let (outputs, adds) =
-            self.posed.map_or((1, false), |posed| (posed.problem.shape().outputs, posed.task().adds_free()));
-        let intercepts = if adds { thresholds.to_vec() } else { Vec::new() };
+        let outputs = self.posed.map_or(1, |posed| posed.problem.shape().outputs);
+        let intercepts = self.posed.map_or(Vec::new(), |posed| constant_terms(posed, thresholds));
         match self.mapped {
             Some(Seen { map, .. }) => {
                 Scorer::Mapped(Mapped { map: Arc::clone(map), weights, intercept: intercepts.first().copied() })

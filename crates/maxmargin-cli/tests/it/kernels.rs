@@ -67,7 +67,7 @@ fn a_share_that_leaves_no_margin_is_an_error_with_a_page() {
     bench.write("items.csv", "id,a\nx,1\ny,2\n");
     bench.write("pairs.csv", "better,worse\nx,y\ny,x\n");
     bench.refused("train rank pairs.csv --items items.csv -o m.mm --nu 0.2", "MM0322").says("weights are zero");
-    bench.ok("explain MM0322").shows("larger share");
+    bench.ok("explain MM0322").shows("larger `--nu`");
 }
 
 #[test]

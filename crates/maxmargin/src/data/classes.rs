@@ -67,8 +67,8 @@ impl Classes {
         Ok(Classes { negative, positive })
     }
 
-    /// The total weight of the rows of each label.
-    pub(crate) fn tally(targets: &Targets, weights: Option<&[f64]>) -> Result<BTreeMap<String, f64>> {
+    /// The total weight of the rows of each label, and whether labels are words.
+    pub(crate) fn tally(targets: &Targets, weights: Option<&[f64]>) -> Result<(BTreeMap<String, f64>, bool)> {
         let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
         let mut tally = BTreeMap::new();
         match targets {
@@ -77,34 +77,52 @@ impl Classes {
                 for (row, &code) in codes.iter().enumerate() {
                     *sums[code as usize].get_or_insert(0.0) += weight(row);
                 }
-                let used =
-                    sums.iter().enumerate().filter_map(|(code, sum)| Some((names.get(code).into_owned(), (*sum)?)));
-                tally.extend(used);
+                let used = sums.iter().enumerate();
+                tally.extend(used.filter_map(|(code, sum)| Some((names.get(code).into_owned(), (*sum)?))));
+                Ok((tally, true))
             }
-            Targets::Sets { .. } => return Err(several_labels()),
+            Targets::Sets { .. } => Err(several_labels()),
             _ => {
                 let values = targets.real()?;
-                for label in distinct(values) {
-                    let rows = (0..values.len()).filter(|&row| values[row] == label);
-                    tally.insert(number_label(label), rows.map(weight).sum());
-                    if tally.len() > 2 {
-                        break;
+                let labels = distinct(values);
+                let mut sums = vec![0.0; labels.len()];
+                for (row, &value) in values.iter().enumerate() {
+                    if let Ok(at) = labels.binary_search_by(|label| label.total_cmp(&(value + 0.0))) {
+                        sums[at] += weight(row);
                     }
                 }
+                tally.extend(labels.into_iter().map(number_label).zip(sums));
+                Ok((tally, false))
             }
         }
-        Ok(tally)
     }
 
-    /// The two classes of merged tallies: numbers by value, words by letters.
-    pub(crate) fn of_tally(tally: &BTreeMap<String, f64>, positive: Option<&str>) -> Result<Classes> {
-        let mut labels: Vec<String> = tally.keys().cloned().collect();
-        let numbers: Option<Vec<f64>> = labels.iter().map(|label| label.parse().ok()).collect();
-        if numbers.is_some() {
+    /// The two classes of merged tallies, in the order that [`Classes::find`] gives them: words by letters, numbers by
+    /// value. A part of numbers alone may spell a label in another way than a part with words does.
+    pub(crate) fn of_tally(tally: &BTreeMap<String, f64>, words: bool, positive: Option<&str>) -> Result<Classes> {
+        let mut labels: Vec<String> = Vec::new();
+        for label in tally.keys() {
+            if !labels.iter().any(|known| same_number(known, label)) {
+                labels.push(label.clone());
+            }
+        }
+        if !words {
             let number = |label: &String| label.parse::<f64>().unwrap_or(f64::NAN);
             labels.sort_by(|a, b| number(a).total_cmp(&number(b)));
         }
         Classes::among(labels, positive)
+    }
+
+    /// The total weights of the rows of both classes.
+    pub(crate) fn weights(&self, tally: &BTreeMap<String, f64>) -> (f64, f64) {
+        let of = |class: &str| {
+            tally
+                .iter()
+                .filter(|(label, _)| *label == class || same_number(label, class))
+                .map(|(_, weight)| weight)
+                .sum()
+        };
+        (of(&self.negative), of(&self.positive))
     }
 
     /// Whether each row has the positive label. Every other label counts as negative.
@@ -154,8 +172,7 @@ impl Classes {
                 let values = targets.real()?;
                 let (negative, positive) = (self.negative.parse::<f64>(), self.positive.parse::<f64>());
                 let (Ok(negative), Ok(positive)) = (negative, positive) else {
-                    let first = values.first().copied().map(number_label).unwrap_or_default();
-                    return values.iter().map(|_| sign_of(&first)).collect();
+                    return values.iter().map(|&value| sign_of(&number_label(value))).collect();
                 };
                 values
                     .iter()

@@ -27,6 +27,8 @@ pub enum ColumnSummary {
     },
     /// For a range.
     Extremes {
+        /// Number of rows.
+        rows: f64,
         /// The smallest value of each column.
         low: Vec<f64>,
         /// The largest.
@@ -65,10 +67,16 @@ impl ColumnSummary {
                 }
                 Ok(Moments { rows, mean, squares })
             }
-            (Extremes { low, high }, Extremes { low: lower, high: higher }) if low.len() == lower.len() => {
+            (Extremes { rows: own, low, high }, Extremes { rows: more, low: lower, high: higher })
+                if low.len() == lower.len() =>
+            {
+                if own == 0.0 || more == 0.0 {
+                    let (low, high) = if own == 0.0 { (lower, higher) } else { (low, high) };
+                    return Ok(Extremes { rows: own + more, low, high });
+                }
                 let low = low.iter().zip(lower).map(|(a, b)| a.min(b)).collect();
                 let high = high.iter().zip(higher).map(|(a, b)| a.max(b)).collect();
-                Ok(Extremes { low, high })
+                Ok(Extremes { rows: own + more, low, high })
             }
             _ => Err(Error::new(Code::BadSetting, "the parts of the data have different numbers of features")
                 .help("give all parts the same columns")),
@@ -78,7 +86,7 @@ impl ColumnSummary {
     /// The standard deviation of a column, dividing by n; 0 where only rounding of the mean is left.
     pub(super) fn deviation(&self, column: usize) -> f64 {
         let ColumnSummary::Moments { rows, mean, squares } = self else { return 0.0 };
-        let deviation = (squares[column] / rows).sqrt();
+        let deviation = (squares[column] / rows.max(1.0)).sqrt();
         if deviation <= 1e-12 * mean[column].abs() { 0.0 } else { deviation }
     }
 }
@@ -109,7 +117,8 @@ fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<
         total
     };
     let mut mean = sum_over(&|column, value, sums| sums[column] += value, cols);
-    mean.iter_mut().for_each(|sum| *sum /= rows);
+    // Without rows the mean is zero.
+    mean.iter_mut().for_each(|sum| *sum /= rows.max(1.0));
     // Around the mean, so that a large mean does not swallow a small deviation; absent entries are added after.
     let squares = sum_over(
         &|column, value, sums| {
@@ -163,11 +172,11 @@ fn extremes(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result
     }
     let rows = subset.map_or(matrix.rows(), Subset::len) as u64;
     for column in 0..cols {
-        if count[column] < rows {
+        if count[column] < rows.max(1) {
             low[column] = low[column].min(0.0);
             high[column] = high[column].max(0.0);
         }
     }
     cancel.check()?;
-    Ok(ColumnSummary::Extremes { low, high })
+    Ok(ColumnSummary::Extremes { rows: rows as f64, low, high })
 }

@@ -78,11 +78,11 @@ impl Scaling {
                 let factor = (0..mean.len()).map(|column| inverse(columns.deviation(column))).collect();
                 (Some(mean.clone()), Some(factor))
             }
-            ColumnSummary::Extremes { low, high } if kind == Scale::MinMax => {
+            ColumnSummary::Extremes { low, high, .. } if kind == Scale::MinMax => {
                 let factor = low.iter().zip(high).map(|(low, high)| inverse(high - low)).collect();
                 (Some(low.clone()), Some(factor))
             }
-            ColumnSummary::Extremes { low, high } => {
+            ColumnSummary::Extremes { low, high, .. } => {
                 (None, Some(low.iter().zip(high).map(|(low, high)| inverse(high.max(-low))).collect()))
             }
         };

@@ -97,6 +97,7 @@ impl Model {
             (_, Some(Method::Compare)) => self.stated_free(),
             (_, Some(_)) => Vec::new(),
             (Decoder::Score { free }, _) if !free.is_empty() => free.clone(),
+            (Decoder::Compare { .. } | Decoder::Likelihood { .. }, None) => self.stated_free(),
             _ => self.scorer.intercepts(),
         }
     }

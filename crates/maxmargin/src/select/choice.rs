@@ -1,6 +1,6 @@
 //! Which row to choose: the one with the best mean, or the most regularised one within one standard error of it.
 
-use super::cross_validation::{Row, Summary, Tuned};
+use super::cross_validation::{OverFolds, Row, Tuned};
 use crate::settings::{Regularisation, Settings};
 
 /// An end of the values that were tried.
@@ -64,7 +64,7 @@ impl Race<'_> {
         }
         let sign = if self.higher_is_better { 1.0 } else { -1.0 };
         let behind: Vec<f64> = summary.folds.iter().zip(values).map(|(best, value)| sign * (best - value)).collect();
-        let difference = Summary::new(behind);
+        let difference = OverFolds::new(behind);
         let chance = summary.standard_error.max(2.0 * difference.standard_error);
         difference.folds.iter().all(|behind| *behind > 0.0) && difference.mean > chance
     }
@@ -138,7 +138,7 @@ mod tests {
             settings: Settings { regularisation: Regularisation::C(c), ..Settings::new(Task::Classify) },
             c,
             lambda: 1.0 / c,
-            metrics: vec![Summary::new(folds.to_vec())],
+            metrics: vec![OverFolds::new(folds.to_vec())],
             gap: Some(0.0),
             passes: 1,
             seconds: 0.0,
@@ -211,13 +211,13 @@ mod tests {
         assert!(!Race { best: None, higher_is_better: true }.is_hopeless(&[0.0, 0.0]));
         // A dropped row can never win, even if its folds were easy.
         let mut left = found.rows[0].clone();
-        left.metrics = vec![Summary::new(vec![0.99, 0.99])];
+        left.metrics = vec![OverFolds::new(vec![0.99, 0.99])];
         assert!(!is_better(&left, &found.rows[0], &[true]) && is_better(&found.rows[0], &left, &[true]));
     }
 
     #[test]
     fn the_standard_error_is_that_of_a_mean() {
-        let summary = Summary::new(vec![1.0, 2.0, 3.0, 6.0]);
+        let summary = OverFolds::new(vec![1.0, 2.0, 3.0, 6.0]);
         assert_eq!(summary.mean, 3.0);
         // Deviations −2, −1, 0, 3: variance 14/3, over 4.
         assert!((summary.standard_error - (14.0f64 / 12.0).sqrt()).abs() < 1e-15);

@@ -31,7 +31,7 @@ use crate::parallel;
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Method, Settings, Solver};
 use crate::solve::Start;
-use crate::train::{BuiltIn, HeldOut, Posed, Poses, Trained, check_features, choose_solver, seen, train_from};
+use crate::train::{BuiltIn, HeldOut, Posed, Poses, Trained, Training, check_features, choose_solver, seen};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -48,7 +48,7 @@ pub struct CrossValidation {
 
 /// A metric over the folds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct OverFolds {
     /// The mean.
     pub mean: f64,
     /// The standard error of the mean: the deviation between folds over the root of their number.
@@ -57,15 +57,15 @@ pub struct Summary {
     pub folds: Vec<f64>,
 }
 
-impl Summary {
+impl OverFolds {
     /// Mean and standard error of the values on the folds.
-    pub fn new(folds: Vec<f64>) -> Summary {
+    pub fn new(folds: Vec<f64>) -> OverFolds {
         let count = folds.len() as f64;
         let mean = folds.iter().sum::<f64>() / count;
         let squares: f64 = folds.iter().map(|value| (value - mean).powi(2)).sum();
         // With a single fold, the variation between folds is unknown.
         let standard_error = if folds.len() > 1 { (squares / (count - 1.0) / count).sqrt() } else { 0.0 };
-        Summary { mean, standard_error, folds }
+        OverFolds { mean, standard_error, folds }
     }
 }
 
@@ -79,7 +79,7 @@ pub struct Row {
     /// The same in the mean form, for all rows.
     pub lambda: f64,
     /// The metrics, in the given order.
-    pub metrics: Vec<Summary>,
+    pub metrics: Vec<OverFolds>,
     /// The largest relative gap of the folds, if all have one.
     pub gap: Option<f64>,
     /// Passes made, over all folds.
@@ -176,8 +176,15 @@ impl CrossValidation {
         cancel.check()?;
         // Errors of the data as a whole are reported as in training.
         let mut whole = Posed::new(poses, data, &candidates[0])?;
+        let shape = whole.problem.shape();
+        if shape.outputs > 1 {
+            let message = format!("rows of this task have {} scores, and metrics judge one score a row", shape.outputs);
+            return Err(Error::new(Code::MetricMismatch, message)
+                .help("train once for each setting, and judge the predictions yourself"));
+        }
         let folds = Fold::all(data, held_out()?)?;
-        folds.iter().try_for_each(|fold| fold.check(&whole.task().decoder(&[0.0]), &self.metrics))?;
+        let decoder = whole.task().decoder(&vec![0.0; shape.free.max(1)]);
+        folds.iter().try_for_each(|fold| fold.check(&decoder, &self.metrics))?;
 
         let higher: Vec<bool> = self.metrics.iter().map(Metric::higher_is_better).collect();
         let mut rows: Vec<Row> = Vec::with_capacity(candidates.len());
@@ -240,7 +247,9 @@ impl<'a> Learners<'a> {
                 .help("leave [[solver]] out, or train once for each value, with [[holdout]] to measure it"));
         }
         // An unsupported combination is reported without naming a fold.
-        choose_solver(settings, data.shape())?;
+        if !settings.is_own() {
+            choose_solver(settings, data.shape())?;
+        }
         if !settings.expands() {
             return Ok(Learners::Weights(learners(folds, poses, data, settings, cancel)?));
         }
@@ -301,7 +310,7 @@ fn shared_design(data: &Dataset, settings: &Settings, cancel: &Cancel) -> Result
 }
 
 fn row(settings: &Settings, whole: &Posed, fits: &[Fit], metrics: usize, seconds: f64) -> Row {
-    let summary = |metric: usize| Summary::new(fits.iter().map(|fit| fit.values[metric]).collect());
+    let summary = |metric: usize| OverFolds::new(fits.iter().map(|fit| fit.values[metric]).collect());
     Row {
         settings: settings.clone(),
         c: whole.c,
@@ -329,9 +338,22 @@ impl Tuned {
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Trained> {
+        self.refit_own(&BuiltIn, row, data, held_out, observer, cancel)
+    }
+
+    /// The same for a task of your own.
+    pub fn refit_own(
+        &self,
+        poses: &dyn Poses,
+        row: usize,
+        data: &Dataset,
+        held_out: Option<HeldOut<'_>>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Trained> {
         let start = carried(self.start.clone(), self.rows[row].c / self.rows[self.best].c);
         // A single part gives no warm start for all rows.
         let start = Some(&start).filter(|_| self.fold_rows.len() > 1);
-        train_from(data, &self.rows[row].settings, start, held_out, observer, cancel)
+        Training { poses, data, settings: &self.rows[row].settings, start, held_out }.run(observer, cancel)
     }
 }

@@ -8,7 +8,7 @@ use crate::model::{Answers, Decoder};
 use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver};
 use crate::solve::{Machine, Run, Start, Stop, plan, relative_gap};
-use crate::train::{Posed, Poses, decoder_by_scores, lacks_threshold};
+use crate::train::{Posed, Poses, constant_terms, decoder_by_scores, lacks_threshold};
 use std::sync::Arc;
 
 /// The rows, or the pairs, of a fold.
@@ -225,7 +225,6 @@ impl<'a> FoldTrainer<'a> {
         let solution = posed.problem.solve(&mut run)?;
         // A cancelled fit is incomplete and must not be judged.
         cancel.check()?;
-        let threshold = solution.threshold();
         let mut scores = match &machine {
             Some(machine) => posed.problem.kernel_scores(machine, &solution, cancel),
             None => self.design.scores_of(&self.fold.judged, &solution.weights, posed.problem.shape().outputs),
@@ -234,8 +233,11 @@ impl<'a> FoldTrainer<'a> {
         let decoder = self.fold.decoder(settings, posed.task().decoder(&solution.thresholds), &scores);
         if machine.is_some() {
             scores = self.fold.judged.iter().map(|&row| scores[row]).collect();
-        } else if decoder.threshold().is_none() {
-            scores.iter_mut().for_each(|score| *score += threshold);
+        } else {
+            let constants = constant_terms(posed, &solution.thresholds);
+            for scores in scores.chunks_exact_mut(constants.len().max(1)) {
+                scores.iter_mut().zip(&constants).for_each(|(score, constant)| *score += constant);
+            }
         }
         let answers = Answers::of_scores(scores, &decoder, &self.fold.truth)?;
         let values = metrics.iter().map(|metric| Ok(answers.evaluate(metric)?.value)).collect::<Result<_>>()?;

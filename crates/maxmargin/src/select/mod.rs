@@ -39,5 +39,5 @@ mod tests;
 mod warm_start;
 
 pub use choice::Edge;
-pub use cross_validation::{CrossValidation, Row, Summary, Tuned};
+pub use cross_validation::{CrossValidation, OverFolds, Row, Tuned};
 pub use grid::Grid;

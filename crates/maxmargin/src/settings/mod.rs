@@ -139,6 +139,11 @@ impl Settings {
         self.comparison().is_some_and(|task| task.method.is_rating())
     }
 
+    /// Whether it is a task of a user's own, of which only the problem itself knows what solves it.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self.task, TaskSettings::Own(_))
+    }
+
     /// What the task offers to solvers. `pairs` says whether it learns from explicit pairs.
     pub fn abilities(&self, pairs: bool) -> Abilities {
         self.task.abilities(self.loss, pairs)

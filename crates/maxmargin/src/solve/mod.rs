@@ -46,7 +46,7 @@ pub(crate) use machine::{by_row, usual_cache};
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub(crate) use polish::{Polished, SignedGram, polish};
-pub(crate) use problem::{ALTERED, ByBlock, ROUNDING, descent};
+pub(crate) use problem::{ALTERED, ByBlock, ROUNDING, descent, infeasible};
 pub use problem::{ByDual, ByPart, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan, support_table};
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub use rounded_hinge::RoundedHinge;

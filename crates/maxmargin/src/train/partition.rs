@@ -6,16 +6,16 @@
 //! whole, with gradient and Hessian, but for rounding. [`crate::solve::SumOfRisks`] is that sum, ready for a solver.
 //!
 //! Whole queries must stay together. With explicit pairs the parts are sets of pairs over the same items, so a scaling that
-//! is learned from the items is refused: scale the items before.
+//! is learned from the items is refused: scale the items before. A comparison with logistic loss has no value at a threshold
+//! of zero: start its solver at a threshold above zero.
 
 use super::posed::positive_total;
 use super::{BuiltIn, Poses};
-use crate::data::{ColumnSummary, Dataset, Design, Scaling};
+use crate::data::{ColumnSummary, Dataset, Design, Scale, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::run::Cancel;
 use crate::settings::Settings;
-use crate::solve::{CurvedRisk, Preconditioner, Problem, ProblemShape, Risk};
-use crate::task::Intercept;
+use crate::solve::{CurvedRisk, Problem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,35 +24,19 @@ use std::collections::BTreeMap;
 pub struct Tally {
     /// Weights by name, such as those of the classes.
     pub weights: BTreeMap<String, f64>,
+    /// Whether the names are words. Otherwise they are numbers, and ordered by value.
+    pub words: bool,
     /// The total weight of the loss at C = 1.
     pub total: f64,
-    /// Scores a row.
-    pub outputs: usize,
-    /// Free scalars.
-    pub free: usize,
-    /// Whether these are penalised.
-    pub penalises_free: bool,
 }
 
 impl Tally {
-    /// The tally of a problem over a part of the rows, with C = 1.
-    pub fn of(problem: &dyn Problem) -> Tally {
-        let ProblemShape { outputs, free, .. } = problem.shape();
-        let (total, penalises_free) = (problem.task().total_cost(), problem.rule() == Intercept::Penalised);
-        Tally { weights: BTreeMap::new(), total, outputs, free, penalises_free }
-    }
-
+    /// Adds the weights of another part.
     fn merge(mut self, other: Tally) -> Tally {
         for (name, weight) in other.weights {
             *self.weights.entry(name).or_default() += weight;
         }
-        Tally {
-            weights: self.weights,
-            total: self.total + other.total,
-            outputs: self.outputs.max(other.outputs),
-            free: self.free.max(other.free),
-            penalises_free: self.penalises_free || other.penalises_free,
-        }
+        Tally { weights: self.weights, words: self.words || other.words, total: self.total + other.total }
     }
 }
 
@@ -61,6 +45,7 @@ impl Tally {
 pub struct Summary {
     /// Number of features.
     cols: usize,
+    scale: Scale,
     columns: ColumnSummary,
     tally: Tally,
 }
@@ -79,26 +64,30 @@ impl Summary {
             let message = "the items of several sets of pairs overlap, so that no scaling can be learned from them";
             return Err(Error::new(Code::Unsupported, message).help("scale the items before"));
         }
-        Ok(Summary { cols: part.cols(), columns, tally: poses.tally(part, settings)? })
+        let tally = if part.rows() == 0 { Tally::default() } else { poses.tally(part, settings)? };
+        Ok(Summary { cols: part.cols(), scale: settings.scale, columns, tally })
     }
 
     /// The summary of both.
     pub fn merge(self, other: Summary) -> Result<Summary> {
-        if self.cols != other.cols {
-            return Err(Error::new(Code::BadSetting, "the parts of the data have different numbers of features")
-                .help("give all parts the same columns"));
+        if self.cols != other.cols || self.scale != other.scale {
+            return Err(different());
         }
         let columns = self.columns.merge(other.columns)?;
-        Ok(Summary { cols: self.cols, columns, tally: self.tally.merge(other.tally) })
+        Ok(Summary { columns, tally: self.tally.merge(other.tally), ..self })
     }
+}
+
+fn different() -> Error {
+    Error::new(Code::BadSetting, "the parts of the data have different numbers of features, or another scaling")
+        .help("give all parts the same columns and the same settings")
 }
 
 /// A part of a data set, posed with the summary of the whole.
 pub struct Partition {
-    /// None where no constraint is in this part.
+    /// `None` if this part has no constraint.
     problem: Option<Box<dyn Problem>>,
     design: Design,
-    nothing: Nothing,
 }
 
 impl Partition {
@@ -113,75 +102,25 @@ impl Partition {
             let message = "only linear models with a soft margin are learned from several parts";
             return Err(Error::new(Code::Unsupported, message).help("learn from all rows at once"));
         }
-        if part.cols() != whole.cols {
-            return Err(Error::new(Code::BadSetting, "the parts of the data have different numbers of features")
-                .help("give all parts the same columns"));
+        if part.cols() != whole.cols || settings.scale != whole.scale {
+            return Err(different());
         }
         let design = Scaling::of(settings.scale, &whole.columns).apply(part.matrix(), part.groups())?;
-        let mut problem = poses.pose_part(part, settings, &whole.tally)?;
-        let total = positive_total(poses.total(settings, &whole.tally)?, "row")?;
+        let total = poses.total(settings, &whole.tally)?;
+        if total == 0.0 && whole.tally.weights.values().all(|weight| *weight == 0.0) {
+            return Err(Error::new(Code::NoPairs, "no part has anything to learn from")
+                .help("check that the targets are grades and that the query ids group several rows"));
+        }
+        let total = positive_total(total, "row")?;
+        let mut problem = if part.rows() == 0 { None } else { poses.pose_part(part, settings, &whole.tally)? };
         if let Some(problem) = &mut problem {
             problem.task_mut().set_cost(settings.regularisation.c(total));
         }
-        let dim = whole.cols * whole.tally.outputs + whole.tally.free;
-        let penalised = if whole.tally.penalises_free { dim } else { whole.cols * whole.tally.outputs };
-        Ok(Partition { problem, design, nothing: Nothing { dim, penalised } })
+        Ok(Partition { problem, design })
     }
 
-    /// The loss of this part, without the penalty.
-    pub fn risk<'a>(&'a self, cancel: &'a Cancel) -> Result<Box<dyn CurvedRisk + 'a>> {
-        match &self.problem {
-            Some(problem) => problem.risk(&self.design, cancel),
-            None => Ok(Box::new(self.nothing)),
-        }
-    }
-}
-
-/// The loss of a part without constraints: zero everywhere.
-#[derive(Clone, Copy, Debug)]
-struct Nothing {
-    dim: usize,
-    penalised: usize,
-}
-
-impl Risk for Nothing {
-    fn dim(&self) -> usize {
-        self.dim
-    }
-
-    fn penalised(&self) -> usize {
-        self.penalised
-    }
-
-    fn evaluate(&mut self, _: &[f64], gradient: &mut [f64]) -> Result<f64> {
-        gradient.fill(0.0);
-        Ok(0.0)
-    }
-
-    fn line(&mut self, _: &[f64]) -> Result<()> {
-        Ok(())
-    }
-
-    fn along(&mut self, _: f64) -> Result<(f64, f64)> {
-        Ok((0.0, 0.0))
-    }
-}
-
-impl CurvedRisk for Nothing {
-    fn has_exact_hessian(&self) -> bool {
-        true
-    }
-
-    fn hessian(&mut self) -> Result<Vec<f64>> {
-        Ok(vec![0.0; self.dim * self.dim])
-    }
-
-    fn hessian_times(&mut self, _: &[f64], out: &mut [f64]) -> Result<()> {
-        out.fill(0.0);
-        Ok(())
-    }
-
-    fn preconditioner(&mut self) -> Result<Preconditioner> {
-        Ok(Preconditioner::Diagonal(vec![0.0; self.dim]))
+    /// The loss of this part, without the penalty; `None` if it has no constraint.
+    pub fn risk<'a>(&'a self, cancel: &'a Cancel) -> Result<Option<Box<dyn CurvedRisk + 'a>>> {
+        self.problem.as_ref().map(|problem| problem.risk(&self.design, cancel)).transpose()
     }
 }

@@ -22,7 +22,8 @@ pub trait Poses: Sync {
     /// What must be known of all rows before a part of them can be posed, found on one part. Tallies of several parts are
     /// merged by adding them up.
     fn tally(&self, part: &Dataset, settings: &Settings) -> Result<Tally> {
-        Ok(or_nothing(self.pose(part, settings, None))?.map_or_else(Tally::default, |problem| Tally::of(&*problem)))
+        let posed = or_nothing(self.pose(part, settings, None))?;
+        Ok(Tally { total: posed.map_or(0.0, |problem| problem.task().total_cost()), ..Tally::default() })
     }
 
     /// The problem of a part of the data with C = 1, given the tally of all of them; none where it has no constraint.
@@ -124,20 +125,32 @@ impl Poses for BuiltIn {
     }
 
     fn tally(&self, part: &Dataset, settings: &Settings) -> Result<Tally> {
-        if let TaskSettings::Classify(task) = &settings.task {
-            let free = usize::from(task.intercept != Intercept::None);
-            let weights = Classes::tally(part.targets(), part.weights())?;
-            let penalises_free = task.intercept == Intercept::Penalised;
-            return Ok(Tally { weights, total: 0.0, outputs: 1, free, penalises_free });
+        match &settings.task {
+            TaskSettings::Classify(_) => {
+                let (weights, words) = Classes::tally(part.targets(), part.weights())?;
+                Ok(Tally { weights, words, total: 0.0 })
+            }
+            TaskSettings::Compare(task) => {
+                let (outcomes, total) = match (task.ties_from_grades, self.made(part, settings, None, false)) {
+                    (_, Err(error)) if error.code() == Code::NoPairs => ((0.0, 0.0), 0.0),
+                    (true, posed) => {
+                        posed?;
+                        let graded = GradedComparison::of_part(part, settings.loss)?;
+                        (graded.outcome_weights(), graded.total_cost())
+                    }
+                    (false, posed) => {
+                        let (ties, decided) = outcomes(part);
+                        ((ties as f64, decided as f64), posed?.task().total_cost())
+                    }
+                };
+                let weights = [(TIES.to_string(), outcomes.0), (DECIDED.to_string(), outcomes.1)].into();
+                Ok(Tally { weights, words: true, total })
+            }
+            _ => {
+                let posed = or_nothing(self.made(part, settings, None, false))?;
+                Ok(Tally { total: posed.map_or(0.0, |problem| problem.task().total_cost()), ..Tally::default() })
+            }
         }
-        let posed = or_nothing(self.made(part, settings, None, false))?;
-        let mut tally = posed.map_or_else(Tally::default, |problem| Tally::of(&*problem));
-        if let TaskSettings::Compare(CompareSettings { ties_from_grades: false, .. }) = &settings.task {
-            let (ties, decided) = outcomes(part);
-            tally.weights =
-                [(TIES, ties), (DECIDED, decided)].map(|(name, count)| (name.to_string(), count as f64)).into();
-        }
-        Ok(tally)
     }
 
     fn pose_part(&self, part: &Dataset, settings: &Settings, whole: &Tally) -> Result<Option<Box<dyn Problem>>> {
@@ -148,34 +161,40 @@ impl Poses for BuiltIn {
                 let unit = Binary::of_part(part, &classes, shares, settings.loss, intercept)?;
                 Ok(Some(Box::new(ByBlock::new(unit, task.intercept, settings.abilities(false)))))
             }
-            TaskSettings::Compare(task) if !task.ties_from_grades => {
-                let count = |name: &str| whole.weights.get(name).copied().unwrap_or_default() as u64;
-                check_counts((count(TIES), count(DECIDED)), task.method)?;
-                or_nothing(self.made(part, settings, None, false))
-            }
             _ => or_nothing(self.made(part, settings, None, false)),
         }
     }
 
     fn total(&self, settings: &Settings, whole: &Tally) -> Result<f64> {
-        let TaskSettings::Classify(task) = &settings.task else { return Ok(whole.total) };
-        let (classes, (negative, positive)) = classes_of(task, whole)?;
-        let (negatives, positives) = class_weights(&classes, whole);
-        Ok(negative * negatives + positive * positives)
+        match &settings.task {
+            TaskSettings::Classify(task) => {
+                let (classes, (negative, positive)) = classes_of(task, whole)?;
+                let (negatives, positives) = classes.weights(&whole.weights);
+                let (negatives, positives) = (negative * negatives, positive * positives);
+                if negatives + positives > 0.0 && (negatives == 0.0 || positives == 0.0) {
+                    let label = if negatives == 0.0 { &classes.negative } else { &classes.positive };
+                    return Err(without_weight(label, None));
+                }
+                Ok(negatives + positives)
+            }
+            TaskSettings::Compare(task) => {
+                let weight = |name: &str| whole.weights.get(name).copied().unwrap_or_default();
+                // Weights of pairs of grades may be fractions; what matters is whether there are any.
+                let count = |weight: f64| weight.ceil() as u64;
+                let method = if task.ties_from_grades { Method::Compare } else { task.method };
+                check_counts((count(weight(TIES)), count(weight(DECIDED))), method)?;
+                Ok(whole.total)
+            }
+            _ => Ok(whole.total),
+        }
     }
 }
 
 /// The classes that a tally names, and their weights.
 fn classes_of(task: &ClassifySettings, whole: &Tally) -> Result<(Classes, (f64, f64))> {
-    let classes = Classes::of_tally(&whole.weights, task.positive.as_deref())?;
-    let shares = task.class_weight.shares(&classes, || class_weights(&classes, whole))?;
+    let classes = Classes::of_tally(&whole.weights, whole.words, task.positive.as_deref())?;
+    let shares = task.class_weight.shares(&classes, || classes.weights(&whole.weights))?;
     Ok((classes, shares))
-}
-
-/// The total weights of the rows of both classes.
-fn class_weights(classes: &Classes, whole: &Tally) -> (f64, f64) {
-    let weight = |label: &str| whole.weights.get(label).copied().unwrap_or_default();
-    (weight(&classes.negative), weight(&classes.positive))
 }
 
 impl BuiltIn {
@@ -207,7 +226,7 @@ impl BuiltIn {
             TaskSettings::Own(task) => {
                 let message = format!("`{}` is a task of the user's own", task.name);
                 return Err(Error::new(Code::Unsupported, message)
-                    .help("give the code of the task: `train_own`, `verify_own` and `run_own` take it"));
+                    .help("use the program that trained it: the code of the task is not in the model file"));
             }
             TaskSettings::OneClass(_) => {
                 Box::new(ByDual::new(OneClass::on(data, subset), Intercept::None).with_abilities(abilities))
@@ -228,14 +247,19 @@ fn classifier(
     let unit = Binary::on(data, &classes, class_weight, loss, *intercept != Intercept::None, subset)?;
     positive_total(unit.total_cost(), "row")?;
     if let Some(label) = unit.class_without_weight(&classes) {
-        let message = match subset {
-            None => format!("no row of class `{label}` counts: their weights are zero"),
-            Some(_) => format!("no row of class `{label}` is left to learn from"),
-        };
-        return Err(Error::new(Code::SingleClass, message)
-            .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
+        return Err(without_weight(label, subset));
     }
     Ok(ByBlock::new(unit, *intercept, abilities))
+}
+
+/// The error for a class none of whose rows counts.
+fn without_weight(label: &str, subset: Option<&Subset>) -> Error {
+    let message = match subset {
+        None => format!("no row of class `{label}` counts: their weights are zero"),
+        Some(_) => format!("no row of class `{label}` is left to learn from"),
+    };
+    Error::new(Code::SingleClass, message)
+        .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero")
 }
 
 /// For explicit pairs, a part to learn from is a separate data set, not a subset.
@@ -369,6 +393,24 @@ impl Posed {
             && dual.as_ref().is_none_or(|dual| dual.len() == blocks && finite(dual))
             && finite(weights)
             && finite(free)
+    }
+
+    /// Refuses scores and constants that no model holds.
+    pub(super) fn check_outputs(&self, settings: &Settings) -> Result<()> {
+        let ProblemShape { outputs, free, .. } = self.problem.shape();
+        if outputs > 1 && settings.kernel.approximate.is_some() {
+            return Err(Error::new(
+                Code::Unsupported,
+                "mapped features have one score a row, and this task has several",
+            )
+            .help("leave [[approximate]] out"));
+        }
+        if self.task().adds_free() && ![0, 1, outputs].contains(&free) {
+            let message = format!("{free} free scalars are added to {outputs} scores a row");
+            return Err(Error::new(Code::Unsupported, message)
+                .help("let the task have one free scalar for each score, or one for all of them"));
+        }
+        Ok(())
     }
 
     /// Refuses values outside the range of double precision.

@@ -11,7 +11,7 @@ use crate::settings::{Method, Settings, Solver};
 /// threshold is not above zero, the model never predicts a tie, and the caller reports that.
 pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Result<Model> {
     let Some(learned) = model.decoder.threshold() else { return Ok(model) };
-    if let (true, Some(pairs)) = (model.settings.method() != Some(Method::Compare), data.pairs()) {
+    if let (Some(Method::Rank | Method::Rank2), Some(pairs)) = (model.settings.method(), data.pairs()) {
         let decoder = decoder_by_scores(&model.settings, model.decoder.clone(), &model.scores(data)?, pairs);
         return Ok(Model { decoder, ..model });
     }

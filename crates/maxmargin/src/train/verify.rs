@@ -9,7 +9,7 @@ use crate::kernel::KernelKind;
 use crate::model::Model;
 use crate::run::{Cancel, Silent};
 use crate::settings::{Method, Regularisation};
-use crate::solve::{ALTERED, KERNEL_ROUNDING, ROUNDING, Solution, Stated, Values};
+use crate::solve::{ALTERED, KERNEL_ROUNDING, ROUNDING, Solution, Stated, Values, infeasible};
 use crate::wording::{count, counted};
 
 /// The values that `verify` recomputed.
@@ -207,6 +207,9 @@ impl Model {
         };
         let Values { objective, lower_bound } = posed.problem.certify(&stated, &design, &self.settings, cancel)?;
         cancel.check()?;
+        if lower_bound.is_none() && (stated.by_weights || claims && stated.witness.is_some()) {
+            return Err(infeasible("no bound follows from it"));
+        }
         let unproved = (claims && lower_bound.is_none()).then_some("the model was saved without its witness");
         Ok(Verification { objective, lower_bound, unproved })
     }

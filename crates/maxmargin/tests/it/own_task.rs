@@ -112,6 +112,7 @@ fn a_task_of_the_users_own_trains_verifies_saves_and_tunes() {
         },
         ..settings.clone()
     };
+    let through_kernel = kernel.clone();
     let kernel = train_own(&task, &data, &kernel, &mut Silent, &cancel).expect("trains");
     assert!(kernel.model.certificate.converged);
     kernel.model.verify_own(&task, &data, &cancel).expect("the certificate holds");
@@ -119,6 +120,9 @@ fn a_task_of_the_users_own_trains_verifies_saves_and_tunes() {
     // Tuning: with too small a C, the model cannot follow the targets.
     let at = |c: f64| Settings { regularisation: Regularisation::C(c), ..settings.clone() };
     let validation = CrossValidation { folds: 4, seed: 1, metrics: vec![Metric::Mae] };
+    // A fold through a kernel is judged with the constant term.
+    let tuned = validation.run_own(&task, &data, &[through_kernel], &mut Silent, &cancel).expect("tunes");
+    assert!(tuned.rows[0].metrics[0].mean < 0.1, "{}", tuned.rows[0].metrics[0].mean);
     let tuned = validation.run_own(&task, &data, &[at(1e-4), at(10.0)], &mut Silent, &cancel).expect("tunes");
     assert_eq!(tuned.best, 1);
 }

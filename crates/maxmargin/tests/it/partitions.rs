@@ -24,7 +24,7 @@ fn partitions(parts: &[Dataset], settings: &Settings) -> Vec<Partition> {
 }
 
 fn sum<'a>(partitions: &'a [Partition], cancel: &'a Cancel) -> SumOfRisks<'a> {
-    SumOfRisks::new(partitions.iter().map(|part| part.risk(cancel).unwrap()).collect()).unwrap()
+    SumOfRisks::new(partitions.iter().filter_map(|part| part.risk(cancel).unwrap()).collect()).unwrap()
 }
 
 fn assert_close(a: &[f64], b: &[f64], what: &str) {
@@ -123,6 +123,25 @@ fn a_part_may_hold_one_class_only_and_classes_are_those_of_all_parts() {
     let negatives = targets.iter().filter(|target| **target < 0.0).count();
     let settings = tight(Task::Classify, Loss::SquaredHinge);
     check(&sorted, &cut(&sorted, &[negatives]), &settings);
+    // A part without rows adds nothing, whatever is scaled.
+    for scale in [Scale::None, Scale::Standard, Scale::MinMax, Scale::MaxAbs] {
+        let settings = Settings { scale, ..settings.clone() };
+        check(&sorted, &cut(&sorted, &[0, negatives, 100]), &settings);
+    }
+    // Words are ordered as in training, by letters, even where they look like numbers.
+    let codes: Vec<u32> = sorted.targets().real().unwrap().iter().map(|&target| u32::from(target < 0.0)).collect();
+    let names = ["10", "9"].into_iter().collect();
+    let words = sorted.clone().with_targets(Targets::Labels { names, codes: codes.into() }).unwrap();
+    let weighed = ClassWeight::ByLabel([("10".to_string(), 3.0)].into());
+    let task = ClassifySettings { class_weight: weighed, ..ClassifySettings::default() };
+    check(&words, &cut(&words, &[negatives]), &Settings { task: task.into(), ..settings.clone() });
+    let weightless = sorted
+        .clone()
+        .with_weights(vec![1.0; negatives].into_iter().chain(vec![0.0; 100 - negatives]).collect::<Vec<_>>())
+        .unwrap();
+    let summary = Summary::of(&weightless, &settings, &Cancel::new()).unwrap();
+    let refused = Partition::with(&weightless, &settings, &summary).err().unwrap();
+    assert_eq!(refused.code(), Code::SingleClass);
     let one = cut(&sorted, &[negatives]).swap_remove(0);
     let summary = Summary::of(&one, &settings, &Cancel::new()).unwrap();
     let refused = Partition::with(&one, &settings, &summary).err().unwrap();
@@ -178,6 +197,22 @@ fn comparisons_in_parts_are_the_comparison_of_the_whole() {
 }
 
 #[test]
+fn grades_that_no_threshold_can_be_learned_from_are_refused_as_in_training() {
+    let data = graded(6, 8, 4, 3, 2);
+    let settings = from_grades(tight(Task::Compare, Loss::SquaredHinge));
+    let code = |targets: Vec<f64>, settings: &Settings| {
+        let data = data.clone().with_targets(Targets::Real(targets.into())).unwrap();
+        let parts = cut(&data, &[24]);
+        let of = |part| Summary::of(part, settings, &Cancel::new()).unwrap();
+        let whole = parts.iter().map(of).reduce(|a, b| a.merge(b).unwrap()).unwrap();
+        Partition::with(&parts[0], settings, &whole).err().map(|error| error.code())
+    };
+    assert_eq!(code((0..48).map(f64::from).collect(), &settings), Some(Code::NoThreshold), "no ties");
+    assert_eq!(code(vec![1.0; 48], &settings), Some(Code::NoThreshold), "ties alone");
+    assert_eq!(code(vec![1.0; 48], &tight(Task::Rank, Loss::SquaredHinge)), Some(Code::NoPairs));
+}
+
+#[test]
 fn what_parts_cannot_do_is_refused() {
     let data = two_classes(60, 4, true, 5);
     let settings = tight(Task::Classify, Loss::Hinge);
@@ -191,6 +226,9 @@ fn what_parts_cannot_do_is_refused() {
     assert_eq!(code(Partition::with(&narrow, &settings, &summary)), Some(Code::BadSetting));
     let other = Summary::of(&narrow, &settings, &Cancel::new()).unwrap();
     assert_eq!(summary.merge(other).err().map(|error| error.code()), Some(Code::BadSetting));
+    let summary = Summary::of(&data, &settings, &Cancel::new()).unwrap();
+    let scaled = Settings { scale: Scale::Standard, ..settings.clone() };
+    assert_eq!(code(Partition::with(&data, &scaled, &summary)), Some(Code::BadSetting), "another scaling");
     let scaled = Settings { scale: Scale::Standard, ..tight(Task::Compare, Loss::Hinge) };
     let refused = Summary::of(&with_ties(10, 2, 30, 1), &scaled, &Cancel::new()).err().unwrap();
     assert_eq!(refused.code(), Code::Unsupported);

@@ -3,14 +3,15 @@
 use crate::made::{Numbers, two_classes};
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT};
-use maxmargin::data::{Dataset, Dense, Design, Matrix, Scale, Scaling, Subset, Targets};
+use maxmargin::data::{Dataset, Dense, Design, Matrix, Scale, Scaling, Subset, Targets, complement, folds};
 use maxmargin::error::{Code, Error, Result};
+use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::metric::Metric;
 use maxmargin::model::{Decoder, Model, Scorer};
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::select::CrossValidation;
-use maxmargin::settings::{OwnSettings, Regularisation, Settings};
+use maxmargin::settings::{OwnSettings, Regularisation, Settings, Solver};
 use maxmargin::solve::{
     ByPart, CurvedRisk, CuttingPlane, LinearRisk, Newton, PartTask, Preconditioner, Problem, Risk, RoundedHinge,
     Solution, Stop, SumOfRisks, Witness,
@@ -313,18 +314,57 @@ fn both_tasks_train_verify_save_predict_tune_and_split_into_parts() {
         let whole = summaries.reduce(|a, b| a.merge(b).unwrap()).unwrap();
         let parts: Vec<Partition> =
             halves.iter().map(|half| Partition::with_own(&poses, half, &settings, &whole).unwrap()).collect();
-        let risks = parts.iter().map(|part| part.risk(&cancel).unwrap()).collect();
+        let risks = parts.iter().filter_map(|part| part.risk(&cancel).unwrap()).collect();
         let mut sum = SumOfRisks::new(risks).unwrap();
         let point = [loaded.scorer.weights().unwrap(), &found_free(&loaded)].concat();
         let value = sum.evaluate(&point, &mut vec![0.0; point.len()]).unwrap();
         assert!((value - objective).abs() <= 1e-9 * objective, "{context}: {value} is not {objective}");
     }
     let own = Settings::of(OwnSettings { name: "grades".to_string() });
-    let at = |c: f64| Settings { loss: Loss::SquaredHinge, regularisation: Regularisation::C(c), ..own.clone() };
+    let own = Settings { loss: Loss::SquaredHinge, tolerance: 1e-9, ..own };
+    let at = |c: f64| Settings { regularisation: Regularisation::C(c), ..own.clone() };
     let validation = CrossValidation { folds: 4, seed: 1, metrics: vec![Metric::Mae] };
     let poses = Grades { joint: false, curve: Curve::Squared };
-    let tuned = validation.run_own(&poses, &data, &[at(1e-6), at(1.0)], &mut Silent, &cancel).unwrap();
-    assert_eq!(tuned.rows.len(), 2);
+    let settings = [at(1e-6), at(1.0)];
+    let tuned = validation.run_own(&poses, &data, &settings, &mut Silent, &cancel).unwrap();
+    // What a fold is judged by is what the model trained on the other folds scores: cuts are no part of scores.
+    let parts = folds(&data, 4, 1).unwrap();
+    for (row, settings) in tuned.rows.iter().zip(&settings) {
+        for (held_out, judged) in parts.iter().zip(&row.metrics[0].folds) {
+            let learned = data.subset(&complement(held_out, data.rows())).unwrap();
+            let model = train_own(&poses, &learned, settings, &mut Silent, &cancel).unwrap().model;
+            let judged_rows = data.subset(held_out).unwrap();
+            let scores = model.scores(&judged_rows).unwrap();
+            let truth = judged_rows.targets().real().unwrap();
+            let apart = scores.iter().zip(truth).map(|(score, truth)| (score - truth).abs());
+            let mean = apart.sum::<f64>() / scores.len() as f64;
+            assert!((mean - judged).abs() < 1e-3 * mean, "{mean} is not {judged}");
+        }
+    }
+    let refitted = tuned.refit_own(&poses, tuned.best, &data, None, &mut Silent, &cancel).unwrap();
+    refitted.model.verify_own(&poses, &data, &cancel).unwrap();
+    for solver in [Solver::Newton, Solver::CuttingPlane] {
+        let settings = Settings { tolerance: 1e-3, ..at(1.0) }.with_solver(solver);
+        let trained = train_own(&poses, &data, &settings, &mut Silent, &cancel).unwrap();
+        assert_eq!(trained.solver, solver);
+        trained.model.verify_own(&poses, &data, &cancel).unwrap();
+        let mut forged = trained.model.clone();
+        if solver == Solver::CuttingPlane {
+            forged.witness = Some(Witness::Cuts(Vec::new()));
+            assert!(forged.verify_own(&poses, &data, &cancel).is_err());
+        }
+    }
+    // Metrics judge one score a row.
+    let joint = Grades { joint: true, curve: Curve::Squared };
+    let refused = validation.run_own(&joint, &data, &[at(1.0)], &mut Silent, &cancel).err().unwrap();
+    assert_eq!(refused.code(), Code::MetricMismatch);
+    let kernel = KernelSettings {
+        kind: KernelKind::Gaussian,
+        approximate: Some("nystrom:20".parse().unwrap()),
+        ..KernelSettings::default()
+    };
+    let refused = train_own(&joint, &data, &Settings { kernel, ..at(1.0) }, &mut Silent, &cancel).err().unwrap();
+    assert_eq!(refused.code(), Code::Unsupported);
 }
 
 /// The free scalars of a model: the constants of its scores, or its cuts.

@@ -27,7 +27,7 @@ struct Row {
 impl Row {
     /// The mean of the values over several seeds.
     fn mean(setting: Value, method: &'static str, metric: &'static str, values: &[f64], published: Option<f64>) -> Row {
-        let summary = maxmargin::select::Summary::new(values.to_vec());
+        let summary = maxmargin::select::OverFolds::new(values.to_vec());
         let (ours, standard_error) = (summary.mean, summary.standard_error);
         Row { setting, method, metric, ours, standard_error, seeds: values.len() as u64, published }
     }

@@ -64,7 +64,7 @@ fn shifted(tuned: &Tuned, end: usize, within: f64) -> String {
 }
 
 /// `0.8476 ± 0.0019`
-pub(super) fn value(summary: &maxmargin::select::Summary) -> String {
+pub(super) fn value(summary: &maxmargin::select::OverFolds) -> String {
     if summary.folds.len() == 1 {
         return format::fixed(summary.mean, 4);
     }

@@ -112,7 +112,11 @@ pub(super) fn scores<T: Independent + LearningTask>(
 ) -> Vec<f64> {
     if !task.blocks_are_rows() {
         let (rows, numbers): (Vec<usize>, Vec<f64>) = by_row(task, &solution.weights).into_iter().unzip();
-        return machine.expansion_scores(&rows, &numbers, cancel);
+        let mut scores = machine.expansion_scores(&rows, &numbers, cancel);
+        if let Some(constant) = constant_term(task, rule, solution.threshold()) {
+            scores.iter_mut().for_each(|score| *score += constant);
+        }
+        return scores;
     }
     // The values reached already include a penalised threshold.
     let constant = task.offset().unwrap_or(if rule == Intercept::Free { solution.threshold() } else { 0.0 });

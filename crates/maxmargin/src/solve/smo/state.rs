@@ -10,7 +10,7 @@
 
 use super::working_set::{Local, Selection};
 use super::{Form, Gram, Scalars, Smo, Values, Variable, WORKING_SET, nu_group};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, RowCache, add_row};
 use crate::loss::Loss;
 use crate::parallel;
@@ -78,6 +78,14 @@ impl<'a, V: Element> State<'a, V> {
         let mut margins = Vec::with_capacity(blocks);
         for (block, &own) in diagonal.iter().enumerate().take(blocks) {
             let c = task.constraint(block);
+            let taken = match settings.intercept {
+                Intercept::None => true,
+                Intercept::Free => c.threshold.abs() == 1.0,
+                Intercept::Penalised => c.threshold == c.coefficient && c.threshold.abs() == 1.0,
+            };
+            if !taken && c.cost > 0.0 {
+                return Err(odd_threshold(c.threshold));
+            }
             let extra = if loss == Loss::SquaredHinge { 0.5 / c.cost } else { 0.0 };
             let own = own + if penalised { c.threshold * c.threshold } else { 0.0 };
             let (sign, group, margin) = match settings.form {
@@ -316,6 +324,13 @@ impl Rule {
             .collect();
         add_moved(variables, &moved, cache, self.penalised);
     }
+}
+
+/// The error for a constraint of a user's own task that the groups of SMO cannot represent.
+fn odd_threshold(threshold: f64) -> Error {
+    let message =
+        format!("a constraint takes the free scalar {threshold} times, and kernel solvers take it 1 or −1 times");
+    Error::new(Code::Unsupported, message).help("leave [[kernel]] out, or give the task no free scalar")
 }
 
 /// Adds the moves to all gradients, as multiples of cached kernel rows.

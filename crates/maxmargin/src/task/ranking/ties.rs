@@ -90,6 +90,12 @@ impl GradedComparison {
         if task.decided + task.ties == 0 { Err(nothing_to_compare()) } else { Ok(task) }
     }
 
+    /// The total weights of ties and of decided pairs.
+    pub(crate) fn outcome_weights(&self) -> (f64, f64) {
+        let weight = |of: fn(&GroupPlan) -> f64| self.groups.iter().map(of).sum::<f64>();
+        (weight(GroupPlan::tied_total), weight(GroupPlan::total))
+    }
+
     fn unchecked(data: &Dataset, loss: Loss, c: f64, subset: Option<&Subset>) -> Result<GradedComparison> {
         let shape = Shape::of(loss, "comparing by grades")?;
         let mut groups = plans("[[ties-from-grades]]", data, PairWeight::Equal, subset)?;
