@@ -49,11 +49,6 @@ impl FreeBlock {
         all
     }
 
-    /// Whether a scalar does not depend on others.
-    pub(super) fn is_pivot(&self, scalar: usize) -> bool {
-        self.pivots.contains(&scalar)
-    }
-
     /// ½ gᵀH⁻¹g: how much a quadratic function with this gradient could still fall.
     pub(super) fn fall(&self, gradient: &[f64]) -> f64 {
         0.5 * dot(gradient, &self.solve(gradient))
