@@ -38,9 +38,9 @@ def check_sparse(name: str, X: Any) -> None:
         lines, width = X.shape if layout == "csr" else X.shape[::-1]
         starts, count = X.indptr, len(X.indices)
         if len(X.data) != count:
-            raise ValueError(f"{name} is no valid sparse array: it has {count} indices for {len(X.data)} values")
+            raise ValueError(f"{name} is not a valid sparse array: it has {count} indices for {len(X.data)} values")
         if len(starts) != lines + 1 or starts[0] != 0 or starts[-1] > count or (starts[1:] < starts[:-1]).any():
-            raise ValueError(f"{name} is no valid sparse array: indptr must rise from 0 to the number of indices")
+            raise ValueError(f"{name} is not a valid sparse array: indptr must rise from 0 to the number of indices")
         indices = [(X.indices[: starts[-1]], width)]
     elif layout == "coo" and X.ndim == 2:
         indices = [(X.row, X.shape[0]), (X.col, X.shape[1])]
@@ -48,9 +48,9 @@ def check_sparse(name: str, X: Any) -> None:
         return
     for found, end in indices:
         if len(found) and (found.min() < 0 or found.max() >= end):
-            raise ValueError(f"{name} is no valid sparse array: an index is below 0 or beyond the shape {X.shape}")
+            raise ValueError(f"{name} is not a valid sparse array: an index is below 0 or beyond the shape {X.shape}")
     if X.shape[1] > MOST_COLUMNS:
-        raise ValueError(f"{name} has {X.shape[1]} columns, and at most {MOST_COLUMNS} are taken")
+        raise ValueError(f"{name} has {X.shape[1]} columns, and at most {MOST_COLUMNS} are allowed")
 
 
 def is_table(X: Any) -> bool:
@@ -66,7 +66,7 @@ def column_names(X: Any) -> list[Any]:
 def without_column(X: Any, name: str, argument: str) -> tuple[Any, Array]:
     """A table without one of its columns, and that column."""
     if not is_table(X):
-        raise TypeError(f"{argument} names the column {name!r}, and X is no table with named columns")
+        raise TypeError(f"{argument} names the column {name!r}, and X is not a table with named columns")
     names = column_names(X)
     if name not in names:
         raise ValueError(f"{argument} names the column {name!r}, and X has only {names}")
@@ -88,7 +88,7 @@ def plain(X: Any, argument: str = "X") -> Any:
             raise ValueError(f"the column {name!r} of {argument} has {column.null_count} missing values")
         values = column.to_numpy()
         if values.dtype.kind not in "biuf":
-            raise ValueError(f"the column {name!r} of {argument} holds no numbers but {column.type}")
+            raise ValueError(f"the column {name!r} of {argument} holds {column.type}, not numbers")
         out[:, position] = values
     return out
 

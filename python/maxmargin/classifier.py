@@ -205,7 +205,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         counted = second if weights is None else second[weights > 0]
         if counted.all() or not counted.any():
             only = self.classes_[int(counted.any())].tolist()
-            raise ValueError(f"y holds one class only among the rows that count, {only!r}: two are needed")
+            raise ValueError(f"y holds only one class among rows of positive weight, {only!r}: two are needed")
         data = self._named(arrays.dataset(X))
         self._positive = {}
         if self.classes_.dtype.kind in "biuf" and (self.classes_.astype(np.float64) == self.classes_).all():

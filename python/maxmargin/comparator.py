@@ -79,7 +79,7 @@ class PairEstimator(MarginEstimator):
         self.threshold_ = max(width, 0.0) if width is not None else 0.0
         if getattr(self, "method", None) == "compare" and not self.threshold_ > 0:
             warnings.warn(
-                f"{type(self).__name__} learned no threshold above zero: it will call no two items equally good. Ties are too "
+                f"{type(self).__name__} learned no threshold above zero: it will never predict a tie. Ties are too "
                 "few, or outcomes too uncertain, for this loss and C",
                 UserWarning,
                 stacklevel=frames_of_the_package(),
@@ -302,13 +302,13 @@ class SVMComparator(PairEstimator):
             try:
                 found = np.asarray(names).astype(np.int64)
             except (TypeError, ValueError) as error:
-                raise ValueError(f"pairs name items on the {side} side that are no row numbers: {error}") from error
+                raise ValueError(f"pairs name items on the {side} side that are not row numbers: {error}") from error
             if np.asarray(names).dtype.kind == "f" and (found != np.asarray(names)).any():
-                raise ValueError(f"pairs name items on the {side} side that are no row numbers")
+                raise ValueError(f"pairs name items on the {side} side that are not row numbers")
             unknown = (found < 0) | (found >= rows)
         if unknown.any():
             name = np.asarray(names)[unknown].tolist()[0]
-            raise ValueError(f"pairs name the item {name!r} on the {side} side, which items do not hold")
+            raise ValueError(f"pairs name the item {name!r} on the {side} side, which is not in items")
         return np.require(found, dtype=np.uint32, requirements=["C", "A"])
 
     def intervals(

@@ -105,7 +105,7 @@ def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
 def called(name: str, value: Any) -> Any:
     """A parameter that must be None or callable."""
     if value is not None and not callable(value):
-        raise TypeError(f"{name} must be None or something to call, and is {value!r}")
+        raise TypeError(f"{name} must be None or callable, and is {value!r}")
     return value
 
 
@@ -328,8 +328,8 @@ class MarginEstimator(BaseEstimator):
         if not (model.converged or model.finished or model.stopped_early):
             gap = "not known" if model.gap is None else f"{model.gap:.1e}"
             warnings.warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} passes with a relative gap of {gap} where tol asks for "
-                f"{self.tol:g}: {self._remedy()}",
+                f"{type(self).__name__} stopped after {self.n_iter_} passes with a relative gap of {gap} and "
+                f"tol={self.tol:g}: {self._remedy()}",
                 ConvergenceWarning,
                 stacklevel=frames_of_the_package(),
             )
@@ -339,7 +339,7 @@ class MarginEstimator(BaseEstimator):
         """What to do about a fit that did not converge."""
         model = self.model_
         if model.stalled and model.gap is not None and model.gap <= NO_MORE_DIGITS:
-            return "double precision allows no more"
+            return "the limit of double precision is reached"
         remedies = [] if model.stalled else ["raise max_iter"]
         if model.solver == "dual-coordinate-descent":
             # A pass is slower, but similar rows cause fewer problems.
@@ -350,7 +350,7 @@ class MarginEstimator(BaseEstimator):
         if getattr(self, "scale", None) == "none":
             remedies.append("scale the features (scale='standard')")
         remedies.append("lower C")
-        return f"{'double precision is exhausted: ' if model.stalled else ''}{', or '.join(remedies)}"
+        return f"{'the limit of double precision is reached: ' if model.stalled else ''}{', or '.join(remedies)}"
 
     def _scores(self, X: Any, name: str = "X") -> Reals:
         """Scores of rows by the trained model."""
@@ -389,7 +389,7 @@ class MarginEstimator(BaseEstimator):
         except _core.MaxmarginError as error:
             if error.code == OTHER_DATA:
                 error.add_note(
-                    "Give verify all that fit took: X of the same type, y, and qid and sample_weight where there were any."
+                    "Give verify all that fit was given: X of the same type, y, and qid and sample_weight if used."
                 )
             raise
 
@@ -409,7 +409,7 @@ HARD_MARGINS = ("quadratic-program", "linear-program")
 #: Up to this many columns, a step of the interior-point solver takes very little time.
 MOST_FOR_A_SYSTEM = 4096
 
-#: If a fit stalls with at most this gap, double precision allows no more, and no other advice is given.
+#: If a fit stalls with at most this gap, the limit of double precision is reached, and no other advice is given.
 NO_MORE_DIGITS = 1e-12
 
 SOLVERS = (

@@ -58,7 +58,7 @@ def evaluate(metric: str, y_true: Any, y_score: Any, *, qid: Any = None, sample_
     0.75
     """
     if not isinstance(metric, str):
-        raise TypeError(f"metric must be the name of one, and is {metric!r}")
+        raise TypeError(f"metric must be the name of a metric, and is {metric!r}")
     rows = _rows(y_true)
     truth, scores = _numbers("y_true", y_true, rows), _numbers("y_score", y_score, rows)
     keys = np.zeros(rows, dtype=np.uint32) if qid is None else arrays.codes("qid", qid, rows)[0]
@@ -69,9 +69,9 @@ def _at(k: int | None) -> str:
     if k is None:
         return ""
     if isinstance(k, bool) or not isinstance(k, int | np.integer):
-        raise TypeError(f"k must be a whole number from 1 on, and is {k!r}")
+        raise TypeError(f"k must be a whole number of at least 1, and is {k!r}")
     if k < 1:
-        raise ValueError(f"k must be a whole number from 1 on, and is {k!r}")
+        raise ValueError(f"k must be a whole number of at least 1, and is {k!r}")
     return f"@{k}"
 
 

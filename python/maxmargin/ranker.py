@@ -199,7 +199,7 @@ class SVMRanker(MarginEstimator):
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: None = None) -> float:
         """Mean NDCG over the queries. `sample_weight` is not used; it exists for pipelines, which pass None."""
         if sample_weight is not None:
-            raise ValueError("sample_weight has no part in the NDCG of queries: leave it out")
+            raise ValueError("sample_weight is not used in the NDCG of queries: leave it out")
         if isinstance(X, _core.Dataset):
             if y is not None or qid is not None:
                 raise TypeError("a Dataset holds its own y and qid: leave them out")
@@ -209,7 +209,7 @@ class SVMRanker(MarginEstimator):
             scores = self.predict(X, qid)
         if qid is None and getattr(self, "_has_queries", False):
             warnings.warn(
-                "score was given no qid although fit was: all rows are judged as one query. Pass qid, or in a search over "
+                "score was given no qid although fit was: all rows are scored as one query. Pass qid, or in a search over "
                 "parameters set_score_request(qid=True)",
                 UserWarning,
                 stacklevel=frames_of_the_package(),

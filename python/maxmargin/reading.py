@@ -74,7 +74,7 @@ def load(
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{name} must be the name of a column, and is {value!r}")
     if isinstance(ignore, str) or not isinstance(ignore, Iterable) or not all(isinstance(name, str) for name in ignore):
-        raise TypeError(f"ignore must hold names of columns, as a list does, and is {ignore!r}")
+        raise TypeError(f"ignore must be a list of column names, and is {ignore!r}")
     settings = {
         "precision": precision,
         "target": target,

@@ -59,7 +59,7 @@ class Tuned:
 def several(name: str, values: Any) -> list[Any]:
     """An argument that must hold at least one value."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must hold the values to take, as a list does, and is {values!r}")
+        raise TypeError(f"{name} must be a list of values to try, and is {values!r}")
     found = list(values)
     if not found:
         raise ValueError(f"{name} is empty: give at least one value, or leave it out")
@@ -116,7 +116,7 @@ def tune(
         raise TypeError(f"estimator must be an SVMClassifier, SVMRanker or SVMComparator, and is {estimator!r}")
     best = clone(estimator)
     if best._learns_from_a_stream:
-        raise TypeError(f"{type(estimator).__name__} learns from a stream, and has nothing to tune")
+        raise TypeError(f"{type(estimator).__name__} learns from a stream, and cannot be tuned")
     dataset = best._taken(*data, **more)
     settings = {**best._settings(dataset), **getattr(best, "_positive", {})}
     if metrics is None:

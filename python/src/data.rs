@@ -474,7 +474,9 @@ pub(crate) fn load(
     let task = task_of(task)?;
     let (file, items) = (path.display().to_string(), items.map(|items| items.display().to_string()));
     let settings: ReadSettings = serde_json::from_str(settings)
-        .map_err(|error| Error::new(Code::BadSetting, format!("how to read the data: {error}")))
+        .map_err(|error| {
+            Error::new(Code::BadSetting, format!("the settings for reading the data are not valid: {error}"))
+        })
         .or_raise()?;
     let gathered = quietly(py, |cancel: &Cancel| {
         let options = settings.options(None, cancel)?;

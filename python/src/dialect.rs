@@ -51,7 +51,7 @@ impl Dialect for Arguments {
         };
         match (name, argument, value) {
             // Pipelines of scikit-learn have maps of their own.
-            ("approximate", _, Some(_)) => "Nystroem of scikit-learn before a linear one".to_string(),
+            ("approximate", _, Some(_)) => "Nystroem of scikit-learn before a linear model".to_string(),
             (_, Some(argument), Some(value)) => format!("{argument}={}", written(name, value)),
             (_, Some(argument), None) => argument.to_string(),
             // What has no argument is a flag of the command, which comes with the package.

@@ -72,13 +72,13 @@ impl Model {
             if let Some((own, found)) = differs {
                 let message = format!("the model was trained with feature `{own}` where the data have `{found}`");
                 return Err(Error::new(Code::FeatureNames, message)
-                    .help("give the same columns in the same order as those that it was trained with"));
+                    .help("give the columns that it was trained with, in the same order"));
             }
         }
         if columns != features && (named.is_some() || data.is_of_arrays()) && data.data.matrix().is_dense() {
             let message = format!("the data have {columns} columns, and the model was trained with {features}");
             return Err(Error::new(Code::FeatureNames, message)
-                .help("give the same columns in the same order as those that it was trained with"));
+                .help("give the columns that it was trained with, in the same order"));
         }
         Ok(())
     }

@@ -48,9 +48,7 @@ impl Learner {
     /// Train on all comparisons of the data, in order. After an error, the state is that before the call.
     fn learn(&self, py: Python<'_>, data: &Dataset) -> PyResult<()> {
         if self.busy.swap(true, Ordering::Acquire) {
-            return Err(PyRuntimeError::new_err(
-                "another thread is learning from its pairs: one stream after the other",
-            ));
+            return Err(PyRuntimeError::new_err("another thread is already learning: use one thread at a time"));
         }
         // The learner is copied first, so that an error leaves the earlier state.
         let steps = 4 * data.data.matrix().entries() + data.data.cols() as u64;

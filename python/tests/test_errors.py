@@ -103,7 +103,7 @@ class TestFeatures:
 
     def test_of_an_arrow_table_with_a_column_of_words(self, kind):
         table = pyarrow.table({"size": X[:, 0], "city": ["Rome"] * ROWS})
-        with pytest.raises(ValueError, match=f"the column 'city' of {side(kind)} holds no numbers but string"):
+        with pytest.raises(ValueError, match=f"the column 'city' of {side(kind)} holds string, not numbers"):
             fit(kind, table)
 
     def test_of_a_table_with_missing_values(self, kind):
@@ -209,16 +209,16 @@ def test_sparse_rows_that_are_malformed(kind):
     lines = done.stdout.splitlines()
     assert len(lines) == 28
     for line in lines:
-        assert f"{side(kind)} is no valid sparse array" in line, line
+        assert f"{side(kind)} is not a valid sparse array" in line, line
 
 
 class TestClasses:
     def test_one_class(self):
-        with pytest.raises(ValueError, match="y holds one class"):
+        with pytest.raises(ValueError, match="y holds only one class"):
             SVMClassifier().fit(X, np.ones(ROWS))
 
     def test_one_class_among_rows_that_count(self):
-        with pytest.raises(ValueError, match="y holds one class only among the rows that count"):
+        with pytest.raises(ValueError, match="y holds only one class among rows of positive weight"):
             SVMClassifier().fit(X, Y, sample_weight=Y)
 
     def test_three_classes(self):
@@ -280,7 +280,7 @@ class TestQueries:
             (np.where(QID == 1, np.nan, 1.0), ValueError, "qid contains NaN"),
             (np.where(QID == 1, np.datetime64("NaT"), np.datetime64("2020-01-01")), ValueError, "qid contains NaT"),
             (np.where(QID == 1, None, "a"), ValueError, "qid contains missing values"),
-            ("query", TypeError, "qid names the column 'query', and X is no table"),
+            ("query", TypeError, "qid names the column 'query', and X is not a table"),
             ([{}] * ROWS, TypeError, "qid holds values"),
         ],
     )
@@ -343,11 +343,11 @@ class TestItems:
             SVMComparator().fit_items(X, [[0, ROWS, 1], [0, 1, 0]])
 
     def test_that_are_no_rows(self):
-        with pytest.raises(ValueError, match="pairs name items on the left side that are no row numbers"):
+        with pytest.raises(ValueError, match="pairs name items on the left side that are not row numbers"):
             SVMComparator().fit_items(X, [["a", "b", "left"]])
 
     def test_that_are_fractions_of_rows(self):
-        with pytest.raises(ValueError, match="pairs name items on the left side that are no row numbers"):
+        with pytest.raises(ValueError, match="pairs name items on the left side that are not row numbers"):
             SVMComparator().fit_items(X, [[0.5, 1.0, 1.0]])
 
     def test_compared_with_themselves(self):
@@ -944,7 +944,7 @@ def test_values_in_a_remedy_are_written_as_python_writes_them():
         "[[class-weight=LABEL=W,LABEL=W]]": "class_weight={LABEL: W, LABEL: W}",
         "[[target=NAME]] [[index-base=0]] [[precision=f64]]": 'target=NAME index_base=0 precision="f64"',
         "[[kernel-cache=1GiB]] [[memory=4GiB]]": "cache_size=1024 the command's --memory 4GiB",
-        "use [[approximate=nystrom:1000]].": "use Nystroem of scikit-learn before a linear one.",
+        "use [[approximate=nystrom:1000]].": "use Nystroem of scikit-learn before a linear model.",
         "a column `[[mine]]`": "a column `[[mine]]`",
     }.items():
         assert _core._in_words(text, True) == shown

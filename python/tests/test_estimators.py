@@ -324,7 +324,7 @@ ROWS, COLUMNS = 12_000, 100
 def test_too_few_passes_are_told_with_the_gap_and_a_remedy():
     X, y = classes(ROWS, COLUMNS)
     with pytest.warns(
-        ConvergenceWarning, match=r"after 1 passes with a relative gap of .*e.*tol asks for 0\.001"
+        ConvergenceWarning, match=r"after 1 passes with a relative gap of .*e.* and tol=0\.001"
     ) as told:
         classifier = SVMClassifier(solver="newton", max_iter=1).fit(X, y)
     assert "raise max_iter" in str(told[0].message) and "scale" in str(told[0].message)
@@ -427,7 +427,7 @@ def test_what_fit_items_took_is_verified_and_tuned_by_name():
 
 def test_who_has_all_digits_is_not_told_to_scale():
     X, y = classes(300, 5)
-    with pytest.warns(ConvergenceWarning, match="where tol asks for 0: double precision allows no more$"):
+    with pytest.warns(ConvergenceWarning, match="and tol=0: the limit of double precision is reached$"):
         classifier = SVMClassifier(solver="cutting-plane", loss="hinge", tol=0).fit(X, y)
     assert classifier.gap_ < 1e-12 and classifier.model_.stalled
 

@@ -37,13 +37,13 @@ pub(crate) struct Common {
     /// Put one JSON object on standard output and everything else on standard error
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) json: bool,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(long, short, global = true, help_heading = "Common options")]
     pub(crate) quiet: bool,
-    /// Say more; twice for even more
+    /// Print more; give it twice for even more
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Common options")]
     pub(crate) verbose: u8,
-    /// Threads to use; all cores unless given. The result does not depend on it
+    /// Number of threads; the result does not depend on it [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Common options")]
     pub(crate) threads: Option<u16>,
 }
@@ -54,33 +54,33 @@ pub(crate) enum Command {
     /// Learn a model from data
     #[command(subcommand)]
     Train(ForTask<TrainArguments>),
-    /// Learn from a stream, one example after the other, in memory that does not grow with it
+    /// Learn from a stream, one example at a time, in constant memory
     #[command(subcommand)]
     Learn(ForTask<LearnArguments>),
-    /// Score rows with a model, one line a row in input order
+    /// Score rows with a model, one line per row in input order
     Predict(PredictArguments),
-    /// List items by score, best first, with ranks that ties share and intervals
+    /// List items by score, best first, with shared ranks for ties and optional intervals
     RankItems(RankItemsArguments),
     /// Measure a model on data with known targets
     Evaluate(EvaluateArguments),
-    /// Find the C, and the width of a kernel, that work best, by cross-validation
+    /// Find the best C, and the best kernel width, by cross-validation
     #[command(subcommand)]
     Tune(ForTask<TuneArguments>),
     /// Show what a model is: settings, certificate, largest weights
     Inspect(InspectArguments),
     /// Recompute a model's objective and lower bound from the training data
     Verify(VerifyArguments),
-    /// Make a kernel model smaller: fewer support vectors that score nearly the same
+    /// Make a kernel model smaller: fewer support vectors, nearly the same scores
     Compact(CompactArguments),
-    /// Turn data from one format into another
+    /// Convert data from one format to another
     Convert(ConvertArguments),
-    /// Turn games or ratings into pairs with features to learn a comparison from
+    /// Turn games or ratings into pairs with features, for `train compare`
     Features(FeaturesArguments),
-    /// Make data of any size to try things on
+    /// Generate data of any size for experiments
     Simulate(SimulateArguments),
-    /// Repeat a published experiment and lay our numbers beside the published ones
+    /// Repeat a published experiment and show our numbers beside the published ones
     Reproduce(ReproduceArguments),
-    /// Say more about an error code
+    /// Explain an error code
     Explain(ExplainArguments),
     /// Print completions for a shell
     Completions(CompletionsArguments),
@@ -93,14 +93,14 @@ pub(crate) enum Command {
 pub(crate) struct TrainArguments {
     /// The training data; `-` is standard input
     pub(crate) file: String,
-    /// Learn from explicit pairs: FILE is a table with columns better,worse or left,right,outcome, and weight and group where
-    /// there are any, that name rows of this file
+    /// Learn from explicit pairs: FILE is a table with columns better,worse or left,right,outcome, optionally weight
+    /// and group, and its pairs name rows of ITEMS
     #[arg(long, value_name = "ITEMS")]
     pub(crate) items: Option<String>,
     /// Where to save the model
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) output: String,
-    /// Data to measure the model on while and after it is trained
+    /// Data to measure the model on, during and after training
     #[arg(long, value_name = "FILE", conflicts_with = "holdout")]
     pub(crate) validation: Option<String>,
     /// Metrics for held-out data, separated by commas; the first one is shown while training
@@ -112,7 +112,7 @@ pub(crate) struct TrainArguments {
     /// On Ctrl-C save the best model so far instead of nothing
     #[arg(long)]
     pub(crate) keep_partial: bool,
-    /// Save without what proves the lower bound: a smaller file, which `verify` can check only in part
+    /// Save the model without the proof of its lower bound: the file is smaller, but `verify` checks only the objective
     #[arg(long)]
     pub(crate) no_witness: bool,
     /// Write an HTML report
@@ -143,13 +143,13 @@ pub(crate) struct LearnArguments {
     /// Where to save the model
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) output: String,
-    /// Go on from this model: exactly where it stopped, if `learn` made it and nothing is set otherwise
+    /// Continue from this model; exactly where it stopped, if `learn` made it and the settings are the same
     #[arg(long, value_name = "MODEL")]
     pub(crate) from: Option<String>,
-    /// Pass over the first pairs of the stream: those that --from has learned already
+    /// Skip the first N pairs of the stream, those that the model of --from has already learned
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
-    /// Save the model every so many pairs as well, each time as a whole
+    /// Also save the whole model after every N pairs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) snapshot_every: Option<u64>,
 }
@@ -168,9 +168,9 @@ impl Learns for LearnArguments {
 }
 
 const STREAM: &str = "\
-A stream is not scaled: nothing is known of rows that are still to come. Bring features to a common size before, or go on
-from a model of `train compare --scale standard`, whose scaling is multiplied into the weights. Every pair is predicted
-before it is learned from: `error` is the share of wrong predictions since the beginning, `recent` that of the last 8,192.
+A stream cannot be scaled, because later rows are not known yet. Scale the features beforehand, or continue from a model
+of `train compare --scale standard`, whose scaling is multiplied into the weights. Every pair is predicted before it is
+learned from: `error` is the share of wrong predictions since the beginning, `recent` that of the last 8,192 pairs.
 Ctrl-C saves what was learned so far.";
 
 /// `tune`
@@ -184,7 +184,8 @@ pub(crate) struct TuneArguments {
     /// Judge settings on these rows or pairs instead of folds; the model is learned from FILE alone
     #[arg(long, value_name = "FILE", conflicts_with = "folds")]
     pub(crate) validation: Option<String>,
-    /// Parts to hold out in turn, 2 or more; queries and groups of pairs stay whole, classes keep their shares
+    /// Number of parts to hold out in turn, 2 or more; queries and groups of pairs stay whole, classes keep their
+    /// shares
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) folds: usize,
     /// The values of C: LOW:HIGH:COUNT, evenly spaced on a log scale, or a list such as 0.1,1,10 [default: 20 values]
@@ -206,7 +207,7 @@ pub(crate) struct TuneArguments {
     /// Take settings from a TOML file; flags win over it
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<String>,
-    /// Save without what proves the lower bound: a smaller file, which `verify` can check only in part
+    /// Save the model without the proof of its lower bound: the file is smaller, but `verify` checks only the objective
     #[arg(long, requires = "output")]
     pub(crate) no_witness: bool,
     /// Write an HTML report
@@ -229,11 +230,11 @@ impl Learns for TuneArguments {
 }
 
 const GRID: &str = "\
-The default grid: 20 values of C, evenly spaced on a log scale. For classify C is the weight of a row, from 1e-4 to
-100. For rank it is the weight of a pair, of which there may be few or billions: there the values are those with
-lambda = 1 / (C * pairs) from 10 down to 1e-6. With a kernel there are 6 values of C (classify: from 0.01 to 1000) for
-each of 5 widths; folds then share kernel rows, and a setting without hope is left after half of them. Each fit stops at --tolerance like any other, and starts at the
-solution for the value before.";
+The default grid has 20 values of C, evenly spaced on a log scale. For classify, C is the weight of a row, and the grid
+goes from 1e-4 to 100. For rank, C is the weight of a pair, and the number of pairs may be small or in the billions: the
+grid is chosen so that lambda = 1 / (C * pairs) goes from 10 down to 1e-6. With a kernel there are 6 values of C (for
+classify from 0.01 to 1000) for each of 5 widths. The folds then share kernel rows, and a setting that is clearly worse
+is dropped after half of the folds. Each fit stops at --tolerance, and starts at the solution for the previous value.";
 
 /// `predict`
 #[derive(Args, Debug)]
@@ -242,14 +243,14 @@ pub(crate) struct PredictArguments {
     pub(crate) model: String,
     /// The rows to score, or the pairs to compare; `-` is standard input
     pub(crate) file: String,
-    /// The items that pairs name, where the model compares and the items are in a file of their own
+    /// The items that the pairs name, if they are in a separate file (models that compare)
     #[arg(long, value_name = "ITEMS")]
     pub(crate) items: Option<String>,
-    /// Where to write; standard output unless given
+    /// Where to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// `lines`: score; label and score; or outcome, scores of left and right, and how far from the threshold; `trec`: a
-    /// TREC run
+    /// `lines`: the score; label and score; or outcome, both scores and the distance to the threshold. `trec`: a TREC
+    /// run
     #[arg(long, value_enum, default_value = "lines")]
     pub(crate) format: PredictFormat,
     /// How to read.
@@ -260,7 +261,7 @@ pub(crate) struct PredictArguments {
 /// What `predict` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PredictFormat {
-    /// One line a row, tab-separated
+    /// One line per row, tab-separated
     Lines,
     /// `query Q0 document rank score maxmargin`
     Trec,
@@ -272,16 +273,16 @@ pub(crate) enum PredictFormat {
 pub(crate) struct RankItemsArguments {
     /// The model
     pub(crate) model: String,
-    /// The items to rank; those of --items unless given, or the model's own where they have no features
+    /// The items to rank [default: those of --items, or the model's own items if they have no features]
     #[arg(value_name = "ITEMS")]
     pub(crate) file: Option<String>,
-    /// Where to write; standard output unless given
+    /// Where to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// Add 95 % intervals, by learning again from resamples of these, the pairs the model was learned from
+    /// Add 95 % intervals, by training again on resamples of the training pairs, given here
     #[arg(long, value_name = "PAIRS")]
     pub(crate) pairs: Option<String>,
-    /// The items that the pairs name, where they are in a file of their own
+    /// The items that the pairs name, if they are in a separate file
     #[arg(long, value_name = "ITEMS", requires = "pairs")]
     pub(crate) items: Option<String>,
     /// Resamples for the intervals
@@ -296,10 +297,10 @@ pub(crate) struct RankItemsArguments {
 }
 
 const RANKS: &str = "\
-A line an item, tab-separated: rank, id, score, and with --pairs the low and the high end of the interval. The rank is 1
-and the number of items that are better by more than the threshold for ties: by score, or, with --pairs, by the low end
-of the interval of the difference. Pairs say nothing about a constant added to all scores: intervals are those of scores
-whose mean over the items is that of the model's.";
+The output has one line per item, tab-separated: rank, id, score, and with --pairs the low and the high end of the
+interval. The rank is 1 plus the number of items that are better by more than the threshold for ties. Items are compared
+by score or, with --pairs, by the low end of the interval of the difference. Pairs do not determine a constant added to
+all scores, so the scores of every resample are shifted to the mean score of the model over the items.";
 
 /// `evaluate`
 #[derive(Args, Debug)]
@@ -354,7 +355,7 @@ pub(crate) struct VerifyArguments {
     pub(crate) model: String,
     /// The data it was trained on
     pub(crate) file: String,
-    /// The items, where it was trained on pairs that name them
+    /// The items, if the model was trained on pairs that name them
     #[arg(long, value_name = "ITEMS")]
     pub(crate) items: Option<String>,
     /// How to read.
@@ -367,14 +368,14 @@ pub(crate) struct VerifyArguments {
 pub(crate) struct CompactArguments {
     /// The model
     pub(crate) model: String,
-    /// Where to save the smaller one
+    /// Where to save the smaller model
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) output: String,
-    /// Keep at most so many support vectors [default: a tenth, where --distance is not given either]
+    /// Keep at most N support vectors [default: a tenth of them, if --distance is not given either]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) vectors: Option<u32>,
-    /// Stop once the scores are this near, as a share of the model's norm [default: 0.01, where --vectors is not given
-    /// either]
+    /// Stop when the scores are this close to those of the model, as a share of its norm [default: 0.01, if --vectors
+    /// is not given either]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) distance: Option<f64>,
 }
@@ -384,17 +385,17 @@ pub(crate) struct CompactArguments {
 pub(crate) struct ConvertArguments {
     /// The data; `-` is standard input
     pub(crate) file: String,
-    /// Where to write; the extension tells the format
+    /// Where to write; the extension determines the format
     #[arg(long, short, value_name = "FILE", required_unless_present = "check")]
     pub(crate) output: Option<String>,
-    /// The format to write, where the extension does not tell
+    /// The format to write, if the extension does not determine it
     #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT")]
     pub(crate) to: Option<Format>,
-    /// Stay within this much memory, such as 4GiB, where svmlight text becomes a .mmd file: larger text is read twice
-    /// instead of held in memory [default: half of the machine's]
+    /// Memory limit for turning svmlight text into a .mmd file, such as 4GiB; larger text is read twice instead of held
+    /// in memory [default: half of the machine's memory]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Size>,
-    /// The items that the pairs in FILE name: both are written as one table with two items a row
+    /// The items that the pairs in FILE name; the output is one table with two items per row
     #[arg(long, value_name = "ITEMS")]
     pub(crate) items: Option<String>,
     /// Verify every block of a .mmd file instead of writing anything
@@ -416,10 +417,10 @@ pub(crate) struct FeaturesArguments {
 /// What features can be made of.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FeaturesKind {
-    /// Games in order of time become rows with what was known about both players before
+    /// Turn games, in order of time, into rows with what was known about both players before each game
     #[command(after_long_help = GAMES)]
     Games(GamesArguments),
-    /// Ratings of items by users become pairs of items that one user rated
+    /// Turn ratings of items by users into pairs of items rated by the same user
     #[command(after_long_help = RATINGS)]
     Ratings(RatingsArguments),
 }
@@ -428,27 +429,27 @@ const GAMES: &str = "\
 Each game becomes a row with `left.NAME` and `right.NAME` for each feature, and `outcome` (left, right or tie):
 elo, glicko, glicko_deviation, games, wins, draws, losses, win_rate, draw_rate, loss_rate, score_against_higher,
 score_against_lower, opponent_difference, days_since_last, and first (1 for the left player, who moves first or is at
-home, 0 for the right one and for both on neutral ground). All of it is what was known before the date of the game:
-games of one date do not see each other.
+home, 0 for the right one and for both on neutral ground). The features use only what was known before the date of the
+game: games of the same date do not affect each other.
 
-Columns are found by common names (home_team and away_team, white and black, ...) where no flag names them. A result is
-left, right or tie (also win words such as home, white, draw, 1-0), the name of the winner, -1, 0 or 1 (1 says that
-right is better), or the score 1, 0.5 or 0 of the left player; two columns of scores or goals will do as well. Games
-without a result are left out and counted.";
+Columns that no flag names are found by common names (home_team and away_team, white and black, ...). A result is left,
+right or tie (or a word such as home, white, draw or 1-0), the name of the winner, -1, 0 or 1 (1 means that right is
+better), or the score 1, 0.5 or 0 of the left player. Two columns of scores or goals work too. Games without a result
+are left out, and their number is printed.";
 
 const RATINGS: &str = "\
-A user's two ratings are a comparison: the higher one is better, and ratings that differ by --tie-within at most are a
-tie. Which item is left is drawn at random. With --items the output has `left.NAME` and `right.NAME` for each feature
-of the items, `outcome`, and the user as `group`; without it the ids of the items as `left` and `right`.
+Two ratings of one user are a comparison: the higher one is better, and ratings that differ by at most --tie-within are
+a tie. The left item is chosen at random. With --items, the output has `left.NAME` and `right.NAME` for each feature of
+the items, `outcome`, and the user as `group`. Without --items, it has the ids of the items as `left` and `right`.
 
-What is said about a user is the same on both sides, so that it cancels in r(right) - r(left) of a linear model:
---users alone serves kernels. --cross makes the product of each feature of the user with each feature of the item,
-which lets a linear model weigh items differently for different users.";
+The features of a user are the same on both sides, so they cancel in r(right) - r(left) of a linear model: --users alone
+helps only with a kernel. --cross makes the product of each feature of the user with each feature of the item, so that a
+linear model can weight items differently for different users.";
 
 /// `features games`
 #[derive(Args, Debug)]
 pub(crate) struct GamesArguments {
-    /// A table with a row a game, earlier games first; `-` is standard input
+    /// A table with one row per game, earlier games first; `-` is standard input
     pub(crate) file: String,
     /// Where to write, .csv or .tsv, also with .gz or .zst
     #[arg(long, short, value_name = "FILE")]
@@ -462,25 +463,26 @@ pub(crate) struct GamesArguments {
     /// The column of the result
     #[arg(long, value_name = "COLUMN", help_heading = "Columns", conflicts_with_all = ["left_score", "right_score"])]
     pub(crate) result: Option<String>,
-    /// What numbers in it mean, where they do not tell: `score` of the left player, or `sign` -1, 0, 1 with 1 for right
+    /// What numbers in the result column mean, if it is unclear: `score` of the left player, or `sign` -1, 0 or 1,
+    /// where 1 is a win of the right player
     #[arg(long, value_enum, value_name = "MEANING", help_heading = "Columns")]
     pub(crate) result_as: Option<ResultAs>,
     /// The column of the left player's score or goals, instead of a result
     #[arg(long, value_name = "COLUMN", help_heading = "Columns", requires = "right_score")]
     pub(crate) left_score: Option<String>,
-    /// The column of the right player's
+    /// The column of the right player's score or goals
     #[arg(long, value_name = "COLUMN", help_heading = "Columns", requires = "left_score")]
     pub(crate) right_score: Option<String>,
     /// The column of the date, such as 2024-05-31, or of a number that grows with time
     #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
     pub(crate) date: Option<String>,
-    /// The column that says where nobody moves first or is at home
+    /// The column that marks games in which neither player moves first or is at home
     #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
     pub(crate) neutral: Option<String>,
-    /// Write games from this date on; earlier ones are learned from all the same
+    /// Write only games from this date on; earlier games still count in the features
     #[arg(long, value_name = "DATE", allow_negative_numbers = true)]
     pub(crate) from: Option<String>,
-    /// Write games up to this date
+    /// Write only games up to this date
     #[arg(long, value_name = "DATE", allow_negative_numbers = true)]
     pub(crate) to: Option<String>,
     /// Write the columns left_player, right_player and date too; leave them out of the features with --ignore
@@ -489,11 +491,11 @@ pub(crate) struct GamesArguments {
     /// Elo's factor K [default: FIDE's rule, 40, 20 or 10]
     #[arg(long, value_name = "K")]
     pub(crate) elo_factor: Option<f64>,
-    /// Growth of Glicko's deviation, by the root of a day or of a numbered period [default: 8.1 for dates, which makes a
-    /// new player of an old one in five years, 63.2 for numbers; 0 without dates]
+    /// Growth of Glicko's deviation per square root of a day, or of a numbered period [default: 8.1 for dates, with
+    /// which an absent player counts as new after five years; 63.2 for numbers; 0 without dates]
     #[arg(long, value_name = "C")]
     pub(crate) growth: Option<f64>,
-    /// The format of the data where it is not recognised
+    /// The format of the data, if it is not recognised
     #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT")]
     pub(crate) input_format: Option<Format>,
 }
@@ -521,19 +523,19 @@ pub(crate) struct RatingsArguments {
     /// A table of the users, with an id and features
     #[arg(long, value_name = "USERS", requires = "items")]
     pub(crate) users: Option<String>,
-    /// Make products of the features of user and item, which linear models need
+    /// Multiply the features of user and item; linear models need these products
     #[arg(long, requires = "users")]
     pub(crate) cross: bool,
-    /// Columns of ITEMS and USERS that are no features, separated by commas
+    /// Columns of ITEMS and USERS that are not features, separated by commas
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires = "items")]
     pub(crate) ignore: Vec<String>,
-    /// Pairs of each user: a number, or `all` [default: each rating is part of one pair]
+    /// Number of pairs per user, or `all` [default: each rating is part of one pair]
     #[arg(long, value_name = "N")]
     pub(crate) pairs_per_user: Option<String>,
-    /// Ratings that differ by this much at most are a tie
+    /// Ratings that differ by at most this much are a tie
     #[arg(long, value_name = "E", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) tie_within: f64,
-    /// Seeds which ratings meet and which one is left
+    /// Seeds the random choice of pairs and of the left item
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// The column of the user
@@ -545,7 +547,7 @@ pub(crate) struct RatingsArguments {
     /// The column of the rating
     #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
     pub(crate) rating: Option<String>,
-    /// The format of the ratings where it is not recognised
+    /// The format of the ratings, if it is not recognised
     #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT")]
     pub(crate) input_format: Option<Format>,
 }
@@ -556,34 +558,34 @@ pub(crate) struct SimulateArguments {
     /// What to make
     #[arg(value_enum)]
     pub(crate) kind: SimulateKind,
-    /// Where to write; the extension tells the format
+    /// Where to write; the extension determines the format
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: String,
-    /// Rows (text; for search the queries follow from it)
+    /// Number of rows (text; for search it determines the number of queries)
     #[arg(long, value_name = "N")]
     pub(crate) rows: Option<u64>,
-    /// Queries (search)
+    /// Number of queries (search)
     #[arg(long, value_name = "N", conflicts_with = "rows")]
     pub(crate) queries: Option<u64>,
-    /// Mean rows a query (search)
+    /// Mean number of rows per query (search)
     #[arg(long, value_name = "N")]
     pub(crate) docs: Option<usize>,
-    /// Pairs (compare)
+    /// Number of pairs (compare)
     #[arg(long, value_name = "N", conflicts_with = "rows")]
     pub(crate) pairs: Option<u64>,
-    /// The hidden score: the square of a norm, 1, 2 or inf, or a linear one (compare) [default: 2]
+    /// The hidden score: the square of the 1-, 2- or inf-norm, or linear (compare) [default: 2]
     #[arg(long, value_name = "NORM", value_parser = named::<Pattern>(Pattern::ALL.map(Pattern::name)))]
     pub(crate) norm: Option<Pattern>,
     /// The share of ties (compare) [default: 0.5]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) ties: Option<f64>,
-    /// Where points lie: the second near the first, or both anywhere (compare) [default: near]
+    /// Where the points of a pair lie: the second near the first, or both anywhere (compare) [default: near]
     #[arg(long, value_parser = named::<Placed>(Placed::ALL.map(Placed::name)))]
     pub(crate) placed: Option<Placed>,
-    /// Features
+    /// Number of features
     #[arg(long, value_name = "N")]
     pub(crate) features: Option<usize>,
-    /// Mean non-zero features a row (text)
+    /// Mean number of non-zero features per row (text)
     #[arg(long, value_name = "N")]
     pub(crate) nonzeros: Option<usize>,
     /// Noise on the true score
@@ -592,10 +594,10 @@ pub(crate) struct SimulateArguments {
     /// Seeds the hidden model and the rows: the same seed gives the same bytes
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Other rows from the same hidden model: 0 to train on, 1 to test on, …
+    /// Makes other rows from the same hidden model, for example 0 to train on and 1 to test on
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) stream: u32,
-    /// The format to write, where the extension does not tell
+    /// The format to write, if the extension does not determine it
     #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT")]
     pub(crate) to: Option<Format>,
 }
@@ -607,7 +609,7 @@ pub(crate) enum SimulateKind {
     Search,
     /// Sparse unit rows of two classes with Zipf features, as in RCV1
     Text,
-    /// Pairs of points of which a hidden score says which is better, or that neither is
+    /// Pairs of points; a hidden score decides which is better, or that they tie
     Compare,
 }
 
@@ -617,7 +619,7 @@ pub(crate) struct ReproduceArguments {
     /// Which experiment
     #[arg(value_enum)]
     pub(crate) experiment: Experiment,
-    /// Repetitions with other seeds
+    /// Number of repetitions, each with another seed
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     pub(crate) seeds: u64,
     /// Numbers of training pairs, separated by commas
@@ -632,8 +634,8 @@ pub(crate) struct ReproduceArguments {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// A folder with real comparisons to judge all methods on too: football/results.csv.gz, chess2010/training_data.csv.gz,
-    /// recipes/pairs.csv and items.csv, as far as they are there
+    /// A folder with real comparisons to test all methods on too; it may hold football/results.csv.gz,
+    /// chess2010/training_data.csv.gz, and recipes/pairs.csv with items.csv
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<String>,
     /// Leave the simulation out
@@ -654,7 +656,7 @@ pub(crate) enum Experiment {
 /// `explain`
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArguments {
-    /// The code, such as MM0203; all codes are listed where it is left out
+    /// The code, such as MM0203; without it, all codes are listed
     pub(crate) code: Option<String>,
 }
 

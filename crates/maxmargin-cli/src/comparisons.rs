@@ -109,10 +109,10 @@ pub(crate) fn sections(
     };
     let histogram = Histogram::new("difference", "pairs", Outcome::ALL.map(of).to_vec());
     let (marked, told) = match width > 0.0 {
-        true => (histogram.mark(-width, "left").mark(width, "right"), "between the two lines the model says tie"),
-        false => (histogram.mark(0.0, "equal"), "the model never says tie"),
+        true => (histogram.mark(-width, "left").mark(width, "right"), "between the two lines the model predicts a tie"),
+        false => (histogram.mark(0.0, "equal"), "the model never predicts a tie"),
     };
-    let told = format!("How much higher the right item of each pair is scored; {told}.");
+    let told = format!("The score of the right item of each pair minus that of the left one; {told}.");
     report.plot("Right minus left", told, marked);
     let outcomes = Outcomes(confusion(&answers.scores, pairs, width));
     report.table("Outcomes", Outcomes::columns(), outcomes.rows());
@@ -122,8 +122,9 @@ pub(crate) fn sections(
     if let (false, Ok(area)) = (curve.is_empty(), Metric::Auc.evaluate(&judged)) {
         report.plot(
             "ROC curve",
-            "The share of decided pairs found, sign and all, against the share of ties wrongly taken for decided, over \
-             all thresholds. A wrong sign is never found, so that the curve may end below 1.",
+            "The share of decided pairs whose better item is found, against the share of ties wrongly predicted as \
+             decided, over all thresholds. A pair with the wrong better item never counts as found, so the curve may \
+             end below 1.",
             LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: area.value }]),
         );
     }

@@ -69,7 +69,7 @@ impl Console {
         match content(&mut out).and_then(|()| out.flush()) {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
                 Err(Error::new(Code::WriteFailed, format!("standard output could not be written: {error}"))
-                    .help("make room where it leads to, or write to another place"))
+                    .help("free some space where it is written, or write to another place"))
             }
             _ => Ok(()),
         }

@@ -99,7 +99,7 @@ impl Args for DataArguments {
             .value_name("FORMAT")
             .value_parser(named::<Format>(Format::ALL.map(Format::name)))
             .help_heading("Reading data")
-            .help("The format of the data where it is not recognised");
+            .help("The format of the data, if it is not recognised");
         with_flags(command, &READING.iter().collect::<Vec<_>>(), &Chosen::new()).arg(format)
     }
 

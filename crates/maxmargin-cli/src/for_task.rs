@@ -209,8 +209,8 @@ impl<'a> Found<'a> {
         if others.is_empty() {
             return None;
         }
-        let message = format!("{flag} is no flag of `{name} {task}`: it is for {}", others.join(" and "));
-        Some(Error::new(Code::BadSetting, message).help(format!("leave {flag} out, or learn another task")))
+        let message = format!("{flag} is not a flag of `{name} {task}`: it is for {}", others.join(" and "));
+        Some(Error::new(Code::BadSetting, message).help(format!("leave {flag} out, or use another task")))
     }
 }
 

@@ -15,7 +15,7 @@ pub fn kernel(kernel: &Kernel, given: bool) -> String {
         None => String::new(),
     };
     match *kernel {
-        Kernel::Custom(ref custom) => format!("{} (brought along)", custom.name()),
+        Kernel::Custom(ref custom) => format!("{} (user-defined)", custom.name()),
         Kernel::Sigmoid { coef0, .. } => format!("sigmoid{gamma}, coef0 {}", number(coef0)),
         Kernel::Polynomial { coef0, degree, .. } => {
             format!("polynomial of degree {degree}{gamma}, coef0 {}", number(coef0))

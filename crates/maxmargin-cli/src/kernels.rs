@@ -75,10 +75,10 @@ impl KernelFacts<'_> {
                         let dropped = rows.min(u64::from(landmarks)) - features;
                         let mut parts = Vec::new();
                         if u64::from(landmarks) > rows {
-                            parts.push(format!("all {} taken", format::counted(rows, "row", "rows")));
+                            parts.push(format!("all {} used", format::counted(rows, "row", "rows")));
                         }
                         if dropped > 0 {
-                            let (one, many) = ("copy or mixture of others", "copies or mixtures of others");
+                            let (one, many) = ("copy or combination of others", "copies or combinations of others");
                             parts.push(format!("{} dropped", format::counted(dropped, one, many)));
                         }
                         format!(", {}", parts.join(", "))
@@ -94,7 +94,7 @@ impl KernelFacts<'_> {
 
     /// The same in a report.
     pub(crate) fn report(&self, page: &mut Report) {
-        let second = if self.loss.is_some() { "what the map loses" } else { "what the budget cost" };
+        let second = if self.loss.is_some() { "approximation error" } else { "effect of the budget" };
         let names = ["model", second].map(str::to_string);
         let said = self.sentences().into_iter().map(|sentence| sentence.trim().to_string());
         let rows: Vec<(String, String)> = names.into_iter().zip(said).collect();
@@ -131,7 +131,7 @@ impl KernelFacts<'_> {
     }
 }
 
-/// `merged 8,718 vectors: that moved the function, of length 40, by about 23`, if a budget had an effect.
+/// `merged 8,718 vectors: this changed the function by about 23; its norm is 40`, if a budget had an effect.
 fn about_budget(merging: &Merging) -> Option<String> {
     let Merging { merged, removed, lost, length } = *merging;
     let times = |count: u64| format::counted(count, "vector", "vectors");
@@ -142,7 +142,7 @@ fn about_budget(merging: &Merging) -> Option<String> {
         (merged, removed) => format!("merged {} and left out {}", times(merged), format::count(removed)),
     };
     let (lost, length) = (format::significant(lost, 2), format::significant(length, 2));
-    Some(format!("{what}: that moved the function, of length {length}, by about {lost}"))
+    Some(format!("{what}: this changed the function by about {lost}; its norm is {length}"))
 }
 
 /// Number of support vectors among the columns of kernel values.

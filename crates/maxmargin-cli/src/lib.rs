@@ -52,7 +52,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => {
             let bare = error.code() == Code::Interrupted && error.raw_remedy().is_none();
             let error = if bare {
-                error.help("run the command again, or with --keep-partial where it takes that")
+                error.help("run the command again, with --keep-partial if the command has that flag")
             } else {
                 error
             };

@@ -36,7 +36,7 @@ pub(crate) fn ensure_apart(output: &str, inputs: &[&str]) -> Result<()> {
     let real = |file: &str| std::fs::canonicalize(file).ok().filter(|path| path.is_file());
     match real(output) {
         Some(path) if inputs.iter().any(|input| real(input).as_ref() == Some(&path)) => {
-            Err(Error::new(Code::OutputUnwritable, format!("`{output}` is read here, and would be replaced"))
+            Err(Error::new(Code::OutputUnwritable, format!("`{output}` is also an input, and would be overwritten"))
                 .in_file(output)
                 .help("name another file for the output"))
         }
@@ -49,7 +49,7 @@ pub(crate) fn refuse_json(console: &Console) -> Result<()> {
     if !console.json() {
         return Ok(());
     }
-    Err(Error::new(Code::Usage, "--json needs standard output, which the data would go to")
+    Err(Error::new(Code::Usage, "--json and the data cannot both be written to standard output")
         .help("write the data to a file with -o FILE"))
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn ensure_different(outputs: &[Option<&String>]) -> Result<()> {
     let twice =
         named.iter().enumerate().find(|(at, output)| named[..*at].iter().any(|other| place(other) == place(output)));
     match twice {
-        Some((_, output)) => Err(Error::new(Code::OutputUnwritable, format!("`{output}` is named for two results"))
+        Some((_, output)) => Err(Error::new(Code::OutputUnwritable, format!("`{output}` is named for two outputs"))
             .in_file(output.as_str())
             .help("name a file for each")),
         None => Ok(()),

@@ -59,27 +59,27 @@ impl Preferences {
             |value: f64| if self.weighted { format!(" of weight {}", significant(value, 4)) } else { String::new() };
         if found.contradictions > 0 {
             let lost = if self.weighted {
-                format!("a weight of {} at least goes", significant(found.contradicted_weight, 6))
+                format!("a weight of at least {}", significant(found.contradicted_weight, 6))
             } else {
-                counted(found.contradicted_weight as u64, "pair at least goes", "pairs at least go")
+                format!("at least {}", counted(found.contradicted_weight as u64, "pair", "pairs"))
             };
             sentences.push(format!(
-                "{} of items said both ways round ({}): no scoring function satisfies both, and {lost} against it",
-                counted(found.contradictions, "couple", "couples"),
+                "{} ({}): the same two items in both orders, so every scoring function violates {lost}",
+                counted(found.contradictions, "contradiction", "contradictions"),
                 counted(found.contradicted_pairs, "pair", "pairs"),
             ));
         }
         if found.disputes > found.contradictions {
             sentences.push(format!(
-                "{} of items with more than one outcome, ties among them ({})",
-                counted(found.disputes, "couple", "couples"),
+                "{} ({}): the same two items with different outcomes, including ties",
+                counted(found.disputes, "disagreement", "disagreements"),
                 counted(found.disputed_pairs, "pair", "pairs"),
             ));
         }
         if found.cyclic_groups > 0 {
             sentences.push(format!(
-                "{} better than each other in a circle ({}, {}{} among them): no scoring function satisfies all of these",
-                counted(found.cyclic_groups, "group of items", "groups of items"),
+                "{} ({}, {}{} among them): no scoring function satisfies all of these pairs",
+                counted(found.cyclic_groups, "preference cycle", "preference cycles"),
                 counted(found.cyclic_items, "item", "items"),
                 counted(found.cyclic_pairs, "pair", "pairs"),
                 weight(found.cyclic_weight),
@@ -88,7 +88,7 @@ impl Preferences {
         if self.indistinct > 0 {
             sentences.push(format!(
                 "{} two items with the same features: no score can tell them apart",
-                counted(self.indistinct, "decided pair has", "decided pairs have"),
+                counted(self.indistinct, "decided pair compares", "decided pairs compare"),
             ));
         }
         sentences

@@ -82,7 +82,7 @@ fn resolve(file: &str, path: &Path) -> Result<Target> {
                 return if path.file_name().is_some() {
                     Ok(Target::Regular { path, existing: None })
                 } else {
-                    Err(unwritable(file, "that is no file name", "name a file"))
+                    Err(unwritable(file, "that is not a file name", "name a file"))
                 };
             }
             Err(error) => return Err(unwritable(file, &error.to_string(), "name a file in another directory")),
@@ -105,7 +105,7 @@ fn resolve(file: &str, path: &Path) -> Result<Target> {
             return Ok(Target::Regular { path, existing: Some(about.permissions()) });
         }
     }
-    Err(unwritable(file, "its links lead in a circle", "name a regular file"))
+    Err(unwritable(file, "its links form a loop", "name a regular file"))
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -170,7 +170,9 @@ pub fn write_atomically<T, E: Into<WriteError>>(
         Target::Stream(path) => {
             // Appending neither truncates a shared file nor overwrites what other processes wrote.
             let stream = OpenOptions::new().append(true).open(&path).map_err(|error| match error.kind() {
-                ErrorKind::PermissionDenied => unwritable(&file, "it may not be written to", "write to another place"),
+                ErrorKind::PermissionDenied => {
+                    unwritable(&file, "there is no permission to write to it", "write to another place")
+                }
                 _ => failed(error),
             })?;
             let mut out = BufWriter::with_capacity(BUFFER_BYTES, stream);

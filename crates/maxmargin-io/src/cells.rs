@@ -190,7 +190,8 @@ pub(crate) fn cell_error(
                 Problem::Missing => format!("the outcome is missing{at}: column `{column}`{shown}"),
                 _ => format!("the outcome is not valid{at}: column `{column}`{shown}"),
             },
-            "write left, right or tie, or −1, 0 or 1, where 1 says that the right item is better; drop pairs without an outcome"
+            "write left, right or tie, or −1, 0 or 1, where 1 means that the right item is better; drop pairs without \
+             an outcome"
                 .to_string(),
             "left, right or tie, or -1, 0 or 1",
         ),

@@ -283,7 +283,7 @@ impl Roles {
             features = with_partners(features, partners)?;
         }
         if features.is_empty() {
-            return Err(Error::new(Code::BadTable, "no column is left to be a feature").help(
+            return Err(Error::new(Code::BadTable, "no column is left as a feature").help(
                 "check [[target]], [[group]], [[weight]], [[id]] and [[ignore]] against the columns of the file",
             ));
         }
@@ -337,7 +337,7 @@ fn refuse_lone_pairs(
     }
     let (message, help) = if takes_pairs {
         (
-            "nothing says where these are",
+            "no file of items was given",
             format!(
                 "name the file that holds the items with [[items=FILE]], or leave the two columns out with [[ignore={left},{right}]]"
             ),
@@ -345,10 +345,10 @@ fn refuse_lone_pairs(
     } else {
         (
             "rows with features are needed",
-            "give the file that holds the items: it is items that are scored, not pairs".to_string(),
+            "give the file that holds the items: this scores items, not pairs".to_string(),
         )
     };
-    Err(Error::new(Code::NoItems, format!("the columns `{left}` and `{right}` name items, and {message}")).help(help))
+    Err(Error::new(Code::NoItems, format!("the columns `{left}` and `{right}` name items, but {message}")).help(help))
 }
 
 /// The error for pairs of a left and a right item without an outcome.
@@ -379,7 +379,7 @@ fn split_sides(features: Vec<Feature>, sides: Sides, notes: &mut Vec<String>) ->
     ));
     if !neither.is_empty() {
         neither.truncate(5);
-        notes.push(format!("columns of neither item ignored: {}", neither.join(", ")));
+        notes.push(format!("columns that belong to neither item ignored: {}", neither.join(", ")));
     }
     let lone = |side: &str, these: &[Feature], those: &[Feature]| {
         let known: HashSet<&str> = those.iter().map(|feature| feature.name.as_str()).collect();

@@ -357,7 +357,7 @@ impl<'a, R: Read> Records<'a, R> {
                     let (place, _) = self.place(byte, column, "a column name in UTF-8");
                     return Err(Error::new(Code::NotText, "the names of the columns are not UTF-8 text")
                         .at(place)
-                        .help("save the table as UTF-8; compressed files and spreadsheets are no tables of text"));
+                        .help("save the table as UTF-8; compressed files and spreadsheets are not text tables"));
                 }
             }
         }

@@ -195,7 +195,7 @@ pub fn asking_for_pairs(error: Error, model: &Model) -> Error {
              `right` that name rows of [[items=FILE]]; and `outcome`, unless it is to be predicted"
         }
     };
-    error.help(format!("the model compares, so give {pairs}; `maxmargin rank-items` scores single items"))
+    error.help(format!("the model compares items, so give {pairs}; `maxmargin rank-items` scores single items"))
 }
 
 /// Returns an error if the model knows none of the ids, because the items are then in another file.
@@ -217,8 +217,8 @@ pub fn expect_features(timed: &Timed, known: usize, file: &str) -> Result<()> {
     }
     Err(Error::new(
         Code::TooManyFeatures,
-        format!("the data have {}, and the model knows {known}", counted(found as u64, "feature", "features")),
+        format!("the data have {}, but the model knows only {known}", counted(found as u64, "feature", "features")),
     )
     .in_file(file)
-    .help("score data made like the training data; `maxmargin inspect MODEL` shows what the model knows"))
+    .help("give data prepared like the training data; `maxmargin inspect MODEL` describes the model"))
 }

@@ -77,7 +77,7 @@ impl OwnFeatures {
             let Some(names) = &features.names else {
                 return Err(Error::new(
                     Code::FeatureNames,
-                    "the model's features have no names, so that the items of the pairs are not among them",
+                    "the model's features have no names, so the items of the pairs cannot be found among them",
                 )
                 .help("name the file that holds the items with [[items=FILE]]"));
             };
@@ -144,7 +144,7 @@ impl OwnFeatures {
 
     /// Notes about the ids, at the end.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let mut notes = vec!["items without features: each is a feature of its own".to_string()];
+        let mut notes = vec!["items have no features: each item is its own feature".to_string()];
         let unseen = self.model.map_or(0, |model| self.ids.texts.len() - model) as u64;
         if unseen > 0 {
             notes.push(format!(

@@ -120,8 +120,8 @@ impl Items {
             _ => (
                 format!("no item is row `{shown}`{at}: column `{column}`"),
                 format!(
-                    "{file} has no ids, so that its {} by number, from 1; an id stands behind a # at the end of a line",
-                    counted(rows as u64, "row goes", "rows go")
+                    "{file} has no ids, so its {} by number, from 1; an id goes after a # at the end of a line",
+                    counted(rows as u64, "row is named", "rows are named")
                 ),
                 format!("a row number from 1 to {rows}"),
             ),
@@ -244,7 +244,7 @@ impl PairColumns {
             .map(|column| format!("`{}`", names[column]))
             .collect();
         if !others.is_empty() {
-            notes.push(format!("columns of no use to pairs ignored: {}", others.join(", ")));
+            notes.push(format!("unused columns ignored: {}", others.join(", ")));
         }
         Ok(PairColumns { names, left, right, outcome, weight, group, notes })
     }
@@ -325,8 +325,8 @@ impl PairTable {
         if left == right {
             let shown = cells::clipped(&String::from_utf8_lossy(cells.right.trim_ascii()));
             let error = Error::new(Code::PairWithItself, format!("item `{shown}` is compared with itself{at}"))
-                .help("drop the pair: it says nothing");
-            let expected = format!("another item than the {} one", self.columns.names[self.columns.left]);
+                .help("drop the pair: it carries no information");
+            let expected = format!("an item different from the {} one", self.columns.names[self.columns.left]);
             return Err(Refusal { column: self.columns.right, error, expected });
         }
         let refusal = |column: usize, role: Role, problem: Problem, text: &[u8]| {
@@ -438,5 +438,5 @@ impl PairTable {
 
 pub(crate) fn no_pairs() -> Error {
     Error::new(Code::NoRows, "the table has column names and no pairs")
-        .help("a table of pairs has a line `left,right,outcome` or `better,worse`, then one line a pair")
+        .help("a table of pairs has a line `left,right,outcome` or `better,worse`, then one line per pair")
 }

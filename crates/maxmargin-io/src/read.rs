@@ -165,7 +165,7 @@ impl Input {
     pub(crate) fn spooled(mut self) -> Result<Input> {
         if let Content::Stream(stream) = &mut self.content {
             let mut spooled = tempfile::NamedTempFile::new().map_err(|error| {
-                Error::new(Code::WriteFailed, format!("no temporary file could be made: {error}"))
+                Error::new(Code::WriteFailed, format!("a temporary file could not be created: {error}"))
                     .help("free some space, or name a folder for temporary files in TMPDIR")
             })?;
             io::copy(stream, &mut spooled).map_err(|error| read_error(&error).in_file(&self.file))?;
@@ -232,9 +232,12 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
             .help("give a table with columns `left`, `right` and `outcome`, or `better` and `worse`; the items they name go with [[items]]"));
     }
     if !tabular && !options.columns.is_empty() {
-        return Err(Error::new(Code::BadSetting, format!("columns are named for a table, and this file is {found}"))
-            .in_file(name)
-            .help("leave [[target]], [[group]], [[weight]], [[id]] and [[ignore]] out"));
+        return Err(Error::new(
+            Code::BadSetting,
+            format!("columns can be named only for a table, and this file is {found}"),
+        )
+        .in_file(name)
+        .help("leave [[target]], [[group]], [[weight]], [[id]] and [[ignore]] out"));
     }
     Ok(found)
 }
@@ -252,7 +255,7 @@ fn needs_table(format: Format, pairing: &Pairing) -> bool {
 const TEXT_CONTROLS: &[u8] = b"\t\n\x0b\x0c\r\x1a";
 
 const KNOWN: &str =
-    "known are svmlight, CSV, TSV, Parquet, Arrow IPC and .mmd, each also compressed by gzip, bzip2 or zstd";
+    "known formats are svmlight, CSV, TSV, Parquet, Arrow IPC and .mmd, each also compressed by gzip, bzip2 or zstd";
 
 fn of_magic(head: &[u8]) -> Option<Format> {
     if head.starts_with(b"PAR1") {
@@ -296,7 +299,7 @@ fn of_first_line(name: &str, head: &[u8]) -> Result<Format> {
     if numeric {
         return Ok(Format::Svmlight);
     }
-    Err(Error::new(Code::UnknownFormat, "neither the name nor the first line tells the format")
+    Err(Error::new(Code::UnknownFormat, "the format cannot be recognised by the name or the first line")
         .at(Place { file: name.to_string(), line: Some(1), ..Place::default() })
         .help(format!("name it with [[input-format]]; {KNOWN}")))
 }

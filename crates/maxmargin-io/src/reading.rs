@@ -47,7 +47,7 @@ pub const READING: &[Setting] = &[
         name: "missing",
         heading: HEADING,
         aliases: &[],
-        help: "What to take for an empty cell of a table; without it an empty cell is an error",
+        help: "What to use in place of an empty cell of a table; without it, an empty cell is an error",
         placeholder: "",
         value: Value::Name(|| vec!["error", "zero", "mean"]),
         place: "missing",
@@ -56,7 +56,7 @@ pub const READING: &[Setting] = &[
         name: "index-base",
         heading: HEADING,
         aliases: &[],
-        help: "Whether the features of an svmlight file count from 0 or from 1; detected unless given",
+        help: "Whether the features of an svmlight file count from 0 or from 1; detected if not given",
         placeholder: "0|1",
         value: Value::Whole(0, 1),
         place: "index-base",
@@ -65,7 +65,7 @@ pub const READING: &[Setting] = &[
         name: "least-features",
         heading: HEADING,
         aliases: &[],
-        help: "The features of an svmlight file, where the last are zero in all rows: at least so many",
+        help: "The least number of features of an svmlight file, for files whose last features are zero in all rows",
         placeholder: "N",
         value: Value::Whole(1, 1 << 27),
         place: "least-features",
@@ -125,7 +125,7 @@ impl ReadSettings {
             let setting = READING
                 .iter()
                 .find(|setting| setting.name == name)
-                .ok_or_else(|| Error::new(Code::BadSetting, format!("`{name}` says nothing about how to read data")))?;
+                .ok_or_else(|| Error::new(Code::BadSetting, format!("`{name}` is not a setting for reading data")))?;
             object.insert(setting.place.to_string(), setting.checked(choice)?);
         }
         from_object(object)
@@ -214,7 +214,7 @@ impl Reading {
     pub fn of(model: &Model) -> Result<Reading> {
         model.reading.as_deref().map_or(Ok(Reading::default()), |text| {
             serde_json::from_str(text).map_err(|error| {
-                Error::new(Code::DamagedModel, format!("how the model's data were read: {error}"))
+                Error::new(Code::DamagedModel, format!("the model's settings for reading data are not valid: {error}"))
                     .help("copy the model again or train it again")
             })
         })

@@ -47,7 +47,7 @@ pub(crate) struct Batch {
 pub(crate) fn guarded<T>(decode: impl FnOnce() -> T) -> std::result::Result<T, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
-        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("the decoder gave up").to_string()
+        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("the decoder failed").to_string()
     })
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Use, Vec<
         if !fits {
             let (use_of, remedy) = match roles.roles[column] {
                 Role::Feature => ("a feature", "leave the column out with [[ignore=NAME]], or store it as numbers"),
-                _ => ("what it is named for", "store it as numbers or text, or name another column"),
+                _ => ("used in the role it is named for", "store it as numbers or text, or name another column"),
             };
             return Err(unfit(field, use_of, remedy));
         }

@@ -116,7 +116,7 @@ pub fn write_records(
         Format::Csv => b',',
         Format::Tsv => b'\t',
         other => {
-            return Err(Error::new(Code::UnknownFormat, format!("this is written as CSV or TSV, and not as {other}"))
+            return Err(Error::new(Code::UnknownFormat, format!("the output must be CSV or TSV, not {other}"))
                 .in_file(file)
                 .help("end the name in .csv or .tsv, which may be followed by .gz or .zst"));
         }

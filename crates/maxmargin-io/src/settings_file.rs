@@ -43,8 +43,7 @@ pub const RUN: &[Setting] = &[
         name: "memory",
         heading: "Learning",
         aliases: &[],
-        help: "Stay within this much memory, such as 4GiB; the features of a .mmd file are then read a block at a time \
-               where they do not fit",
+        help: "Memory limit, such as 4GiB; if the features of a .mmd file do not fit, they are read a block at a time",
         placeholder: "SIZE",
         value: Value::Size,
         place: "memory",
@@ -246,7 +245,7 @@ impl Parser<'_> {
                     let task = Task::ALL.into_iter().find(|task| task.name() == name.as_ref());
                     let unknown = || {
                         let names: Vec<&str> = Task::ALL.into_iter().map(Task::name).collect();
-                        self.bad(format!("the task `{name}` is none of {}", names.join(", ")), value.span())
+                        self.bad(format!("the task `{name}` is not one of {}", names.join(", ")), value.span())
                     };
                     found.task = Some(task.ok_or_else(unknown)?);
                 }
@@ -353,11 +352,14 @@ impl Parser<'_> {
             [] => self.bad(format!("`{name}` is not known here"), key.span()),
             others => {
                 let task = self.task.name();
-                self.bad(format!("`{name}` is no setting of `{task}`: it is for {}", others.join(" and ")), key.span())
+                self.bad(
+                    format!("`{name}` is not a setting of `{task}`: it is for {}", others.join(" and ")),
+                    key.span(),
+                )
             }
         };
         match nearest(name, known).filter(|_| others.is_empty()) {
-            Some(similar) => error.help(format!("similar: `{similar}`; {EXAMPLE}")),
+            Some(similar) => error.help(format!("did you mean `{similar}`? {EXAMPLE}")),
             None => error,
         }
     }

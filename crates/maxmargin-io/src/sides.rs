@@ -123,7 +123,8 @@ impl SideFiles {
                 )
                 .in_file(&name)
                 .help(
-                    "one size a line, adding up to the number of rows; remove the file if it belongs to other data",
+                    "give one size per line, adding up to the number of rows; remove the file if it belongs to other \
+                     data",
                 ));
             } else {
                 notes.push(format!("groups from {name}"));
@@ -142,7 +143,9 @@ impl SideFiles {
                     ),
                 )
                 .in_file(&name)
-                .help("one weight a line, as many as rows; remove the file if it belongs to other data"));
+                .help(
+                    "give one weight per line, as many as there are rows; remove the file if it belongs to other data",
+                ));
             } else {
                 notes.push(format!("weights from {name}"));
             }
@@ -184,7 +187,7 @@ fn side_file(path: &Path, kind: &str) -> Result<Option<(String, Vec<SideLine>)>>
             Ok(number) if number.is_finite() => numbers.push(SideLine { line, text: token.to_string(), number }),
             _ => {
                 let message = format!("`{}` is not a number", shortened(token));
-                return Err(side_error(&name, line, token, message, "one number a line"));
+                return Err(side_error(&name, line, token, message, "one number per line"));
             }
         }
     }
@@ -195,7 +198,7 @@ fn side_error(file: &str, line: usize, token: &str, message: String, expected: &
     let excerpt = Excerpt::of_line(token.as_bytes(), 0..token.len(), format!("expected {expected}"));
     Error::new(Code::SideFileMismatch, message)
         .at(Place { file: file.to_string(), line: Some(line as u64 + 1), column: Some(1), excerpt: Some(excerpt) })
-        .help("a side file has one number a line; remove it if it belongs to other data")
+        .help("a side file has one number per line; remove it if it belongs to other data")
 }
 
 fn shortened(token: &str) -> String {

@@ -12,7 +12,7 @@ use maxmargin::wording::counted;
 use std::collections::HashMap;
 
 /// The shape of a table, as a remedy if there is no table.
-pub(crate) const TABLE_SHAPE: &str = "a table has a line of column names, then one line a row";
+pub(crate) const TABLE_SHAPE: &str = "a table has a line of column names, then one line per row";
 
 /// The rule for storage: sparse if a table has more than this many columns …
 const SPARSE_MIN_COLUMNS: usize = 64;
@@ -54,7 +54,8 @@ impl<V: Cell> Table<V> {
             (Missing::Mean, true) => {
                 return Err(Error::new(
                     Code::BadSetting,
-                    "means of columns are not taken where a row holds two items: each side would have its own",
+                    "empty cells are not filled with means where a row holds two items: each side would have its own \
+                     mean",
                 )
                 .help("use [[missing=zero]], or give the items in a file of their own with [[items]]"));
             }

@@ -20,7 +20,7 @@ enum Packing {
 /// The format of an output file: the requested one, otherwise that of its name.
 pub fn output_format(file: &str, asked: Option<Format>) -> Result<Format> {
     asked.or_else(|| Format::of_name(file)).ok_or_else(|| {
-        Error::new(Code::UnknownFormat, "the name of the output does not tell its format")
+        Error::new(Code::UnknownFormat, "the name of the output does not determine its format")
             .in_file(file)
             .help("end it in .svm, .txt, .csv, .tsv, .parquet, .arrow or .mmd (the text ones also .gz or .zst), or give [[to=FORMAT]]")
     })
@@ -32,13 +32,13 @@ pub fn write(loaded: &Loaded, file: &str, format: Format, cancel: &Cancel) -> Re
     if table && loaded.data.cols() > MOST_TABLE_COLUMNS {
         return Err(Error::new(
             Code::BadSetting,
-            format!("a {format} table of {} columns would help nobody", loaded.data.cols()),
+            format!("a {format} table of {} columns is too wide", loaded.data.cols()),
         )
         .in_file(file)
         .help("write sparse data to svmlight (.svm) or .mmd"));
     }
     if format == Format::Svmlight && loaded.data.pairs().is_some() {
-        return Err(Error::new(Code::BadSetting, "svmlight text has no place for pairs")
+        return Err(Error::new(Code::BadSetting, "svmlight text cannot hold pairs")
             .in_file(file)
             .help("write them to .csv, .parquet, .arrow or .mmd"));
     }

@@ -159,8 +159,11 @@ pub fn resample(
     }
     if units(pairs) < 2 {
         let what = if pairs.groups().is_some() { "group of pairs" } else { "pair" };
-        return Err(Error::new(Code::TooFewToSplit, format!("there is one {what}, and resampling it says nothing"))
-            .help("give more of them"));
+        return Err(Error::new(
+            Code::TooFewToSplit,
+            format!("there is only one {what}, and resampling needs at least two"),
+        )
+        .help("give more of them"));
     }
     let start = start_of(model);
     let learn = |index: usize| -> Result<Option<(Vec<f64>, bool)>> {

@@ -165,7 +165,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         };
         return Err(over_budget(
             format!(
-                "the data take {} in memory and training on them {} more, and the budget is {}",
+                "the data take {} in memory and training takes {} more, but the budget is {}",
                 memory_needed(features),
                 memory_needed(beside),
                 memory_given(budget)
@@ -176,7 +176,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     let solver = choose_solver(settings, data.shape())?;
     let all = |why: &str, instead: &str| {
         let given = memory_given(budget);
-        let message = format!("{why}, so that all features must be in memory; the budget is {given}");
+        let message = format!("{why}, so all features must be in memory; the budget is {given}");
         let needed = typed(beside.saturating_add(features));
         over_budget(message, &format!("give [[memory={needed}]] or more, or {instead}"))
     };
@@ -186,7 +186,10 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         return Err(all("explicit pairs compare rows from anywhere in the file", "compare fewer items"));
     }
     if settings.expands() {
-        return Err(all("a kernel compares every row with every other", "less for kernel rows: [[kernel-cache=1GiB]]"));
+        return Err(all(
+            "a kernel compares every row with every other",
+            "limit the memory for kernel rows with [[kernel-cache=1GiB]]",
+        ));
     }
     if solver.is_hard_margin() && !mapped_once {
         return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave [[solver]] out"));
@@ -202,7 +205,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     if block < least {
         return Err(over_budget(
             format!(
-                "training on these data takes {} beside the features, and the budget is {}",
+                "training on these data takes {} besides the features, but the budget is {}",
                 memory_needed(beside + 8 * least),
                 memory_given(budget)
             ),
@@ -222,7 +225,7 @@ const LEAST_BLOCK: u64 = 1 << 20;
 
 /// What to do about data that do not fit.
 pub const CONVERT: &str =
-    "turn the file into a cache first, `maxmargin convert FILE -o FILE.mmd`: its features are read a block at a time";
+    "convert the file first, `maxmargin convert FILE -o FILE.mmd`: features of a .mmd file are read a block at a time";
 
 /// The error for a budget that is too small.
 pub fn over_budget(message: String, help: &str) -> Error {

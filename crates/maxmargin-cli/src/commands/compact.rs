@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &CompactArguments, console: &Console, cancel: &Canc
             Code::BadSetting,
             format!("--distance is {distance}, and must be zero or a positive number"),
         )
-        .help("a share of the model's norm such as 0.01"));
+        .help("give a share of the model's norm such as 0.01"));
     }
     ensure_results(&[Some(&arguments.output)], &[Some(arguments.model.as_str())])?;
     let model = load_model(&arguments.model)?;

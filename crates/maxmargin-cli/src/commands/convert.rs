@@ -111,7 +111,7 @@ fn check(file: &str, console: &Console) -> Result<()> {
     let report = cache::check(Path::new(file))?;
     let seconds = start.elapsed().as_secs_f64();
     console.show(&format!(
-        "{file} is sound: version {}, {} × {}, {}, {} in {} blocks, {}",
+        "{file} is intact: version {}, {} × {}, {}, {} in {} blocks, {}",
         report.version,
         format::counted(report.rows, "row", "rows"),
         format::counted(report.cols, "feature", "features"),

@@ -57,12 +57,12 @@ const STOPS: [Stop; 2] = [
 pub(crate) fn run(arguments: &DemoArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     ensure_writable(Path::new(&arguments.report))?;
     std::fs::create_dir_all(&arguments.folder).map_err(|error| {
-        Error::new(Code::OutputUnwritable, format!("the folder cannot be made: {error}"))
+        Error::new(Code::OutputUnwritable, format!("the folder cannot be created: {error}"))
             .in_file(&arguments.folder)
             .help("name another one with --folder")
     })?;
     let mut report = Report::new("maxmargin: the tour");
-    report.subtitle("Two models, trained, proven and measured on data made for the purpose");
+    report.subtitle("Two models, trained, verified and measured on simulated data");
     let mut results = Vec::new();
     for stop in &STOPS {
         console.say(&format!("\n{}", stop.title));
@@ -128,7 +128,7 @@ fn visit(
         console.say(&format!("  {}", row.sentence()));
     }
     let shape = format!(
-        "{} of {} to learn from, {} to measure on.",
+        "{} of {} to train on, {} to test on.",
         format::counted(data.rows() as u64, "row", "rows"),
         format::counted(data.cols() as u64, "feature", "features"),
         format::counted(test.rows() as u64, "row", "rows")

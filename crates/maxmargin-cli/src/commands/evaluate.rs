@@ -170,7 +170,7 @@ pub(crate) fn as_json(measured: &[Measured]) -> Value {
 fn write_per_query(data: &Dataset, measured: &[Measured], file: &str) -> Result<()> {
     let listed: Vec<&Measured> = measured.iter().filter(|row| row.evaluation.per_query.is_some()).collect();
     let Some(groups) = data.groups().filter(|_| !listed.is_empty()) else {
-        return Err(Error::new(Code::MetricMismatch, "no metric here has a value for each query").help(
+        return Err(Error::new(Code::MetricMismatch, "none of these metrics has a value for each query").help(
             "--per-query goes with metrics over lists such as ndcg@10, map or mrr, and with rows that have query ids",
         ));
     };
@@ -218,7 +218,7 @@ pub(crate) fn report_sections(
     );
     report.table(
         format!("Metrics on {name}"),
-        vec!["metric".into(), "value".into(), "over".into(), "what it is".into()],
+        vec!["metric".into(), "value".into(), "over".into(), "meaning".into()],
         measured
             .iter()
             .map(|row| {
@@ -249,7 +249,7 @@ pub(crate) fn report_sections(
             let groups = vec![(classes.negative.clone(), of(0)), (classes.positive.clone(), of(1))];
             report.plot(
                 "Scores",
-                "How far apart the classes are scored; the model decides at 0.",
+                "The scores of each class; the model decides at 0.",
                 Histogram::new("score", "rows", groups).mark(0.0, "decision"),
             );
             let positive: Vec<bool> = answers.codes.iter().map(|&code| code == 1).collect();
@@ -258,7 +258,8 @@ pub(crate) fn report_sections(
             if let (false, Ok(auc)) = (curve.is_empty(), auc) {
                 report.plot(
                     "ROC curve",
-                    "The share of positives found against the share of negatives wrongly taken, over all thresholds.",
+                    "The share of positives found against the share of negatives wrongly predicted positive, over all \
+                     thresholds.",
                     LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: auc }]),
                 );
             }
@@ -271,7 +272,7 @@ pub(crate) fn report_sections(
             let differences = pairs.map(|(better, worse)| answers.scores[better] - answers.scores[worse]).collect();
             report.plot(
                 "Better minus worse",
-                "How much higher the better item of each pair is scored; below 0 the model disagrees.",
+                "The score of the better item of each pair minus that of the worse one; below 0 the model is wrong.",
                 Histogram::new("difference", "pairs", vec![("pairs".to_string(), differences)]).mark(0.0, "equal"),
             );
         }
@@ -303,7 +304,7 @@ pub(crate) fn report_sections(
         let items = values.filter_map(|(group, v)| Some((groups.names().get(group).into_owned(), (*v)?))).collect();
         report.plot(
             format!("{} by query", row.metric),
-            "The right end is where to look for what goes wrong.",
+            "The worst queries are at the right end.",
             Ranked::new(Axis::linear(row.metric.to_string()).between(0.0, 1.0), "query", "queries", items),
         );
     }

@@ -188,9 +188,9 @@ fn classes(model: &Model) -> Option<[&str; 2]> {
 
 fn proof(model: &Model) -> &'static str {
     if model.compacted.is_some() {
-        "that of the model before it was compacted"
+        "belongs to the model before it was compacted"
     } else if model.online.is_some() {
-        "none: a stream is not kept, and nothing can be recomputed from it"
+        "none: the stream was not stored, so nothing can be recomputed"
     } else if model.certificate.lower_bound.is_none() {
         "the solver proves no bound; `maxmargin verify` recomputes the objective"
     } else if let Some(Witness::Cuts(_)) = &model.witness {

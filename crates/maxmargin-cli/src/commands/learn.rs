@@ -80,10 +80,10 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
         let pairs = stream.learner.progress().pairs();
         match (pairs, &model.online) {
             (0, Some(_)) => console.say(&format!(
-                "going on from the weights of {file}; the settings are others, and what was counted begins anew"
+                "continuing from the weights of {file}; the settings differ, so all counts start at zero"
             )),
-            (0, None) => console.say(&format!("going on from the weights of {file}")),
-            _ => console.say(&format!("going on from {file} after {}", format::counted(pairs, "pair", "pairs"))),
+            (0, None) => console.say(&format!("continuing from the weights of {file}")),
+            _ => console.say(&format!("continuing from {file} after {}", format::counted(pairs, "pair", "pairs"))),
         }
     }
     stream.next_line = (2 * stream.learner.progress().pairs()).max(FIRST_LINE);
@@ -208,7 +208,7 @@ impl Stream<'_> {
                 Ok(Message::Failed(error)) => return Err(error),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::new(Code::Internal, "reading ended without a word"));
+                    return Err(Error::new(Code::Internal, "reading ended without a result"));
                 }
             }
             if cancel.is_raised() {
@@ -223,10 +223,10 @@ impl Stream<'_> {
             let found = format::counted(data.cols() as u64, "feature", "features");
             return Err(Error::new(
                 Code::TooManyFeatures,
-                format!("the data have {found}, and the model knows {known}"),
+                format!("the data have {found}, but the model knows only {known}"),
             )
             .in_file(self.arguments.items.as_ref().unwrap_or(&self.arguments.file))
-            .help("go on with data made like those before"));
+            .help("continue with data that have the same features as before"));
         }
         self.names.take(data, own);
         let pairs = data.pairs().map_or(0, |pairs| pairs.len());
@@ -295,12 +295,13 @@ impl Stream<'_> {
         let bytes = save_model(&model, output)?;
         let pairs = format::counted(progress.pairs(), "pair", "pairs");
         if interrupted {
-            self.console.say(&format!("interrupted: the model has learned from {pairs}; go on with --from {output}"));
+            self.console
+                .say(&format!("interrupted: the model has learned from {pairs}; continue with --from {output}"));
         }
         if progress.ties() == 0 {
-            self.console.say("   no tie was seen: the threshold says nothing about ties");
+            self.console.say("   no ties were seen: the threshold has no meaning");
         } else if progress.ties() == progress.pairs() {
-            self.console.say("   nothing but ties was seen: the weights say nothing");
+            self.console.say("   only ties were seen: the weights have no meaning");
         }
         let (error, auc) = (progress.error().unwrap_or(0.0), progress.auc());
         self.console.say(&format!(

@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
         return pairs::run(arguments, &model, console, cancel);
     }
     if arguments.items.is_some() {
-        return Err(Error::new(Code::BadSetting, "--items names the items of pairs, and the model scores rows")
+        return Err(Error::new(Code::BadSetting, "--items is for pairs, but this model scores rows")
             .help("give the rows to score, and leave --items out"));
     }
     let output = arguments.output.as_deref().filter(|output| *output != "-");
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
             })?;
             found.map_err(|error| match error.code() {
                 Code::Interrupted if !whole_groups => {
-                    error.help("what stands on standard output is not complete; run the command again")
+                    error.help("the standard output is not complete; run the command again")
                 }
                 _ => error,
             })?
@@ -130,7 +130,7 @@ impl Prediction<'_> {
         let mut spool = match tempfile::tempfile() {
             Ok(file) => Spool(BufWriter::new(file)),
             Err(error) => {
-                let error = Error::new(Code::WriteFailed, format!("no temporary file could be made: {error}"))
+                let error = Error::new(Code::WriteFailed, format!("a temporary file could not be created: {error}"))
                     .help("free some space, or name a folder for temporary files in TMPDIR");
                 return (Err(error), Ok(()));
             }

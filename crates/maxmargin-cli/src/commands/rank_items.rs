@@ -27,7 +27,7 @@ use std::path::Path;
 pub(crate) fn run(arguments: &RankItemsArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
     if !matches!(model.decoder, Decoder::Compare { .. } | Decoder::Likelihood { .. } | Decoder::Rank) {
-        return Err(Error::new(Code::BadSetting, "the model tells classes apart, and its scores are no ranking")
+        return Err(Error::new(Code::BadSetting, "the model is a classifier, and its scores are not a ranking")
             .in_file(&arguments.model)
             .help("use a model of `train compare` or `train rank`"));
     }
@@ -156,9 +156,12 @@ fn resampled(
     cancel: &Cancel,
 ) -> Result<Resampled> {
     if model.online.is_some() {
-        return Err(Error::new(Code::Unsupported, "a model learned from a stream is not learned again from resamples")
-            .in_file(&arguments.model)
-            .help("leave --pairs out, or use a model of `train`"));
+        return Err(Error::new(
+            Code::Unsupported,
+            "a model learned from a stream cannot be trained again on resamples",
+        )
+        .in_file(&arguments.model)
+        .help("leave --pairs out, or use a model of `train`"));
     }
     let (read, format) = (arguments.data.read()?, arguments.data.input_format);
     let gathered = gather_for(model, file, arguments.items.as_deref(), &read, format, cancel)?;
@@ -166,7 +169,7 @@ fn resampled(
     if data.pairs().is_none() {
         return Err(Error::new(Code::NoPairs, "intervals resample pairs, and these are rows with targets")
             .in_file(file)
-            .help("leave --pairs out: a model of graded rows gets no intervals"));
+            .help("leave --pairs out: there are no intervals for a model of graded rows"));
     }
     describe_gathered(console, &gathered, Preferences::of(&data).as_ref(), &[]);
     if let Some(fraction) = Reading::of(model)?.holdout {
@@ -174,7 +177,7 @@ fn resampled(
     }
     if data.hash()? != model.certificate.data_hash {
         console.say(
-            "   these are not the pairs that the model was learned from: intervals are those of models of these pairs",
+            "   these are not the training pairs of the model: the intervals are for models trained on these pairs",
         );
     }
     let resampling = Resampling { resamples: arguments.resamples as usize, seed: arguments.seed };

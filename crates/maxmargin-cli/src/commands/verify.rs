@@ -23,8 +23,8 @@ fn without_held_out(error: Error, fraction: Option<f64>) -> Error {
     };
     let share = format::significant(100.0 * fraction, 3);
     Error::new(Code::OtherData, message).help(format!(
-        "give `verify` the very file of the training run, read with the same settings; {share} % of it were held out, and \
-         are left out here too"
+        "give `verify` the file that the model was trained on, read with the same settings; {share} % of it was held \
+         out in training, and `verify` leaves that part out too"
     ))
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cance
         match (found.unproved, found.gap()) {
             (Some(why), _) => console.show(&format!("the objective agrees; the bound is not proved: {why}"))?,
             (None, Some(gap)) if gap >= 1.0 => {
-                console.show("the certificate holds, and proves nothing beyond a bound of 0: train for more passes")?;
+                console.show("the certificate holds, but its lower bound is only 0: train for more passes")?;
             }
             (None, Some(gap)) => console.show(&format!("the certificate holds: {}", proven(gap)))?,
             (None, None) => console.show("the objective agrees; the model claims no bound")?,

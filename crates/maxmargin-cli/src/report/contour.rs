@@ -119,7 +119,7 @@ impl Contour {
         canvas.text(scale + 66.0, 12.0, Anchor::Start, "tick", &ends[1]);
         let mut at = 2.0;
         let keys: [(&str, bool, &str); 3] =
-            [("better", true, "pair"), ("tie", false, "pair tied"), ("the model errs", true, "pair wrong")];
+            [("better", true, "pair"), ("tie", false, "pair tied"), ("the model is wrong", true, "pair wrong")];
         for (label, arrow, class) in keys {
             let mut path = Path::new();
             segment_path(&mut path, (at, 32.0), (at + 18.0, 32.0), arrow);
@@ -292,7 +292,7 @@ impl Plot for Contour {
         };
         let wrong = self.segments.iter().filter(|segment| segment.wrong).count() as u64;
         format!(
-            "Level curves of the score over {} and {}, from {} to {}, with {}, of which the model says {} wrongly.",
+            "Level curves of the score over {} and {}, from {} to {}, with {}, of which the model predicts {} wrongly.",
             self.x,
             self.y,
             short(low),
@@ -417,7 +417,7 @@ mod tests {
         assert!(plot.drawn().count() <= MOST_SEGMENTS);
         assert_eq!(plot.notes()[1], "400 of 100,000 pairs are drawn.");
         assert!(
-            plot.summary().contains("100,000 pairs, of which the model says 100,000 wrongly"),
+            plot.summary().contains("100,000 pairs, of which the model predicts 100,000 wrongly"),
             "{}",
             plot.summary()
         );

@@ -47,9 +47,7 @@ fn what_is_lost_stands_in_the_json() {
     assert_eq!((number(compared, "learned"), number(compared, "judged")), (300.0, 300.0));
     let difference = number(compared, "approximate") - number(compared, "exact");
     assert_eq!(number(compared, "difference"), difference);
-    bench
-        .ok("train classify text.txt --kernel gaussian --approximate nystrom:1000 -o m.mm")
-        .shows("all 600 rows taken");
+    bench.ok("train classify text.txt --kernel gaussian --approximate nystrom:1000 -o m.mm").shows("all 600 rows used");
     let ranked = Workbench::with_search();
     let line = "train rank search.txt --kernel gaussian --approximate fourier:50 -o m.mm";
     assert_eq!(ranked.json(line)["kernel"]["loss"]["compared"]["metric"], "pair-accuracy");

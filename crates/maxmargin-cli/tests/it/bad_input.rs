@@ -185,7 +185,7 @@ fn binary_junk() {
     })
     .take(5000)
     .collect();
-    refused_everywhere(&junk, "MM0210", |ran| drop(ran.says("help: known are svmlight")));
+    refused_everywhere(&junk, "MM0210", |ran| drop(ran.says("help: known formats are svmlight")));
     let without_zero: Vec<u8> = junk.into_iter().filter(|&byte| byte != 0).collect();
     refused_everywhere(without_zero, "MM0210", |_| ());
 }

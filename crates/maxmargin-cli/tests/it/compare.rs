@@ -164,7 +164,9 @@ fn intervals_are_the_same_at_any_number_of_threads_and_in_any_output() {
         assert_eq!(number(resamples, "learned") + number(resamples, "failed"), 40.0);
     }
     bench.write("fewer.csv", PAIRS.replace("a,d,right\n", ""));
-    bench.ok("rank-items pairs.mm --pairs fewer.csv --items items.csv --resamples 20").says("these are not the pairs");
+    bench
+        .ok("rank-items pairs.mm --pairs fewer.csv --items items.csv --resamples 20")
+        .says("these are not the training pairs");
 }
 
 #[test]
@@ -172,7 +174,7 @@ fn a_stream_a_classifier_and_the_wrong_file_have_no_intervals() {
     let bench = Workbench::with_text();
     bench.write("games.csv", GAMES).write("items.csv", ITEMS);
     bench.ok("train classify text.txt -o classes.mm");
-    bench.refused("rank-items classes.mm text.txt", "MM0402").says("tells classes apart");
+    bench.refused("rank-items classes.mm text.txt", "MM0402").says("is a classifier");
     bench.ok("train compare games.csv -o games.mm -c 10");
     bench.refused("rank-items games.mm --items items.csv", "MM0405");
     bench.refused("rank-items games.mm -o games.mm", "MM0108");
@@ -190,7 +192,7 @@ fn data_without_pairs_are_refused_with_what_to_give() {
         bench.refused(&format!("{command} m.mm items.csv"), "MM0213").says("`left.NAME` and `right.NAME`");
         bench
             .refused(&format!("{command} m.mm rows.txt"), "MM0104")
-            .says("the model compares, so give a table of pairs");
+            .says("the model compares items, so give a table of pairs");
     }
     bench.ok("train compare games.csv -o own.mm -c 10");
     bench.refused("evaluate own.mm items.csv", "MM0213").says("`left`, `right` and `outcome`, which name items");
@@ -212,10 +214,10 @@ fn pairs_of_equal_items_that_are_decided_are_counted() {
         .write("items.csv", ITEMS.replace("d,2.1,1.8", "d,2,2"))
         .write("pairs.csv", format!("{PAIRS}c,d,left\nd,c,left\n"));
     let line = "train compare pairs.csv --items items.csv -o m.mm -c 10";
-    bench.ok(line).says("2 decided pairs have two items with the same features: no score can tell them apart");
+    bench.ok(line).says("2 decided pairs compare two items with the same features: no score can tell them apart");
     assert_eq!(number(&bench.json(line)["pairs"], "indistinct"), 2.0);
     bench.write("pairs.csv", format!("{PAIRS}c,d,left\n"));
-    bench.ok(line).says("1 decided pair has two items with the same features");
+    bench.ok(line).says("1 decided pair compares two items with the same features");
     // Items without features are always distinct, whatever their names.
     let own = bench.json("train compare pairs.csv -o own.mm -c 10");
     assert_eq!(number(&own["pairs"], "indistinct"), 0.0);

@@ -64,7 +64,7 @@ fn a_format_is_written_by_name_or_on_request() {
 fn a_check_tells_sound_from_damaged() {
     let bench = Workbench::with_text();
     bench.ok("convert text.txt -o cache.mmd -q");
-    bench.ok("convert cache.mmd --check").shows("cache.mmd is sound").shows("600 rows × 200 features");
+    bench.ok("convert cache.mmd --check").shows("cache.mmd is intact").shows("600 rows × 200 features");
     let sound = bench.read("cache.mmd");
     let mut step = 1;
     for at in (0..sound.len()).step_by(sound.len() / 23) {

@@ -127,8 +127,8 @@ fn games_that_cannot_be_used_are_refused_with_their_place() {
     let head = "date,left,right,outcome\n2024-05-31,a,b,left\n";
     for (line, code, words) in [
         ("2024-05-30,a,b,left", "MM0236", "earlier than the one before it"),
-        ("31.05.2024,a,b,left", "MM0214", "this is no date"),
-        ("7,a,b,left", "MM0214", "unlike the ones above"),
+        ("31.05.2024,a,b,left", "MM0214", "this is not a date"),
+        ("7,a,b,left", "MM0214", "written differently from those above"),
         (",a,b,left", "MM0212", "the date is missing"),
         ("2024-05-31,a,,left", "MM0212", "the player is missing"),
         ("2024-05-31,a,a,left", "MM0232", "plays against itself"),

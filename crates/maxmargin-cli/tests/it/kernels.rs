@@ -112,12 +112,12 @@ fn a_model_is_compacted_and_says_how_near_it_stays() {
     bench.refused("verify s.mm text.txt", "MM0401").says("compacted");
     bench.ok("compact m.mm -o d.mm").shows("scores differ by at most");
     bench.ok("train classify text.txt -o l.mm");
-    bench.refused("compact l.mm -o x.mm", "MM0401").says("weights");
+    bench.refused("compact l.mm -o x.mm", "MM0401").says("is linear");
     bench.refused("compact m.mm -o x.mm --distance -1", "MM0402");
     bench.refused("compact m.mm -o x.mm --distance 2", "MM0402");
     let all = bench.json("compact m.mm -o all.mm --vectors 100000");
     assert_eq!((number(&all, "distance"), &all["vectors"]["before"]), (0.0, &all["vectors"]["after"]));
-    bench.ok("train classify text.txt -o g.mm --kernel sigmoid --max-passes 50").shows("nothing can be proven");
+    bench.ok("train classify text.txt -o g.mm --kernel sigmoid --max-passes 50").shows("no bound can be proven");
     bench.refused("compact g.mm -o x.mm", "MM0401").says("definite");
     bench.refused("compact m.mm -o m.mm", "MM0108");
     bench.refused("compact none.mm -o x.mm", "MM0101");
@@ -145,9 +145,9 @@ fn kernel_values_come_from_a_file_as_libsvm_writes_them() {
     assert_eq!(labels, ["1", "-1"]);
     bench
         .refused("train classify k.svm -o x.mm --kernel precomputed --holdout 0.3", "MM0402")
-        .says("none can be held out");
+        .says("no rows can be held out");
     bench.write("crooked.svm", table.replacen("2:0.88", "2:0.11", 1));
-    bench.refused("train classify crooked.svm -o x.mm --kernel precomputed", "MM0402").says("from both sides");
+    bench.refused("train classify crooked.svm -o x.mm --kernel precomputed", "MM0402").says("must be symmetric");
     bench.write("short.svm", table.lines().take(5).collect::<Vec<_>>().join("\n") + "\n");
     bench.refused("train classify short.svm -o x.mm --kernel precomputed", "MM0402").says("square");
 }

@@ -107,8 +107,8 @@ fn streams_of_one_kind_of_outcome_say_so() {
     bench.write("ties.csv", "left,right,outcome\na,b,tie\nb,c,0\n");
     bench.write("none.csv", "left,right,outcome\na,b,left\nb,c,-1\n");
     for solver in ["passive-aggressive", "sgd", "averaged-sgd"] {
-        bench.ok(&format!("learn compare ties.csv -o ties.mm --solver {solver}")).says("nothing but ties was seen");
-        bench.ok(&format!("learn compare none.csv -o none.mm --solver {solver}")).says("no tie was seen");
+        bench.ok(&format!("learn compare ties.csv -o ties.mm --solver {solver}")).says("only ties were seen");
+        bench.ok(&format!("learn compare none.csv -o none.mm --solver {solver}")).says("no ties were seen");
     }
 }
 

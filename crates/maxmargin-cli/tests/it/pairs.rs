@@ -41,9 +41,9 @@ fn what_was_found_is_said() {
         .says("7 pairs over 4 items · 3 contradicted · 1 preference cycle")
         .says("items by their ids")
         .says("weight column `weight`")
-        .says("columns of no use to pairs ignored: `judge`")
-        .says("3 couples of items said both ways round (6 pairs): no scoring function satisfies both, and a weight of 3 at least goes against it")
-        .says("1 group of items better than each other in a circle (4 items, 7 pairs of weight 10 among them): no scoring function satisfies all of these");
+        .says("unused columns ignored: `judge`")
+        .says("3 contradictions (6 pairs): the same two items in both orders, so every scoring function violates a weight of at least 3")
+        .says("1 preference cycle (4 items, 7 pairs of weight 10 among them): no scoring function satisfies all of these pairs");
     ran.shows("next: maxmargin evaluate m.mm test-data --items items.csv");
     assert!(bench.text("r.html").contains("no scoring function satisfies all of these"));
     let pairs = &bench.json(TRAIN)["pairs"];
@@ -136,7 +136,7 @@ fn wrong_pairs_and_items_are_refused_at_their_place() {
     bench.refused("train classify pairs.csv -o m.mm --pair-weight-as margin", "MM0402");
     bench.refused("train rank pairs.csv --items nowhere.csv -o m.mm", "MM0101");
     bench.write("items.txt", "0 1:1\n0 1:2\n").write("pairs.csv", "better,worse\n1,3\n");
-    bench.refused("train rank pairs.csv --items items.txt -o m.mm", "MM0231").says("its 2 rows go by number");
+    bench.refused("train rank pairs.csv --items items.txt -o m.mm", "MM0231").says("its 2 rows are named by number");
     bench.refused("train rank items.txt --items items.txt -o m.mm", "MM0104").says("pairs are a table");
 }
 
@@ -229,10 +229,10 @@ fn verify_says_what_differs_between_pairs() {
         bench.write("other.csv", pairs);
         bench.refused("verify m.mm other.csv --items items.csv", "MM0309")
     };
-    verify("better,worse\nc,a\n").says("1 pair cannot be split").says("25 % of it were held out");
+    verify("better,worse\nc,a\n").says("1 pair cannot be split").says("25 % of it was held out");
     verify("better,worse\nc,a\nc,b\n").says("1 pair here, 3 there");
     verify(&PAIRS.replace("b,d,3", "b,d,4").replace("c,a,2", "c,a,3"))
-        .says("as many items and pairs, but other values");
+        .says("the same number of items and pairs, but other values");
     bench.write("items2.csv", format!("{ITEMS}e,1,1\n"));
     bench.refused("verify m.mm pairs.csv --items items2.csv", "MM0309").says("5 items here, 4 there");
     bench.refused("verify m.mm items.csv", "MM0309").says("trained on explicit pairs").says("their items with --items");
@@ -253,10 +253,10 @@ fn weights_that_cannot_be_reckoned_with_are_said_to_be_so() {
     bench.write("pairs.csv", "better,worse,weight\nc,a,1e308\nc,b,1e308\n");
     bench.refused(TRAIN, "MM0219").says("the weights add up to inf");
     bench.write("pairs.csv", "better,worse,weight\nc,a,0\nc,b,0\n");
-    bench.refused(TRAIN, "MM0219").says("no pair counts: all weights are zero").says("2 of weight 0");
+    bench.refused(TRAIN, "MM0219").says("all weights are zero, so no pair counts").says("2 of weight 0");
     // The singular and the plural of the message.
     bench.write("pairs.csv", "better,worse\nc,a\na,c\n");
-    bench.ok(TRAIN).says("and 1 pair at least goes against it");
+    bench.ok(TRAIN).says("violates at least 1 pair");
     bench.write("pairs.csv", "better,worse\nc,a\na,c\nb,d\nd,b\n");
-    bench.ok(TRAIN).says("and 2 pairs at least go against it");
+    bench.ok(TRAIN).says("violates at least 2 pairs");
 }

@@ -82,7 +82,7 @@ fn wrong_settings_files_are_refused_with_their_place() {
     refused("[train\n", "MM0404").says("settings.toml:1:");
     refused("[train]\nc = ", "MM0404").says("settings.toml:2:");
     refused("[trian]\n", "MM0404").says("trian");
-    refused("[train]\nc = 1.0\nlambda = 2.0\n", "MM0402").says("of c, lambda and nu more than one is set");
+    refused("[train]\nc = 1.0\nlambda = 2.0\n", "MM0402").says("more than one of c, lambda and nu is set");
     refused("[train]\nc = -1.0\n", "MM0402");
     refused("[read]\nmissing = \"maybe\"\n", "MM0404")
         .marks("settings.toml:2:11", "\"maybe\"")

@@ -124,7 +124,8 @@ fn what_cannot_be_tuned_is_refused_before_or_after_reading() {
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert_eq!(ran.status.code(), Some(2), "{grid}: {said}");
         assert!(
-            said.contains("error[MM0402]") && said.contains("0.1,1,10") || said.contains("a grid rises"),
+            said.contains("error[MM0402]") && said.contains("0.1,1,10")
+                || said.contains("write a grid from low to high"),
             "{grid}: {said}"
         );
     }

@@ -40,7 +40,7 @@ fn every_task_has_its_own_flags() {
     assert!(shows("train rank --help", "[default: squared-hinge]"));
     bench
         .refused("train rank search.txt -o m.mm --class-weight balanced", "MM0402")
-        .says("--class-weight is no flag of `train rank`: it is for `train classify`");
+        .says("--class-weight is not a flag of `train rank`: it is for `train classify`");
     bench.refused("train --pair-weight=equal classify search.txt -o m.mm", "MM0402").says("`train rank`");
     bench.refused("train classify search.txt -o m.mm --method rank", "MM0402").says("`train compare`");
 }
@@ -142,7 +142,7 @@ fn an_output_that_cannot_be_written() {
         "predict m.mm search.txt -o m.mm",
         "evaluate m.mm search.txt --report m.mm",
     ] {
-        bench.refused(line, "MM0108").says("is read here, and would be replaced");
+        bench.refused(line, "MM0108").says("is also an input, and would be overwritten");
     }
     assert_eq!((bench.read("search.txt"), bench.read("m.mm")), before);
     bench.refused("convert search.txt -o out.unknown", "MM0104").says("--to FORMAT");

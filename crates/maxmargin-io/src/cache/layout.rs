@@ -206,7 +206,7 @@ impl Layout {
     /// Places sections of the given lengths in bytes, or says why they cannot belong to a data set of this shape.
     pub(super) fn plan(shape: Shape, lengths: &[(Kind, u64)]) -> Result<Layout, String> {
         check_lengths(&shape, lengths)?;
-        Layout::place(shape, lengths).ok_or_else(|| "its lengths are beyond all measure".to_string())
+        Layout::place(shape, lengths).ok_or_else(|| "its lengths are too large".to_string())
     }
 
     /// `None` if a sum overflows 64 bits.
@@ -290,7 +290,7 @@ impl Layout {
             } else if MAGIC.starts_with(file) {
                 cut_short()
             } else {
-                Problem::Damaged("it does not begin as a cache file does".to_string())
+                Problem::Damaged("it does not begin like a cache file".to_string())
             });
         }
         let u32_at = |at: usize| -> Result<u32, Problem> {
@@ -333,7 +333,7 @@ impl Layout {
         if layout.file_bytes != file.len() as u64 {
             let how = if layout.file_bytes > file.len() as u64 { "was cut short" } else { "has grown" };
             return Err(Problem::Damaged(format!(
-                "it {how}: its header speaks of {} bytes and there are {}",
+                "it {how}: its header says {} bytes, and there are {}",
                 layout.file_bytes,
                 file.len()
             )));
@@ -401,13 +401,13 @@ fn check_lengths(shape: &Shape, lengths: &[(Kind, u64)]) -> Result<(), String> {
 
     both(Kind::LabelNameBytes, Kind::LabelNameEnds)?;
     if has(Kind::LabelNameEnds) != matches!(targets, TargetKind::Labels | TargetKind::Sets) {
-        return Err("its label names do not go with its targets".to_string());
+        return Err("its label names do not match its targets".to_string());
     }
     expect(Kind::TargetValues, when(targets == TargetKind::Real, rows))?;
     expect(Kind::LabelCodes, when(targets == TargetKind::Labels, rows))?;
     expect(Kind::SetStarts, when(targets == TargetKind::Sets, rows_and_end))?;
     if has(Kind::SetCodes) != (targets == TargetKind::Sets) {
-        return Err("its label sets do not go with its targets".to_string());
+        return Err("its label sets do not match its targets".to_string());
     }
 
     let pairs = count(Kind::PairLeft);

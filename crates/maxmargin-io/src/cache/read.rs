@@ -58,7 +58,7 @@ pub fn check(path: &Path) -> Result<CheckReport> {
     let data = store.load()?.data;
     data.matrix().check(0..data.rows())?;
     if data.computed_hash()? != data.hash()? {
-        return Err(Error::new(Code::DamagedCache, "the values are not those that the file's data hash stands for")
+        return Err(Error::new(Code::DamagedCache, "the values do not match the file's data hash")
             .in_file(path.display().to_string())
             .help("convert the original file again"));
     }
@@ -123,7 +123,7 @@ impl Store {
             )
             .in_file(file)
             .help("use a newer maxmargin, or make the cache again from the original data"),
-            Problem::Damaged(what) => damaged(file, format!("this is no whole cache file: {what}")),
+            Problem::Damaged(what) => damaged(file, format!("this is not a complete cache file: {what}")),
         })?;
         // The layout fits the length of the file, so these views exist.
         let index = map.view::<u64>(layout.index_offset, layout.blocks + 1);
@@ -311,7 +311,7 @@ impl Store {
     }
 
     fn size(&self, number: u64) -> Result<usize> {
-        usize::try_from(number).map_err(|_| damaged(&self.file, format!("{number} is more than this machine counts")))
+        usize::try_from(number).map_err(|_| damaged(&self.file, format!("{number} is too large for this machine")))
     }
 
     fn dense<V: Float>(self: &Arc<Store>) -> Result<Dense<V>> {

@@ -99,7 +99,7 @@ pub(super) fn names(names: &Names) -> Verdict {
     if ends.is_empty() || starts_rise(ends, bytes.len() as u64) {
         return Ok(());
     }
-    Err("a name ends before it begins or behind all bytes".to_string())
+    Err("a name ends before it begins or after the last byte".to_string())
 }
 
 /// Groups must not be empty and must cover all rows.

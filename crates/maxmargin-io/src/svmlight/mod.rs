@@ -192,7 +192,7 @@ fn facts(file: &str, base: u8) -> Facts {
 
 fn no_rows(file: &str, lines: u64) -> Error {
     let message = if lines == 0 { "the file is empty" } else { "the file has only comments and blank lines" };
-    Error::new(Code::NoRows, message).in_file(file).help("a row is `target index:value …`, one a line")
+    Error::new(Code::NoRows, message).in_file(file).help("a row is `target index:value …`, one per line")
 }
 
 /// Checks that either every row has a query id or none has. The arguments are the first row with and the first without

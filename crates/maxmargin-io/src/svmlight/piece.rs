@@ -261,7 +261,7 @@ impl<'a, V: Parse> Parser<'a, V> {
                 at..end,
                 "this query id is empty",
                 "an id right after `qid:`",
-                "write the id right behind `qid:`, without a blank",
+                "write the id right after `qid:`, without a blank",
             ));
         }
         let name = &self.text[start..end];
@@ -291,7 +291,7 @@ impl<'a, V: Parse> Parser<'a, V> {
             }
             _ => {
                 let end = token_end(self.text, start);
-                let why = "this cost is not a weight";
+                let why = "this cost is not a valid weight";
                 Err(self.failure(
                     Code::BadWeight,
                     start..end.max(start + 1),
@@ -422,7 +422,7 @@ impl<'a, V: Parse> Parser<'a, V> {
             return self.failure(
                 Code::NotText,
                 start..end,
-                "this line holds bytes that are no text",
+                "this line contains bytes that are not text",
                 "svmlight text",
                 "is this a binary file? `maxmargin convert --help` lists the formats",
             );
@@ -441,7 +441,7 @@ impl<'a, V: Parse> Parser<'a, V> {
                 "this feature index is not a whole number",
                 "a number from 0 to 4294967295",
                 if token.starts_with(b"-") {
-                    "indices start at 0 or 1; negative ones do not exist"
+                    "indices start at 0 or 1; they cannot be negative"
                 } else {
                     "features are numbered; use CSV for named columns"
                 },
@@ -492,7 +492,7 @@ impl<'a, V: Parse> Parser<'a, V> {
         let end = token_end(self.text, start);
         if is_number {
             let help = if size_of::<V>() == 4 {
-                "drop or correct the value; numbers past 3.4e38 need [[precision=f64]]"
+                "drop or correct the value; numbers beyond 3.4e38 need [[precision=f64]]"
             } else {
                 DEFAULT_HELP
             };

@@ -117,7 +117,7 @@ fn in_order(
 
 fn write_failed(error: std::io::Error) -> Error {
     Error::new(Code::WriteFailed, format!("the output could not be written: {error}"))
-        .help("make room or choose another place for the output")
+        .help("free some space, or write to another place")
 }
 
 /// What is needed to format any row of a data set.
@@ -159,10 +159,7 @@ impl<'a> Lines<'a> {
                     .error(
                         row,
                         Code::BadAnnotation,
-                        format!(
-                            "the query id {} has a blank, a control character or `#`, or nothing at all",
-                            quoted(name)
-                        ),
+                        format!("the query id {} has a blank, a control character or `#`, or is empty", quoted(name)),
                     )
                     .help("rename the query, or write to a format with quotes such as CSV"));
             }
@@ -228,7 +225,7 @@ impl<'a> Lines<'a> {
         let name = names.get_bytes(code as usize);
         if !self.labels_valid[code as usize] {
             return Err(self
-                .error(row, Code::BadTarget, format!("the label {} cannot stand in svmlight text", quoted(name)))
+                .error(row, Code::BadTarget, format!("the label {} cannot be written in svmlight text", quoted(name)))
                 .help("number the classes, or write to CSV, Parquet, Arrow or .mmd, which take words"));
         }
         text.extend_from_slice(name);

@@ -75,7 +75,7 @@ fn pairs_may_say_left_right_and_tie_in_words_or_signs() {
     );
     let notes = &loaded.facts.notes;
     assert!(notes.iter().any(|note| note == "outcome column `Outcome`"), "{notes:?}");
-    assert!(notes.iter().any(|note| note == "columns of no use to pairs ignored: `when`"), "{notes:?}");
+    assert!(notes.iter().any(|note| note == "unused columns ignored: `when`"), "{notes:?}");
     let found = loaded.data.pairs().unwrap().consistency();
     // a and b: tied, b over a, a over b. The tie of c and a has weight 0.
     assert_eq!((found.ties, found.disputes, found.disputed_pairs, found.contradictions), (1, 1, 3, 1));

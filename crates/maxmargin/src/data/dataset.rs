@@ -527,7 +527,7 @@ pub fn check_features(features: usize) -> Result<()> {
     }
     Err(Error::new(
         Code::BadIndex,
-        format!("the largest feature index asks for {features} weights, and at most {MOST_FEATURES} are kept"),
+        format!("the largest feature index requires {features} weights, and at most {MOST_FEATURES} are allowed"),
     )
     .help("renumber the features without gaps"))
 }

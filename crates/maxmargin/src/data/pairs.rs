@@ -119,12 +119,12 @@ impl Pairs {
             ));
         }
         if left.len() > u32::MAX as usize {
-            return Err(Error::new(Code::BadSetting, "more than 4,294,967,295 pairs; fewer can be learned from")
+            return Err(Error::new(Code::BadSetting, "more than 4,294,967,295 pairs, which is the limit")
                 .help("learn from a part of them"));
         }
         if let Some(pair) = left.iter().zip(right.iter()).position(|(left, right)| left == right) {
             return Err(Error::new(Code::PairWithItself, format!("pair {} compares a row with itself", pair + 1))
-                .help("drop such pairs: they say nothing"));
+                .help("drop such pairs: they carry no information"));
         }
         Ok(Pairs { left, right, outcomes: None, weights: None, groups: None })
     }

@@ -61,7 +61,7 @@ impl Approximation {
                     .help("add [[kernel=gaussian]], or leave [[approximate]] out"))
             }
             (_, KernelKind::Precomputed | KernelKind::Custom) => {
-                Err(Error::new(Code::BadSetting, format!("the {} kernel is learned from as it is", kind.name()))
+                Err(Error::new(Code::BadSetting, format!("the {} kernel is never approximated", kind.name()))
                     .help("leave [[approximate]] out, or use [[kernel=gaussian]]"))
             }
             (Approximation::Fourier { .. }, kind) if kind != KernelKind::Gaussian => Err(Error::new(
@@ -107,7 +107,7 @@ impl FromStr for Approximation {
             "fourier" => Ok(Approximation::Fourier { features: size.unwrap_or(USUAL_FEATURES) }),
             _ => Err(Error::new(
                 Code::BadSetting,
-                format!("`{text}` is neither nystrom:1000 nor fourier:2000, with a number of your own"),
+                format!("`{text}` is neither nystrom:M nor fourier:D with a whole number"),
             )
             .help(EXAMPLE)),
         }

@@ -56,7 +56,8 @@ impl FeatureMap {
             )?)))),
             Approximation::Fourier { .. } => FeatureMap::stored(kernel, approximation, None, design.cols(), seed)
                 .ok_or_else(|| {
-                    Error::new(Code::MemoryBudget, "more random frequencies than are kept").help(FEWER_FREQUENCIES)
+                    Error::new(Code::MemoryBudget, "there are too many random frequencies to store")
+                        .help(FEWER_FREQUENCIES)
                 }),
         }
     }
@@ -148,11 +149,11 @@ impl FeatureMap {
             return Err(Error::new(
                 Code::MemoryBudget,
                 format!(
-                    "the memory for {} mapped into {features} features is refused",
+                    "there is not enough memory for {} mapped into {features} features",
                     counted(rows as u64, "row", "rows")
                 ),
             )
-            .help("ask for fewer landmarks or features, as in [[approximate=nystrom:200]]"));
+            .help("use fewer landmarks or features, as in [[approximate=nystrom:200]]"));
         }
         values.resize(rows * features, 0.0);
         let run = self.prepare(design, cancel)?;
@@ -165,7 +166,7 @@ impl FeatureMap {
             if out.iter().all(|value| value.is_finite()) {
                 return Ok(());
             }
-            Err(Error::new(Code::BadSetting, "the kernel of some rows is beyond what can be reckoned with")
+            Err(Error::new(Code::BadSetting, "the kernel values of some rows are too large")
                 .help("add [[scale=standard]], or give a smaller [[gamma]] or [[degree]]"))
         })?;
         Ok(Matrix::DenseF32(Dense::new(values, rows, features)?))
@@ -217,8 +218,7 @@ impl FeatureMap {
     }
 }
 
-const FEWER_FREQUENCIES: &str =
-    "use [[approximate=nystrom:1000]], which keeps rows as they are, or ask for fewer features";
+const FEWER_FREQUENCIES: &str = "use [[approximate=nystrom:1000]], which keeps rows as they are, or use fewer features";
 
 /// The error for mapped rows that do not fit into the available memory.
 pub(crate) fn too_large(rows: u64, features: u64, free: u64) -> Error {
@@ -226,13 +226,14 @@ pub(crate) fn too_large(rows: u64, features: u64, free: u64) -> Error {
     // Mapped rows may take half of the free memory; the other half is for learning.
     let fits = free / 2 / (4 * rows.max(1));
     let message = format!(
-        "{} mapped into {features} features take {needed}, more with what learns from them than the {} there are",
+        "{} mapped into {features} features take {needed}; with the memory for training this is more than the {} \
+         available",
         counted(rows, "row", "rows"),
         memory_given(free)
     );
     let help = match fits {
-        0 => "ask for fewer rows: even one feature a row does not fit".to_string(),
-        fits => format!("ask for fewer landmarks or features, {} or so", rounded_down(fits)),
+        0 => "use fewer rows: even one feature per row does not fit".to_string(),
+        fits => format!("use fewer landmarks or features, about {}", rounded_down(fits)),
     };
     Error::new(Code::MemoryBudget, message).help(help)
 }

@@ -129,7 +129,7 @@ impl Kernel {
         match self {
             Kernel::Custom(custom) if !custom.is_known() => Err(Error::new(
                 Code::BadSetting,
-                format!("the kernel `{}` is one that a program brought along, and its function is not here", custom.name()),
+                format!("the kernel `{}` is user-defined, and its function is not available here", custom.name()),
             )
             .help("use the program that trained the model; in Rust, `Model::with_kernel` gives a loaded model its function")),
             _ => Ok(()),
@@ -284,7 +284,7 @@ impl KernelSettings {
         if self.custom.is_some() != (kind == KernelKind::Custom) {
             return Err(Error::new(
                 Code::BadSetting,
-                "a kernel of one's own needs its function, and no other takes one",
+                "a custom kernel needs a function, and no other kernel takes one",
             )
             .help("make the settings with `KernelSettings::custom`"));
         }
@@ -302,21 +302,23 @@ impl KernelSettings {
             && !(gamma.is_finite() && gamma > 0.0)
         {
             return Err(Error::new(Code::BadSetting, format!("[[gamma]] is {gamma}, and must be a positive number"))
-                .help("left out, it is found on a sample of the rows"));
+                .help("give a positive number, or leave it out: it is then found on a sample of the rows"));
         }
         if self.budget == Some(0) {
-            return Err(Error::new(Code::BadSetting, "[[budget]] is 0, and a model needs a support vector at least")
-                .help("a number of support vectors such as 500"));
+            return Err(Error::new(Code::BadSetting, "[[budget]] is 0, and a model needs at least one support vector")
+                .help("give a number of support vectors such as 500"));
         }
         if self.coef0.is_some_and(|coef0| !coef0.is_finite()) {
-            return Err(Error::new(Code::BadSetting, "[[coef0]] is no finite number").help("a number such as 0 or 1"));
+            return Err(
+                Error::new(Code::BadSetting, "[[coef0]] is not a finite number").help("give a number such as 0 or 1")
+            );
         }
         if self.degree.is_some_and(|degree| degree == 0 || degree > MOST_DEGREE) {
             return Err(Error::new(
                 Code::BadSetting,
                 format!("[[degree]] is {}, and must be from 1 to {MOST_DEGREE}", self.degree.unwrap_or_default()),
             )
-            .help("2 or 3 serve most data"));
+            .help("give a degree such as 2 or 3"));
         }
         self.approximate.map_or(Ok(()), |approximation| approximation.validate(kind))
     }

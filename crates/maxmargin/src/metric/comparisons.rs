@@ -53,8 +53,8 @@ pub(super) fn prepare<'a>(
     likelihood: f64,
 ) -> Result<Box<dyn RowMetric + 'a>> {
     if (0..pairs.len()).all(|pair| pairs.weight(pair) == 0.0) {
-        return Err(Error::new(Code::NoPairs, format!("{metric} cannot be computed: no pair counts"))
-            .help("give at least one pair of a weight above zero"));
+        return Err(Error::new(Code::NoPairs, format!("{metric} cannot be computed: no pair has a weight above zero"))
+            .help("give at least one pair with a weight above zero"));
     }
     let differences = score_differences(scores, pairs);
     let inner: Box<dyn RowMetric + 'a> = match metric.needs() {

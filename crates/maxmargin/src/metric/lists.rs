@@ -87,7 +87,7 @@ pub(super) fn evaluate(metric: &Metric, judged: &Judged<'_>) -> Result<Evaluatio
         Metric::Mrr { cutoff } => each(&|list| Some(reciprocal::reciprocal_rank(list, *cutoff))),
         Metric::ExpectedReciprocalRank { cutoff } => {
             let highest = grades.iter().copied().fold(0.0, f64::max);
-            notes.push(format!("a row of the highest grade, {highest}, is taken to satisfy best"));
+            notes.push(format!("the highest grade in these data, {highest}, is taken as the highest possible"));
             each(&|list| Some(reciprocal::expected_reciprocal_rank(list, *cutoff, highest)))
         }
         Metric::KendallTau => each(&pairs::kendall_tau),
@@ -135,7 +135,7 @@ fn summarise(metric: &Metric, per_query: Vec<Option<f64>>, mut notes: Vec<String
     if skipped > 0 {
         let verbs = if skipped == 1 { ("has", "is") } else { ("have", "are") };
         notes.push(format!(
-            "{} of {} {} equal targets throughout and {} skipped",
+            "{} of {} {} only equal targets and {} skipped",
             count(skipped as u64),
             queries(per_query.len()),
             verbs.0,

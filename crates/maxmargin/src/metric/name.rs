@@ -29,10 +29,10 @@ const fn entry(base: &'static str, cutoff: Cutoff, variants: bool, description: 
 
 /// The only list of names. [`build`] and [`Metric::base`] convert in the two directions.
 const ENTRIES: &[Entry] = &[
-    entry("accuracy", Cutoff::Never, false, "fraction of rows predicted right"),
-    entry("error", Cutoff::Never, false, "fraction of rows predicted wrong"),
-    entry("precision", Cutoff::Never, false, "of the rows predicted positive, the fraction that is"),
-    entry("recall", Cutoff::Never, false, "of the positive rows, the fraction predicted so"),
+    entry("accuracy", Cutoff::Never, false, "fraction of rows predicted correctly"),
+    entry("error", Cutoff::Never, false, "fraction of rows predicted wrongly"),
+    entry("precision", Cutoff::Never, false, "of the rows predicted positive, the fraction that is positive"),
+    entry("recall", Cutoff::Never, false, "of the positive rows, the fraction predicted positive"),
     entry("f1", Cutoff::Never, false, "harmonic mean of precision and recall of the positive class"),
     entry("f1-micro", Cutoff::Never, false, "F1 from counts summed over classes"),
     entry("f1-macro", Cutoff::Never, false, "mean of the F1 of each class"),

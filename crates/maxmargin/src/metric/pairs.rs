@@ -80,8 +80,11 @@ impl<'a> ListedPairs<'a> {
     pub(super) fn new(metric: &Metric, scores: &[f64], pairs: &'a data::Pairs) -> Result<ListedPairs<'a>> {
         let says_nothing = |pair: usize| pairs.weight(pair) == 0.0 || pairs.outcome(pair) == Outcome::Tie;
         if (0..pairs.len()).all(says_nothing) {
-            return Err(Error::new(Code::NoPairs, format!("{metric} cannot be computed: no pair counts"))
-                .help("give at least one pair of a weight above zero that says which row is better"));
+            return Err(Error::new(
+                Code::NoPairs,
+                format!("{metric} cannot be computed: no decided pair has a weight above zero"),
+            )
+            .help("give at least one pair with a weight above zero in which one row is better"));
         }
         let right = (0..pairs.len())
             .map(|pair| {

@@ -51,23 +51,29 @@ impl Model {
     /// The same model with fewer vectors.
     pub fn compact(&self, to: Compaction, cancel: &Cancel) -> Result<Model> {
         let Scorer::Expansion(expansion) = &self.scorer else {
-            return Err(Error::new(Code::Unsupported, "the model has weights, and no support vectors to do without")
+            return Err(Error::new(Code::Unsupported, "the model is linear, and has no support vectors to remove")
                 .help("only models learned through a kernel can be compacted"));
         };
         let vectors = expansion.coefficients.len();
         if to.vectors == 0 || !(to.distance >= 0.0 && to.distance < 1.0) {
             return Err(Error::new(
                 Code::BadSetting,
-                "a model is compacted to one vector or more, and a distance of zero or more below 1",
+                "a compacted model has at least one vector, and a distance of at least 0 and below 1",
             )
             .help("such as [[vectors=500]] or [[distance=0.01]]"));
         }
         if !expansion.kernel.is_definite() {
             return Err(Error::new(
                 Code::Unsupported,
-                format!("the {} kernel need not be positive definite, so that nothing is near or far", expansion.kernel.kind().name()),
+                format!(
+                    "the {} kernel may not be positive definite, so there is no distance between models",
+                    expansion.kernel.kind().name()
+                ),
             )
-            .help("compact models of [[kernel=gaussian]], chi-squared, intersection, linear, or polynomial with [[coef0]] of 0 or more"));
+            .help(
+                "compact models of [[kernel=gaussian]], chi-squared, intersection, linear, or polynomial with [[coef0]] \
+                 of 0 or more",
+            ));
         }
         let before = self.compacted.as_ref();
         let (scorer, norm, distance) = match expansion.kernel {
@@ -94,11 +100,11 @@ impl Model {
             Some(compacted) => Err(Error::new(
                 Code::Unsupported,
                 format!(
-                    "the model was compacted from {}, and its certificate is that of the model before",
+                    "the model was compacted from {}, and its certificate belongs to the original model",
                     counted(compacted.vectors, "support vector", "support vectors")
                 ),
             )
-            .help("verify the model it was made from")),
+            .help("verify the original model")),
         }
     }
 }

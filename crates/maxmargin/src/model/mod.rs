@@ -57,18 +57,22 @@ impl Model {
         let none = |why: String, help: &str| Err(Error::new(Code::Unsupported, why).help(help));
         let Scorer::Linear { weights, outputs: 1, intercepts } = &self.scorer else {
             return none(
-                "a kernel model, or one of several scores a row, has no single weight a feature".to_string(),
+                "a kernel model, or a model with several scores per row, does not have one weight per feature"
+                    .to_string(),
                 "train a linear model, without [[kernel]]",
             );
         };
         if self.settings.kernel.kind == KernelKind::Precomputed {
-            return none("weights of kernel values are no weights of features".to_string(), "train without [[kernel]]");
+            return none(
+                "weights of kernel values are not weights of features".to_string(),
+                "train without [[kernel]]",
+            );
         }
         let kind = self.scaling.kind();
         if matches!(kind, Scale::UnitRows | Scale::MinMaxPerQuery) {
             return none(
-                format!("`{}` scales every row by other numbers, which no weights stand for", kind.name()),
-                "train with another [[scale]], or scale the rows before",
+                format!("`{}` scales every row differently, so no fixed weights give the same scores", kind.name()),
+                "train with another [[scale]], or scale the rows beforehand",
             );
         }
         let factor = |column: usize| self.scaling.factor().map_or(1.0, |factor| factor[column]);
@@ -130,9 +134,9 @@ impl Model {
             _ => {
                 return Err(Error::new(
                     Code::BadSetting,
-                    format!("the model has no kernel of the user's own called `{}`", kernel.name()),
+                    format!("the model has no user-defined kernel called `{}`", kernel.name()),
                 )
-                .help("give the kernel by which it was trained"));
+                .help("give the kernel that it was trained with"));
             }
         };
         *own = kernel.clone();
@@ -198,12 +202,12 @@ impl<'m> BlockScorer<'m> {
             return Err(Error::new(
                 Code::TooManyFeatures,
                 format!(
-                    "the data have {}, and the model knows {}",
+                    "the data have {}, but the model knows only {}",
                     counted(data.cols() as u64, "feature", "features"),
                     model.features()
                 ),
             )
-            .help("score data made like the training data; `maxmargin inspect MODEL` shows what the model knows"));
+            .help("give data prepared like the training data; `maxmargin inspect MODEL` describes the model"));
         }
         let design = model.scaling.apply(data.matrix(), data.groups())?;
         if self.ready.get().is_none() {

@@ -475,7 +475,7 @@ fn read_vectors(tensors: &SafeTensors<'_>, rows: usize, cols: usize) -> Option<M
     }
 }
 
-const NO_STATE: &str = "what it takes to go on learning does not fit the model";
+const NO_STATE: &str = "its state for further learning does not fit the model";
 const INCOMPLETE: &str = "its witness is not complete";
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> {

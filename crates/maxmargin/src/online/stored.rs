@@ -21,12 +21,12 @@ impl Rule {
         settings.validate()?;
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         let Some(task) = settings.comparison().filter(|task| task.learns_threshold()) else {
-            return bad("what is learned from a stream are comparisons".to_string(), "use `learn compare`");
+            return bad("only comparisons can be learned from a stream".to_string(), "use `learn compare`");
         };
         if settings.scale != Scale::None {
             return bad(
-                "a stream is not scaled: nothing is known of rows that are still to come".to_string(),
-                "leave [[scale]] out, and bring features to a common size before",
+                "a stream cannot be scaled, because later rows are not known yet".to_string(),
+                "leave [[scale]] out, and scale the features beforehand",
             );
         }
         match (settings.solver, settings.regularisation) {
@@ -40,7 +40,7 @@ impl Rule {
                 let plain = Stochastic { schedule, rate, ..Stochastic::default() };
                 if plain != settings.stochastic || !matches!(schedule, None | Some(Schedule::Bottou)) {
                     return bad(
-                        "over a stream steps are of one pair each, and shrink by Bottou's schedule".to_string(),
+                        "on a stream, each step uses one pair, and steps shrink by Bottou's schedule".to_string(),
                         "leave out all stochastic settings but [[rate]]",
                     );
                 }
@@ -48,9 +48,10 @@ impl Rule {
                 if rate * lambda >= 1.0 {
                     return bad(
                         format!(
-                            "[[rate={rate}]] times [[lambda={lambda}]] is not below 1, and steps would turn the weights round"
+                            "[[rate={rate}]] times [[lambda={lambda}]] is not below 1, so steps would reverse the \
+                             weights"
                         ),
-                        "take a smaller [[rate]] or [[lambda]]",
+                        "use a smaller [[rate]] or [[lambda]]",
                     );
                 }
                 let averaged = settings.solver == Solver::AveragedSgd;
@@ -58,7 +59,7 @@ impl Rule {
             }
             (Solver::Sgd | Solver::AveragedSgd, _) => bad(
                 format!(
-                    "`{}` over a stream takes [[lambda]]: [[c]] weighs a sum whose length nobody knows",
+                    "`{}` on a stream takes [[lambda]]: [[c]] needs a known number of pairs",
                     settings.solver.name()
                 ),
                 "give [[lambda]], such as 1e-4, instead of [[c]]",

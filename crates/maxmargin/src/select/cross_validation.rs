@@ -161,14 +161,12 @@ impl CrossValidation {
         }
         candidates.iter().try_for_each(Settings::validate)?;
         if candidates.iter().any(|settings| settings.regularisation.is_nu()) {
-            return Err(Error::new(Code::Unsupported, "[[nu]] finds its own C, and there is no path over it")
+            return Err(Error::new(Code::Unsupported, "[[nu]] determines C, so there is nothing to tune")
                 .help("train once for each value, with [[holdout]] to measure it"));
         }
         if let Some(settings) = candidates.iter().find(|settings| settings.is_rating()) {
-            let message = format!(
-                "`{}` rates items in one go, and folds share no path",
-                settings.method().map_or("", Method::name)
-            );
+            let message =
+                format!("`{}` is a rating method, and cannot be tuned", settings.method().map_or("", Method::name));
             return Err(Error::new(Code::Unsupported, message).help("train once, with [[holdout]] to measure it"));
         }
         check_features(data.cols())?;
@@ -243,7 +241,7 @@ impl<'a> Learners<'a> {
         cancel: &Cancel,
     ) -> Result<Learners<'a>> {
         if settings.expands() && (settings.solver.is_stochastic() || settings.solver == Solver::Lasvm) {
-            return Err(Error::new(Code::Unsupported, "kernels are tuned by the exact solver, not row after row")
+            return Err(Error::new(Code::Unsupported, "kernels are tuned only with the exact solver")
                 .help("leave [[solver]] out, or train once for each value, with [[holdout]] to measure it"));
         }
         // An unsupported combination is reported without naming a fold.

@@ -41,10 +41,10 @@ impl Grid {
         check(high)?;
         if !(2..=MOST).contains(&count) || low >= high {
             return Err(refuse(format!(
-                "{} from {low} to {high} make no grid",
+                "{} from {low} to {high} do not make a grid",
                 counted(count as u64, "value", "values")
             ))
-            .help("a grid rises, such as 1e-4:1e2:20, and has 2 to 10,000 values"));
+            .help("write a grid from low to high, such as 1e-4:1e2:20, with 2 to 10,000 values"));
         }
         let step = (high / low).ln() / (count - 1) as f64;
         // Rounding must move a value by far less than the distance to its neighbours.

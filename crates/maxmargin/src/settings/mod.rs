@@ -166,7 +166,7 @@ impl Settings {
         let nu = self.regularisation.is_nu();
         if nu && self.loss != Loss::Hinge {
             return bad(
-                format!("[[nu]] is of the hinge loss, and the loss is {}", self.loss.name()),
+                format!("[[nu]] needs the hinge loss, and the loss is {}", self.loss.name()),
                 "add [[loss=hinge]], or use [[c]] instead of [[nu]]".to_string(),
             );
         }
@@ -186,7 +186,7 @@ impl Settings {
         if untouched {
             return bad(
                 "[[max-passes]] is 0, and nothing would be learned".to_string(),
-                format!("`{}` makes as many passes as it is told: give 1 or more", self.solver.name()),
+                format!("`{}` makes exactly this number of passes: give 1 or more", self.solver.name()),
             );
         }
         self.validate_stochastic()?;
@@ -218,8 +218,8 @@ impl Settings {
         let profile = self.task.task().profile();
         if let Some(name) = given.iter().find(|name| profile.setting(name).is_none()) {
             return bad(
-                format!("[[{name}]] is no setting of `{}`", profile.name),
-                format!("leave [[{name}]] out, or learn another task"),
+                format!("[[{name}]] is not a setting of `{}`", profile.name),
+                format!("leave [[{name}]] out, or use another task"),
             );
         }
         Ok(())
@@ -231,7 +231,7 @@ impl Settings {
         let nu = self.regularisation.is_nu();
         if self.kernel.cache.is_some() && !self.expands() && self.kernel.kind == KernelKind::Linear {
             return bad(
-                "[[kernel-cache]] is for kernels, and weights need none".to_string(),
+                "[[kernel-cache]] is for kernels, and a linear model has none".to_string(),
                 "leave [[kernel-cache]] out, or name a [[kernel]]",
             );
         }
@@ -243,13 +243,13 @@ impl Settings {
         ];
         if let (Some(_), Some((_, what))) = (self.kernel.approximate, by_kernel_values.iter().find(|(set, _)| *set)) {
             return bad(
-                format!("{what} is for kernel values, and [[approximate]] maps rows"),
+                format!("{what} needs exact kernel values, and [[approximate]] replaces them"),
                 "leave [[approximate]] out, or learn a classifier or ranker with [[c]]",
             );
         }
         if self.kernel.kind == KernelKind::Precomputed && self.scale != Scale::None {
             return bad(
-                "precomputed kernel values are no features that could be scaled".to_string(),
+                "precomputed kernel values are not features and cannot be scaled".to_string(),
                 "leave [[scale]] out, or scale the features before the kernel is computed",
             );
         }
@@ -271,7 +271,7 @@ impl Settings {
         }
         if self.loss == Loss::Logistic {
             return bad(
-                "passive-aggressive steps are of the hinge or the squared hinge",
+                "passive-aggressive steps need the hinge or the squared hinge loss",
                 "leave [[loss]] out, or use [[solver=averaged-sgd]]",
             );
         }
@@ -299,7 +299,7 @@ impl Settings {
             Solver::Auto | Solver::Smo | Solver::Newton => Ok(()),
             Solver::Lasvm | Solver::Sgd | Solver::Pegasos if !by_rows => bad(
                 format!(
-                    "`{}` computes kernel values itself, and the {} kernel is not one of its own",
+                    "`{}` computes kernel values itself, and does not support the {} kernel",
                     solver.name(),
                     kind.name()
                 ),
@@ -307,24 +307,24 @@ impl Settings {
             ),
             Solver::Lasvm => Ok(()),
             Solver::Sgd | Solver::Pegasos if self.stochastic.project => bad(
-                "[[project]] keeps weights in a ball, and kernels have none".to_string(),
+                "[[project]] keeps weights in a ball, and a kernel model has no weights".to_string(),
                 "leave [[project]] out, or [[kernel]]",
             ),
             Solver::Sgd | Solver::Pegasos if self.stochastic.early_stopping != EarlyStopping::None => bad(
-                "[[early-stopping]] is for weights, and kernels have none".to_string(),
+                "[[early-stopping]] is for linear models, not for kernels".to_string(),
                 "leave [[early-stopping]] out and give [[max-passes]]",
             ),
             Solver::Sgd if self.stochastic.schedule.is_some() && self.stochastic.rate.is_none() => bad(
-                "a [[schedule]] needs a first rate, which is not searched for under kernels".to_string(),
+                "a [[schedule]] needs a first rate, which is not found automatically with a kernel".to_string(),
                 "give [[rate]] too, or leave [[schedule]] out: steps are then 1/(λt)",
             ),
             Solver::Sgd | Solver::Pegasos => Ok(()),
             Solver::AveragedSgd => bad(
-                format!("averages of {} kernels would keep the support vectors of every step", kind.name()),
+                format!("averaging with the {} kernel would keep the support vectors of every step", kind.name()),
                 "use [[solver=sgd]], which keeps the last function, or leave [[kernel]] out",
             ),
             _ => bad(
-                format!("`{}` learns weights, and the {} kernel has none", solver.name(), kind.name()),
+                format!("`{}` learns weights, and a model with the {} kernel has none", solver.name(), kind.name()),
                 "leave [[solver]] out, or add [[approximate=nystrom:1000]], which gives it weights",
             ),
         }

@@ -36,7 +36,7 @@ impl Settings {
             let named = setting.reference();
             return Err(Error::new(
                 Code::BadSetting,
-                format!("{named} says what a missed margin costs, and a hard margin misses none"),
+                format!("{named} sets the cost of a missed margin, and a hard margin allows none"),
             )
             .help(format!("leave {named} out, or use a soft margin: leave [[solver]] out")));
         }
@@ -100,7 +100,7 @@ impl Settings {
         if given.iter().filter(|setting| setting.place.starts_with("regularisation")).count() > 1 {
             return Err(Error::new(
                 Code::BadSetting,
-                "of c, lambda and nu more than one is set, and they are one quantity",
+                "more than one of c, lambda and nu is set, and they set the same quantity",
             )
             .help("keep one of them"));
         }
@@ -217,11 +217,11 @@ fn chosen_of(setting: &Setting, value: &Json) -> Option<Choice> {
 fn unknown(task: Task, known: &[&Setting], name: &str) -> Error {
     let others: Vec<&str> =
         Task::ALL.into_iter().filter(|other| other.profile().setting(name).is_some()).map(Task::name).collect();
-    let error = Error::new(Code::BadSetting, format!("`{name}` is no setting of `{}`", task.name()));
+    let error = Error::new(Code::BadSetting, format!("`{name}` is not a setting of `{}`", task.name()));
     match (&others[..], nearest(name, known.iter().map(|setting| setting.name))) {
-        ([], Some(similar)) => error.help(format!("similar: `{similar}`")),
-        ([], None) => error.help(format!("leave it out; `maxmargin train {} --help` lists what there is", task.name())),
-        (others, _) => error.help(format!("leave it out, or learn another task: it is for {}", others.join(" and "))),
+        ([], Some(similar)) => error.help(format!("did you mean `{similar}`?")),
+        ([], None) => error.help(format!("leave it out; `maxmargin train {} --help` lists the settings", task.name())),
+        (others, _) => error.help(format!("leave it out, or use another task: it is for {}", others.join(" and "))),
     }
 }
 

@@ -138,12 +138,7 @@ impl Comparisons {
         require((1..=u64::from(u32::MAX) / 2).contains(&pairs), "[[pairs]]", pairs, "from 1 to 2,147,483,647")?;
         require((1..=1 << 20).contains(&features), "[[features]]", features, "from 1 to 1,048,576")?;
         let numbers = 2 * pairs.saturating_mul(features as u64);
-        require(
-            numbers <= MOST_NUMBERS,
-            "[[pairs]]",
-            pairs,
-            "so few that two rows a pair fit into memory: 16 GB of numbers",
-        )?;
+        require(numbers <= MOST_NUMBERS, "[[pairs]]", pairs, "so few that the two rows of all pairs fit into 16 GB")?;
         require((0.0..=1.0).contains(&ties), "[[ties]]", ties, "a share from 0 to 1")?;
         require(noise.is_finite() && noise >= 0.0, "[[noise]]", noise, "zero or a positive number")?;
         let mut random = Random::new(seed, MODEL, 0);
@@ -225,7 +220,7 @@ impl Comparisons {
                     let kind = if ties_left > 0 { "ties" } else { "decided pairs" };
                     return Err(Error::new(
                         Code::BadSetting,
-                        format!("[[ties]] is {ties}, and hardly any {kind} come up with these settings"),
+                        format!("[[ties]] is {ties}, and these settings produce hardly any {kind}"),
                     )
                     .help("try fewer [[features]], less [[noise]], or [[ties]] nearer to one half"));
                 }

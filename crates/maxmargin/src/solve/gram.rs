@@ -37,7 +37,7 @@ fn check_square(design: &Design) -> Result<()> {
         ))
     };
     if cols != rows && cols != rows + 1 {
-        return refuse(format!("kernel values make a square, and there are {rows} rows with {cols} columns"));
+        return refuse(format!("kernel values must be a square matrix, and there are {rows} rows with {cols} columns"));
     }
     let mut values = vec![0.0; cols];
     for row in (0..rows).filter(|_| cols > rows) {
@@ -58,8 +58,7 @@ fn check_square(design: &Design) -> Result<()> {
 pub(super) fn check_symmetric(points: &Points) -> Result<()> {
     let Some((row, column, one, other)) = points.asymmetric() else { return Ok(()) };
     let (row, column) = (row + 1, column + 1);
-    let message =
-        format!("kernel values are the same from both sides, and rows {row} and {column} have {one} and {other}");
+    let message = format!("kernel values must be symmetric, and rows {row} and {column} have {one} and {other}");
     Err(Error::new(Code::BadSetting, message).help("check how the kernel values were computed and written"))
 }
 

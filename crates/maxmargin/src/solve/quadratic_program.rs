@@ -215,8 +215,11 @@ impl QuadraticProgram {
         };
         let Some(solution) = best else {
             cancel.check()?;
-            return Err(Error::new(Code::Undecided, format!("no weights that reach every margin after {pass} rounds"))
-                .help("raise [[max-passes]], or use a soft margin: leave [[solver]] out"));
+            return Err(Error::new(
+                Code::Undecided,
+                format!("no weights that reach every margin were found in {pass} rounds"),
+            )
+            .help("raise [[max-passes]], or use a soft margin: leave [[solver]] out"));
         };
         let gap = relative_gap(solution.objective, solution.lower_bound.unwrap_or(0.0));
         let stop = if gap <= self.tolerance { Stop::Converged } else { stop };
@@ -461,7 +464,7 @@ impl Program {
             return Err(too_large(working.len(), features));
         }
         if program.values.iter().any(|value| !value.is_finite()) {
-            return Err(Error::new(Code::Overflow, "a difference of two rows is too large for a number")
+            return Err(Error::new(Code::Overflow, "the difference of two rows overflows")
                 .help("scale the features, for example with [[scale=standard]]"));
         }
         Ok(program)
@@ -544,13 +547,14 @@ fn too_large(constraints: usize, features: usize) -> Error {
         Code::BadSetting,
         format!("a program of {constraints} constraints and {features} features is too large to be solved here"),
     )
-    .help("use a soft margin with a large [[c]], which tends to the same model: leave [[solver]] out")
+    .help("use a soft margin with a large [[c]], which approaches the same model: leave [[solver]] out")
 }
 
 pub(super) fn undecided() -> Error {
     Error::new(
         Code::Undecided,
-        "double precision does not tell whether the data are separable: the margin is too small beside the features",
+        "double precision cannot decide whether the data are separable: the margin is too small compared with the \
+         features",
     )
     .help("scale the features with [[scale=standard]], or use a soft margin: leave [[solver]] out")
 }

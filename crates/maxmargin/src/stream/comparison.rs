@@ -21,14 +21,14 @@ impl ComparisonLearner {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         let Scorer::Linear { weights, .. } = &model.scorer else {
             return bad(
-                "the model has no weights to go on with: it is one of a kernel".to_string(),
-                "begin without [[from]]",
+                "the model uses a kernel, and has no weights to continue from".to_string(),
+                "start without [[from]]",
             );
         };
         let (Task::Compare, Some(threshold)) = (model.settings.task.task(), model.decoder.threshold()) else {
             return bad(
                 format!("the model does not compare: its task is `{}`", model.settings.task.name()),
-                "go on from a model of `train compare` or `learn compare`",
+                "continue from a model of `train compare` or `learn compare`",
             );
         };
         let mut weights = weights.clone();
@@ -40,8 +40,8 @@ impl ComparisonLearner {
             }
             (scale, _) => {
                 return bad(
-                    format!("the model scales rows (`{}`), and a stream is not scaled", scale.name()),
-                    "go on from a model without [[scale]]",
+                    format!("the model scales rows (`{}`), and a stream cannot be scaled", scale.name()),
+                    "continue from a model without [[scale]]",
                 );
             }
         }
@@ -53,7 +53,7 @@ impl ComparisonLearner {
         }
         threshold = threshold.max(least);
         if weights.iter().any(|w| !w.is_finite()) {
-            return bad("the model's threshold is too small to go on from".to_string(), "begin without [[from]]");
+            return bad("the model's threshold is too small to continue from".to_string(), "start without [[from]]");
         }
         ComparisonLearner::beginning(settings, weights, threshold)
     }
@@ -64,7 +64,7 @@ impl ComparisonLearner {
         if weight == 0.0 {
             return Err(Error::new(
                 Code::NoPairs,
-                "there was no pair with a weight above zero, and nothing was learned",
+                "there was no pair with a weight above zero, so nothing was learned",
             )
             .help("give at least one pair"));
         }

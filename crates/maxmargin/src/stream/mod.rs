@@ -40,7 +40,7 @@ pub fn learner(settings: &Settings, from: Option<&Model>) -> Result<Box<dyn Lear
             Some(model) => ComparisonLearner::from_model(model, settings)?,
             None => ComparisonLearner::new(settings)?,
         })),
-        task => Err(Error::new(Code::Unsupported, format!("`{}` is not learned from a stream", task.name()))
-            .help("learn a comparison, or train on data at hand")),
+        task => Err(Error::new(Code::Unsupported, format!("`{}` cannot be learned from a stream", task.name()))
+            .help("learn comparisons, or train on stored data")),
     }
 }

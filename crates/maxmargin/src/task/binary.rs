@@ -81,7 +81,7 @@ pub(super) const PROFILE: Profile = Profile {
             name: "positive",
             heading: LEARNING,
             aliases: &[],
-            help: "The label that counts as positive; the larger one unless given",
+            help: "The label that counts as positive [default: the larger one]",
             placeholder: "LABEL",
             value: Value::Label,
             place: "task.positive",
@@ -107,7 +107,7 @@ impl ClassifySettings {
             ));
         }
         if hard && self.class_weight != ClassWeight::Equal {
-            return Err(Error::new(Code::BadSetting, "a hard margin has no costs that classes could weigh")
+            return Err(Error::new(Code::BadSetting, "a hard margin has no costs, so class weights do not apply")
                 .help("leave [[class-weight]] out, or use a soft margin: leave [[solver]] out"));
         }
         Ok(())
@@ -130,8 +130,8 @@ impl ClassifySettings {
 }
 
 impl ClassWeight {
-    /// The weights of the negative and the positive class. `totals` gives the total weights of their rows: a row of weight 2
-    /// is as common as two rows.
+    /// The weights of the negative and the positive class. `totals` gives the total weights of their rows: a row of
+    /// weight 2 is as common as two rows.
     pub(crate) fn shares(&self, classes: &Classes, totals: impl FnOnce() -> (f64, f64)) -> Result<(f64, f64)> {
         match self {
             ClassWeight::Equal => Ok((1.0, 1.0)),
@@ -152,7 +152,7 @@ impl ClassWeight {
                             classes.negative, classes.positive
                         ),
                     )
-                    .help("name classes as they stand in the data: [[class-weight=LABEL=W,LABEL=W]]"));
+                    .help("name classes as in the data: [[class-weight=LABEL=W,LABEL=W]]"));
                 }
                 let of = |class: &str| weights.iter().find(|(label, _)| is(class, label)).map_or(1.0, |(_, w)| *w);
                 Ok((of(&classes.negative), of(&classes.positive)))

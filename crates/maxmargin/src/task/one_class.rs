@@ -28,7 +28,7 @@ const USUAL_NU: f64 = 0.1;
 /// `one-class`
 pub(super) const PROFILE: Profile = Profile {
     name: "one-class",
-    about: "Tell rows like the ones seen from outliers",
+    about: "Tell outliers from rows like the training data",
     settings: &[],
     without: &["loss", "approximate", "budget", "schedule", "rate", "batch", "project", "early-stopping"],
     loss: Loss::Hinge,
@@ -36,7 +36,7 @@ pub(super) const PROFILE: Profile = Profile {
     input: Input::Rows,
     streamed: &[],
     untunable: Some((
-        "a one-class model has no labels to be tuned by",
+        "a one-class model has no labels to tune by",
         "use `train one-class` with [[nu]], the share of rows to leave outside",
     )),
 };
@@ -46,7 +46,7 @@ impl OneClassSettings {
     pub(super) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         if wish.loss != Loss::Hinge {
-            return bad("a one-class model is of the hinge loss".to_string(), "leave [[loss]] out");
+            return bad("a one-class model uses the hinge loss".to_string(), "leave [[loss]] out");
         }
         if !wish.solver.is_kernel_dual() && wish.solver != crate::wish::Solver::Auto {
             return bad(
@@ -56,7 +56,7 @@ impl OneClassSettings {
         }
         if wish.kernel.approximate.is_some() {
             return bad(
-                "a one-class model is for kernel values, and [[approximate]] maps rows".to_string(),
+                "a one-class model needs exact kernel values, and [[approximate]] replaces them".to_string(),
                 "leave [[approximate]] out, or learn a classifier or ranker with [[c]]",
             );
         }

@@ -19,8 +19,8 @@ pub trait Poses: Sync {
     /// The problem of learning from all rows, or from some of them, with C = 1: the other rows have cost zero.
     fn pose(&self, data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Box<dyn Problem>>;
 
-    /// What must be known of all rows before a part of them can be posed, found on one part. Tallies of several parts are
-    /// merged by adding them up.
+    /// What must be known of all rows before a part of them can be posed, found on one part. Tallies of several parts
+    /// are merged by adding them up.
     fn tally(&self, part: &Dataset, settings: &Settings) -> Result<Tally> {
         let posed = or_nothing(self.pose(part, settings, None))?;
         Ok(Tally { total: posed.map_or(0.0, |problem| problem.task().total_cost()), ..Tally::default() })
@@ -67,14 +67,11 @@ pub(super) fn positive_total(total: f64, what: &str) -> Result<f64> {
         return Ok(total);
     }
     if total == 0.0 {
-        return Err(Error::new(Code::BadWeight, format!("no {what} counts: all weights are zero"))
+        return Err(Error::new(Code::BadWeight, format!("all weights are zero, so no {what} counts"))
             .help(format!("give at least one {what} a weight above zero")));
     }
-    Err(Error::new(
-        Code::BadWeight,
-        format!("the weights add up to {total:e}, which is beyond what can be reckoned with"),
-    )
-    .help("give weights around 1: only their ratios matter, once C is chosen to fit"))
+    Err(Error::new(Code::BadWeight, format!("the weights add up to {total:e}, which is out of range"))
+        .help("give weights around 1: only their ratios matter, if C is chosen to fit"))
 }
 
 /// Ties and decided pairs that have a weight.
@@ -198,7 +195,8 @@ fn classes_of(task: &ClassifySettings, whole: &Tally) -> Result<(Classes, (f64, 
 }
 
 impl BuiltIn {
-    /// The problem of all rows, or of a part of them (`whole` is false), whose comparisons may all be ties, or all decided.
+    /// The problem of all rows, or of a part of them (`whole` is false), whose comparisons may all be ties, or all
+    /// decided.
     fn made(
         &self,
         data: &Dataset,
@@ -224,7 +222,7 @@ impl BuiltIn {
                 Box::new(comparison(data, task, settings.loss, abilities)?)
             }
             TaskSettings::Own(task) => {
-                let message = format!("`{}` is a task of the user's own", task.name);
+                let message = format!("`{}` is a user-defined task", task.name);
                 return Err(Error::new(Code::Unsupported, message)
                     .help("use the program that trained it: the code of the task is not in the model file"));
             }
@@ -255,7 +253,7 @@ fn classifier(
 /// The error for a class none of whose rows counts.
 fn without_weight(label: &str, subset: Option<&Subset>) -> Error {
     let message = match subset {
-        None => format!("no row of class `{label}` counts: their weights are zero"),
+        None => format!("all rows of class `{label}` have weight zero"),
         Some(_) => format!("no row of class `{label}` is left to learn from"),
     };
     Error::new(Code::SingleClass, message)
@@ -281,7 +279,7 @@ fn ranker_of_pairs(
 ) -> Result<ByBlock<Comparison>> {
     if task.pair_weight != PairWeight::Equal {
         return Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
-            .help("leave [[pair-weight]] out; [[pair-weight-as]] says what the weights of the pairs do"));
+            .help("leave [[pair-weight]] out; [[pair-weight-as]] sets how the weights of pairs are used"));
     }
     refuse_part(subset)?;
     let task = Comparison::new(data, TiesAs::Nothing, task.pair_weight_as, loss, 1.0)?;
@@ -296,7 +294,7 @@ fn ranker(
     subset: Option<&Subset>,
 ) -> Result<ByPart<Ranking>> {
     if task.pair_weight_as != PairWeightAs::default() {
-        return Err(Error::new(Code::BadSetting, "these rows are graded, and it is explicit pairs that have weights")
+        return Err(Error::new(Code::BadSetting, "these rows are graded, and only explicit pairs have weights")
             .help("leave [[pair-weight-as]] out, or list the pairs in a file and name the rows with [[items]]"));
     }
     let task = Ranking::on(data, loss, task.pair_weight, 1.0, subset)?;
@@ -312,7 +310,7 @@ fn comparison_by_grades(
     whole: bool,
 ) -> Result<ByPart<GradedComparison>> {
     if data.pairs().is_some() {
-        return Err(Error::new(Code::BadSetting, "these are explicit pairs, which say themselves what is a tie")
+        return Err(Error::new(Code::BadSetting, "these are explicit pairs, whose outcomes already include ties")
             .help("leave [[ties-from-grades]] out, or give graded rows"));
     }
     let graded = match whole {

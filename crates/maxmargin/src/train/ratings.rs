@@ -31,7 +31,7 @@ pub(super) struct Rated {
 /// Rates all items. The same data give the same ratings, so `verify` does this too.
 pub(super) fn rate(data: &Dataset, settings: &Settings, observer: &mut dyn Observer, cancel: &Cancel) -> Result<Rated> {
     let Some(pairs) = data.pairs() else {
-        return Err(Error::new(Code::NoPairs, "there are no pairs to rate items by").help("give pairs of items"));
+        return Err(Error::new(Code::NoPairs, "there are no pairs to rate items from").help("give pairs of items"));
     };
     let method = settings.method().unwrap_or_default();
     let columns = columns_of_items(data, method)?;
@@ -122,7 +122,10 @@ fn columns_of_items(data: &Dataset, method: Method) -> Result<Vec<usize>> {
                 columns.push(column);
             }
             _ => {
-                let message = format!("`{}` rates items by who met whom, and these items have features", method.name());
+                let message = format!(
+                    "`{}` rates items by the outcomes of their pairs, and these items have features",
+                    method.name()
+                );
                 return Err(Error::new(Code::Unsupported, message)
                     .help("give pairs without [[items]], or learn from the features with [[method=compare]]"));
             }

@@ -21,7 +21,7 @@ pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Resu
         let losses = if model.settings.expands() { "" } else { "[[loss=logistic]] or " };
         return Err(Error::new(
             Code::NoThreshold,
-            "no scores are better, by more than the tolerance, than ones that are all the same: these outcomes are too \
+            "no scores are better than equal scores for all items by more than the tolerance: these outcomes are too \
              uncertain for the hinge loss, or C is too small",
         )
         .help(format!(
@@ -49,13 +49,13 @@ pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Resu
     if model.settings.solver == Solver::LinearProgram && model.certificate.converged {
         return Err(Error::new(
             Code::NotSeparable,
-            "not separable: no weights do better than scores that are all the same",
+            "not separable: no weights do better than equal scores for all items",
         )
-        .help("use a soft margin, which pays for what cannot be satisfied: leave [[solver]] out and set [[c]]"));
+        .help("use a soft margin, which allows violations at a cost: leave [[solver]] out and set [[c]]"));
     }
     let message = format!(
-        "the best scores hardly differ, by {largest:.1e} at the most, and the best threshold is {learned:.3}: at this C \
-         nothing is learned"
+        "the best scores differ by at most {largest:.1e}, and the best threshold is {learned:.3}: with this C nothing \
+         is learned"
     );
     Err(Error::new(Code::NoThreshold, message)
         .help("try a larger [[c]], or [[method=rank]] or rank2; `maxmargin explain MM0323` says when this happens"))

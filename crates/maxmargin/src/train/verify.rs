@@ -84,11 +84,8 @@ impl Model {
         }
         cancel.check()?;
         if posed.task().decoder(&self.stated_free()) != self.decoder {
-            return Err(Error::new(
-                Code::CertificateMismatch,
-                "the model answers with other classes than the data have",
-            )
-            .help(ALTERED));
+            return Err(Error::new(Code::CertificateMismatch, "the classes of the model are not those of the data")
+                .help(ALTERED));
         }
         for (what, found, claimed) in [
             ("constraints", posed.task().constraints() as f64, certificate.constraints as f64),
@@ -126,7 +123,7 @@ impl Model {
         if certificate.converged && certificate.gap().is_none_or(|gap| gap > self.settings.tolerance + ROUNDING) {
             return Err(Error::new(
                 Code::CertificateMismatch,
-                "the model claims to have converged, and its gap does not",
+                "the model claims to have converged, but its gap is too large",
             )
             .help(ALTERED));
         }
@@ -181,8 +178,8 @@ impl Model {
                 let (here, there) = (data.cols() as u64, self.features() as u64);
                 (format!("{} here, {} there", counted(here, "feature", "features"), count(there)), SAME_FILE)
             }
-            (Some(_), _) => ("as many items and pairs, but other values".to_string(), SAME_FILE),
-            (None, _) => ("as many rows, but other values".to_string(), SAME_FILE),
+            (Some(_), _) => ("the same number of items and pairs, but other values".to_string(), SAME_FILE),
+            (None, _) => ("the same number of rows, but other values".to_string(), SAME_FILE),
         };
         Error::new(Code::OtherData, format!("these are not the data the model was trained on: {differs}")).help(help)
     }
@@ -215,7 +212,7 @@ impl Model {
     }
 }
 
-const SAME_FILE: &str = "give `verify` the very file of the training run, read with the same settings";
+const SAME_FILE: &str = "give `verify` the file that the model was trained on, read with the same settings";
 
 fn mismatch(what: &str, found: f64, claimed: f64) -> Error {
     Error::new(Code::CertificateMismatch, format!("the {what} is {found:e}, and the model claims {claimed:e}"))

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 /// One setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Its name: `pair-weight` is the flag `--pair-weight`, the key of settings files, and the reference `[[pair-weight]]`.
+    /// Its name: `pair-weight` is the flag `--pair-weight`, the key of settings files, and the reference
+    /// `[[pair-weight]]`.
     pub name: &'static str,
     /// Its heading in the help of the command.
     pub heading: &'static str,
@@ -259,8 +260,8 @@ pub const COMMON: &[Setting] = &[
         name: "nu",
         heading: LEARNING,
         aliases: &[],
-        help: "Instead of [[c]]: the largest share of rows or pairs that may miss the margin; training finds the C for it. For \
-               the hinge loss, through any kernel",
+        help: "Instead of [[c]]: the largest share of rows or pairs that may miss the margin; training finds the \
+               matching C. For the hinge loss, with any kernel",
         placeholder: "NU",
         value: Value::Number(Range::Share),
         place: "regularisation.(nu)",
@@ -269,7 +270,7 @@ pub const COMMON: &[Setting] = &[
         name: "solver",
         heading: LEARNING,
         aliases: &[],
-        help: "How to solve it; `quadratic-program` makes a hard margin, without [[c]] and [[loss]] [default: auto]",
+        help: "The solver; `quadratic-program` trains a hard margin, without [[c]] and [[loss]] [default: auto]",
         placeholder: "",
         value: Value::Name(|| Solver::ALL.map(Solver::name).to_vec()),
         place: "solver",
@@ -296,8 +297,8 @@ pub const COMMON: &[Setting] = &[
         name: "max-passes",
         heading: LEARNING,
         aliases: &[],
-        help: "The most passes over the data [default: 1000; 20 for sgd, averaged-sgd and pegasos, which make them all; 1 for \
-               lasvm]",
+        help: "The largest number of passes over the data [default: 1000; 20 for sgd, averaged-sgd and pegasos, which \
+               make all of them; 1 for lasvm]",
         placeholder: "N",
         value: Value::Whole(0, u64::MAX),
         place: "max-passes",
@@ -324,7 +325,7 @@ pub const COMMON: &[Setting] = &[
         name: "gamma",
         heading: KERNEL,
         aliases: &[],
-        help: "γ of the kernel, as in exp(−γ‖x − z‖²); found on a sample of the rows unless given",
+        help: "γ of the kernel, as in exp(−γ‖x − z‖²); found on a sample of the rows if not given",
         placeholder: "G",
         value: Value::Number(Range::Finite),
         place: "kernel.gamma",
@@ -351,8 +352,9 @@ pub const COMMON: &[Setting] = &[
         name: "approximate",
         heading: KERNEL,
         aliases: &[],
-        help: "Map the rows so that any linear solver learns with the kernel, nearly: nystrom:M, kernel values with M random \
-               rows, or fourier:D, D random waves (gaussian kernel only); what is lost is measured and shown",
+        help: "Approximate the kernel by new features, so that any linear solver can be used: nystrom:M, kernel \
+               values with M random rows, or fourier:D, D random waves (gaussian kernel only); the approximation \
+               error is measured and printed",
         placeholder: "MAP",
         value: Value::Text,
         place: "kernel.approximate",
@@ -361,7 +363,7 @@ pub const COMMON: &[Setting] = &[
         name: "kernel-cache",
         heading: KERNEL,
         aliases: &[],
-        help: "Memory for kernel rows, such as 2GiB; it changes the time alone [default: 4GiB]",
+        help: "Memory for kernel rows, such as 2GiB; it affects only the time [default: 4GiB]",
         placeholder: "SIZE",
         value: Value::Size,
         place: "kernel.cache",
@@ -370,7 +372,8 @@ pub const COMMON: &[Setting] = &[
         name: "budget",
         heading: KERNEL,
         aliases: &[],
-        help: "The most support vectors, for [[solver=sgd]] or pegasos: the lightest are merged; as many as come unless given",
+        help: "The largest number of support vectors, for [[solver=sgd]] or pegasos; beyond it, those with the \
+               smallest coefficients are merged [default: no limit]",
         placeholder: "N",
         value: Value::Whole(0, u32::MAX as u64),
         place: "kernel.budget",
@@ -388,7 +391,7 @@ pub const COMMON: &[Setting] = &[
         name: "rate",
         heading: STOCHASTIC,
         aliases: &[],
-        help: "The first rate of the schedule; found on a sample of the data unless given",
+        help: "The first rate of the schedule; found on a sample of the data if not given",
         placeholder: "E",
         value: Value::Number(Range::Positive),
         place: "stochastic.rate",
@@ -397,7 +400,7 @@ pub const COMMON: &[Setting] = &[
         name: "batch",
         heading: STOCHASTIC,
         aliases: &[],
-        help: "Rows or pairs a step [default: 1]",
+        help: "Rows or pairs per step [default: 1]",
         placeholder: "N",
         value: Value::Whole(1, u32::MAX as u64),
         place: "stochastic.batch",
@@ -406,7 +409,7 @@ pub const COMMON: &[Setting] = &[
         name: "project",
         heading: STOCHASTIC,
         aliases: &[],
-        help: "Keep the weights in the ball of radius 1/√lambda, in which the optimum lies",
+        help: "Keep the weights in the ball of radius 1/√lambda, which contains the optimum",
         placeholder: "",
         value: Value::Switch,
         place: "stochastic.project",
@@ -415,8 +418,8 @@ pub const COMMON: &[Setting] = &[
         name: "early-stopping",
         heading: STOCHASTIC,
         aliases: &[],
-        help: "Stop once held-out data get worse and keep the best model (validation), or find the number of passes on two \
-               samples of the training data (subsamples) [default: none]",
+        help: "Stop when the result on held-out data gets worse and keep the best model (validation), or find \
+               the number of passes on two samples of the training data (subsamples) [default: none]",
         placeholder: "",
         value: Value::Name(|| EarlyStopping::ALL.map(EarlyStopping::name).to_vec()),
         place: "stochastic.early-stopping",

@@ -120,7 +120,7 @@ fn settings_that_do_not_fit_a_stream_are_refused() {
     let rate = |rate: f64| Stochastic { rate: Some(rate), ..Stochastic::default() };
     let kappa = |kappa: f64| CompareSettings { kappa, ..CompareSettings::default() };
     for (settings, words) in [
-        (Settings { scale: Scale::Standard, ..pa.clone() }, "not scaled"),
+        (Settings { scale: Scale::Standard, ..pa.clone() }, "cannot be scaled"),
         (Settings { loss: Loss::Logistic, ..pa.clone() }, "hinge"),
         (Settings { task: kappa(-1.0).into(), ..pa.clone() }, "`kappa`"),
         (Settings { task: kappa(f64::NAN).into(), ..pa.clone() }, "`kappa`"),

@@ -69,9 +69,9 @@ pub(crate) fn run(arguments: &GamesArguments, console: &Console, cancel: &Cancel
     let (season, facts) = read(arguments, cancel)?;
     let games = season.resolve(arguments.result_as).map_err(|error| error.in_file(&facts.file))?;
     if games.is_empty() {
-        return Err(Error::new(Code::NoRows, "there is no game with a result")
-            .in_file(&facts.file)
-            .help("a table of games has a line of column names, then one line a game with two players and a result"));
+        return Err(Error::new(Code::NoRows, "there is no game with a result").in_file(&facts.file).help(
+            "a table of games has a line of column names, then one line per game with two players and a result",
+        ));
     }
     let window = season.window(arguments)?;
     let load = start.elapsed().as_secs_f64();
@@ -272,7 +272,13 @@ impl TakeRecords for Season<'_> {
         let (left, right) = (cells[0], cells[1]);
         if left == right {
             let message = format!("`{}` plays against itself{}", shown(left), at());
-            return Err(bad(1, Code::PairWithItself, message, "drop the game: it says nothing", "another player"));
+            return Err(bad(
+                1,
+                Code::PairWithItself,
+                message,
+                "drop the game: it carries no information",
+                "another player",
+            ));
         }
         let said = if places.scores {
             let (left, right) = (number(2)?, number(3)?);
@@ -296,12 +302,17 @@ impl TakeRecords for Season<'_> {
                 }
                 let Some(when) = When::parse(cells[column]) else {
                     let help = "write dates like 2024-05-31, or use a number that grows with time";
-                    return Err(problem(Code::BadCell, "this is no date", help, "a date or a number"));
+                    return Err(problem(Code::BadCell, "this is not a date", help, "a date or a number"));
                 };
                 let kind = *self.kind.get_or_insert(when);
                 if !kind.same_kind(when) {
-                    let help = "write all dates alike";
-                    return Err(problem(Code::BadCell, "this date is unlike the ones above", help, kind.example()));
+                    let help = "write all dates in the same way";
+                    return Err(problem(
+                        Code::BadCell,
+                        "this date is written differently from those above",
+                        help,
+                        kind.example(),
+                    ));
                 }
                 let before = self.times.last().copied().unwrap_or(f64::NEG_INFINITY);
                 if when.value() < before {
@@ -323,7 +334,7 @@ impl TakeRecords for Season<'_> {
                 "true" | "t" | "yes" | "y" | "1" => true,
                 "false" | "f" | "no" | "n" | "0" | "" => false,
                 _ => {
-                    let message = format!("neither yes nor no{}: {}", at(), name(column));
+                    let message = format!("this is neither yes nor no{}: {}", at(), name(column));
                     return Err(bad(column, Code::BadCell, message, "write TRUE or FALSE", "TRUE or FALSE"));
                 }
             },
@@ -369,8 +380,9 @@ impl<'a> Season<'a> {
             (None, false, false) => None,
         };
         if meaning.is_none() && (has(Said::Zero) || has(Said::One)) {
-            return Err(Error::new(Code::BadOutcome, "results of 0 and 1 alone can mean two things").help(
-                "say --result-as score where 1 is a win of the left player, or --result-as sign where 0 is a tie and 1 a win of the right one",
+            return Err(Error::new(Code::BadOutcome, "results of only 0 and 1 can mean two things").help(
+                "give --result-as score if 1 is a win of the left player, or --result-as sign if 0 is a tie and 1 a \
+                 win of the right player",
             ));
         }
         let outcome = |said: Said| match (said, meaning) {
@@ -381,7 +393,7 @@ impl<'a> Season<'a> {
             _ => None,
         };
         let misread = || {
-            Error::new(Code::BadOutcome, "there is a result that --result-as does not know")
+            Error::new(Code::BadOutcome, "a result does not fit --result-as")
                 .help("leave --result-as out, or check the results")
         };
         (0..self.said.len())
@@ -404,8 +416,11 @@ impl<'a> Season<'a> {
             };
             match When::parse(text.as_bytes()) {
                 Some(when) if when.same_kind(kind) => Ok(when.value()),
-                _ => Err(Error::new(Code::BadSetting, format!("{flag} `{text}` is no date like those of the games"))
-                    .help(format!("give {}", kind.example()))),
+                _ => Err(Error::new(
+                    Code::BadSetting,
+                    format!("{flag} `{text}` is not written like the dates of the games"),
+                )
+                .help(format!("give {}", kind.example()))),
             }
         };
         Ok((bound("--from", &arguments.from, f64::NEG_INFINITY)?, bound("--to", &arguments.to, f64::INFINITY)?))

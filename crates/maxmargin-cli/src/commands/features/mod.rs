@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &FeaturesArguments, console: &Console, cancel: &Can
 fn output(file: &str, inputs: &[&str], console: &Console) -> Result<Format> {
     let format = output_format(file, None)?;
     if !matches!(format, Format::Csv | Format::Tsv) {
-        return Err(Error::new(Code::UnknownFormat, format!("this is written as CSV or TSV, and not as {format}"))
+        return Err(Error::new(Code::UnknownFormat, format!("the output must be CSV or TSV, not {format}"))
             .in_file(file)
             .help("end the name in .csv or .tsv, which may be followed by .gz or .zst"));
     }

@@ -231,9 +231,9 @@ impl Described {
             .iter()
             .map(|name| {
                 self.index.find(name).map(|row| row as usize).ok_or_else(|| {
-                    Error::new(Code::UnknownItem, format!("the {what} `{}` is not described", shown(name)))
+                    Error::new(Code::UnknownItem, format!("the {what} `{}` has no row in this table", shown(name)))
                         .in_file(&self.file)
-                        .help(format!("give every {what} that is rated or rates a row with its id"))
+                        .help(format!("add a row with its id for every {what} in the ratings"))
                 })
             })
             .collect()

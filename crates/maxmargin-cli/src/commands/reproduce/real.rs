@@ -44,14 +44,14 @@ const GAMES: [Games; 2] = [
         file: "football/results.csv.gz",
         learn: ["2002-01-01", "2017-12-31"],
         test: "2018-01-01",
-        split: "learned from 2002 to 2017, tested from 2018 on",
+        split: "trained on 2002 to 2017, tested from 2018 on",
     },
     Games {
         name: "chess2010",
         file: "chess2010/training_data.csv.gz",
         learn: ["41", "80"],
         test: "81",
-        split: "learned from months 41 to 80, tested from month 81 on",
+        split: "trained on months 41 to 80, tested from month 81 on",
     },
 ];
 
@@ -83,7 +83,7 @@ pub(super) fn run(
     for games in &GAMES {
         let file = folder.join(games.file);
         if !file.exists() {
-            console.say(&format!("{}: not there, left out", file.display()));
+            console.say(&format!("{}: not found, skipped", file.display()));
             continue;
         }
         let (learned, tested) = histories(games, &file, cancel)?;
@@ -136,7 +136,7 @@ pub(super) fn run(
         let note = format!("three tenths of the people held out, mean of {seeds} draws");
         show(console, report, "recipes", &note, &rows, &setting)?;
     } else {
-        console.say(&format!("{}: not there, left out", pairs.display()));
+        console.say(&format!("{}: not found, skipped", pairs.display()));
     }
     Ok(rows)
 }
@@ -144,7 +144,7 @@ pub(super) fn run(
 /// Games with what was known before each: the training games and the test games.
 fn histories(games: &Games, file: &Path, cancel: &Cancel) -> Result<(Dataset, Dataset)> {
     let made = tempfile::tempdir().map_err(|error| {
-        Error::new(Code::WriteFailed, format!("no temporary folder could be made: {error}"))
+        Error::new(Code::WriteFailed, format!("a temporary folder could not be created: {error}"))
             .help("free some space, or name a folder for temporary files in TMPDIR")
     })?;
     let part = |name: &str, window: &[&str]| {
@@ -183,7 +183,7 @@ fn sizes(learned: &Dataset, tested: &Dataset) -> String {
         let (count, ties) = data.pairs().map_or((0, 0), |pairs| (pairs.len(), pairs.ties()));
         format!("{} ({} ties)", format::count(count as u64), format::percent(ties as f64 / count.max(1) as f64))
     };
-    format!("{} games to learn from, {} to test on", part(learned), part(tested))
+    format!("{} games to train on, {} to test on", part(learned), part(tested))
 }
 
 fn judgement(method: &'static str, answers: &Answers<'_>) -> Result<Judgement> {

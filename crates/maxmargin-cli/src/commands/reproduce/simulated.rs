@@ -132,8 +132,8 @@ pub(super) fn run(
         .flat_map(|&pattern| arguments.pairs.iter().map(move |&pairs| Place { pattern, pairs }))
         .collect();
     if let Some(pairs) = arguments.pairs.iter().find(|pairs| !(4..=100_000).contains(*pairs)) {
-        return Err(Error::new(Code::BadSetting, format!("--pairs {pairs} cannot be repeated"))
-            .help("numbers of training pairs from 4 to 100000, such as --pairs 50,100,200,400"));
+        return Err(Error::new(Code::BadSetting, format!("--pairs {pairs} is out of range"))
+            .help("give numbers of training pairs from 4 to 100000, such as --pairs 50,100,200,400"));
     }
     let (seeds, placed) = (arguments.seeds, arguments.placed);
     // The largest jobs start first, so that the last ones are short.
@@ -183,7 +183,7 @@ pub(super) fn run(
 fn pattern(name: &str) -> Result<Pattern> {
     let known = Pattern::ALL.into_iter().filter(|pattern| *pattern != Pattern::Linear);
     known.into_iter().find(|pattern| pattern.name() == name).ok_or_else(|| {
-        Error::new(Code::BadSetting, format!("--norm `{name}` is none of the published patterns"))
+        Error::new(Code::BadSetting, format!("--norm `{name}` is not one of the published patterns"))
             .help("the patterns are 1, 2 and inf")
     })
 }
@@ -259,7 +259,7 @@ fn sections(report: &mut Report, rows: &[Row], patterns: &[Pattern], arguments: 
         vec![
             ("seeds".to_string(), arguments.seeds.to_string()),
             ("models of a grid".to_string(), "10 values of C × 10 widths".to_string()),
-            ("chosen by".to_string(), "least zero-one error on as many validation pairs".to_string()),
+            ("chosen by".to_string(), "smallest zero-one error on an equal number of validation pairs".to_string()),
             ("tested on".to_string(), format!("{} pairs, half of them ties", format::count(TESTED))),
             ("points".to_string(), arguments.placed.name().to_string()),
         ],

@@ -148,9 +148,9 @@ impl Job<'_> {
         if self.settings.kernel.kind == KernelKind::Precomputed && self.own.holdout.is_some() {
             return Err(Error::new(
                 Code::BadSetting,
-                "rows of kernel values have a column for every row: none can be held out",
+                "a precomputed kernel has a column for every row, so no rows can be held out",
             )
-            .help("leave --holdout out, or use `tune`, which knows how"));
+            .help("leave --holdout out, or use `tune`, which splits kernel values into folds"));
         }
         if !arguments.metric.is_empty() && arguments.validation.is_none() && self.own.holdout.is_none() {
             self.console.say("   --metric is for held-out data: give --validation FILE or --holdout FRACTION too");
@@ -164,7 +164,7 @@ impl Job<'_> {
         let Some(budget) = self.own.memory else { return Ok(()) };
         match maxmargin_io::stored_size(file, options)? {
             Some(bytes) if bytes > budget => Err(over_budget(
-                format!("the file has {}, and the budget is {}", memory_needed(bytes), memory_given(budget)),
+                format!("the file takes {}, and the memory budget is {}", memory_needed(bytes), memory_given(budget)),
                 CONVERT,
             )
             .in_file(file)),
@@ -185,8 +185,9 @@ impl Job<'_> {
                 let needs = Needs::of(&data, &self.settings)?;
                 if needs.beside + 2 * needs.features > budget {
                     return Err(over_budget(
-                        "--holdout copies the features, and the memory budget does not hold them".to_string(),
-                        "put rows aside in a file of their own and give it by --validation, or leave --memory out",
+                        "--holdout copies the features, and the copy does not fit into the memory budget".to_string(),
+                        "put the held-out rows into a separate file and give it with --validation, or leave --memory \
+                         out",
                     ));
                 }
                 Ok(data)
@@ -241,15 +242,15 @@ impl Job<'_> {
     /// Prints advice about settings. Returns true if feature scales are uneven.
     fn advise(&self, data: &Dataset) -> Result<bool> {
         if data.matrix().is_limited() {
-            self.console.say("   the features do not fit into the memory budget: they are read a block at a time");
+            self.console.say("   the features do not fit into the memory budget and are read a block at a time");
         }
         let uneven = advise_on_scales(self.console, data, &self.settings, self.cancel)?;
         let by_query = self.settings.stochastic.sample == Some(Sample::Queries) && data.pairs().is_none();
         let TaskSettings::Rank(task) = &self.settings.task else { return Ok(uneven) };
         if by_query && task.pair_weight != PairWeight::PerQuery {
             self.console.say(
-                "   --sample queries learns as if every query counted the same, and the objective shown lets every pair \
-                 count the same: --pair-weight per-query makes both one",
+                "   --sample queries gives every query the same weight, but the objective shown gives every pair the \
+                 same weight: add --pair-weight per-query so that they agree",
             );
         }
         Ok(uneven)

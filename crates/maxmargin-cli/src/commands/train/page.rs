@@ -46,7 +46,7 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
         report.plot("Convergence", "Objective and proven lower bound meet at the optimum.", convergence);
         report.plot(
             "Relative gap",
-            "How far the objective can be from the optimum at most.",
+            "An upper bound on how far the objective is from the optimum.",
             LinePlot::new(Axis::linear("pass"), Axis::log("relative gap"))
                 .series(
                     Series::new(
@@ -63,7 +63,7 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
     if trained.model.scorer.weights().is_some() {
         report.plot(
             "Largest weights",
-            "Of the features as scaled.",
+            "The weights of the scaled features.",
             Bars::largest("weight", "features", named_weights(&trained.model), 25),
         );
     }

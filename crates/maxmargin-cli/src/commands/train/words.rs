@@ -47,7 +47,11 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> Verdict {
     }
     if let Some(method) = rated_by(&trained.model.settings).filter(|_| certificate.lower_bound.is_none()) {
         let wrong = format::percent(certificate.objective);
-        return (true, format!("rated: {wrong} of the pairs are wrong; `{method}` has no optimum to prove"), None);
+        return (
+            true,
+            format!("rated: {wrong} of the pairs are predicted wrongly; `{method}` has no bound to prove"),
+            None,
+        );
     }
     if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) {
         return finished(trained, &objective);
@@ -55,7 +59,7 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> Verdict {
     let settings = &trained.model.settings;
     let wanted = format::gap(settings.tolerance);
     let reached = match certificate.gap() {
-        Some(gap) => format!("gap {}, {wanted} wanted", format::gap(gap)),
+        Some(gap) => format!("gap {}, tolerance {wanted}", format::gap(gap)),
         None => "no bound proven".to_string(),
     };
     let passes = format::counted(certificate.passes, "pass", "passes");
@@ -75,7 +79,7 @@ fn hard_margin(trained: &Trained, objective: &str) -> Verdict {
     // The objective is 2 minus the largest margin.
     let margin = 2.0 - certificate.objective;
     let found = format!("largest margin {} at a threshold of 1, {proven}", format::significant(margin, 4));
-    let remedy = "some pairs contradict each other: a soft margin pays for them, leave --solver out and set -c";
+    let remedy = "some pairs contradict each other: use a soft margin (leave --solver out and set -c)";
     match margin > 0.0 {
         true => (true, format!("separable: {found}"), None),
         false => (true, format!("NOT separable: {found}"), Some(remedy.to_string())),
@@ -93,7 +97,7 @@ fn no_gain(trained: &Trained, objective: &str) -> Verdict {
     };
     let zero = if kernel { "scores" } else { "weights" };
     let kept =
-        format!("NO GAIN in {passes}: {zero} of zero are kept, none was better than their objective {objective}");
+        format!("NO GAIN in {passes}: no {zero} were better than all zeros, which are kept; objective {objective}");
     (false, kept, Some(remedy.to_string()))
 }
 
@@ -104,7 +108,7 @@ fn finished(trained: &Trained, objective: &str) -> Verdict {
     let how = match (trained.stop, settings.stochastic.early_stopping) {
         (Stop::EarlyStopped, _) => format!("stopped early, best on held-out data after {passes}"),
         (_, EarlyStopping::Subsamples) => {
-            format!("finished {passes}, as many as two samples of the data were best with")
+            format!("finished {passes}, the number that was best on two samples of the data")
         }
         (_, EarlyStopping::Validation) => format!("finished, best on held-out data after {passes}"),
         (_, EarlyStopping::None) => format!("finished {passes}"),
@@ -116,9 +120,9 @@ fn finished(trained: &Trained, objective: &str) -> Verdict {
     let remedy = match settings.solver {
         // A solver that is not stochastic gives no bound only if none exists.
         solver if !solver.is_stochastic() => {
-            Some("this kernel is not known to be positive definite, and then nothing can be proven".to_string())
+            Some("this kernel may not be positive definite, so no bound can be proven".to_string())
         }
-        _ => (!only).then(|| "without --solver it is proven how far the optimum is at most".to_string()),
+        _ => (!only).then(|| "leave --solver out to get a proven bound".to_string()),
     };
     (false, format!("{how}: objective {objective}, no bound proven"), remedy)
 }
@@ -128,15 +132,16 @@ fn remedy(trained: &Trained, uneven: bool) -> String {
     let passes = trained.model.settings.max_passes;
     match trained.stop {
         Stop::PassLimit | Stop::Stalled if trained.solver.is_hard_margin() => {
-            "every margin is reached, by larger weights than need be: try --scale standard, or a larger --tolerance"
+            "every margin is reached, but the weights are larger than necessary: try --scale standard, or a larger \
+             --tolerance"
                 .to_string()
         }
         Stop::PassLimit if trained.solver == Solver::Lasvm => {
             let more = passes.saturating_mul(10);
-            format!("--max-passes {more} comes nearer; without --solver the gap is closed")
+            format!("try --max-passes {more}, or leave --solver out to close the gap")
         }
         Stop::PassLimit if uneven => format!(
-            "feature scales are the likely cause: try --scale standard, else --max-passes {}",
+            "feature scales are the likely cause: try --scale standard, or --max-passes {}",
             passes.max(10).saturating_mul(10)
         ),
         Stop::PassLimit => format!("try a smaller -c, or --max-passes {}", passes.max(10).saturating_mul(10)),
@@ -194,20 +199,20 @@ pub(crate) fn how_solved(trained: &Trained) -> String {
 pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
     if threshold <= 0.0 && model.settings.method() == Some(Method::Compare) {
         return format!(
-            "NEVER a tie: the best threshold is {}, for ties are few and outcomes uncertain; a larger -c may help, and \
-             --method rank2 chooses its threshold by the error",
+            "NEVER a tie: the best threshold is {}, because ties are few and outcomes uncertain; try a larger -c, or \
+             --method rank2, which chooses the threshold with the smallest error",
             format::significant(threshold, 4)
         );
     }
     if let Some(width) = model.decoder.tie_width().filter(|width| *width != threshold) {
         return match width > 0.0 {
             true => format!(
-                "a tie is the most probable where scores differ by no more than {}, by a threshold of {}",
+                "a tie is the most probable outcome where scores differ by no more than {}; the threshold is {}",
                 format::significant(width, 6),
                 format::significant(threshold, 6)
             ),
             false => format!(
-                "a tie is NEVER the most probable: the threshold is {}, and ties are few",
+                "a tie is NEVER the most probable outcome: the threshold is {}, and ties are few",
                 format::significant(threshold, 6)
             ),
         };
@@ -215,7 +220,7 @@ pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
     let how = match model.settings.method() {
         Some(Method::Compare) if model.settings.solver == Solver::LinearProgram => "",
         Some(Method::Compare) => ", learned with the scores",
-        _ => ", of least error on the training pairs",
+        _ => ", chosen for the smallest error on the training pairs",
     };
     format!("a tie where scores differ by no more than {}{how}", format::significant(threshold, 6))
 }

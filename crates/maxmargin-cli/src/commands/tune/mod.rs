@@ -152,7 +152,7 @@ impl Job<'_> {
         let refused = if settings.solver.is_hard_margin() {
             Some("a hard margin has no C to choose")
         } else if settings.is_rating() {
-            Some("ratings are made in one go, and there is no path of settings to choose from")
+            Some("rating methods cannot be tuned")
         } else if settings.stochastic.early_stopping != EarlyStopping::None {
             Some("--early-stopping is for `train`: folds make all their passes")
         } else if memory {
@@ -202,7 +202,7 @@ impl Job<'_> {
         let mut trained = trained?;
         if trained.stop == Stop::Cancelled {
             return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
-                .help("what was compared stands; `train` with -c learns one model from it"));
+                .help("the comparison above is complete; `train` with the best -c makes the model"));
         }
         if self.arguments.no_witness {
             trained.model.witness = None;
@@ -294,7 +294,7 @@ fn refuse_fixed(command: &ForTask<TuneArguments>) -> Result<()> {
         return Err(holdout(&None));
     }
     if given("nu") {
-        return Err(Error::new(Code::BadSetting, "--nu finds its own C, and there is nothing to tune")
+        return Err(Error::new(Code::BadSetting, "--nu determines C, so there is nothing to tune")
             .help("train once for each value, with --holdout to measure it"));
     }
     if let Some((reason, help)) = command.task.profile().untunable {
@@ -303,13 +303,13 @@ fn refuse_fixed(command: &ForTask<TuneArguments>) -> Result<()> {
     if !given("c") && !given("lambda") {
         return Ok(());
     }
-    Err(Error::new(Code::BadSetting, "`tune` finds C, and -c or --lambda fixes it")
+    Err(Error::new(Code::BadSetting, "`tune` searches for C, but -c or --lambda fixes it")
         .help("name the values to try with --grid, such as --grid 0.1,1,10"))
 }
 
 fn holdout(config: &Option<String>) -> Error {
-    let error = Error::new(Code::BadSetting, "`tune` holds out every fold in turn, and --holdout one part for good")
-        .help("leave the hold-out away, or split the data into two files before");
+    let error = Error::new(Code::BadSetting, "`tune` holds out each fold in turn, so --holdout does not apply")
+        .help("leave --holdout out, or split the data into two files and use --validation");
     match config {
         Some(file) => error.in_file(file.as_str()),
         None => error,

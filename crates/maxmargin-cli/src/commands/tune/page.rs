@@ -82,13 +82,13 @@ fn path_section(page: &mut Report, tuned: &Tuned, row: &Row) {
     }
     page.plot(
         "Passes",
-        "Over all folds. Every fit starts at the solution for the C before it.",
+        "The sum over all folds. Every fit starts at the solution for the previous C.",
         LinePlot::new(Axis::log("C"), Axis::log("passes"))
             .series(Series::new("passes", over(&|row| row.passes.max(1) as f64)).markers()),
     );
     page.plot(
         "Relative gap",
-        "The largest of the folds: how far from the optimum a model can be at most.",
+        "The largest gap of all folds: an upper bound on how far a model is from the optimum.",
         LinePlot::new(Axis::log("C"), Axis::log("relative gap"))
             .series(
                 Series::new(
@@ -117,7 +117,7 @@ fn table_section(page: &mut Report, tuned: &Tuned, chosen: usize) {
         cells.push(format::seconds(row.seconds));
         cells.push(match (row.metrics[0].folds.len(), row.converged) {
             _ if row.without_threshold => "no threshold".to_string(),
-            (judged, _) if judged < tuned.fold_rows.len() => format!("left after {judged} folds"),
+            (judged, _) if judged < tuned.fold_rows.len() => format!("dropped after {judged} folds"),
             (_, true) => "yes".to_string(),
             (_, false) => "no".to_string(),
         });
@@ -167,7 +167,7 @@ fn widths_section(page: &mut Report, tuned: &Tuned) {
     let best = if tuned.metrics[0].higher_is_better() { Best::Highest } else { Best::Lowest };
     page.plot(
         format!("{} over C and gamma", tuned.metrics[0]),
-        "The mean over the folds; settings without hope over those that showed it.",
+        "The mean over the folds; for settings that were dropped, over the folds before that.",
         HeatMap::new(tuned.metrics[0].to_string(), ("C", names(&costs)), ("gamma", names(&widths)), values).best(best),
     );
 }

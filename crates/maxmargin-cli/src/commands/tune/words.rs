@@ -24,7 +24,10 @@ pub(super) fn warnings(tuned: &Tuned, chosen: usize) -> Vec<String> {
         None => {}
     }
     if chosen != tuned.best && tuned.edge(chosen) == Some(Edge::Lowest) {
-        warnings.push(format!("C = {} is the smallest that was tried, and still as good as the best", c(chosen)));
+        warnings.push(format!(
+            "C = {} is the smallest that was tried, and is within one standard error of the best",
+            c(chosen)
+        ));
     }
     let widths = tuned.widths();
     let width = tuned.rows[tuned.best].settings.kernel.gamma;
@@ -46,8 +49,8 @@ pub(super) fn warnings(tuned: &Tuned, chosen: usize) -> Vec<String> {
     let slow = tuned.rows.iter().filter(|row| row.gap.is_some() && !row.converged).count() as u64;
     if slow > 0 {
         warnings.push(format!(
-            "{} did not converge, so that their models are not optimal: try a larger --max-passes, \
-             --scale standard or smaller values",
+            "{} did not converge, so their models may not be optimal: try a larger --max-passes, --scale standard or \
+             smaller values of C",
             format::counted(slow, "setting", "settings")
         ));
     }
@@ -96,7 +99,7 @@ pub(super) fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[
         let seconds = format::seconds(row.seconds);
         let shown = match (row.without_threshold, tuned.was_left(at)) {
             (true, _) => "no threshold".to_string(),
-            (_, true) => format!("left after {} folds", row.metrics[0].folds.len()),
+            (_, true) => format!("dropped after {} folds", row.metrics[0].folds.len()),
             (_, false) => bar(tuned, at),
         };
         let line = format!("{line}{gap:>11}{:>8}{seconds:>11}  {shown}", format::count(row.passes));

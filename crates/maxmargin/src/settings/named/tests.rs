@@ -314,7 +314,7 @@ fn a_name_of_another_task_is_refused_with_the_tasks_that_have_it() {
             // For any value.
             for choice in [text("none"), Choice::Whole(1), Choice::Switch(true)] {
                 let error = refused(Settings::named(task, &chosen([(name, choice)])), &what);
-                assert_eq!(error.message(), format!("`{name}` is no setting of `{}`", task.name()));
+                assert_eq!(error.message(), format!("`{name}` is not a setting of `{}`", task.name()));
                 let owners = Task::ALL.into_iter().filter(|other| other.profile().setting(name).is_some());
                 let owners: Vec<&str> = owners.map(Task::name).collect();
                 let remedy = error.remedy().expect("a remedy");
@@ -332,7 +332,7 @@ fn a_name_of_another_task_is_refused_with_the_tasks_that_have_it() {
     assert!(remedy(Task::Classify, "threshold").ends_with("it is for compare"));
     assert!(remedy(Task::OneClass, "loss").ends_with("it is for classify and rank and compare"));
     assert!(remedy(Task::Compare, "nu").ends_with("it is for classify and rank and one-class"));
-    assert_eq!(remedy(Task::Classify, "lamda"), "similar: `lambda`");
+    assert_eq!(remedy(Task::Classify, "lamda"), "did you mean `lambda`?");
     assert!(remedy(Task::OneClass, "what-nobody-knows").contains("maxmargin train one-class --help"));
 }
 
@@ -451,13 +451,13 @@ fn one_of_c_lambda_and_nu_is_set_and_not_two() {
             for other in &known[at + 1..] {
                 let all = chosen([(one, Choice::Number(0.5)), (other, Choice::Number(0.5))]);
                 let error = refused(Settings::named(task, &all), &format!("{one} and {other}"));
-                assert!(error.message().contains("one quantity") && error.remedy().is_some(), "{error}");
+                assert!(error.message().contains("the same quantity") && error.remedy().is_some(), "{error}");
             }
         }
     }
     let both = chosen([("c", Choice::Number(0.5)), ("lambda", Choice::Number(0.5))]);
     let error = refused(Settings::streamed(Task::Compare, &both, None), "c and lambda of a stream");
-    assert!(error.message().contains("one quantity"), "{error}");
+    assert!(error.message().contains("the same quantity"), "{error}");
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl<T: BlockTask> Problem for ByBlock<T> {
                 stated.witness
             }
             Some(Witness::Rounded(_)) if settings.loss != Loss::Hinge => {
-                return Err(infeasible("it is not of this task"));
+                return Err(infeasible("it belongs to another task"));
             }
             None | Some(Witness::Weights) => stated.by_weights.then_some(&Witness::Weights),
             witness => witness,
@@ -305,7 +305,7 @@ pub(super) fn check_dual<T: Independent>(
         let (sum, limits) = (0..task.blocks())
             .fold((0.0, 0.0), |(sum, limits), block| (sum + alpha[block], limits + task.constraint(block).cost));
         if (sum - nu * limits).abs() > ROUNDING * sum.abs() {
-            return Err(infeasible("it is of another nu"));
+            return Err(infeasible("it belongs to another nu"));
         }
     }
     Ok(())
@@ -328,7 +328,7 @@ pub(super) fn certify_dual<T: Independent>(
             check_dual(task, rule, settings.regularisation, alpha)?;
             Some(expanded.dual_value(task, alpha, rule, cancel)?)
         }
-        Some(_) => return Err(infeasible("it is not of this task")),
+        Some(_) => return Err(infeasible("it belongs to another task")),
     };
     Ok(Values { objective, lower_bound })
 }
@@ -351,7 +351,7 @@ pub(super) fn certify_hard<T: Independent>(
                 let proven = proven_by_multipliers(task, design, weights, multipliers);
                 Some(proven.ok_or_else(|| infeasible("its multipliers do not add up to one"))?)
             }
-            Some(_) => return Err(infeasible("it is not of this task")),
+            Some(_) => return Err(infeasible("it belongs to another task")),
             None => None,
         };
         return Ok(Values { objective, lower_bound });
@@ -360,7 +360,7 @@ pub(super) fn certify_hard<T: Independent>(
     if shortfall.is_nan() || shortfall > ROUNDING {
         return Err(Error::new(
             Code::CertificateMismatch,
-            format!("a margin that should be reached is missed by {shortfall:e} of itself"),
+            format!("a margin that should be reached is missed by a relative {shortfall:e}"),
         )
         .help(super::ALTERED));
     }
@@ -371,7 +371,7 @@ pub(super) fn certify_hard<T: Independent>(
             check_dual(&hard, rule, settings.regularisation, alpha)?;
             Some(dual_value(&hard, design, |block| alpha[block], rule))
         }
-        Some(_) => return Err(infeasible("it is not of this task")),
+        Some(_) => return Err(infeasible("it belongs to another task")),
         None => None,
     };
     Ok(Values { objective, lower_bound })
@@ -493,19 +493,19 @@ pub(super) fn separated<T: Independent>(data: &Dataset, task: &T, verdict: Verdi
     let pairs = blocks.iter().any(|&(block, _)| task.constraint(block).against.is_some());
     let (list, count) = (named.join(", "), blocks.len());
     let message = match (pairs, count) {
-        (true, 1) => format!("not separable: {list} cannot be, the features of both are the same"),
-        (false, 1) => format!("not separable: {list} has no features that could reach a margin"),
+        (true, 1) => format!("not separable: {list} cannot be satisfied, because both have the same features"),
+        (false, 1) => format!("not separable: the features of {list} cannot reach a margin"),
         (true, _) => format!(
-            "not separable: {count} pairs contradict each other, weighed together they add up to zero to {residual:.0e} \
-             ({list}), so that no weights satisfy all of them"
+            "not separable: {count} pairs contradict each other ({list}), so no weights satisfy all of them; the \
+             proof is a weighted sum of them that is zero up to {residual:.0e}"
         ),
         (false, _) => format!(
-            "not separable: no weights tell the classes apart without error; {count} rows prove it, weighed together they \
-             add up to zero to {residual:.0e} ({list})"
+            "not separable: no weights separate the classes without error; {count} rows prove it ({list}): a weighted \
+             sum of them is zero up to {residual:.0e}"
         ),
     };
     Err(Error::new(Code::NotSeparable, message)
-        .help("use a soft margin, which pays for what cannot be satisfied: leave [[solver]] out and set [[c]]"))
+        .help("use a soft margin, which allows violations at a cost: leave [[solver]] out and set [[c]]"))
 }
 
 impl BlockTask for Binary {

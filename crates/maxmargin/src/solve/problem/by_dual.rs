@@ -104,14 +104,14 @@ impl<T: Independent + LearningTask> Problem for ByDual<T> {
                 super::by_block::check_dual(&self.task, self.rule, settings.regularisation, alpha)?;
                 Some(dual_value(&self.task, design, |block| alpha[block], self.rule))
             }
-            Some(_) => return Err(super::infeasible("it is not of this task")),
+            Some(_) => return Err(super::infeasible("it belongs to another task")),
             None => None,
         };
         Ok(Values { objective, lower_bound })
     }
 
     fn risk<'a>(&'a self, _: &'a Design, _: &'a Cancel) -> Result<Box<dyn CurvedRisk + 'a>> {
-        Err(Error::new(Code::Unsupported, "this task is known by its constraints alone, and is not a sum over parts")
+        Err(Error::new(Code::Unsupported, "this task is defined only by its constraints, and is not a sum over parts")
             .help("learn from all rows at once"))
     }
 

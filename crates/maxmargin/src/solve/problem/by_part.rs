@@ -172,7 +172,7 @@ impl<T: PartTask> ByPart<T> {
     /// kernel, and with g the slopes by the scores its gradient is Σ β φ + Σ g φ.
     fn certify_expanded(&self, expanded: &Expanded<'_>, stated: &Stated<'_>, cancel: &Cancel) -> Result<Values> {
         if stated.witness.is_some() || !self.abilities.kernel {
-            return Err(infeasible("it is not of this task"));
+            return Err(infeasible("it belongs to another task"));
         }
         let (scores, square) = expanded.values(cancel)?;
         let (loss, slopes) = value_and_slopes(&self.task, &scores, cancel)?;
@@ -246,7 +246,7 @@ impl<T: PartTask> Problem for ByPart<T> {
         let at = PartPoint { design, weights, free: &free, rule: self.rule };
         let width = match stated.witness {
             Some(Witness::Rounded(width)) if settings.loss == Loss::Hinge => Some(*width),
-            Some(Witness::Dual(_) | Witness::Rounded(_)) => return Err(infeasible("it is not of this task")),
+            Some(Witness::Dual(_) | Witness::Rounded(_)) => return Err(infeasible("it belongs to another task")),
             _ => None,
         };
         let by_cuts = matches!(stated.witness, Some(Witness::Cuts(_)));

@@ -46,7 +46,7 @@ pub fn plan(abilities: Abilities, settings: &Settings, shape: Shape) -> Result<S
     }
     if solver == Solver::InteriorPoint && features > MOST_INTERIOR_POINT_FEATURES {
         let message = format!(
-            "`interior-point` solves for all features at once, at most {MOST_INTERIOR_POINT_FEATURES}, and there are {features}"
+            "`interior-point` supports at most {MOST_INTERIOR_POINT_FEATURES} features, and there are {features}"
         );
         return Err(Error::new(Code::Unsupported, message).help("leave [[solver]] out"));
     }
@@ -131,7 +131,7 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
         let whole = if abilities.kernel { "ranking" } else { "comparing by grades" };
         return match () {
             () if expands && !abilities.kernel => refuse(
-                format!("{whole} learns weights, and kernels have none"),
+                format!("{whole} learns weights, and a kernel model has none"),
                 "use [[approximate=nystrom:1000]], or list the pairs in a file and name the rows with [[items]]",
             ),
             () if logistic && !abilities.kernel => refuse(

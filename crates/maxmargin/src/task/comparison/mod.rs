@@ -112,7 +112,7 @@ impl Comparison {
         if weight_as == PairWeightAs::Margin && (loss == Loss::Logistic || ties_as == TiesAs::Threshold) {
             let (message, help) = match ties_as {
                 TiesAs::Threshold => (
-                    "margins are measured by the threshold, and a weight cannot set them",
+                    "margins are set by the threshold, and not by weights",
                     "leave [[pair-weight-as]] out: weights are costs",
                 ),
                 _ => (
@@ -247,13 +247,13 @@ fn check_copies(data: &Dataset, pairs: &Pairs) -> Result<()> {
         let (message, help) = if weight > MOST_COPIES {
             let most = count(MOST_COPIES as u64);
             (
-                format!("the weight of {of_pair} is {weight:e}, and no pair is copied more often than {most} times"),
-                "give smaller weights; [[pair-weight-as=slack]] takes them as costs, which count the same",
+                format!("the weight of {of_pair} is {weight:e}, and a pair is copied at most {most} times"),
+                "give smaller weights; [[pair-weight-as=slack]] takes them as costs, with the same effect",
             )
         } else {
             (
-                format!("the weight {weight} of {of_pair} is no number of copies"),
-                "copies are whole numbers; fractions go with [[pair-weight-as=slack]], which counts the same",
+                format!("the weight {weight} of {of_pair} is not a whole number of copies"),
+                "give whole numbers, or use [[pair-weight-as=slack]], which also takes fractions",
             )
         };
         return Err(Error::new(Code::BadWeight, message).help(help));

@@ -133,7 +133,8 @@ pub(in crate::task) const PAIR_WEIGHT_AS: Setting = Setting {
     name: "pair-weight-as",
     heading: LEARNING,
     aliases: &[],
-    help: "What the weight of a pair does: multiply the slack, be the margin, or be a number of copies [default: slack]",
+    help: "How the weight of a pair is used: as a factor of the slack, as the margin, or as a number of copies \
+           [default: slack]",
     placeholder: "WAY",
     value: Value::Name(|| PairWeightAs::ALL.map(PairWeightAs::name).to_vec()),
     place: "task.pair-weight-as",
@@ -142,14 +143,14 @@ pub(in crate::task) const PAIR_WEIGHT_AS: Setting = Setting {
 /// `compare`
 pub(in crate::task) const PROFILE: Profile = Profile {
     name: "compare",
-    about: "Tell which of two items is better, or that neither is",
+    about: "Predict which of two items is better, or that they tie",
     settings: &[
         Setting {
             name: "method",
             heading: LEARNING,
             aliases: &[],
-            help: "How comparisons are learned from: with ties as data, without them, each tie as two contradictions, or by \
-                   ratings [default: compare]",
+            help: "How to learn from comparisons: with ties as data, without ties, with each tie as two contradictory \
+                   pairs, or by ratings [default: compare]",
             placeholder: "",
             value: Value::Name(|| Method::ALL.map(Method::name).to_vec()),
             place: "task.method",
@@ -159,7 +160,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             heading: LEARNING,
             // Its earlier name.
             aliases: &["intercept"],
-            help: "The threshold for ties, a free variable or penalised like a weight [default: free]",
+            help: "Whether the threshold for ties is a free variable or penalised like a weight [default: free]",
             placeholder: "",
             value: Value::Name(|| vec![Intercept::Free.name(), Intercept::Penalised.name()]),
             place: "task.threshold",
@@ -189,7 +190,7 @@ const STREAMED: [Setting; 6] = [
         name: "solver",
         heading: LEARNING,
         aliases: &[],
-        help: "How to step: passive-aggressive needs no rate and is at home with features of any size [default: \
+        help: "How to step: passive-aggressive needs no rate and works with features of any size [default: \
                passive-aggressive]",
         placeholder: "",
         value: Value::Name(|| [Solver::PassiveAggressive, Solver::Sgd, Solver::AveragedSgd].map(Solver::name).to_vec()),
@@ -208,7 +209,8 @@ const STREAMED: [Setting; 6] = [
         name: "c",
         heading: LEARNING,
         aliases: &[],
-        help: "The most a pair may move the weights: the aggressiveness of passive-aggressive steps [default: 0.1]",
+        help: "The most that one pair may move the weights: the aggressiveness of passive-aggressive steps [default: \
+               0.1]",
         placeholder: "C",
         value: Value::Number(Range::Positive),
         place: "regularisation.(c)",
@@ -217,7 +219,7 @@ const STREAMED: [Setting; 6] = [
         name: "kappa",
         heading: LEARNING,
         aliases: &[],
-        help: "How readily passive-aggressive steps move the threshold; 0 for one that stays [default: 1]",
+        help: "How strongly passive-aggressive steps move the threshold; 0 keeps it fixed [default: 1]",
         placeholder: "K",
         value: Value::Number(Range::NotNegative),
         place: "task.kappa",
@@ -226,7 +228,7 @@ const STREAMED: [Setting; 6] = [
         name: "lambda",
         heading: LEARNING,
         aliases: &[],
-        help: "The pull toward zero, for sgd and averaged-sgd [default: 1e-4]",
+        help: "The strength of regularisation, for sgd and averaged-sgd [default: 1e-4]",
         placeholder: "L",
         value: Value::Number(Range::Positive),
         place: "regularisation.(lambda)",
@@ -274,8 +276,8 @@ impl CompareSettings {
         }
         if self.ties_from_grades && self.pair_weight_as != PairWeightAs::default() {
             return bad(
-                "it is explicit pairs that have weights, and grades have none".to_string(),
-                "leave [[pair-weight-as]] out; rows may have weights, and a pair counts their product",
+                "only explicit pairs have weights, and these rows are graded".to_string(),
+                "leave [[pair-weight-as]] out; rows may have weights, and the weight of a pair is their product",
             );
         }
         if !learns && self.threshold == Intercept::Penalised {
@@ -286,7 +288,7 @@ impl CompareSettings {
         }
         if self.threshold == Intercept::None {
             return bad(
-                "a comparison without a threshold knows no ties".to_string(),
+                "a comparison without a threshold cannot predict ties".to_string(),
                 "leave [[threshold]] out, or use [[method=rank]]",
             );
         }
@@ -297,7 +299,10 @@ impl CompareSettings {
             );
         }
         if self.threshold == Intercept::Penalised && (wish.kernel.is_exact() || wish.solver.is_kernel_dual()) {
-            return bad("through a kernel the threshold is free".to_string(), "leave [[threshold]] out, or [[kernel]]");
+            return bad(
+                "with a kernel the threshold is always free".to_string(),
+                "leave [[threshold]] out, or [[kernel]]",
+            );
         }
         if wish.regularisation.is_nu() {
             return bad("[[nu]] is for classifiers and rankers".to_string(), "use [[c]] instead");
@@ -330,7 +335,7 @@ impl CompareSettings {
         }
         if wish.solver != Solver::Auto || *wish.kernel != KernelSettings::default() || wish.scale != Scale::None {
             return bad(
-                format!("`{name}` rates items by who met whom, and knows neither features nor solvers"),
+                format!("`{name}` rates items by the outcomes of their pairs, and uses neither features nor solvers"),
                 "leave [[solver]], [[kernel]] and [[scale]] out, or use [[method=compare]]",
             );
         }

@@ -56,8 +56,8 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             name: "pair-weight",
             heading: LEARNING,
             aliases: &[],
-            help: "How much each pair of graded rows counts: alike, as a share of its query, or by the difference of its \
-                   grades [default: equal]",
+            help: "The weight of each pair of graded rows: the same for all, a share of its query, or the difference \
+                   of its grades [default: equal]",
             placeholder: "",
             value: Value::Name(|| PairWeight::ALL.map(PairWeight::name).to_vec()),
             place: "task.pair-weight",
@@ -67,7 +67,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             name: "sample",
             heading: STOCHASTIC,
             aliases: &[],
-            help: "What is equally likely when pairs are drawn: every pair, or every query, which is for \
+            help: "What is drawn with equal probability: every pair, or every query, which is for \
                    [[pair-weight=per-query]] [default: pairs]",
             placeholder: "",
             value: Value::Name(|| Sample::ALL.map(Sample::name).to_vec()),
@@ -88,7 +88,7 @@ impl RankSettings {
         if wish.stochastic.sample == Some(Sample::Queries) && self.pair_weight == PairWeight::GradeGap {
             return Err(Error::new(
                 Code::BadSetting,
-                "[[sample=queries]] lets every query count the same, which [[pair-weight=grade-gap]] does not",
+                "[[sample=queries]] gives every query the same weight, and [[pair-weight=grade-gap]] does not",
             )
             .help("leave [[sample]] out, or use [[pair-weight=per-query]]"));
         }
