@@ -932,24 +932,24 @@ def test_every_name_in_a_remedy_is_an_argument_or_a_flag_of_the_command():
     arguments = {name for taken in callables for name in inspect.signature(taken).parameters}
     for reading in (True, False):
         for name in _core._names():
-            shown = _core._in_words(f"[[{name}]]", reading)
+            shown = _core._in_words(f"⟦{name}⟧", reading)
             assert shown in arguments or shown == f"the command's --{name}", shown
 
 
 def test_values_in_a_remedy_are_written_as_python_writes_them():
     for text, shown in {
-        "[[loss=squared-hinge]] or [[c]]": 'loss="squared_hinge" or C',
-        "[[scale=min-max]], [[solver=averaged-sgd]]": 'scale="min-max", solver="averaged-sgd"',
-        "[[ignore='a, b']] [[ignore=left,right]]": 'ignore=["a, b"] ignore=["left", "right"]',
-        "[[class-weight=LABEL=W,LABEL=W]]": "class_weight={LABEL: W, LABEL: W}",
-        "[[target=NAME]] [[index-base=0]] [[precision=f64]]": 'target=NAME index_base=0 precision="f64"',
-        "[[kernel-cache=1GiB]] [[memory=4GiB]]": "cache_size=1024 the command's --memory 4GiB",
-        "use [[approximate=nystrom:1000]].": "use Nystroem of scikit-learn before a linear model.",
+        "⟦loss=squared-hinge⟧ or ⟦c⟧": 'loss="squared_hinge" or C',
+        "⟦scale=min-max⟧, ⟦solver=averaged-sgd⟧": 'scale="min-max", solver="averaged-sgd"',
+        "⟦ignore='a, b'⟧ ⟦ignore=left,right⟧": 'ignore=["a, b"] ignore=["left", "right"]',
+        "⟦class-weight=LABEL=W,LABEL=W⟧": "class_weight={LABEL: W, LABEL: W}",
+        "⟦target=NAME⟧ ⟦index-base=0⟧ ⟦precision=f64⟧": 'target=NAME index_base=0 precision="f64"',
+        "⟦kernel-cache=1GiB⟧ ⟦memory=4GiB⟧": "cache_size=1024 the command's --memory 4GiB",
+        "use ⟦approximate=nystrom:1000⟧.": "use Nystroem of scikit-learn before a linear model.",
         "a column `[[mine]]`": "a column `[[mine]]`",
     }.items():
         assert _core._in_words(text, True) == shown
-    assert _core._in_words("[[group]]", True) == "group"
-    assert _core._in_words("[[group]]", False) == "qid"
+    assert _core._in_words("⟦group⟧", True) == "group"
+    assert _core._in_words("⟦group⟧", False) == "qid"
 
 
 def test_other_data_are_told_what_to_give():

@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn references_are_flags_as_they_are_typed() {
-        let text = "add [[loss=squared-hinge]] and [[ignore='a b']], or leave [[c]] out";
+        let text = "add ⟦loss=squared-hinge⟧ and ⟦ignore='a b'⟧, or leave ⟦c⟧ out";
         assert_eq!(render(text, &Flags), "add --loss squared-hinge and --ignore 'a b', or leave -c out");
     }
 }

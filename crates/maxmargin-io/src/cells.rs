@@ -170,7 +170,7 @@ pub(crate) fn cell_error(
         (true, _) => String::new(),
         (false, _) => format!(", `{}`", clipped(found)),
     };
-    let leave_out = format!("leave the column out with [[ignore={}]]", quoted(column));
+    let leave_out = format!("leave the column out with ⟦ignore={}⟧", quoted(column));
     let (code, message, help, expected) = match (role, problem) {
         (Role::Group, _) => (
             Code::MixedGroups,
@@ -204,13 +204,13 @@ pub(crate) fn cell_error(
         (_, Problem::Missing) => (
             Code::MissingValue,
             format!("a value is missing{at}: column `{column}`{shown}"),
-            format!("fill such cells with [[missing=zero]] or [[missing=mean]], or {leave_out}"),
+            format!("fill such cells with ⟦missing=zero⟧ or ⟦missing=mean⟧, or {leave_out}"),
             "a finite decimal number such as 0.25 or 1e-3",
         ),
         (_, Problem::NotFinite) => (
             Code::NotFinite,
             format!("this number is not finite{at}: column `{column}`{shown}"),
-            "correct the value or drop the row; numbers beyond 3.4e38 need [[precision=f64]]".to_string(),
+            "correct the value or drop the row; numbers beyond 3.4e38 need ⟦precision=f64⟧".to_string(),
             "a finite decimal number such as 0.25 or 1e-3",
         ),
         (_, Problem::NotANumber | Problem::Negative) => (

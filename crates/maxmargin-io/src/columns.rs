@@ -284,7 +284,7 @@ impl Roles {
         }
         if features.is_empty() {
             return Err(Error::new(Code::BadTable, "no column is left as a feature").help(
-                "check [[target]], [[group]], [[weight]], [[id]] and [[ignore]] against the columns of the file",
+                "check ⟦target⟧, ⟦group⟧, ⟦weight⟧, ⟦id⟧ and ⟦ignore⟧ against the columns of the file",
             ));
         }
         if u32::try_from(features.len()).is_err() {
@@ -339,7 +339,7 @@ fn refuse_lone_pairs(
         (
             "no file of items was given",
             format!(
-                "name the file that holds the items with [[items=FILE]], or leave the two columns out with [[ignore={left},{right}]]"
+                "name the file that holds the items with ⟦items=FILE⟧, or leave the two columns out with ⟦ignore={left},{right}⟧"
             ),
         )
     } else {
@@ -354,7 +354,7 @@ fn refuse_lone_pairs(
 /// The error for pairs of a left and a right item without an outcome.
 pub(crate) fn no_outcome() -> Error {
     Error::new(Code::NoSuchColumn, "pairs of a left and a right item need a column `outcome`").help(
-        "add it, with left, right or tie in each row (or −1, 0 or 1), or name it with [[target=COLUMN]]; where one side is always the better one, call the sides `better` and `worse`",
+        "add it, with left, right or tie in each row (or −1, 0 or 1), or name it with ⟦target=COLUMN⟧; where one side is always the better one, call the sides `better` and `worse`",
     )
 }
 
@@ -391,7 +391,7 @@ fn split_sides(features: Vec<Feature>, sides: Sides, notes: &mut Vec<String>) ->
     match lone(first, &these, &those).or_else(|| lone(second, &those, &these)) {
         None => Ok((these, those)),
         Some(column) => Err(Error::new(Code::BadTable, format!("column `{column}` has no partner on the other side"))
-            .help(format!("give every `{first}NAME` its `{second}NAME`, or leave the column out with [[ignore]]"))),
+            .help(format!("give every `{first}NAME` its `{second}NAME`, or leave the column out with ⟦ignore⟧"))),
     }
 }
 
@@ -406,10 +406,10 @@ fn with_partners(mut features: Vec<Feature>, partners: Vec<Feature>) -> Result<V
 
 fn ambiguous(role: Role, setting: &str, first: &str, second: &str) -> Error {
     let help = if setting.is_empty() {
-        "leave one out with [[ignore=NAME]]".to_string()
+        "leave one out with ⟦ignore=NAME⟧".to_string()
     } else {
         format!(
-            "say which with [[{setting}=NAME]] (the other then counts as a feature), or leave one out with [[ignore=NAME]]"
+            "say which with ⟦{setting}=NAME⟧ (the other then counts as a feature), or leave one out with ⟦ignore=NAME⟧"
         )
     };
     Error::new(Code::BadTable, format!("both `{first}` and `{second}` could be the {}", role.name())).help(help)
@@ -475,7 +475,7 @@ fn match_count(found: usize, expected: usize) -> Result<()> {
     let columns = counted(found as u64, "feature column", "feature columns");
     let message = format!("the file has {columns}, and the model was trained with {expected}");
     let help = "the model knows its features by position only: give the same columns in the same order, \
-                and leave out others with [[ignore=NAME]]";
+                and leave out others with ⟦ignore=NAME⟧";
     match found.cmp(&expected) {
         std::cmp::Ordering::Equal => Ok(()),
         std::cmp::Ordering::Greater => Err(Error::new(Code::TooManyFeatures, message).help(help)),
@@ -496,7 +496,7 @@ fn find(name: &str, names: &[String], index: &HashMap<&str, usize>, setting: &st
     let close = nearest(name, names.iter().map(String::as_str))
         .map(|close| format!("did you mean `{close}`? "))
         .unwrap_or_default();
-    Err(Error::new(Code::NoSuchColumn, format!("[[{setting}]] {name}: there is no column `{name}`"))
+    Err(Error::new(Code::NoSuchColumn, format!("⟦{setting}⟧ {name}: there is no column `{name}`"))
         .help(format!("{close}the columns are {}", list.join(", "))))
 }
 

@@ -100,7 +100,7 @@ pub fn gather(
     };
     if input == Input::Rows {
         return Err(Error::new(Code::BadSetting, "pairs of items are for rankers, and this is a classifier")
-            .help("leave [[items]] out, or use `train rank` or `train compare`"));
+            .help("leave ⟦items⟧ out, or use `train rank` or `train compare`"));
     }
     if file == "-" && items_file == "-" {
         return Err(Error::new(Code::Usage, "pairs and items cannot both come from standard input")
@@ -192,7 +192,7 @@ pub fn asking_for_pairs(error: Error, model: &Model) -> Error {
         true => "a table of pairs with columns `left`, `right` and `outcome`, which name items",
         false => {
             "a table of pairs, with both items in a row as columns `left.NAME` and `right.NAME`, or with columns `left` and \
-             `right` that name rows of [[items=FILE]]; and `outcome`, unless it is to be predicted"
+             `right` that name rows of ⟦items=FILE⟧; and `outcome`, unless it is to be predicted"
         }
     };
     error.help(format!("the model compares items, so give {pairs}; `maxmargin rank-items` scores single items"))
@@ -205,7 +205,7 @@ pub fn expect_known_items(model: &Model, data: &Dataset) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(Code::NoItems, "the model knows none of the items that these pairs name").help(
-        "name the file that holds the items with [[items=FILE]], or give pairs of items the model was trained on",
+        "name the file that holds the items with ⟦items=FILE⟧, or give pairs of items the model was trained on",
     ))
 }
 

@@ -79,7 +79,7 @@ impl OwnFeatures {
                     Code::FeatureNames,
                     "the model's features have no names, so the items of the pairs cannot be found among them",
                 )
-                .help("name the file that holds the items with [[items=FILE]]"));
+                .help("name the file that holds the items with ⟦items=FILE⟧"));
             };
             for name in names {
                 ids.number(name.as_bytes()).ok_or_else(too_many)?;

@@ -57,7 +57,7 @@ impl Items {
                     "pairs name items by their ids, and the table has no id column",
                 )
                 .in_file(file)
-                .help("name the column with [[id=COLUMN]], or call it `id`"));
+                .help("name the column with ⟦id=COLUMN⟧, or call it `id`"));
             }
             None => {
                 let mut stored = vec![0; data.rows()];
@@ -152,7 +152,7 @@ fn index_ids(data: &Dataset, file: &str) -> Result<Vec<u32>> {
                 )
                 .in_file(file)
                 .help(
-                    "give every item an id of its own, so that pairs can name it; [[id=COLUMN]] names another column",
+                    "give every item an id of its own, so that pairs can name it; ⟦id=COLUMN⟧ names another column",
                 ));
             }
             at = (at + 1) & (slots.len() - 1);
@@ -195,7 +195,7 @@ impl PairColumns {
                 let outcome = match &asked.target {
                     Some(wanted) => Some(index.get(wanted.as_str()).copied().ok_or_else(|| {
                         Error::new(Code::NoSuchColumn, format!("there is no column `{wanted}` among the pairs"))
-                            .help("[[target]] names the column that holds the outcome")
+                            .help("⟦target⟧ names the column that holds the outcome")
                     })?),
                     None => OUTCOME_NAMES.iter().find_map(|name| named(name)),
                 };
@@ -227,7 +227,7 @@ impl PairColumns {
             let column = match wanted {
                 Some(wanted) => Some(index.get(wanted.as_str()).copied().ok_or_else(|| {
                     Error::new(Code::NoSuchColumn, format!("there is no column `{wanted}` among the pairs")).help(
-                        "with [[items]], [[weight]] and [[group]] name columns of the pairs, [[id]] and [[ignore]] of the items",
+                        "with ⟦items⟧, ⟦weight⟧ and ⟦group⟧ name columns of the pairs, ⟦id⟧ and ⟦ignore⟧ of the items",
                     )
                 })?),
                 None => common.iter().find_map(|common| named(common)),
@@ -301,7 +301,7 @@ impl PairTable {
                         Code::BadSetting,
                         "pairs of items without features have no ids of their own",
                     )
-                    .help("leave [[id]] out, or name the file that holds the items with [[items=FILE]]"));
+                    .help("leave ⟦id⟧ out, or name the file that holds the items with ⟦items=FILE⟧"));
                 }
                 Naming::Own(OwnFeatures::new(options)?)
             }

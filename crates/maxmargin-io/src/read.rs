@@ -219,7 +219,7 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
                     format!("the name says {binary}, but the content is something else"),
                 )
                 .in_file(name)
-                .help("name the format with [[input-format]]"));
+                .help("name the format with ⟦input-format⟧"));
             }
             _ => of_first_line(name, head)?,
         },
@@ -229,7 +229,7 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
         return Err(Error::new(Code::UnknownFormat, format!("pairs are a table, and this file is {found}"))
             .marked(Mark::NoTableOfPairs)
             .in_file(name)
-            .help("give a table with columns `left`, `right` and `outcome`, or `better` and `worse`; the items they name go with [[items]]"));
+            .help("give a table with columns `left`, `right` and `outcome`, or `better` and `worse`; the items they name go with ⟦items⟧"));
     }
     if !tabular && !options.columns.is_empty() {
         return Err(Error::new(
@@ -237,7 +237,7 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
             format!("columns can be named only for a table, and this file is {found}"),
         )
         .in_file(name)
-        .help("leave [[target]], [[group]], [[weight]], [[id]] and [[ignore]] out"));
+        .help("leave ⟦target⟧, ⟦group⟧, ⟦weight⟧, ⟦id⟧ and ⟦ignore⟧ out"));
     }
     Ok(found)
 }
@@ -301,5 +301,5 @@ fn of_first_line(name: &str, head: &[u8]) -> Result<Format> {
     }
     Err(Error::new(Code::UnknownFormat, "the format cannot be recognised by the name or the first line")
         .at(Place { file: name.to_string(), line: Some(1), ..Place::default() })
-        .help(format!("name it with [[input-format]]; {KNOWN}")))
+        .help(format!("name it with ⟦input-format⟧; {KNOWN}")))
 }

@@ -83,7 +83,7 @@ pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Use, Vec<
         };
         if !fits {
             let (use_of, remedy) = match roles.roles[column] {
-                Role::Feature => ("a feature", "leave the column out with [[ignore=NAME]], or store it as numbers"),
+                Role::Feature => ("a feature", "leave the column out with ⟦ignore=NAME⟧, or store it as numbers"),
                 _ => ("used in the role it is named for", "store it as numbers or text, or name another column"),
             };
             return Err(unfit(field, use_of, remedy));
@@ -464,7 +464,7 @@ fn list_widths(schema: &Schema, first: &Batch) -> Result<Vec<Option<usize>>> {
         };
         let width = width.ok_or_else(|| {
             Error::new(Code::BadTable, format!("column `{}` begins with {} empty lists", field.name(), array.len()))
-                .help("leave the column out with [[ignore]], or put a row with a list first")
+                .help("leave the column out with ⟦ignore⟧, or put a row with a list first")
         })?;
         widths.push(Some(width));
     }

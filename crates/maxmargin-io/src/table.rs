@@ -57,7 +57,7 @@ impl<V: Cell> Table<V> {
                     "empty cells are not filled with means where a row holds two items: each side would have its own \
                      mean",
                 )
-                .help("use [[missing=zero]], or give the items in a file of their own with [[items]]"));
+                .help("use ⟦missing=zero⟧, or give the items in a file of their own with ⟦items⟧"));
             }
             (missing, _) => missing,
         };

@@ -22,7 +22,7 @@ pub fn output_format(file: &str, asked: Option<Format>) -> Result<Format> {
     asked.or_else(|| Format::of_name(file)).ok_or_else(|| {
         Error::new(Code::UnknownFormat, "the name of the output does not determine its format")
             .in_file(file)
-            .help("end it in .svm, .txt, .csv, .tsv, .parquet, .arrow or .mmd (the text ones also .gz or .zst), or give [[to=FORMAT]]")
+            .help("end it in .svm, .txt, .csv, .tsv, .parquet, .arrow or .mmd (the text ones also .gz or .zst), or give ⟦to=FORMAT⟧")
     })
 }
 

@@ -1,7 +1,7 @@
 //! One error type for everything a user can meet: a stable code, the place, the offending token, what was
 //! expected and what to do. The library fills it in; front ends render it.
 //!
-//! Texts name settings by references such as `[[solver]]`, which every front end shows in its own words: see
+//! Texts name settings by references such as `⟦solver⟧`, which every front end shows in its own words: see
 //! [`crate::wording::Dialect`].
 
 use crate::wording::{Dialect, Neutral, render};

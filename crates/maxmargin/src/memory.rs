@@ -154,13 +154,13 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         let error = too_large(data.rows() as u64, settings.kernel.seen_features(data.cols()) as u64, budget);
         let fewer = error.raw_remedy().unwrap_or_default().to_string();
         return Err(
-            error.help(format!("give [[memory={}]] or more, or {fewer}", typed(beside.saturating_add(features))))
+            error.help(format!("give ⟦memory={}⟧ or more, or {fewer}", typed(beside.saturating_add(features))))
         );
     }
     if !mapped {
         // A cache helps only with the features.
         let help = match beside.saturating_add(8 * LEAST_BLOCK) {
-            least if least > budget => format!("give [[memory={}]] or more", typed(beside.saturating_add(features))),
+            least if least > budget => format!("give ⟦memory={}⟧ or more", typed(beside.saturating_add(features))),
             _ => CONVERT.to_string(),
         };
         return Err(over_budget(
@@ -178,7 +178,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         let given = memory_given(budget);
         let message = format!("{why}, so all features must be in memory; the budget is {given}");
         let needed = typed(beside.saturating_add(features));
-        over_budget(message, &format!("give [[memory={needed}]] or more, or {instead}"))
+        over_budget(message, &format!("give ⟦memory={needed}⟧ or more, or {instead}"))
     };
     // A map passes over the features once, in order, for any solver.
     let mapped_once = settings.kernel.approximate.is_some();
@@ -188,15 +188,15 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     if settings.expands() {
         return Err(all(
             "a kernel compares every row with every other",
-            "limit the memory for kernel rows with [[kernel-cache=1GiB]]",
+            "limit the memory for kernel rows with ⟦kernel-cache=1GiB⟧",
         ));
     }
     if solver.is_hard_margin() && !mapped_once {
-        return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave [[solver]] out"));
+        return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave ⟦solver⟧ out"));
     }
     if solver.is_stochastic() && settings.task.task().profile().input == Input::Ranked && !mapped_once {
         let why = format!("`{}` draws pairs from all queries at random", solver.name());
-        return Err(all(&why, "leave [[solver]] out: the default reads a block at a time"));
+        return Err(all(&why, "leave ⟦solver⟧ out: the default reads a block at a time"));
     }
     // One block is in use, one may not yet be released by all threads, and the next is being read. The other half of
     // the free memory is for the rows that threads work on.
@@ -209,7 +209,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
                 memory_needed(beside + 8 * least),
                 memory_given(budget)
             ),
-            &format!("give [[memory={}]] or more", typed(beside + 8 * least)),
+            &format!("give ⟦memory={}⟧ or more", typed(beside + 8 * least)),
         ));
     }
     Ok(data.limited(block))

@@ -166,7 +166,7 @@ impl Training<'_> {
             let margin = solution.kernel.as_ref().and_then(|kernel| kernel.common_margin);
             let margin = margin.filter(|margin| *margin > 0.0).ok_or_else(|| {
                 Error::new(Code::NuTooSmall, "training ended before a margin above zero was found")
-                    .help("try a larger [[nu]], or more [[max-passes]]")
+                    .help("try a larger ⟦nu⟧, or more ⟦max-passes⟧")
             })?;
             posed.set_regularisation(Regularisation::C(posed.c / margin));
             posed.check_range()?;

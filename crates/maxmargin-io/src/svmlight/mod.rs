@@ -260,7 +260,7 @@ fn zero_index(file: &str, lines: u64, seen: &Seen, known: bool) -> Error {
     };
     Error::new(Code::BadIndex, why)
         .at(seen.place(file, lines, "expected an index from 1 on"))
-        .help("number features from 1, or say that this file counts from 0 with [[index-base=0]]")
+        .help("number features from 1, or say that this file counts from 0 with ⟦index-base=0⟧")
 }
 
 fn columns(largest: Option<u32>, base: u8, options: &ReadOptions) -> usize {

@@ -492,7 +492,7 @@ impl<'a, V: Parse> Parser<'a, V> {
         let end = token_end(self.text, start);
         if is_number {
             let help = if size_of::<V>() == 4 {
-                "drop or correct the value; numbers beyond 3.4e38 need [[precision=f64]]"
+                "drop or correct the value; numbers beyond 3.4e38 need ⟦precision=f64⟧"
             } else {
                 DEFAULT_HELP
             };

@@ -58,7 +58,7 @@ impl Classes {
                         Code::UnknownLabel,
                         format!("the positive class `{wanted}` is not among `{}` and `{}`", labels[0], labels[1]),
                     )
-                    .help("name one of the two labels with [[positive]]"));
+                    .help("name one of the two labels with ⟦positive⟧"));
                 }
             }
         }

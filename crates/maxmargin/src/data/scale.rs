@@ -140,7 +140,7 @@ impl Scaling {
         let matrix = if self.kind == Scale::MinMaxPerQuery {
             let groups = groups.ok_or_else(|| {
                 Error::new(Code::NoGroups, "scaling within each query needs query ids, and the rows have none")
-                    .help("add qid:ID to the rows, name the column with [[group]], or choose another [[scale]]")
+                    .help("add qid:ID to the rows, name the column with ⟦group⟧, or choose another ⟦scale⟧")
             })?;
             scale_within_groups(matrix, groups)?
         } else {

@@ -44,7 +44,7 @@ impl Targets {
         match self {
             Targets::Real(values) => Ok(values),
             Targets::Absent => Err(Error::new(Code::NoTargets, "the data have no targets")
-                .help("name the column that holds them with [[target=NAME]]")),
+                .help("name the column that holds them with ⟦target=NAME⟧")),
             Targets::Labels { names, .. } => Err(Error::new(
                 Code::BadTarget,
                 format!("the targets are words such as `{}`, and this task needs numbers", names.get(0)),

@@ -30,7 +30,7 @@ const USUAL_FEATURES: u32 = 2000;
 pub(crate) const MOST_LANDMARKS: u32 = 20_000;
 pub(crate) const MOST_FEATURES: u32 = 1 << 17;
 
-const EXAMPLE: &str = "write [[approximate=nystrom:1000]] or [[approximate=fourier:2000]]";
+const EXAMPLE: &str = "write ⟦approximate=nystrom:1000⟧ or ⟦approximate=fourier:2000⟧";
 
 impl Approximation {
     /// The maximum number of features of a mapped row. There are fewer if landmarks are dependent or rows are few.
@@ -51,24 +51,24 @@ impl Approximation {
         if size == 0 || size > most {
             return Err(Error::new(
                 Code::BadSetting,
-                format!("[[approximate={self}]] asks for {size} {what}, and must ask for 1 to {most}"),
+                format!("⟦approximate={self}⟧ asks for {size} {what}, and must ask for 1 to {most}"),
             )
             .help(EXAMPLE));
         }
         match (self, kind) {
             (_, KernelKind::Linear) => {
-                Err(Error::new(Code::BadSetting, format!("[[approximate={self}]] needs a kernel to approximate"))
-                    .help("add [[kernel=gaussian]], or leave [[approximate]] out"))
+                Err(Error::new(Code::BadSetting, format!("⟦approximate={self}⟧ needs a kernel to approximate"))
+                    .help("add ⟦kernel=gaussian⟧, or leave ⟦approximate⟧ out"))
             }
             (_, KernelKind::Precomputed | KernelKind::Custom) => {
                 Err(Error::new(Code::BadSetting, format!("the {} kernel is never approximated", kind.name()))
-                    .help("leave [[approximate]] out, or use [[kernel=gaussian]]"))
+                    .help("leave ⟦approximate⟧ out, or use ⟦kernel=gaussian⟧"))
             }
             (Approximation::Fourier { .. }, kind) if kind != KernelKind::Gaussian => Err(Error::new(
                 Code::BadSetting,
                 format!("fourier approximates the gaussian kernel, and the kernel is `{}`", kind.name()),
             )
-            .help("use [[approximate=nystrom:1000]], which takes every kernel, or [[kernel=gaussian]]")),
+            .help("use ⟦approximate=nystrom:1000⟧, which takes every kernel, or ⟦kernel=gaussian⟧")),
             _ => Ok(()),
         }
     }

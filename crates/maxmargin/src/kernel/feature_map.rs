@@ -153,7 +153,7 @@ impl FeatureMap {
                     counted(rows as u64, "row", "rows")
                 ),
             )
-            .help("use fewer landmarks or features, as in [[approximate=nystrom:200]]"));
+            .help("use fewer landmarks or features, as in ⟦approximate=nystrom:200⟧"));
         }
         values.resize(rows * features, 0.0);
         let run = self.prepare(design, cancel)?;
@@ -167,7 +167,7 @@ impl FeatureMap {
                 return Ok(());
             }
             Err(Error::new(Code::BadSetting, "the kernel values of some rows are too large")
-                .help("add [[scale=standard]], or give a smaller [[gamma]] or [[degree]]"))
+                .help("add ⟦scale=standard⟧, or give a smaller ⟦gamma⟧ or ⟦degree⟧"))
         })?;
         Ok(Matrix::DenseF32(Dense::new(values, rows, features)?))
     }
@@ -218,7 +218,7 @@ impl FeatureMap {
     }
 }
 
-const FEWER_FREQUENCIES: &str = "use [[approximate=nystrom:1000]], which keeps rows as they are, or use fewer features";
+const FEWER_FREQUENCIES: &str = "use ⟦approximate=nystrom:1000⟧, which keeps rows as they are, or use fewer features";
 
 /// The error for mapped rows that do not fit into the available memory.
 pub(crate) fn too_large(rows: u64, features: u64, free: u64) -> Error {

@@ -290,33 +290,33 @@ impl KernelSettings {
         }
         let has_coef0 = matches!(kind, KernelKind::Polynomial | KernelKind::Sigmoid);
         let alien = [
-            (self.gamma.is_some() && !kind.has_gamma(), "[[gamma]]"),
-            (self.degree.is_some() && kind != KernelKind::Polynomial, "[[degree]]"),
-            (self.coef0.is_some() && !has_coef0, "[[coef0]]"),
+            (self.gamma.is_some() && !kind.has_gamma(), "⟦gamma⟧"),
+            (self.degree.is_some() && kind != KernelKind::Polynomial, "⟦degree⟧"),
+            (self.coef0.is_some() && !has_coef0, "⟦coef0⟧"),
         ];
         if let Some((_, setting)) = alien.into_iter().find(|(alien, _)| *alien) {
             return Err(Error::new(Code::BadSetting, format!("the {} kernel has no {setting}", kind.name()))
-                .help(format!("leave {setting} out, or name another [[kernel]]")));
+                .help(format!("leave {setting} out, or name another ⟦kernel⟧")));
         }
         if let Some(gamma) = self.gamma
             && !(gamma.is_finite() && gamma > 0.0)
         {
-            return Err(Error::new(Code::BadSetting, format!("[[gamma]] is {gamma}, and must be a positive number"))
+            return Err(Error::new(Code::BadSetting, format!("⟦gamma⟧ is {gamma}, and must be a positive number"))
                 .help("give a positive number, or leave it out: it is then found on a sample of the rows"));
         }
         if self.budget == Some(0) {
-            return Err(Error::new(Code::BadSetting, "[[budget]] is 0, and a model needs at least one support vector")
+            return Err(Error::new(Code::BadSetting, "⟦budget⟧ is 0, and a model needs at least one support vector")
                 .help("give a number of support vectors such as 500"));
         }
         if self.coef0.is_some_and(|coef0| !coef0.is_finite()) {
             return Err(
-                Error::new(Code::BadSetting, "[[coef0]] is not a finite number").help("give a number such as 0 or 1")
+                Error::new(Code::BadSetting, "⟦coef0⟧ is not a finite number").help("give a number such as 0 or 1")
             );
         }
         if self.degree.is_some_and(|degree| degree == 0 || degree > MOST_DEGREE) {
             return Err(Error::new(
                 Code::BadSetting,
-                format!("[[degree]] is {}, and must be from 1 to {MOST_DEGREE}", self.degree.unwrap_or_default()),
+                format!("⟦degree⟧ is {}, and must be from 1 to {MOST_DEGREE}", self.degree.unwrap_or_default()),
             )
             .help("give a degree such as 2 or 3"));
         }

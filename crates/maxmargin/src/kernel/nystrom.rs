@@ -62,7 +62,7 @@ impl Nystrom {
             let Factored { kept, .. } = factor(&kernel, &points_of(&landmarks, &kernel)?, least, cancel)?;
             if kept.is_empty() {
                 return Err(Error::new(Code::BadSetting, "no row has a positive kernel value with itself")
-                    .help("use [[kernel=gaussian]], or other parameters for this kernel"));
+                    .help("use ⟦kernel=gaussian⟧, or other parameters for this kernel"));
             }
             if kept.len() == landmarks.rows() {
                 break;

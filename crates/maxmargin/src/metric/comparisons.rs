@@ -125,7 +125,7 @@ impl<'a> LogLoss<'a> {
             return Err(mismatch(format!(
                 "log-loss cannot be computed: with a threshold of {threshold} a tie has no probability"
             ))
-            .help("train with [[loss=logistic]], or choose error"));
+            .help("train with ⟦loss=logistic⟧, or choose error"));
         }
         let loss = |violation: f64| Loss::Logistic.value(violation);
         let losses = differences.iter().enumerate().map(|(pair, &difference)| match pairs.outcome(pair) {

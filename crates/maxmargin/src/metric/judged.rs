@@ -190,7 +190,7 @@ impl<'a> Judged<'a> {
     pub(super) fn needed_groups(&self, metric: &Metric) -> Result<&'a Groups> {
         self.groups.ok_or_else(|| {
             Error::new(Code::NoGroups, format!("{metric} is a mean over queries, and the rows have no query ids")).help(
-                "give each row its query id (`qid:` or [[group]]), or choose a metric over rows such as auc or rmse",
+                "give each row its query id (`qid:` or ⟦group⟧), or choose a metric over rows such as auc or rmse",
             )
         })
     }

@@ -60,7 +60,7 @@ impl Model {
                 Code::BadSetting,
                 "a compacted model has at least one vector, and a distance of at least 0 and below 1",
             )
-            .help("such as [[vectors=500]] or [[distance=0.01]]"));
+            .help("such as ⟦vectors=500⟧ or ⟦distance=0.01⟧"));
         }
         if !expansion.kernel.is_definite() {
             return Err(Error::new(
@@ -71,7 +71,7 @@ impl Model {
                 ),
             )
             .help(
-                "compact models of [[kernel=gaussian]], chi-squared, intersection, linear, or polynomial with [[coef0]] \
+                "compact models of ⟦kernel=gaussian⟧, chi-squared, intersection, linear, or polynomial with ⟦coef0⟧ \
                  of 0 or more",
             ));
         }

@@ -59,20 +59,20 @@ impl Model {
             return none(
                 "a kernel model, or a model with several scores per row, does not have one weight per feature"
                     .to_string(),
-                "train a linear model, without [[kernel]]",
+                "train a linear model, without ⟦kernel⟧",
             );
         };
         if self.settings.kernel.kind == KernelKind::Precomputed {
             return none(
                 "weights of kernel values are not weights of features".to_string(),
-                "train without [[kernel]]",
+                "train without ⟦kernel⟧",
             );
         }
         let kind = self.scaling.kind();
         if matches!(kind, Scale::UnitRows | Scale::MinMaxPerQuery) {
             return none(
                 format!("`{}` scales every row differently, so no fixed weights give the same scores", kind.name()),
-                "train with another [[scale]], or scale the rows beforehand",
+                "train with another ⟦scale⟧, or scale the rows beforehand",
             );
         }
         let factor = |column: usize| self.scaling.factor().map_or(1.0, |factor| factor[column]);

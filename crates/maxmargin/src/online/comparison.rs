@@ -181,7 +181,7 @@ impl ComparisonLearner {
         Err(Error::new(Code::Overflow, format!("numbers overflowed before pair {}", state.progress.pairs())).help(
             match rule {
                 Rule::PassiveAggressive { .. } => "features are too large: bring them to a common size, such as 0 to 1",
-                Rule::Gradient { .. } => "use a smaller [[rate]], or [[solver=passive-aggressive]], which needs none",
+                Rule::Gradient { .. } => "use a smaller ⟦rate⟧, or ⟦solver=passive-aggressive⟧, which needs none",
             },
         ))
     }

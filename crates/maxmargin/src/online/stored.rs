@@ -26,7 +26,7 @@ impl Rule {
         if settings.scale != Scale::None {
             return bad(
                 "a stream cannot be scaled, because later rows are not known yet".to_string(),
-                "leave [[scale]] out, and scale the features beforehand",
+                "leave ⟦scale⟧ out, and scale the features beforehand",
             );
         }
         match (settings.solver, settings.regularisation) {
@@ -41,17 +41,17 @@ impl Rule {
                 if plain != settings.stochastic || !matches!(schedule, None | Some(Schedule::Bottou)) {
                     return bad(
                         "on a stream, each step uses one pair, and steps shrink by Bottou's schedule".to_string(),
-                        "leave out all stochastic settings but [[rate]]",
+                        "leave out all stochastic settings but ⟦rate⟧",
                     );
                 }
                 let rate = rate.unwrap_or(USUAL_RATE);
                 if rate * lambda >= 1.0 {
                     return bad(
                         format!(
-                            "[[rate={rate}]] times [[lambda={lambda}]] is not below 1, so steps would reverse the \
+                            "⟦rate={rate}⟧ times ⟦lambda={lambda}⟧ is not below 1, so steps would reverse the \
                              weights"
                         ),
-                        "use a smaller [[rate]] or [[lambda]]",
+                        "use a smaller ⟦rate⟧ or ⟦lambda⟧",
                     );
                 }
                 let averaged = settings.solver == Solver::AveragedSgd;
@@ -59,14 +59,14 @@ impl Rule {
             }
             (Solver::Sgd | Solver::AveragedSgd, _) => bad(
                 format!(
-                    "`{}` on a stream takes [[lambda]]: [[c]] needs a known number of pairs",
+                    "`{}` on a stream takes ⟦lambda⟧: ⟦c⟧ needs a known number of pairs",
                     settings.solver.name()
                 ),
-                "give [[lambda]], such as 1e-4, instead of [[c]]",
+                "give ⟦lambda⟧, such as 1e-4, instead of ⟦c⟧",
             ),
             (solver, _) => bad(
                 format!("`{}` does not learn from a stream", solver.name()),
-                "use [[solver=passive-aggressive]], sgd or averaged-sgd",
+                "use ⟦solver=passive-aggressive⟧, sgd or averaged-sgd",
             ),
         }
     }

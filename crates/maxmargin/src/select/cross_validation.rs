@@ -161,13 +161,13 @@ impl CrossValidation {
         }
         candidates.iter().try_for_each(Settings::validate)?;
         if candidates.iter().any(|settings| settings.regularisation.is_nu()) {
-            return Err(Error::new(Code::Unsupported, "[[nu]] determines C, so there is nothing to tune")
-                .help("train once for each value, with [[holdout]] to measure it"));
+            return Err(Error::new(Code::Unsupported, "⟦nu⟧ determines C, so there is nothing to tune")
+                .help("train once for each value, with ⟦holdout⟧ to measure it"));
         }
         if let Some(settings) = candidates.iter().find(|settings| settings.is_rating()) {
             let message =
                 format!("`{}` is a rating method, and cannot be tuned", settings.method().map_or("", Method::name));
-            return Err(Error::new(Code::Unsupported, message).help("train once, with [[holdout]] to measure it"));
+            return Err(Error::new(Code::Unsupported, message).help("train once, with ⟦holdout⟧ to measure it"));
         }
         check_features(data.cols())?;
         data.matrix().check(0..data.rows())?;
@@ -242,7 +242,7 @@ impl<'a> Learners<'a> {
     ) -> Result<Learners<'a>> {
         if settings.expands() && (settings.solver.is_stochastic() || settings.solver == Solver::Lasvm) {
             return Err(Error::new(Code::Unsupported, "kernels are tuned only with the exact solver")
-                .help("leave [[solver]] out, or train once for each value, with [[holdout]] to measure it"));
+                .help("leave ⟦solver⟧ out, or train once for each value, with ⟦holdout⟧ to measure it"));
         }
         // An unsupported combination is reported without naming a fold.
         if !settings.is_own() {
@@ -323,7 +323,7 @@ fn row(settings: &Settings, whole: &Posed, fits: &[Fit], metrics: usize, seconds
 }
 
 fn fewer_folds(error: Error) -> Error {
-    if error.code() == Code::TooFewToSplit { error.help("ask for fewer folds with [[folds]]") } else { error }
+    if error.code() == Code::TooFewToSplit { error.help("ask for fewer folds with ⟦folds⟧") } else { error }
 }
 
 impl Tuned {

@@ -103,7 +103,7 @@ impl Fold {
         }
         let named = Error::new(error.code(), format!("fold {}: {}", self.number, error.raw_message()));
         match (error.code(), error.raw_remedy()) {
-            (Code::SingleClass | Code::NoPairs, _) => named.help("ask for fewer folds, or try another [[seed]]"),
+            (Code::SingleClass | Code::NoPairs, _) => named.help("ask for fewer folds, or try another ⟦seed⟧"),
             (_, Some(help)) => named.help(help),
             (_, None) => named,
         }

@@ -166,26 +166,26 @@ impl Settings {
         let nu = self.regularisation.is_nu();
         if nu && self.loss != Loss::Hinge {
             return bad(
-                format!("[[nu]] needs the hinge loss, and the loss is {}", self.loss.name()),
-                "add [[loss=hinge]], or use [[c]] instead of [[nu]]".to_string(),
+                format!("⟦nu⟧ needs the hinge loss, and the loss is {}", self.loss.name()),
+                "add ⟦loss=hinge⟧, or use ⟦c⟧ instead of ⟦nu⟧".to_string(),
             );
         }
         if nu && !matches!(self.solver, Solver::Auto | Solver::Smo) {
             return bad(
-                format!("`{}` takes [[c]] or [[lambda]], and not [[nu]]", self.solver.name()),
-                "leave [[solver]] out, or use [[c]] instead of [[nu]]".to_string(),
+                format!("`{}` takes ⟦c⟧ or ⟦lambda⟧, and not ⟦nu⟧", self.solver.name()),
+                "leave ⟦solver⟧ out, or use ⟦c⟧ instead of ⟦nu⟧".to_string(),
             );
         }
         if self.solver == Solver::LinearProgram && !self.abilities(true).threshold {
             return bad(
                 "the linear program is for comparisons with a threshold".to_string(),
-                "use [[solver=quadratic-program]] for a hard margin, or `train compare`".to_string(),
+                "use ⟦solver=quadratic-program⟧ for a hard margin, or `train compare`".to_string(),
             );
         }
         let untouched = self.max_passes == 0 && (self.solver.is_stochastic() || self.solver == Solver::Lasvm);
         if untouched {
             return bad(
-                "[[max-passes]] is 0, and nothing would be learned".to_string(),
+                "⟦max-passes⟧ is 0, and nothing would be learned".to_string(),
                 format!("`{}` makes exactly this number of passes: give 1 or more", self.solver.name()),
             );
         }
@@ -203,23 +203,23 @@ impl Settings {
         if let (Some(name), false) = (given.first(), self.solver.is_stochastic()) {
             let solvers = if matches!(*name, "schedule" | "rate") { "or sgd" } else { ", sgd or pegasos" };
             return bad(
-                format!("[[{name}]] is for the stochastic solvers, and the solver is `{}`", self.solver.name()),
-                format!("add [[solver=averaged-sgd]] {solvers}, or leave [[{name}]] out").replace(" ,", ","),
+                format!("⟦{name}⟧ is for the stochastic solvers, and the solver is `{}`", self.solver.name()),
+                format!("add ⟦solver=averaged-sgd⟧ {solvers}, or leave ⟦{name}⟧ out").replace(" ,", ","),
             );
         }
         if let (Solver::Pegasos, Some(name)) =
             (self.solver, given.iter().find(|name| matches!(**name, "schedule" | "rate")))
         {
             return bad(
-                format!("[[{name}]] does not apply: Pegasos takes steps of 1/(λt)"),
-                format!("leave [[{name}]] out, or use [[solver=averaged-sgd]]"),
+                format!("⟦{name}⟧ does not apply: Pegasos takes steps of 1/(λt)"),
+                format!("leave ⟦{name}⟧ out, or use ⟦solver=averaged-sgd⟧"),
             );
         }
         let profile = self.task.task().profile();
         if let Some(name) = given.iter().find(|name| profile.setting(name).is_none()) {
             return bad(
-                format!("[[{name}]] is not a setting of `{}`", profile.name),
-                format!("leave [[{name}]] out, or use another task"),
+                format!("⟦{name}⟧ is not a setting of `{}`", profile.name),
+                format!("leave ⟦{name}⟧ out, or use another task"),
             );
         }
         Ok(())
@@ -231,26 +231,26 @@ impl Settings {
         let nu = self.regularisation.is_nu();
         if self.kernel.cache.is_some() && !self.expands() && self.kernel.kind == KernelKind::Linear {
             return bad(
-                "[[kernel-cache]] is for kernels, and a linear model has none".to_string(),
-                "leave [[kernel-cache]] out, or name a [[kernel]]",
+                "⟦kernel-cache⟧ is for kernels, and a linear model has none".to_string(),
+                "leave ⟦kernel-cache⟧ out, or name a ⟦kernel⟧",
             );
         }
         let by_kernel_values = [
-            (self.solver == Solver::Smo, "[[solver=smo]]"),
-            (self.solver == Solver::Lasvm, "[[solver=lasvm]]"),
-            (self.kernel.cache.is_some(), "[[kernel-cache]]"),
-            (nu, "[[nu]]"),
+            (self.solver == Solver::Smo, "⟦solver=smo⟧"),
+            (self.solver == Solver::Lasvm, "⟦solver=lasvm⟧"),
+            (self.kernel.cache.is_some(), "⟦kernel-cache⟧"),
+            (nu, "⟦nu⟧"),
         ];
         if let (Some(_), Some((_, what))) = (self.kernel.approximate, by_kernel_values.iter().find(|(set, _)| *set)) {
             return bad(
-                format!("{what} needs exact kernel values, and [[approximate]] replaces them"),
-                "leave [[approximate]] out, or learn a classifier or ranker with [[c]]",
+                format!("{what} needs exact kernel values, and ⟦approximate⟧ replaces them"),
+                "leave ⟦approximate⟧ out, or learn a classifier or ranker with ⟦c⟧",
             );
         }
         if self.kernel.kind == KernelKind::Precomputed && self.scale != Scale::None {
             return bad(
                 "precomputed kernel values are not features and cannot be scaled".to_string(),
-                "leave [[scale]] out, or scale the features before the kernel is computed",
+                "leave ⟦scale⟧ out, or scale the features before the kernel is computed",
             );
         }
         Ok(())
@@ -266,17 +266,17 @@ impl Settings {
         {
             return bad(
                 "passive-aggressive steps learn weights from a stream of comparisons",
-                "use `maxmargin learn compare`, or leave [[solver]] out",
+                "use `maxmargin learn compare`, or leave ⟦solver⟧ out",
             );
         }
         if self.loss == Loss::Logistic {
             return bad(
                 "passive-aggressive steps need the hinge or the squared hinge loss",
-                "leave [[loss]] out, or use [[solver=averaged-sgd]]",
+                "leave ⟦loss⟧ out, or use ⟦solver=averaged-sgd⟧",
             );
         }
         if !matches!(self.regularisation, Regularisation::C(_)) {
-            return bad("passive-aggressive steps take [[c]], and not [[lambda]]", "use [[c]] instead");
+            return bad("passive-aggressive steps take ⟦c⟧, and not ⟦lambda⟧", "use ⟦c⟧ instead");
         }
         Ok(())
     }
@@ -287,8 +287,8 @@ impl Settings {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         if self.kernel.budget.is_some() && !(self.kernel.is_exact() && solver.is_stochastic()) {
             return bad(
-                "[[budget]] limits the support vectors of stochastic steps through a kernel".to_string(),
-                "add [[solver=sgd]] and a [[kernel]] such as gaussian, or leave [[budget]] out",
+                "⟦budget⟧ limits the support vectors of stochastic steps through a kernel".to_string(),
+                "add ⟦solver=sgd⟧ and a ⟦kernel⟧ such as gaussian, or leave ⟦budget⟧ out",
             );
         }
         if !self.kernel.is_exact() {
@@ -303,29 +303,29 @@ impl Settings {
                     solver.name(),
                     kind.name()
                 ),
-                "leave [[solver]] out, or use another [[kernel]]",
+                "leave ⟦solver⟧ out, or use another ⟦kernel⟧",
             ),
             Solver::Lasvm => Ok(()),
             Solver::Sgd | Solver::Pegasos if self.stochastic.project => bad(
-                "[[project]] keeps weights in a ball, and a kernel model has no weights".to_string(),
-                "leave [[project]] out, or [[kernel]]",
+                "⟦project⟧ keeps weights in a ball, and a kernel model has no weights".to_string(),
+                "leave ⟦project⟧ out, or ⟦kernel⟧",
             ),
             Solver::Sgd | Solver::Pegasos if self.stochastic.early_stopping != EarlyStopping::None => bad(
-                "[[early-stopping]] is for linear models, not for kernels".to_string(),
-                "leave [[early-stopping]] out and give [[max-passes]]",
+                "⟦early-stopping⟧ is for linear models, not for kernels".to_string(),
+                "leave ⟦early-stopping⟧ out and give ⟦max-passes⟧",
             ),
             Solver::Sgd if self.stochastic.schedule.is_some() && self.stochastic.rate.is_none() => bad(
-                "a [[schedule]] needs a first rate, which is not found automatically with a kernel".to_string(),
-                "give [[rate]] too, or leave [[schedule]] out: steps are then 1/(λt)",
+                "a ⟦schedule⟧ needs a first rate, which is not found automatically with a kernel".to_string(),
+                "give ⟦rate⟧ too, or leave ⟦schedule⟧ out: steps are then 1/(λt)",
             ),
             Solver::Sgd | Solver::Pegasos => Ok(()),
             Solver::AveragedSgd => bad(
                 format!("averaging with the {} kernel would keep the support vectors of every step", kind.name()),
-                "use [[solver=sgd]], which keeps the last function, or leave [[kernel]] out",
+                "use ⟦solver=sgd⟧, which keeps the last function, or leave ⟦kernel⟧ out",
             ),
             _ => bad(
                 format!("`{}` learns weights, and a model with the {} kernel has none", solver.name(), kind.name()),
-                "leave [[solver]] out, or add [[approximate=nystrom:1000]], which gives it weights",
+                "leave ⟦solver⟧ out, or add ⟦approximate=nystrom:1000⟧, which gives it weights",
             ),
         }
     }

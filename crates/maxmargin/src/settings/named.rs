@@ -38,7 +38,7 @@ impl Settings {
                 Code::BadSetting,
                 format!("{named} sets the cost of a missed margin, and a hard margin allows none"),
             )
-            .help(format!("leave {named} out, or use a soft margin: leave [[solver]] out")));
+            .help(format!("leave {named} out, or use a soft margin: leave ⟦solver⟧ out")));
         }
         let is_given = |name: &str| given.iter().any(|setting| setting.name == name);
         // Nu and the hard margin are defined for the hinge loss.

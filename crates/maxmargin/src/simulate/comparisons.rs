@@ -135,12 +135,12 @@ impl Comparisons {
     /// A generator with these settings, or an error if they are out of range.
     pub fn new(settings: ComparisonSettings) -> Result<Comparisons> {
         let ComparisonSettings { pairs, features, ties, noise, seed, .. } = settings;
-        require((1..=u64::from(u32::MAX) / 2).contains(&pairs), "[[pairs]]", pairs, "from 1 to 2,147,483,647")?;
-        require((1..=1 << 20).contains(&features), "[[features]]", features, "from 1 to 1,048,576")?;
+        require((1..=u64::from(u32::MAX) / 2).contains(&pairs), "⟦pairs⟧", pairs, "from 1 to 2,147,483,647")?;
+        require((1..=1 << 20).contains(&features), "⟦features⟧", features, "from 1 to 1,048,576")?;
         let numbers = 2 * pairs.saturating_mul(features as u64);
-        require(numbers <= MOST_NUMBERS, "[[pairs]]", pairs, "so few that the two rows of all pairs fit into 16 GB")?;
-        require((0.0..=1.0).contains(&ties), "[[ties]]", ties, "a share from 0 to 1")?;
-        require(noise.is_finite() && noise >= 0.0, "[[noise]]", noise, "zero or a positive number")?;
+        require(numbers <= MOST_NUMBERS, "⟦pairs⟧", pairs, "so few that the two rows of all pairs fit into 16 GB")?;
+        require((0.0..=1.0).contains(&ties), "⟦ties⟧", ties, "a share from 0 to 1")?;
+        require(noise.is_finite() && noise >= 0.0, "⟦noise⟧", noise, "zero or a positive number")?;
         let mut random = Random::new(seed, MODEL, 0);
         let mut direction: Vec<f64> = (0..features).map(|_| random.normal()).collect();
         let length = direction.iter().map(|value| value * value).sum::<f64>().sqrt();
@@ -220,9 +220,9 @@ impl Comparisons {
                     let kind = if ties_left > 0 { "ties" } else { "decided pairs" };
                     return Err(Error::new(
                         Code::BadSetting,
-                        format!("[[ties]] is {ties}, and these settings produce hardly any {kind}"),
+                        format!("⟦ties⟧ is {ties}, and these settings produce hardly any {kind}"),
                     )
-                    .help("try fewer [[features]], less [[noise]], or [[ties]] nearer to one half"));
+                    .help("try fewer ⟦features⟧, less ⟦noise⟧, or ⟦ties⟧ nearer to one half"));
                 }
             }
         }

@@ -165,11 +165,11 @@ impl Search {
     /// Checks the settings and draws the columns and the hidden model.
     pub fn new(settings: SearchSettings) -> Result<Search> {
         let SearchSettings { queries, docs, features, levels, noise, seed, .. } = settings;
-        require((1..=1 << 48).contains(&queries), "[[queries]]", queries, "at least 1")?;
-        require((1..=10_000_000).contains(&docs), "[[docs]]", docs, "between 1 and 10,000,000")?;
-        require((1..=1_000_000).contains(&features), "[[features]]", features, "between 1 and 1,000,000")?;
+        require((1..=1 << 48).contains(&queries), "⟦queries⟧", queries, "at least 1")?;
+        require((1..=10_000_000).contains(&docs), "⟦docs⟧", docs, "between 1 and 10,000,000")?;
+        require((1..=1_000_000).contains(&features), "⟦features⟧", features, "between 1 and 1,000,000")?;
         require((2..=16).contains(&levels), "`levels`", levels, "between 2 and 16")?;
-        require(noise >= 0.0 && noise.is_finite(), "[[noise]]", noise, "a number that is not negative")?;
+        require(noise >= 0.0 && noise.is_finite(), "⟦noise⟧", noise, "a number that is not negative")?;
 
         let mut random = Random::new(seed, MODEL, 0);
         let mut columns = Vec::with_capacity(features);

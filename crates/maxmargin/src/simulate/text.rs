@@ -103,12 +103,12 @@ impl Text {
     /// Checks the settings and draws the vocabulary and the hidden model.
     pub fn new(settings: TextSettings) -> Result<Text> {
         let TextSettings { rows, features, nonzeros, noise, flip, positive, seed, .. } = settings;
-        require(rows >= 1, "[[rows]]", rows, "at least 1")?;
-        require((2..=100_000_000).contains(&features), "[[features]]", features, "between 2 and 100,000,000")?;
-        require((1..=features).contains(&nonzeros), "[[nonzeros]]", nonzeros, "between 1 and the number of features")?;
-        require(noise >= 0.0 && noise.is_finite(), "[[noise]]", noise, "a number that is not negative")?;
+        require(rows >= 1, "⟦rows⟧", rows, "at least 1")?;
+        require((2..=100_000_000).contains(&features), "⟦features⟧", features, "between 2 and 100,000,000")?;
+        require((1..=features).contains(&nonzeros), "⟦nonzeros⟧", nonzeros, "between 1 and the number of features")?;
+        require(noise >= 0.0 && noise.is_finite(), "⟦noise⟧", noise, "a number that is not negative")?;
         require((0.0..0.5).contains(&flip), "`flip`", flip, "at least 0 and below 0.5")?;
-        require(positive > 0.0 && positive < 1.0, "[[positive]]", positive, "between 0 and 1")?;
+        require(positive > 0.0 && positive < 1.0, "⟦positive⟧", positive, "between 0 and 1")?;
 
         let mut random = Random::new(seed, MODEL, 0);
         let topic_count = (features / 200).clamp(1, 100);

@@ -21,7 +21,7 @@ pub(crate) fn check_values(kernel: &Kernel, design: &Design) -> Result<()> {
         design.fill_scaled_row(row, &mut values);
         if values.iter().any(|&value| value < 0.0) {
             return Err(Error::new(Code::BadSetting, "this kernel is for histograms, and there are negative values")
-                .help("add [[scale=min-max]], or use [[kernel=gaussian]]"));
+                .help("add ⟦scale=min-max⟧, or use ⟦kernel=gaussian⟧"));
         }
     }
     Ok(())
@@ -33,7 +33,7 @@ fn check_square(design: &Design) -> Result<()> {
     let (rows, cols) = (design.rows(), design.cols());
     let refuse = |message: String| {
         Err(Error::new(Code::BadSetting, message).help(
-            "[[kernel=precomputed]] takes one column a row: column j of row i is k(x_i, x_j); a column 0 may hold the numbers of the rows",
+            "⟦kernel=precomputed⟧ takes one column a row: column j of row i is k(x_i, x_j); a column 0 may hold the numbers of the rows",
         ))
     };
     if cols != rows && cols != rows + 1 {

@@ -52,7 +52,7 @@ pub(crate) const ROUNDING: f64 = 1e-6;
 
 fn indefinite() -> Error {
     Error::new(Code::Unsupported, "this kernel is not positive definite, and graded rows need one that is")
-        .help("use [[kernel=gaussian]], or list the pairs in a file and name the rows with [[items]]")
+        .help("use ⟦kernel=gaussian⟧, or list the pairs in a file and name the rows with ⟦items⟧")
 }
 
 /// The maximum number of iterations per step. Further iterations would gain nothing because of rounding.

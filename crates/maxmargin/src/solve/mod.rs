@@ -244,7 +244,7 @@ impl Solution {
 /// The error for numbers that grew too large.
 pub(crate) fn overflow() -> Error {
     Error::new(Code::Overflow, "the objective is no longer a finite number").help(
-        "features, weights or the cost are too large: scale the features or the weights down, or try a smaller [[c]]",
+        "features, weights or the cost are too large: scale the features or the weights down, or try a smaller ⟦c⟧",
     )
 }
 

@@ -219,7 +219,7 @@ impl QuadraticProgram {
                 Code::Undecided,
                 format!("no weights that reach every margin were found in {pass} rounds"),
             )
-            .help("raise [[max-passes]], or use a soft margin: leave [[solver]] out"));
+            .help("raise ⟦max-passes⟧, or use a soft margin: leave ⟦solver⟧ out"));
         };
         let gap = relative_gap(solution.objective, solution.lower_bound.unwrap_or(0.0));
         let stop = if gap <= self.tolerance { Stop::Converged } else { stop };
@@ -465,7 +465,7 @@ impl Program {
         }
         if program.values.iter().any(|value| !value.is_finite()) {
             return Err(Error::new(Code::Overflow, "the difference of two rows overflows")
-                .help("scale the features, for example with [[scale=standard]]"));
+                .help("scale the features, for example with ⟦scale=standard⟧"));
         }
         Ok(program)
     }
@@ -547,7 +547,7 @@ fn too_large(constraints: usize, features: usize) -> Error {
         Code::BadSetting,
         format!("a program of {constraints} constraints and {features} features is too large to be solved here"),
     )
-    .help("use a soft margin with a large [[c]], which approaches the same model: leave [[solver]] out")
+    .help("use a soft margin with a large ⟦c⟧, which approaches the same model: leave ⟦solver⟧ out")
 }
 
 pub(super) fn undecided() -> Error {
@@ -556,5 +556,5 @@ pub(super) fn undecided() -> Error {
         "double precision cannot decide whether the data are separable: the margin is too small compared with the \
          features",
     )
-    .help("scale the features with [[scale=standard]], or use a soft margin: leave [[solver]] out")
+    .help("scale the features with ⟦scale=standard⟧, or use a soft margin: leave ⟦solver⟧ out")
 }

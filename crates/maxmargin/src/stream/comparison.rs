@@ -22,7 +22,7 @@ impl ComparisonLearner {
         let Scorer::Linear { weights, .. } = &model.scorer else {
             return bad(
                 "the model uses a kernel, and has no weights to continue from".to_string(),
-                "start without [[from]]",
+                "start without ⟦from⟧",
             );
         };
         let (Task::Compare, Some(threshold)) = (model.settings.task.task(), model.decoder.threshold()) else {
@@ -41,7 +41,7 @@ impl ComparisonLearner {
             (scale, _) => {
                 return bad(
                     format!("the model scales rows (`{}`), and a stream cannot be scaled", scale.name()),
-                    "continue from a model without [[scale]]",
+                    "continue from a model without ⟦scale⟧",
                 );
             }
         }
@@ -53,7 +53,7 @@ impl ComparisonLearner {
         }
         threshold = threshold.max(least);
         if weights.iter().any(|w| !w.is_finite()) {
-            return bad("the model's threshold is too small to continue from".to_string(), "start without [[from]]");
+            return bad("the model's threshold is too small to continue from".to_string(), "start without ⟦from⟧");
         }
         ComparisonLearner::beginning(settings, weights, threshold)
     }

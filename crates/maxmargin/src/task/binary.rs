@@ -108,7 +108,7 @@ impl ClassifySettings {
         }
         if hard && self.class_weight != ClassWeight::Equal {
             return Err(Error::new(Code::BadSetting, "a hard margin has no costs, so class weights do not apply")
-                .help("leave [[class-weight]] out, or use a soft margin: leave [[solver]] out"));
+                .help("leave ⟦class-weight⟧ out, or use a soft margin: leave ⟦solver⟧ out"));
         }
         Ok(())
     }
@@ -152,7 +152,7 @@ impl ClassWeight {
                             classes.negative, classes.positive
                         ),
                     )
-                    .help("name classes as in the data: [[class-weight=LABEL=W,LABEL=W]]"));
+                    .help("name classes as in the data: ⟦class-weight=LABEL=W,LABEL=W⟧"));
                 }
                 let of = |class: &str| weights.iter().find(|(label, _)| is(class, label)).map_or(1.0, |(_, w)| *w);
                 Ok((of(&classes.negative), of(&classes.positive)))

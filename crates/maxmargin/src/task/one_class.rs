@@ -37,7 +37,7 @@ pub(super) const PROFILE: Profile = Profile {
     streamed: &[],
     untunable: Some((
         "a one-class model has no labels to tune by",
-        "use `train one-class` with [[nu]], the share of rows to leave outside",
+        "use `train one-class` with ⟦nu⟧, the share of rows to leave outside",
     )),
 };
 
@@ -46,18 +46,18 @@ impl OneClassSettings {
     pub(super) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         if wish.loss != Loss::Hinge {
-            return bad("a one-class model uses the hinge loss".to_string(), "leave [[loss]] out");
+            return bad("a one-class model uses the hinge loss".to_string(), "leave ⟦loss⟧ out");
         }
         if !wish.solver.is_kernel_dual() && wish.solver != crate::wish::Solver::Auto {
             return bad(
                 format!("a one-class model is not learned by `{}`", wish.solver.name()),
-                "leave [[solver]] out",
+                "leave ⟦solver⟧ out",
             );
         }
         if wish.kernel.approximate.is_some() {
             return bad(
-                "a one-class model needs exact kernel values, and [[approximate]] replaces them".to_string(),
-                "leave [[approximate]] out, or learn a classifier or ranker with [[c]]",
+                "a one-class model needs exact kernel values, and ⟦approximate⟧ replaces them".to_string(),
+                "leave ⟦approximate⟧ out, or learn a classifier or ranker with ⟦c⟧",
             );
         }
         Ok(())

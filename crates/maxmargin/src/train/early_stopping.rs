@@ -26,8 +26,8 @@ pub(super) fn solve(
         EarlyStopping::None => descent.solve(&*sampled, run.design, None, run.observer, cancel),
         EarlyStopping::Validation => {
             let referee = referee.ok_or_else(|| {
-                Error::new(Code::BadSetting, "[[early-stopping=validation]] needs held-out data to judge by")
-                    .help("add [[holdout=0.2]] or [[validation=FILE]], or use [[early-stopping=subsamples]]")
+                Error::new(Code::BadSetting, "⟦early-stopping=validation⟧ needs held-out data to judge by")
+                    .help("add ⟦holdout=0.2⟧ or ⟦validation=FILE⟧, or use ⟦early-stopping=subsamples⟧")
             })?;
             descent.solve(&*sampled, run.design, Some(&referee), run.observer, cancel)
         }
@@ -56,7 +56,7 @@ fn passes_by_subsamples(
 ) -> Result<u64> {
     if data.pairs().is_some() {
         return Err(Error::new(Code::BadSetting, "explicit pairs are not split into samples")
-            .help("use [[early-stopping=validation]], or give [[max-passes]]"));
+            .help("use ⟦early-stopping=validation⟧, or give ⟦max-passes⟧"));
     }
     let parts = folds(data, (data.rows() / LEAST_SAMPLE).clamp(2, MOST_PARTS), settings.seed)?;
     // The same mean form as for all data, for any size of the sample.
@@ -64,7 +64,7 @@ fn passes_by_subsamples(
     let sample = |rows: &[usize]| -> Result<(Posed, Design)> {
         let data = data.subset(rows)?;
         let named =
-            |error: Error| error.help("a sample of the rows lacks what all rows have; use [[early-stopping=none]]");
+            |error: Error| error.help("a sample of the rows lacks what all rows have; use ⟦early-stopping=none⟧");
         Ok((Posed::new(poses, &data, &settings).map_err(named)?, scaling.apply(data.matrix(), data.groups())?))
     };
     let [learn, judge] = &parts[..2] else { return Ok(settings.max_passes) };

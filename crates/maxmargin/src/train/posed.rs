@@ -101,7 +101,7 @@ fn check_counts((ties, decided): (u64, u64), method: Method) -> Result<()> {
         ),
         (0, decided) if method == Method::Compare => (
             format!("none of the {} is a tie, so that no threshold can be learned", counted(decided, "pair", "pairs")),
-            "use [[method=rank]], which learns scores alone, or give pairs of which some are ties",
+            "use ⟦method=rank⟧, which learns scores alone, or give pairs of which some are ties",
         ),
         _ => return Ok(()),
     };
@@ -279,7 +279,7 @@ fn ranker_of_pairs(
 ) -> Result<ByBlock<Comparison>> {
     if task.pair_weight != PairWeight::Equal {
         return Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
-            .help("leave [[pair-weight]] out; [[pair-weight-as]] sets how the weights of pairs are used"));
+            .help("leave ⟦pair-weight⟧ out; ⟦pair-weight-as⟧ sets how the weights of pairs are used"));
     }
     refuse_part(subset)?;
     let task = Comparison::new(data, TiesAs::Nothing, task.pair_weight_as, loss, 1.0)?;
@@ -295,7 +295,7 @@ fn ranker(
 ) -> Result<ByPart<Ranking>> {
     if task.pair_weight_as != PairWeightAs::default() {
         return Err(Error::new(Code::BadSetting, "these rows are graded, and only explicit pairs have weights")
-            .help("leave [[pair-weight-as]] out, or list the pairs in a file and name the rows with [[items]]"));
+            .help("leave ⟦pair-weight-as⟧ out, or list the pairs in a file and name the rows with ⟦items⟧"));
     }
     let task = Ranking::on(data, loss, task.pair_weight, 1.0, subset)?;
     Ok(ByPart::new(task, Intercept::None).with_abilities(abilities))
@@ -311,7 +311,7 @@ fn comparison_by_grades(
 ) -> Result<ByPart<GradedComparison>> {
     if data.pairs().is_some() {
         return Err(Error::new(Code::BadSetting, "these are explicit pairs, whose outcomes already include ties")
-            .help("leave [[ties-from-grades]] out, or give graded rows"));
+            .help("leave ⟦ties-from-grades⟧ out, or give graded rows"));
     }
     let graded = match whole {
         true => GradedComparison::on(data, loss, 1.0, subset)?,
@@ -401,7 +401,7 @@ impl Posed {
                 Code::Unsupported,
                 "mapped features have one score a row, and this task has several",
             )
-            .help("leave [[approximate]] out"));
+            .help("leave ⟦approximate⟧ out"));
         }
         if self.task().adds_free() && ![0, 1, outputs].contains(&free) {
             let message = format!("{free} free scalars are added to {outputs} scores a row");

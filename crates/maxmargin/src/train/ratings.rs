@@ -127,7 +127,7 @@ fn columns_of_items(data: &Dataset, method: Method) -> Result<Vec<usize>> {
                     method.name()
                 );
                 return Err(Error::new(Code::Unsupported, message)
-                    .help("give pairs without [[items]], or learn from the features with [[method=compare]]"));
+                    .help("give pairs without ⟦items⟧, or learn from the features with ⟦method=compare⟧"));
             }
         }
     }

@@ -18,14 +18,14 @@ pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Resu
     let certificate = &model.certificate;
     if problem.learned_nothing(&model.settings, certificate.objective, certificate.lower_bound) {
         // The logistic loss is not available with a kernel.
-        let losses = if model.settings.expands() { "" } else { "[[loss=logistic]] or " };
+        let losses = if model.settings.expands() { "" } else { "⟦loss=logistic⟧ or " };
         return Err(Error::new(
             Code::NoThreshold,
             "no scores are better than equal scores for all items by more than the tolerance: these outcomes are too \
              uncertain for the hinge loss, or C is too small",
         )
         .help(format!(
-            "add {losses}[[loss=squared-hinge]], which learns from them too, try a larger [[c]], or use [[method=rank2]]"
+            "add {losses}⟦loss=squared-hinge⟧, which learns from them too, try a larger ⟦c⟧, or use ⟦method=rank2⟧"
         )));
     }
     // Scores that hardly differ predict nothing.
@@ -51,14 +51,14 @@ pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Resu
             Code::NotSeparable,
             "not separable: no weights do better than equal scores for all items",
         )
-        .help("use a soft margin, which allows violations at a cost: leave [[solver]] out and set [[c]]"));
+        .help("use a soft margin, which allows violations at a cost: leave ⟦solver⟧ out and set ⟦c⟧"));
     }
     let message = format!(
         "the best scores differ by at most {largest:.1e}, and the best threshold is {learned:.3}: with this C nothing \
          is learned"
     );
     Err(Error::new(Code::NoThreshold, message)
-        .help("try a larger [[c]], or [[method=rank]] or rank2; `maxmargin explain MM0323` says when this happens"))
+        .help("try a larger ⟦c⟧, or ⟦method=rank⟧ or rank2; `maxmargin explain MM0323` says when this happens"))
 }
 
 /// Differences of scores below this share of a margin do not count as a model.

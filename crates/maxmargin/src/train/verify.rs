@@ -165,7 +165,7 @@ impl Model {
         let (differs, help) = match (certificate.pairs, pairs) {
             (Some(_), None) => (
                 "these are rows, and the model was trained on explicit pairs".to_string(),
-                "give `verify` the pairs, and their items with [[items]]",
+                "give `verify` the pairs, and their items with ⟦items⟧",
             ),
             (None, Some(_)) => ("these are explicit pairs, and the model was trained on rows".to_string(), SAME_FILE),
             _ if rows != certificate.rows => {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Its name: `pair-weight` is the flag `--pair-weight`, the key of settings files, and the reference
-    /// `[[pair-weight]]`.
+    /// `⟦pair-weight⟧`.
     pub name: &'static str,
     /// Its heading in the help of the command.
     pub heading: &'static str,
@@ -159,7 +159,7 @@ impl Setting {
 
     /// What it is called in messages: a reference, see [`crate::wording::render`].
     pub fn reference(&self) -> String {
-        format!("[[{}]]", self.name)
+        format!("⟦{}⟧", self.name)
     }
 
     fn example(&self) -> &'static str {
@@ -215,7 +215,7 @@ fn class_weights(text: &str) -> Result<serde_json::Value> {
             part.rsplit_once('=').and_then(|(label, weight)| Some((label, weight.trim().parse::<f64>().ok()?)));
         let Some((label, weight)) = parsed else {
             return Err(Error::new(Code::BadSetting, format!("`{part}` is not a class weight"))
-                .help("write [[class-weight=balanced]], or LABEL=W,LABEL=W such as spam=5,ham=1"));
+                .help("write ⟦class-weight=balanced⟧, or LABEL=W,LABEL=W such as spam=5,ham=1"));
         };
         weights.insert(label.trim().to_string(), weight);
     }
@@ -260,7 +260,7 @@ pub const COMMON: &[Setting] = &[
         name: "nu",
         heading: LEARNING,
         aliases: &[],
-        help: "Instead of [[c]]: the largest share of rows or pairs that may miss the margin; training finds the \
+        help: "Instead of ⟦c⟧: the largest share of rows or pairs that may miss the margin; training finds the \
                matching C. For the hinge loss, with any kernel",
         placeholder: "NU",
         value: Value::Number(Range::Share),
@@ -270,7 +270,7 @@ pub const COMMON: &[Setting] = &[
         name: "solver",
         heading: LEARNING,
         aliases: &[],
-        help: "The solver; `quadratic-program` trains a hard margin, without [[c]] and [[loss]] [default: auto]",
+        help: "The solver; `quadratic-program` trains a hard margin, without ⟦c⟧ and ⟦loss⟧ [default: auto]",
         placeholder: "",
         value: Value::Name(|| Solver::ALL.map(Solver::name).to_vec()),
         place: "solver",
@@ -372,7 +372,7 @@ pub const COMMON: &[Setting] = &[
         name: "budget",
         heading: KERNEL,
         aliases: &[],
-        help: "The largest number of support vectors, for [[solver=sgd]] or pegasos; beyond it, those with the \
+        help: "The largest number of support vectors, for ⟦solver=sgd⟧ or pegasos; beyond it, those with the \
                smallest coefficients are merged [default: no limit]",
         placeholder: "N",
         value: Value::Whole(0, u32::MAX as u64),

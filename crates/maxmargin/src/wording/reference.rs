@@ -1,9 +1,9 @@
 //! References: how a text names a setting or an input without the words of any front end.
 //!
-//! A message writes `[[solver]]`, or with a value `[[loss=squared-hinge]]`. The command shows these as `--solver` and
+//! A message writes `⟦solver⟧`, or with a value `⟦loss=squared-hinge⟧`. The command shows these as `--solver` and
 //! `--loss squared-hinge`, the Python package as `solver` and `loss="squared_hinge"`, and plain Rust as [`Neutral`] does.
 //! Each front end has a [`Dialect`], and [`render`] puts its words into a text. A value that holds blanks or brackets stands
-//! in single quotes: `[[ignore='city name']]`.
+//! in single quotes: `⟦ignore='city name'⟧`.
 
 use std::borrow::Cow;
 
@@ -152,12 +152,12 @@ mod tests {
     fn references_are_shown_in_words_and_other_brackets_stay() {
         for (text, shown) in [
             ("no brackets", "no brackets"),
-            ("leave [[solver]] out", "leave `solver` out"),
-            ("add [[loss=squared-hinge]], or [[c]]", "add `loss = \"squared-hinge\"`, or `c`"),
-            ("[[memory=4GiB]] or [[items=FILE]]", "`memory = 4GiB` or `items = FILE`"),
-            ("[[class-weight=LABEL=W,LABEL=W]]", "`class-weight = LABEL=W,LABEL=W`"),
-            ("[[ignore='a]] b']].", "`ignore = 'a]] b'`."),
-            ("[[[c]]]", "[`c`]"),
+            ("leave ⟦solver⟧ out", "leave `solver` out"),
+            ("add ⟦loss=squared-hinge⟧, or ⟦c⟧", "add `loss = \"squared-hinge\"`, or `c`"),
+            ("⟦memory=4GiB⟧ or ⟦items=FILE⟧", "`memory = 4GiB` or `items = FILE`"),
+            ("⟦class-weight=LABEL=W,LABEL=W⟧", "`class-weight = LABEL=W,LABEL=W`"),
+            ("⟦ignore='a]] b'⟧.", "`ignore = 'a]] b'`."),
+            ("[⟦c⟧]", "[`c`]"),
             ("column `[[mine]]`, `[[c`, [[c=1] and [[", "column `[[mine]]`, `[[c`, [[c=1] and [["),
             ("[[]] [[=1]] [[ c]] [[C]] [[é]]", "[[]] [[=1]] [[ c]] [[C]] [[é]]"),
         ] {

@@ -255,7 +255,7 @@ impl Bundle {
         }
         let what = if self.free == 1 { "the free coordinate has" } else { "the free coordinates have" };
         Err(Error::new(Code::Unsupported, format!("{what} no minimum, and cutting planes need one"))
-            .help("penalise it: [[intercept=penalised]]"))
+            .help("penalise it: ⟦intercept=penalised⟧"))
     }
 
     /// Takes cuts at zero weights until zero lies in the convex hull of their slopes by the free coordinates, and sets
@@ -294,7 +294,7 @@ impl Bundle {
             cancel.check()?;
         }
         Err(Error::new(Code::Unsupported, "no cuts were found between which the free coordinates have their minimum")
-            .help("penalise them: [[intercept=penalised]]"))
+            .help("penalise them: ⟦intercept=penalised⟧"))
     }
 
     /// The slopes of all cuts by each free coordinate; one vector of zeros if no coordinate is free.

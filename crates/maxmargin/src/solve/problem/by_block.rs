@@ -139,8 +139,8 @@ impl<T: BlockTask> Problem for ByBlock<T> {
 
     fn sampled(&self, settings: &Settings) -> Result<Box<dyn Sampled + '_>> {
         if settings.stochastic.sample == Some(Sample::Queries) {
-            return Err(Error::new(Code::BadSetting, "[[sample=queries]] draws queries, and explicit pairs have none")
-                .help("leave [[sample]] out: every pair is drawn once a pass"));
+            return Err(Error::new(Code::BadSetting, "⟦sample=queries⟧ draws queries, and explicit pairs have none")
+                .help("leave ⟦sample⟧ out: every pair is drawn once a pass"));
         }
         Ok(Box::new(ByRow::new(&self.task)?))
     }
@@ -505,7 +505,7 @@ pub(super) fn separated<T: Independent>(data: &Dataset, task: &T, verdict: Verdi
         ),
     };
     Err(Error::new(Code::NotSeparable, message)
-        .help("use a soft margin, which allows violations at a cost: leave [[solver]] out and set [[c]]"))
+        .help("use a soft margin, which allows violations at a cost: leave ⟦solver⟧ out and set ⟦c⟧"))
 }
 
 impl BlockTask for Binary {

@@ -48,7 +48,7 @@ pub fn plan(abilities: Abilities, settings: &Settings, shape: Shape) -> Result<S
         let message = format!(
             "`interior-point` supports at most {MOST_INTERIOR_POINT_FEATURES} features, and there are {features}"
         );
-        return Err(Error::new(Code::Unsupported, message).help("leave [[solver]] out"));
+        return Err(Error::new(Code::Unsupported, message).help("leave ⟦solver⟧ out"));
     }
     Ok(solver)
 }
@@ -122,7 +122,7 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
     if solver == Solver::PassiveAggressive {
         return refuse(
             "passive-aggressive steps learn from a stream".to_string(),
-            "use `maxmargin learn compare`, or leave [[solver]] out",
+            "use `maxmargin learn compare`, or leave ⟦solver⟧ out",
         );
     }
     let expands = settings.expands();
@@ -132,47 +132,47 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
         return match () {
             () if expands && !abilities.kernel => refuse(
                 format!("{whole} learns weights, and a kernel model has none"),
-                "use [[approximate=nystrom:1000]], or list the pairs in a file and name the rows with [[items]]",
+                "use ⟦approximate=nystrom:1000⟧, or list the pairs in a file and name the rows with ⟦items⟧",
             ),
             () if logistic && !abilities.kernel => refuse(
                 format!("{whole} with {loss} loss is not part of this version"),
-                "use [[loss=squared-hinge]] or [[loss=hinge]]; explicit pairs ([[items]]) take every loss",
+                "use ⟦loss=squared-hinge⟧ or ⟦loss=hinge⟧; explicit pairs (⟦items⟧) take every loss",
             ),
             () if settings.regularisation.is_nu() => refuse(
-                "[[nu]] is for explicit pairs, and these rows are graded".to_string(),
-                "use [[c]], or list the pairs in a file and name the rows with [[items]]",
+                "⟦nu⟧ is for explicit pairs, and these rows are graded".to_string(),
+                "use ⟦c⟧, or list the pairs in a file and name the rows with ⟦items⟧",
             ),
             () if expands && !logistic => refuse(
                 format!(
                     "kernels rank graded rows with squared hinge loss by Newton's method, and not with {loss} loss by `{}`",
                     solver.name()
                 ),
-                "leave [[loss]] and [[solver]] out, or use [[solver=sgd]] or [[approximate=nystrom:1000]]; explicit pairs ([[items]]) take \
+                "leave ⟦loss⟧ and ⟦solver⟧ out, or use ⟦solver=sgd⟧ or ⟦approximate=nystrom:1000⟧; explicit pairs (⟦items⟧) take \
                  the hinge too",
             ),
             () if solver.is_hard_margin() => refuse(
                 "a hard margin takes explicit pairs, and these rows are graded".to_string(),
-                "list the pairs in a file and name the rows with [[items]], or leave [[solver]] out",
+                "list the pairs in a file and name the rows with ⟦items⟧, or leave ⟦solver⟧ out",
             ),
             () if logistic => refuse(
                 format!("{whole} with {loss} loss is not part of this version"),
-                "use [[loss=squared-hinge]] or [[loss=hinge]]; explicit pairs ([[items]]) take every loss",
+                "use ⟦loss=squared-hinge⟧ or ⟦loss=hinge⟧; explicit pairs (⟦items⟧) take every loss",
             ),
             () => refuse(
                 format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()),
-                "use [[solver=newton]] or cutting-plane, or leave [[solver]] out",
+                "use ⟦solver=newton⟧ or cutting-plane, or leave ⟦solver⟧ out",
             ),
         };
     }
     let remedy = if !abilities.weights || (expands && !solver.is_kernel_dual()) {
-        "leave [[solver]] out"
+        "leave ⟦solver⟧ out"
     } else if settings.kernel.is_exact() {
-        "use [[loss=hinge]] or [[loss=squared-hinge]], [[solver=sgd]], or [[approximate=nystrom:1000]]"
+        "use ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧, ⟦solver=sgd⟧, or ⟦approximate=nystrom:1000⟧"
     } else if solver == Solver::InteriorPoint {
-        "use [[loss=hinge]] or [[loss=squared-hinge]], or leave [[solver]] out"
+        "use ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧, or leave ⟦solver⟧ out"
     } else {
         // Among the other solvers of single constraints, only those with kernels do not support every loss.
-        "use [[loss=hinge]] or [[loss=squared-hinge]], or leave [[kernel]] out"
+        "use ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧, or leave ⟦kernel⟧ out"
     };
     refuse(format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()), remedy)
 }

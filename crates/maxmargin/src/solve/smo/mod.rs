@@ -349,20 +349,20 @@ fn first_shares<T: Independent>(task: &T, intercept: Intercept) -> Result<Vec<f6
     let largest = (1.0 - missing / whole) / limits;
     Err(Error::new(
         Code::BadSetting,
-        format!("[[nu]] is too large: the smaller class allows at most {:.4}", 0.99995 * largest),
+        format!("⟦nu⟧ is too large: the smaller class allows at most {:.4}", 0.99995 * largest),
     )
-    .help("nu is at most twice the share of the smaller class: give a smaller one, or add [[class-weight=balanced]]"))
+    .help("nu is at most twice the share of the smaller class: give a smaller one, or add ⟦class-weight=balanced⟧"))
 }
 
 fn too_small() -> Error {
     Error::new(
         Code::NuTooSmall,
-        "[[nu]] is too small for these data: a larger share of them violates every positive margin, so the weights \
+        "⟦nu⟧ is too small for these data: a larger share of them violates every positive margin, so the weights \
          are zero",
     )
     .help(
-        "try a larger [[nu]]; where classes overlap, a more flexible kernel helps too: [[kernel=gaussian]], a \
-           larger [[gamma]]",
+        "try a larger ⟦nu⟧; where classes overlap, a more flexible kernel helps too: ⟦kernel=gaussian⟧, a \
+           larger ⟦gamma⟧",
     )
 }
 

@@ -330,7 +330,7 @@ impl Rule {
 fn odd_threshold(threshold: f64) -> Error {
     let message =
         format!("a constraint takes the free scalar {threshold} times, and kernel solvers take it 1 or −1 times");
-    Error::new(Code::Unsupported, message).help("leave [[kernel]] out, or give the task no free scalar")
+    Error::new(Code::Unsupported, message).help("leave ⟦kernel⟧ out, or give the task no free scalar")
 }
 
 /// Adds the moves to all gradients, as multiples of cached kernel rows.

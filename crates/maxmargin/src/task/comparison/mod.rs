@@ -113,11 +113,11 @@ impl Comparison {
             let (message, help) = match ties_as {
                 TiesAs::Threshold => (
                     "margins are set by the threshold, and not by weights",
-                    "leave [[pair-weight-as]] out: weights are costs",
+                    "leave ⟦pair-weight-as⟧ out: weights are costs",
                 ),
                 _ => (
                     "the logistic loss has no margin that a weight could set",
-                    "use [[pair-weight-as=slack]], or [[loss=hinge]] or squared-hinge",
+                    "use ⟦pair-weight-as=slack⟧, or ⟦loss=hinge⟧ or squared-hinge",
                 ),
             };
             return Err(Error::new(Code::BadSetting, message).help(help));
@@ -248,12 +248,12 @@ fn check_copies(data: &Dataset, pairs: &Pairs) -> Result<()> {
             let most = count(MOST_COPIES as u64);
             (
                 format!("the weight of {of_pair} is {weight:e}, and a pair is copied at most {most} times"),
-                "give smaller weights; [[pair-weight-as=slack]] takes them as costs, with the same effect",
+                "give smaller weights; ⟦pair-weight-as=slack⟧ takes them as costs, with the same effect",
             )
         } else {
             (
                 format!("the weight {weight} of {of_pair} is not a whole number of copies"),
-                "give whole numbers, or use [[pair-weight-as=slack]], which also takes fractions",
+                "give whole numbers, or use ⟦pair-weight-as=slack⟧, which also takes fractions",
             )
         };
         return Err(Error::new(Code::BadWeight, message).help(help));

@@ -262,58 +262,58 @@ impl CompareSettings {
         if wish.solver == Solver::LinearProgram && !learns {
             return bad(
                 "the linear program is for comparisons with a threshold".to_string(),
-                "use [[solver=quadratic-program]] for a hard margin, or `train compare`",
+                "use ⟦solver=quadratic-program⟧ for a hard margin, or `train compare`",
             );
         }
         if wish.solver == Solver::LinearProgram && self.threshold == Intercept::Penalised {
-            return bad("the linear program holds the threshold at 1".to_string(), "leave [[threshold]] out");
+            return bad("the linear program holds the threshold at 1".to_string(), "leave ⟦threshold⟧ out");
         }
         if self.ties_from_grades && !learns {
             return bad(
-                "[[ties-from-grades]] learns scores together with the threshold for ties".to_string(),
-                "use `train compare` without [[method]], or leave [[ties-from-grades]] out",
+                "⟦ties-from-grades⟧ learns scores together with the threshold for ties".to_string(),
+                "use `train compare` without ⟦method⟧, or leave ⟦ties-from-grades⟧ out",
             );
         }
         if self.ties_from_grades && self.pair_weight_as != PairWeightAs::default() {
             return bad(
                 "only explicit pairs have weights, and these rows are graded".to_string(),
-                "leave [[pair-weight-as]] out; rows may have weights, and the weight of a pair is their product",
+                "leave ⟦pair-weight-as⟧ out; rows may have weights, and the weight of a pair is their product",
             );
         }
         if !learns && self.threshold == Intercept::Penalised {
             return bad(
                 format!("`{name}` finds its threshold after the scores, and does not penalise it"),
-                "leave [[threshold]] out",
+                "leave ⟦threshold⟧ out",
             );
         }
         if self.threshold == Intercept::None {
             return bad(
                 "a comparison without a threshold cannot predict ties".to_string(),
-                "leave [[threshold]] out, or use [[method=rank]]",
+                "leave ⟦threshold⟧ out, or use ⟦method=rank⟧",
             );
         }
         if self.threshold == Intercept::Penalised && wish.loss == Loss::Logistic {
             return bad(
                 "the logistic loss keeps the threshold above zero by itself".to_string(),
-                "leave [[threshold]] out, or use [[loss=hinge]] or squared-hinge",
+                "leave ⟦threshold⟧ out, or use ⟦loss=hinge⟧ or squared-hinge",
             );
         }
         if self.threshold == Intercept::Penalised && (wish.kernel.is_exact() || wish.solver.is_kernel_dual()) {
             return bad(
                 "with a kernel the threshold is always free".to_string(),
-                "leave [[threshold]] out, or [[kernel]]",
+                "leave ⟦threshold⟧ out, or ⟦kernel⟧",
             );
         }
         if wish.regularisation.is_nu() {
-            return bad("[[nu]] is for classifiers and rankers".to_string(), "use [[c]] instead");
+            return bad("⟦nu⟧ is for classifiers and rankers".to_string(), "use ⟦c⟧ instead");
         }
         if self.method.is_rating() {
             self.refuse_beside_ratings(wish)?;
         }
         if self.kappa != USUAL_KAPPA && wish.solver != Solver::PassiveAggressive {
             return bad(
-                format!("[[kappa]] is for passive-aggressive steps, and the solver is `{}`", wish.solver.name()),
-                "leave [[kappa]] or [[solver]] out",
+                format!("⟦kappa⟧ is for passive-aggressive steps, and the solver is `{}`", wish.solver.name()),
+                "leave ⟦kappa⟧ or ⟦solver⟧ out",
             );
         }
         Ok(())
@@ -326,17 +326,17 @@ impl CompareSettings {
         if wish.loss != Loss::Hinge || self.pair_weight_as != PairWeightAs::Slack {
             return bad(
                 format!("`{name}` has neither a loss nor margins to choose"),
-                "leave [[loss]] and [[pair-weight-as]] out, or use [[method=compare]]",
+                "leave ⟦loss⟧ and ⟦pair-weight-as⟧ out, or use ⟦method=compare⟧",
             );
         }
         let costs = matches!(wish.regularisation, Regularisation::C(c) if c == 1.0);
         if self.method != Method::BradleyTerry && !costs {
-            return bad(format!("`{name}` has no C"), "leave [[c]] and [[lambda]] out");
+            return bad(format!("`{name}` has no C"), "leave ⟦c⟧ and ⟦lambda⟧ out");
         }
         if wish.solver != Solver::Auto || *wish.kernel != KernelSettings::default() || wish.scale != Scale::None {
             return bad(
                 format!("`{name}` rates items by the outcomes of their pairs, and uses neither features nor solvers"),
-                "leave [[solver]], [[kernel]] and [[scale]] out, or use [[method=compare]]",
+                "leave ⟦solver⟧, ⟦kernel⟧ and ⟦scale⟧ out, or use ⟦method=compare⟧",
             );
         }
         Ok(())

@@ -53,7 +53,7 @@ impl Shape {
             Loss::Hinge => Ok(Shape::Hinge),
             Loss::SquaredHinge => Ok(Shape::SquaredHinge),
             Loss::Logistic => Err(Error::new(Code::Unsupported, format!("{task} has no logistic loss"))
-                .help("use [[loss=squared-hinge]] or [[loss=hinge]]")),
+                .help("use ⟦loss=squared-hinge⟧ or ⟦loss=hinge⟧")),
         }
     }
 
@@ -198,7 +198,7 @@ fn plans(task: &str, data: &Dataset, pair_weight: PairWeight, subset: Option<&Su
     let targets = data.targets().real()?;
     let groups = data.groups().ok_or_else(|| {
         Error::new(Code::NoGroups, format!("{task} compares rows of the same query, and the rows have no query ids"))
-            .help("add qid:ID to the rows, name the column with [[group]], or rank all rows as one list with [[one-group]]")
+            .help("add qid:ID to the rows, name the column with ⟦group⟧, or rank all rows as one list with ⟦one-group⟧")
     })?;
     if let Some(range) = groups.ranges().find(|range| range.len() > u32::MAX as usize) {
         return Err(Error::new(Code::BadSetting, format!("a query of {} rows is too long", range.len())));

@@ -68,7 +68,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             heading: STOCHASTIC,
             aliases: &[],
             help: "What is drawn with equal probability: every pair, or every query, which is for \
-                   [[pair-weight=per-query]] [default: pairs]",
+                   ⟦pair-weight=per-query⟧ [default: pairs]",
             placeholder: "",
             value: Value::Name(|| Sample::ALL.map(Sample::name).to_vec()),
             place: "stochastic.sample",
@@ -88,16 +88,16 @@ impl RankSettings {
         if wish.stochastic.sample == Some(Sample::Queries) && self.pair_weight == PairWeight::GradeGap {
             return Err(Error::new(
                 Code::BadSetting,
-                "[[sample=queries]] gives every query the same weight, and [[pair-weight=grade-gap]] does not",
+                "⟦sample=queries⟧ gives every query the same weight, and ⟦pair-weight=grade-gap⟧ does not",
             )
-            .help("leave [[sample]] out, or use [[pair-weight=per-query]]"));
+            .help("leave ⟦sample⟧ out, or use ⟦pair-weight=per-query⟧"));
         }
         if wish.regularisation.is_nu() && self.pair_weight_as == PairWeightAs::Margin {
             return Err(Error::new(
                 Code::BadSetting,
-                "with [[nu]] all margins are the same, and weights cannot set them",
+                "with ⟦nu⟧ all margins are the same, and weights cannot set them",
             )
-            .help("leave [[pair-weight-as]] out, or use [[c]] instead of [[nu]]"));
+            .help("leave ⟦pair-weight-as⟧ out, or use ⟦c⟧ instead of ⟦nu⟧"));
         }
         Ok(())
     }

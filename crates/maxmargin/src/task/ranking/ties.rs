@@ -98,7 +98,7 @@ impl GradedComparison {
 
     fn unchecked(data: &Dataset, loss: Loss, c: f64, subset: Option<&Subset>) -> Result<GradedComparison> {
         let shape = Shape::of(loss, "comparing by grades")?;
-        let mut groups = plans("[[ties-from-grades]]", data, PairWeight::Equal, subset)?;
+        let mut groups = plans("⟦ties-from-grades⟧", data, PairWeight::Equal, subset)?;
         groups.retain(|plan| plan.by_target.len() > 1);
         let (decided, ties) = (groups.iter().map(GroupPlan::pairs).sum(), groups.iter().map(GroupPlan::ties).sum());
         let shares = Shares { decided: 1.0, tied: 1.0 };
