@@ -283,9 +283,8 @@ impl Roles {
             features = with_partners(features, partners)?;
         }
         if features.is_empty() {
-            return Err(Error::new(Code::BadTable, "no column is left as a feature").help(
-                "check ⟦target⟧, ⟦group⟧, ⟦weight⟧, ⟦id⟧ and ⟦ignore⟧ against the columns of the file",
-            ));
+            return Err(Error::new(Code::BadTable, "no column is left as a feature")
+                .help("check ⟦target⟧, ⟦group⟧, ⟦weight⟧, ⟦id⟧ and ⟦ignore⟧ against the columns of the file"));
         }
         if u32::try_from(features.len()).is_err() {
             return Err(Error::new(Code::BadTable, format!("{} features are too many", features.len())));

@@ -204,9 +204,8 @@ pub fn expect_known_items(model: &Model, data: &Dataset) -> Result<()> {
     {
         return Ok(());
     }
-    Err(Error::new(Code::NoItems, "the model knows none of the items that these pairs name").help(
-        "name the file that holds the items with ⟦items=FILE⟧, or give pairs of items the model was trained on",
-    ))
+    Err(Error::new(Code::NoItems, "the model knows none of the items that these pairs name")
+        .help("name the file that holds the items with ⟦items=FILE⟧, or give pairs of items the model was trained on"))
 }
 
 /// New data may have fewer features than the training data, but not more.

@@ -255,7 +255,17 @@ impl Parser<'_> {
                     let message = format!("`{0}` is a table, which begins with [{0}]", key.get_ref());
                     return Err(self.bad(message, value.span()));
                 }
-                _ => return Err(self.unknown(key, &["task", "train", "read"])),
+                (name, _) => {
+                    let inside = |settings: &[&Setting]| settings.iter().any(|setting| setting.name == name);
+                    let (train, read) = (SettingsFile::declared(Some(self.task)), READING.iter().collect::<Vec<_>>());
+                    for (table, settings) in [("train", train), ("read", read)] {
+                        if inside(&settings) {
+                            let message = format!("`{name}` belongs to the table [{table}]");
+                            return Err(self.bad(message, key.span()).help(format!("write it below a line [{table}]")));
+                        }
+                    }
+                    return Err(self.unknown(key, &["task", "train", "read"]));
+                }
             }
         }
         // A file for another task is reported first, before its settings are checked.
@@ -287,12 +297,22 @@ impl Parser<'_> {
             let Some(setting) = setting else {
                 return Err(self.unknown(key, &known.iter().map(|setting| setting.name).collect::<Vec<_>>()));
             };
-            chosen.insert(setting.name.to_string(), self.choice(setting, value)?);
+            let choice = self.choice(setting, value)?;
+            setting.checked(&choice).map_err(|error| {
+                let placed = Error::new(error.code(), error.message()).at(self.place(value.span()));
+                match error.remedy() {
+                    Some(remedy) => placed.help(remedy),
+                    None => placed,
+                }
+            })?;
+            if chosen.insert(setting.name.to_string(), choice).is_some() {
+                return Err(self.bad(format!("`{}` is set twice", setting.name), key.span()));
+            }
         }
         Ok(())
     }
 
-    /// A value of the kind that a setting needs. Its range is checked later, together with the flags.
+    /// A value of the kind that a setting needs.
     fn choice(&self, setting: &Setting, value: &Spanned<DeValue<'_>>) -> Result<Choice> {
         let bad = |wanted: String| Err(self.bad(format!("`{}` must be {wanted}", setting.name), value.span()));
         match (setting.value, value.get_ref()) {
@@ -326,7 +346,7 @@ impl Parser<'_> {
                 Err(why) => bad(format!("a size: {why}")),
             },
             (Value::Size, _) => bad("a size such as \"4GiB\"".to_string()),
-            (Value::Text | Value::Label | Value::ClassWeights | Value::Words, DeValue::String(text)) => {
+            (Value::Parsed(_) | Value::Label | Value::ClassWeights | Value::Words, DeValue::String(text)) => {
                 Ok(Choice::Text(text.to_string()))
             }
             (Value::Words, DeValue::Array(words)) => {
@@ -336,7 +356,7 @@ impl Parser<'_> {
                     .map_or_else(|| bad("a list of names".to_string()), |it| Ok(Choice::Words(it)))
             }
             (Value::Words, _) => bad("a list of names".to_string()),
-            (Value::Text | Value::Label | Value::ClassWeights, _) => bad("text in quotes".to_string()),
+            (Value::Parsed(_) | Value::Label | Value::ClassWeights, _) => bad("text in quotes".to_string()),
         }
     }
 

@@ -153,9 +153,7 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     if settings.kernel.approximate.is_some() && beside > budget {
         let error = too_large(data.rows() as u64, settings.kernel.seen_features(data.cols()) as u64, budget);
         let fewer = error.raw_remedy().unwrap_or_default().to_string();
-        return Err(
-            error.help(format!("give ⟦memory={}⟧ or more, or {fewer}", typed(beside.saturating_add(features))))
-        );
+        return Err(error.help(format!("give ⟦memory={}⟧ or more, or {fewer}", typed(beside.saturating_add(features)))));
     }
     if !mapped {
         // A cache helps only with the features.

@@ -68,7 +68,7 @@ impl Cancel {
     }
 }
 
-fn interrupted() -> Error {
+pub(crate) fn interrupted() -> Error {
     Error::new(Code::Interrupted, "interrupted; nothing was written")
 }
 

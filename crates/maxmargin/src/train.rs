@@ -21,7 +21,7 @@ use crate::certificate::{Certificate, Decoder, Mapped, Scorer, Witness};
 use crate::data::{Dataset, Design, Scaling, Shape};
 use crate::error::{Code, Error, Result};
 use crate::model::Model;
-use crate::run::{Cancel, Event, Observer};
+use crate::run::{Cancel, Event, Observer, interrupted};
 use crate::settings::{Method, Regularisation, Settings};
 use crate::solve::{Measure, Merging, Referee, Run, Solution, Start, Stated, Stop, TracePoint, plan};
 use crate::wish::{EarlyStopping, Solver};
@@ -177,7 +177,11 @@ impl Training<'_> {
         let assembly = Assembly::new(&posed, data, settings, &scaling, mapped.as_ref());
         let (stop, model) = assembly.model(solution, solver, design, data.hash()?)?;
         cancel.check_wanted()?;
-        let model = thresholded(model, &posed, data)?;
+        let model = match thresholded(model, &posed, data) {
+            // After a cancel it is too early to tell whether anything can be learned.
+            Err(error) if stop == Stop::Cancelled && error.code() == Code::NoThreshold => return Err(interrupted()),
+            model => model?,
+        };
         Ok(Trained { model, solver, stop, first_rate, kernel_rows, merging, trace })
     }
 

@@ -96,7 +96,7 @@ impl FromStr for Approximation {
                 size.parse::<u32>().map_err(|_| {
                     Error::new(
                         Code::BadSetting,
-                        format!("`{size}` in `{text}` is not a whole number, as in nystrom:1000"),
+                        format!("`{size}` in `{text}` is not a whole number below 4,294,967,296, as in nystrom:1000"),
                     )
                     .help(EXAMPLE)
                 })

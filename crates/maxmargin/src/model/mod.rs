@@ -63,10 +63,7 @@ impl Model {
             );
         };
         if self.settings.kernel.kind == KernelKind::Precomputed {
-            return none(
-                "weights of kernel values are not weights of features".to_string(),
-                "train without ⟦kernel⟧",
-            );
+            return none("weights of kernel values are not weights of features".to_string(), "train without ⟦kernel⟧");
         }
         let kind = self.scaling.kind();
         if matches!(kind, Scale::UnitRows | Scale::MinMaxPerQuery) {

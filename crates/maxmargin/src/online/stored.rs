@@ -58,10 +58,7 @@ impl Rule {
                 Ok(Rule::Gradient { lambda, rate, loss: settings.loss, averaged })
             }
             (Solver::Sgd | Solver::AveragedSgd, _) => bad(
-                format!(
-                    "`{}` on a stream takes ⟦lambda⟧: ⟦c⟧ needs a known number of pairs",
-                    settings.solver.name()
-                ),
+                format!("`{}` on a stream takes ⟦lambda⟧: ⟦c⟧ needs a known number of pairs", settings.solver.name()),
                 "give ⟦lambda⟧, such as 1e-4, instead of ⟦c⟧",
             ),
             (solver, _) => bad(

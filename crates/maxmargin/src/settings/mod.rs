@@ -244,7 +244,7 @@ impl Settings {
         if let (Some(_), Some((_, what))) = (self.kernel.approximate, by_kernel_values.iter().find(|(set, _)| *set)) {
             return bad(
                 format!("{what} needs exact kernel values, and ⟦approximate⟧ replaces them"),
-                "leave ⟦approximate⟧ out, or learn a classifier or ranker with ⟦c⟧",
+                if nu { "leave ⟦approximate⟧ out, or use ⟦c⟧ instead" } else { "leave one of them out" },
             );
         }
         if self.kernel.kind == KernelKind::Precomputed && self.scale != Scale::None {

@@ -95,6 +95,10 @@ impl Settings {
                 Err(error) => return Err(error),
             };
             put(&mut whole, setting.place, setting.checked(choice)?);
+            if given.iter().any(|other: &&Setting| other.name == setting.name) {
+                let message = format!("{} is set twice: `{name}` is another name of it", setting.reference());
+                return Err(Error::new(Code::BadSetting, message).help("keep one of them"));
+            }
             given.push(setting);
         }
         if given.iter().filter(|setting| setting.place.starts_with("regularisation")).count() > 1 {
@@ -198,7 +202,7 @@ fn chosen_of(setting: &Setting, value: &Json) -> Option<Choice> {
         (Value::Whole(..), value) => Choice::Whole(value.as_u64()?),
         (Value::Size, value) => Choice::Text(crate::wording::Size(value.as_u64()?).to_string()),
         (Value::Switch, value) => Choice::Switch(value.as_bool()?),
-        (Value::Name(_) | Value::Text | Value::Label, value) => Choice::Text(value.as_str()?.to_string()),
+        (Value::Name(_) | Value::Parsed(_) | Value::Label, value) => Choice::Text(value.as_str()?.to_string()),
         (Value::Words, value) => {
             let words = value.as_array()?.iter().map(|word| word.as_str().map(str::to_string));
             Choice::Words(words.collect::<Option<_>>()?)
@@ -217,7 +221,8 @@ fn chosen_of(setting: &Setting, value: &Json) -> Option<Choice> {
 fn unknown(task: Task, known: &[&Setting], name: &str) -> Error {
     let others: Vec<&str> =
         Task::ALL.into_iter().filter(|other| other.profile().setting(name).is_some()).map(Task::name).collect();
-    let error = Error::new(Code::BadSetting, format!("`{name}` is not a setting of `{}`", task.name()));
+    let shown = if others.is_empty() { format!("`{name}`") } else { format!("⟦{name}⟧") };
+    let error = Error::new(Code::BadSetting, format!("{shown} is not a setting of `{}`", task.name()));
     match (&others[..], nearest(name, known.iter().map(|setting| setting.name))) {
         ([], Some(similar)) => error.help(format!("did you mean `{similar}`?")),
         ([], None) => error.help(format!("leave it out; `maxmargin train {} --help` lists the settings", task.name())),

@@ -49,10 +49,7 @@ impl OneClassSettings {
             return bad("a one-class model uses the hinge loss".to_string(), "leave ⟦loss⟧ out");
         }
         if !wish.solver.is_kernel_dual() && wish.solver != crate::wish::Solver::Auto {
-            return bad(
-                format!("a one-class model is not learned by `{}`", wish.solver.name()),
-                "leave ⟦solver⟧ out",
-            );
+            return bad(format!("a one-class model is not learned by `{}`", wish.solver.name()), "leave ⟦solver⟧ out");
         }
         if wish.kernel.approximate.is_some() {
             return bad(

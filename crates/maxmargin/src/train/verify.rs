@@ -208,6 +208,8 @@ impl Model {
             return Err(infeasible("no bound follows from it"));
         }
         let unproved = (claims && lower_bound.is_none()).then_some("the model was saved without its witness");
+        // At the optimum, rounding may put the bound above the objective. The smaller of the two is a bound as well.
+        let lower_bound = lower_bound.map(|bound| if bound > objective { objective } else { bound });
         Ok(Verification { objective, lower_bound, unproved })
     }
 }

@@ -3,6 +3,7 @@
 use super::{EarlyStopping, Schedule, Solver};
 use crate::data::Scale;
 use crate::error::{Code, Error, Result};
+use crate::kernel::Approximation;
 use crate::kernel::KernelKind;
 use crate::loss::Loss;
 use serde::{Deserialize, Serialize};
@@ -42,8 +43,8 @@ pub enum Value {
     Whole(u64, u64),
     /// A number of bytes, such as 4GiB.
     Size,
-    /// Any text.
-    Text,
+    /// Text that a function checks.
+    Parsed(fn(&str) -> Result<()>),
     /// Some words, separated by commas.
     Words,
     /// The name of a class, which may be a number.
@@ -146,13 +147,20 @@ impl Setting {
                 Ok(size) => json(size.0.into()),
                 Err(why) => bad(format!("{} = `{text}`: {why}", self.reference()), "write 4GiB or 512MiB".to_string()),
             },
-            (Value::Text | Value::Label, Choice::Text(text)) => json(text.as_str().into()),
+            (Value::Parsed(check), Choice::Text(text)) => {
+                check(text)?;
+                json(text.as_str().into())
+            }
+            (Value::Label, Choice::Text(text)) => json(text.as_str().into()),
             (Value::Words, Choice::Words(words)) => json(words.clone().into()),
             (Value::Words, Choice::Text(text)) => json(text.split(',').collect::<Vec<_>>().into()),
             (Value::Label, Choice::Whole(number)) => json(number.to_string().into()),
             (Value::Label, Choice::Number(number)) => json(number.to_string().into()),
             (Value::ClassWeights, Choice::Text(text)) => class_weights(text),
-            (Value::ClassWeights, Choice::Weights(weights)) => json(serde_json::json!({ "by-label": weights })),
+            (Value::ClassWeights, Choice::Weights(weights)) => {
+                weights.iter().try_for_each(|(label, weight)| finite_weight(label, *weight))?;
+                json(serde_json::json!({ "by-label": weights }))
+            }
             _ => bad(format!("{} cannot be {}", self.reference(), choice.shown()), format!("give {}", self.example())),
         }
     }
@@ -170,7 +178,7 @@ impl Setting {
             Value::Number(_) => "a value such as 1 or 0.01",
             Value::Whole(..) => "a whole number",
             Value::Size => "a size such as 4GiB",
-            Value::Text => "text",
+            Value::Parsed(_) => "text",
             Value::Words => "words, separated by commas",
             Value::Label => "a label",
             Value::ClassWeights => "`balanced`, or LABEL=W,LABEL=W",
@@ -205,6 +213,15 @@ impl std::fmt::Display for Choice {
     }
 }
 
+/// Refuses weights that JSON cannot hold.
+fn finite_weight(label: &str, weight: f64) -> Result<()> {
+    if weight.is_finite() {
+        return Ok(());
+    }
+    let message = format!("the weight of class `{label}` is {weight}, and must be zero or a positive number");
+    Err(Error::new(Code::BadSetting, message).help("give it a weight such as 1 or 5"))
+}
+
 fn class_weights(text: &str) -> Result<serde_json::Value> {
     if matches!(text, "balanced" | "equal") {
         return Ok(text.into());
@@ -217,7 +234,11 @@ fn class_weights(text: &str) -> Result<serde_json::Value> {
             return Err(Error::new(Code::BadSetting, format!("`{part}` is not a class weight"))
                 .help("write ⟦class-weight=balanced⟧, or LABEL=W,LABEL=W such as spam=5,ham=1"));
         };
-        weights.insert(label.trim().to_string(), weight);
+        finite_weight(label.trim(), weight)?;
+        if weights.insert(label.trim().to_string(), weight).is_some() {
+            return Err(Error::new(Code::BadSetting, format!("class `{}` is given two weights", label.trim()))
+                .help("give each class one weight"));
+        }
     }
     Ok(serde_json::json!({ "by-label": weights }))
 }
@@ -356,7 +377,7 @@ pub const COMMON: &[Setting] = &[
                values with M random rows, or fourier:D, D random waves (gaussian kernel only); the approximation \
                error is measured and printed",
         placeholder: "MAP",
-        value: Value::Text,
+        value: Value::Parsed(|text| text.parse::<Approximation>().map(drop)),
         place: "kernel.approximate",
     },
     Setting {

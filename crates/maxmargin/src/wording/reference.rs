@@ -13,6 +13,10 @@ pub trait Dialect {
     fn reference(&self, name: &str, value: Option<&str>) -> String;
 }
 
+/// What a reference stands in: brackets that names in data files hardly ever have.
+const OPEN: char = '⟦';
+const CLOSE: char = '⟧';
+
 /// All names that a reference can have: settings of tasks, settings of reading and of a run, and inputs of commands. What
 /// stands in brackets and is none of them is no reference, and stays as it is.
 pub const NAMES: &[&str] = &[
@@ -85,22 +89,22 @@ pub const NAMES: &[&str] = &[
 
 /// The text with its references in the words of a dialect.
 pub fn render<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
-    let Some(first) = text.find("[[") else { return Cow::Borrowed(text) };
+    let Some(first) = text.find(OPEN) else { return Cow::Borrowed(text) };
     let mut written = String::with_capacity(text.len() + 16);
     written.push_str(&text[..first]);
     let mut rest = &text[first..];
-    while let Some(inside) = rest.strip_prefix("[[") {
+    while let Some(inside) = rest.strip_prefix(OPEN) {
         match parse(inside) {
             Some((name, value, after)) => {
                 written.push_str(&dialect.reference(name, value));
                 rest = after;
             }
             None => {
-                written.push('[');
-                rest = &rest[1..];
+                written.push(OPEN);
+                rest = inside;
             }
         }
-        let next = rest.find("[[").unwrap_or(rest.len());
+        let next = rest.find(OPEN).unwrap_or(rest.len());
         written.push_str(&rest[..next]);
         rest = &rest[next..];
     }
@@ -115,12 +119,12 @@ fn parse(text: &str) -> Option<(&str, Option<&str>, &str)> {
     if !NAMES.contains(&name) {
         return None;
     }
-    if let Some(after) = rest.strip_prefix("]]") {
+    if let Some(after) = rest.strip_prefix(CLOSE) {
         return Some((name, None, after));
     }
     let value = rest.strip_prefix('=')?;
-    let end = if value.starts_with('\'') { value.find("']]")? + 1 } else { value.find("]]")? };
-    Some((name, Some(&value[..end]), &value[end + 2..]))
+    let end = if value.starts_with('\'') { value.find("'⟧")? + 1 } else { value.find(CLOSE)? };
+    Some((name, Some(&value[..end]), &value[end + CLOSE.len_utf8()..]))
 }
 
 /// The words for plain Rust, which has no flags: `` `solver` ``, and with a value `` `loss = "squared-hinge"` ``, as in a
@@ -156,10 +160,11 @@ mod tests {
             ("add ⟦loss=squared-hinge⟧, or ⟦c⟧", "add `loss = \"squared-hinge\"`, or `c`"),
             ("⟦memory=4GiB⟧ or ⟦items=FILE⟧", "`memory = 4GiB` or `items = FILE`"),
             ("⟦class-weight=LABEL=W,LABEL=W⟧", "`class-weight = LABEL=W,LABEL=W`"),
-            ("⟦ignore='a]] b'⟧.", "`ignore = 'a]] b'`."),
-            ("[⟦c⟧]", "[`c`]"),
-            ("column `[[mine]]`, `[[c`, [[c=1] and [[", "column `[[mine]]`, `[[c`, [[c=1] and [["),
-            ("[[]] [[=1]] [[ c]] [[C]] [[é]]", "[[]] [[=1]] [[ c]] [[C]] [[é]]"),
+            ("⟦ignore='a⟧ b'⟧.", "`ignore = 'a⟧ b'`."),
+            ("⟦⟦c⟧⟧", "⟦`c`⟧"),
+            ("column `⟦mine⟧`, `⟦c`, ⟦c=1] and ⟦", "column `⟦mine⟧`, `⟦c`, ⟦c=1] and ⟦"),
+            ("⟦⟧ ⟦=1⟧ ⟦ c⟧ ⟦C⟧ ⟦é⟧", "⟦⟧ ⟦=1⟧ ⟦ c⟧ ⟦C⟧ ⟦é⟧"),
+            ("a column called [[c]] stays", "a column called [[c]] stays"),
         ] {
             assert_eq!(render(text, &Neutral), shown);
         }

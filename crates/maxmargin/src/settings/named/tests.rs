@@ -361,7 +361,7 @@ fn wrong(value: Value) -> Vec<Choice> {
             wrong
         }
         Value::Size => vec![text("much"), text("0"), text("-1GiB"), Choice::Whole(0), Choice::Switch(true)],
-        Value::Text => vec![Choice::Switch(true), Choice::Whole(1), Choice::Number(0.5)],
+        Value::Parsed(_) => vec![Choice::Switch(true), Choice::Whole(1), Choice::Number(0.5)],
         Value::Label | Value::Words => vec![Choice::Switch(true)],
         Value::ClassWeights => vec![text("spam"), text("spam=much"), text("spam=1,"), Choice::Whole(1)],
     };

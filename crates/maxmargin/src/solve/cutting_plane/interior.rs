@@ -347,7 +347,8 @@ mod tests {
                     pull[0] = pull[0].abs();
                 }
                 let side = if at % 2 == 0 { 1.0 } else { -1.0 };
-                pull.iter_mut().filter(|pull| **pull == 0.0 && !flat && stretch == 1.0).for_each(|pull| *pull = side * noise);
+                let noisy = !flat && stretch == 1.0;
+                pull.iter_mut().filter(|pull| **pull == 0.0 && noisy).for_each(|pull| *pull = side * noise);
                 push(&slope, offset, &pull, if at < count / 3 { stretch } else { 1.0 });
             }
             let gram = gram(&slopes);

@@ -127,6 +127,12 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
     }
     let expands = settings.expands();
     let logistic = settings.loss == Loss::Logistic;
+    if abilities.barrier {
+        return refuse(
+            format!("`{task}` with {loss} loss is solved by Newton's method over weights alone"),
+            "leave ⟦solver⟧ and ⟦kernel⟧ out, use ⟦approximate=nystrom:1000⟧, or use ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧",
+        );
+    }
     if !abilities.listed {
         let whole = if abilities.kernel { "ranking" } else { "comparing by grades" };
         return match () {
@@ -164,10 +170,10 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
             ),
         };
     }
-    let remedy = if !abilities.weights || (expands && !solver.is_kernel_dual()) {
-        "leave ⟦solver⟧ out"
-    } else if settings.kernel.is_exact() {
+    let remedy = if logistic && settings.kernel.is_exact() && abilities.weights {
         "use ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧, ⟦solver=sgd⟧, or ⟦approximate=nystrom:1000⟧"
+    } else if !abilities.weights || (expands && !solver.is_kernel_dual()) {
+        "leave ⟦solver⟧ out"
     } else if solver == Solver::InteriorPoint {
         "use ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧, or leave ⟦solver⟧ out"
     } else {

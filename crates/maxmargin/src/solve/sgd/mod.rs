@@ -246,9 +246,8 @@ impl StochasticDescent {
 
 /// The error for weights that grew too large.
 fn thrown() -> Error {
-    Error::new(Code::Overflow, "training diverged: the weights became too large").help(
-        "leave ⟦rate⟧ out or give a smaller one, scale the features (⟦scale=standard⟧), or try a smaller ⟦c⟧",
-    )
+    Error::new(Code::Overflow, "training diverged: the weights became too large")
+        .help("leave ⟦rate⟧ out or give a smaller one, scale the features (⟦scale=standard⟧), or try a smaller ⟦c⟧")
 }
 
 /// Weights with their objective.

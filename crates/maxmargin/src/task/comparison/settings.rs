@@ -299,10 +299,7 @@ impl CompareSettings {
             );
         }
         if self.threshold == Intercept::Penalised && (wish.kernel.is_exact() || wish.solver.is_kernel_dual()) {
-            return bad(
-                "with a kernel the threshold is always free".to_string(),
-                "leave ⟦threshold⟧ out, or ⟦kernel⟧",
-            );
+            return bad("with a kernel the threshold is always free".to_string(), "leave ⟦threshold⟧ out, or ⟦kernel⟧");
         }
         if wish.regularisation.is_nu() {
             return bad("⟦nu⟧ is for classifiers and rankers".to_string(), "use ⟦c⟧ instead");
