@@ -48,7 +48,7 @@ fn flag(setting: &'static Setting, usual: Option<&Choice>) -> Arg {
         Value::Number(_) => arg.value_parser(clap::value_parser!(f64)).allow_negative_numbers(true),
         Value::Whole(..) => arg.value_parser(clap::value_parser!(u64)),
         Value::Size => arg.value_parser(ValueParser::new(|text: &str| text.parse::<Size>())),
-        Value::Text => arg,
+        Value::Parsed(_) => arg,
         Value::Words => arg.value_delimiter(',').action(ArgAction::Append),
         // Labels may start with a minus.
         Value::Label | Value::ClassWeights => arg.allow_hyphen_values(true),
@@ -65,7 +65,7 @@ pub(crate) fn chosen(matches: &ArgMatches, settings: &[&'static Setting]) -> Cho
             Value::Whole(..) => Choice::Whole(*matches.get_one::<u64>(name)?),
             Value::Size => Choice::Text(matches.get_one::<Size>(name)?.to_string()),
             Value::Words => Choice::Words(matches.get_many::<String>(name)?.cloned().collect()),
-            Value::Name(_) | Value::Text | Value::Label | Value::ClassWeights => {
+            Value::Name(_) | Value::Parsed(_) | Value::Label | Value::ClassWeights => {
                 Choice::Text(matches.get_one::<String>(name)?.clone())
             }
         };

@@ -16,7 +16,15 @@ use serde_json::{Map, Value as Json};
 const HEADING: &str = "Reading data";
 
 const fn column(name: &'static str, help: &'static str) -> Setting {
-    Setting { name, heading: HEADING, aliases: &[], help, placeholder: "COLUMN", value: Value::Parsed(|_| Ok(())), place: name }
+    Setting {
+        name,
+        heading: HEADING,
+        aliases: &[],
+        help,
+        placeholder: "COLUMN",
+        value: Value::Parsed(|_| Ok(())),
+        place: name,
+    }
 }
 
 /// The settings of reading data.

@@ -80,6 +80,11 @@ fn wrong_settings_files_are_refused_with_their_place() {
     refused("[train]\nloss = \"hing\"\n", "MM0404").marks("settings.toml:2:8", "\"hing\"");
     refused("[train]\nc = \"big\"\n", "MM0404").marks("settings.toml:2:5", "\"big\"");
     refused("[train\n", "MM0404").says("settings.toml:1:");
+    // Values out of range are shown in the file too, and named as in the file.
+    refused("[train]\nc = nan\n", "MM0402").marks("settings.toml:2:5", "nan").says("`c` is NaN");
+    refused("[train]\napproximate = \"nystrom:x\"\n", "MM0402").marks("settings.toml:2:15", "\"nystrom:x\"");
+    refused("c = 1\n[train]\n", "MM0404").marks("settings.toml:1:1", "c").says("belongs to the table [train]");
+    refused("[train]\nbatch = 3\n[train.stochastic]\nbatch = 4\n", "MM0404").says("`batch` is set twice");
     refused("[train]\nc = ", "MM0404").says("settings.toml:2:");
     refused("[trian]\n", "MM0404").says("trian");
     refused("[train]\nc = 1.0\nlambda = 2.0\n", "MM0402").says("more than one of c, lambda and nu is set");

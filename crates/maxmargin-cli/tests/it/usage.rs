@@ -181,3 +181,25 @@ fn one_of_a_thing_is_said_in_the_singular() {
     bench.ok("train rank q.txt -o q.mm -q");
     bench.ok("evaluate q.mm q.txt --metric map").says("1 of 2 queries has no relevant row and counts as 0");
 }
+
+#[test]
+fn names_of_the_users_own_are_shown_as_they_are() {
+    let bench = Workbench::new();
+    bench.write("a.csv", "label,[[c]],[[loss=hinge]]\n1,2,x\n0,1,2\n");
+    bench.refused("train classify a.csv --target [[target]] -o m.mm", "MM0213").says("`[[c]]`").says("`[[target]]`");
+    bench.refused("train classify a.csv --target label -o m.mm", "MM0214").says("`[[loss=hinge]]`");
+}
+
+#[test]
+fn weights_and_maps_that_are_none_are_refused_in_the_words_of_the_command() {
+    let bench = Workbench::new();
+    bench.write("a.csv", "label,x\n1,2\n0,1\n");
+    let twice = bench.refused("train classify a.csv --class-weight 1=2,1=3 -o m.mm", "MM0402");
+    twice.says("class `1` is given two weights");
+    bench
+        .refused("train classify a.csv --class-weight 1=nan,0=1 -o m.mm", "MM0402")
+        .says("the weight of class `1` is NaN");
+    let map = "train classify a.csv --kernel gaussian --approximate nystrom:99999999999 -o m.mm";
+    let refused = bench.refused(map, "MM0402").says("--approximate nystrom:1000");
+    assert!(!refused.stderr.contains("MM0402:"), "{}", refused.stderr);
+}

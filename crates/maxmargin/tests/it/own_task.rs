@@ -130,6 +130,9 @@ fn a_task_of_the_users_own_trains_verifies_saves_and_tunes() {
 #[test]
 fn the_guide_shows_this_task_and_it_is_short() {
     let (here, guide) = (include_str!("own_task.rs"), include_str!("../../../../docs/own-task.md"));
+    for line in here.lines().filter(|line| line.starts_with("use maxmargin::")) {
+        assert!(guide.contains(line), "the guide lacks `{line}`");
+    }
     let (_, rest) = here.split_once("// -- the task: at most 60 lines --\n").expect("a beginning");
     let (task, _) = rest.split_once("// -- the end of the task --").expect("an end");
     assert!(task.lines().count() <= 60, "{} lines", task.lines().count());
