@@ -4,8 +4,8 @@
 //! Σ_i h_i (x_i − x̄)(x_i − x̄)ᵀ + penalty
 //! ```
 //! h is the diagonal of the task's Hessian by the scores. x̄ is the mean of a part weighted by h if only differences of
-//! scores count, else zero. With few coordinates, the sum is over all rows; with more, over a sample of the rows with h
-//! > 0; with many, only its diagonal is used, with x̄ = 0. With several scores per row, there is one such sum for each
+//! scores count, else zero. With few coordinates, the sum is over all rows; with more, over a sample of the rows with
+//! h > 0; with many, only its diagonal is used, with x̄ = 0. With several scores per row, there is one such sum for each
 //! score, on the diagonal of a block matrix, and no sampling.
 
 use super::super::normal_matrix::{BATCH, sum_of_squares};
