@@ -133,7 +133,7 @@ fn what_cannot_be_tuned_is_refused_before_or_after_reading() {
     bench.refused("tune classify text.txt --folds 601", "MM0311").says("600 rows").says("--folds");
     bench.refused("tune classify text.txt -c 1", "MM0402").says("--grid 0.1,1,10");
     bench.refused("tune classify text.txt --lambda 1", "MM0402");
-    bench.refused("tune classify text.txt --holdout 0.2", "MM0402").says("every fold");
+    bench.refused("tune classify text.txt --holdout 0.2", "MM0402").says("each fold");
     bench.refused("tune classify text.txt --metric acuracy", "MM0403").says("accuracy");
     bench.refused("tune classify text.txt --metric ndcg@10", "MM0303");
     bench.refused("tune classify text.txt -o m.mm --report m.mm", "MM0108");
