@@ -2,6 +2,7 @@
 
 use crate::args::Common;
 use maxmargin::error::{Code, Error, Result};
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 /// The user's terminal or its replacement.
@@ -39,7 +40,7 @@ impl Console {
     /// Prints a message to standard error, unless quiet.
     pub(crate) fn say(&self, line: &str) {
         if self.talks() {
-            let _ = writeln!(std::io::stderr().lock(), "{line}");
+            let _ = writeln!(std::io::stderr().lock(), "{}", plain(line));
         }
     }
 
@@ -55,12 +56,12 @@ impl Console {
 
     /// Writes a line to standard output.
     pub(crate) fn print(&self, line: &str) -> Result<()> {
-        self.write(|out| writeln!(out, "{line}"))
+        self.write(|out| writeln!(out, "{}", plain(line)))
     }
 
     /// Prints the JSON object to standard output, if it is wanted.
     pub(crate) fn object(&self, object: impl FnOnce() -> serde_json::Value) -> Result<()> {
-        if self.json { self.print(&object().to_string()) } else { Ok(()) }
+        if self.json { self.write(|out| writeln!(out, "{}", object())) } else { Ok(()) }
     }
 
     /// Writes to standard output. A closed pipe is not an error, because its reader needs nothing more.
@@ -74,6 +75,16 @@ impl Console {
             _ => Ok(()),
         }
     }
+}
+
+/// A text without characters that a terminal obeys: names of files, columns and labels may hold escape sequences. Lines and
+/// tabs stay.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if obeyed(c) { char::REPLACEMENT_CHARACTER } else { c }).collect())
 }
 
 pub(crate) fn colours_on_stderr() -> bool {

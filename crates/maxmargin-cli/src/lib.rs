@@ -22,8 +22,9 @@ use args::Command;
 use clap::error::ErrorKind;
 use console::Console;
 use for_task::Refused;
-use maxmargin::error::{Code, Error, Result};
+use maxmargin::error::{Code, Error, Mark, Result};
 use maxmargin::run::Cancel;
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -49,6 +50,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let outcome = with_threads(arguments.common.threads, || dispatch(&arguments.command, &console, &cancel));
     match outcome {
         Ok(()) => 0,
+        // `convert -o - | head -1` is no failure.
+        Err(error) if error.mark() == Some(Mark::ReaderEnded) => 0,
         Err(error) => {
             let bare = error.code() == Code::Interrupted && error.raw_remedy().is_none();
             let error = if bare {
@@ -108,8 +111,12 @@ fn usage(error: &clap::Error) -> u8 {
         let _ = write!(std::io::stdout(), "{shown}");
         return 0;
     }
-    let colours = console::colours_on_stderr();
-    let shown = if colours { text.ansi().to_string() } else { text.to_string() };
+    let words = text.to_string();
+    // With colours, escapes of the user could not be told from those of the program.
+    let shown = match console::plain(&words) {
+        Cow::Borrowed(_) if console::colours_on_stderr() => text.ansi().to_string(),
+        shown => shown.into_owned(),
+    };
     let code = format!("error[{}]:", Code::Usage);
     let shown = shown.replacen("error:", &code, 1).replacen("tip:", "help:", 1);
     let shown = shown.trim_end();
@@ -123,7 +130,7 @@ fn with_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> Result<T> 
         builder = builder.num_threads(usize::from(threads));
     }
     let pool = builder.build().map_err(|error| {
-        Error::new(Code::Internal, format!("the threads could not be started: {error}"))
+        Error::new(Code::BadSetting, format!("the threads could not be started: {error}"))
             .help("try fewer with --threads 2")
     })?;
     pool.install(work)

@@ -6,7 +6,7 @@ use crate::format;
 use crate::preferences::Preferences;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::wording::render;
-use maxmargin_io::{Facts, Found, Gathered, Loaded, Timed};
+use maxmargin_io::{Facts, Found, Gathered, Loaded, Timed, side_files};
 use std::path::Path;
 
 /// Prints what was found. `extra` describes queries and pairs, if they are already known.
@@ -33,9 +33,13 @@ pub(crate) fn describe_gathered(
 
 /// Refuses to overwrite an input with a result, because the user would lose data or a model.
 pub(crate) fn ensure_apart(output: &str, inputs: &[&str]) -> Result<()> {
-    let real = |file: &str| std::fs::canonicalize(file).ok().filter(|path| path.is_file());
-    match real(output) {
-        Some(path) if inputs.iter().any(|input| real(input).as_ref() == Some(&path)) => {
+    let real = |file: &Path| std::fs::canonicalize(file).ok().filter(|path| path.is_file());
+    let read = |input: &&str| {
+        let path = Path::new(input);
+        side_files(path).into_iter().chain([path.to_path_buf()]).filter_map(|file| real(&file)).collect::<Vec<_>>()
+    };
+    match real(Path::new(output)) {
+        Some(path) if inputs.iter().flat_map(read).any(|input| input == path) => {
             Err(Error::new(Code::OutputUnwritable, format!("`{output}` is also an input, and would be overwritten"))
                 .in_file(output)
                 .help("name another file for the output"))

@@ -3,7 +3,7 @@
 //! [`write_atomically`] writes to a temporary file next to the target, makes it durable and renames it into place. A
 //! full disk, an interrupt or a crash never leaves half a file under the user's file name.
 
-use maxmargin::error::{Code, Error, Result};
+use maxmargin::error::{Code, Error, Mark, Result};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -52,13 +52,17 @@ fn write_failed(file: &str, error: &io::Error) -> Error {
         ErrorKind::BrokenPipe => ("the program reading it has ended".to_string(), "write to a file"),
         _ => (error.to_string(), if full { "free some space" } else { "write to another place" }),
     };
-    Error::new(Code::WriteFailed, format!("`{file}` could not be written: {what}")).in_file(file).help(help)
+    let failed =
+        Error::new(Code::WriteFailed, format!("`{file}` could not be written: {what}")).in_file(file).help(help);
+    if error.kind() == ErrorKind::BrokenPipe { failed.marked(Mark::ReaderEnded) } else { failed }
 }
 
 /// The error for a failed write, for the writers of formats, which do not know the file name.
 pub fn refused_write(error: impl std::fmt::Display) -> Error {
-    Error::new(Code::WriteFailed, format!("the output could not be written: {error}"))
-        .help("free some space, or write to another place")
+    let failed = Error::new(Code::WriteFailed, format!("the output could not be written: {error}"))
+        .help("free some space, or write to another place");
+    // Libraries of formats pass on the words of the system, not the kind of its error.
+    if failed.raw_message().contains("Broken pipe") { failed.marked(Mark::ReaderEnded) } else { failed }
 }
 
 fn unwritable(file: &str, what: &str, help: &str) -> Error {

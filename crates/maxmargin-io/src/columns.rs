@@ -226,6 +226,12 @@ impl Roles {
                 // This is how tables written with an unnamed row index look.
                 roles[column] = Role::Ignored;
                 notes.push(format!("column {} has no name: ignored", column + 1));
+            } else if roles[column] == Role::Feature
+                && is_index(name)
+                && !model_names.as_ref().is_some_and(|names| names.contains(name))
+            {
+                roles[column] = Role::Ignored;
+                notes.push(format!("column `{name}` is a row index written by pandas: ignored"));
             }
         }
         if sides.is_none() {
@@ -482,6 +488,14 @@ fn match_count(found: usize, expected: usize) -> Result<()> {
     }
 }
 
+/// Whether a column has a name that pandas gives to the row index: `Unnamed: 0` after reading a CSV file with an index,
+/// `__index_level_0__` in Parquet.
+fn is_index(name: &str) -> bool {
+    let number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    name.strip_prefix("Unnamed: ").is_some_and(number)
+        || name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__")).is_some_and(number)
+}
+
 /// The column with this name, or an error that suggests the nearest name and lists the existing ones.
 fn find(name: &str, names: &[String], index: &HashMap<&str, usize>, setting: &str) -> Result<usize> {
     if let Some(&column) = index.get(name) {
@@ -565,6 +579,17 @@ mod tests {
         let indexed = plan(&["", "x", "label"], &ReadOptions::default()).expect("valid");
         assert_eq!(feature_names(&indexed), ["x"]);
         assert!(indexed.notes.contains(&"column 1 has no name: ignored".to_string()));
+        for name in ["Unnamed: 0", "__index_level_0__"] {
+            let indexed = plan(&[name, "x", "label"], &ReadOptions::default()).expect("valid");
+            assert_eq!(feature_names(&indexed), ["x"]);
+            assert!(
+                indexed.notes.iter().any(|note| note.contains(name) && note.contains("pandas")),
+                "{:?}",
+                indexed.notes
+            );
+        }
+        let named = plan(&["Unnamed: x", "label"], &ReadOptions::default()).expect("valid");
+        assert_eq!(feature_names(&named), ["Unnamed: x"]);
     }
 
     fn model(names: &[&str]) -> ReadOptions {

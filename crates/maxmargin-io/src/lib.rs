@@ -53,5 +53,6 @@ pub use read::{read, stored_size};
 pub use reading::{READING, ReadSettings, Reading, scoring_options};
 pub use records::{BadCell, RecordWriter, TakeRecords, read_records, write_records};
 pub use settings_file::{RUN, RunSettings, SettingsFile, alone, laid_over, named};
+pub use sides::side_files;
 pub use source::read_whole;
 pub use write::{output_format, write, write_text_file};

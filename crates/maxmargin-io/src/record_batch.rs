@@ -19,9 +19,11 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use maxmargin::data::{Dataset, Names, Targets};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::parallel;
+
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::Once;
 
 /// Number of cells handled at once when reading and writing. It keeps the memory for a block near ten megabytes.
 const BLOCK_CELLS: usize = 1 << 20;
@@ -41,11 +43,33 @@ pub(crate) struct Batch {
     pub(crate) columns: Vec<Option<ArrayRef>>,
 }
 
+thread_local! {
+    /// Whether a panic of this thread is caught and reported as an error of the file.
+    static GUARDED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Keeps panics that [`guarded`] catches off standard error. All others are reported as before.
+fn silence_guarded() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                before(panic);
+            }
+        }));
+    });
+}
+
 /// Runs a decoder of the Arrow libraries. They check most of what they read, but a damaged row count, buffer offset or
 /// dictionary page makes them panic (the test on damaged files covers all three). A panic is reported as damage of the
 /// file.
 pub(crate) fn guarded<T>(decode: impl FnOnce() -> T) -> std::result::Result<T, String> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)).map_err(|panic| {
+    silence_guarded();
+    let outer = GUARDED.replace(true);
+    let decoded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode));
+    GUARDED.set(outer);
+    decoded.map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("the decoder failed").to_string()
     })

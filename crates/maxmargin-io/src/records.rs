@@ -89,6 +89,13 @@ impl RecordWriter<'_> {
 
     /// Adds a number to the row, in the shortest form that parses as the same value.
     pub fn number(&mut self, value: f64) -> Result<()> {
+        if !value.is_finite() {
+            return Err(Error::new(
+                Code::Overflow,
+                format!("row {} of the output would hold {value}: a number of the input is too large", self.rows),
+            )
+            .help("scale the numbers of the input down"));
+        }
         self.text.clear();
         cells::print(value, true, &mut self.text);
         self.writer.write_field(&self.text).map_err(refused_write)

@@ -162,16 +162,33 @@ struct SideLine {
     number: f64,
 }
 
-/// The numbers of a side file, one per line, if there is one. For `data.txt.gz` it is `data.txt.query` or
-/// `data.txt.gz.query`.
-fn side_file(path: &Path, kind: &str) -> Result<Option<(String, Vec<SideLine>)>> {
+/// All side files that belong to a file and exist.
+pub fn side_files(path: &Path) -> Vec<PathBuf> {
+    ["query", "weight"]
+        .iter()
+        .filter_map(|kind| candidates(path, kind).into_iter().find(|file| file.exists()))
+        .collect()
+}
+
+/// The names that a side file may have. For `data.txt.gz` it is `data.txt.query` or `data.txt.gz.query`.
+fn candidates(path: &Path, kind: &str) -> Vec<PathBuf> {
     let with = |path: &Path| PathBuf::from(format!("{}.{kind}", path.display()));
     let mut candidates = vec![with(path)];
     if path.extension().is_some_and(|extension| ["gz", "bz2", "zst"].iter().any(|known| extension == *known)) {
         candidates.push(with(&path.with_extension("")));
     }
-    let Some(found) = candidates.into_iter().find(|candidate| candidate.is_file()) else { return Ok(None) };
+    candidates
+}
+
+/// The numbers of a side file, one per line, if there is one.
+fn side_file(path: &Path, kind: &str) -> Result<Option<(String, Vec<SideLine>)>> {
+    let Some(found) = candidates(path, kind).into_iter().find(|candidate| candidate.exists()) else { return Ok(None) };
     let name = found.display().to_string();
+    if !found.is_file() {
+        return Err(Error::new(Code::FileUnreadable, "the side file is not a regular file")
+            .in_file(&name)
+            .help("give it another name, or put one number per line into a file of this name"));
+    }
     let text = std::fs::read_to_string(&found).map_err(|error| {
         Error::new(Code::FileUnreadable, format!("the side file cannot be read: {error}"))
             .in_file(&name)

@@ -249,6 +249,8 @@ impl fmt::Display for Place {
 pub enum Mark {
     /// The file is no table of pairs.
     NoTableOfPairs,
+    /// The program that reads the output has ended, and needs nothing more.
+    ReaderEnded,
 }
 
 struct Inner {

@@ -60,6 +60,12 @@ pub struct HeldOut<'a> {
 /// Beyond this size of coefficients, the rounding of kernel values is visible in sums over them.
 const LARGE_COEFFICIENT: f64 = 30.0;
 
+/// Scores are sums whose rounding costs about this much a constraint, times C.
+const SCORE_ROUNDING: f64 = 1e-15;
+
+/// An error below this share of the objective does not matter to `verify`.
+const NEGLIGIBLE: f64 = 1e-9;
+
 /// Trains a model. The solvers run on the current thread pool; the number of threads does not change the result.
 pub fn train(
     data: &Dataset,
@@ -349,7 +355,8 @@ impl<'a> Assembly<'a> {
             None => self.linear(weights, &thresholds),
         };
         if let (true, Some(posed)) = (definite, self.posed)
-            && scorer.numbers().iter().any(|number| number.abs() > LARGE_COEFFICIENT)
+            && (scorer.numbers().iter().any(|number| number.abs() > LARGE_COEFFICIENT)
+                || posed.c * self.certificate.constraints as f64 * SCORE_ROUNDING > NEGLIGIBLE * objective)
         {
             // The stated values are those that `verify` computes. After a cancel, the caller still waits for them.
             let stated = Stated {
@@ -366,6 +373,8 @@ impl<'a> Assembly<'a> {
             let within = gap.is_some_and(|gap| gap <= self.settings.tolerance);
             stop = if stop == Stop::Converged && !within { Stop::Stalled } else { stop };
         }
+        // At the optimum, rounding may put the bound above the objective.
+        let lower_bound = lower_bound.map(|bound| if bound > objective { objective } else { bound });
         let certificate = Certificate {
             objective,
             lower_bound,

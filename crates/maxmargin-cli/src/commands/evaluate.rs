@@ -109,7 +109,7 @@ pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f6
 /// Before a long training, refuses metrics that cannot be computed on the held-out data.
 pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
     let decoder = settings.task.decoder(data)?;
-    let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?;
+    let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?.by(settings);
     metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop))
 }
 

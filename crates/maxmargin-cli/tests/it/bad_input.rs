@@ -273,3 +273,20 @@ pub(crate) fn bzip2(bytes: &[u8]) -> Vec<u8> {
 pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::stream::encode_all(bytes, 3).expect("memory")
 }
+
+#[test]
+fn damaged_tables_are_errors_without_the_words_of_a_panic() {
+    let bench = Workbench::with_search();
+    for format in ["arrow", "parquet"] {
+        bench.ok(&format!("convert search.txt -o good.{format} -q"));
+        let good = bench.read(&format!("good.{format}"));
+        for step in 0..40 {
+            let mut bad = good.clone();
+            let at = good.len() - 1 - step * good.len() / 40;
+            bad[at] ^= 0x55;
+            bench.write(&format!("bad.{format}"), bad);
+            let ran = bench.run(&format!("inspect bad.{format}"));
+            assert!(!ran.stderr.contains("panicked"), "{format}, byte {at}: {}", ran.stderr);
+        }
+    }
+}

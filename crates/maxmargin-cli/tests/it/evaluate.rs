@@ -79,3 +79,17 @@ fn ranking_metrics_need_queries() {
     let code = if ran.stderr.contains("MM0303") { "MM0303" } else { "MM0308" };
     ran.failed(2, code);
 }
+
+#[test]
+fn log_loss_is_refused_where_scores_are_no_log_odds() {
+    let bench = Workbench::with_text();
+    bench.ok("train classify text.txt -o hinge.mm -q");
+    bench.refused("evaluate hinge.mm text-test.txt --metric log-loss", "MM0308").says("--loss logistic");
+    bench.ok("train classify text.txt --loss logistic -o odds.mm -q");
+    assert!(number(&bench.json("evaluate odds.mm text-test.txt --metric log-loss"), "log-loss") > 0.0);
+    bench.write("games.csv", "left,right,outcome\na,b,left\nb,c,tie\nc,a,right\na,c,left\nb,a,tie\n");
+    for method in ["elo", "glicko", "trueskill", "bradley-terry"] {
+        bench.ok(&format!("train compare games.csv --method {method} -o rated.mm -q"));
+        bench.refused("evaluate rated.mm games.csv --metric log-loss", "MM0308");
+    }
+}

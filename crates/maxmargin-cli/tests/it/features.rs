@@ -239,3 +239,13 @@ fn what_games_become_is_learned_from() {
     bench.ok("features games games.csv -o wide.csv --from 5 --keep-ids");
     bench.ok("train compare wide.csv --method rank --scale standard --ignore left_player,right_player,date -o m.mm");
 }
+
+#[test]
+fn numbers_that_overflow_are_not_written() {
+    let bench = Workbench::new();
+    bench.write("ratings.csv", "user,item,rating\nu,a,1\nu,b,2\n");
+    bench.write("users.csv", "id,age\nu,1e300\n");
+    bench.write("items.csv", "id,price\na,1e300\nb,1\n");
+    let line = "features ratings ratings.csv --items items.csv --users users.csv --cross -o pairs.csv";
+    bench.refused(line, "MM0407").says("too large");
+}

@@ -65,3 +65,17 @@ fn simulated_data_come_in_every_format() {
         assert_eq!(bench.json("inspect m.mm")["data_hash"], hash, "{output}");
     }
 }
+
+#[test]
+fn escapes_in_the_users_text_do_not_reach_the_terminal() {
+    let bench = Workbench::new();
+    bench.write("a.csv", "label,x,y\u{9b}2J\n1,2,z\n0,1,2\n");
+    let ran = bench.run("train classify a.csv -o m.mm");
+    assert!(ran.stderr.contains("y\u{fffd}2J") && !ran.stderr.contains('\u{9b}'), "{:?}", ran.stderr);
+    bench.write("b.csv", "label,x\u{9b}2J\n1,2\n0,1\n");
+    bench.ok("train classify b.csv -o m.mm -q");
+    let shown = bench.ok("inspect m.mm");
+    assert!(!shown.stdout.contains('\u{9b}') && !shown.stderr.contains('\u{9b}'), "{:?}", shown.stdout);
+    let usage = bench.run("train classify b.csv -o m.mm --input-format \u{1b}[2J");
+    assert!(!usage.stderr.contains('\u{1b}'), "{:?}", usage.stderr);
+}

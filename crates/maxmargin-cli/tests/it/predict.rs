@@ -194,3 +194,24 @@ fn text_is_scored_alike_whether_the_model_knows_its_index_base_or_not() {
     assert_eq!(bench.ok("predict plain.mm shifted.txt").says("0-based").stdout, known);
     bench.run_with_input("predict plain.mm - -q", shifted).succeeded().shows(&known);
 }
+
+#[test]
+fn a_side_file_that_is_read_is_not_overwritten() {
+    let bench = Workbench::with_text();
+    bench.ok("train classify text.txt -o m.mm -q");
+    bench.write("text.txt.weight", "1\n".repeat(600));
+    bench.refused("predict m.mm text.txt -o text.txt.weight", "MM0108").says("also an input");
+    std::fs::remove_file(bench.path("text.txt.weight")).expect("removed");
+    std::fs::create_dir(bench.path("text.txt.weight")).expect("a folder");
+    bench.refused("train classify text.txt -o n.mm", "MM0102").says("text.txt.weight");
+}
+
+#[test]
+fn scores_that_overflow_are_an_error_and_nothing_is_written() {
+    let bench = Workbench::new();
+    bench.write("small.txt", "1 1:1 2:0.5\n-1 1:-1 2:0.25\n1 1:2 2:1\n-1 1:-3 2:0.5\n");
+    bench.write("large.txt", "1 1:1e150 2:1\n");
+    let train = "train classify small.txt --kernel polynomial --degree 3 --precision f64 -o m.mm -q";
+    bench.ok(train);
+    bench.refused("predict m.mm large.txt -o scores.txt", "MM0407").says("not a finite number");
+}

@@ -147,3 +147,37 @@ fn what_cannot_be_tuned_is_refused_before_or_after_reading() {
     bench.write("few.txt", "1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:1\n0 qid:2 1:3\n");
     bench.refused("tune rank few.txt --folds 3", "MM0311").says("2 queries");
 }
+
+#[test]
+fn rows_are_judged_on_a_validation_file_as_models_trained_apart_are() {
+    for (bench, task, files, metric) in [
+        (Workbench::with_text(), "classify", ("text.txt", "text-test.txt"), "accuracy"),
+        (Workbench::with_search(), "rank", ("search.txt", "search-test.txt"), "map"),
+    ] {
+        let (train, test) = files;
+        let line = format!("tune {task} {train} --validation {test} --grid 0.01,1 --metric {metric} --scale standard");
+        let tuned = bench.json(&line);
+        for row in rows(&tuned) {
+            let c = number(row, "c");
+            bench.ok(&format!("train {task} {train} -c {c} --scale standard -o m.mm -q"));
+            let apart = bench.json(&format!("evaluate m.mm {test} --metric {metric}"));
+            let (apart, found) = (number(&apart, metric), number(row, "mean"));
+            // Both stop at a gap of 1e-3, from other starts.
+            assert!((apart - found).abs() < 0.01, "{task} at {c}: {found}, and {apart} apart");
+        }
+    }
+    let bench = Workbench::with_search();
+    bench.write("words.csv", "label,x\nham,1\nspam,2\nham,3\nspam,4\n");
+    bench.write("numbers.csv", "label,x\n0,1\n1,2\n0,3\n1,4\n");
+    let mixed = bench.refused("tune classify words.csv --validation numbers.csv --grid 1", "MM0202");
+    mixed.says("numbers.csv");
+}
+
+#[test]
+fn comparisons_with_logistic_loss_are_tuned_by_log_loss() {
+    let bench = Workbench::new();
+    bench.ok("simulate compare --pairs 400 -o games.csv -q");
+    let tuned = bench.json("tune compare games.csv --loss logistic --metric log-loss --grid 0.1,1");
+    assert!(rows(&tuned).iter().all(|row| number(row, "mean") > 0.0 && number(row, "mean") < 1.2), "{tuned}");
+    bench.refused("tune compare games.csv --loss squared-hinge --metric log-loss --grid 1", "MM0308").says("log-odds");
+}

@@ -317,12 +317,28 @@ impl Dataset {
         })
     }
 
-    /// The rows and pairs of this data set, followed by those of another with the same features, copied. Targets,
-    /// groups and names of rows are dropped. One use is to evaluate settings on the pairs of the other data set.
+    /// The rows and pairs of this data set, followed by those of another with the same features, copied. Names of rows are
+    /// dropped. One use is to evaluate settings on the rows or pairs of the other data set.
     pub fn followed_by(&self, other: &Dataset) -> Result<Dataset> {
         self.matrix.check(0..self.rows())?;
         other.matrix.check(0..other.rows())?;
-        let mut joined = Dataset::new(Matrix::join(&[&self.matrix, &other.matrix])?, Targets::Absent)?;
+        let targets = self.targets.followed_by(&other.targets)?;
+        let mut joined = Dataset::new(Matrix::join(&[&self.matrix, &other.matrix])?, targets)?;
+        if self.weights.is_some() || other.weights.is_some() {
+            let of = |data: &Dataset| data.weights().map_or_else(|| vec![1.0; data.rows()], <[f64]>::to_vec);
+            joined = joined.with_weights([of(self), of(other)].concat())?;
+        }
+        match (&self.groups, &other.groups) {
+            (Some(own), Some(others)) => joined = joined.with_groups(own.followed_by(others)?)?,
+            (None, None) => {}
+            _ => {
+                return Err(Error::new(
+                    Code::MixedGroups,
+                    "the rows of one file have query ids, and those of the other none",
+                )
+                .help("give the rows of both files query ids, or none"));
+            }
+        }
         if let (Some(own), Some(others)) = (&self.pairs, &other.pairs) {
             joined = joined.with_pairs(own.followed_by(others, self.rows())?)?;
         }

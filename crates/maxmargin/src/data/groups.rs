@@ -24,6 +24,16 @@ impl Groups {
         Ok(Groups { starts, names })
     }
 
+    /// These groups, then those of other rows. Groups of both with the same name stay apart.
+    pub(super) fn followed_by(&self, others: &Groups) -> Result<Groups> {
+        let end = self.rows() as u64;
+        let starts: Vec<u64> =
+            self.starts.iter().copied().chain(others.starts[1..].iter().map(|start| end + start)).collect();
+        let name = |groups: &Groups, group: usize| groups.names.get_bytes(group).to_vec();
+        let own = (0..self.len()).map(|group| name(self, group));
+        Groups::new(starts, own.chain((0..others.len()).map(|group| name(others, group))).collect())
+    }
+
     /// Everything in one group.
     pub fn one(rows: usize) -> Groups {
         Groups { starts: vec![0, rows as u64].into(), names: ["all"].into_iter().collect() }

@@ -477,6 +477,12 @@ impl Design {
         });
     }
 
+    /// Whether copies of rows are stored in f64: those of f64 rows, and scaled rows, which f32 would round. What a kernel
+    /// model states is then what its stored vectors give.
+    fn keeps_double(&self) -> bool {
+        self.matrix.is_double() || self.shift.is_some() || self.factor.is_some() || self.row_factors.is_some()
+    }
+
     /// Some scaled rows, copied, in the stored precision.
     pub(crate) fn copied(&self, rows: &[usize]) -> Result<Matrix> {
         let cols = self.cols();
@@ -485,7 +491,7 @@ impl Design {
             for (&row, values) in rows.iter().zip(values.chunks_exact_mut(cols.max(1))) {
                 self.fill_scaled_row(row, values);
             }
-            return Ok(match self.matrix.is_double() {
+            return Ok(match self.keeps_double() {
                 true => Matrix::DenseF64(Dense::new(values, rows.len(), cols)?),
                 false => {
                     let values: Vec<f32> = values.into_iter().map(f32::narrow).collect();
@@ -500,7 +506,7 @@ impl Design {
             values.extend(entries.iter().map(|entry| entry.1));
             starts.push(indices.len() as u64);
         }
-        Ok(match self.matrix.is_double() {
+        Ok(match self.keeps_double() {
             true => Matrix::Csr32F64(Csr::new(starts, indices, values, cols)?),
             false => {
                 let values: Vec<f32> = values.into_iter().map(f32::narrow).collect();

@@ -2,6 +2,7 @@
 
 use super::{Buffer, Names};
 use crate::error::{Code, Error, Result};
+use std::collections::{BTreeSet, HashMap};
 
 /// The targets of all rows: none, or for each row a number, a word or a set of labels.
 #[derive(Clone, Debug)]
@@ -61,6 +62,30 @@ impl Targets {
             Targets::Real(values) => Targets::Real(values.slice(rows)),
             Targets::Labels { names, codes } => Targets::Labels { names: names.clone(), codes: codes.slice(rows) },
             Targets::Sets { .. } => self.select(&rows.collect::<Vec<_>>()),
+        }
+    }
+
+    /// These targets, then those of other rows; absent if either are. An error if one are numbers and the other words.
+    pub fn followed_by(&self, others: &Targets) -> Result<Targets> {
+        match (self, others) {
+            (Targets::Absent, _) | (_, Targets::Absent) => Ok(Targets::Absent),
+            (Targets::Real(own), Targets::Real(others)) => Ok(Targets::Real([&own[..], &others[..]].concat().into())),
+            (Targets::Labels { names, codes }, Targets::Labels { names: other_names, codes: others }) => {
+                let all: BTreeSet<&[u8]> = [names, other_names]
+                    .into_iter()
+                    .flat_map(|names| (0..names.len()).map(|code| names.get_bytes(code)))
+                    .collect();
+                let place: HashMap<&[u8], u32> = all.iter().zip(0..).map(|(name, code)| (*name, code)).collect();
+                let moved = |names: &Names, codes: &[u32]| -> Vec<u32> {
+                    let by_code: Vec<u32> = (0..names.len()).map(|code| place[names.get_bytes(code)]).collect();
+                    codes.iter().map(|&code| by_code[code as usize]).collect()
+                };
+                let codes = [moved(names, codes), moved(other_names, others)].concat().into();
+                Ok(Targets::Labels { names: all.into_iter().collect(), codes })
+            }
+            (Targets::Sets { .. }, _) | (_, Targets::Sets { .. }) => Err(several_labels()),
+            _ => Err(Error::new(Code::BadTarget, "the targets of one file are numbers, and those of the other words")
+                .help("write the targets of both files in the same way")),
         }
     }
 

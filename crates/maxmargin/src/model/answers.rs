@@ -4,7 +4,9 @@ use super::{Decoder, Model};
 use crate::certificate::Predictions;
 use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
 use crate::metric::{Evaluation, Judged, Metric, Needs};
+use crate::settings::{Method, Settings};
 
 /// Scores of the rows of a data set and, for classifiers, the true and the predicted classes.
 #[derive(Clone, Debug)]
@@ -17,12 +19,14 @@ pub struct Answers<'a> {
     predictions: Option<Vec<u32>>,
     /// The largest difference of scores that is predicted as a tie, and the threshold of a comparison.
     thresholds: Option<(f64, f64)>,
+    /// Whether scores are log-odds, as those of the logistic loss are.
+    probable: bool,
 }
 
 impl Answers<'_> {
     /// A model's predictions for data.
     pub fn new<'a>(model: &Model, data: &'a Dataset) -> Result<Answers<'a>> {
-        Answers::of_scores(model.scores(data)?, &model.decoder, data)
+        Ok(Answers::of_scores(model.scores(data)?, &model.decoder, data)?.by(&model.settings))
     }
 
     /// The predictions of given scores, row by row in stored order.
@@ -39,12 +43,24 @@ impl Answers<'_> {
         let (Predictions::Scores { scores, .. } | Predictions::Labels { scores, .. }) = answers else {
             return Err(Error::new(Code::Internal, "rows were asked for, and pairs were answered"));
         };
-        Ok(Answers { data, scores, codes, predictions, thresholds })
+        let probable = matches!(decoder, Decoder::Likelihood { .. });
+        Ok(Answers { data, scores, codes, predictions, thresholds, probable })
+    }
+
+    /// The same, given the settings of the model: they tell whether scores are log-odds.
+    pub fn by(self, settings: &Settings) -> Self {
+        let odds = self.predictions.is_some() || settings.method() == Some(Method::Compare);
+        Answers { probable: self.probable || odds && settings.loss == Loss::Logistic, ..self }
     }
 
     /// The input of a metric. Metrics over lists need grades: the classes of a classifier become 0 and 1, and weights
     /// are ignored. If there are explicit pairs, pair-accuracy is computed over them.
     pub fn judged(&self, metric: &Metric) -> Result<Judged<'_>> {
+        if *metric == Metric::LogLoss && !self.probable {
+            let message = "log-loss needs probabilities, and the scores of this model are not log-odds";
+            return Err(Error::new(Code::MetricMismatch, message)
+                .help("train with ⟦loss=logistic⟧ (comparisons: without another ⟦method⟧), or choose another metric"));
+        }
         if let (Some((width, threshold)), Some(pairs)) = (self.thresholds, self.data.pairs()) {
             return Ok(Judged::comparisons(&self.scores, pairs, width).with_likelihood(threshold));
         }

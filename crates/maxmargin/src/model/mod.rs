@@ -162,6 +162,12 @@ impl Model {
     }
 }
 
+/// The error for a row whose score overflows.
+fn unbounded(data: &Dataset, row: usize) -> Error {
+    let message = format!("the score of {} is not a finite number: its features are too large", data.row_name(row));
+    Error::new(Code::Overflow, message).help("scale the features of all rows down, and train again")
+}
+
 /// A linear function of the unscaled features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlainLinear {
@@ -212,6 +218,13 @@ impl<'m> BlockScorer<'m> {
             // Another thread may have stored the same value first.
             let _ = self.ready.set(ready);
         }
-        self.ready.get().map_or_else(|| Ok(Vec::new()), |ready| model.scorer.scores(&design, ready, cancel))
+        let scores = match self.ready.get() {
+            Some(ready) => model.scorer.scores(&design, ready, cancel)?,
+            None => Vec::new(),
+        };
+        match scores.iter().position(|score| !score.is_finite()) {
+            None => Ok(scores),
+            Some(at) => Err(unbounded(data, at / model.scorer.outputs().max(1))),
+        }
     }
 }

@@ -181,8 +181,8 @@ impl CrossValidation {
                 .help("train once for each setting, and judge the predictions yourself"));
         }
         let folds = Fold::all(data, held_out()?)?;
-        let decoder = whole.task().decoder(&vec![0.0; shape.free.max(1)]);
-        folds.iter().try_for_each(|fold| fold.check(&decoder, &self.metrics))?;
+        let decoder = whole.task().decoder(&vec![1.0; shape.free.max(1)]);
+        folds.iter().try_for_each(|fold| fold.check(&decoder, &candidates[0], &self.metrics))?;
 
         let higher: Vec<bool> = self.metrics.iter().map(Metric::higher_is_better).collect();
         let mut rows: Vec<Row> = Vec::with_capacity(candidates.len());

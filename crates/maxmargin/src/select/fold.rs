@@ -91,8 +91,8 @@ impl Fold {
     }
 
     /// Before training, refuses metrics that cannot be computed on the held-out rows.
-    pub(super) fn check(&self, decoder: &Decoder, metrics: &[Metric]) -> Result<()> {
-        let answers = Answers::of_scores(vec![0.0; self.judged.len()], decoder, &self.truth)?;
+    pub(super) fn check(&self, decoder: &Decoder, settings: &Settings, metrics: &[Metric]) -> Result<()> {
+        let answers = Answers::of_scores(vec![0.0; self.judged.len()], decoder, &self.truth)?.by(settings);
         metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop)).map_err(|error| self.named(error))
     }
 
@@ -239,7 +239,7 @@ impl<'a> FoldTrainer<'a> {
                 scores.iter_mut().zip(&constants).for_each(|(score, constant)| *score += constant);
             }
         }
-        let answers = Answers::of_scores(scores, &decoder, &self.fold.truth)?;
+        let answers = Answers::of_scores(scores, &decoder, &self.fold.truth)?.by(settings);
         let values = metrics.iter().map(|metric| Ok(answers.evaluate(metric)?.value)).collect::<Result<_>>()?;
         let fit = Fit {
             values,

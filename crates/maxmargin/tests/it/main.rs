@@ -6,6 +6,7 @@ mod combinations;
 mod comparisons;
 mod conformance;
 mod determinism;
+mod extremes;
 mod golden;
 mod graded_comparisons;
 mod hard_cases;

@@ -254,12 +254,16 @@ impl Job<'_> {
     /// The data followed by those of a validation file, and which of them are for validation.
     fn judged_on(&self, file: &str, gathered: &Gathered, options: &ReadOptions) -> Result<(Dataset, Vec<usize>)> {
         let data = &gathered.timed.loaded.data;
-        let Some(own) = data.pairs() else {
-            return Err(Error::new(Code::BadSetting, "--validation judges pairs, and these are rows")
-                .help("use --folds, which holds out parts of the rows in turn"));
-        };
         let facts = &gathered.features().loaded.facts;
         let options = options_like(options, data, facts);
+        let Some(own) = data.pairs() else {
+            let timed = load(file, &options, self.read.one_group)?;
+            expect_features(&timed, data.cols(), file)?;
+            describe(self.console, &timed, &[]);
+            let both = data.followed_by(&timed.loaded.data).map_err(|error| error.in_file(file))?;
+            let judged = data.rows()..both.rows();
+            return Ok((both, judged.collect()));
+        };
         let (timed, offset) = match &gathered.items {
             Some((_, items)) => (load_pairs(file, items, &options)?, None),
             None => {

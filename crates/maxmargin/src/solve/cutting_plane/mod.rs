@@ -479,23 +479,40 @@ fn search(risk: &mut dyn Risk, value: f64, enough: f64, cancel: &Cancel) -> Resu
         let (value, slope) = risk.along(step)?;
         Ok::<At, Error>(At { step, value, slope })
     };
+    let finite = |at: &At| at.value.is_finite() && at.slope.is_finite();
     let mut low = along(0.0)?;
+    if !finite(&low) {
+        return Err(overflow());
+    }
     if low.slope >= 0.0 {
         return Ok(0.0);
     }
     let mut high = along(1.0)?;
+    // Where the values overflow at the model's minimum, the step is shortened until they do not.
+    for _ in 0..1100 {
+        if finite(&high) || cancel.is_raised() {
+            break;
+        }
+        high = along(0.5 * high.step)?;
+    }
+    if !finite(&high) {
+        return Err(overflow());
+    }
     for _ in 0..60 {
         if high.slope >= 0.0 || cancel.is_raised() {
             break;
         }
         let next = along(2.0 * high.step)?;
+        if !finite(&next) {
+            break;
+        }
         low = std::mem::replace(&mut high, next);
     }
     // The function is convex between a falling and a rising end: the tangents at both ends meet below the minimum.
     for round in 0..60 {
         let width = high.step - low.step;
         let bend = high.slope - low.slope;
-        if bend <= 0.0 || cancel.is_raised() {
+        if !bend.is_finite() || bend <= 0.0 || cancel.is_raised() {
             break;
         }
         let meet = (low.value - high.value + high.slope * width) / bend;
@@ -509,7 +526,8 @@ fn search(risk: &mut dyn Risk, value: f64, enough: f64, cancel: &Cancel) -> Resu
             1 => -low.slope * width / bend,
             _ => 0.5 * width,
         };
-        let next = along(low.step + ahead.clamp(0.01 * width, 0.99 * width))?;
+        let ahead = if ahead.is_finite() { ahead.clamp(0.01 * width, 0.99 * width) } else { 0.5 * width };
+        let next = along(low.step + ahead)?;
         if next.slope < 0.0 { low = next } else { high = next }
     }
     let least = if low.value < high.value { low } else { high };

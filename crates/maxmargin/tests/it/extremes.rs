@@ -1,0 +1,115 @@
+//! Features, weights and costs of any magnitude: training ends in a model that verifies, or in an error. It never panics,
+//! and never states a number that is not finite.
+
+use crate::graded_comparisons::from_grades;
+use maxmargin::data::{Dataset, Dense, Groups, Matrix, Names, Outcome, Pairs, Scale, Targets};
+use maxmargin::error::Code;
+use maxmargin::kernel::{KernelKind, KernelSettings};
+use maxmargin::loss::Loss;
+use maxmargin::run::{Cancel, Silent};
+use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::train::train;
+
+const ROWS: usize = 8;
+
+/// Eight rows of two features, the first of them of the given size.
+fn matrix(size: f64, narrow: bool) -> Matrix {
+    let base = [0.3, -5.5, 11.5, -7.9, 3.0, 0.2, -3.0, 1.0, 5.0, 0.4, 0.1, 0.9, -0.7, 2.0, 1.3, -0.2];
+    let values = base.iter().enumerate().map(|(at, value)| if at % 2 == 0 { value * size } else { *value });
+    match narrow {
+        true => Matrix::DenseF32(Dense::new(values.map(|value| value as f32).collect::<Vec<_>>(), ROWS, 2).unwrap()),
+        false => Matrix::DenseF64(Dense::new(values.collect::<Vec<_>>(), ROWS, 2).unwrap()),
+    }
+}
+
+/// The same rows for each task: classified, graded in two queries, compared in pairs.
+fn data(task: Task, grades: bool, size: f64, narrow: bool) -> Dataset {
+    let rows = |targets: Vec<f64>| Dataset::new(matrix(size, narrow), Targets::Real(targets.into())).unwrap();
+    let graded = || {
+        let names: Names = ["a", "b"].into_iter().collect();
+        let targets = vec![0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 2.0, 1.0];
+        rows(targets).with_groups(Groups::new(vec![0, 4, 8], names).unwrap()).unwrap()
+    };
+    match task {
+        Task::Rank => graded(),
+        Task::Compare if grades => graded(),
+        Task::Compare => {
+            let outcomes = [1, -1, 0, 1, 0, -1, 1, 0].map(Outcome::of_sign);
+            let pairs = Pairs::new(vec![0u32, 1, 2, 3, 4, 5, 6, 7], vec![1u32, 2, 3, 4, 5, 6, 7, 0]).unwrap();
+            let pairs = pairs.with_outcomes(outcomes.to_vec()).unwrap();
+            Dataset::new(matrix(size, narrow), Targets::Absent).unwrap().with_pairs(pairs).unwrap()
+        }
+        _ => rows(vec![-1.0, 1.0, 1.0, -1.0, 1.0, -1.0, -1.0, 1.0]),
+    }
+}
+
+/// Trains, and verifies what comes of it.
+fn check(data: &Dataset, settings: &Settings, context: &str) -> u32 {
+    match train(data, settings, None, &mut Silent, &Cancel::new()) {
+        Ok(trained) => {
+            let certificate = &trained.model.certificate;
+            assert!(certificate.objective.is_finite(), "{context}");
+            assert!(certificate.lower_bound.is_none_or(f64::is_finite), "{context}");
+            if let Err(error) = trained.model.verify(data) {
+                panic!("{context}: {error}; {certificate:?}");
+            }
+            1
+        }
+        Err(error) => {
+            assert_ne!(error.code(), Code::Internal, "{context}: {error}");
+            0
+        }
+    }
+}
+
+#[test]
+fn every_task_and_linear_solver_bears_every_magnitude() {
+    let sizes = [1e-300, 1e-150, 1e-9, 1.0, 1e9, 1e80, 1e300];
+    let costs = [1e-300, 1e-9, 1.0, 1e90, 1e300];
+    let mut models = 0;
+    for (task, grades) in [(Task::Classify, false), (Task::Rank, false), (Task::Compare, false), (Task::Compare, true)]
+    {
+        for solver in Solver::ALL.into_iter().filter(|solver| !matches!(solver, Solver::Smo | Solver::Lasvm)) {
+            for loss in Loss::ALL {
+                for scale in [Scale::None, Scale::Standard] {
+                    for size in sizes {
+                        for c in costs {
+                            let usual = Settings { loss, scale, max_passes: 30, ..Settings::new(task) };
+                            let usual = Settings { regularisation: Regularisation::C(c), ..usual }.with_solver(solver);
+                            let settings = if grades { from_grades(usual) } else { usual };
+                            let context =
+                                format!("{} {grades} {solver:?} {loss:?} {scale:?} {size:e} {c:e}", task.name());
+                            models += check(&data(task, grades, size, false), &settings, &context);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(models > 1000, "{models} models");
+}
+
+#[test]
+fn kernel_models_verify_at_every_cost_however_they_are_scaled() {
+    let mut models = 0;
+    for kind in [KernelKind::Linear, KernelKind::Gaussian, KernelKind::Polynomial] {
+        for scale in [Scale::None, Scale::Standard, Scale::MaxAbs, Scale::MinMax, Scale::UnitRows] {
+            for loss in [Loss::Hinge] {
+                for size in [1e-3, 1.0, 1e5] {
+                    for c in [1e-9, 1.0, 100.0, 1000.0, 1e6, 1e12] {
+                        for (task, narrow) in [(Task::Classify, true), (Task::Classify, false)] {
+                            let kernel = KernelSettings { kind, ..KernelSettings::default() };
+                            let settings = Settings { loss, scale, kernel, max_passes: 100, ..Settings::new(task) };
+                            let settings = Settings { regularisation: Regularisation::C(c), ..settings };
+                            let settings = settings.with_solver(Solver::Smo);
+                            let context =
+                                format!("{} {kind:?} {scale:?} {loss:?} {size:e} {c:e} {narrow}", task.name());
+                            models += check(&data(task, false, size, narrow), &settings, &context);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(models > 300, "{models} models");
+}
