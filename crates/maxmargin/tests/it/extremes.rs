@@ -64,8 +64,8 @@ fn check(data: &Dataset, settings: &Settings, context: &str) -> u32 {
 
 #[test]
 fn every_task_and_linear_solver_bears_every_magnitude() {
-    let sizes = [1e-300, 1e-150, 1e-9, 1.0, 1e9, 1e80, 1e300];
-    let costs = [1e-300, 1e-9, 1.0, 1e90, 1e300];
+    let sizes = [1e-300, 1e-150, 1e-40, 1e-9, 1.0, 1e9, 1e40, 1e80, 1e150, 1e300];
+    let costs = [1e-300, 1e-90, 1e-9, 1.0, 1e9, 1e90, 1e300];
     let mut models = 0;
     for (task, grades) in [(Task::Classify, false), (Task::Rank, false), (Task::Compare, false), (Task::Compare, true)]
     {
@@ -74,8 +74,8 @@ fn every_task_and_linear_solver_bears_every_magnitude() {
                 for scale in [Scale::None, Scale::Standard] {
                     for size in sizes {
                         for c in costs {
-                            let usual = Settings { loss, scale, max_passes: 30, ..Settings::new(task) };
-                            let usual = Settings { regularisation: Regularisation::C(c), ..usual }.with_solver(solver);
+                            let usual = Settings { loss, scale, ..Settings::new(task).with_solver(solver) };
+                            let usual = Settings { regularisation: Regularisation::C(c), max_passes: 30, ..usual };
                             let settings = if grades { from_grades(usual) } else { usual };
                             let context =
                                 format!("{} {grades} {solver:?} {loss:?} {scale:?} {size:e} {c:e}", task.name());
@@ -94,14 +94,15 @@ fn kernel_models_verify_at_every_cost_however_they_are_scaled() {
     let mut models = 0;
     for kind in [KernelKind::Linear, KernelKind::Gaussian, KernelKind::Polynomial] {
         for scale in [Scale::None, Scale::Standard, Scale::MaxAbs, Scale::MinMax, Scale::UnitRows] {
-            for loss in [Loss::Hinge] {
-                for size in [1e-3, 1.0, 1e5] {
+            for loss in [Loss::Hinge, Loss::SquaredHinge] {
+                for size in [1e-9, 1.0, 1e5, 1e15] {
                     for c in [1e-9, 1.0, 100.0, 1000.0, 1e6, 1e12] {
-                        for (task, narrow) in [(Task::Classify, true), (Task::Classify, false)] {
+                        for (task, narrow) in [(Task::Classify, true), (Task::Classify, false), (Task::Compare, true)] {
                             let kernel = KernelSettings { kind, ..KernelSettings::default() };
-                            let settings = Settings { loss, scale, kernel, max_passes: 100, ..Settings::new(task) };
-                            let settings = Settings { regularisation: Regularisation::C(c), ..settings };
-                            let settings = settings.with_solver(Solver::Smo);
+                            let settings =
+                                Settings { loss, scale, kernel, ..Settings::new(task).with_solver(Solver::Smo) };
+                            let settings =
+                                Settings { regularisation: Regularisation::C(c), max_passes: 200, ..settings };
                             let context =
                                 format!("{} {kind:?} {scale:?} {loss:?} {size:e} {c:e} {narrow}", task.name());
                             models += check(&data(task, false, size, narrow), &settings, &context);
@@ -112,4 +113,26 @@ fn kernel_models_verify_at_every_cost_however_they_are_scaled() {
         }
     }
     assert!(models > 300, "{models} models");
+}
+
+#[test]
+fn kernel_solvers_bear_extreme_magnitudes() {
+    let mut models = 0;
+    for (task, solver) in [(Task::Classify, Solver::Smo), (Task::Classify, Solver::Lasvm), (Task::Compare, Solver::Smo)]
+    {
+        for kind in [KernelKind::Linear, KernelKind::Gaussian, KernelKind::Polynomial] {
+            for loss in [Loss::Hinge, Loss::SquaredHinge] {
+                for size in [1e-300, 1e-9, 1.0, 1e80, 1e300] {
+                    for c in [1e-300, 1.0, 1e9, 1e300] {
+                        let kernel = KernelSettings { kind, ..KernelSettings::default() };
+                        let settings = Settings { loss, kernel, ..Settings::new(task).with_solver(solver) };
+                        let settings = Settings { regularisation: Regularisation::C(c), max_passes: 30, ..settings };
+                        let context = format!("{} {solver:?} {kind:?} {loss:?} {size:e} {c:e}", task.name());
+                        models += check(&data(task, false, size, false), &settings, &context);
+                    }
+                }
+            }
+        }
+    }
+    assert!(models > 50, "{models} models");
 }
