@@ -88,12 +88,14 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let bench = Workbench::new();
     bench.ok("simulate search --queries 400 --docs 50 --features 3 -o big.txt -q");
     bench.ok("train rank big.txt -o m.mm -q");
-    let mut command = Command::new("bash");
-    command.args(["-c", "set -o pipefail; \"$0\" predict m.mm big.txt -q | head -n 1"]).arg(program());
-    let Ok(output) = command.current_dir(bench.folder()).output() else {
-        skipped("there is no bash here");
-        return;
-    };
-    let ran = Ran::of("predict | head", &output).succeeded();
-    assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (1, ""));
+    for line in ["predict m.mm big.txt", "convert big.txt --to svmlight -o -", "convert big.txt --to csv -o -"] {
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("set -o pipefail; \"$0\" {line} -q | head -n 1")]).arg(program());
+        let Ok(output) = command.current_dir(bench.folder()).output() else {
+            skipped("there is no bash here");
+            return;
+        };
+        let ran = Ran::of(line, &output).succeeded();
+        assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (1, ""), "{line}");
+    }
 }

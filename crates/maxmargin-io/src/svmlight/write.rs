@@ -4,6 +4,7 @@
 //! line. Lines are formatted in parallel, a few blocks ahead of the output, so that memory stays bounded. The bytes do
 //! not depend on the number of threads.
 
+use crate::atomic::refused_write;
 use maxmargin::data::{Dataset, Names, Targets};
 use maxmargin::parallel;
 use maxmargin::run::Cancel;
@@ -100,7 +101,7 @@ fn in_order(
             }
             written = ready.drain(..).try_for_each(|(mut text, outcome)| {
                 outcome?;
-                out.write_all(&text).map_err(write_failed)?;
+                out.write_all(&text).map_err(refused_write)?;
                 text.clear();
                 spare.push(text);
                 Ok(())
@@ -108,16 +109,11 @@ fn in_order(
         });
         written?;
         if coming.is_empty() {
-            return out.flush().map_err(write_failed);
+            return out.flush().map_err(refused_write);
         }
         next += count;
         ready = coming;
     }
-}
-
-fn write_failed(error: std::io::Error) -> Error {
-    Error::new(Code::WriteFailed, format!("the output could not be written: {error}"))
-        .help("free some space, or write to another place")
 }
 
 /// What is needed to format any row of a data set.
