@@ -109,7 +109,10 @@ fn bad_file(message: &str) -> Error {
 
 /// Writes an Arrow IPC file, with rows in input order.
 pub fn write(data: &Dataset, out: impl Write + Send) -> Result<()> {
-    let failed = |error: ArrowError| crate::atomic::refused_write(error);
+    let failed = |error: ArrowError| match error {
+        ArrowError::IoError(_, error) => crate::atomic::refused_write(&error),
+        other => crate::atomic::refused_write(&std::io::Error::other(other)),
+    };
     let schema = record_batch::schema_of(data);
     let mut writer = FileWriter::try_new(out, &schema).map_err(failed)?;
     for batch in record_batch::batches(data, &schema)? {

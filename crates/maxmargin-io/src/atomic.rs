@@ -54,15 +54,19 @@ fn write_failed(file: &str, error: &io::Error) -> Error {
     };
     let failed =
         Error::new(Code::WriteFailed, format!("`{file}` could not be written: {what}")).in_file(file).help(help);
+    reader_ended(failed, error)
+}
+
+/// Marks the error if the program that reads the output has ended.
+fn reader_ended(failed: Error, error: &io::Error) -> Error {
     if error.kind() == ErrorKind::BrokenPipe { failed.marked(Mark::ReaderEnded) } else { failed }
 }
 
 /// The error for a failed write, for the writers of formats, which do not know the file name.
-pub fn refused_write(error: impl std::fmt::Display) -> Error {
+pub fn refused_write(error: &io::Error) -> Error {
     let failed = Error::new(Code::WriteFailed, format!("the output could not be written: {error}"))
         .help("free some space, or write to another place");
-    // Libraries of formats pass on the words of the system, not the kind of its error.
-    if failed.raw_message().contains("Broken pipe") { failed.marked(Mark::ReaderEnded) } else { failed }
+    reader_ended(failed, error)
 }
 
 fn unwritable(file: &str, what: &str, help: &str) -> Error {

@@ -606,7 +606,7 @@ pub fn write(data: &Dataset, delimiter: u8, out: &mut dyn Write) -> Result<()> {
     if let Some(pairs) = data.pairs() {
         return crate::wide::write_csv(data, pairs, delimiter, out);
     }
-    let failed = |error: csv::Error| refused_write(error);
+    let failed = |error: csv::Error| refused_write(&error.into());
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).buffer_capacity(1 << 17).from_writer(out);
     let (roles, features) = column_names(data);
     writer.write_record(roles.iter().chain(&features)).map_err(failed)?;
@@ -644,7 +644,7 @@ pub fn write(data: &Dataset, delimiter: u8, out: &mut dyn Write) -> Result<()> {
         }
         writer.write_record(None::<&[u8]>).map_err(failed)?;
     }
-    writer.flush().map_err(refused_write)
+    writer.flush().map_err(|error| refused_write(&error))
 }
 
 #[cfg(test)]

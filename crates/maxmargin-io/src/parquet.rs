@@ -154,7 +154,13 @@ impl Iterator for Lockstep {
 
 /// Writes a Parquet file, with rows in input order.
 pub fn write(data: &Dataset, out: impl Write + Send) -> Result<()> {
-    let failed = |error: ParquetError| crate::atomic::refused_write(error);
+    let failed = |error: ParquetError| match error {
+        ParquetError::External(cause) => {
+            let cause = cause.downcast().map_or_else(std::io::Error::other, |cause: Box<std::io::Error>| *cause);
+            crate::atomic::refused_write(&cause)
+        }
+        other => crate::atomic::refused_write(&std::io::Error::other(other)),
+    };
     let schema = record_batch::schema_of(data);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).map_err(failed)?))

@@ -84,7 +84,7 @@ pub struct RecordWriter<'a> {
 impl RecordWriter<'_> {
     /// Adds a cell of text to the row.
     pub fn text(&mut self, cell: impl AsRef<[u8]>) -> Result<()> {
-        self.writer.write_field(cell).map_err(refused_write)
+        self.writer.write_field(cell).map_err(|error| refused_write(&error.into()))
     }
 
     /// Adds a number to the row, in the shortest form that parses as the same value.
@@ -98,7 +98,7 @@ impl RecordWriter<'_> {
         }
         self.text.clear();
         cells::print(value, true, &mut self.text);
-        self.writer.write_field(&self.text).map_err(refused_write)
+        self.writer.write_field(&self.text).map_err(|error| refused_write(&error.into()))
     }
 
     /// Ends the row.
@@ -107,7 +107,7 @@ impl RecordWriter<'_> {
         if self.rows.is_multiple_of(1024) {
             self.cancel.check()?;
         }
-        self.writer.write_record(None::<&[u8]>).map_err(refused_write)
+        self.writer.write_record(None::<&[u8]>).map_err(|error| refused_write(&error.into()))
     }
 }
 
@@ -134,6 +134,6 @@ pub fn write_records(
         content(&mut records)?;
         // After a cancel, the file is not put in place.
         cancel.check()?;
-        records.writer.flush().map_err(refused_write)
+        records.writer.flush().map_err(|error| refused_write(&error))
     })
 }

@@ -28,7 +28,7 @@ pub(crate) fn pair_columns(pairs: &Pairs) -> Vec<&'static str> {
 
 /// Writes pairs as text, with each value in the shortest form that parses as the same value.
 pub(crate) fn write_csv(data: &Dataset, pairs: &Pairs, delimiter: u8, out: &mut dyn Write) -> Result<()> {
-    let failed = |error: csv::Error| refused_write(error);
+    let failed = |error: csv::Error| refused_write(&error.into());
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).buffer_capacity(1 << 17).from_writer(out);
     let features = feature_columns(data);
     let others = pair_columns(pairs);
@@ -55,7 +55,7 @@ pub(crate) fn write_csv(data: &Dataset, pairs: &Pairs, delimiter: u8, out: &mut 
         }
         writer.write_record(None::<&[u8]>).map_err(failed)?;
     }
-    writer.flush().map_err(refused_write)
+    writer.flush().map_err(|error| refused_write(&error))
 }
 
 /// The features of both items of a pair.

@@ -109,7 +109,7 @@ pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f6
 /// Before a long training, refuses metrics that cannot be computed on the held-out data.
 pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
     let decoder = settings.task.decoder(data)?;
-    let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?.by(settings);
+    let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?.trained_with(settings);
     metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop))
 }
 
@@ -175,7 +175,7 @@ fn write_per_query(data: &Dataset, measured: &[Measured], file: &str) -> Result<
         ));
     };
     maxmargin_io::write_text_file(file, |out| {
-        let failed = |error: std::io::Error| maxmargin_io::atomic::refused_write(error).in_file(file);
+        let failed = |error: std::io::Error| maxmargin_io::atomic::refused_write(&error).in_file(file);
         write!(out, "query\trows").map_err(failed)?;
         for row in &listed {
             write!(out, "\t{}", row.metric).map_err(failed)?;

@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
             maxmargin_io::write_text_file(output, |out| {
                 let (outcome, written) = prediction.write(out);
                 found = Some(outcome?);
-                written.map_err(refused_write)?;
+                written.map_err(|error| refused_write(&error))?;
                 cancel.check()
             })?;
             found

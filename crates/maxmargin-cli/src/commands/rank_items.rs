@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &RankItemsArguments, console: &Console, cancel: &Ca
     let write = |out: &mut dyn Write| listed.iter().try_for_each(|item| item.write(out));
     match output {
         Some(output) => {
-            maxmargin_io::write_text_file(output, |out| write(out).map_err(refused_write))?;
+            maxmargin_io::write_text_file(output, |out| write(out).map_err(|error| refused_write(&error)))?;
             console.say(&format!("wrote {output}: {counted}"));
         }
         None if !console.json() => console.write(write)?,

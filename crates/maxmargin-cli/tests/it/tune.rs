@@ -159,7 +159,8 @@ fn rows_are_judged_on_a_validation_file_as_models_trained_apart_are() {
         let tuned = bench.json(&line);
         for row in rows(&tuned) {
             let c = number(row, "c");
-            bench.ok(&format!("train {task} {train} -c {c} --scale standard -o m.mm -q"));
+            let trained = bench.json(&format!("train {task} {train} -c {c} --scale standard -o m.mm"));
+            assert_eq!(number(row, "lambda"), number(&trained, "lambda"), "validation rows count in no total");
             let apart = bench.json(&format!("evaluate m.mm {test} --metric {metric}"));
             let (apart, found) = (number(&apart, metric), number(row, "mean"));
             // Both stop at a gap of 1e-3, from other starts.

@@ -101,7 +101,7 @@ fn in_order(
             }
             written = ready.drain(..).try_for_each(|(mut text, outcome)| {
                 outcome?;
-                out.write_all(&text).map_err(refused_write)?;
+                out.write_all(&text).map_err(|error| refused_write(&error))?;
                 text.clear();
                 spare.push(text);
                 Ok(())
@@ -109,7 +109,7 @@ fn in_order(
         });
         written?;
         if coming.is_empty() {
-            return out.flush().map_err(refused_write);
+            return out.flush().map_err(|error| refused_write(&error));
         }
         next += count;
         ready = coming;

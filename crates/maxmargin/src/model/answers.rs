@@ -26,7 +26,7 @@ pub struct Answers<'a> {
 impl Answers<'_> {
     /// A model's predictions for data.
     pub fn new<'a>(model: &Model, data: &'a Dataset) -> Result<Answers<'a>> {
-        Ok(Answers::of_scores(model.scores(data)?, &model.decoder, data)?.by(&model.settings))
+        Ok(Answers::of_scores(model.scores(data)?, &model.decoder, data)?.trained_with(&model.settings))
     }
 
     /// The predictions of given scores, row by row in stored order.
@@ -48,7 +48,7 @@ impl Answers<'_> {
     }
 
     /// The same, given the settings of the model: they tell whether scores are log-odds.
-    pub fn by(self, settings: &Settings) -> Self {
+    pub fn trained_with(self, settings: &Settings) -> Self {
         let odds = self.predictions.is_some() || settings.method() == Some(Method::Compare);
         Answers { probable: self.probable || odds && settings.loss == Loss::Logistic, ..self }
     }

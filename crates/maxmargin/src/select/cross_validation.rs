@@ -188,7 +188,11 @@ impl CrossValidation {
         let mut rows: Vec<Row> = Vec::with_capacity(candidates.len());
         let mut best: Option<(usize, Start)> = None;
         'search: for path in candidates.chunk_by(same_path) {
-            whole = Posed::new(poses, data, &path[0])?;
+            whole = match &folds[..] {
+                // Data for validation alone are never learned from, and count in no total.
+                [only] => only.posed(poses, data, &path[0])?,
+                _ => Posed::new(poses, data, &path[0])?,
+            };
             let mut learners = Learners::new(&folds, poses, data, &path[0], cancel)?;
             for settings in path {
                 let start = Instant::now();

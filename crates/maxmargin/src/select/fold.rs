@@ -70,6 +70,14 @@ impl Fold {
         start
     }
 
+    /// The problem of learning from what the fold does not hold out.
+    pub(super) fn posed(&self, poses: &dyn Poses, data: &Dataset, settings: &Settings) -> Result<Posed> {
+        match &self.learned {
+            Learned::Rows(subset) => Posed::on(poses, data, settings, Some(subset)),
+            Learned::Pairs(_, learned) => Posed::new(poses, learned, settings),
+        }
+    }
+
     /// The shape of the training data of the fold.
     fn learned_shape(&self, data: &Dataset) -> Shape {
         match &self.learned {
@@ -92,7 +100,7 @@ impl Fold {
 
     /// Before training, refuses metrics that cannot be computed on the held-out rows.
     pub(super) fn check(&self, decoder: &Decoder, settings: &Settings, metrics: &[Metric]) -> Result<()> {
-        let answers = Answers::of_scores(vec![0.0; self.judged.len()], decoder, &self.truth)?.by(settings);
+        let answers = Answers::of_scores(vec![0.0; self.judged.len()], decoder, &self.truth)?.trained_with(settings);
         metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop)).map_err(|error| self.named(error))
     }
 
@@ -239,7 +247,7 @@ impl<'a> FoldTrainer<'a> {
                 scores.iter_mut().zip(&constants).for_each(|(score, constant)| *score += constant);
             }
         }
-        let answers = Answers::of_scores(scores, &decoder, &self.fold.truth)?.by(settings);
+        let answers = Answers::of_scores(scores, &decoder, &self.fold.truth)?.trained_with(settings);
         let values = metrics.iter().map(|metric| Ok(answers.evaluate(metric)?.value)).collect::<Result<_>>()?;
         let fit = Fit {
             values,

@@ -116,6 +116,11 @@ fn counted_ties(ties: u64) -> String {
 const TIES: &str = "ties";
 const DECIDED: &str = "decided";
 
+/// The tally of comparisons, given the weights of ties and of decided pairs.
+fn of_outcomes((ties, decided): (f64, f64), total: f64) -> Tally {
+    Tally { weights: [(TIES.to_string(), ties), (DECIDED.to_string(), decided)].into(), words: true, total }
+}
+
 impl Poses for BuiltIn {
     fn pose(&self, data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Box<dyn Problem>> {
         self.made(data, settings, subset, true)
@@ -127,21 +132,18 @@ impl Poses for BuiltIn {
                 let (weights, words) = Classes::tally(part.targets(), part.weights())?;
                 Ok(Tally { weights, words, total: 0.0 })
             }
-            TaskSettings::Compare(task) => {
-                let (outcomes, total) = match (task.ties_from_grades, self.made(part, settings, None, false)) {
-                    (_, Err(error)) if error.code() == Code::NoPairs => ((0.0, 0.0), 0.0),
-                    (true, posed) => {
-                        posed?;
-                        let graded = GradedComparison::of_part(part, settings.loss)?;
-                        (graded.outcome_weights(), graded.total_cost())
-                    }
-                    (false, posed) => {
-                        let (ties, decided) = outcomes(part);
-                        ((ties as f64, decided as f64), posed?.task().total_cost())
-                    }
-                };
-                let weights = [(TIES.to_string(), outcomes.0), (DECIDED.to_string(), outcomes.1)].into();
-                Ok(Tally { weights, words: true, total })
+            TaskSettings::Compare(task) if task.ties_from_grades => {
+                match GradedComparison::of_part(part, settings.loss) {
+                    Ok(graded) => Ok(of_outcomes(graded.outcome_weights(), graded.total_cost())),
+                    Err(error) if error.code() == Code::NoPairs => Ok(of_outcomes((0.0, 0.0), 0.0)),
+                    Err(error) => Err(error),
+                }
+            }
+            TaskSettings::Compare(_) => {
+                let posed = or_nothing(self.made(part, settings, None, false))?;
+                let (ties, decided) = outcomes(part);
+                let total = posed.map_or(0.0, |problem| problem.task().total_cost());
+                Ok(of_outcomes((ties as f64, decided as f64), total))
             }
             _ => {
                 let posed = or_nothing(self.made(part, settings, None, false))?;

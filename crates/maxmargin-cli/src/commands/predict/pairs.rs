@@ -75,7 +75,7 @@ pub(super) fn run(arguments: &PredictArguments, model: &Model, console: &Console
         Some(output) => maxmargin_io::write_text_file(output, |out| {
             let (outcome, written) = comparison.write(&arguments.file, out);
             found = Some(outcome?);
-            written.map_err(refused_write)?;
+            written.map_err(|error| refused_write(&error))?;
             unchanged.check(&arguments.file)?;
             cancel.check()
         })?,
