@@ -12,6 +12,7 @@ use crate::task::{
     Abilities, Binary, Classes, Comparison, GradedComparison, Intercept, LearningTask, OneClass, PairWeight,
     PairWeightAs, Ranking, TiesAs,
 };
+use crate::wish::Solver;
 use crate::wording::{count, counted};
 
 /// Makes problems from data: implemented by the tasks of this crate, and by yours.
@@ -210,7 +211,8 @@ impl BuiltIn {
         Ok(match &settings.task {
             TaskSettings::Classify(task) => Box::new(classifier(data, task, settings.loss, abilities, subset)?),
             TaskSettings::Rank(task) if data.pairs().is_some() => {
-                Box::new(ranker_of_pairs(data, task, settings.loss, abilities, subset)?)
+                let pairs = ranker_of_pairs(data, task, settings.loss, subset)?;
+                Box::new(ByBlock::new(merged(pairs, data, settings), Intercept::None, abilities))
             }
             TaskSettings::Rank(task) => Box::new(ranker(data, task, settings.loss, abilities, subset)?),
             TaskSettings::Compare(task) if task.ties_from_grades => {
@@ -221,7 +223,9 @@ impl BuiltIn {
                 if whole {
                     check_outcomes(data, task.method)?;
                 }
-                Box::new(comparison(data, task, settings.loss, abilities)?)
+                let pairs = merged(comparison(data, task, settings.loss)?, data, settings);
+                let rule = if task.learns_threshold() { task.threshold } else { Intercept::None };
+                Box::new(ByBlock::new(pairs, rule, abilities))
             }
             TaskSettings::Own(task) => {
                 let message = format!("`{}` is a user-defined task", task.name);
@@ -276,16 +280,14 @@ fn ranker_of_pairs(
     data: &Dataset,
     task: &RankSettings,
     loss: Loss,
-    abilities: Abilities,
     subset: Option<&Subset>,
-) -> Result<ByBlock<Comparison>> {
+) -> Result<Comparison> {
     if task.pair_weight != PairWeight::Equal {
         return Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
             .help("leave ⟦pair-weight⟧ out; ⟦pair-weight-as⟧ sets how the weights of pairs are used"));
     }
     refuse_part(subset)?;
-    let task = Comparison::new(data, TiesAs::Nothing, task.pair_weight_as, loss, 1.0)?;
-    Ok(ByBlock::new(task, Intercept::None, abilities))
+    Comparison::new(data, TiesAs::Nothing, task.pair_weight_as, loss, 1.0)
 }
 
 fn ranker(
@@ -322,15 +324,21 @@ fn comparison_by_grades(
     Ok(ByPart::new(graded, task.threshold).with_abilities(abilities))
 }
 
-fn comparison(data: &Dataset, task: &CompareSettings, loss: Loss, abilities: Abilities) -> Result<ByBlock<Comparison>> {
+/// Merges equal pairs, except for solvers that draw one pair at a time: they would take large steps for a few.
+fn merged(pairs: Comparison, data: &Dataset, settings: &Settings) -> Comparison {
+    if settings.solver.is_stochastic() || settings.solver == Solver::Lasvm {
+        return pairs;
+    }
+    pairs.with_equal_pairs_merged(data.rows())
+}
+
+fn comparison(data: &Dataset, task: &CompareSettings, loss: Loss) -> Result<Comparison> {
     let ties_as = match task.method {
         Method::Compare => TiesAs::Threshold,
         Method::Rank2 => TiesAs::Contradiction,
         _ => TiesAs::Nothing,
     };
-    let rule = if task.learns_threshold() { task.threshold } else { Intercept::None };
-    let pairs = Comparison::new(data, ties_as, task.pair_weight_as, loss, 1.0)?;
-    Ok(ByBlock::new(pairs.telling_ties(), rule, abilities))
+    Ok(Comparison::new(data, ties_as, task.pair_weight_as, loss, 1.0)?.telling_ties())
 }
 
 impl Posed {

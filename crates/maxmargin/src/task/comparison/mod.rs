@@ -27,6 +27,9 @@
 //! σ(τ − z) · σ(τ + z) · (1 − e^(−2τ)). So a tie costs two logistic losses and the barrier −ln(1 − e^(−2τ)), which
 //! keeps τ above zero.
 //!
+//! **Equal pairs** can be merged into one, whose weight is the sum of theirs
+//! ([`Comparison::with_equal_pairs_merged`]): a thousand games of two players cost as much as one.
+//!
 //! **Blocks.** One for each pair, then a second one for each tie, over the same two rows. The second copy of a tie is
 //! only a number and stores nothing.
 //!
@@ -39,12 +42,14 @@
 //! Margin Classifiers (2000); Venuto, Hocking, Sphanurattana & Sugiyama, Support vector comparison machines (2014).
 
 mod by_difference;
+mod merged;
 mod settings;
 
 pub(crate) use by_difference::ByDifference;
 pub use settings::{CompareSettings, Method, PairWeightAs};
 pub(super) use settings::{PAIR_WEIGHT_AS, PROFILE};
 
+use self::merged::Merged;
 use super::{
     Barrier, Constraint, Curvature, Directions, Independent, LearningTask, Objective, Place, Roundable, Slopes,
     rounding_terms,
@@ -70,6 +75,18 @@ pub enum TiesAs {
     Threshold,
 }
 
+impl TiesAs {
+    /// The ties that have a second block.
+    fn second_blocks(self, pairs: &Pairs) -> Arc<[u32]> {
+        match self {
+            TiesAs::Nothing => Arc::new([]),
+            TiesAs::Contradiction | TiesAs::Threshold => {
+                (0..pairs.len() as u32).filter(|&pair| pairs.outcome(pair as usize) == Outcome::Tie).collect()
+            }
+        }
+    }
+}
+
 /// The task: the two rows, the cost and the margin of each pair.
 #[derive(Clone, Debug)]
 pub struct Comparison {
@@ -78,6 +95,10 @@ pub struct Comparison {
     /// The ties that count. Each has a second block after those of the pairs.
     ties: Arc<[u32]>,
     weight_as: PairWeightAs,
+    /// How many of the given pairs that count each pair stands for, if equal ones were merged.
+    merged: Option<Arc<[u32]>>,
+    /// Number of ties given.
+    given_ties: u64,
     loss: Loss,
     curve: Curve,
     c: f64,
@@ -125,17 +146,35 @@ impl Comparison {
         if weight_as == PairWeightAs::Replicate {
             check_copies(data, pairs)?;
         }
-        let ties: Vec<u32> = match ties_as {
-            TiesAs::Nothing => Vec::new(),
-            TiesAs::Contradiction | TiesAs::Threshold => {
-                (0..pairs.len() as u32).filter(|&pair| pairs.outcome(pair as usize) == Outcome::Tie).collect()
-            }
-        };
+        let ties = ties_as.second_blocks(pairs);
         let (parts, order) = parts(pairs, data.rows());
-        let (ties, parts, order) = (ties.into(), parts.into(), order.into());
-        let curve = Curve::Sharp(loss);
-        let (pairs, tells_ties) = (pairs.clone(), false);
-        Ok(Comparison { pairs, ties_as, ties, weight_as, loss, curve, c, parts, order, tells_ties })
+        Ok(Comparison {
+            pairs: pairs.clone(),
+            ties_as,
+            given_ties: ties.len() as u64,
+            ties,
+            weight_as,
+            merged: None,
+            loss,
+            curve: Curve::Sharp(loss),
+            c,
+            parts: parts.into(),
+            order: order.into(),
+            tells_ties: false,
+        })
+    }
+
+    /// The same objective with equal pairs merged: one pair whose weight is the sum of theirs. The cost of a pass then
+    /// depends on the number of different pairs only. `rows` is the number of rows of the data.
+    pub(crate) fn with_equal_pairs_merged(self, rows: usize) -> Comparison {
+        // In tables with two items per line, no two pairs have the same rows.
+        if 2 * self.pairs.len() <= rows {
+            return self;
+        }
+        let Some(Merged { pairs, counts }) = Merged::of(&self.pairs, self.weight_as) else { return self };
+        let ties = self.ties_as.second_blocks(&pairs);
+        let (parts, order) = parts(&pairs, rows);
+        Comparison { pairs, ties, merged: Some(counts), parts: parts.into(), order: order.into(), ..self }
     }
 
     /// The rows of [`Comparison::over_differences`].
@@ -158,9 +197,15 @@ impl Comparison {
         self.order[pairs.clone()].chunks(STRETCH).take_while(|_| !cancel.is_abandoned()).flatten()
     }
 
-    /// Number of ties with a second constraint after those of the pairs.
+    /// Number of ties given that have a second constraint.
     pub fn second_constraints(&self) -> u64 {
-        self.ties.len() as u64
+        self.given_ties
+    }
+
+    /// How many of the given pairs that count a pair stands for.
+    #[inline]
+    fn stands_for(&self, pair: usize) -> u32 {
+        self.merged.as_ref().map_or(1, |merged| merged[pair])
     }
 
     /// The cost of all constraints of decided pairs, and that of all constraints of ties.
@@ -181,7 +226,7 @@ impl Comparison {
     pub fn constraints(&self) -> u64 {
         let copies = |block: usize| match (self.constraint(block).cost > 0.0, self.weight_as) {
             (false, _) => 0,
-            (true, PairWeightAs::Slack | PairWeightAs::Margin) => 1,
+            (true, PairWeightAs::Slack | PairWeightAs::Margin) => u64::from(self.stands_for(self.pair(block))),
             (true, PairWeightAs::Replicate) => self.pairs.weight(self.pair(block)) as u64,
         };
         let twice = if self.ties_as == TiesAs::Contradiction { 2 } else { 1 };
@@ -208,7 +253,7 @@ impl Comparison {
         };
         match self.weight_as {
             PairWeightAs::Slack | PairWeightAs::Replicate => self.c * weight * times,
-            PairWeightAs::Margin if weight > 0.0 => self.c * times,
+            PairWeightAs::Margin if weight > 0.0 => self.c * f64::from(self.stands_for(pair)) * times,
             PairWeightAs::Margin => 0.0,
         }
     }
