@@ -68,8 +68,10 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
     solver : str, default="auto"
         The solver; "auto" chooses one by loss and data.
     tol : float, default=1e-3
-        Training stops at this relative gap, (objective − lower bound) / objective. With fewer than a million entries,
-        most solutions are then polished to double precision. `gap_` is the gap that was reached.
+        Training stops at this relative gap, (objective − lower bound) / objective. `gap_` is the gap that was reached.
+    polish : bool, default=False
+        Whether to continue to the last digits of double precision, whatever that costs. By default, solutions over
+        fewer than a million entries are polished if that costs no more than the training.
     max_iter : int or None, default=None
         Maximum number of passes; None uses the default of the solver.
     cache_size : float, default=200
@@ -135,6 +137,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         scale: str = "none",
         solver: str = "auto",
         tol: float = 1e-3,
+        polish: bool = False,
         max_iter: int | None = None,
         cache_size: float = 200,
         random_state: Any = None,
@@ -153,6 +156,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         self.scale = scale
         self.solver = solver
         self.tol = tol
+        self.polish = polish
         self.max_iter = max_iter
         self.cache_size = cache_size
         self.random_state = random_state

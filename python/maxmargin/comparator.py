@@ -131,7 +131,8 @@ class SVMComparator(PairEstimator):
 
     Parameters
     ----------
-    C, loss, kernel, gamma, degree, coef0, scale, solver, tol, max_iter, cache_size, random_state, n_jobs, verbose, callback
+    C, loss, kernel, gamma, degree, coef0, scale, solver, tol, polish, max_iter, cache_size, random_state, n_jobs, \
+        verbose, callback
         See :class:`SVMClassifier`.
     method : {"compare", "rank", "rank2"}, default="compare"
         How ties are used: "compare" learns a threshold for them, "rank" ignores them, and "rank2" treats each tie as
@@ -171,6 +172,7 @@ class SVMComparator(PairEstimator):
         scale: str = "none",
         solver: str = "auto",
         tol: float = 1e-3,
+        polish: bool = False,
         max_iter: int | None = None,
         cache_size: float = 200,
         random_state: Any = None,
@@ -188,6 +190,7 @@ class SVMComparator(PairEstimator):
         self.scale = scale
         self.solver = solver
         self.tol = tol
+        self.polish = polish
         self.max_iter = max_iter
         self.cache_size = cache_size
         self.random_state = random_state

@@ -102,6 +102,13 @@ def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
     return found
 
 
+def switch(name: str, value: Any) -> bool:
+    """A parameter that is on or off."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, and is {value!r}")
+    return bool(value)
+
+
 def called(name: str, value: Any) -> Any:
     """A parameter that must be None or callable."""
     if value is not None and not callable(value):
@@ -164,6 +171,8 @@ class MarginEstimator(BaseEstimator):
             if settings["solver"] in HARD_MARGINS:
                 # These solvers have no cost, but C and loss are checked anyway.
                 del settings["loss"], settings["c"]
+        if switch("polish", parameters.get("polish", False)):
+            settings["polish"] = True
         if "scale" in parameters:
             settings["scale"] = one_of("scale", parameters["scale"], SCALES)
         if self.max_iter is not None:

@@ -43,7 +43,8 @@ class SVMRanker(MarginEstimator):
         The weight of the sum of losses over pairs.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         The cost of a violated margin.
-    kernel, gamma, degree, coef0, scale, solver, tol, max_iter, cache_size, random_state, n_jobs, verbose, callback
+    kernel, gamma, degree, coef0, scale, solver, tol, polish, max_iter, cache_size, random_state, n_jobs, \
+        verbose, callback
         See :class:`SVMClassifier`. `scale` also accepts "min-max-per-query".
     pair_weight : {"equal", "per-query", "grade-gap"}, default="equal"
         Weight of each pair: equal, equal in sum for each query, or the difference of the grades.
@@ -81,6 +82,7 @@ class SVMRanker(MarginEstimator):
         scale: str = "none",
         solver: str = "auto",
         tol: float = 1e-3,
+        polish: bool = False,
         max_iter: int | None = None,
         cache_size: float = 200,
         random_state: Any = None,
@@ -98,6 +100,7 @@ class SVMRanker(MarginEstimator):
         self.scale = scale
         self.solver = solver
         self.tol = tol
+        self.polish = polish
         self.max_iter = max_iter
         self.cache_size = cache_size
         self.random_state = random_state

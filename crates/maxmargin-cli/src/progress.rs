@@ -71,6 +71,20 @@ impl<'a> ProgressTable<'a> {
         }
     }
 
+    /// Says on a terminal what takes the time after the last pass. The row of the result replaces it.
+    fn polishing(&mut self) {
+        if let Some(row) = self.pending.take() {
+            self.print(&row);
+        }
+        if self.console.is_live() && self.rows > 0 {
+            if self.live_row {
+                let _ = writeln!(std::io::stderr());
+            }
+            let _ = write!(std::io::stderr(), "polishing to the last digits …");
+            (self.live_row, self.rows) = (true, self.rows.max(PLAIN_ROWS));
+        }
+    }
+
     /// The width of the metric's column: that of the others, or that of its name.
     fn metric_width(&self) -> usize {
         self.metric.as_ref().map_or(0, |metric| (metric.chars().count() + 2).max(12))
@@ -88,12 +102,15 @@ impl<'a> ProgressTable<'a> {
 
 impl Observer for ProgressTable<'_> {
     fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        let Event::Pass { pass, objective, lower_bound, held_out, .. } = event else {
-            return ControlFlow::Continue(());
-        };
         if !self.console.talks() {
             return ControlFlow::Continue(());
         }
+        if matches!(event, Event::Polishing) {
+            self.polishing();
+        }
+        let Event::Pass { pass, objective, lower_bound, held_out, .. } = event else {
+            return ControlFlow::Continue(());
+        };
         let elapsed = self.start.elapsed().as_secs_f64();
         let gap = lower_bound.map(|bound| relative_gap(*objective, bound));
         let width = self.metric_width();

@@ -91,6 +91,8 @@ pub enum Event<'a> {
         /// The metric on held-out data, if there are any.
         held_out: Option<f64>,
     },
+    /// The solution meets the tolerance, and polishing to the last digits begins.
+    Polishing,
     /// Cross-validation finished a setting on all folds.
     Setting {
         /// The weight of the sum of losses.

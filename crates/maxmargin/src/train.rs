@@ -21,7 +21,7 @@ use crate::certificate::{Certificate, Decoder, Mapped, Scorer, Witness};
 use crate::data::{Dataset, Design, Scaling, Shape};
 use crate::error::{Code, Error, Result};
 use crate::model::Model;
-use crate::run::{Cancel, Event, Observer, interrupted};
+use crate::run::{Cancel, Event, Observer, Silent, interrupted};
 use crate::settings::{Method, Regularisation, Settings};
 use crate::solve::{Measure, Merging, Referee, Run, Solution, Start, Stated, Stop, TracePoint, plan};
 use crate::wish::{EarlyStopping, Solver};
@@ -87,7 +87,18 @@ pub fn train_from(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Trained> {
-    Training { poses: &BuiltIn, data, settings, start, held_out }.run(observer, cancel)
+    Training { poses: &BuiltIn, data, settings, start, held_out, polishes: true }.run(observer, cancel)
+}
+
+/// Trains a model on a resample, from the solution of the whole. It is not polished: resamples differ by much more.
+pub(crate) fn train_resample(
+    data: &Dataset,
+    settings: &Settings,
+    start: Option<&Start>,
+    cancel: &Cancel,
+) -> Result<Trained> {
+    let settings = &Settings { polish: false, ..settings.clone() };
+    Training { poses: &BuiltIn, data, settings, start, held_out: None, polishes: false }.run(&mut Silent, cancel)
 }
 
 /// Trains a model of your own task.
@@ -98,7 +109,7 @@ pub fn train_own(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Trained> {
-    Training { poses, data, settings, start: None, held_out: None }.run(observer, cancel)
+    Training { poses, data, settings, start: None, held_out: None, polishes: true }.run(observer, cancel)
 }
 
 /// The solver for data of this shape, or an error if the combination of task, loss and solver is not supported. It may
@@ -119,6 +130,8 @@ pub(crate) struct Training<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) start: Option<&'a Start>,
     pub(crate) held_out: Option<HeldOut<'a>>,
+    /// Whether the solution may be polished to the last digits.
+    pub(crate) polishes: bool,
 }
 
 impl Training<'_> {
@@ -161,6 +174,7 @@ impl Training<'_> {
             solver,
             start,
             for_model: true,
+            polishes: self.polishes,
             machine: None,
             referee: None,
             observer,

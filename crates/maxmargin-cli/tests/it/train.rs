@@ -52,6 +52,7 @@ fn training_says_what_it_found_and_what_to_do_next() {
      pass     objective       gap      time
         0      1.0000e0     1.0e0 [time]
         1     2.8571e-1         0 [time]
+        2     2.8571e-1         0 [time]
     ");
     insta::assert_snapshot!(ran.stdout, @r"
     converged: objective 0.285714, proven optimal to rounding

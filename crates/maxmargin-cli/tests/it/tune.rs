@@ -182,3 +182,23 @@ fn comparisons_with_logistic_loss_are_tuned_by_log_loss() {
     assert!(rows(&tuned).iter().all(|row| number(row, "mean") > 0.0 && number(row, "mean") < 1.2), "{tuned}");
     bench.refused("tune compare games.csv --loss squared-hinge --metric log-loss --grid 1", "MM0308").says("log-odds");
 }
+
+#[test]
+fn settings_without_a_threshold_are_marked_and_end_only_what_needs_a_model() {
+    let bench = Workbench::new();
+    // Strengths 0 to 7: items next to each other tie, others do not.
+    let games = (0..8i32).flat_map(|a| (0..8i32).map(move |b| (a, b))).filter(|(a, b)| a != b);
+    let clear: String = games
+        .map(|(a, b)| {
+            format!("i{a},i{b},{}\n", if a.abs_diff(b) <= 1 { "tie" } else { ["right", "left"][(a > b) as usize] })
+        })
+        .collect();
+    bench.write("clear.csv", format!("left,right,outcome\n{}", clear.repeat(3)));
+    let tuned = bench.json("tune compare clear.csv --grid 1e-5,1 -o m.mm");
+    let marks: Vec<bool> = rows(&tuned).iter().map(|row| row["without_threshold"] == true).collect();
+    assert_eq!(marks, [true, false], "{tuned}");
+    assert_eq!(tuned["best"]["row"], 1);
+    bench.ok("tune compare clear.csv --grid 1e-5").shows("no setting learns a threshold for ties");
+    let ran = bench.refused("tune compare clear.csv --grid 1e-5,2e-5 -o n.mm", "MM0323");
+    ran.says("none of the 2 settings learns a threshold for ties").says("--tolerance");
+}

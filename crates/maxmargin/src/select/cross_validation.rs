@@ -30,7 +30,7 @@ use crate::metric::Metric;
 use crate::parallel;
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::{Method, Settings, Solver};
-use crate::solve::Start;
+use crate::solve::{Problem, Start};
 use crate::train::{BuiltIn, HeldOut, Posed, Poses, Trained, Training, check_features, choose_solver, seen};
 use std::sync::Arc;
 use std::time::Instant;
@@ -205,7 +205,7 @@ impl CrossValidation {
                 rows.push(row(settings, &whole, &fits, self.metrics.len(), start.elapsed().as_secs_f64()));
                 let row = &rows[rows.len() - 1];
                 if best.as_ref().is_none_or(|(best, _)| is_better(row, &rows[*best], &higher)) {
-                    best = Some((rows.len() - 1, learners.start()));
+                    best = Some((rows.len() - 1, learners.start(&*whole.problem)));
                 }
                 let event = Event::Setting {
                     c: row.c,
@@ -271,11 +271,14 @@ impl<'a> Learners<'a> {
     }
 
     /// The last solutions of the folds, as a warm start for all rows.
-    fn start(&self) -> Start {
+    fn start(&self, whole: &dyn Problem) -> Start {
         match self {
             Learners::Weights(learners) => {
                 let starts: Vec<Start> = learners.iter().filter_map(FoldTrainer::spread_start).collect();
-                pooled(starts.iter())
+                let mut start = pooled(starts.iter());
+                // Over all pairs some may be merged.
+                start.dual = start.dual.filter(|dual| dual.len() == whole.shape().blocks);
+                start
             }
             Learners::Kernel(path) => path.start(),
         }
@@ -353,9 +356,19 @@ impl Tuned {
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Trained> {
+        if self.rows.iter().all(|row| row.without_threshold) {
+            let message = match self.rows.len() {
+                1 => "the setting learns no threshold for ties".to_string(),
+                count => format!("none of the {count} settings learns a threshold for ties"),
+            };
+            return Err(Error::new(Code::NoThreshold, message).help(
+                "add ⟦loss=squared-hinge⟧, use ⟦method=rank2⟧, or try larger values of ⟦c⟧ or a smaller ⟦tolerance⟧",
+            ));
+        }
         let start = carried(self.start.clone(), self.rows[row].c / self.rows[self.best].c);
         // A single part gives no warm start for all rows.
         let start = Some(&start).filter(|_| self.fold_rows.len() > 1);
-        Training { poses, data, settings: &self.rows[row].settings, start, held_out }.run(observer, cancel)
+        Training { poses, data, settings: &self.rows[row].settings, start, held_out, polishes: true }
+            .run(observer, cancel)
     }
 }

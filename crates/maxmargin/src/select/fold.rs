@@ -62,6 +62,10 @@ impl Fold {
             // Second constraints of ties come after those of the pairs, so their positions differ.
             start.dual = None;
         }
+        if let Learned::Pairs(kept, _) = &self.learned {
+            // Equal pairs were merged, and which ones is not known here.
+            start.dual = start.dual.filter(|dual| dual.len() == kept.len());
+        }
         if let (Learned::Pairs(kept, _), Some(dual)) = (&self.learned, &mut start.dual) {
             let mut all = vec![0.0; kept.len() + self.size];
             kept.iter().zip(&*dual).for_each(|(&pair, &alpha)| all[pair] = alpha);
@@ -225,6 +229,7 @@ impl<'a> FoldTrainer<'a> {
             solver: self.solver,
             start: start.as_ref(),
             for_model: false,
+            polishes: false,
             machine: machine.as_deref_mut(),
             referee: None,
             observer: &mut Silent,

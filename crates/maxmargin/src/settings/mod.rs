@@ -37,6 +37,9 @@ pub struct Settings {
     pub tolerance: f64,
     /// The largest number of passes.
     pub max_passes: u64,
+    /// Whether the solution is polished to the last digits, whatever that costs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub polish: bool,
     /// The seed of all random numbers.
     pub seed: u64,
     /// The weight of the loss.
@@ -71,6 +74,7 @@ impl Settings {
             scale: Scale::None,
             tolerance: 1e-3,
             max_passes: 0,
+            polish: false,
             seed: 0,
             regularisation: profile.regularisation,
             stochastic: Stochastic::default(),
@@ -189,11 +193,29 @@ impl Settings {
                 format!("`{}` makes exactly this number of passes: give 1 or more", self.solver.name()),
             );
         }
+        self.validate_polish()?;
         self.validate_stochastic()?;
         self.kernel.validate()?;
         self.validate_kernel()?;
         self.validate_kernel_solver()?;
         self.validate_stream()
+    }
+
+    /// Refuses polishing where there is nothing to polish.
+    fn validate_polish(&self) -> Result<()> {
+        let why = if !self.polish {
+            return Ok(());
+        } else if self.is_rating() {
+            "a rating is not a solution of the solvers".to_string()
+        } else if self.regularisation.is_nu() {
+            "the form with ⟦nu⟧ has none to polish".to_string()
+        } else if !self.solver.has_bound() || self.solver.is_hard_margin() {
+            format!("`{}` does not start from a lower bound", self.solver.name())
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Code::BadSetting, format!("⟦polish⟧ finds the last digits of a solution, and {why}"))
+            .help("leave ⟦polish⟧ out"))
     }
 
     /// Checks that the solver accepts the stochastic settings.

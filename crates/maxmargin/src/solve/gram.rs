@@ -159,6 +159,8 @@ pub(super) struct SignedRows<'a> {
     pub(super) gram: &'a dyn Gram<f64>,
     /// a
     pub(super) coefficients: Vec<f64>,
+    /// Multiplications that a kernel row takes.
+    pub(super) cost: f64,
 }
 
 impl SignedGram for SignedRows<'_> {
@@ -184,5 +186,9 @@ impl SignedGram for SignedRows<'_> {
             }
         }
         sums.iter().zip(&self.coefficients).map(|(sum, own)| own * sum).collect()
+    }
+
+    fn cost(&self) -> f64 {
+        self.cost
     }
 }

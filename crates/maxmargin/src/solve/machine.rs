@@ -127,19 +127,23 @@ impl Machine {
     }
 
     /// Improves a solution of the dual to the tolerance of the settings, then polishes it to full double precision.
-    /// Returns none if polishing would take too long.
+    /// Returns none if polishing would take more multiplications than `work`.
     pub(super) fn with_all_digits<T: Independent>(
         &mut self,
         task: &T,
         rule: Intercept,
         settings: &Settings,
-        start: &Solution,
+        (start, work): (&Solution, f64),
         cancel: &Cancel,
     ) -> Result<Option<Solution>> {
+        // A round from here on may take as much as one before.
+        let max_passes = if work.is_finite() { start.passes.min(settings.max_passes) } else { settings.max_passes };
+        let settings = &Settings { max_passes, ..settings.clone() };
         let job = Job { settings, rule, start: Some(&start.weights), observer: &mut Silent, cancel };
         let closer = self.minimise(task, job)?;
         let gram = grams(task, &self.kernel, &self.points);
-        Ok(in_double(task, &*gram.wide(), rule, closer, cancel))
+        let cost = (self.points.rows() * self.points.cols() + task.blocks()) as f64;
+        Ok(in_double(task, (&*gram.wide(), cost), rule, closer, work, cancel))
     }
 
     /// Scores of all rows, from the coefficients of some rows.
@@ -179,17 +183,19 @@ fn grams<T: Independent>(task: &T, kernel: &Kernel, points: &Arc<Points>) -> Gra
     Grams::Differences(DifferenceGram { kernel, points, pairs })
 }
 
-/// A solution polished by the active set, with its objective and bound.
+/// A solution polished by the active set, with its objective and bound. `cost` is the number of multiplications of a
+/// kernel row, and `work` the most that it may take.
 fn in_double<T: Independent>(
     task: &T,
-    gram: &dyn Gram<f64>,
+    (gram, cost): (&dyn Gram<f64>, f64),
     rule: Intercept,
     fitted: Solution,
+    work: f64,
     cancel: &Cancel,
 ) -> Option<Solution> {
     let coefficients = (0..task.blocks()).map(|block| task.constraint(block).coefficient).collect();
     let Polished { alpha, threshold, mut reached } =
-        polish(task, &SignedRows { gram, coefficients }, rule, &fitted.weights, cancel)?;
+        polish(task, &SignedRows { gram, coefficients, cost }, rule, &fitted.weights, work, cancel)?;
     let square: f64 = alpha.iter().zip(&reached).map(|(alpha, reached)| alpha * reached).sum();
     let own = Reached { task, margin: None };
     let objective = 0.5 * square + primal_of_scores(&own, &[], &reached, threshold, rule);

@@ -135,23 +135,25 @@ impl Newton {
     }
 }
 
-/// The maximum number of steps to the limit of double precision.
-const POLISHING_STEPS: u64 = 50;
-
 impl Newton {
+    /// The maximum number of steps to the limit of double precision.
+    pub(crate) const POLISHING_STEPS: u64 = 50;
+
     /// Continues from a solution to the limit of double precision. The value stops falling long before that, at the
-    /// square root of the last digit. From there on, full steps are made as long as they shorten the gradient.
+    /// square root of the last digit. From there on, full steps are made as long as they shorten the gradient: at most
+    /// `steps` of either kind.
     pub(crate) fn polish(
         risk: &mut dyn CurvedRisk,
         features: usize,
         start: &Start,
+        steps: u64,
         cancel: &Cancel,
     ) -> Result<Solution> {
-        let newton = Newton { tolerance: 0.0, max_passes: POLISHING_STEPS };
+        let newton = Newton { tolerance: 0.0, max_passes: steps };
         let mut solution = newton.solve(risk, features, Some(start), &mut Silent, cancel)?;
         let mut point = Point::unsettled(risk, [&solution.weights[..], &solution.thresholds[..]].concat())?;
         let start_norm = point.gradient_norm();
-        for _ in 0..POLISHING_STEPS {
+        for _ in 0..steps {
             cancel.check()?;
             let length = point.gradient_norm();
             let direction = direction(risk, &point.gradient, start_norm, cancel)?;

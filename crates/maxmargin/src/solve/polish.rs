@@ -21,8 +21,8 @@
 //! depend on how often a row is repeated.
 //!
 //! Cost: O(members³) to begin with, a kernel row and O(members²) for a block that enters or leaves, O(blocks · members)
-//! a step. It gives up if there are so many members that this would cost more than the training before it. It needs a
-//! start near the solution, and it proves nothing: the caller computes the values of the result.
+//! a step. It gives up if this takes more multiplications than the caller allows. It needs a start near the solution,
+//! and it proves nothing: the caller computes the values of the result.
 
 use super::cholesky::Cholesky;
 use super::dot;
@@ -36,6 +36,8 @@ pub(crate) trait SignedGram {
     fn row(&self, block: usize) -> Vec<f64>;
     /// Σ_j a_i a_j k_ij α_j of every block, from scratch.
     fn reached(&self, alpha: &[f64]) -> Vec<f64>;
+    /// Multiplications that a row takes.
+    fn cost(&self) -> f64;
 }
 
 /// A dual point, with its threshold and what each block reaches.
@@ -51,9 +53,6 @@ pub(crate) struct Polished {
 
 /// The maximum number of kernel values kept: one row per member, one value per block.
 const MOST_VALUES: usize = 1 << 25;
-
-/// Multiplications allowed for all factors.
-const MOST_WORK: f64 = 4e9;
 
 /// A pivot below this share of its diagonal counts as zero: the block depends on the members.
 const DEPENDENT: f64 = 1e-12;
@@ -76,16 +75,17 @@ const REFINEMENTS: usize = 2;
 /// A sum counts as balanced if its imbalance is below this share, which is rounding.
 const BALANCED: f64 = 1e-13;
 
-/// The solution of a task with hinge or squared hinge loss near a feasible dual point. None if that would take too
-/// long, if the result does not balance, or after a cancel.
+/// The solution of a task with hinge or squared hinge loss near a feasible dual point. None if that would take more than
+/// `most_work` multiplications, if the result does not balance, or after a cancel.
 pub(crate) fn polish<T: Independent>(
     task: &T,
     gram: &dyn SignedGram,
     intercept: Intercept,
     start: &[f64],
+    most_work: f64,
     cancel: &Cancel,
 ) -> Option<Polished> {
-    let mut set = ActiveSet::new(task, gram, intercept, start, cancel)?;
+    let mut set = ActiveSet::new(task, gram, intercept, start, most_work, cancel)?;
     let mut threshold = 0.0;
     for round in 0..ROUNDS {
         let exchanges;
@@ -139,6 +139,7 @@ struct ActiveSet<'a> {
     /// The factor of q_MM + ρ·ttᵀ.
     factor: Cholesky,
     work: f64,
+    most_work: f64,
 }
 
 impl<'a> ActiveSet<'a> {
@@ -147,6 +148,7 @@ impl<'a> ActiveSet<'a> {
         gram: &'a dyn SignedGram,
         intercept: Intercept,
         start: &[f64],
+        most_work: f64,
         cancel: &'a Cancel,
     ) -> Option<ActiveSet<'a>> {
         let (loss, blocks) = (task.loss(), task.blocks());
@@ -174,12 +176,14 @@ impl<'a> ActiveSet<'a> {
             rows: Vec::new(),
             factor: Cholesky::default(),
             work: 0.0,
+            most_work,
             alpha,
         };
         set.refresh();
         let inside: Vec<usize> = (0..blocks).filter(|&block| set.is_inside(block)).collect();
         let count = inside.len() as f64;
-        if inside.len().saturating_mul(blocks) > MOST_VALUES || count * count * count / 6.0 > MOST_WORK {
+        let work = count * count * count / 6.0 + count * gram.cost();
+        if inside.len().saturating_mul(blocks) > MOST_VALUES || work > most_work {
             return None;
         }
         if let Some(&first) = inside.first() {
@@ -203,7 +207,7 @@ impl<'a> ActiveSet<'a> {
     }
 
     fn has_ended(&self) -> bool {
-        self.cancel.is_raised() || self.work > MOST_WORK || self.members.len() * self.alpha.len() > MOST_VALUES
+        self.cancel.is_raised() || self.work > self.most_work || self.members.len() * self.alpha.len() > MOST_VALUES
     }
 
     /// Recomputes the gradient. Its error so far becomes the slack of the conditions.
@@ -227,6 +231,7 @@ impl<'a> ActiveSet<'a> {
 
     fn row(&mut self, block: usize) -> Vec<f64> {
         let mut row = self.gram.row(block);
+        self.work += self.gram.cost();
         if self.penalised {
             row.iter_mut().zip(&self.pulls).for_each(|(value, pull)| *value += self.pulls[block] * pull);
         }
@@ -373,7 +378,7 @@ impl<'a> ActiveSet<'a> {
             }
             threshold += share - self.weight * missing;
         }
-        self.work += (2 * (REFINEMENTS + 2) * members.len() * members.len()) as f64;
+        self.work += (members.len() * (2 * (REFINEMENTS + 2) * members.len() + self.alpha.len())) as f64;
         (delta, holds.then_some(threshold))
     }
 

@@ -30,7 +30,7 @@ pub(super) const PROFILE: Profile = Profile {
     name: "one-class",
     about: "Tell outliers from rows like the training data",
     settings: &[],
-    without: &["loss", "approximate", "budget", "schedule", "rate", "batch", "project", "early-stopping"],
+    without: &["loss", "polish", "approximate", "budget", "schedule", "rate", "batch", "project", "early-stopping"],
     loss: Loss::Hinge,
     regularisation: Regularisation::Nu(USUAL_NU),
     input: Input::Rows,

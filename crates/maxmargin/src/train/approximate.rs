@@ -167,6 +167,7 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
         solver,
         start: None,
         for_model: false,
+        polishes: false,
         machine: None,
         referee: None,
         observer: &mut Silent,
@@ -182,6 +183,7 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
         settings: &exact_settings,
         solver,
         for_model: true,
+        polishes: true,
         observer: &mut Silent,
         machine: None,
         ..run

@@ -276,12 +276,7 @@ fn refuse_part(subset: Option<&Subset>) -> Result<()> {
     }
 }
 
-fn ranker_of_pairs(
-    data: &Dataset,
-    task: &RankSettings,
-    loss: Loss,
-    subset: Option<&Subset>,
-) -> Result<Comparison> {
+fn ranker_of_pairs(data: &Dataset, task: &RankSettings, loss: Loss, subset: Option<&Subset>) -> Result<Comparison> {
     if task.pair_weight != PairWeight::Equal {
         return Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
             .help("leave ⟦pair-weight⟧ out; ⟦pair-weight-as⟧ sets how the weights of pairs are used"));
@@ -324,9 +319,11 @@ fn comparison_by_grades(
     Ok(ByPart::new(graded, task.threshold).with_abilities(abilities))
 }
 
-/// Merges equal pairs, except for solvers that draw one pair at a time: they would take large steps for a few.
+/// Merges equal pairs, except for solvers that draw one pair at a time: they would take large steps for a few. With a
+/// kernel, pairs whose weights are margins stay apart: folds share kernel values, and held-out pairs have weight 0.
 fn merged(pairs: Comparison, data: &Dataset, settings: &Settings) -> Comparison {
-    if settings.solver.is_stochastic() || settings.solver == Solver::Lasvm {
+    let one_at_a_time = settings.solver.is_stochastic() || settings.solver == Solver::Lasvm;
+    if one_at_a_time || (settings.expands() && pairs.weights_are_margins()) {
         return pairs;
     }
     pairs.with_equal_pairs_merged(data.rows())

@@ -25,7 +25,8 @@ pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Resu
              uncertain for the hinge loss, or C is too small",
         )
         .help(format!(
-            "add {losses}⟦loss=squared-hinge⟧, which learns from them too, try a larger ⟦c⟧, or use ⟦method=rank2⟧"
+            "add {losses}⟦loss=squared-hinge⟧, which learns from them too, try a larger ⟦c⟧ or a smaller ⟦tolerance⟧, \
+             or use ⟦method=rank2⟧"
         )));
     }
     // Scores that hardly differ predict nothing.

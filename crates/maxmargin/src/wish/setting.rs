@@ -325,6 +325,16 @@ pub const COMMON: &[Setting] = &[
         place: "max-passes",
     },
     Setting {
+        name: "polish",
+        heading: LEARNING,
+        aliases: &[],
+        help: "Continue to the last digits of double precision, whatever that costs. Without it, small problems are \
+               polished if that costs no more than the training",
+        placeholder: "",
+        value: Value::Switch,
+        place: "polish",
+    },
+    Setting {
         name: "seed",
         heading: LEARNING,
         aliases: &[],

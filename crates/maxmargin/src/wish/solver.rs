@@ -84,6 +84,11 @@ impl Solver {
         matches!(self, Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos)
     }
 
+    /// Whether it proves a lower bound of its objective.
+    pub fn has_bound(self) -> bool {
+        !self.is_stochastic() && !matches!(self, Solver::Lasvm | Solver::PassiveAggressive)
+    }
+
     /// Whether it learns only weights of features and does not use kernel values.
     pub fn learns_weights_alone(self) -> bool {
         match self {

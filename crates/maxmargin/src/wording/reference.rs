@@ -41,6 +41,7 @@ pub const NAMES: &[&str] = &[
     "nu",
     "pair-weight",
     "pair-weight-as",
+    "polish",
     "positive",
     "project",
     "rate",

@@ -111,10 +111,64 @@ fn many_rows_on_the_wrong_side_of_their_margins_are_no_hindrance() {
     let data = data.with_weights(weights).unwrap();
     for intercept in [Intercept::Free, Intercept::Penalised, Intercept::None] {
         let settings = Settings { loss: Loss::Hinge, ..Settings::new(Task::Classify).with_free(intercept) };
-        let trained = fit(&data, &settings);
+        let trained = fit(&data, &Settings { polish: true, ..settings.clone() });
         assert!(gap(&trained) <= 1e-12, "{intercept:?}: {:e}", gap(&trained));
         trained.model.verify(&data).unwrap();
+        // Without being asked, polishing may not take longer than the training did.
+        let trained = fit(&data, &settings);
+        assert!(gap(&trained) <= 1e-3, "{intercept:?}: {:e}", gap(&trained));
     }
+}
+
+#[test]
+fn polishing_is_reported_and_its_time_counts() {
+    struct Seen {
+        polishing: bool,
+        passes_after: Vec<(u64, f64)>,
+    }
+    impl Observer for Seen {
+        fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+            match event {
+                Event::Polishing => self.polishing = true,
+                Event::Pass { pass, objective, lower_bound, .. } if self.polishing => {
+                    self.passes_after.push((*pass, relative_gap(*objective, lower_bound.expect("a bound"))));
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let (data, _) = classes(300, 5, false, 3);
+    for (kernel, solver) in [
+        (KernelSettings::default(), Solver::Auto),
+        (KernelSettings::default(), Solver::DualCoordinateDescent),
+        (KernelSettings::default(), Solver::CuttingPlane),
+        (gaussian(), Solver::Auto),
+    ] {
+        let settings = Settings { polish: true, kernel, solver, ..Settings::new(Task::Classify) };
+        let mut seen = Seen { polishing: false, passes_after: Vec::new() };
+        let trained = train(&data, &settings, None, &mut seen, &Cancel::new()).unwrap();
+        let [(pass, reported)] = seen.passes_after[..] else { panic!("{solver:?}: {:?}", seen.passes_after) };
+        assert!(reported <= 1e-12 && gap(&trained) <= 1e-12, "{solver:?}: {reported:e}");
+        let [.., before, last] = &trained.trace[..] else { panic!("a trace") };
+        assert!(last.pass == pass && last.seconds > before.seconds, "{solver:?}: {before:?} {last:?}");
+        trained.model.verify(&data).unwrap();
+    }
+}
+
+#[test]
+fn polishing_where_there_is_nothing_to_polish_is_refused() {
+    let (data, _) = classes(40, 3, false, 3);
+    let own = Settings { polish: true, ..Settings::new(Task::Classify) };
+    let nu = Settings { regularisation: Regularisation::Nu(0.3), loss: Loss::Hinge, ..own.clone() };
+    for settings in [own.clone().with_solver(Solver::Sgd), own.with_solver(Solver::QuadraticProgram), nu] {
+        let error = train(&data, &settings, None, &mut Silent, &Cancel::new()).expect_err("nothing to polish");
+        assert_eq!(error.code(), Code::BadSetting);
+    }
+    let lists = graded(3, 8, 2, 3, 1);
+    let settings = Settings { polish: true, loss: Loss::Hinge, ..Settings::new(Task::Rank) };
+    let error = train(&lists, &settings, None, &mut Silent, &Cancel::new()).expect_err("one dual variable per pair");
+    assert_eq!(error.code(), Code::BadSetting);
 }
 
 #[test]

@@ -106,6 +106,9 @@ pub(super) fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[
         console.show(line.trim_end())?;
     }
     let best = &tuned.rows[tuned.best];
+    if best.without_threshold {
+        return console.show("no setting learns a threshold for ties");
+    }
     let held = |row: &Row| {
         tuned.metrics.iter().zip(&row.metrics).map(|(m, s)| format!("{m} {}", value(s))).collect::<Vec<_>>().join(", ")
     };

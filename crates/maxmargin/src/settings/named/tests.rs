@@ -42,6 +42,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "schedule" => (text("inverse"), sgd()),
         "rate" => (Choice::Number(0.25), sgd()),
         "batch" => (Choice::Whole(3), sgd()),
+        "polish" => (Choice::Switch(true), alone()),
         "project" => (Choice::Switch(true), sgd()),
         "early-stopping" => (text("subsamples"), sgd()),
         "sample" => (text("queries"), sgd()),

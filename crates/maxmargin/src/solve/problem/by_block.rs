@@ -91,10 +91,7 @@ impl<T: BlockTask> Problem for ByBlock<T> {
             return stochastic(&*self.sampled(run.settings)?, self.rule, run);
         }
         let solution = self.chosen(run)?;
-        match run.for_model {
-            true => Ok(polished(run, &self.polishing(), solution)),
-            false => Ok(solution),
-        }
+        Ok(polished(run, &self.polishing(), solution))
     }
 
     fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values> {

@@ -156,8 +156,11 @@ impl<T: PartTask> ByPart<T> {
         }
         let definite = machine.is_definite();
         if definite {
-            fitted = through_kernel::polished(run, fitted, machine.is_wide(), |fitted| {
+            fitted = through_kernel::polished(run, fitted, machine.is_wide(), |fitted, work| {
                 let (start, observer) = (Some(&fitted.weights[..]), &mut Silent);
+                // A step from here on takes as much as one before.
+                let most = if work.is_finite() { fitted.passes } else { settings.max_passes };
+                let settings = &Settings { max_passes: settings.max_passes.min(most), ..settings.clone() };
                 let job = Job { settings, rule: Intercept::None, start, observer, cancel };
                 machine.descend(&self.task, job, true).map(Some)
             });
@@ -228,11 +231,16 @@ impl<T: PartTask> Problem for ByPart<T> {
         if run.solver.is_stochastic() {
             return stochastic(&*self.sampled(settings)?, self.rule, run);
         }
-        let solution = self.once(run)?;
-        if !run.for_model {
-            return Ok(solution);
+        if settings.polish && settings.loss == Loss::Hinge {
+            return Err(Error::new(
+                Code::BadSetting,
+                "⟦polish⟧ needs a smooth loss here: the hinge of this task has one dual variable per pair",
+            )
+            .help("leave ⟦polish⟧ out and set a small ⟦tolerance⟧, or use ⟦loss=squared-hinge⟧"));
         }
-        let stated = |solution| self.stated(solution, run.design, settings.tolerance, run.cancel);
+        let solution = self.once(run)?;
+        let (design, cancel) = (run.design, run.cancel);
+        let stated = |solution| self.stated(solution, design, settings.tolerance, cancel);
         Ok(polished_parts(run, &self.task, self.rule, solution, stated))
     }
 

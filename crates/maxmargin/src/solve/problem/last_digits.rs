@@ -1,10 +1,12 @@
-//! Small problems are solved to double precision, for any tolerance.
+//! Small problems are solved to double precision, for any tolerance, and others on request.
 //!
 //! **The rule.** If `auto` chose the solver and the data have fewer than a million entries, rows (or pairs, if these
-//! are more) times columns, zeros included, a solution found at the given tolerance is polished. Then a row of weight k
-//! gives the same result as that row k times, and a row of weight 0 the same as no row, to all relevant digits, and the
-//! result does not depend on where a solver happened to stop. The model keeps the tolerance of the user; its
-//! certificate states the gap that was reached.
+//! are more) times columns, zeros included, a solution found at the given tolerance is polished, as long as that takes
+//! no more multiplications than the training did, or few ([`ALWAYS`]). The setting `polish` asks for it at any size and
+//! cost. In a polished model a row of weight k gives the same result as that row k times, and a row of weight 0 the same
+//! as no row, to all relevant digits, and the result does not depend on where a solver happened to stop. The model keeps
+//! the tolerance of the user; its certificate states the gap that was reached. Multiplications are counted, not
+//! measured, so that the same data give the same model.
 //!
 //! - Smooth losses continue with Newton's method ([`Newton::polish`]), over the rows themselves. After Newton's method
 //!   itself the weights are the witness, after other solvers the dual point of the weights.
@@ -18,8 +20,8 @@
 //! cutting planes.
 //!
 //! These are not polished either: kernels whose values are kept in f32, which have no more digits; problems known by
-//! their constraints alone; the ν form; and problems with so many support vectors inside their limits that polishing
-//! would take longer than training. There, and whenever polishing gives no better result, the solution stays as it was.
+//! their constraints alone; and the ν form. There, and whenever polishing gives no better result, the solution stays as
+//! it was.
 
 use super::{ByBlock, Over, PartTask, Problem, Run};
 use crate::certificate::Witness;
@@ -27,7 +29,7 @@ use crate::data::{Design, Pairs};
 use crate::error::Result;
 use crate::kernel::{FEW_ROWS, KernelSettings};
 use crate::loss::{Curve, Loss};
-use crate::run::{Cancel, Silent};
+use crate::run::{Cancel, Event, Silent};
 use crate::settings::Settings;
 use crate::solve::machine::{Job, usual_cache};
 use crate::solve::values::{dual_behind, dual_value, primal_of_scores, weights_behind};
@@ -36,6 +38,7 @@ use crate::solve::{
 };
 use crate::task::{Independent, Intercept, Objective, Roundable};
 use crate::wish::Solver;
+use std::time::Instant;
 
 /// Problems with this many entries or more are solved to the tolerance only.
 const MOST_ENTRIES: usize = 1_000_000;
@@ -50,16 +53,62 @@ const ON_MARGIN: f64 = 1e-4;
 /// Gaps below this are rounding, and count as equal.
 const ALL_DIGITS: f64 = 1e-13;
 
-/// Whether a problem is polished, see the top of the file.
-pub(super) fn is_polished(run: &Run<'_>) -> bool {
-    let pairs = run.data.pairs().map_or(0, Pairs::len);
-    let columns = run.data.cols().max(run.design.cols());
-    run.settings.solver == Solver::Auto && run.data.rows().max(pairs).saturating_mul(columns) < MOST_ENTRIES
+/// Multiplications that polishing may take even if the training took fewer: about a hundredth of a second.
+const ALWAYS: f64 = 3e7;
+
+/// Steps that polishing may take even if the training took fewer.
+const ALWAYS_STEPS: u64 = 10;
+
+/// Features from which Newton's method does not compute its Hessian.
+const EXACT_HESSIAN: f64 = 500.0;
+
+/// What polishing may cost.
+#[derive(Clone, Copy)]
+pub(super) struct Budget {
+    /// Multiplications.
+    pub(super) work: f64,
+    /// The solver of the training, and its passes.
+    trained: (Solver, u64),
 }
 
-/// Whether polishing may start from a solution with this stop.
-pub(super) fn may_be_polished(stop: Stop) -> bool {
-    matches!(stop, Stop::Converged | Stop::Stalled)
+impl Budget {
+    /// What a solution allows; none if it is not polished. See the top of the file.
+    pub(super) fn of(run: &Run<'_>, solution: &Solution) -> Option<Budget> {
+        if !run.polishes || !matches!(solution.stop, Stop::Converged | Stop::Stalled) {
+            return None;
+        }
+        if run.settings.polish {
+            return Some(Budget { work: f64::INFINITY, trained: (run.solver, u64::MAX) });
+        }
+        let pairs = run.data.pairs().map_or(0, Pairs::len);
+        let columns = run.data.cols().max(run.design.cols());
+        let small = run.data.rows().max(pairs).saturating_mul(columns) < MOST_ENTRIES;
+        let work = match solution.kernel.as_ref().and_then(|kernel| kernel.rows) {
+            Some((_, computed)) => computed as f64 * run.design.matrix().entries() as f64,
+            None => solution.passes as f64 * of_a_pass(run.design, run.solver),
+        };
+        let trained = (run.solver, solution.passes.max(ALWAYS_STEPS));
+        (run.settings.solver == Solver::Auto && small).then_some(Budget { work: work.max(ALWAYS), trained })
+    }
+
+    /// How many passes of a solver it allows, at most `most`.
+    pub(super) fn passes(&self, design: &Design, solver: Solver, most: u64) -> u64 {
+        let (trained_by, passes) = self.trained;
+        // A number too large for an integer becomes the largest one.
+        let within = (self.work / of_a_pass(design, solver).max(1.0)) as u64;
+        most.min(if solver == trained_by { passes } else { within })
+    }
+}
+
+/// About how many multiplications a solver takes a pass.
+fn of_a_pass(design: &Design, solver: Solver) -> f64 {
+    let (entries, features) = (design.matrix().entries() as f64, design.cols() as f64);
+    entries
+        * match solver {
+            Solver::Newton => 2.0 + 0.5 * features.min(EXACT_HESSIAN),
+            Solver::InteriorPoint => 2.0 + features,
+            _ => 2.0,
+        }
 }
 
 /// Whether a gap is as good as the one before.
@@ -73,20 +122,44 @@ pub(super) fn is_as_good(gap: Option<f64>, before: Option<f64>) -> bool {
 
 /// The better of two solutions for weights. An error while polishing is ignored, since the first solution is still
 /// valid.
-fn or_better(run: &Run<'_>, solution: Solution, better: Result<Option<Solution>>) -> Solution {
+fn or_better(
+    run: &mut Run<'_>,
+    solution: Solution,
+    better: impl FnOnce(&mut Run<'_>, &Solution) -> Result<Option<Solution>>,
+) -> Solution {
+    let began = Instant::now();
+    if run.observer.report(&Event::Polishing).is_break() {
+        return solution;
+    }
+    let better = better(run, &solution);
     match better {
         Ok(Some(better))
             if is_as_good(better.gap(), solution.gap())
                 && better.objective <= solution.objective * (1.0 + ALL_DIGITS) =>
         {
-            joined(solution, better, run.settings.tolerance)
+            let joined = joined(solution, better, run.settings.tolerance, began);
+            tell(run, &joined);
+            joined
         }
         _ => solution,
     }
 }
 
-/// The better solution with the history of both.
-pub(super) fn joined(before: Solution, mut better: Solution, tolerance: f64) -> Solution {
+/// Reports a polished solution. The run has ended, so a request to stop changes nothing.
+pub(super) fn tell(run: &mut Run<'_>, solution: &Solution) {
+    let Solution { passes, objective, lower_bound, weights, thresholds, .. } = solution;
+    _ = run.observer.report(&Event::Pass {
+        pass: *passes,
+        objective: *objective,
+        lower_bound: *lower_bound,
+        weights,
+        thresholds,
+        held_out: None,
+    });
+}
+
+/// The better solution with the history of both. `began` is when polishing began.
+pub(super) fn joined(before: Solution, mut better: Solution, tolerance: f64, began: Instant) -> Solution {
     // Rounding can lift a bound above the objective.
     better.lower_bound = better.lower_bound.map(|bound| bound.min(better.objective));
     let Solution { passes, stop, first_rate, mut trace, .. } = before;
@@ -94,7 +167,8 @@ pub(super) fn joined(before: Solution, mut better: Solution, tolerance: f64) -> 
     if let Some(&last) = trace.last() {
         let (objective, lower_bound) = (better.objective, better.lower_bound);
         trace.pop_if(|last| last.pass == passes);
-        trace.push(TracePoint { pass: passes, objective, lower_bound, ..last });
+        let seconds = last.seconds + began.elapsed().as_secs_f64();
+        trace.push(TracePoint { pass: passes, objective, lower_bound, seconds });
     }
     let rows = before.kernel.and_then(|kernel| kernel.rows);
     if let (Some(kernel), Some((asked, computed))) = (&mut better.kernel, rows) {
@@ -107,7 +181,7 @@ pub(super) fn joined(before: Solution, mut better: Solution, tolerance: f64) -> 
 
 /// A solution of a sum over parts, polished if that succeeds.
 pub(super) fn polished_parts<T: PartTask>(
-    run: &Run<'_>,
+    run: &mut Run<'_>,
     task: &T,
     rule: Intercept,
     solution: Solution,
@@ -115,18 +189,20 @@ pub(super) fn polished_parts<T: PartTask>(
 ) -> Solution {
     let (design, settings, cancel) = (run.design, run.settings, run.cancel);
     let hinge = settings.loss == Loss::Hinge;
-    if !is_polished(run) || !may_be_polished(solution.stop) || (hinge && solution.stop != Stop::Stalled) {
+    let Some(budget) = Budget::of(run, &solution) else { return solution };
+    if hinge && solution.stop != Stop::Stalled {
         return solution;
     }
     let features = design.cols() * task.outputs();
-    let start = solution.clone().into_start();
-    let better = if hinge {
-        by_planes(task, rule, design, settings, &solution, &start, cancel)
-    } else {
+    or_better(run, solution, |_, solution| {
+        let start = solution.clone().into_start();
+        if hinge {
+            return by_planes(task, rule, design, settings, solution, &start, cancel);
+        }
         let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
-        Newton::polish(&mut risk, features, &start, cancel).and_then(stated).map(Some)
-    };
-    or_better(run, solution, better)
+        let steps = budget.passes(design, Solver::Newton, Newton::POLISHING_STEPS);
+        Newton::polish(&mut risk, features, &start, steps, cancel).and_then(stated).map(Some)
+    })
 }
 
 /// Continues with cutting planes when the width of a rounded hinge cannot shrink any further.
@@ -160,16 +236,15 @@ pub(super) struct Polishing<'a, T> {
 
 /// A solution for weights, polished if that succeeds.
 pub(super) fn polished<T: super::BlockTask>(
-    run: &Run<'_>,
+    run: &mut Run<'_>,
     polishing: &Polishing<'_, T>,
     solution: Solution,
 ) -> Solution {
-    if !is_polished(run) || !may_be_polished(solution.stop) {
-        return solution;
-    }
-    let start = solution.clone().into_start();
-    let better = polishing.better(run, &solution, start);
-    or_better(run, solution, better)
+    let Some(budget) = Budget::of(run, &solution) else { return solution };
+    or_better(run, solution, |run, solution| {
+        let start = solution.clone().into_start();
+        polishing.better(run, solution, start, budget)
+    })
 }
 
 impl<T: super::BlockTask> Polishing<'_, T> {
@@ -177,25 +252,26 @@ impl<T: super::BlockTask> Polishing<'_, T> {
         Over { task: self.task, rule: self.rule, design: run.design, settings: run.settings }
     }
 
-    fn better(&self, run: &Run<'_>, solution: &Solution, start: Start) -> Result<Option<Solution>> {
+    fn better(&self, run: &Run<'_>, solution: &Solution, start: Start, budget: Budget) -> Result<Option<Solution>> {
         let over = self.over(run);
         if run.solver == Solver::InteriorPoint {
-            return over.brought_closer(solution, &start, run.cancel).map(Some);
+            return over.brought_closer(solution, &start, budget, run.cancel).map(Some);
         }
         if run.settings.loss != Loss::Hinge {
-            return over.by_newton(run.solver, &start, run.cancel).map(Some);
+            return over.by_newton(run.solver, &start, budget, run.cancel).map(Some);
         }
-        match self.dual_start(run, start)? {
-            Some((dual, passes)) => over.by_active_set((&dual, passes), solution, run.cancel),
+        match self.dual_start(run, start, budget)? {
+            Some((dual, passes)) => over.by_active_set((&dual, passes), solution, budget.work, run.cancel),
             None => Ok(None),
         }
     }
 
     /// A dual point of the hinge that is close enough for the active set, and the number of passes that it took.
-    fn dual_start(&self, run: &Run<'_>, start: Start) -> Result<Option<(Vec<f64>, u64)>> {
+    fn dual_start(&self, run: &Run<'_>, start: Start, budget: Budget) -> Result<Option<(Vec<f64>, u64)>> {
         let (task, design, settings, cancel) = (self.task, run.design, run.settings, run.cancel);
         if let Some(alpha) = start.dual {
-            if settings.tolerance <= CLOSE || task.blocks() > FEW_ROWS {
+            let all_rows = LinearBlocks { task, design }.cost() * task.blocks() as f64;
+            if settings.tolerance <= CLOSE || task.blocks() > FEW_ROWS || all_rows > budget.work {
                 return Ok(Some((alpha, 0)));
             }
             // Here features are many and rows are few, so steps on two variables are faster than passes over all.
@@ -206,7 +282,8 @@ impl<T: super::BlockTask> Polishing<'_, T> {
             let job = Job { settings: &closer, rule: self.rule, start, observer: &mut Silent, cancel };
             return Ok(Some((machine.minimise(task, job)?.weights, 0)));
         }
-        let closer = Settings { tolerance: settings.tolerance.min(CLOSE), ..settings.clone() };
+        let max_passes = budget.passes(design, Solver::Newton, settings.max_passes);
+        let closer = Settings { tolerance: settings.tolerance.min(CLOSE), max_passes, ..settings.clone() };
         let over = Over { settings: &closer, ..self.over(run) };
         let found = over.round_off_blocks(Some(&start), &mut Silent, cancel)?;
         let Witness::Rounded(width) = found.witness else { return Ok(None) };
@@ -223,10 +300,11 @@ impl<T: super::BlockTask> Polishing<'_, T> {
 impl<T: Independent + Roundable> Over<'_, T> {
     /// Improves a solution of the interior point: first with the interior point itself, whose result is used if the
     /// last digits are not found.
-    fn brought_closer(&self, solution: &Solution, start: &Start, cancel: &Cancel) -> Result<Solution> {
+    fn brought_closer(&self, solution: &Solution, start: &Start, budget: Budget, cancel: &Cancel) -> Result<Solution> {
         let (task, design, settings) = (self.task, self.design, self.settings);
         let tolerance = settings.tolerance.min(CLOSE);
-        let max_passes = settings.max_passes.saturating_sub(solution.passes);
+        let left = settings.max_passes.saturating_sub(solution.passes);
+        let max_passes = budget.passes(design, Solver::InteriorPoint, left);
         let within = InteriorPoint { tolerance, max_passes, intercept: self.rule };
         let closer = within.solve(task, design, Some(start), &mut Silent, cancel)?;
         let start = closer.clone().into_start();
@@ -238,9 +316,9 @@ impl<T: Independent + Roundable> Over<'_, T> {
             if self.rule == Intercept::Free {
                 balance_by_the_least_sure(task, &scores, threshold, &mut dual);
             }
-            self.by_active_set((&dual, closer.passes), solution, cancel)?
+            self.by_active_set((&dual, closer.passes), solution, budget.work, cancel)?
         } else {
-            Some(self.by_newton(Solver::InteriorPoint, &start, cancel)?)
+            Some(self.by_newton(Solver::InteriorPoint, &start, budget, cancel)?)
         };
         Ok(found.filter(|found| is_as_good(found.gap(), closer.gap())).unwrap_or(closer))
     }
@@ -250,11 +328,12 @@ impl<T: Independent + Roundable> Over<'_, T> {
         &self,
         (dual, passes): (&[f64], u64),
         before: &Solution,
+        work: f64,
         cancel: &Cancel,
     ) -> Result<Option<Solution>> {
         let (task, design, rule) = (self.task, self.design, self.rule);
         let gram = LinearBlocks { task, design };
-        let Some(found) = polish(task, &gram, rule, dual, cancel) else { return Ok(None) };
+        let Some(found) = polish(task, &gram, rule, dual, work, cancel) else { return Ok(None) };
         let weights = weights_behind(task, design, |block| found.alpha[block]);
         let scores = design.scores_until(&weights, cancel)?;
         let lower_bound = dual_value(task, design, |block| found.alpha[block], rule);
@@ -275,9 +354,11 @@ impl<T: Independent + Roundable> Over<'_, T> {
     }
 
     /// Polishes a smooth loss from weights.
-    fn by_newton(&self, solver: Solver, start: &Start, cancel: &Cancel) -> Result<Solution> {
+    fn by_newton(&self, solver: Solver, start: &Start, budget: Budget, cancel: &Cancel) -> Result<Solution> {
         let features = self.design.cols();
-        let found = self.as_one_risk(Solver::Newton, |risk| Newton::polish(risk, features, start, cancel), cancel)?;
+        let steps = budget.passes(self.design, Solver::Newton, Newton::POLISHING_STEPS);
+        let found =
+            self.as_one_risk(Solver::Newton, |risk| Newton::polish(risk, features, start, steps, cancel), cancel)?;
         if solver == Solver::Newton {
             return Ok(found);
         }
@@ -330,5 +411,9 @@ impl<T: Independent> SignedGram for LinearBlocks<'_, T> {
             c.coefficient * (scores[c.row] - c.against.map_or(0.0, |row| scores[row]))
         };
         (0..self.task.blocks()).map(reached).collect()
+    }
+
+    fn cost(&self) -> f64 {
+        2.0 * self.design.matrix().entries() as f64 + self.task.blocks() as f64
     }
 }

@@ -102,9 +102,10 @@ pub struct Run<'a> {
     pub solver: Solver,
     /// Where to start.
     pub start: Option<&'a Start>,
-    /// Whether a model is made of the solution: then small problems are solved to the last digit, and support vectors
-    /// are collected.
+    /// Whether a model is made of the solution: then support vectors are collected.
     pub for_model: bool,
+    /// Whether the solution may be polished to the last digits.
+    pub polishes: bool,
     /// Kernel rows to share with other runs.
     pub(crate) machine: Option<&'a mut Machine>,
     /// The judge on held-out data that may stop stochastic steps early.

@@ -1,16 +1,17 @@
 //! What solutions with a kernel share: support vectors, last digits, and valid bounds.
 
-use super::last_digits::{is_as_good, is_polished, joined, may_be_polished};
+use super::last_digits::{Budget, is_as_good, joined, tell};
 use super::{Run, constant_term};
 use crate::certificate::{Expansion, Scorer, Witness};
 use crate::data::Design;
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::run::Cancel;
+use crate::run::{Cancel, Event};
 use crate::settings::Settings;
 use crate::solve::machine::{Job, Machine, by_row, usual_cache};
 use crate::solve::{Solution, Stop};
 use crate::task::{Independent, Intercept, LearningTask};
+use std::time::Instant;
 
 /// The tolerance to which solvers run before the active set finds the last digits.
 const CLOSE: f64 = 1e-6;
@@ -66,8 +67,8 @@ pub(super) fn by_dual<T: Independent + LearningTask>(
     let definite = machine.is_definite();
     if definite && polishes {
         let closer = Settings { tolerance: settings.tolerance.min(CLOSE), ..settings.clone() };
-        fitted = polished(run, fitted, machine.is_wide(), |fitted| {
-            machine.with_all_digits(task, rule, &closer, fitted, cancel)
+        fitted = polished(run, fitted, machine.is_wide(), |fitted, work| {
+            machine.with_all_digits(task, rule, &closer, (fitted, work), cancel)
         });
     }
     let intercept = constant_term(task, rule, fitted.threshold());
@@ -77,18 +78,24 @@ pub(super) fn by_dual<T: Independent + LearningTask>(
     Ok(proven(Solution { witness, ..fitted.with_scorer(scorer, definite) }, definite))
 }
 
-/// A solution with a kernel, polished if that succeeds.
+/// A solution with a kernel, polished if that succeeds. `closer` gets the number of multiplications that it may take.
 pub(super) fn polished(
-    run: &Run<'_>,
+    run: &mut Run<'_>,
     fitted: Solution,
     wide: bool,
-    closer: impl FnOnce(&Solution) -> Result<Option<Solution>>,
+    closer: impl FnOnce(&Solution, f64) -> Result<Option<Solution>>,
 ) -> Solution {
-    if !wide || !is_polished(run) || !may_be_polished(fitted.stop) {
+    let Some(Budget { work, .. }) = Budget::of(run, &fitted).filter(|_| wide) else { return fitted };
+    let began = Instant::now();
+    if run.observer.report(&Event::Polishing).is_break() {
         return fitted;
     }
-    match closer(&fitted) {
-        Ok(Some(better)) if is_as_good(better.gap(), fitted.gap()) => joined(fitted, better, run.settings.tolerance),
+    match closer(&fitted, work) {
+        Ok(Some(better)) if is_as_good(better.gap(), fitted.gap()) => {
+            let joined = joined(fitted, better, run.settings.tolerance, began);
+            tell(run, &joined);
+            joined
+        }
         _ => fitted,
     }
 }

@@ -202,6 +202,11 @@ impl Comparison {
         self.given_ties
     }
 
+    /// Whether the weight of a pair is its margin.
+    pub(crate) fn weights_are_margins(&self) -> bool {
+        self.weight_as == PairWeightAs::Margin
+    }
+
     /// How many of the given pairs that count a pair stands for.
     #[inline]
     fn stands_for(&self, pair: usize) -> u32 {
