@@ -4,6 +4,8 @@ use crate::mapped::MappedFile;
 use crate::options::{Format, Loaded, Pairing, ReadOptions};
 use crate::sides::add_side_files;
 use crate::source::{Compression, Pipe, open, read_error};
+use crate::stamps::Stamps;
+use crate::temporary::Spool;
 use crate::{cache, csv, svmlight};
 use maxmargin::error::{Code, Error, Mark, Place, Result};
 use std::io::{self, Cursor, Read};
@@ -38,7 +40,12 @@ fn read_any(file: &str, options: &ReadOptions) -> Result<Loaded> {
 
 /// Reads an opened input completely.
 pub(crate) fn read_input(input: Input, options: &ReadOptions) -> Result<Loaded> {
-    let Input { file, format, compression, content, path, bytes } = input;
+    let stamps = input.stamps.clone();
+    stamps.confirm(read_content(input, options))
+}
+
+fn read_content(input: Input, options: &ReadOptions) -> Result<Loaded> {
+    let Input { file, format, compression, content, path, bytes, stamps } = input;
     let mut loaded = match (format, content) {
         (Format::Svmlight, Content::Stream(stream)) => svmlight::read_stream(&file, stream, options)?,
         (Format::Csv, Content::Stream(stream)) => csv::read(&file, stream, b',', options)?,
@@ -56,6 +63,7 @@ pub(crate) fn read_input(input: Input, options: &ReadOptions) -> Result<Loaded> 
     };
     loaded.facts.compression = compression.map(Compression::name);
     loaded.facts.bytes = bytes.or(loaded.facts.bytes);
+    loaded.facts.stamps = stamps;
     match path {
         // Pairs hold their own weights and groups, and their items are already read.
         Some(path) if loaded.data.pairs().is_none() => add_side_files(&path, loaded),
@@ -74,6 +82,8 @@ pub(crate) struct Input {
     pub(crate) path: Option<PathBuf>,
     /// Size as stored, if it is a file.
     pub(crate) bytes: Option<u64>,
+    /// Detects changes of the file, of its side files, and of the items that pairs name.
+    pub(crate) stamps: Stamps,
 }
 
 /// Where the content comes from.
@@ -87,14 +97,14 @@ pub(crate) enum Content {
 /// A file of the user, or a temporary one that is deleted with this value.
 pub(crate) enum Spot {
     Own(PathBuf),
-    Spooled(tempfile::NamedTempFile),
+    Spooled(Spool),
 }
 
 impl Spot {
     pub(crate) fn path(&self) -> &Path {
         match self {
             Spot::Own(path) => path,
-            Spot::Spooled(file) => file.path(),
+            Spot::Spooled(spool) => spool.path(),
         }
     }
 }
@@ -103,8 +113,18 @@ impl Input {
     /// Opens a file or standard input and detects compression and format. Formats with an index at their end are copied
     /// to a temporary file if they are compressed or come from a pipe.
     pub(crate) fn open(file: &str, options: &ReadOptions) -> Result<Input> {
+        let mut input = Input::opened(file, options)?;
+        if let Pairing::Of(items) = &options.pairing {
+            input.stamps.extend(items.stamps());
+        }
+        Ok(input)
+    }
+
+    fn opened(file: &str, options: &ReadOptions) -> Result<Input> {
         if file == "-" {
-            return Input::of_pipe("standard input", io::stdin(), None, options);
+            let name = "standard input";
+            let stamps = Stamps::of_standard_input(name);
+            return Ok(Input { stamps, ..Input::of_pipe(name, io::stdin(), None, options)? });
         }
         let path = Path::new(file);
         let opened = open(file, path)?;
@@ -112,6 +132,7 @@ impl Input {
         let Some(metadata) = metadata else {
             return Input::of_pipe(file, opened, Some(path), options);
         };
+        let stamps = Stamps::of_data(file, path, &opened);
         let (head, stream) = peek(opened, file)?;
         let compression = Compression::of_content(&head);
         let mut input = match compression {
@@ -124,11 +145,12 @@ impl Input {
         input.compression = compression;
         input.bytes = Some(metadata.len());
         input.path = Some(path.to_path_buf());
+        input.stamps = stamps;
         Ok(input)
     }
 
     fn new(file: &str, format: Format, content: Content) -> Input {
-        Input { file: file.to_string(), format, compression: None, content, path: None, bytes: None }
+        Input { file: file.to_string(), format, compression: None, content, path: None, bytes: None, stamps: Stamps::default() }
     }
 
     /// An input that cannot be mapped.
@@ -138,7 +160,7 @@ impl Input {
         path: Option<&Path>,
         options: &ReadOptions,
     ) -> Result<Input> {
-        let (head, stream) = peek(Pipe::new(input, options.cancel.clone()), file)?;
+        let (head, stream) = peek(Pipe::new(input, options.cancel.clone())?, file)?;
         match Compression::of_content(&head) {
             Some(compression) => {
                 let input = Input::of_decoded(file, compression.decoder(stream)?, path, options)?;
@@ -164,11 +186,8 @@ impl Input {
     /// The same input, readable more than once: a stream is copied to a temporary file.
     pub(crate) fn spooled(mut self) -> Result<Input> {
         if let Content::Stream(stream) = &mut self.content {
-            let mut spooled = tempfile::NamedTempFile::new().map_err(|error| {
-                Error::new(Code::WriteFailed, format!("a temporary file could not be created: {error}"))
-                    .help("free some space, or name a folder for temporary files in TMPDIR")
-            })?;
-            io::copy(stream, &mut spooled).map_err(|error| read_error(&error).in_file(&self.file))?;
+            let spooled = Spool::new()?;
+            io::copy(stream, &mut spooled.file()).map_err(|error| read_error(&error).in_file(&self.file))?;
             self.content = Content::File(Spot::Spooled(spooled));
         }
         Ok(self)

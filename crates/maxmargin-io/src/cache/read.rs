@@ -268,11 +268,11 @@ impl Store {
         let facts = Facts {
             file: self.file.clone(),
             format: Some(Format::Mmd),
-            compression: None,
             index_base: facts.index_base,
             notes: facts.notes,
             fill: self.view::<f64>(Kind::Fill).map(|fill| fill.to_vec()),
             bytes: Some(self.layout.file_bytes),
+            ..Facts::default()
         };
         Ok(Loaded { data: data.with_hash(self.layout.shape.hash), facts })
     }
