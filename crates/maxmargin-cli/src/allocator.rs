@@ -53,7 +53,7 @@ fn refused(size: usize) -> ! {
     let texts: [&[u8]; 3] = [
         b"error[MM0109]: there is not enough memory: the system refused ",
         decimal(size as u64, &mut digits),
-        b" bytes; nothing was saved\n   \
+        b" bytes; no file is left half written\n   \
           help: close other programs, use fewer --threads, or give less data; `train` of an .mmd file takes --memory\n   \
           `maxmargin explain MM0109` says more\n",
     ];

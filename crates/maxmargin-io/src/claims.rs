@@ -268,6 +268,19 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_claims_too_much_is_refused_wherever_it_is() {
+        let page = |decoded: &[u8]| [&[0x15, 0, 0x15], decoded, &[0x15, 14, 0], &[0; 7]].concat();
+        let (small, huge) = (page(&[14]), page(&[0xfe, 0xff, 0xff, 0xff, 0x0f]));
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let check = |bytes: &[u8]| {
+            std::fs::write(file.path(), bytes).expect("written");
+            check_pages(file.path(), [(0, bytes.len() as u64)].into_iter())
+        };
+        check(&[&small[..], &small].concat()).expect("both are sound");
+        check(&[&small[..], &huge].concat()).expect_err("two gigabytes in seven bytes");
+    }
+
+    #[test]
     fn no_compression_is_as_good_as_claimed() {
         fits(ONE_BLOCK, 0).expect("one block");
         fits(MOST_RATIO * 1000, 1000).expect("the best of zstd");

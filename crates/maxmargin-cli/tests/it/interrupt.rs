@@ -18,8 +18,8 @@ fn bench() -> Workbench {
 }
 
 /// A command that is killed if it runs too long, so that no test can hang.
-struct Running {
-    child: Child,
+pub(crate) struct Running {
+    pub(crate) child: Child,
     _ended: Sender<()>,
 }
 
@@ -28,19 +28,19 @@ impl Running {
         signal(self.child.id(), libc::SIGINT);
     }
 
-    fn finish(self, line: &str) -> Ran {
+    pub(crate) fn finish(self, line: &str) -> Ran {
         Ran::of(line, &self.child.wait_with_output().expect("it ends"))
     }
 }
 
-fn signal(process: u32, signal: libc::c_int) {
+pub(crate) fn signal(process: u32, signal: libc::c_int) {
     let process = libc::pid_t::try_from(process).expect("a process id");
     // SAFETY: no memory is touched. The process is our child and is waited for after this.
     assert_eq!(unsafe { libc::kill(process, signal) }, 0);
 }
 
 /// Polls until the result is there.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -52,7 +52,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Waits until a command that prints nothing has written some of its output.
-fn wait_until_it_writes(running: &Running) {
+pub(crate) fn wait_until_it_writes(running: &Running) {
     let written = format!("/proc/{}/io", running.child.id());
     if !std::path::Path::new(&written).exists() {
         std::thread::sleep(Duration::from_secs(1));
@@ -65,7 +65,7 @@ fn wait_until_it_writes(running: &Running) {
     });
 }
 
-fn start(bench: &Workbench, line: &str) -> Running {
+pub(crate) fn start(bench: &Workbench, line: &str) -> Running {
     let child = Command::new(assert_cmd::cargo::cargo_bin!("maxmargin"))
         .args(line.split_whitespace())
         .current_dir(bench.folder())
