@@ -199,7 +199,7 @@ fn read_opened<T: Send>(
     let mut facts = source.facts();
     facts.compression = input.compression.map(Compression::name);
     facts.bytes = input.bytes.or(facts.bytes);
-    facts.stamps = input.stamps;
+    facts.stamps = input.lasting_stamps(options);
     delivery.finish(facts)
 }
 

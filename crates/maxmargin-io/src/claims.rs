@@ -69,7 +69,8 @@ fn arrow_file(input: &mut Input) -> Claim {
     let footer = footer.ok_or_else(|| format!("its footer claims {length} bytes, which the file does not have"))?;
     let Ok(footer) = root_as_footer(&footer) else { return Ok(()) };
     for block in footer.recordBatches().into_iter().chain(footer.dictionaries()).flatten() {
-        let sizes = (u64::try_from(block.offset()), u64::try_from(block.metaDataLength()), u64::try_from(block.bodyLength()));
+        let sizes =
+            (u64::try_from(block.offset()), u64::try_from(block.metaDataLength()), u64::try_from(block.bodyLength()));
         let (Ok(start), Ok(about), Ok(body)) = sizes else { return Err("a batch has a negative size".to_string()) };
         let after = start.saturating_add(about);
         if after.saturating_add(body) > input.bytes {
@@ -176,7 +177,11 @@ impl PageSizes {
                 _ => compact.skip(kind, 0)?,
             }
         }
-        Some(PageSizes { header: compact.at as u64, decoded: decoded?.try_into().ok()?, stored: stored?.try_into().ok()? })
+        Some(PageSizes {
+            header: compact.at as u64,
+            decoded: decoded?.try_into().ok()?,
+            stored: stored?.try_into().ok()?,
+        })
     }
 }
 

@@ -137,7 +137,10 @@ fn table(bytes: &[u8], format: Format, write: impl Fn(&Dataset, &mut Vec<u8>) ->
         let blocks = BlockOptions { bytes: 64, ..BlockOptions::default() };
         let found = read_blocks(name, &options, &blocks, &|block| Ok(block.data.rows()), put);
         let Ok(whole) = whole else { continue };
-        assert_eq!((rows, found.expect("blocks of a sound file").rows as usize), (whole.data.rows(), whole.data.rows()));
+        assert_eq!(
+            (rows, found.expect("blocks of a sound file").rows as usize),
+            (whole.data.rows(), whole.data.rows())
+        );
         if whole.data.cols() > FEW_COLUMNS {
             continue;
         }
@@ -146,7 +149,8 @@ fn table(bytes: &[u8], format: Format, write: impl Fn(&Dataset, &mut Vec<u8>) ->
         write(&whole.data, &mut written).expect("what was read can be written");
         let copy = tempfile::NamedTempFile::new().expect("a temporary file");
         std::fs::write(copy.path(), written).expect("writes");
-        let again = read(copy.path().to_str().expect("a path in UTF-8"), &options).expect("what was written can be read");
+        let again =
+            read(copy.path().to_str().expect("a path in UTF-8"), &options).expect("what was written can be read");
         assert_eq!(again.data.hash().expect("owned data are sound"), hash);
     }
 }

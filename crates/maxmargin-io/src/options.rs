@@ -194,7 +194,7 @@ pub struct Facts {
     pub fill: Option<Vec<f64>>,
     /// Size of the file as stored, if it is a file.
     pub bytes: Option<u64>,
-    /// Detects changes of the files that the data come from, for as long as mapped data are used.
+    /// Detects changes of mapped files, which are read for as long as the data are used.
     pub stamps: Stamps,
 }
 

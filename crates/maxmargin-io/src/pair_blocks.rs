@@ -98,7 +98,7 @@ impl<'a> PairBlocks<'a> {
         let mut facts = self.source.facts();
         facts.compression = self.input.compression.map(Compression::name);
         facts.bytes = self.input.bytes.or(facts.bytes);
-        facts.stamps = self.input.stamps.clone();
+        facts.stamps = self.input.lasting_stamps(self.options);
         facts
     }
 

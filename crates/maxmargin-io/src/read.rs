@@ -40,12 +40,14 @@ fn read_any(file: &str, options: &ReadOptions) -> Result<Loaded> {
 
 /// Reads an opened input completely.
 pub(crate) fn read_input(input: Input, options: &ReadOptions) -> Result<Loaded> {
-    let stamps = input.stamps.clone();
-    stamps.confirm(read_content(input, options))
+    let (stamps, lasting) = (input.stamps.clone(), input.lasting_stamps(options));
+    let mut loaded = stamps.confirm(read_content(input, options))?;
+    loaded.facts.stamps = lasting;
+    Ok(loaded)
 }
 
 fn read_content(input: Input, options: &ReadOptions) -> Result<Loaded> {
-    let Input { file, format, compression, content, path, bytes, stamps } = input;
+    let Input { file, format, compression, content, path, bytes, .. } = input;
     let mut loaded = match (format, content) {
         (Format::Svmlight, Content::Stream(stream)) => svmlight::read_stream(&file, stream, options)?,
         (Format::Csv, Content::Stream(stream)) => csv::read(&file, stream, b',', options)?,
@@ -63,7 +65,6 @@ fn read_content(input: Input, options: &ReadOptions) -> Result<Loaded> {
     };
     loaded.facts.compression = compression.map(Compression::name);
     loaded.facts.bytes = bytes.or(loaded.facts.bytes);
-    loaded.facts.stamps = stamps;
     match path {
         // Pairs hold their own weights and groups, and their items are already read.
         Some(path) if loaded.data.pairs().is_none() => add_side_files(&path, loaded),
@@ -120,6 +121,16 @@ impl Input {
         Ok(input)
     }
 
+    /// The stamps of the files that must not change for as long as the data are used. Only a cache is still read then; a
+    /// text may change once it is read.
+    pub(crate) fn lasting_stamps(&self, options: &ReadOptions) -> Stamps {
+        match &options.pairing {
+            _ if self.format == Format::Mmd => self.stamps.clone(),
+            Pairing::Of(items) => items.stamps().clone(),
+            _ => Stamps::default(),
+        }
+    }
+
     fn opened(file: &str, options: &ReadOptions) -> Result<Input> {
         if file == "-" {
             let name = "standard input";
@@ -150,7 +161,15 @@ impl Input {
     }
 
     fn new(file: &str, format: Format, content: Content) -> Input {
-        Input { file: file.to_string(), format, compression: None, content, path: None, bytes: None, stamps: Stamps::default() }
+        Input {
+            file: file.to_string(),
+            format,
+            compression: None,
+            content,
+            path: None,
+            bytes: None,
+            stamps: Stamps::default(),
+        }
     }
 
     /// An input that cannot be mapped.

@@ -60,7 +60,7 @@ pub fn read_records(file: &str, options: &ReadOptions, taker: &mut dyn TakeRecor
     // After a cancel, the reader may return any error. The cancel is reported instead.
     stamps.confirm(outcome).map_err(|error| options.cancel.check().err().unwrap_or(error).in_file(&name))?;
     let compression = compression.map(Compression::name);
-    Ok(Facts { file: name, format: Some(format), compression, bytes, stamps, ..Facts::default() })
+    Ok(Facts { file: name, format: Some(format), compression, bytes, ..Facts::default() })
 }
 
 /// A cell as takers receive it.

@@ -142,7 +142,10 @@ mod tests {
         assert!(error.place().is_some_and(|place| place.file.ends_with("data.txt.weight")));
         rewrite(&data, "1 1:2\n");
         let error = stamps.confirm::<()>(Err(Error::new(Code::NoRows, "no rows"))).expect_err("both");
-        assert_eq!((error.code(), error.place().map(|place| place.file.as_str())), (Code::FileShrank, Some("data.txt")));
+        assert_eq!(
+            (error.code(), error.place().map(|place| place.file.as_str())),
+            (Code::FileShrank, Some("data.txt"))
+        );
     }
 
     #[test]

@@ -130,9 +130,8 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
     let from = std::ffi::CString::new(path_of(file).as_os_str().as_bytes())?;
     let to = std::ffi::CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: both are strings that end in zero, and the call only makes a name.
-    let made = unsafe {
-        libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
-    };
+    let made =
+        unsafe { libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW) };
     if made == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

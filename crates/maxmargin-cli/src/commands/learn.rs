@@ -16,7 +16,8 @@ use maxmargin::settings::Settings;
 use maxmargin::stream::{Learner, learner};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{
-    Facts, PairBlocks, no_thread, Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options,
+    Facts, PairBlocks, Pairing, ReadOptions, Reading, load_items, load_model, no_thread, pair_options, save_model,
+    scoring_options,
 };
 use serde_json::json;
 use std::path::Path;

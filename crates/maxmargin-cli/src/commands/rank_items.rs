@@ -124,7 +124,12 @@ impl Listed {
 }
 
 /// The items to rank.
-fn items(arguments: &RankItemsArguments, model: &Model, console: &Console, cancel: &Cancel) -> Result<(Dataset, Stamps)> {
+fn items(
+    arguments: &RankItemsArguments,
+    model: &Model,
+    console: &Console,
+    cancel: &Cancel,
+) -> Result<(Dataset, Stamps)> {
     if let Some(file) = arguments.file.as_ref().or(arguments.items.as_ref()) {
         let (options, _) = scoring_options(model, &arguments.data.read()?, arguments.data.input_format, cancel)?;
         let (timed, _) = load_items(file, &options)?;

@@ -66,7 +66,7 @@ fn commands_that_hold_a_mapped_file_notice_that_it_changes() {
         "predict m.mm pipe.csv --items items.mmd -o out.txt",
         "evaluate m.mm pipe.csv --items items.mmd --report out.html",
         "verify m.mm pipe.csv --items items.mmd",
-        "rank-items m.mm --pairs pipe.csv --items items.mmd -o out.tsv --resamples 3",
+        "rank-items m.mm --pairs pipe.csv --items items.mmd -o out.tsv --resamples 20",
         "learn compare pipe.csv --items items.mmd -o out.mm",
         "train compare pipe.csv --items items.mmd -o out.mm",
         "tune compare pipe.csv --items items.mmd --grid 1 -o out.mm",

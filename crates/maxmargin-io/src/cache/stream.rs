@@ -79,7 +79,6 @@ fn stream_as<V: Stored>(input: &Input, options: &ReadOptions, output: &Path) -> 
     let mut facts = blocks.facts();
     facts.compression = input.compression.map(|compression| compression.name());
     facts.bytes = input.bytes;
-    facts.stamps = input.stamps.clone();
     Ok(Some(Streamed { facts, rows: survey.rows, cols: survey.cols }))
 }
 

@@ -76,13 +76,20 @@ fn pairs_that_are_added_meanwhile_are_an_error_and_the_last() {
 }
 
 #[test]
-fn a_side_file_that_changes_after_reading_is_noticed_by_the_stamps() {
+fn what_was_read_completely_may_change_and_what_is_mapped_may_not() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (_, file) = written(&folder, "t.txt", "1 1:1\n-1 2:1\n");
-    let (side, name) = written(&folder, "t.txt.weight", "1\n2\n");
-    let loaded = read(&file, &ReadOptions::default()).expect("read");
-    loaded.facts.stamps.check().expect("unchanged");
-    append(&side, "3\n");
-    let error = loaded.facts.stamps.check().expect_err("changed");
-    assert_eq!(error.place().map(|place| &place.file), Some(&name));
+    let (text, text_name) = written(&folder, "t.txt", "1 1:1\n-1 2:1\n");
+    let loaded = read(&text_name, &ReadOptions::default()).expect("read");
+    let (cache, cache_name) = written(&folder, "t.mmd", "");
+    maxmargin_io::cache::save(&loaded, &cache).expect("written");
+    append(&text, "1 1:2\n");
+    loaded.facts.stamps.check().expect("it is in memory");
+    let mapped = read(&cache_name, &ReadOptions::default()).expect("read");
+    append(&cache, "more");
+    let error = mapped.facts.stamps.check().expect_err("changed");
+    assert_eq!(error.place().map(|place| &place.file), Some(&cache_name));
+    let out = folder.path().join("out.csv").display().to_string();
+    let error = maxmargin_io::write(&mapped, &out, maxmargin_io::Format::Csv, &Default::default());
+    assert_eq!(error.expect_err("changed").code(), Code::FileShrank);
+    assert!(!Path::new(&out).exists());
 }

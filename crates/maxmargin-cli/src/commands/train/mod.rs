@@ -32,8 +32,8 @@ use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, expands,
 use maxmargin::wording::{memory_given, memory_needed};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{
-    Gathered, Pairing, ReadOptions, ReadSettings, RunSettings, Stamps, expect_features, gather, input_of, load, load_pairs,
-    options_like, pairing_of, save_model,
+    Gathered, Pairing, ReadOptions, ReadSettings, RunSettings, Stamps, expect_features, gather, input_of, load,
+    load_pairs, options_like, pairing_of, save_model,
 };
 use serde_json::{Value, json};
 use std::path::Path;
