@@ -6,12 +6,13 @@ use maxmargin::error::Result;
 use maxmargin::model::Model;
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Reads a model file.
 pub fn load_model(file: &str) -> Result<Model> {
-    let bytes = read_unchanged(file, |opened| read_stated(opened))?;
+    let bytes = read_unchanged(file, read_stated)?;
     Model::from_bytes(&bytes).map_err(|error| {
         let advised = error.remedy().is_some();
         let error = error.in_file(file);
@@ -24,7 +25,7 @@ const LONGEST_HEADER: u64 = 100_000_000;
 
 /// Reads as many bytes as the header states, and one more if there is one, so that a device or a pipe without end is
 /// not read until memory is full. If the header makes no sense, only the beginning is read; it is refused later.
-fn read_stated(input: &mut impl Read) -> io::Result<Vec<u8>> {
+fn read_stated(input: &mut File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(8).read_to_end(&mut bytes)?;
     let length = bytes.first_chunk().map_or(0, |length| u64::from_le_bytes(*length));
