@@ -46,6 +46,7 @@ fn positions(taken: impl Iterator<Item = bool>) -> Vec<i64> {
 
 impl Model {
     pub(crate) fn trained(trained: Trained, data: &Dataset) -> PyResult<Model> {
+        data.unchanged().or_raise()?;
         let Trained { mut model, stop, trace, .. } = trained;
         model.reading = Some(data.reading.clone());
         let trace = trace.iter().map(|point| (point.pass, point.objective, point.lower_bound, point.seconds)).collect();
@@ -143,6 +144,7 @@ impl Model {
     fn scores<'py>(&self, py: Python<'py>, data: &Dataset, threads: usize) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         self.check_columns(data).or_raise()?;
         let scores = sized(py, self.steps(data), threads, |cancel| self.model.scores_until(&data.data, cancel))?;
+        data.unchanged().or_raise()?;
         match self.model.scorer.outputs() {
             1 => Ok(data.in_given_order(py, scores).to_dyn().clone()),
             outputs => {
@@ -169,12 +171,14 @@ impl Model {
                     .help("use a model of the task `compare`")),
             }
         })?;
+        data.unchanged().or_raise()?;
         Ok(outcomes.into_pyarray(py))
     }
 
     /// Recompute objective, lower bound and gap from the training data. Raises an error if they do not hold.
     fn verify(&self, py: Python<'_>, data: &Dataset) -> PyResult<(f64, Option<f64>, Option<f64>)> {
         let found = job(py, 0, None, |_, cancel| self.model.verify_until(&data.data, cancel))?;
+        data.unchanged().or_raise()?;
         Ok((found.objective, found.lower_bound, found.gap()))
     }
 

@@ -1,6 +1,7 @@
 //! The `maxmargin` command as a library. It turns arguments into validated settings, and settings into calls of the
 //! core.
 
+pub mod allocator;
 mod args;
 mod commands;
 mod comparisons;
@@ -17,6 +18,7 @@ mod progress;
 mod render;
 pub mod report;
 mod signals;
+pub mod standard_output;
 
 use args::Command;
 use clap::error::ErrorKind;

@@ -121,7 +121,18 @@ fn read_any<T: Send>(
     work: &(dyn Fn(&Block) -> Result<T> + Sync),
     put: &mut dyn FnMut(Step<T>) -> Result<()>,
 ) -> Result<Found> {
-    let mut input = Input::open(file, options)?;
+    let input = Input::open(file, options)?;
+    let stamps = input.stamps.clone();
+    stamps.confirm(read_opened(input, options, blocks, work, put))
+}
+
+fn read_opened<T: Send>(
+    mut input: Input,
+    options: &ReadOptions,
+    blocks: &BlockOptions,
+    work: &(dyn Fn(&Block) -> Result<T> + Sync),
+    put: &mut dyn FnMut(Step<T>) -> Result<()>,
+) -> Result<Found> {
     if blocks.whole_groups {
         // The input may have to be read again if groups are scattered.
         input = input.spooled()?;
@@ -188,6 +199,7 @@ fn read_any<T: Send>(
     let mut facts = source.facts();
     facts.compression = input.compression.map(Compression::name);
     facts.bytes = input.bytes.or(facts.bytes);
+    facts.stamps = input.lasting_stamps(options);
     delivery.finish(facts)
 }
 

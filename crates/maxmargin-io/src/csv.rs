@@ -378,6 +378,8 @@ impl<'a, R: Read> Records<'a, R> {
         if self.ended {
             return Ok(false);
         }
+        let start = self.reader.position().byte();
+        self.reader.get_mut().begin(start);
         match self.reader.read_byte_record(record) {
             Ok(true) => {
                 self.last = record.position().map_or(0, csv::Position::byte);

@@ -38,7 +38,7 @@ pub trait TakeRecords: Send {
 /// Reads some columns of a table in any format as text, row by row. Words for missing values, such as `NA`, become
 /// empty cells.
 pub fn read_records(file: &str, options: &ReadOptions, taker: &mut dyn TakeRecords) -> Result<Facts> {
-    let Input { file: name, format, compression, content, bytes, .. } = Input::open(file, options)?;
+    let Input { file: name, format, compression, content, bytes, stamps, .. } = Input::open(file, options)?;
     let outcome = match (format, content) {
         (Format::Csv | Format::Tsv, content) => {
             let delimiter = if format == Format::Tsv { b'\t' } else { b',' };
@@ -58,7 +58,7 @@ pub fn read_records(file: &str, options: &ReadOptions, taker: &mut dyn TakeRecor
             .help("give a CSV, TSV, Parquet or Arrow file with named columns")),
     };
     // After a cancel, the reader may return any error. The cancel is reported instead.
-    outcome.map_err(|error| options.cancel.check().err().unwrap_or(error).in_file(&name))?;
+    stamps.confirm(outcome).map_err(|error| options.cancel.check().err().unwrap_or(error).in_file(&name))?;
     let compression = compression.map(Compression::name);
     Ok(Facts { file: name, format: Some(format), compression, bytes, ..Facts::default() })
 }

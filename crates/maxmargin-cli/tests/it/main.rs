@@ -2,6 +2,7 @@
 
 mod approximate;
 mod bad_input;
+mod changed_input;
 mod compare;
 mod convert;
 mod demo;
@@ -14,6 +15,7 @@ mod interrupt;
 mod invariance;
 mod kernels;
 mod learn;
+mod limits;
 mod memory;
 mod model_file;
 mod output;

@@ -7,7 +7,7 @@ mod ratings;
 use crate::args::{FeaturesArguments, FeaturesKind};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{ensure_apart, refuse_json};
+use crate::loading::{ensure_apart, ensure_for_data};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::ensure_writable;
@@ -31,7 +31,7 @@ fn output(file: &str, inputs: &[&str], console: &Console) -> Result<Format> {
             .help("end the name in .csv or .tsv, which may be followed by .gz or .zst"));
     }
     if file == "-" {
-        refuse_json(console)?;
+        ensure_for_data(console)?;
     } else {
         ensure_writable(Path::new(file))?;
         ensure_apart(file, inputs)?;

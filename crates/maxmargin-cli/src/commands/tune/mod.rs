@@ -13,7 +13,7 @@ use crate::console::Console;
 use crate::for_task::ForTask;
 use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
-use crate::loading::{Stamps, describe};
+use crate::loading::describe;
 use crate::preferences::Preferences;
 use crate::progress::{ProgressTable, TuneProgress};
 use crate::report::Report;
@@ -48,9 +48,9 @@ pub(crate) fn run(command: &ForTask<TuneArguments>, console: &Console, cancel: &
     let (grid, widths) = job.check_before_reading(own.memory.is_some())?;
 
     let options = job.read.options(command.data.input_format, cancel)?;
-    let unchanged = Stamps::of([Some(&arguments.file), arguments.items.as_ref()]);
     let items = arguments.items.as_deref();
     let gathered = gather(&arguments.file, items, &options, job.read.one_group, input_of(&job.settings))?;
+    let unchanged = &gathered.timed.loaded.facts.stamps;
     let at_file = |error: Error| unchanged.check().err().unwrap_or_else(|| error.in_file(&arguments.file));
     let data = &gathered.timed.loaded.data;
     check_features(data.cols()).map_err(|error| error.in_file(items.unwrap_or(&arguments.file)))?;
@@ -261,6 +261,7 @@ impl Job<'_> {
             expect_features(&timed, data.cols(), file)?;
             describe(self.console, &timed, &[]);
             let both = data.followed_by(&timed.loaded.data).map_err(|error| error.in_file(file))?;
+            timed.loaded.facts.stamps.check()?;
             let judged = data.rows()..both.rows();
             return Ok((both, judged.collect()));
         };
@@ -282,6 +283,7 @@ impl Job<'_> {
             None => data.clone().with_pairs(own.followed_by(pairs, 0)?)?,
             Some(_) => data.followed_by(judged).map_err(|error| error.in_file(file))?,
         };
+        timed.loaded.facts.stamps.check()?;
         Ok((both, (own.len()..own.len() + pairs.len()).collect()))
     }
 }
