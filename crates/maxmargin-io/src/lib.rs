@@ -13,6 +13,7 @@ pub mod cache;
 mod cells;
 mod columns;
 pub mod csv;
+mod delimiter;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gather;

@@ -16,6 +16,7 @@ mod kernels;
 mod learn;
 mod memory;
 mod model_file;
+mod next;
 mod output;
 mod pairs;
 mod predict;

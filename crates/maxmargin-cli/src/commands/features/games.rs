@@ -515,7 +515,11 @@ impl Written {
         }
         let rows = self.left + self.tie + self.right;
         let bytes = std::fs::metadata(&arguments.output).map(|metadata| metadata.len()).unwrap_or(0);
-        let ignored = if arguments.keep_ids { " --ignore left_player,right_player,date" } else { "" };
+        let ignored = match (arguments.keep_ids, season.kind) {
+            (false, _) => "",
+            (true, Some(_)) => " --ignore left_player,right_player,date",
+            (true, None) => " --ignore left_player,right_player",
+        };
         console.say(&format!(
             "wrote {}   {}: {} left, {}, {} right · {} · {}          next: maxmargin train compare {}{ignored} --scale standard --loss logistic -o model.mm",
             arguments.output,

@@ -77,9 +77,7 @@ pub(crate) fn run(command: &ForTask<TuneArguments>, console: &Console, cancel: &
     let best = if arguments.one_standard_error { tuned.one_standard_error() } else { tuned.best };
     unchanged.check()?;
     let warnings = warnings(&tuned, best);
-    if console.talks() {
-        show(console, &tuned, best, &warnings)?;
-    }
+    show(console, &tuned, best, &warnings)?;
 
     let start = Instant::now();
     let trained = job.refit(&tuned, best, data).map_err(at_file)?;
