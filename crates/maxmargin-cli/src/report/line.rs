@@ -464,6 +464,17 @@ mod tests {
     }
 
     #[test]
+    fn guesses_reach_the_corner_of_a_classifier_and_half_the_height_of_comparisons() {
+        let curve = || vec![RocCurve { label: String::new(), points: vec![(0.0, 0.0), (1.0, 1.0)], area: 0.5 }];
+        let (rows, pairs) = (LinePlot::roc(curve()), LinePlot::roc_of_comparisons(curve()));
+        assert_eq!((rows.chance, pairs.chance), (1.0, 0.5));
+        let drawn = |plot: LinePlot| plot.draw(460.0).finish("plot", "");
+        let corner = drawn(LinePlot { chance: 0.5, ..rows.clone() });
+        assert_ne!(drawn(rows), corner, "the line is drawn to where guesses end");
+        assert!(drawn(pairs).contains("ties called decided"));
+    }
+
+    #[test]
     fn a_plot_without_drawable_points_says_so() {
         let empty = LinePlot::new(Axis::linear("x"), Axis::linear("y"));
         let hopeless = LinePlot::new(Axis::linear("x"), Axis::log("y")).series(Series::new("s", vec![(1.0, -1.0)]));

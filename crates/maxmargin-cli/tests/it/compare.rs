@@ -241,10 +241,8 @@ fn hostile_comparisons_are_refused_at_their_place() {
 #[test]
 fn a_report_of_comparisons_speaks_of_pairs_and_draws_the_line_of_guesses() {
     let bench = simulated("linear");
-    bench.ok("train compare train.csv -o m.mm -q");
-    let files = bench.files();
-    let test = if files.contains("test.csv") { "test.csv" } else { "train.csv" };
-    bench.ok(&format!("evaluate m.mm {test} --metric error,auc,pair-accuracy --report r.html -q"));
+    bench.ok("train compare pairs.csv -o m.mm -q");
+    bench.ok("evaluate m.mm test.csv --metric error,auc,pair-accuracy --report r.html -q");
     let page = bench.text("r.html");
     assert!(page.contains("fraction of pairs whose outcome is predicted wrongly"));
     assert!(page.contains("guessing gives 0.25") && page.contains("fraction of decided pairs in the right order"));

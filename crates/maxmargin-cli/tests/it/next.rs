@@ -39,6 +39,7 @@ fn next(bench: &Workbench, line: &str) -> String {
 fn every_next_command_runs() {
     let bench = Workbench::new();
     bench.write("dated.csv", games(true)).write("undated.csv", games(false)).write("ratings.csv", ratings());
+    bench.write("decided.csv", games(true).replace(",tie\n", ",left\n"));
     let items = (0..6).map(|item| format!("i{item},{},{}\n", item * item % 5, item % 3));
     bench.write("items.csv", format!("id,price,size\n{}", items.collect::<String>()));
     let users = (0..8).map(|user| format!("u{user},{}\n", 20 + user));
@@ -55,17 +56,19 @@ fn every_next_command_runs() {
         ("tune classify text.txt --grid 0.1,1 --folds 2 --class-weight -1=2,1=1", ""),
         ("compact kernel.mm --vectors 10 -o small.mm", "text.txt"),
         ("train one-class text.txt -o one.mm", "text.txt"),
-        ("simulate compare --pairs 60 -o pairs.csv", ""),
+        ("simulate compare --norm linear --pairs 60 -o pairs.csv", ""),
         ("train compare pairs.csv -o pairs.mm", "pairs.csv"),
         ("features games dated.csv -o wide.csv", ""),
         ("features games dated.csv --keep-ids -o kept.csv", ""),
         ("features games undated.csv --keep-ids -o undated-kept.csv", ""),
         ("features games undated.csv -o undated-wide.csv", ""),
         ("features ratings ratings.csv -o bare.csv", ""),
-        ("features ratings ratings.csv --items items.csv -o items-wide.csv", ""),
+        ("features games decided.csv -o decided-wide.csv", ""),
+        ("features ratings ratings.csv --tie-within 0.5 --items items.csv -o items-wide.csv", ""),
         ("features ratings ratings.csv --items items.csv --users users.csv --cross -o crossed.csv", ""),
         ("train compare bare.csv --method elo -o elo.mm", "bare.csv"),
-        ("train compare bare.csv --items items.csv -o of-items.mm", "bare.csv"),
+        ("train compare bare.csv --items items.csv --loss logistic -o of-items.mm", "bare.csv"),
+        ("train one-class items.csv -o unlabelled.mm", "items.csv"),
     ] {
         let next = next(&bench, line);
         if !test_data.is_empty() {

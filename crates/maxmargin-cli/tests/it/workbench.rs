@@ -139,8 +139,8 @@ impl Ran {
         self
     }
 
-    /// Checks that the command has every flag that the help of its error names. Other commands are named in backquotes,
-    /// with their flags.
+    /// Checks that the command has every flag that the help of its error names, or was given it. Other commands are named
+    /// in backquotes, with their flags, and a model may have to be trained with another setting.
     fn has_the_flags_of_its_remedy(&self) {
         let words: Vec<&str> = self.line.split_whitespace().collect();
         let subcommand = match words[..] {
@@ -148,12 +148,19 @@ impl Ran {
             [command, ..] if !command.starts_with('-') => &words[..1],
             _ => return,
         };
-        let mut command = assert_cmd::cargo::cargo_bin_cmd!("maxmargin");
-        let output = command.args(subcommand).arg("--help").env("NO_COLOR", "1").output().expect("the command starts");
-        let known = flags(&String::from_utf8_lossy(&output.stdout));
+        let all_flags = |subcommand: &[&str]| {
+            let mut command = assert_cmd::cargo::cargo_bin_cmd!("maxmargin");
+            let output = command.args(subcommand).arg("--help").env("NO_COLOR", "1").output().expect("it starts");
+            flags(&String::from_utf8_lossy(&output.stdout))
+        };
+        let mut known = all_flags(subcommand);
+        known.extend(flags(&self.line));
         let help = self.stderr.lines().filter_map(|line| line.trim_start().strip_prefix("help: "));
         for help in help {
             let own: String = help.split('`').step_by(2).collect();
+            if own.contains("train with") {
+                known.extend(all_flags(&["train", "compare"]));
+            }
             for flag in flags(&own) {
                 assert!(known.contains(&flag), "`{}` has no {flag}:\n{}", subcommand.join(" "), self.stderr);
             }

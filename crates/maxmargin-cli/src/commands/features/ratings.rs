@@ -1,6 +1,6 @@
 //! `maxmargin features ratings RATINGS [--items ITEMS] [--users USERS] -o WIDE`: pairs of items rated by the same user.
 
-use super::{Codes, Header, in_row, output, shown};
+use super::{Codes, Header, in_row, next, output, shown};
 use crate::args::RatingsArguments;
 use crate::console::Console;
 use crate::format;
@@ -103,13 +103,13 @@ pub(crate) fn run(arguments: &RatingsArguments, console: &Console, cancel: &Canc
     let seconds = start.elapsed().as_secs_f64();
     let bytes = std::fs::metadata(&arguments.output).map(|metadata| metadata.len()).unwrap_or(0);
     console.say(&format!(
-        "wrote {}   {}, {} · {} · {}          next: maxmargin train compare {} -o model.mm",
+        "wrote {}   {}, {} · {} · {}{}",
         arguments.output,
         format::counted(pairs, "pair", "pairs"),
         format::counted(ties, "tie", "ties"),
         format::bytes(bytes),
         format::seconds(seconds),
-        format::shell_word(&arguments.output),
+        next(&arguments.output, "", pairs - ties, ties),
     ));
     console.object(|| {
         json!({

@@ -17,7 +17,7 @@ use crate::loading::{Stamps, describe, describe_gathered, ensure_apart, ensure_d
 use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
 use crate::report::Report;
-use maxmargin::data::{Dataset, PairCounts, Scale, Shape, hold_out};
+use maxmargin::data::{Dataset, PairCounts, Scale, Shape, Targets, hold_out};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::kernel::KernelKind;
 use maxmargin::loss::Loss;
@@ -95,6 +95,7 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
         trained: &trained,
         preferences,
         measured: held_out.as_ref().zip(measured),
+        labelled: data.pairs().is_some() || !matches!(data.targets(), Targets::Absent),
         uneven,
         seconds: (gathered.seconds(), train_seconds),
     };
@@ -274,6 +275,8 @@ struct Ended<'a> {
     kernel: KernelFacts<'a>,
     preferences: Option<Preferences>,
     measured: Option<(&'a Judged, Vec<Measured>)>,
+    /// Whether the data say what is right, so that similar data can be evaluated.
+    labelled: bool,
     uneven: bool,
     /// Seconds for reading and for training.
     seconds: (f64, f64),
@@ -305,9 +308,10 @@ impl Ended<'_> {
         let items =
             arguments.items.as_ref().map_or(String::new(), |items| format!(" --items {}", format::shell_word(items)));
         console.show(&format!(
-            "saved {} ({})          next: maxmargin evaluate {} test-data{items}",
+            "saved {} ({})          next: maxmargin {} {} test-data{items}",
             arguments.output,
             format::bytes(size),
+            if self.labelled { "evaluate" } else { "predict" },
             format::shell_word(&arguments.output)
         ))
     }

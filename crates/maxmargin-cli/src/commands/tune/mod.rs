@@ -297,7 +297,7 @@ fn refuse_fixed(command: &ForTask<TuneArguments>) -> Result<()> {
     }
     if given("nu") {
         return Err(Error::new(Code::BadSetting, "--nu determines C, so there is nothing to tune")
-            .help("train once for each value, with --holdout to measure it"));
+            .help("use `train --nu N --holdout FRACTION` once for each value"));
     }
     if let Some((reason, help)) = command.task.profile().untunable {
         return Err(Error::new(Code::BadSetting, reason).help(help));
@@ -310,11 +310,17 @@ fn refuse_fixed(command: &ForTask<TuneArguments>) -> Result<()> {
 }
 
 fn holdout(config: &Option<String>) -> Error {
-    let error = Error::new(Code::BadSetting, "`tune` holds out each fold in turn, so --holdout does not apply")
-        .help("leave --holdout out, or split the data into two files and use --validation");
+    let refused = |message: &str, help: &str| Error::new(Code::BadSetting, message.to_string()).help(help);
     match config {
-        Some(file) => error.in_file(file.as_str()),
-        None => error,
+        Some(file) => refused(
+            "`tune` holds out each fold in turn, so `holdout` does not apply",
+            "leave `holdout` out of the file, or split the data into two files and use --validation",
+        )
+        .in_file(file.as_str()),
+        None => refused(
+            "`tune` holds out each fold in turn, so --holdout does not apply",
+            "leave --holdout out, or split the data into two files and use --validation",
+        ),
     }
 }
 
