@@ -336,7 +336,7 @@ class MarginEstimator(BaseEstimator):
         elif model.unproven:
             warnings.warn(
                 f"{type(self).__name__}: the kernel may not be positive definite, so no lower bound is proven and gap_ "
-                "is None: the result is a local optimum. kernel='rbf' has a bound",
+                "is None: the result may be a local optimum only",
                 ConvergenceWarning,
                 stacklevel=frames_of_the_package(),
             )

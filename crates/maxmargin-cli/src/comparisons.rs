@@ -132,7 +132,7 @@ pub(crate) fn sections(
             "ROC curve",
             "The share of decided pairs whose better item is found, against the share of ties wrongly predicted as \
              decided, over all thresholds. A pair with the wrong better item never counts as found, so the curve may \
-             end below 1. The thin line is that of guesses, which are right for half of the decided pairs.",
+             end below 1. The dotted line is that of guesses, which are right for half of the decided pairs.",
             LinePlot::roc_of_comparisons(vec![RocCurve { label: name.to_string(), points: curve, area: area.value }]),
         );
     }

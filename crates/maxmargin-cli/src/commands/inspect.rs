@@ -200,6 +200,10 @@ fn proof(model: &Model) -> &'static str {
         "belongs to the model before it was compacted"
     } else if model.online.is_some() {
         "none: the stream was not stored, so nothing can be recomputed"
+    } else if model.settings.is_rating() && model.certificate.lower_bound.is_some() {
+        "the pairs suffice; `maxmargin verify` rates them again and recomputes the bound"
+    } else if model.settings.is_rating() {
+        "ratings have no bound; `maxmargin verify` rates the pairs again"
     } else if model.certificate.lower_bound.is_none() {
         "the solver proves no bound; `maxmargin verify` recomputes the objective"
     } else if let Some(Witness::Cuts(_)) = &model.witness {

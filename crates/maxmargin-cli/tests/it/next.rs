@@ -68,7 +68,7 @@ fn every_next_command_runs() {
         ("features ratings ratings.csv --items items.csv --users users.csv --cross -o crossed.csv", ""),
         ("train compare bare.csv --method elo -o elo.mm", "bare.csv"),
         ("train compare bare.csv --items items.csv --loss logistic -o of-items.mm", "bare.csv"),
-        ("train one-class items.csv -o unlabelled.mm", "items.csv"),
+        ("train one-class items.csv --kernel gaussian --nu 0.5 -o unlabelled.mm", "items.csv"),
     ] {
         let next = next(&bench, line);
         if !test_data.is_empty() {
