@@ -54,7 +54,7 @@ fn refused(size: usize) -> ! {
         b"error[MM0109]: there is not enough memory: the system refused ",
         decimal(size as u64, &mut digits),
         b" bytes; no file is left half written\n   \
-          help: close other programs, use fewer --threads, or give less data; `train` of an .mmd file takes --memory\n   \
+          help: close other programs, use fewer --threads, or give less data; an .mmd file is learned from in parts by `train --memory`\n   \
           `maxmargin explain MM0109` says more\n",
     ];
     let mut line = [0; 400];

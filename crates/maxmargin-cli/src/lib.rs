@@ -56,11 +56,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) if error.mark() == Some(Mark::ReaderEnded) => 0,
         Err(error) => {
             let bare = error.code() == Code::Interrupted && error.raw_remedy().is_none();
-            let error = if bare {
-                error.help("run the command again, with --keep-partial if the command has that flag")
-            } else {
-                error
+            let again = match &arguments.command {
+                Command::Train(_) => "run the command again, with --keep-partial to keep the best model so far",
+                _ => "run the command again",
             };
+            let error = if bare { error.help(again) } else { error };
             refused(&error)
         }
     }

@@ -165,7 +165,7 @@ fn read_opened<T: Send>(
             None => SideFiles::default(),
         },
     );
-    let (name, format) = (input.file.clone(), input.format);
+    let (name, format, delimiter) = (input.file.clone(), input.format, input.delimiter);
     let name = name.as_str();
     let (stream, path) = content(&mut input)?;
     let mut source: Box<dyn Source + '_> = match (format, path, options.precision) {
@@ -175,8 +175,7 @@ fn read_opened<T: Send>(
         (Format::Svmlight, None, Precision::F64) => {
             boxed(SvmlightBlocks::<f64, _>::new(name, stream, blocks.bytes, options), outline)?
         }
-        (Format::Csv, None, _) => csv::blocks(name, stream, b',', blocks.bytes, options)?,
-        (Format::Tsv, None, _) => csv::blocks(name, stream, b'\t', blocks.bytes, options)?,
+        (Format::Csv | Format::Tsv, None, _) => csv::blocks(name, stream, delimiter, blocks.bytes, options)?,
         #[cfg(feature = "tables")]
         (Format::Parquet, Some(path), _) => crate::parquet::blocks(name, &path, blocks.bytes, options)?,
         #[cfg(feature = "tables")]

@@ -15,6 +15,7 @@ mod cells;
 mod claims;
 mod columns;
 pub mod csv;
+mod delimiter;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gather;

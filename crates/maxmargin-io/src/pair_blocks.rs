@@ -64,8 +64,7 @@ impl<'a> PairBlocks<'a> {
         let name = if file == "-" { "standard input" } else { file };
         let (stream, path) = content(&mut input)?;
         let source: Box<dyn Source + 'a> = match (input.format, path) {
-            (Format::Csv, None) => csv::blocks(name, stream, b',', bytes, options)?,
-            (Format::Tsv, None) => csv::blocks(name, stream, b'\t', bytes, options)?,
+            (Format::Csv | Format::Tsv, None) => csv::blocks(name, stream, input.delimiter, bytes, options)?,
             #[cfg(feature = "tables")]
             (Format::Parquet, Some(path)) => crate::parquet::blocks(name, &path, bytes, options)?,
             #[cfg(feature = "tables")]

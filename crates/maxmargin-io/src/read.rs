@@ -1,5 +1,6 @@
 //! [`read`]: reads any file; its format is detected by content and name.
 
+use crate::delimiter::delimiter_of;
 use crate::mapped::MappedFile;
 use crate::options::{Format, Loaded, Pairing, ReadOptions};
 use crate::sides::add_side_files;
@@ -47,18 +48,16 @@ pub(crate) fn read_input(input: Input, options: &ReadOptions) -> Result<Loaded> 
 }
 
 fn read_content(input: Input, options: &ReadOptions) -> Result<Loaded> {
-    let Input { file, format, compression, content, path, bytes, .. } = input;
+    let Input { file, format, delimiter, compression, content, path, bytes, .. } = input;
     let mut loaded = match (format, content) {
         (Format::Svmlight, Content::Stream(stream)) => svmlight::read_stream(&file, stream, options)?,
-        (Format::Csv, Content::Stream(stream)) => csv::read(&file, stream, b',', options)?,
-        (Format::Tsv, Content::Stream(stream)) => csv::read(&file, stream, b'\t', options)?,
+        (Format::Csv | Format::Tsv, Content::Stream(stream)) => csv::read(&file, stream, delimiter, options)?,
         (binary, Content::Stream(_)) => return Err(unread(&file, binary)),
         (Format::Svmlight | Format::Csv | Format::Tsv, Content::File(place)) => {
             let mapped = MappedFile::open(&file, place.path())?;
             match format {
                 Format::Svmlight => svmlight::read_text(&file, mapped.bytes(), options)?,
-                Format::Csv => csv::read(&file, mapped.bytes(), b',', options)?,
-                _ => csv::read(&file, mapped.bytes(), b'\t', options)?,
+                _ => csv::read(&file, mapped.bytes(), delimiter, options)?,
             }
         }
         (binary, Content::File(place)) => read_binary(&file, place.path(), binary, options)?,
@@ -77,6 +76,8 @@ pub(crate) struct Input {
     /// The user's name for it.
     pub(crate) file: String,
     pub(crate) format: Format,
+    /// What stands between the columns, if it is a table of text.
+    pub(crate) delimiter: u8,
     pub(crate) compression: Option<Compression>,
     pub(crate) content: Content,
     /// The path, if it is a file that may have side files.
@@ -150,7 +151,7 @@ impl Input {
             Some(compression) => Input::of_decoded(file, compression.decoder(stream)?, Some(path), options)?,
             None => {
                 let content = Content::File(Spot::Own(path.to_path_buf()));
-                Input::new(file, format(file, &head, options)?, content)
+                Input::new(file, format(file, &head, options)?, &head, content)
             }
         };
         input.compression = compression;
@@ -160,10 +161,11 @@ impl Input {
         Ok(input)
     }
 
-    fn new(file: &str, format: Format, content: Content) -> Input {
+    fn new(file: &str, format: Format, head: &[u8], content: Content) -> Input {
         Input {
             file: file.to_string(),
             format,
+            delimiter: delimiter_of(format, head),
             compression: None,
             content,
             path: None,
@@ -198,7 +200,7 @@ impl Input {
         let (head, stream) = peek(stream, file)?;
         let name = path.map_or(file, |path| path.to_str().unwrap_or(file));
         let format = format(name, &head, options).map_err(|error| error.in_file(file))?;
-        let input = Input::new(file, format, Content::Stream(Box::new(stream)));
+        let input = Input::new(file, format, &head, Content::Stream(Box::new(stream)));
         if matches!(format, Format::Svmlight | Format::Csv | Format::Tsv) { Ok(input) } else { input.spooled() }
     }
 
@@ -331,7 +333,7 @@ fn of_first_line(name: &str, head: &[u8]) -> Result<Format> {
     if line.contains(&b'\t') {
         return Ok(Format::Tsv);
     }
-    if line.contains(&b',') {
+    if line.iter().any(|byte| matches!(byte, b',' | b';' | b'|')) {
         return Ok(Format::Csv);
     }
     if numeric {

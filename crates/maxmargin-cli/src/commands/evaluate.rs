@@ -239,7 +239,10 @@ pub(crate) fn report_sections(
                     row.metric.describe(),
                     format::fixed(row.evaluation.value, 6),
                     over,
-                    row.metric.description().to_string(),
+                    match data.pairs() {
+                        Some(_) => row.metric.description_for_pairs().to_string(),
+                        None => row.metric.description().to_string(),
+                    },
                 ]
             })
             .collect(),

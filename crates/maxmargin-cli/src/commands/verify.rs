@@ -72,14 +72,13 @@ pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cance
         ))?;
         let gap = |value: Option<f64>| value.map_or("unknown".to_string(), format::gap);
         console.show(&format!("{:<13}{:>22}{:>22}", "gap", gap(found.gap()), gap(claimed.gap())))?;
-        match (found.unproved, found.gap()) {
-            (Some(why), _) => console.show(&format!("the objective agrees; the bound is not proved: {why}"))?,
-            (None, Some(gap)) if gap >= 1.0 => {
-                console.show("the certificate holds, but its lower bound is only 0: train for more passes")?;
-            }
-            (None, Some(gap)) => console.show(&format!("the certificate holds: {}", proven(gap)))?,
-            (None, None) => console.show("the objective agrees; the model claims no bound")?,
-        }
     }
-    Ok(())
+    match (found.unproved, found.gap()) {
+        (Some(why), _) => console.show(&format!("the objective agrees; the bound is not proved: {why}")),
+        (None, Some(gap)) if gap >= 1.0 => {
+            console.show("the certificate holds, but its lower bound is only 0: train for more passes")
+        }
+        (None, Some(gap)) => console.show(&format!("the certificate holds: {}", proven(gap))),
+        (None, None) => console.show("the objective agrees; the model claims no bound"),
+    }
 }

@@ -18,6 +18,7 @@ mod learn;
 mod limits;
 mod memory;
 mod model_file;
+mod next;
 mod output;
 mod pairs;
 mod predict;

@@ -79,6 +79,16 @@ impl<'a> Header<'a> {
     }
 }
 
+/// The next command for pairs with these outcomes: a threshold is learned from ties, and scores from decided pairs.
+fn next(file: &str, flags: &str, decided: u64, ties: u64) -> String {
+    let how = match (decided, ties) {
+        (0, _) => return String::new(),
+        (_, 0) => "--method rank",
+        (_, _) => "--loss logistic",
+    };
+    format!("          next: maxmargin train compare {}{flags} {how} -o model.mm", format::shell_word(file))
+}
+
 /// A name in lower case, with only letters, digits and single underscores: `White Player #` is `white_player`.
 fn plain(name: &str) -> String {
     let words: Vec<String> =

@@ -4,7 +4,7 @@ mod page;
 mod words;
 
 pub(crate) use page::{named_weights, training_sections, write_report};
-pub(crate) use words::{proven, regularisation, ties_sentence, verdict};
+pub(crate) use words::{is_rounding, proven, regularisation, ties_sentence, verdict};
 
 use crate::args::TrainArguments;
 use crate::commands::evaluate::{self, Measured};
@@ -17,7 +17,7 @@ use crate::loading::{describe, describe_gathered, ensure_apart, ensure_different
 use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
 use crate::report::Report;
-use maxmargin::data::{Dataset, PairCounts, Scale, Shape, hold_out};
+use maxmargin::data::{Dataset, PairCounts, Scale, Shape, Targets, hold_out};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::kernel::KernelKind;
 use maxmargin::loss::Loss;
@@ -96,12 +96,11 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
         trained: &trained,
         preferences,
         measured: held_out.as_ref().zip(measured),
+        labelled: data.pairs().is_some() || !matches!(data.targets(), Targets::Absent),
         uneven,
         seconds: (gathered.seconds(), train_seconds),
     };
-    if console.talks() {
-        ended.summarise(console, arguments, size)?;
-    }
+    ended.summarise(console, arguments, size)?;
     if let Some(report) = &arguments.report {
         ended.write_report(report, arguments, &data)?;
         console.say(&format!("wrote {report}"));
@@ -281,13 +280,19 @@ struct Ended<'a> {
     kernel: KernelFacts<'a>,
     preferences: Option<Preferences>,
     measured: Option<(&'a Judged, Vec<Measured>)>,
+    /// Whether the data say what is right, so that similar data can be evaluated.
+    labelled: bool,
     uneven: bool,
     /// Seconds for reading and for training.
     seconds: (f64, f64),
 }
 
 impl Ended<'_> {
+    /// Prints how the run ended. If quiet, only the measured metrics, which the user asked for.
     fn summarise(&self, console: &Console, arguments: &TrainArguments, size: u64) -> Result<()> {
+        if !console.talks() {
+            return self.held_out().map_or(Ok(()), |line| console.show(&line));
+        }
         let model = &self.trained.model;
         let (_, sentence, remedy) = verdict(self.trained, self.uneven);
         console.show(&sentence)?;
@@ -304,25 +309,30 @@ impl Ended<'_> {
             console.show(&ties_sentence(model, threshold))?;
         }
         self.kernel.sentences().iter().try_for_each(|sentence| console.show(sentence))?;
-        if let Some((Judged { data, name, .. }, measured)) = &self.measured {
-            let over = match data.groups() {
-                _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
-                Some(groups) if input_of(&model.settings) == Input::Ranked => {
-                    format::counted(groups.len() as u64, "query", "queries")
-                }
-                _ => format::counted(data.rows() as u64, "row", "rows"),
-            };
-            let values: Vec<String> = measured.iter().map(Measured::sentence).collect();
-            console.show(&format!("held out ({name}, {over}): {}", values.join(", ")))?;
-        }
+        self.held_out().map_or(Ok(()), |line| console.show(&line))?;
         let items =
             arguments.items.as_ref().map_or(String::new(), |items| format!(" --items {}", format::shell_word(items)));
         console.show(&format!(
-            "saved {} ({})          next: maxmargin evaluate {} test-data{items}",
+            "saved {} ({})          next: maxmargin {} {} test-data{items}",
             arguments.output,
             format::bytes(size),
+            if self.labelled { "evaluate" } else { "predict" },
             format::shell_word(&arguments.output)
         ))
+    }
+
+    /// The metrics of the model on held-out data, if there are any.
+    fn held_out(&self) -> Option<String> {
+        let (Judged { data, name, .. }, measured) = self.measured.as_ref()?;
+        let over = match data.groups() {
+            _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
+            Some(groups) if input_of(&self.trained.model.settings) == Input::Ranked => {
+                format::counted(groups.len() as u64, "query", "queries")
+            }
+            _ => format::counted(data.rows() as u64, "row", "rows"),
+        };
+        let values: Vec<String> = measured.iter().map(Measured::sentence).collect();
+        Some(format!("held out ({name}, {over}): {}", values.join(", ")))
     }
 
     fn write_report(&self, file: &str, arguments: &TrainArguments, data: &Dataset) -> Result<()> {

@@ -77,9 +77,7 @@ pub(crate) fn run(command: &ForTask<TuneArguments>, console: &Console, cancel: &
     let best = if arguments.one_standard_error { tuned.one_standard_error() } else { tuned.best };
     unchanged.check()?;
     let warnings = warnings(&tuned, best);
-    if console.talks() {
-        show(console, &tuned, best, &warnings)?;
-    }
+    show(console, &tuned, best, &warnings)?;
 
     let start = Instant::now();
     let trained = job.refit(&tuned, best, data).map_err(at_file)?;
@@ -301,7 +299,7 @@ fn refuse_fixed(command: &ForTask<TuneArguments>) -> Result<()> {
     }
     if given("nu") {
         return Err(Error::new(Code::BadSetting, "--nu determines C, so there is nothing to tune")
-            .help("train once for each value, with --holdout to measure it"));
+            .help("use `train --nu N --holdout FRACTION` once for each value"));
     }
     if let Some((reason, help)) = command.task.profile().untunable {
         return Err(Error::new(Code::BadSetting, reason).help(help));
@@ -314,11 +312,17 @@ fn refuse_fixed(command: &ForTask<TuneArguments>) -> Result<()> {
 }
 
 fn holdout(config: &Option<String>) -> Error {
-    let error = Error::new(Code::BadSetting, "`tune` holds out each fold in turn, so --holdout does not apply")
-        .help("leave --holdout out, or split the data into two files and use --validation");
+    let refused = |message: &str, help: &str| Error::new(Code::BadSetting, message.to_string()).help(help);
     match config {
-        Some(file) => error.in_file(file.as_str()),
-        None => error,
+        Some(file) => refused(
+            "`tune` holds out each fold in turn, so `holdout` does not apply",
+            "leave `holdout` out of the file, or split the data into two files and use --validation",
+        )
+        .in_file(file.as_str()),
+        None => refused(
+            "`tune` holds out each fold in turn, so --holdout does not apply",
+            "leave --holdout out, or split the data into two files and use --validation",
+        ),
     }
 }
 
