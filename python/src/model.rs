@@ -3,7 +3,6 @@
 use crate::data::Dataset;
 use crate::error::OrRaise;
 use crate::run::{job, quietly, sized};
-use maxmargin::data::Outcome;
 use maxmargin::error::{Code, Error};
 use maxmargin::loss::Loss;
 use maxmargin::model::{Model as CoreModel, Predictions, Scorer};
@@ -242,14 +241,8 @@ impl Model {
         threads: usize,
     ) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
         let rows = job(py, threads, None, |_, cancel| match (&self.model.witness, data.data.pairs()) {
-            (Some(Witness::Dual(dual)), Some(pairs)) => {
-                let mut taken: Vec<bool> = dual.iter().take(pairs.len()).map(|&dual| dual > 0.0).collect();
-                // The second constraints of ties come after those of the pairs.
-                let ties = (0..pairs.len()).filter(|&pair| pairs.outcome(pair) == Outcome::Tie);
-                for (tie, &second) in ties.zip(dual.iter().skip(pairs.len())) {
-                    taken[tie] |= second > 0.0;
-                }
-                Ok(Some(positions(taken.into_iter())))
+            (Some(Witness::Dual(_)), Some(pairs)) => {
+                Ok(self.model.support_pairs(pairs).map(|taken| positions(taken.into_iter())))
             }
             (Some(Witness::Dual(dual)), None) if dual.len() == data.data.rows() && !self.model.has_kernel_columns() => {
                 let taken: Vec<bool> = dual.iter().map(|&dual| dual > 0.0).collect();

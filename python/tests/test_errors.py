@@ -383,6 +383,7 @@ WRONG = {
     "class_weight": {ValueError: ["fair", {7: 1.0}, {0: -1.0}, {0: np.nan}], TypeError: [1.0, [1.0, 2.0], {0: "1"}]},
     "scale": {ValueError: ["robust"], TypeError: [None, True]},
     "solver": {ValueError: ["simplex"], TypeError: [None, 1]},
+    "polish": {TypeError: ["yes", 1, None]},
     "tol": {ValueError: [-1e-3, np.nan, np.inf], TypeError: ["1e-3", None]},
     "max_iter": {ValueError: [0, -1, 2**64], TypeError: [1.5, "10", True]},
     "cache_size": {ValueError: [0, -1, np.nan, np.inf], TypeError: ["200", None]},

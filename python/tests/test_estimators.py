@@ -915,3 +915,18 @@ def test_a_kernel_without_a_bound_warns_and_squared_hinge_without_an_optimum_say
     assert fitted.gap_ is None and not fitted.converged_
     with pytest.raises(MaxmarginError, match="not positive definite"):
         SVMClassifier(kernel="sigmoid", gamma=1.0 / 30, loss="squared_hinge").fit(X, y)
+
+
+def test_support_of_repeated_pairs_names_every_copy():
+    rng = np.random.default_rng(3)
+    items = rng.normal(size=(6, 3))
+    left, right = rng.integers(0, 6, 40), rng.integers(0, 5, 40)
+    right = np.where(right >= left, right + 1, right)
+    outcomes = np.sign(np.round(items[right] @ [1.0, 0.5, 0.0] - items[left] @ [1.0, 0.5, 0.0])).astype(int)
+    pairs = np.column_stack([left, right, outcomes])
+    once = SVMComparator(C=3.0, solver="dual-coordinate-descent", tol=1e-9)
+    thrice = SVMComparator(C=1.0, solver="dual-coordinate-descent", tol=1e-9)
+    once.fit_items(items, pairs)
+    thrice.fit_items(items, np.tile(pairs, (3, 1)))
+    assert set(thrice.support_ % 40) == set(once.support_)
+    assert len(thrice.support_) == 3 * len(once.support_)

@@ -97,7 +97,6 @@ pub(crate) fn train_resample(
     start: Option<&Start>,
     cancel: &Cancel,
 ) -> Result<Trained> {
-    let settings = &Settings { polish: false, ..settings.clone() };
     Training { poses: &BuiltIn, data, settings, start, held_out: None, polishes: false }.run(&mut Silent, cancel)
 }
 

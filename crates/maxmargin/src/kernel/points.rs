@@ -380,6 +380,15 @@ impl Points {
         matches!(self.layout, Layout::Wide(_))
     }
 
+    /// Whether the square of every row is a number. The difference of two squares that are not says nothing about their
+    /// distance.
+    pub(crate) fn squares_are_finite(&self) -> bool {
+        match &self.layout {
+            Layout::Narrow(entries) => entries.squares.iter().all(|square| square.is_finite()),
+            Layout::Wide(entries) => entries.squares.iter().all(|square| square.is_finite()),
+        }
+    }
+
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }

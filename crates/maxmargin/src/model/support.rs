@@ -1,16 +1,48 @@
-//! Which training rows the vectors of a kernel model are.
+//! Which training rows the vectors of a kernel model are, and which pairs have a dual variable above zero.
 //!
-//! A model stores its vectors as copies of scaled training rows. If its dual variables are stored too, these tell the
-//! rows. Otherwise the rows are found by their content.
+//! A model stores its vectors as copies of scaled training rows. The rows are found by their content.
 
 use super::{Model, Scorer};
-use crate::data::{Dataset, Matrix};
+use crate::certificate::Witness;
+use crate::data::{Dataset, Matrix, Outcome, Pairs};
 use crate::error::Result;
 use crate::kernel::KernelKind;
+use crate::settings::TaskSettings;
+use crate::task::merged_numbers;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl Model {
+    /// Whether each training pair has a dual variable above zero. Equal pairs share one. `None` if the model stores no
+    /// dual variables, or other ones.
+    pub fn support_pairs(&self, pairs: &Pairs) -> Option<Vec<bool>> {
+        let Some(Witness::Dual(dual)) = &self.witness else { return None };
+        let weight_as = match &self.settings.task {
+            TaskSettings::Rank(task) => task.pair_weight_as,
+            TaskSettings::Compare(task) => task.pair_weight_as,
+            _ => return None,
+        };
+        let is_tie = |pair: usize| pairs.outcome(pair) == Outcome::Tie;
+        let counted_twice = |ties: usize, blocks: usize| dual.len() == blocks || dual.len() == blocks + ties;
+        let apart = counted_twice((0..pairs.len()).filter(|&pair| is_tie(pair)).count(), pairs.len());
+        let number: Vec<usize> = if apart { (0..pairs.len()).collect() } else { merged_numbers(pairs, weight_as) };
+        let blocks = number.iter().max().map_or(0, |last| last + 1);
+        // The second constraints of ties come after those of all pairs.
+        let (mut second, mut ties, mut seen) = (vec![None; blocks], 0, 0);
+        for (pair, &block) in number.iter().enumerate() {
+            if block == seen {
+                seen += 1;
+                if is_tie(pair) {
+                    second[block] = Some(blocks + ties);
+                    ties += 1;
+                }
+            }
+        }
+        let positive = |at: usize| dual.get(at).is_some_and(|&dual| dual > 0.0);
+        let taken = |&block: &usize| positive(block) || second[block].is_some_and(positive);
+        counted_twice(ties, blocks).then(|| number.iter().map(taken).collect())
+    }
+
     /// Whether the columns of its data are kernel values with the training rows, so that its weights are coefficients
     /// of rows.
     pub fn has_kernel_columns(&self) -> bool {

@@ -356,15 +356,6 @@ impl Tuned {
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Trained> {
-        if self.rows.iter().all(|row| row.without_threshold) {
-            let message = match self.rows.len() {
-                1 => "the setting learns no threshold for ties".to_string(),
-                count => format!("none of the {count} settings learns a threshold for ties"),
-            };
-            return Err(Error::new(Code::NoThreshold, message).help(
-                "add ⟦loss=squared-hinge⟧, use ⟦method=rank2⟧, or try larger values of ⟦c⟧ or a smaller ⟦tolerance⟧",
-            ));
-        }
         let start = carried(self.start.clone(), self.rows[row].c / self.rows[self.best].c);
         // A single part gives no warm start for all rows.
         let start = Some(&start).filter(|_| self.fold_rows.len() > 1);

@@ -209,8 +209,8 @@ impl Settings {
             "a rating is not a solution of the solvers".to_string()
         } else if self.regularisation.is_nu() {
             "the form with ⟦nu⟧ has none to polish".to_string()
-        } else if !self.solver.has_bound() || self.solver.is_hard_margin() {
-            format!("`{}` does not start from a lower bound", self.solver.name())
+        } else if !self.solver.can_be_polished() {
+            format!("that of `{}` cannot be polished", self.solver.name())
         } else {
             return Ok(());
         };

@@ -3,7 +3,7 @@
 
 use super::gram::{DifferenceGram, RowGram, SignedRows, check_symmetric, check_values};
 use super::values::{dual_of_square, primal_of_scores};
-use super::{Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, ThroughKernel, polish};
+use super::{Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, ThroughKernel, overflow, polish};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, Points, RowCache, expansion_scores};
@@ -77,6 +77,9 @@ impl Machine {
         let points = Arc::new(Points::until(design, &kernel, cancel));
         check_symmetric(&points)?;
         cancel.check()?;
+        if matches!(kernel, Kernel::Gaussian { .. }) && !points.squares_are_finite() {
+            return Err(overflow());
+        }
         let blocks = blocks.unwrap_or(points.rows());
         let copies = copies.unwrap_or_else(|| (blocks, Vec::new().into()));
         let cache = match points.is_wide() {

@@ -13,7 +13,7 @@ pub use crate::data::Classes;
 pub use crate::wish::Intercept;
 pub(crate) use barrier::Barrier;
 pub use binary::{Binary, ClassWeight, ClassifySettings};
-pub(crate) use comparison::ByDifference;
+pub(crate) use comparison::{ByDifference, merged_numbers};
 pub use comparison::{CompareSettings, Comparison, Method, PairWeightAs, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};
 pub use profile::{Abilities, Input, OwnSettings, Profile, Task, TaskSettings};

@@ -62,13 +62,16 @@ pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Resu
         .help("try a larger ⟦c⟧, or ⟦method=rank⟧ or rank2; `maxmargin explain MM0323` says when this happens"))
 }
 
+/// Thresholds below this share of a margin are zero up to rounding.
+const ROUNDING: f64 = 1e-12;
+
 /// Differences of scores below this share of a margin do not count as a model.
 const SMALL_DIFFERENCE: f64 = 1e-6;
 
 /// Whether a comparison has learned no threshold for ties, or only constant scores.
 pub(crate) fn lacks_threshold(settings: &Settings, decoder: &Decoder, numbers: &[f64]) -> bool {
     settings.method() == Some(Method::Compare)
-        && decoder.threshold().is_some_and(|learned| learned <= 0.0 || numbers.iter().all(|number| *number == 0.0))
+        && decoder.threshold().is_some_and(|learned| learned <= ROUNDING || numbers.iter().all(|number| *number == 0.0))
 }
 
 /// The decoder with the threshold of smallest error on the training pairs, if scores were learned without one.

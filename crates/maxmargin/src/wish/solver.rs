@@ -84,9 +84,9 @@ impl Solver {
         matches!(self, Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos)
     }
 
-    /// Whether it proves a lower bound of its objective.
-    pub fn has_bound(self) -> bool {
-        !self.is_stochastic() && !matches!(self, Solver::Lasvm | Solver::PassiveAggressive)
+    /// Whether its solution can be polished to the last digits.
+    pub(crate) fn can_be_polished(self) -> bool {
+        !self.is_stochastic() && !self.is_hard_margin() && !matches!(self, Solver::Lasvm | Solver::PassiveAggressive)
     }
 
     /// Whether it learns only weights of features and does not use kernel values.

@@ -607,3 +607,18 @@ fn squared_hinge_without_an_optimum_says_so() {
         assert!(error.remedy().unwrap().contains("hinge"), "{error}");
     }
 }
+
+#[test]
+fn distances_that_overflow_are_an_error() {
+    let rows = |size: f64| {
+        let values = [1.0, 3.0, 5.0, 7.0].map(|value| value * size).to_vec();
+        let matrix = Matrix::DenseF64(Dense::new(values, 4, 1).unwrap());
+        Dataset::new(matrix, Targets::Real(vec![1.0, -1.0, 1.0, -1.0].into())).unwrap()
+    };
+    let kernel = KernelSettings { kind: KernelKind::Gaussian, gamma: Some(1.0), ..KernelSettings::default() };
+    let settings = Settings { kernel, regularisation: Regularisation::C(1000.0), ..Settings::new(Task::Classify) };
+    let far = train(&rows(1e140), &settings, None, &mut Silent, &Cancel::new()).unwrap().model;
+    assert!((far.certificate.objective - 2.0).abs() < 1e-9, "{}", far.certificate.objective);
+    let error = train(&rows(1e200), &settings, None, &mut Silent, &Cancel::new()).unwrap_err();
+    assert_eq!(error.code(), Code::Overflow);
+}

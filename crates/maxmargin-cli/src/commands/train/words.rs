@@ -200,12 +200,15 @@ pub(crate) fn is_rounding(model: &Model, threshold: f64) -> bool {
     const ROUNDING: f64 = 1e-12;
     let weights = model.scorer.weights().map(|weights| weights.iter().fold(0.0, |most: f64, w| most.max(w.abs())));
     let size = weights.filter(|most| *most > 0.0).unwrap_or(1.0);
-    (0.0..=ROUNDING * size).contains(&threshold) && model.settings.method() != Some(Method::Compare)
+    (0.0..=ROUNDING * size).contains(&threshold)
 }
 
 /// When two items are predicted to tie.
 pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
-    if threshold <= 0.0 && model.settings.method() == Some(Method::Compare) {
+    let learned = model.settings.method() == Some(Method::Compare);
+    if learned && (threshold <= 0.0 || is_rounding(model, threshold)) {
+        // Its sign would be an accident.
+        let threshold = if is_rounding(model, threshold.abs()) { 0.0 } else { threshold };
         return format!(
             "NEVER a tie: the best threshold is {}, because ties are few and outcomes uncertain; try a larger -c, or \
              --method rank2, which chooses the threshold with the smallest error",

@@ -148,6 +148,7 @@ impl<T: PartTask> ByPart<T> {
     /// Solves with a kernel, over coefficients of the rows.
     fn through_kernel(&self, machine: &mut Machine, run: &mut Run<'_>) -> Result<Solution> {
         let (settings, cancel) = (run.settings, run.cancel);
+        through_kernel::refuse_polish(settings, machine)?;
         let start = run.start.and_then(|start| start.dual.as_deref());
         let job = Job { settings, rule: Intercept::None, start, observer: &mut *run.observer, cancel };
         let mut fitted = machine.descend(&self.task, job, false)?;

@@ -17,7 +17,7 @@
 //!
 //! Rankings and comparisons by grades with hinge loss are not polished: their dual has one variable per pair. At
 //! extreme costs the rounding of the hinge may reach its limit before the tolerance is met; then they continue with
-//! cutting planes.
+//! cutting planes up to the tolerance, whatever that costs.
 //!
 //! These are not polished either: kernels whose values are kept in f32, which have no more digits; problems known by
 //! their constraints alone; and the ν form. There, and whenever polishing gives no better result, the solution stays as
@@ -58,6 +58,9 @@ const ALWAYS: f64 = 3e7;
 
 /// Steps that polishing may take even if the training took fewer.
 const ALWAYS_STEPS: u64 = 10;
+
+/// Rounds over kernel values that take about as many multiplications as computing all of these values once.
+const LEAST_ROUNDS: f64 = 100.0;
 
 /// Features from which Newton's method does not compute its Hessian.
 const EXACT_HESSIAN: f64 = 500.0;
@@ -201,6 +204,9 @@ pub(super) fn polished_parts<T: PartTask>(
         }
         let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
         let steps = budget.passes(design, Solver::Newton, Newton::POLISHING_STEPS);
+        if steps == 0 {
+            return Ok(None);
+        }
         Newton::polish(&mut risk, features, &start, steps, cancel).and_then(stated).map(Some)
     })
 }
@@ -258,7 +264,7 @@ impl<T: super::BlockTask> Polishing<'_, T> {
             return over.brought_closer(solution, &start, budget, run.cancel).map(Some);
         }
         if run.settings.loss != Loss::Hinge {
-            return over.by_newton(run.solver, &start, budget, run.cancel).map(Some);
+            return over.by_newton(run.solver, &start, budget, run.cancel);
         }
         match self.dual_start(run, start, budget)? {
             Some((dual, passes)) => over.by_active_set((&dual, passes), solution, budget.work, run.cancel),
@@ -277,7 +283,10 @@ impl<T: super::BlockTask> Polishing<'_, T> {
             // Here features are many and rows are few, so steps on two variables are faster than passes over all.
             let linear = Settings { kernel: KernelSettings::default(), ..settings.clone() };
             let mut machine = self.problem.machine(design, &linear, usual_cache(settings), cancel)?;
-            let closer = Settings { tolerance: CLOSE, ..linear };
+            // A round computes at most a working set of rows, mostly from those it has.
+            let rounds = (budget.work / all_rows.max(1.0)).ceil() * LEAST_ROUNDS;
+            let max_passes = settings.max_passes.min(rounds as u64);
+            let closer = Settings { tolerance: CLOSE, max_passes, ..linear };
             let start = Some(&alpha[..]);
             let job = Job { settings: &closer, rule: self.rule, start, observer: &mut Silent, cancel };
             return Ok(Some((machine.minimise(task, job)?.weights, 0)));
@@ -318,7 +327,7 @@ impl<T: Independent + Roundable> Over<'_, T> {
             }
             self.by_active_set((&dual, closer.passes), solution, budget.work, cancel)?
         } else {
-            Some(self.by_newton(Solver::InteriorPoint, &start, budget, cancel)?)
+            self.by_newton(Solver::InteriorPoint, &start, budget, cancel)?
         };
         Ok(found.filter(|found| is_as_good(found.gap(), closer.gap())).unwrap_or(closer))
     }
@@ -354,20 +363,23 @@ impl<T: Independent + Roundable> Over<'_, T> {
     }
 
     /// Polishes a smooth loss from weights.
-    fn by_newton(&self, solver: Solver, start: &Start, budget: Budget, cancel: &Cancel) -> Result<Solution> {
+    fn by_newton(&self, solver: Solver, start: &Start, budget: Budget, cancel: &Cancel) -> Result<Option<Solution>> {
         let features = self.design.cols();
         let steps = budget.passes(self.design, Solver::Newton, Newton::POLISHING_STEPS);
+        if steps == 0 {
+            return Ok(None);
+        }
         let found =
             self.as_one_risk(Solver::Newton, |risk| Newton::polish(risk, features, start, steps, cancel), cancel)?;
         if solver == Solver::Newton {
-            return Ok(found);
+            return Ok(Some(found));
         }
         // For this solver `verify` does not take the weights as a proof. The dual point of the weights proves the same
         // bound.
         let scores = self.design.scores_until(&found.weights, cancel)?;
         let curve = Curve::Sharp(self.settings.loss);
         let alpha = dual_behind(self.task, curve, &scores, found.threshold(), self.rule);
-        Ok(Solution { witness: Witness::Dual(alpha), ..found })
+        Ok(Some(Solution { witness: Witness::Dual(alpha), ..found }))
     }
 }
 

@@ -4,7 +4,7 @@ use super::last_digits::{Budget, is_as_good, joined, tell};
 use super::{Run, constant_term};
 use crate::certificate::{Expansion, Scorer, Witness};
 use crate::data::Design;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::kernel::Kernel;
 use crate::run::{Cancel, Event};
 use crate::settings::Settings;
@@ -58,6 +58,7 @@ pub(super) fn by_dual<T: Independent + LearningTask>(
     run: &mut Run<'_>,
 ) -> Result<Solution> {
     let (settings, cancel) = (run.settings, run.cancel);
+    refuse_polish(settings, machine)?;
     let start = run.start.and_then(|start| start.dual.as_deref());
     let job = Job { settings, rule, start, observer: &mut *run.observer, cancel };
     let mut fitted = machine.minimise(task, job)?;
@@ -76,6 +77,17 @@ pub(super) fn by_dual<T: Independent + LearningTask>(
     let alpha = std::mem::take(&mut fitted.weights);
     let witness = Witness::Dual(alpha);
     Ok(proven(Solution { witness, ..fitted.with_scorer(scorer, definite) }, definite))
+}
+
+/// Refuses to polish what has no more digits.
+pub(super) fn refuse_polish(settings: &Settings, machine: &Machine) -> Result<()> {
+    let why = match (settings.polish, machine.is_wide(), machine.is_definite()) {
+        (false, ..) | (true, true, true) => return Ok(()),
+        (true, _, false) => "this kernel is not positive definite, so that no bound is proven",
+        (true, false, true) => "values of this kernel are kept in single precision, as for more than 4,096 rows",
+    };
+    Err(Error::new(Code::BadSetting, format!("⟦polish⟧ finds the last digits of a solution, and {why}"))
+        .help("leave ⟦polish⟧ out"))
 }
 
 /// A solution with a kernel, polished if that succeeds. `closer` gets the number of multiplications that it may take.

@@ -15,17 +15,21 @@ impl Merged {
     /// Merges decided pairs with the same better and worse row, and ties of the same two rows. If weights are margins,
     /// these must be equal too. Returns none if no two pairs are equal.
     pub(super) fn of(pairs: &Pairs, weight_as: PairWeightAs) -> Option<Merged> {
-        let first = first_equals(pairs, weight_as == PairWeightAs::Margin);
-        let kept: Vec<usize> = (0..pairs.len()).filter(|&pair| first[pair] as usize == pair).collect();
-        if kept.len() == pairs.len() {
+        let number = merged_numbers(pairs, weight_as);
+        let merged = number.iter().max().map_or(0, |last| last + 1);
+        if merged == pairs.len() {
             return None;
         }
-        let mut place = vec![0u32; pairs.len()];
-        kept.iter().enumerate().for_each(|(at, &pair)| place[pair] = at as u32);
+        // Numbers rise where a pair is the first of its kind.
+        let mut kept: Vec<usize> = Vec::with_capacity(merged);
+        for (pair, &at) in number.iter().enumerate() {
+            if at == kept.len() {
+                kept.push(pair);
+            }
+        }
         let mut counts = vec![0u32; kept.len()];
         let mut weights = vec![0.0; kept.len()];
-        for (pair, &first) in first.iter().enumerate() {
-            let at = place[first as usize] as usize;
+        for (pair, &at) in number.iter().enumerate() {
             let weight = pairs.weight(pair);
             counts[at] += u32::from(weight > 0.0);
             match weight_as {
@@ -37,6 +41,15 @@ impl Merged {
         let pairs = pairs.select(&kept).with_weights(weights).ok()?;
         Some(Merged { pairs, counts: counts.into() })
     }
+}
+
+/// The number of the merged pair that stands for each pair.
+pub(crate) fn merged_numbers(pairs: &Pairs, weight_as: PairWeightAs) -> Vec<usize> {
+    let first = first_equals(pairs, weight_as == PairWeightAs::Margin);
+    let mut place = vec![0; pairs.len()];
+    let kept = (0..pairs.len()).filter(|&pair| first[pair] as usize == pair);
+    kept.enumerate().for_each(|(at, pair)| place[pair] = at);
+    first.into_iter().map(|first| place[first as usize]).collect()
 }
 
 /// For each pair, the first one that is equal to it.

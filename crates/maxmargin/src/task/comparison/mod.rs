@@ -50,6 +50,7 @@ pub use settings::{CompareSettings, Method, PairWeightAs};
 pub(super) use settings::{PAIR_WEIGHT_AS, PROFILE};
 
 use self::merged::Merged;
+pub(crate) use self::merged::merged_numbers;
 use super::{
     Barrier, Constraint, Curvature, Directions, Independent, LearningTask, Objective, Place, Roundable, Slopes,
     rounding_terms,
@@ -769,6 +770,47 @@ mod tests {
             prop_assert!((found - value).abs() <= 1e-12 * (1.0 + value));
             for (a, b) in found_slope.iter().zip(&slope).chain(found_curved.iter().zip(&curved)) {
                 prop_assert!((a - b).abs() <= 1e-12 * (1.0 + b.abs()), "{} {}", a, b);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn merged_pairs_have_the_values_of_the_pairs_they_stand_for(
+            list in prop::collection::vec((0..5u32, 1..5u32, 0..3usize, 0..3u8), 1..40),
+            weight_as in prop::sample::select(PairWeightAs::ALL.to_vec()),
+            ties_as in prop::sample::select(vec![TiesAs::Nothing, TiesAs::Contradiction, TiesAs::Threshold]),
+            loss in prop::sample::select(Loss::ALL.to_vec()),
+            scores in prop::collection::vec(-3.0..3.0f64, 5),
+            threshold in 0.1..2.0f64,
+        ) {
+            let sides: Vec<(u32, u32, f64)> =
+                list.iter().map(|&(row, step, _, weight)| (row, (row + step) % 5, f64::from(weight))).collect();
+            let outcomes: Vec<Outcome> = list.iter().map(|pair| Outcome::ALL[pair.2]).collect();
+            let data = data(5, &sides);
+            let pairs = data.pairs().expect("pairs").clone().with_outcomes(outcomes).expect("one each");
+            let data = data.with_pairs(pairs).expect("valid");
+            let Ok(apart) = Comparison::new(&data, ties_as, weight_as, loss, 0.7) else { return Ok(()) };
+            let merged = apart.clone().with_equal_pairs_merged(5);
+            prop_assert_eq!(merged.constraints(), apart.constraints());
+            prop_assert_eq!(merged.second_constraints(), apart.second_constraints());
+            let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs().max(1.0);
+            prop_assert!(close(merged.total_cost(), apart.total_cost()));
+            let free = vec![threshold; Objective::thresholds(&apart)];
+            let value = |task: &Comparison| {
+                let (mut value, mut by_score, mut by_free) = (0.0, vec![0.0; 5], vec![0.0; free.len()]);
+                for part in 0..task.parts() {
+                    let rows = Objective::rows(task, part);
+                    let cancel = crate::run::Cancel::new();
+                    let at = Place { part, scores: &scores[rows.clone()], thresholds: &free, cancel: &cancel };
+                    let slopes = Slopes { scores: &mut by_score[rows], thresholds: &mut by_free };
+                    value += task.evaluate(&at, slopes, &mut Default::default()).expect("a value");
+                }
+                [vec![value], by_score, by_free].concat()
+            };
+            let both = value(&merged).into_iter().zip(value(&apart));
+            for (one, other) in both {
+                prop_assert!(close(one, other), "{one} is not {other}");
             }
         }
     }
