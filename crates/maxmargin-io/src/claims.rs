@@ -146,8 +146,12 @@ pub(crate) fn check_pages(path: &Path, chunks: impl Iterator<Item = (u64, u64)>)
     let Ok(mut input) = Input::open(path) else { return Ok(()) };
     for (mut at, end) in chunks {
         while at < end {
-            let head = input.at(at, PAGE_HEADER.min(end - at)).unwrap_or_default();
-            let Some(page) = PageSizes::read(&head) else { break };
+            let mut sizes = [PAGE_HEADER, LONG_PAGE_HEADER].into_iter().filter_map(|most| {
+                PageSizes::read(&input.at(at, most.min(end - at)).unwrap_or_default())
+            });
+            let Some(page) = sizes.next() else {
+                return Err("the header of a page is damaged, or longer than 1 MiB".to_string());
+            };
             fits(page.decoded, page.stored)?;
             at = at.saturating_add(page.header).saturating_add(page.stored);
         }
@@ -155,8 +159,11 @@ pub(crate) fn check_pages(path: &Path, chunks: impl Iterator<Item = (u64, u64)>)
     Ok(())
 }
 
-/// A header may hold the least and the largest value of its page. A longer one is left to the decoder.
+/// The length of almost any header of a page. It may hold the least and the largest value of the page.
 const PAGE_HEADER: u64 = 8 << 10;
+
+/// The most that is read of a longer one.
+const LONG_PAGE_HEADER: u64 = 1 << 20;
 
 /// The sizes of a page of a Parquet file, from its header in the compact protocol of Thrift.
 struct PageSizes {
@@ -250,7 +257,20 @@ impl Compact<'_> {
                     self.skip(kind, depth + 1)?;
                 }
             }
-            // Headers of pages hold no lists and no maps.
+            9 | 10 if depth < DEEPEST => {
+                let head = *self.bytes.get(self.at)?;
+                self.at += 1;
+                let count = if head >> 4 == 15 { self.unsigned()? } else { u64::from(head >> 4) };
+                for _ in 0..count {
+                    // In a list, a boolean takes a byte.
+                    match head & 15 {
+                        1 | 2 => self.at += 1,
+                        kind => self.skip(kind, depth + 1)?,
+                    }
+                    self.bytes.get(..self.at)?;
+                }
+            }
+            // Headers of pages hold no maps.
             _ => return None,
         }
         Some(())

@@ -101,7 +101,11 @@ fn check_bounds(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Result<Vec<(
     let mut chunks = Vec::new();
     for group in metadata.metadata().row_groups() {
         for chunk in group.columns() {
-            let start = chunk.dictionary_page_offset().unwrap_or(i64::MAX).min(chunk.data_page_offset());
+            // The decoder reads from the dictionary on, if there is one.
+            let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+            if start > chunk.data_page_offset() {
+                return Err(bad_file("the dictionary of a column lies behind its values"));
+            }
             let bytes = u64::try_from(start)
                 .ok()
                 .zip(u64::try_from(chunk.compressed_size()).ok())
