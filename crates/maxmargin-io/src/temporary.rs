@@ -1,8 +1,8 @@
-//! Files that have no name while they are written, so that no way of ending the program leaves one behind.
+//! Files that have no name while they are written, so that a killed program leaves none behind.
 //!
 //! [`Temporary`] becomes a file of the user: it gets its name when it is complete. [`Spool`] holds a stream that must be
-//! read more than once. Where the system has no unnamed files, both have a name, and a later run deletes those of a
-//! process that was killed: every named file is locked for as long as its process lives.
+//! read more than once. Where the system has no unnamed files, both have a name. A later run deletes each
+//! [`Temporary`] of a process that was killed: it is locked for as long as its process lives.
 
 use maxmargin::error::{Code, Error, Result};
 use std::fs::{self, File, OpenOptions};
@@ -15,7 +15,7 @@ const PREFIX: &str = ".maxmargin-";
 const RANDOM: usize = 12;
 const SUFFIX: &str = ".tmp";
 
-/// A folder with more entries than this is not searched for files of killed processes, which would take long.
+/// This many entries of a folder are searched for files of killed processes: more would take long.
 #[cfg(unix)]
 const MOST_ENTRIES: usize = 10_000;
 

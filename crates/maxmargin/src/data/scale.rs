@@ -1,8 +1,8 @@
 //! Feature scaling: learned on the training rows, stored in the model, applied wherever rows are scored.
 //!
 //! A [`Scaling`] is folded into weights and coefficients: `x' = (x − shift) · factor`, divided by the row's length for
-//! unit rows. The stored matrix is not copied, with one exception: min-max within each query cannot be folded into one
-//! weight vector, so it makes a new matrix.
+//! unit rows. The stored matrix is copied in two cases only: min-max within each query cannot be folded into one weight
+//! vector, and features so large or small that their squares overflow are stored times powers of two.
 
 use super::powers::{extreme_exponent, times_power, times_powers};
 use super::{ColumnSummary, Csr, Dataset, Dense, Groups, Index, Matrix, Rows, Subset, Value, with_rows};
