@@ -264,6 +264,7 @@ pub(crate) fn report_sections(
                 );
             }
         }
+        Decoder::Largest(_) => {}
         Decoder::Compare { .. } | Decoder::Likelihood { .. } if data.pairs().is_some() => {
             comparisons::sections(report, model, &answers, data, name)?;
         }

@@ -3,7 +3,7 @@
 //! A task never sees features. It turns scores into constraints, a value and slopes; a solver turns those into weights.
 
 mod barrier;
-mod binary;
+mod classify;
 mod comparison;
 mod one_class;
 mod profile;
@@ -12,7 +12,8 @@ mod ranking;
 pub use crate::data::Classes;
 pub use crate::wish::Intercept;
 pub(crate) use barrier::Barrier;
-pub use binary::{Binary, ClassWeight, ClassifySettings};
+pub(crate) use classify::JOINT;
+pub use classify::{Binary, ClassWeight, ClassifySettings, Joint, JointForm, Multiclass};
 pub(crate) use comparison::ByDifference;
 pub use comparison::{CompareSettings, Comparison, Method, PairWeightAs, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};
