@@ -273,6 +273,10 @@ class Model:
         """Whether the solver made the given number of passes and proves no bound."""
 
     @property
+    def unproven(self) -> bool:
+        """Whether training ended without a bound because the kernel may not be positive definite."""
+
+    @property
     def trace(self) -> list[tuple[int, float, float | None, float]]:
         """Pass, objective, lower bound and seconds of each pass."""
 

@@ -342,6 +342,13 @@ class MarginEstimator(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=frames_of_the_package(),
             )
+        elif model.unproven:
+            warnings.warn(
+                f"{type(self).__name__}: the kernel may not be positive definite, so no lower bound is proven and gap_ "
+                "is None: the result may be a local optimum only",
+                ConvergenceWarning,
+                stacklevel=frames_of_the_package(),
+            )
         return self
 
     def _remedy(self) -> str:

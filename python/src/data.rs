@@ -179,6 +179,11 @@ impl Dataset {
         }
     }
 
+    /// Returns an error if a mapped file has changed since it was opened.
+    pub(crate) fn unchanged(&self) -> maxmargin::Result<()> {
+        self.facts.as_ref().map_or(Ok(()), |facts| facts.stamps.check())
+    }
+
     /// Whether it is based on arrays, which have all columns, and not on a file.
     pub(crate) fn is_of_arrays(&self) -> bool {
         self.facts.is_none()

@@ -40,12 +40,21 @@ pub(crate) struct Model {
 /// A margin at least this close to 1 counts as reached.
 const REACHED: f64 = 1e-9;
 
+/// The positions of stored rows in the order in which they were given.
+fn in_given_order(data: &maxmargin::data::Dataset, rows: Vec<usize>) -> Vec<i64> {
+    let stored = data.to_input_order((0..data.rows()).collect());
+    let mut given = vec![0; stored.len()];
+    stored.into_iter().enumerate().for_each(|(position, row)| given[row] = position as i64);
+    rows.into_iter().map(|row| given[row]).collect()
+}
+
 fn positions(taken: impl Iterator<Item = bool>) -> Vec<i64> {
     taken.enumerate().filter(|(_, taken)| *taken).map(|(position, _)| position as i64).collect()
 }
 
 impl Model {
     pub(crate) fn trained(trained: Trained, data: &Dataset) -> PyResult<Model> {
+        data.unchanged().or_raise()?;
         let Trained { mut model, stop, trace, .. } = trained;
         model.reading = Some(data.reading.clone());
         let trace = trace.iter().map(|point| (point.pass, point.objective, point.lower_bound, point.seconds)).collect();
@@ -143,6 +152,7 @@ impl Model {
     fn scores<'py>(&self, py: Python<'py>, data: &Dataset, threads: usize) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         self.check_columns(data).or_raise()?;
         let scores = sized(py, self.steps(data), threads, |cancel| self.model.scores_until(&data.data, cancel))?;
+        data.unchanged().or_raise()?;
         match self.model.scorer.outputs() {
             1 => Ok(data.in_given_order(py, scores).to_dyn().clone()),
             outputs => {
@@ -169,12 +179,14 @@ impl Model {
                     .help("use a model of the task `compare`")),
             }
         })?;
+        data.unchanged().or_raise()?;
         Ok(outcomes.into_pyarray(py))
     }
 
     /// Recompute objective, lower bound and gap from the training data. Raises an error if they do not hold.
     fn verify(&self, py: Python<'_>, data: &Dataset) -> PyResult<(f64, Option<f64>, Option<f64>)> {
         let found = job(py, 0, None, |_, cancel| self.model.verify_until(&data.data, cancel))?;
+        data.unchanged().or_raise()?;
         Ok((found.objective, found.lower_bound, found.gap()))
     }
 
@@ -195,7 +207,9 @@ impl Model {
     /// Weights of the (scaled) features, or None; shape (k, features) if a row has k scores.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArrayDyn<f64>>>> {
-        let Some(weights) = self.model.scorer.weights() else { return Ok(None) };
+        // Weights of kernel values are coefficients of rows.
+        let weights = self.model.scorer.weights().filter(|_| !self.model.has_kernel_columns());
+        let Some(weights) = weights else { return Ok(None) };
         let outputs = self.model.scorer.outputs();
         if outputs == 1 {
             return Ok(Some(weights.to_vec().into_pyarray(py).to_dyn().clone()));
@@ -214,14 +228,12 @@ impl Model {
     /// Coefficients of the support vectors, or None without a kernel.
     #[getter]
     fn dual_coef<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
-        match &self.model.scorer {
-            Scorer::Expansion(expansion) => Some(expansion.coefficients.clone().into_pyarray(py)),
-            Scorer::Linear { .. } | Scorer::Mapped(_) => None,
-        }
+        self.model.support_coefficients().map(|coefficients| coefficients.into_pyarray(py))
     }
 
-    /// Positions of the training rows or pairs that are part of the solution: those with a dual variable above zero or,
-    /// if the weights prove the bound of a classifier, those that just reach or violate the margin.
+    /// Positions of the training rows or pairs that are part of the solution: those with a dual variable above zero,
+    /// the vectors of a kernel model in the order of their coefficients or, if the weights prove the bound of a
+    /// classifier, those that just reach or violate the margin.
     #[pyo3(signature = (data, threads = 0))]
     fn support<'py>(
         &self,
@@ -239,9 +251,13 @@ impl Model {
                 }
                 Ok(Some(positions(taken.into_iter())))
             }
-            (Some(Witness::Dual(dual)), None) if dual.len() == data.data.rows() => {
+            (Some(Witness::Dual(dual)), None) if dual.len() == data.data.rows() && !self.model.has_kernel_columns() => {
                 let taken: Vec<bool> = dual.iter().map(|&dual| dual > 0.0).collect();
                 Ok(Some(positions(data.data.to_input_order(taken).into_iter())))
+            }
+            (_, None) if self.model.support_coefficients().is_some() => {
+                let rows = self.model.support_rows(&data.data)?;
+                Ok(rows.map(|rows| in_given_order(&data.data, rows)))
             }
             (_, None) => self.violating(data, cancel),
             _ => Ok(None),
@@ -254,6 +270,7 @@ impl Model {
     fn gamma(&self) -> Option<f64> {
         match &self.model.scorer {
             Scorer::Expansion(expansion) => expansion.kernel.gamma(),
+            Scorer::Linear { .. } if self.model.has_kernel_columns() => None,
             Scorer::Linear { .. } | Scorer::Mapped(_) => self.model.settings.kernel.gamma,
         }
     }
@@ -364,6 +381,12 @@ impl Model {
     #[getter]
     fn finished(&self) -> bool {
         matches!(self.stop, Some(Stop::Finished | Stop::EarlyStopped | Stop::NoGain))
+    }
+
+    /// Whether training ended without a bound because the kernel may not be positive definite.
+    #[getter]
+    fn unproven(&self) -> bool {
+        matches!(self.stop, Some(Stop::Finished)) && !self.model.settings.solver.is_stochastic()
     }
 
     /// Pass, objective, lower bound and seconds of each pass.

@@ -882,3 +882,36 @@ def test_what_is_advised_is_not_what_was_done_already():
     with pytest.warns(ConvergenceWarning, match="solver='newton'") as found:
         SVMClassifier(loss="logistic", solver="dual_coordinate_descent", max_iter=1, tol=1e-6).fit(X, y)
     assert "smo" not in str(found[0].message) and "interior" not in str(found[0].message)
+
+
+def test_support_vectors_rebuild_the_decisions_of_every_kernel():
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    gamma = 1.0 / X.shape[1]
+    for kernel, values in [("sigmoid", sigmoid_kernel(X, gamma=gamma, coef0=0.0)), ("rbf", rbf_kernel(X, gamma=gamma))]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted = SVMClassifier(kernel=kernel, gamma=gamma, coef0=0.0).fit(X, y)
+            given = SVMClassifier(kernel="precomputed").fit(values, y)
+        for model, data in [(fitted, X), (given, values)]:
+            assert model.dual_coef_.shape == (1, len(model.support_))
+            assert not hasattr(model, "coef_")
+            rebuilt = values[:, model.support_] @ model.dual_coef_[0] + model.intercept_[0]
+            np.testing.assert_allclose(rebuilt, model.decision_function(data), atol=1e-4)
+
+
+def test_a_kernel_without_a_bound_warns_and_squared_hinge_without_an_optimum_says_so():
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    with pytest.warns(ConvergenceWarning, match="positive definite"):
+        fitted = SVMClassifier(kernel="sigmoid", gamma=1.0 / 30).fit(X, y)
+    assert fitted.gap_ is None and not fitted.converged_
+    with pytest.raises(MaxmarginError, match="not positive definite"):
+        SVMClassifier(kernel="sigmoid", gamma=1.0 / 30, loss="squared_hinge").fit(X, y)

@@ -526,6 +526,9 @@ pub(crate) struct RatingsArguments {
     /// Multiply the features of user and item; linear models need these products
     #[arg(long, requires = "users")]
     pub(crate) cross: bool,
+    /// The column of ITEMS and of USERS that holds the id [default: `id`, or another common name]
+    #[arg(long, value_name = "COLUMN", requires = "items")]
+    pub(crate) id: Option<String>,
     /// Columns of ITEMS and USERS that are not features, separated by commas
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires = "items")]
     pub(crate) ignore: Vec<String>,

@@ -1,5 +1,6 @@
 //! The output of a model of comparisons for pairs: the confusion table, and sections of a report.
 
+use crate::commands::train::is_rounding;
 use crate::console::Console;
 use crate::format;
 use crate::report::{Contour, Histogram, LinePlot, Report, RocCurve, Segment, Surface};
@@ -102,6 +103,7 @@ pub(crate) fn sections(
     name: &str,
 ) -> Result<()> {
     let (Some(pairs), Some(width)) = (data.pairs(), model.decoder.tie_width()) else { return Ok(()) };
+    let exact = is_rounding(model, width);
     let differences = score_differences(&answers.scores, pairs);
     let of = |outcome: Outcome| {
         let each = differences.iter().enumerate().filter(|(pair, _)| pairs.outcome(*pair) == outcome);
@@ -109,6 +111,7 @@ pub(crate) fn sections(
     };
     let histogram = Histogram::new("difference", "pairs", Outcome::ALL.map(of).to_vec());
     let (marked, told) = match width > 0.0 {
+        _ if exact => (histogram.mark(0.0, "equal"), "the model predicts a tie only where scores are equal"),
         true => (histogram.mark(-width, "left").mark(width, "right"), "between the two lines the model predicts a tie"),
         false => (histogram.mark(0.0, "equal"), "the model never predicts a tie"),
     };
@@ -117,15 +120,20 @@ pub(crate) fn sections(
     let outcomes = Outcomes(confusion(&answers.scores, pairs, width));
     report.table("Outcomes", Outcomes::columns(), outcomes.rows());
     let (scores, decided) = decided_scores(&differences, pairs);
-    let curve = roc_curve(&scores, &decided, 400);
+    let mut curve = roc_curve(&scores, &decided, 400);
+    // Pairs with the wrong better item are found at no threshold, so the curve ends below them.
+    if let Some(end) = curve.last_mut() {
+        let found = scores.iter().zip(&decided).filter(|(score, decided)| **decided && **score >= 0.0).count();
+        end.1 = found as f64 / decided.iter().filter(|decided| **decided).count().max(1) as f64;
+    }
     let judged = Judged::comparisons(&answers.scores, pairs, width);
     if let (false, Ok(area)) = (curve.is_empty(), Metric::Auc.evaluate(&judged)) {
         report.plot(
             "ROC curve",
             "The share of decided pairs whose better item is found, against the share of ties wrongly predicted as \
              decided, over all thresholds. A pair with the wrong better item never counts as found, so the curve may \
-             end below 1.",
-            LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: area.value }]),
+             end below 1. The dotted line is that of guesses, which are right for half of the decided pairs.",
+            LinePlot::roc_of_comparisons(vec![RocCurve { label: name.to_string(), points: curve, area: area.value }]),
         );
     }
     level_curves(report, model, data, &answers.scores, name)
@@ -194,7 +202,12 @@ pub(crate) fn level_curves(
     report.plot(
         "Level curves",
         format!("The score over both features, with the pairs of {name}: arrows point to the better item."),
-        Contour::new((named(0), named(1)), Surface { x, y, values }, segments, threshold),
+        Contour::new(
+            (named(0), named(1)),
+            Surface { x, y, values },
+            segments,
+            if is_rounding(model, threshold) { 0.0 } else { threshold },
+        ),
     );
     Ok(())
 }

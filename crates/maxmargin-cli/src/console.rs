@@ -1,6 +1,7 @@
 //! Where output goes: results to standard output, messages to standard error, or one JSON object to standard output.
 
 use crate::args::Common;
+use crate::standard_output::ensure_open;
 use maxmargin::error::{Code, Error, Result};
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
@@ -66,6 +67,7 @@ impl Console {
 
     /// Writes to standard output. A closed pipe is not an error, because its reader needs nothing more.
     pub(crate) fn write(&self, content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
+        ensure_open()?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         match content(&mut out).and_then(|()| out.flush()) {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

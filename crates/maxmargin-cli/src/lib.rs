@@ -1,6 +1,7 @@
 //! The `maxmargin` command as a library. It turns arguments into validated settings, and settings into calls of the
 //! core.
 
+pub mod allocator;
 mod args;
 mod commands;
 mod comparisons;
@@ -17,6 +18,7 @@ mod progress;
 mod render;
 pub mod report;
 mod signals;
+pub mod standard_output;
 
 use args::Command;
 use clap::error::ErrorKind;
@@ -54,11 +56,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) if error.mark() == Some(Mark::ReaderEnded) => 0,
         Err(error) => {
             let bare = error.code() == Code::Interrupted && error.raw_remedy().is_none();
-            let error = if bare {
-                error.help("run the command again, with --keep-partial if the command has that flag")
-            } else {
-                error
+            let again = match &arguments.command {
+                Command::Train(_) => "run the command again, with --keep-partial to keep the best model so far",
+                _ => "run the command again",
             };
+            let error = if bare { error.help(again) } else { error };
             refused(&error)
         }
     }

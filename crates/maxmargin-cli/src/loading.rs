@@ -4,6 +4,7 @@ use crate::console::Console;
 use crate::dialect::Flags;
 use crate::format;
 use crate::preferences::Preferences;
+use crate::standard_output::ensure_open;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::wording::render;
 use maxmargin_io::{Facts, Found, Gathered, Loaded, Timed, side_files};
@@ -48,8 +49,9 @@ pub(crate) fn ensure_apart(output: &str, inputs: &[&str]) -> Result<()> {
     }
 }
 
-/// Refuses to write data and the JSON object to the same standard output.
-pub(crate) fn refuse_json(console: &Console) -> Result<()> {
+/// Refuses to write data to a standard output that is closed or that the JSON object goes to.
+pub(crate) fn ensure_for_data(console: &Console) -> Result<()> {
+    ensure_open()?;
     if !console.json() {
         return Ok(());
     }
@@ -73,40 +75,6 @@ pub(crate) fn ensure_different(outputs: &[Option<&String>]) -> Result<()> {
             .in_file(output.as_str())
             .help("name a file for each")),
         None => Ok(()),
-    }
-}
-
-/// The input files of a command, to detect that another process changed one.
-pub(crate) struct Stamps<'a>(Vec<(&'a String, Stamp)>);
-
-impl<'a> Stamps<'a> {
-    pub(crate) fn of(files: [Option<&'a String>; 2]) -> Stamps<'a> {
-        Stamps(files.into_iter().flatten().map(|file| (file, Stamp::of(file))).collect())
-    }
-
-    /// Returns an error if one of them has changed.
-    pub(crate) fn check(&self) -> Result<()> {
-        self.0.iter().try_for_each(|(file, stamp)| stamp.check(file))
-    }
-}
-
-/// The size and time of a file, to detect a change while it is read. A mapped file is read during the whole run.
-pub(crate) struct Stamp(Option<(u64, std::time::SystemTime)>);
-
-impl Stamp {
-    pub(crate) fn of(file: &str) -> Stamp {
-        let metadata = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file);
-        Stamp(metadata.and_then(|metadata| Some((metadata.len(), metadata.modified().ok()?))))
-    }
-
-    /// Returns an error if the file has changed.
-    pub(crate) fn check(&self, file: &str) -> Result<()> {
-        if self.0.is_none() || Stamp::of(file).0 == self.0 {
-            return Ok(());
-        }
-        Err(Error::new(Code::FileShrank, "the file was changed while it was read; nothing was saved")
-            .in_file(file)
-            .help("keep data files unchanged while a command reads them, then run it again"))
     }
 }
 

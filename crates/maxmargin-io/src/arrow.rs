@@ -1,6 +1,7 @@
 //! Arrow IPC files and streams, in and out.
 
 use crate::blocks::Source;
+use crate::claims::check_arrow;
 use crate::record_batch::{self, Batch, Opened};
 use crate::records::TakeRecords;
 use crate::{Format, Loaded, ReadOptions};
@@ -51,6 +52,7 @@ fn opened<U>(path: &Path, roles: impl FnOnce(&Schema) -> Result<(U, Vec<usize>)>
             .help("write the table again as Feather version 2, Arrow or Parquet"));
     }
     let is_file = magic == b"ARROW1";
+    check_arrow(path, is_file).map_err(|claim| bad_file(&claim))?;
     let schema = open_batches(path, is_file, None)?.schema();
     let (columns, needed) = roles(&schema)?;
     let width = schema.fields().len();

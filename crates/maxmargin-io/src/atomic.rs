@@ -1,10 +1,10 @@
 //! Files that are written completely or not at all.
 //!
-//! [`write_atomically`] writes to a temporary file next to the target, makes it durable and renames it into place. A
-//! full disk, an interrupt or a crash never leaves half a file under the user's file name.
+//! [`write_atomically`] writes to a file in the folder of the target that has no name yet, makes it durable and gives it
+//! the name. A full disk, an interrupt, a crash or a signal that kills the process never leaves half a file.
 
+use crate::temporary::{Temporary, remove_stale};
 use maxmargin::error::{Code, Error, Mark, Result};
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -120,17 +120,9 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn temporary_beside(file: &str, path: &Path) -> Result<tempfile::NamedTempFile> {
-    let mut prefix = OsString::from(".");
-    prefix.push(path.file_name().unwrap_or_default());
-    prefix.push(".");
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".tmp");
-    // Temporary files are private by default. This one becomes an ordinary file with the permissions of the umask.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+fn temporary_beside(file: &str, path: &Path) -> Result<Temporary> {
     let folder = folder_of(path);
-    builder.tempfile_in(folder).map_err(|error| {
+    Temporary::new(folder).map_err(|error| {
         let shown = folder.display();
         match error.kind() {
             ErrorKind::NotFound => {
@@ -162,8 +154,8 @@ pub fn ensure_writable(path: &Path) -> Result<()> {
     }
 }
 
-/// Writes a complete file: `write` fills a temporary file in the same directory, which is then made durable and renamed
-/// to `path`. After an error or a panic, the temporary file is deleted and an existing file at `path` is unchanged.
+/// Writes a complete file: `write` fills a temporary file in the same directory, which is then made durable and named
+/// `path`. After an error or a panic, the temporary file is deleted and an existing file at `path` is unchanged.
 ///
 /// A link is followed, and its target is replaced. A new file gets the usual permissions; an existing one keeps its
 /// own. If `path` is a device, a pipe or an open descriptor (`/dev/null`, `/dev/stdout`), content is written directly
@@ -189,17 +181,17 @@ pub fn write_atomically<T, E: Into<WriteError>>(
             Ok(made)
         }
         Target::Regular { path, existing } => {
-            let (temporary, name) = temporary_beside(&file, &path)?.into_parts();
-            let mut out = BufWriter::with_capacity(BUFFER_BYTES, temporary);
+            remove_stale(folder_of(&path));
+            let temporary = temporary_beside(&file, &path)?;
+            let mut out = BufWriter::with_capacity(BUFFER_BYTES, temporary.file().try_clone().map_err(failed)?);
             let made = write(&mut out).map_err(|error| error.into().in_file(&file))?;
-            let temporary = out.into_inner().map_err(|error| failed(error.into_error()))?;
+            drop(out.into_inner().map_err(|error| failed(error.into_error()))?);
             if let Some(permissions) = existing {
                 // Some file systems have no permissions. The file is written anyway.
-                let _ = temporary.set_permissions(permissions);
+                let _ = temporary.file().set_permissions(permissions);
             }
-            temporary.sync_all().map_err(failed)?;
-            drop(temporary);
-            name.persist(&path).map_err(|error| failed(error.error))?;
+            temporary.file().sync_all().map_err(failed)?;
+            temporary.put(&path).map_err(failed)?;
             sync_folder(folder_of(&path)).map_err(failed)?;
             Ok(made)
         }

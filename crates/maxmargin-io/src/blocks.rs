@@ -121,7 +121,18 @@ fn read_any<T: Send>(
     work: &(dyn Fn(&Block) -> Result<T> + Sync),
     put: &mut dyn FnMut(Step<T>) -> Result<()>,
 ) -> Result<Found> {
-    let mut input = Input::open(file, options)?;
+    let input = Input::open(file, options)?;
+    let stamps = input.stamps.clone();
+    stamps.confirm(read_opened(input, options, blocks, work, put))
+}
+
+fn read_opened<T: Send>(
+    mut input: Input,
+    options: &ReadOptions,
+    blocks: &BlockOptions,
+    work: &(dyn Fn(&Block) -> Result<T> + Sync),
+    put: &mut dyn FnMut(Step<T>) -> Result<()>,
+) -> Result<Found> {
     if blocks.whole_groups {
         // The input may have to be read again if groups are scattered.
         input = input.spooled()?;
@@ -154,7 +165,7 @@ fn read_any<T: Send>(
             None => SideFiles::default(),
         },
     );
-    let (name, format) = (input.file.clone(), input.format);
+    let (name, format, delimiter) = (input.file.clone(), input.format, input.delimiter);
     let name = name.as_str();
     let (stream, path) = content(&mut input)?;
     let mut source: Box<dyn Source + '_> = match (format, path, options.precision) {
@@ -164,8 +175,7 @@ fn read_any<T: Send>(
         (Format::Svmlight, None, Precision::F64) => {
             boxed(SvmlightBlocks::<f64, _>::new(name, stream, blocks.bytes, options), outline)?
         }
-        (Format::Csv, None, _) => csv::blocks(name, stream, b',', blocks.bytes, options)?,
-        (Format::Tsv, None, _) => csv::blocks(name, stream, b'\t', blocks.bytes, options)?,
+        (Format::Csv | Format::Tsv, None, _) => csv::blocks(name, stream, delimiter, blocks.bytes, options)?,
         #[cfg(feature = "tables")]
         (Format::Parquet, Some(path), _) => crate::parquet::blocks(name, &path, blocks.bytes, options)?,
         #[cfg(feature = "tables")]
@@ -188,6 +198,7 @@ fn read_any<T: Send>(
     let mut facts = source.facts();
     facts.compression = input.compression.map(Compression::name);
     facts.bytes = input.bytes.or(facts.bytes);
+    facts.stamps = input.lasting_stamps(options);
     delivery.finish(facts)
 }
 

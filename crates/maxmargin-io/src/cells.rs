@@ -216,11 +216,25 @@ pub(crate) fn cell_error(
         (_, Problem::NotANumber | Problem::Negative) => (
             Code::BadCell,
             format!("this cell is not a number{at}: column `{column}`{shown}"),
-            format!("correct the cell, or {leave_out}"),
+            not_a_number(found, leave_out),
             "a finite decimal number such as 0.25 or 1e-3",
         ),
     };
     (Error::new(code, message).help(help), expected.to_string())
+}
+
+/// What to do about a cell that is not a number.
+fn not_a_number(found: &str, leave_out: String) -> String {
+    let is_number = |text: &str| fast_float2::parse::<f64, _>(text.as_bytes()).is_ok();
+    let several = found.split([' ', ';', '|', '\t']).filter(|part| is_number(part)).count() > 1;
+    if found.matches(',').count() == 1 && is_number(&found.trim().replace(',', ".")) {
+        "write decimals with a point".to_string()
+    } else if several {
+        // The whole line is in one cell, so leaving the column out is no remedy.
+        "columns are separated by a comma, a semicolon, a tab or a bar: use one of these in all lines".to_string()
+    } else {
+        format!("correct the cell, or {leave_out}")
+    }
 }
 
 /// A name in the form that can be typed in a shell.

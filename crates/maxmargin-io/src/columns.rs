@@ -288,6 +288,13 @@ impl Roles {
         if sides.is_some() {
             features = with_partners(features, partners)?;
         }
+        if features.is_empty() && names.len() == 1 {
+            return Err(Error::new(
+                Code::BadTable,
+                format!("the table has one column only, `{}`", shortened(&names[0])),
+            )
+            .help("columns are separated by a comma, a semicolon, a tab or a bar: use one of these"));
+        }
         if features.is_empty() {
             return Err(Error::new(Code::BadTable, "no column is left as a feature")
                 .help("check ⟦target⟧, ⟦group⟧, ⟦weight⟧, ⟦id⟧ and ⟦ignore⟧ against the columns of the file"));
@@ -496,6 +503,12 @@ fn is_index(name: &str) -> bool {
         || name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__")).is_some_and(number)
 }
 
+/// The start of a long name.
+fn shortened(name: &str) -> String {
+    const SHOWN: usize = 40;
+    if name.chars().count() <= SHOWN { name.to_string() } else { name.chars().take(SHOWN).chain(['…']).collect() }
+}
+
 /// The column with this name, or an error that suggests the nearest name and lists the existing ones.
 fn find(name: &str, names: &[String], index: &HashMap<&str, usize>, setting: &str) -> Result<usize> {
     if let Some(&column) = index.get(name) {
@@ -506,9 +519,12 @@ fn find(name: &str, names: &[String], index: &HashMap<&str, usize>, setting: &st
     if names.len() > SHOWN {
         list.push(format!("… ({} in all)", names.len()));
     }
-    let close = nearest(name, names.iter().map(String::as_str))
-        .map(|close| format!("did you mean `{close}`? "))
-        .unwrap_or_default();
+    let close = match name.parse::<usize>() {
+        Ok(_) => "columns are named, not numbered: ".to_string(),
+        Err(_) => nearest(name, names.iter().map(String::as_str))
+            .map(|close| format!("did you mean `{close}`? "))
+            .unwrap_or_default(),
+    };
     Err(Error::new(Code::NoSuchColumn, format!("⟦{setting}⟧ {name}: there is no column `{name}`"))
         .help(format!("{close}the columns are {}", list.join(", "))))
 }

@@ -1,4 +1,4 @@
-//! Comma- and tab-separated tables, in and out.
+//! Tables of text, in and out: columns separated by commas or tabs, or, to be read, by semicolons or bars.
 //!
 //! One thread splits the text into records while the others convert the cells of earlier records into numbers. The
 //! result does not depend on the number of threads.
@@ -7,6 +7,7 @@ use crate::atomic::refused_write;
 use crate::blocks::{self, Source};
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
+use crate::delimiter::{self, FirstLine};
 use crate::kept::{Kept, RawRecord};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
 use crate::pairs::{PairCells, PairTable};
@@ -39,11 +40,12 @@ pub fn read(file_name: &str, input: impl Read + Send, delimiter: u8, options: &R
 
 fn read_as<V: Cell, R: Read + Send>(file: &str, input: R, delimiter: u8, options: &ReadOptions) -> Result<Loaded> {
     let mut records = Records::new(file, input, delimiter);
-    let names = records.header()?;
+    let names = records.header(options)?;
     let format = format_of(delimiter);
+    let told = |loaded: Loaded, notes: &[String]| Loaded { facts: told(loaded.facts, notes), ..loaded };
     if let Some(mut table) = PairTable::of(&names, options)? {
         records.each_batch(options, |batch| push_pairs(&mut table, batch))?;
-        return table.finish(file, format);
+        return table.finish(file, format).map(|loaded| told(loaded, &records.notes));
     }
     let widths = vec![None; names.len()];
     let plan = Roles::find(names, options)?.plan(&widths, options)?;
@@ -51,7 +53,12 @@ fn read_as<V: Cell, R: Read + Send>(file: &str, input: R, delimiter: u8, options
     records.each_batch(options, |batch| {
         append(&mut table, &plan, batch).map_err(|failure| (failure.row, failure.refusal(&plan, batch)))
     })?;
-    table.finish(file, format, plan, options)
+    table.finish(file, format, plan, options).map(|loaded| told(loaded, &records.notes))
+}
+
+/// What the reader of the table found, with what the first bytes told before all else.
+fn told(facts: Facts, first: &[String]) -> Facts {
+    Facts { notes: [first, &facts.notes].concat(), ..facts }
 }
 
 /// Reads some columns as text.
@@ -63,7 +70,7 @@ pub(crate) fn read_records(
     taker: &mut dyn TakeRecords,
 ) -> Result<()> {
     let mut records = Records::new(file, input, delimiter);
-    let columns = taker.choose(&records.header()?)?;
+    let columns = taker.choose(&records.header(options)?)?;
     records.each_batch(options, |batch| {
         let mut cells = Vec::with_capacity(columns.len());
         for (row, record) in batch.iter().enumerate() {
@@ -88,7 +95,7 @@ pub(crate) fn blocks<'a>(
     options: &'a ReadOptions,
 ) -> Result<Box<dyn Source + 'a>> {
     let mut records = Records::new(file, input, delimiter);
-    let opened = records.header().and_then(|names| {
+    let opened = records.header(options).and_then(|names| {
         if let Some(table) = PairTable::of(&names, options)? {
             return Ok(Columns::Pairs(Box::new(table)));
         }
@@ -231,7 +238,7 @@ impl<T: Rows, R: Read + Send> Source for CsvBlocks<'_, T, R> {
     }
 
     fn facts(&mut self) -> Facts {
-        self.rows.facts(self.records.file, format_of(self.records.delimiter))
+        told(self.rows.facts(self.records.file, format_of(self.records.delimiter)), &self.records.notes)
     }
 
     fn own_names(&self) -> Option<Names> {
@@ -323,6 +330,8 @@ struct Records<'a, R> {
     delimiter: u8,
     reader: csv::Reader<Kept<R>>,
     columns: usize,
+    /// What the delimiter and the first line tell.
+    notes: Vec<String>,
     /// Where the previous record starts.
     last: u64,
     ended: bool,
@@ -337,11 +346,19 @@ impl<'a, R: Read> Records<'a, R> {
             .flexible(true)
             .buffer_capacity(1 << 17)
             .from_reader(Kept::new(input));
-        Records { file, delimiter, reader, columns: 0, last: 0, ended: false }
+        Records {
+            file,
+            delimiter,
+            reader,
+            columns: 0,
+            notes: delimiter::note(delimiter).into_iter().collect(),
+            last: 0,
+            ended: false,
+        }
     }
 
     /// Reads the names of the columns.
-    fn header(&mut self) -> Result<Vec<String>> {
+    fn header(&mut self, options: &ReadOptions) -> Result<Vec<String>> {
         let mut record = ByteRecord::new();
         match self.next(&mut record) {
             Ok(true) => {}
@@ -361,14 +378,30 @@ impl<'a, R: Read> Records<'a, R> {
                 }
             }
         }
-        if looks_like_data(&names) {
+        let value = || names.iter().find(|name| name.parse::<f64>().is_ok()).unwrap_or(&names[0]);
+        let message = match FirstLine::of(&names, options) {
+            FirstLine::Names => None,
+            FirstLine::NumberedNames => {
+                self.notes.push("the first line numbers the columns: taken as their names".to_string());
+                None
+            }
+            FirstLine::Values => {
+                Some(format!("no header? the first line holds values such as `{}`, not the names of columns", value()))
+            }
+            FirstLine::Either => {
+                let line = names.join(&char::from(self.delimiter).to_string());
+                Some(format!("no header? the first line, `{line}`, may be a row of values or the names of columns"))
+            }
+            FirstLine::AskedByNumber => Some(format!(
+                "no header? a column is named by the number `{}`, and the first line holds that as a value",
+                value()
+            )),
+        };
+        if let Some(message) = message {
             let (place, _) = self.place(byte, 0, "the names of the columns");
-            return Err(Error::new(
-                Code::BadTable,
-                format!("the first line holds values such as `{}`, not the names of columns", names[0]),
-            )
-            .at(place)
-            .help("put a first line with a name for each column, such as `target,f1,f2`"));
+            return Err(Error::new(Code::BadTable, message).at(place).help(
+                "put a first line with a name for each column, such as `target,f1,f2`; columns are named, not numbered",
+            ));
         }
         self.columns = names.len();
         Ok(names)
@@ -378,6 +411,8 @@ impl<'a, R: Read> Records<'a, R> {
         if self.ended {
             return Ok(false);
         }
+        let start = self.reader.position().byte();
+        self.reader.get_mut().begin(start);
         match self.reader.read_byte_record(record) {
             Ok(true) => {
                 self.last = record.position().map_or(0, csv::Position::byte);
@@ -497,18 +532,6 @@ fn input_error(error: std::io::Error) -> Error {
         Some(Ok(ours)) => *ours,
         _ => read_error,
     }
-}
-
-/// Whether a header is a row of data: at least half of it are numbers, but not consecutive numbers, which some programs
-/// write as names.
-fn looks_like_data(names: &[String]) -> bool {
-    let numbers: Vec<&String> =
-        names.iter().filter(|name| fast_float2::parse::<f64, _>(name.as_bytes()).is_ok()).collect();
-    let whole: Vec<u64> = numbers.iter().filter_map(|name| name.parse().ok()).collect();
-    let running = whole.len() == numbers.len()
-        && whole.first().is_some_and(|&first| first <= 1)
-        && whole.windows(2).all(|pair| pair[1] == pair[0] + 1);
-    !numbers.is_empty() && numbers.len() * 2 >= names.len() && !running
 }
 
 /// A cell that cannot be used.
@@ -645,20 +668,4 @@ pub fn write(data: &Dataset, delimiter: u8, out: &mut dyn Write) -> Result<()> {
         writer.write_record(None::<&[u8]>).map_err(failed)?;
     }
     writer.flush().map_err(|error| refused_write(&error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_header_of_values_is_told_from_names() {
-        let names = |list: &str| list.split(',').map(str::to_string).collect::<Vec<_>>();
-        for data in ["5.1,3.5,1.4,setosa", "1,0,0,1", "3,7", "-1,0.5"] {
-            assert!(looks_like_data(&names(data)), "{data}");
-        }
-        for header in ["a,b", "target,1,2,3", "0,1,2,3,4", ",0,1,2", "x,2019"] {
-            assert_eq!(looks_like_data(&names(header)), header == "x,2019", "{header}");
-        }
-    }
 }

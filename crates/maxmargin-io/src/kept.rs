@@ -1,5 +1,6 @@
 //! [`Kept`]: passes text through and keeps the most recent part, so that an error can quote the file.
 
+use maxmargin::error::{Code, Error};
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
 
@@ -14,11 +15,22 @@ pub(crate) struct Kept<R> {
     lines: u64,
     /// How much of `bytes` may be dropped the next time they are moved.
     forgotten: usize,
+    /// Where the record starts that is being read.
+    record: u64,
 }
+
+/// A record of a table may have this many bytes of text. A longer one is refused, because a small compressed file can hold
+/// a line, or a quote that is not closed, that fills any memory.
+pub(crate) const LONGEST_RECORD: usize = 32 << 20;
 
 impl<R> Kept<R> {
     pub(crate) fn new(inner: R) -> Kept<R> {
-        Kept { inner, bytes: Vec::new(), start: 0, lines: 0, forgotten: 0 }
+        Kept { inner, bytes: Vec::new(), start: 0, lines: 0, forgotten: 0, record: 0 }
+    }
+
+    /// A record starts at this byte.
+    pub(crate) fn begin(&mut self, byte: u64) {
+        self.record = byte;
     }
 
     /// The text from a byte on, as far as it has been read.
@@ -47,6 +59,12 @@ impl<R> Kept<R> {
 }
 
 impl<R: Read> Kept<R> {
+    #[cold]
+    fn long_record(&self) -> Error {
+        Error::new(Code::LongLine, format!("a row of the table has more than {} MiB", LONGEST_RECORD >> 20))
+            .help("a row is one line; look for line ends that are missing, or for a quote that is not closed")
+    }
+
     fn read_once(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
             match self.inner.read(buffer) {
@@ -70,6 +88,10 @@ impl<R: Read> Read for Kept<R> {
             }
         }
         self.bytes.extend_from_slice(&buffer[..count]);
+        let read = self.start + self.bytes.len() as u64 - self.record;
+        if read > LONGEST_RECORD as u64 + buffer.len() as u64 {
+            return Err(std::io::Error::other(self.long_record()));
+        }
         Ok(count)
     }
 }

@@ -11,8 +11,11 @@ pub mod atomic;
 mod blocks;
 pub mod cache;
 mod cells;
+#[cfg(feature = "tables")]
+mod claims;
 mod columns;
 pub mod csv;
+mod delimiter;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gather;
@@ -35,8 +38,10 @@ mod records;
 mod settings_file;
 mod sides;
 mod source;
+mod stamps;
 pub mod svmlight;
 mod table;
+mod temporary;
 mod wide;
 mod write;
 
@@ -54,5 +59,6 @@ pub use reading::{READING, ReadSettings, Reading, scoring_options};
 pub use records::{BadCell, RecordWriter, TakeRecords, read_records, write_records};
 pub use settings_file::{RUN, RunSettings, SettingsFile, alone, laid_over, named};
 pub use sides::side_files;
-pub use source::read_whole;
+pub use source::{no_thread, read_whole};
+pub use stamps::Stamps;
 pub use write::{output_format, write, write_text_file};

@@ -12,6 +12,12 @@ use std::sync::Arc;
 #[cfg(target_endian = "big")]
 compile_error!("files are mapped as they are stored, which is little-endian: big-endian machines are not supported");
 
+/// A map takes addresses, which `ulimit -v` limits, and not memory.
+fn no_memory(bytes: u64) -> Error {
+    Error::new(Code::OutOfMemory, format!("the system refused to map the {bytes} bytes of the file"))
+        .help("raise the limit of virtual memory (`ulimit -v`), which covers mapped files too, or close other programs")
+}
+
 mod sealed {
     pub(crate) trait Sealed {}
 }
@@ -68,7 +74,10 @@ impl MappedFile {
         // SAFETY: the map is private to this process, and this process does not write to it. Another process that
         // rewrites the file in place could change values while they are used. That is the known cost of mapping, and
         // every writer of this project replaces files by renaming.
-        let map = unsafe { Mmap::map(&file) }.map_err(unreadable)?;
+        let map = unsafe { Mmap::map(&file) }.map_err(|error| match error.kind() {
+            ErrorKind::OutOfMemory => no_memory(about.len()).in_file(file_name),
+            _ => unreadable(error),
+        })?;
         Ok(Arc::new(MappedFile { map: Some(map) }))
     }
 

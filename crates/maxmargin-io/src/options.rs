@@ -1,6 +1,7 @@
 //! The options of a reader, and what it reports.
 
 use crate::pairs::Items;
+use crate::stamps::Stamps;
 use maxmargin::data::Dataset;
 use maxmargin::run::Cancel;
 use serde::{Deserialize, Serialize};
@@ -193,6 +194,8 @@ pub struct Facts {
     pub fill: Option<Vec<f64>>,
     /// Size of the file as stored, if it is a file.
     pub bytes: Option<u64>,
+    /// Detects changes of mapped files, which are read for as long as the data are used.
+    pub stamps: Stamps,
 }
 
 /// Data and the findings about them.

@@ -48,6 +48,8 @@ pub struct PairBlocks<'a> {
     ready: std::vec::IntoIter<Dataset>,
     failure: Option<Error>,
     ended: bool,
+    /// Whether an error was returned, which ends the iteration.
+    failed: bool,
     pairs: u64,
 }
 
@@ -62,8 +64,7 @@ impl<'a> PairBlocks<'a> {
         let name = if file == "-" { "standard input" } else { file };
         let (stream, path) = content(&mut input)?;
         let source: Box<dyn Source + 'a> = match (input.format, path) {
-            (Format::Csv, None) => csv::blocks(name, stream, b',', bytes, options)?,
-            (Format::Tsv, None) => csv::blocks(name, stream, b'\t', bytes, options)?,
+            (Format::Csv | Format::Tsv, None) => csv::blocks(name, stream, input.delimiter, bytes, options)?,
             #[cfg(feature = "tables")]
             (Format::Parquet, Some(path)) => crate::parquet::blocks(name, &path, bytes, options)?,
             #[cfg(feature = "tables")]
@@ -77,7 +78,7 @@ impl<'a> PairBlocks<'a> {
             (format, _) => return Err(unread(name, format)),
         };
         let ready = Vec::new().into_iter();
-        Ok(PairBlocks { source, input, options, ready, failure: None, ended: false, pairs: 0 })
+        Ok(PairBlocks { source, input, options, ready, failure: None, ended: false, failed: false, pairs: 0 })
     }
 
     /// Number of pairs in the blocks so far.
@@ -96,6 +97,7 @@ impl<'a> PairBlocks<'a> {
         let mut facts = self.source.facts();
         facts.compression = self.input.compression.map(Compression::name);
         facts.bytes = self.input.bytes.or(facts.bytes);
+        facts.stamps = self.input.lasting_stamps(self.options);
         facts
     }
 
@@ -110,13 +112,16 @@ impl<'a> PairBlocks<'a> {
                 return Err(failure);
             }
             if self.ended {
-                return Ok(None);
+                return self.input.stamps.confirm(Ok(None));
             }
             self.options.cancel.check()?;
             let Batch { blocks, ended, failure } = self.source.next();
             self.ready = blocks.into_iter();
             self.ended = ended || failure.is_some();
-            self.failure = failure.map(|error| self.options.cancel.check().err().unwrap_or(error));
+            self.failure = failure.map(|error| {
+                let stopped = self.options.cancel.check().and_then(|()| self.input.stamps.confirm(Ok(())));
+                stopped.err().unwrap_or(error)
+            });
         }
     }
 }
@@ -125,10 +130,13 @@ impl Iterator for PairBlocks<'_> {
     type Item = Result<Dataset>;
 
     fn next(&mut self) -> Option<Result<Dataset>> {
+        if self.failed {
+            return None;
+        }
         let step = self.step();
         if step.is_err() {
             // Nothing after a damaged place is read.
-            (self.ended, self.ready) = (true, Vec::new().into_iter());
+            (self.failed, self.ready) = (true, Vec::new().into_iter());
         }
         step.transpose()
     }

@@ -10,6 +10,7 @@ use crate::cells::{self, Problem};
 use crate::columns::{GROUP_NAMES, OUTCOME_NAMES, Role, Sides, WEIGHT_NAMES, asked, no_outcome};
 use crate::csv::Refusal;
 use crate::ids::OwnFeatures;
+use crate::stamps::Stamps;
 use crate::table::RowColumns;
 use crate::{Facts, Format, Loaded, Pairing, ReadOptions};
 use maxmargin::data::{Dataset, Names, Pairs};
@@ -26,6 +27,7 @@ pub struct Items {
     data: Dataset,
     file: String,
     index: Index,
+    stamps: Stamps,
 }
 
 #[derive(Debug)]
@@ -65,7 +67,12 @@ impl Items {
                 Index::Numbers(stored)
             }
         };
-        Ok(Items { data, file, index })
+        Ok(Items { data, file, index, stamps: loaded.facts.stamps.clone() })
+    }
+
+    /// Detects changes of the file that the items come from.
+    pub(crate) fn stamps(&self) -> &Stamps {
+        &self.stamps
     }
 
     /// How items are named, in words.

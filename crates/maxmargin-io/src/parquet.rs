@@ -5,6 +5,7 @@
 //! result.
 
 use crate::blocks::Source;
+use crate::claims::check_pages;
 use crate::record_batch::{self, Batch, Opened};
 use crate::records::TakeRecords;
 use crate::{Format, Loaded, ReadOptions};
@@ -58,7 +59,8 @@ fn opened<U>(path: &Path, roles: impl FnOnce(&Schema) -> Result<(U, Vec<usize>)>
     let file = open(path)?;
     let bytes = file.metadata().ok().map(|metadata| metadata.len());
     let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?.map_err(damaged)?;
-    check_bounds(&metadata, bytes.unwrap_or(u64::MAX))?;
+    let chunks = check_bounds(&metadata, bytes.unwrap_or(u64::MAX))?;
+    check_pages(path, chunks.into_iter()).map_err(|claim| bad_file(&claim))?;
     let schema = metadata.schema().clone();
     let (columns, needed) = roles(&schema)?;
     let threads = parallel::threads().clamp(1, needed.len().max(1));
@@ -94,21 +96,23 @@ fn bad_file(message: &str) -> Error {
         .help("the file is damaged, cut short or not Parquet; write it again")
 }
 
-/// Refuses column chunks that are not inside the file.
-fn check_bounds(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Result<()> {
+/// The bytes of all column chunks. Refuses those that are not inside the file.
+fn check_bounds(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Result<Vec<(u64, u64)>> {
+    let mut chunks = Vec::new();
     for group in metadata.metadata().row_groups() {
         for chunk in group.columns() {
             let start = chunk.dictionary_page_offset().unwrap_or(i64::MAX).min(chunk.data_page_offset());
-            let end = u64::try_from(start)
+            let bytes = u64::try_from(start)
                 .ok()
                 .zip(u64::try_from(chunk.compressed_size()).ok())
-                .and_then(|(start, length)| start.checked_add(length));
-            if group.num_rows() < 0 || end.is_none_or(|end| end > file_bytes) {
-                return Err(bad_file("a column lies outside of the file"));
+                .and_then(|(start, length)| Some((start, start.checked_add(length)?)));
+            match bytes {
+                Some((start, end)) if group.num_rows() >= 0 && end <= file_bytes => chunks.push((start, end)),
+                _ => return Err(bad_file("a column lies outside of the file")),
             }
         }
     }
-    Ok(())
+    Ok(chunks)
 }
 
 fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T> {

@@ -1,9 +1,12 @@
 //! [`read`]: reads any file; its format is detected by content and name.
 
+use crate::delimiter::delimiter_of;
 use crate::mapped::MappedFile;
 use crate::options::{Format, Loaded, Pairing, ReadOptions};
 use crate::sides::add_side_files;
 use crate::source::{Compression, Pipe, open, read_error};
+use crate::stamps::Stamps;
+use crate::temporary::Spool;
 use crate::{cache, csv, svmlight};
 use maxmargin::error::{Code, Error, Mark, Place, Result};
 use std::io::{self, Cursor, Read};
@@ -38,18 +41,23 @@ fn read_any(file: &str, options: &ReadOptions) -> Result<Loaded> {
 
 /// Reads an opened input completely.
 pub(crate) fn read_input(input: Input, options: &ReadOptions) -> Result<Loaded> {
-    let Input { file, format, compression, content, path, bytes } = input;
+    let (stamps, lasting) = (input.stamps.clone(), input.lasting_stamps(options));
+    let mut loaded = stamps.confirm(read_content(input, options))?;
+    loaded.facts.stamps = lasting;
+    Ok(loaded)
+}
+
+fn read_content(input: Input, options: &ReadOptions) -> Result<Loaded> {
+    let Input { file, format, delimiter, compression, content, path, bytes, .. } = input;
     let mut loaded = match (format, content) {
         (Format::Svmlight, Content::Stream(stream)) => svmlight::read_stream(&file, stream, options)?,
-        (Format::Csv, Content::Stream(stream)) => csv::read(&file, stream, b',', options)?,
-        (Format::Tsv, Content::Stream(stream)) => csv::read(&file, stream, b'\t', options)?,
+        (Format::Csv | Format::Tsv, Content::Stream(stream)) => csv::read(&file, stream, delimiter, options)?,
         (binary, Content::Stream(_)) => return Err(unread(&file, binary)),
         (Format::Svmlight | Format::Csv | Format::Tsv, Content::File(place)) => {
             let mapped = MappedFile::open(&file, place.path())?;
             match format {
                 Format::Svmlight => svmlight::read_text(&file, mapped.bytes(), options)?,
-                Format::Csv => csv::read(&file, mapped.bytes(), b',', options)?,
-                _ => csv::read(&file, mapped.bytes(), b'\t', options)?,
+                _ => csv::read(&file, mapped.bytes(), delimiter, options)?,
             }
         }
         (binary, Content::File(place)) => read_binary(&file, place.path(), binary, options)?,
@@ -68,12 +76,16 @@ pub(crate) struct Input {
     /// The user's name for it.
     pub(crate) file: String,
     pub(crate) format: Format,
+    /// What stands between the columns, if it is a table of text.
+    pub(crate) delimiter: u8,
     pub(crate) compression: Option<Compression>,
     pub(crate) content: Content,
     /// The path, if it is a file that may have side files.
     pub(crate) path: Option<PathBuf>,
     /// Size as stored, if it is a file.
     pub(crate) bytes: Option<u64>,
+    /// Detects changes of the file, of its side files, and of the items that pairs name.
+    pub(crate) stamps: Stamps,
 }
 
 /// Where the content comes from.
@@ -87,14 +99,14 @@ pub(crate) enum Content {
 /// A file of the user, or a temporary one that is deleted with this value.
 pub(crate) enum Spot {
     Own(PathBuf),
-    Spooled(tempfile::NamedTempFile),
+    Spooled(Spool),
 }
 
 impl Spot {
     pub(crate) fn path(&self) -> &Path {
         match self {
             Spot::Own(path) => path,
-            Spot::Spooled(file) => file.path(),
+            Spot::Spooled(spool) => spool.path(),
         }
     }
 }
@@ -103,8 +115,28 @@ impl Input {
     /// Opens a file or standard input and detects compression and format. Formats with an index at their end are copied
     /// to a temporary file if they are compressed or come from a pipe.
     pub(crate) fn open(file: &str, options: &ReadOptions) -> Result<Input> {
+        let mut input = Input::opened(file, options)?;
+        if let Pairing::Of(items) = &options.pairing {
+            input.stamps.extend(items.stamps());
+        }
+        Ok(input)
+    }
+
+    /// The stamps of the files that must not change for as long as the data are used. Only a cache is still read then; a
+    /// text may change once it is read.
+    pub(crate) fn lasting_stamps(&self, options: &ReadOptions) -> Stamps {
+        match &options.pairing {
+            _ if self.format == Format::Mmd => self.stamps.clone(),
+            Pairing::Of(items) => items.stamps().clone(),
+            _ => Stamps::default(),
+        }
+    }
+
+    fn opened(file: &str, options: &ReadOptions) -> Result<Input> {
         if file == "-" {
-            return Input::of_pipe("standard input", io::stdin(), None, options);
+            let name = "standard input";
+            let stamps = Stamps::of_standard_input(name);
+            return Ok(Input { stamps, ..Input::of_pipe(name, io::stdin(), None, options)? });
         }
         let path = Path::new(file);
         let opened = open(file, path)?;
@@ -112,23 +144,34 @@ impl Input {
         let Some(metadata) = metadata else {
             return Input::of_pipe(file, opened, Some(path), options);
         };
+        let stamps = Stamps::of_data(file, path, &opened);
         let (head, stream) = peek(opened, file)?;
         let compression = Compression::of_content(&head);
         let mut input = match compression {
             Some(compression) => Input::of_decoded(file, compression.decoder(stream)?, Some(path), options)?,
             None => {
                 let content = Content::File(Spot::Own(path.to_path_buf()));
-                Input::new(file, format(file, &head, options)?, content)
+                Input::new(file, format(file, &head, options)?, &head, content)
             }
         };
         input.compression = compression;
         input.bytes = Some(metadata.len());
         input.path = Some(path.to_path_buf());
+        input.stamps = stamps;
         Ok(input)
     }
 
-    fn new(file: &str, format: Format, content: Content) -> Input {
-        Input { file: file.to_string(), format, compression: None, content, path: None, bytes: None }
+    fn new(file: &str, format: Format, head: &[u8], content: Content) -> Input {
+        Input {
+            file: file.to_string(),
+            format,
+            delimiter: delimiter_of(format, head),
+            compression: None,
+            content,
+            path: None,
+            bytes: None,
+            stamps: Stamps::default(),
+        }
     }
 
     /// An input that cannot be mapped.
@@ -138,7 +181,7 @@ impl Input {
         path: Option<&Path>,
         options: &ReadOptions,
     ) -> Result<Input> {
-        let (head, stream) = peek(Pipe::new(input, options.cancel.clone()), file)?;
+        let (head, stream) = peek(Pipe::new(input, options.cancel.clone())?, file)?;
         match Compression::of_content(&head) {
             Some(compression) => {
                 let input = Input::of_decoded(file, compression.decoder(stream)?, path, options)?;
@@ -157,18 +200,15 @@ impl Input {
         let (head, stream) = peek(stream, file)?;
         let name = path.map_or(file, |path| path.to_str().unwrap_or(file));
         let format = format(name, &head, options).map_err(|error| error.in_file(file))?;
-        let input = Input::new(file, format, Content::Stream(Box::new(stream)));
+        let input = Input::new(file, format, &head, Content::Stream(Box::new(stream)));
         if matches!(format, Format::Svmlight | Format::Csv | Format::Tsv) { Ok(input) } else { input.spooled() }
     }
 
     /// The same input, readable more than once: a stream is copied to a temporary file.
     pub(crate) fn spooled(mut self) -> Result<Input> {
         if let Content::Stream(stream) = &mut self.content {
-            let mut spooled = tempfile::NamedTempFile::new().map_err(|error| {
-                Error::new(Code::WriteFailed, format!("a temporary file could not be created: {error}"))
-                    .help("free some space, or name a folder for temporary files in TMPDIR")
-            })?;
-            io::copy(stream, &mut spooled).map_err(|error| read_error(&error).in_file(&self.file))?;
+            let spooled = Spool::new()?;
+            io::copy(stream, &mut spooled.file()).map_err(|error| read_error(&error).in_file(&self.file))?;
             self.content = Content::File(Spot::Spooled(spooled));
         }
         Ok(self)
@@ -293,7 +333,7 @@ fn of_first_line(name: &str, head: &[u8]) -> Result<Format> {
     if line.contains(&b'\t') {
         return Ok(Format::Tsv);
     }
-    if line.contains(&b',') {
+    if line.iter().any(|byte| matches!(byte, b',' | b';' | b'|')) {
         return Ok(Format::Csv);
     }
     if numeric {

@@ -38,18 +38,15 @@ pub trait TakeRecords: Send {
 /// Reads some columns of a table in any format as text, row by row. Words for missing values, such as `NA`, become
 /// empty cells.
 pub fn read_records(file: &str, options: &ReadOptions, taker: &mut dyn TakeRecords) -> Result<Facts> {
-    let Input { file: name, format, compression, content, bytes, .. } = Input::open(file, options)?;
+    let Input { file: name, format, delimiter, compression, content, bytes, stamps, .. } = Input::open(file, options)?;
     let outcome = match (format, content) {
-        (Format::Csv | Format::Tsv, content) => {
-            let delimiter = if format == Format::Tsv { b'\t' } else { b',' };
-            match content {
-                Content::Stream(stream) => crate::csv::read_records(&name, stream, delimiter, options, taker),
-                Content::File(spot) => {
-                    let mapped = MappedFile::open(&name, spot.path())?;
-                    crate::csv::read_records(&name, mapped.bytes(), delimiter, options, taker)
-                }
+        (Format::Csv | Format::Tsv, content) => match content {
+            Content::Stream(stream) => crate::csv::read_records(&name, stream, delimiter, options, taker),
+            Content::File(spot) => {
+                let mapped = MappedFile::open(&name, spot.path())?;
+                crate::csv::read_records(&name, mapped.bytes(), delimiter, options, taker)
             }
-        }
+        },
         #[cfg(feature = "tables")]
         (Format::Parquet, Content::File(spot)) => crate::parquet::read_records(spot.path(), options, taker),
         #[cfg(feature = "tables")]
@@ -58,9 +55,10 @@ pub fn read_records(file: &str, options: &ReadOptions, taker: &mut dyn TakeRecor
             .help("give a CSV, TSV, Parquet or Arrow file with named columns")),
     };
     // After a cancel, the reader may return any error. The cancel is reported instead.
-    outcome.map_err(|error| options.cancel.check().err().unwrap_or(error).in_file(&name))?;
+    stamps.confirm(outcome).map_err(|error| options.cancel.check().err().unwrap_or(error).in_file(&name))?;
     let compression = compression.map(Compression::name);
-    Ok(Facts { file: name, format: Some(format), compression, bytes, ..Facts::default() })
+    let notes = crate::delimiter::note(delimiter).into_iter().collect();
+    Ok(Facts { file: name, format: Some(format), compression, notes, bytes, ..Facts::default() })
 }
 
 /// A cell as takers receive it.

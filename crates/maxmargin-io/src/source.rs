@@ -1,5 +1,6 @@
 //! Opens files: mapped or streamed, decompressed according to their content, with clear errors.
 
+use crate::stamps::Stamps;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use std::fs::File;
@@ -69,16 +70,35 @@ pub(crate) fn open(file: &str, path: &Path) -> Result<File> {
     }
 }
 
-/// All bytes of a small file: a model, or settings.
+/// A text that people write, such as settings, is smaller than this.
+const LARGEST_TEXT: u64 = 16 << 20;
+
+/// All bytes of a small file.
 pub fn read_whole(file: &str) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut opened = open(file, Path::new(file))?;
-    opened.read_to_end(&mut bytes).map_err(|error| {
+    read_unchanged(file, |opened| {
+        let mut bytes = Vec::new();
+        opened.take(LARGEST_TEXT + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    })
+    .and_then(|bytes| match bytes.len() as u64 > LARGEST_TEXT {
+        false => Ok(bytes),
+        true => Err(Error::new(Code::FileUnreadable, format!("the file is larger than {} MiB", LARGEST_TEXT >> 20))
+            .in_file(file)
+            .help("name a text file that a person wrote")),
+    })
+}
+
+/// What `read` reads from a file. Returns an error if the file changes while it is read.
+pub(crate) fn read_unchanged<T>(file: &str, read: impl FnOnce(&mut File) -> io::Result<T>) -> Result<T> {
+    let path = Path::new(file);
+    let mut opened = open(file, path)?;
+    let stamps = Stamps::of_file(file, path, &opened);
+    let outcome = read(&mut opened).map_err(|error| {
         Error::new(Code::FileUnreadable, format!("reading failed: {error}"))
             .in_file(file)
             .help("check the device it is on, then try again")
-    })?;
-    Ok(bytes)
+    });
+    stamps.confirm(outcome)
 }
 
 /// A file in the same folder with a similar name, as a suggestion.
@@ -114,9 +134,9 @@ impl Pipe {
     const BLOCK: usize = 1 << 20;
     const POLL: Duration = Duration::from_millis(50);
 
-    pub(crate) fn new(mut input: impl Read + Send + 'static, cancel: Cancel) -> Pipe {
+    pub(crate) fn new(mut input: impl Read + Send + 'static, cancel: Cancel) -> Result<Pipe> {
         let (sender, blocks) = sync_channel(2);
-        std::thread::spawn(move || {
+        let started = std::thread::Builder::new().spawn(move || {
             loop {
                 let mut block = vec![0; Pipe::BLOCK];
                 let read = input.read(&mut block).map(|read| block.truncate(read));
@@ -127,7 +147,8 @@ impl Pipe {
                 }
             }
         });
-        Pipe { blocks, block: Cursor::new(Vec::new()), cancel }
+        started.map_err(|error| no_thread(&error))?;
+        Ok(Pipe { blocks, block: Cursor::new(Vec::new()), cancel })
     }
 }
 
@@ -145,6 +166,12 @@ impl Read for Pipe {
             }
         }
     }
+}
+
+/// The error if a thread could not be started. A thread takes addresses for its stack.
+pub fn no_thread(error: &io::Error) -> Error {
+    Error::new(Code::OutOfMemory, format!("a thread could not be started: {error}"))
+        .help("use fewer ⟦threads⟧, or raise the limits of memory and of processes (`ulimit -a`)")
 }
 
 /// A decoder whose errors can be distinguished from those of the underlying device.

@@ -60,8 +60,9 @@ pub fn write(loaded: &Loaded, file: &str, format: Format, cancel: &Cancel) -> Re
             Format::Arrow => crate::arrow::write(&loaded.data, &mut out)?,
             _ => packed(&mut out, packing, |out| write_text(loaded, format, out, cancel))?,
         }
-        // After a cancel, the file is not put in place.
+        // After a cancel, or if mapped data have changed, the file is not put in place.
         cancel.check()?;
+        loaded.facts.stamps.check()?;
         Ok(())
     });
     // A write that fails after an interrupt is reported as the interrupt, whatever error the writer returns.

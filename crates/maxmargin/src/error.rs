@@ -51,6 +51,8 @@ codes! {
     Interrupted = 107, 1, "interrupted";
     /// The place for the output does not exist or is not writable.
     OutputUnwritable = 108, 2, "output place is not writable";
+    /// The system has no memory left for the program.
+    OutOfMemory = 109, 1, "not enough memory";
     /// No rows.
     NoRows = 201, 2, "no rows";
     /// A target that is not a number, or not a label.
@@ -91,6 +93,8 @@ codes! {
     BadWeight = 219, 2, "weight is not valid";
     /// Several labels on a row where the task takes one.
     SeveralLabels = 220, 2, "several labels on one row";
+    /// A line that is longer than any row of real data.
+    LongLine = 221, 2, "line is too long";
     /// A pair that names an item nobody knows.
     UnknownItem = 231, 2, "item not found";
     /// A pair of an item with itself.

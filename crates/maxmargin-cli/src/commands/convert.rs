@@ -3,7 +3,7 @@
 use crate::args::ConvertArguments;
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe_facts, describe_gathered, ensure_apart, refuse_json};
+use crate::loading::{describe_facts, describe_gathered, ensure_apart, ensure_for_data};
 use crate::preferences::Preferences;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &ConvertArguments, console: &Console, cancel: &Canc
     };
     let to = output_format(output, arguments.to)?;
     if output == "-" {
-        refuse_json(console)?;
+        ensure_for_data(console)?;
     } else {
         ensure_writable(Path::new(output))?;
         ensure_apart(output, &[&arguments.file[..]].into_iter().chain(arguments.items.as_deref()).collect::<Vec<_>>())?;

@@ -55,9 +55,13 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     cancel.check()?;
-    let measured = measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file))?;
+    let unchanged = &gathered.timed.loaded.facts.stamps;
+    let measured = measure(&model, data, &metrics, resampling).map_err(|error| error.in_file(&arguments.file));
+    // If measuring failed, the cause may be that another process changed the file.
+    let measured = unchanged.check().and(measured)?;
     cancel.check()?;
     let outcomes = Outcomes::of(&model, data)?;
+    unchanged.check()?;
     if let Some(file) = &arguments.per_query {
         write_per_query(data, &measured, file)?;
         console.say(&format!("wrote {file}"));
@@ -235,7 +239,10 @@ pub(crate) fn report_sections(
                     row.metric.describe(),
                     format::fixed(row.evaluation.value, 6),
                     over,
-                    row.metric.description().to_string(),
+                    match data.pairs() {
+                        Some(_) => row.metric.description_for_pairs().to_string(),
+                        None => row.metric.description().to_string(),
+                    },
                 ]
             })
             .collect(),

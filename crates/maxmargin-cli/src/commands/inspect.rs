@@ -6,7 +6,7 @@ use crate::console::Console;
 use crate::format;
 use maxmargin::error::Result;
 use maxmargin::model::{Mapped, Model, Scorer};
-use maxmargin::settings::Solver;
+use maxmargin::settings::{Method, Solver};
 use maxmargin::solve::Witness;
 use maxmargin_io::{SettingsFile, load_model};
 use serde_json::{Value, json};
@@ -101,10 +101,19 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     }
     rows.extend(kernel_rows(model));
     let cost = regularisation(model);
-    let soft = !settings.solver.is_hard_margin();
-    rows.push(("loss", if soft { format!("{}, {cost}", settings.loss.name()) } else { format!("none, {cost}") }));
+    let loss = match settings.method().filter(|method| method.is_rating()) {
+        Some(Method::BradleyTerry) => "likelihood of the outcomes",
+        // The other ratings minimise nothing.
+        Some(_) => "none",
+        None if settings.solver.is_hard_margin() => "none",
+        None => settings.loss.name(),
+    };
+    rows.push(("loss", format!("{loss}, {cost}")));
     rows.push(("scaling", settings.scale.name().to_string()));
-    rows.push(("objective", format::significant(certificate.objective, 8)));
+    let minimised = !settings.is_rating() || certificate.lower_bound.is_some();
+    let objective = format::significant(certificate.objective, 8);
+    let told = if minimised { objective } else { format!("{objective}, the share of pairs predicted wrongly") };
+    rows.push(("objective", told));
     rows.push((
         "lower bound",
         certificate.lower_bound.map_or("none".to_string(), |bound| format::significant(bound, 8)),
@@ -191,6 +200,10 @@ fn proof(model: &Model) -> &'static str {
         "belongs to the model before it was compacted"
     } else if model.online.is_some() {
         "none: the stream was not stored, so nothing can be recomputed"
+    } else if model.settings.is_rating() && model.certificate.lower_bound.is_some() {
+        "the pairs suffice; `maxmargin verify` rates them again and recomputes the bound"
+    } else if model.settings.is_rating() {
+        "ratings have no bound; `maxmargin verify` rates the pairs again"
     } else if model.certificate.lower_bound.is_none() {
         "the solver proves no bound; `maxmargin verify` recomputes the objective"
     } else if let Some(Witness::Cuts(_)) = &model.witness {

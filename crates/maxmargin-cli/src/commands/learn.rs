@@ -16,7 +16,8 @@ use maxmargin::settings::Settings;
 use maxmargin::stream::{Learner, learner};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{
-    Facts, PairBlocks, Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options,
+    Facts, PairBlocks, Pairing, ReadOptions, Reading, load_items, load_model, no_thread, pair_options, save_model,
+    scoring_options,
 };
 use serde_json::json;
 use std::path::Path;
@@ -87,7 +88,7 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
         }
     }
     stream.next_line = (2 * stream.learner.progress().pairs()).max(FIRST_LINE);
-    let interrupted = stream.follow(&read_ahead(&arguments.file, options), cancel)?;
+    let interrupted = stream.follow(&read_ahead(&arguments.file, options)?, cancel)?;
     stream.finish(interrupted)
 }
 
@@ -99,10 +100,10 @@ enum Message {
 }
 
 /// Reads blocks in a separate thread. The thread ends when the blocks are no longer needed, or with the program.
-fn read_ahead(file: &str, options: ReadOptions) -> Receiver<Message> {
+fn read_ahead(file: &str, options: ReadOptions) -> Result<Receiver<Message>> {
     let (sender, receiver) = sync_channel(1);
     let file = file.to_string();
-    std::thread::spawn(move || {
+    let started = std::thread::Builder::new().spawn(move || {
         let mut blocks = match PairBlocks::open(&file, &options, BLOCK) {
             Ok(blocks) => blocks,
             Err(error) => return drop(sender.send(Message::Failed(error))),
@@ -117,7 +118,7 @@ fn read_ahead(file: &str, options: ReadOptions) -> Receiver<Message> {
         }
         let _ = sender.send(Message::End(blocks.facts()));
     });
-    receiver
+    started.map(|_| receiver).map_err(|error| no_thread(&error))
 }
 
 /// The names of the features. Items without features get their columns in the order in which the stream names them.
@@ -201,6 +202,8 @@ impl Stream<'_> {
             match blocks.recv_timeout(Duration::from_millis(50)) {
                 Ok(Message::Block(data, own)) => self.learn(&data, own, cancel)?,
                 Ok(Message::End(facts)) => {
+                    // The reader was ahead of the learner, who may have used mapped pairs and items since.
+                    facts.stamps.check()?;
                     self.describe(&facts);
                     return Ok(false);
                 }

@@ -12,7 +12,7 @@ mod pairs;
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{describe_blocks, ensure_apart, refuse_json};
+use crate::loading::{describe_blocks, ensure_apart, ensure_for_data};
 use maxmargin::data::{Dataset, Scale};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{BlockScorer, Model};
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
     }
     let output = arguments.output.as_deref().filter(|output| *output != "-");
     match output {
-        None => refuse_json(console)?,
+        None => ensure_for_data(console)?,
         Some(output) => {
             ensure_writable(Path::new(output))?;
             ensure_apart(output, &[&arguments.model, &arguments.file])?;

@@ -19,7 +19,7 @@ use maxmargin::items::{Resampled, Resampling, mean, order, ranks, resample};
 use maxmargin::model::{Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::{ensure_writable, refused_write};
-use maxmargin_io::{Reading, expect_features, gather_for, load_items, load_model, scoring_options};
+use maxmargin_io::{Reading, Stamps, expect_features, gather_for, load_items, load_model, scoring_options};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &RankItemsArguments, console: &Console, cancel: &Ca
         ensure_writable(Path::new(output))?;
         ensure_apart(output, &[&[arguments.model.as_str()], &inputs[..]].concat())?;
     }
-    let items = items(arguments, &model, console, cancel)?;
+    let (items, unchanged) = items(arguments, &model, console, cancel)?;
     let scores =
         model.scores(&items).map_err(|error| error.in_file(arguments.file.as_ref().unwrap_or(&arguments.model)))?;
     // A negative width never predicts ties, like 0.
@@ -67,6 +67,7 @@ pub(crate) fn run(arguments: &RankItemsArguments, console: &Console, cancel: &Ca
         })
         .collect();
     cancel.check()?;
+    unchanged.check()?;
     let counted = format::counted(listed.len() as u64, "item", "items");
     let write = |out: &mut dyn Write| listed.iter().try_for_each(|item| item.write(out));
     match output {
@@ -123,7 +124,12 @@ impl Listed {
 }
 
 /// The items to rank.
-fn items(arguments: &RankItemsArguments, model: &Model, console: &Console, cancel: &Cancel) -> Result<Dataset> {
+fn items(
+    arguments: &RankItemsArguments,
+    model: &Model,
+    console: &Console,
+    cancel: &Cancel,
+) -> Result<(Dataset, Stamps)> {
     if let Some(file) = arguments.file.as_ref().or(arguments.items.as_ref()) {
         let (options, _) = scoring_options(model, &arguments.data.read()?, arguments.data.input_format, cancel)?;
         let (timed, _) = load_items(file, &options)?;
@@ -132,7 +138,7 @@ fn items(arguments: &RankItemsArguments, model: &Model, console: &Console, cance
         if arguments.file.is_some() {
             describe(console, &timed, &[]);
         }
-        return Ok(timed.loaded.data);
+        return Ok((timed.loaded.data, timed.loaded.facts.stamps));
     }
     let names =
         model.feature_names.as_ref().filter(|_| Reading::of(model).is_ok_and(|reading| reading.items_are_features));
@@ -143,7 +149,9 @@ fn items(arguments: &RankItemsArguments, model: &Model, console: &Console, cance
     };
     let rows: Vec<Vec<(usize, f64)>> = (0..names.len()).map(|item| vec![(item, 1.0)]).collect();
     let matrix = Matrix::from_rows(&rows, names.len())?;
-    Dataset::new(matrix, Targets::Absent)?.with_feature_names(names.clone())?.with_row_ids(names.clone())
+    let items =
+        Dataset::new(matrix, Targets::Absent)?.with_feature_names(names.clone())?.with_row_ids(names.clone())?;
+    Ok((items, Stamps::default()))
 }
 
 /// Scores over resamples of the training pairs.
@@ -184,6 +192,7 @@ fn resampled(
     let mut progress = ResampleProgress::new(console);
     let found = resample(model, &data, items, resampling, &mut progress, cancel);
     progress.finish();
+    gathered.timed.loaded.facts.stamps.check()?;
     found.map_err(|error| error.in_file(file))
 }
 

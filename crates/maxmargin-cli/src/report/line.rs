@@ -68,6 +68,8 @@ pub struct LinePlot {
     rules: Vec<(f64, String)>,
     marks: Vec<(f64, String)>,
     square: bool,
+    /// For a square plot: where the line of a guess ends at the right edge.
+    chance: f64,
 }
 
 /// Number of positions of a plot that react to the pointer.
@@ -80,7 +82,7 @@ const LISTED: usize = 60;
 impl LinePlot {
     /// An empty plot with its axes.
     pub fn new(x: Axis, y: Axis) -> LinePlot {
-        LinePlot { x, y, series: Vec::new(), rules: Vec::new(), marks: Vec::new(), square: false }
+        LinePlot { x, y, series: Vec::new(), rules: Vec::new(), marks: Vec::new(), square: false, chance: 1.0 }
     }
 
     /// Adds a line.
@@ -101,10 +103,20 @@ impl LinePlot {
         self
     }
 
-    /// One or more ROC curves, on a square with its diagonal.
+    /// One or more ROC curves, on a square with the diagonal that guesses reach.
     pub fn roc(curves: Vec<RocCurve>) -> LinePlot {
-        let x = Axis::linear("false positive rate").between(0.0, 1.0);
-        let y = Axis::linear("true positive rate").between(0.0, 1.0);
+        LinePlot::curves(curves, ["false positive rate", "true positive rate"])
+    }
+
+    /// The same for comparisons, where a decided pair is found only if the better item is also right. A guess is right
+    /// for half of them, so its line rises to a half.
+    pub fn roc_of_comparisons(curves: Vec<RocCurve>) -> LinePlot {
+        LinePlot { chance: 0.5, ..LinePlot::curves(curves, ["ties called decided", "decided pairs found"]) }
+    }
+
+    fn curves(curves: Vec<RocCurve>, [x, y]: [&str; 2]) -> LinePlot {
+        let x = Axis::linear(x).between(0.0, 1.0);
+        let y = Axis::linear(y).between(0.0, 1.0);
         let mut plot = LinePlot::new(x, y);
         plot.square = true;
         for RocCurve { label, points, area } in curves {
@@ -210,7 +222,7 @@ impl Plot for LinePlot {
             }
         }
         if self.square {
-            canvas.line((x.place(0.0), y.place(0.0)), (x.place(1.0), y.place(1.0)), "rule");
+            canvas.line((x.place(0.0), y.place(0.0)), (x.place(1.0), y.place(self.chance)), "rule");
         }
         for (value, label) in self.rules.iter().filter(|rule| self.y.holds(rule.0)) {
             let at = y.place(*value);
@@ -449,6 +461,17 @@ mod tests {
         let notes = plot.notes();
         assert_eq!(notes[0], "2 points are not finite: left out.");
         assert_eq!(notes[1], "1 value of gap not above zero: drawn at the edge of the log axis.");
+    }
+
+    #[test]
+    fn guesses_reach_the_corner_of_a_classifier_and_half_the_height_of_comparisons() {
+        let curve = || vec![RocCurve { label: String::new(), points: vec![(0.0, 0.0), (1.0, 1.0)], area: 0.5 }];
+        let (rows, pairs) = (LinePlot::roc(curve()), LinePlot::roc_of_comparisons(curve()));
+        assert_eq!((rows.chance, pairs.chance), (1.0, 0.5));
+        let drawn = |plot: LinePlot| plot.draw(460.0).finish("plot", "");
+        let corner = drawn(LinePlot { chance: 0.5, ..rows.clone() });
+        assert_ne!(drawn(rows), corner, "the line is drawn to where guesses end");
+        assert!(drawn(pairs).contains("ties called decided"));
     }
 
     #[test]

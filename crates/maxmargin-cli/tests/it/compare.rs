@@ -237,3 +237,47 @@ fn hostile_comparisons_are_refused_at_their_place() {
     refused("left,right,outcome\na,b,left\nb,c,right\n", "MM0323").says("none of the 2 pairs is a tie");
     refused("left,right,outcome\na,b,tie\nb,c,tie\n", "MM0323").says("all 2 pairs are ties");
 }
+
+#[test]
+fn a_report_of_comparisons_speaks_of_pairs_and_draws_the_line_of_guesses() {
+    let bench = simulated("linear");
+    bench.ok("train compare pairs.csv -o m.mm -q");
+    bench.ok("evaluate m.mm test.csv --metric error,auc,pair-accuracy --report r.html -q");
+    let page = bench.text("r.html");
+    assert!(page.contains("fraction of pairs whose outcome is predicted wrongly"));
+    assert!(page.contains("guessing gives 0.25") && page.contains("fraction of decided pairs in the right order"));
+    assert!(page.contains("ties called decided") && page.contains("right for half of the decided pairs"));
+    for other in ["fraction of rows", "of a query", "false positive rate", "true positive rate"] {
+        assert!(!page.contains(other), "{other}");
+    }
+}
+
+#[test]
+fn rating_models_are_inspected_without_a_loss_they_do_not_have() {
+    let bench = Workbench::new();
+    bench.write("g.csv", "left,right,outcome\na,b,left\nb,c,left\na,c,tie\nc,a,right\nb,a,right\nc,b,tie\n");
+    for method in ["elo", "glicko", "trueskill", "bradley-terry"] {
+        bench.ok(&format!("train compare g.csv --method {method} -o m.mm -q"));
+        let ran = bench.ok("inspect m.mm");
+        assert!(!ran.stdout.contains("hinge") && !ran.stdout.contains("without its witness"), "{}", ran.stdout);
+        let told = if method == "bradley-terry" { "likelihood of the outcomes" } else { "predicted wrongly" };
+        ran.shows(told);
+    }
+}
+
+#[test]
+fn a_threshold_of_rounding_is_not_shown_as_a_number() {
+    let bench = Workbench::new();
+    // Equal records in another order: the strengths of a and b differ by rounding, if at all.
+    let mut games = String::from("left,right,outcome\n");
+    for (one, other) in [("a", "b"), ("c", "d"), ("a", "c"), ("b", "d"), ("a", "d"), ("b", "c")] {
+        let outcome = if matches!((one, other), ("a", "b") | ("c", "d")) { "tie" } else { "left" };
+        games.push_str(&format!("{one},{other},{outcome}\n"));
+    }
+    bench.write("g.csv", games);
+    let ran = bench.ok("train compare g.csv --method bradley-terry -o m.mm");
+    ran.shows("a tie only where scores are equal up to rounding");
+    bench.ok("inspect m.mm").shows("equal up to rounding");
+    bench.ok("evaluate m.mm g.csv --report r.html -q");
+    assert!(bench.text("r.html").contains("predicts a tie only where scores are equal"));
+}

@@ -249,3 +249,19 @@ fn numbers_that_overflow_are_not_written() {
     let line = "features ratings ratings.csv --items items.csv --users users.csv --cross -o pairs.csv";
     bench.refused(line, "MM0407").says("too large");
 }
+
+#[test]
+fn tables_of_items_and_users_name_their_ids_by_a_flag() {
+    let bench = Workbench::new();
+    bench.write("r.csv", "user,item,rating\nu,a,1\nu,b,2\nv,a,3\nv,b,1\n");
+    bench.write("items.csv", "id,price\na,1\nb,2\n").write("users.csv", "person,age\nu,30\nv,40\n");
+    let line = "features ratings r.csv --items items.csv --users users.csv --cross -o w.csv";
+    bench.refused(line, "MM0214").says("column `person`");
+    bench.write("numbered.csv", "number,age\n1,30\n2,40\n");
+    let without = "features ratings r.csv --items items.csv --users numbered.csv -o w.csv";
+    bench.refused(without, "MM0213").says("name the column with --id COLUMN");
+    bench.ok(&format!("{line} --id person -q"));
+    assert!(bench.text("w.csv").starts_with("left.price,left.price*age,"), "{}", bench.text("w.csv"));
+    bench.write("users.csv", "id,label,class\nu,1,2\nv,3,4\n");
+    bench.refused(line, "MM0215").says("--ignore NAMES");
+}

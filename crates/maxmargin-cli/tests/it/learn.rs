@@ -159,6 +159,10 @@ fn numbers_that_overflow_are_an_error_and_no_model() {
     let bench = Workbench::new();
     bench.write("large.csv", format!("left.x,right.x,outcome\n{}", "0,3e38,left\n0,3e38,right\n".repeat(50)));
     bench.refused("learn compare large.csv --solver sgd --loss squared-hinge --rate 100 -o model.mm", "MM0407");
+    bench.write("tiny.csv", "left,right,outcome,weight\na,b,left,5e-324\n");
+    bench.refused("learn compare tiny.csv -o model.mm", "MM0407").says("5e-324");
+    bench.write("games.csv", "left,right,outcome\na,b,left\nb,c,left\na,c,tie\n");
+    bench.refused("learn compare games.csv -c 1e308 -o model.mm", "MM0407").says("1e308");
 }
 
 #[cfg(unix)]

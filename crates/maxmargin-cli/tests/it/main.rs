@@ -2,6 +2,7 @@
 
 mod approximate;
 mod bad_input;
+mod changed_input;
 mod compare;
 mod convert;
 mod demo;
@@ -14,8 +15,10 @@ mod interrupt;
 mod invariance;
 mod kernels;
 mod learn;
+mod limits;
 mod memory;
 mod model_file;
+mod next;
 mod output;
 mod pairs;
 mod predict;

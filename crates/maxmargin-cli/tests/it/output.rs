@@ -79,3 +79,26 @@ fn escapes_in_the_users_text_do_not_reach_the_terminal() {
     let usage = bench.run("train classify b.csv -o m.mm --input-format \u{1b}[2J");
     assert!(!usage.stderr.contains('\u{1b}'), "{:?}", usage.stderr);
 }
+
+#[test]
+fn quiet_keeps_what_was_asked_for() {
+    let bench = Workbench::with_search();
+    bench.ok("train rank search.txt -o m.mm -q");
+    for (line, kept) in [
+        ("train rank search.txt --holdout 0.25 -o n.mm", "held out (25 % of search.txt"),
+        ("train rank search.txt --validation search-test.txt --metric mrr -o n.mm", "mrr "),
+        ("tune rank search.txt --grid 0.1,1 --folds 2", "best: C = "),
+        ("tune rank search.txt --grid 0.1,1 --folds 2 -o n.mm", "best: C = "),
+        ("verify m.mm search.txt", "the certificate holds"),
+        ("evaluate m.mm search-test.txt --metric mrr", "mrr"),
+    ] {
+        let ran = bench.ok(&format!("{line} --quiet"));
+        assert_eq!(ran.stderr, "", "{line}");
+        assert_eq!(ran.stdout.lines().count(), 1, "{line}: {}", ran.stdout);
+        assert!(!ran.stdout.contains("next:"), "{line}");
+        ran.shows(kept);
+        let ran = bench.ok(&format!("{line} --quiet --json"));
+        assert_eq!(ran.stderr, "", "{line}");
+        ran.object();
+    }
+}

@@ -127,3 +127,43 @@ fn weights_of_a_table_count() {
     let other = number(&bench.json("train classify repeated.csv -o m.mm --tolerance 1e-9"), "objective");
     assert!((one - other).abs() < 1e-8, "{one} {other}");
 }
+
+#[test]
+fn columns_may_be_separated_by_semicolons_tabs_or_bars() {
+    let bench = Workbench::new();
+    bench.write("comma.csv", GOOD);
+    let expected = bench.json("train classify comma.csv -o m.mm");
+    for (delimiter, told) in [(";", "columns separated by `;`"), ("|", "columns separated by `|`"), ("\t", "tsv")] {
+        bench.write("t.csv", GOOD.replace(',', delimiter));
+        let ran = bench.ok("train classify t.csv -o m.mm --json").says(told);
+        assert_eq!(ran.object()["objective"], expected["objective"], "{delimiter}");
+        bench.ok("predict m.mm t.csv -o scores.txt -q");
+        let piped = bench.run_with_input("train classify - -o m.mm --json", GOOD.replace(',', delimiter)).succeeded();
+        assert_eq!(piped.object()["objective"], expected["objective"], "{delimiter}");
+    }
+    bench.write("t.csv", "\"age\";\"job, if any\";\"y\"\n30;\"1\";no\n40;2;yes\n");
+    bench.ok("train classify t.csv -o m.mm").says("columns separated by `;`").says("target column `y`");
+    bench.write("t.csv", "a;y\n1,5;1\n2;0\n");
+    bench
+        .refused("train classify t.csv -o m.mm", "MM0214")
+        .says("write decimals with a point")
+        .marks("t.csv:2:1", "1,5");
+    bench.write("t.csv", "a b y\n1 2 1\n2 1 0\n");
+    bench.refused("train classify t.csv -o m.mm", "MM0214").says("separated by a comma, a semicolon");
+}
+
+#[test]
+fn no_first_row_of_a_table_without_names_is_lost() {
+    let bench = Workbench::new();
+    for text in ["1,2\n0,1\n1,3\n0,0.5\n", "1,0.5\n0,1\n", "1,male,adult\n0,female,adult\n", "1;0;2\n0;1;1\n"] {
+        bench.write("t.csv", text);
+        let ran = bench.refused("train classify t.csv --target 1 -o m.mm", "MM0215");
+        ran.says("no header?").says("such as `target,f1,f2`").marks("t.csv:1:1", "1");
+    }
+    bench.write("t.csv", GOOD);
+    bench.refused("train classify t.csv --target 1 -o m.mm", "MM0213").says("columns are named, not numbered");
+    // Numbers of columns that pandas writes are names.
+    bench.write("t.csv", "0,1,2,3\n1,5,6,7\n0,3,4,5\n");
+    let ran = bench.ok("train classify t.csv --target 0 -o m.mm --json").says("the first line numbers the columns");
+    assert_eq!(number(&ran.object(), "rows"), 2.0);
+}

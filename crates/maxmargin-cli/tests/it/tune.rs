@@ -89,7 +89,7 @@ fn the_table_marks_the_chosen_row_and_slow_settings() {
     let ran = bench.ok("tune classify text.txt --grid 0.1,1,10 --folds 3 --max-passes 1 --tolerance 1e-9");
     assert_eq!(ran.stdout.lines().filter(|line| line.starts_with('→')).count(), 1, "{}", ran.stdout);
     let _ = ran.shows("3 settings did not converge").shows("best: C = ");
-    assert!(bench.ok("tune classify text.txt --grid 1 --folds 3 -q").stdout.is_empty());
+    assert!(bench.ok("tune classify text.txt --grid 1 --folds 3 -q").stdout.starts_with("best: C = 1"));
 }
 
 #[test]

@@ -133,9 +133,39 @@ impl Ran {
         assert!(self.stdout.is_empty(), "standard output is for results: {shown}");
         if code != "MM0405" {
             assert!(self.stderr.contains("\n   help: "), "no help: {shown}");
+            self.has_the_flags_of_its_remedy();
             assert!(self.stderr.contains(&format!("`maxmargin explain {code}` says more")), "{shown}");
         }
         self
+    }
+
+    /// Checks that the command has every flag that the help of its error names, or was given it. Other commands are named
+    /// in backquotes, with their flags, and a model may have to be trained with another setting.
+    fn has_the_flags_of_its_remedy(&self) {
+        let own = self.line.split_once("exec maxmargin ").map_or(self.line.as_str(), |(_, own)| own);
+        let words: Vec<&str> = own.split_whitespace().collect();
+        let subcommand = match words[..] {
+            ["train" | "tune" | "learn" | "features" | "reproduce", kind, ..] if !kind.starts_with('-') => &words[..2],
+            [command, ..] if !command.starts_with('-') => &words[..1],
+            _ => return,
+        };
+        let all_flags = |subcommand: &[&str]| {
+            let mut command = assert_cmd::cargo::cargo_bin_cmd!("maxmargin");
+            let output = command.args(subcommand).arg("--help").env("NO_COLOR", "1").output().expect("it starts");
+            flags(&String::from_utf8_lossy(&output.stdout))
+        };
+        let mut known = all_flags(subcommand);
+        known.extend(flags(&self.line));
+        let help = self.stderr.lines().filter_map(|line| line.trim_start().strip_prefix("help: "));
+        for help in help {
+            let own: String = help.split('`').step_by(2).collect();
+            if own.contains("train with") {
+                known.extend(all_flags(&["train", "compare"]));
+            }
+            for flag in flags(&own) {
+                assert!(known.contains(&flag), "`{}` has no {flag}:\n{}", subcommand.join(" "), self.stderr);
+            }
+        }
     }
 
     /// The error alone, without earlier messages.
@@ -174,6 +204,15 @@ impl Ran {
         assert!(value.is_object(), "{value}");
         value
     }
+}
+
+/// All flags that a text names.
+fn flags(text: &str) -> BTreeSet<String> {
+    let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    text.split(|c: char| !letter(c))
+        .filter(|word| word.len() > 2 && word.starts_with("--"))
+        .map(str::to_string)
+        .collect()
 }
 
 /// A number of a JSON object.

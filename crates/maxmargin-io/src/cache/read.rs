@@ -1,6 +1,6 @@
 //! Opens a cache: a mapped file with a guard that verifies bytes before their first use.
 
-use super::layout::{BLOCK, Kind, Layout, Problem, Section, Storage, TargetKind, VERSION, header_checksum};
+use super::layout::{BLOCK, Kind, Layout, Problem, Section, Storage, TargetKind, VERSION, header_checksum, sound};
 use super::rules::{self, Float, Verdict};
 use crate::mapped::{MappedFile, Plain};
 use crate::{Facts, Format, Loaded};
@@ -131,7 +131,7 @@ impl Store {
             return Err(damaged(file, "its block index lies outside the file".to_string()));
         };
         let header = &map.bytes()[..layout.header_bytes as usize];
-        if stored != xxh3_64_with_seed(crate::mapped::as_bytes(checksums), header_checksum(header)) {
+        if !sound(xxh3_64_with_seed(crate::mapped::as_bytes(checksums), header_checksum(header)), stored) {
             return Err(damaged(
                 file,
                 format!("its block index at byte {} does not match its checksum", layout.index_offset),
@@ -168,7 +168,7 @@ impl Store {
         }
         let start = section.offset + block * BLOCK;
         let end = (start + BLOCK).min(section.offset + section.span);
-        if xxh3_64(&self.map.bytes()[start as usize..end as usize]) != self.checksums[number] {
+        if !sound(xxh3_64(&self.map.bytes()[start as usize..end as usize]), self.checksums[number]) {
             return Err(damaged(
                 &self.file,
                 format!(
@@ -268,11 +268,11 @@ impl Store {
         let facts = Facts {
             file: self.file.clone(),
             format: Some(Format::Mmd),
-            compression: None,
             index_base: facts.index_base,
             notes: facts.notes,
             fill: self.view::<f64>(Kind::Fill).map(|fill| fill.to_vec()),
             bytes: Some(self.layout.file_bytes),
+            ..Facts::default()
         };
         Ok(Loaded { data: data.with_hash(self.layout.shape.hash), facts })
     }

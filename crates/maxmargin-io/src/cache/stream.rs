@@ -55,7 +55,7 @@ pub fn stream(file: &str, options: &ReadOptions, output: &Path) -> Result<Option
         Precision::F32 => stream_as::<f32>(&input, options, output),
         Precision::F64 => stream_as::<f64>(&input, options, output),
     };
-    made.map_err(|error| options.cancel.check().err().unwrap_or(error))
+    made.map_err(|error| options.cancel.check().and_then(|()| input.stamps.confirm(Ok(()))).err().unwrap_or(error))
 }
 
 fn stream_as<V: Stored>(input: &Input, options: &ReadOptions, output: &Path) -> Result<Option<Streamed>> {
@@ -72,7 +72,9 @@ fn stream_as<V: Stored>(input: &Input, options: &ReadOptions, output: &Path) -> 
     let mut blocks = blocks.in_layout(survey.dense);
     write_atomically(output, |out| -> std::result::Result<(), WriteError> {
         out.flush()?;
-        fill(out.get_mut(), &survey, &mut blocks, size_of::<V>() as u64, &options)
+        fill(out.get_mut(), &survey, &mut blocks, size_of::<V>() as u64, &options)?;
+        // The second pass must have read what the first one measured.
+        Ok(input.stamps.confirm(Ok(()))?)
     })?;
     let mut facts = blocks.facts();
     facts.compression = input.compression.map(|compression| compression.name());

@@ -15,7 +15,11 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 /// Writes a cache file. An existing file is replaced only once the new one is complete.
 pub fn save(loaded: &Loaded, path: &Path) -> Result<()> {
-    write_atomically(path, |out| write(loaded, out))
+    write_atomically(path, |out| {
+        write(loaded, out)?;
+        // The data may be mapped themselves.
+        Ok::<(), WriteError>(loaded.facts.stamps.check()?)
+    })
 }
 
 /// Writes a cache to any writer. Bytes are written in order, so a pipe is possible.

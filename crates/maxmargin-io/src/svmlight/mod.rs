@@ -28,6 +28,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// flag often.
 const BLOCK: usize = 2 << 20;
 
+/// A row may have this many bytes of text. A longer line is refused, because a small compressed file can hold a line that
+/// fills any memory.
+pub(crate) const LONGEST_LINE: usize = 128 << 20;
+
 /// Some editors put this before the first character of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -147,7 +151,7 @@ fn fill(
     let mut blocks = Vec::new();
     while blocks.len() < count && !options.cancel.is_raised() {
         let mut block = std::mem::take(carry);
-        let wanted = bytes.max(2 * block.len());
+        let wanted = bytes.max((2 * block.len()).min(LONGEST_LINE + 2));
         let before = block.len();
         block.reserve_exact(wanted + 1 - before);
         stream
@@ -163,6 +167,12 @@ fn fill(
             Some(newline) => {
                 *carry = block.split_off(newline + 1);
                 blocks.push(block);
+            }
+            // Such a line has no end that could be waited for. The parser refuses it.
+            None if block.len() > LONGEST_LINE + 1 => {
+                block.push(b'\n');
+                blocks.push(block);
+                break;
             }
             None => *carry = block,
         }

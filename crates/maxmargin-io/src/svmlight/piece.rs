@@ -142,7 +142,11 @@ pub(crate) fn parse_block<V: Parse>(text: &[u8], entries: usize) -> Result<Piece
         entries,
     };
     while parser.line_start < text.len() {
-        parser.line_start = parser.line()?;
+        let next = parser.line()?;
+        if next - parser.line_start > super::LONGEST_LINE {
+            return Err(parser.long_line());
+        }
+        parser.line_start = next;
         parser.piece.lines += 1;
     }
     Ok(parser.piece)
@@ -412,6 +416,20 @@ impl<'a, V: Parse> Parser<'a, V> {
             text: self.text[self.line_start..end].trim_ascii_end().to_vec(),
             token: token.start - self.line_start..token.end - self.line_start,
         })
+    }
+
+    #[cold]
+    fn long_line(&self) -> Box<Failure> {
+        let start = self.line_start;
+        let mut failure = self.failure(
+            Code::LongLine,
+            start..start + 1,
+            &format!("this line has more than {} MiB", super::LONGEST_LINE >> 20),
+            "a line end",
+            "a row is one line, `target index:value …`; if the file is text of this form, its line ends are missing",
+        );
+        failure.text.truncate(1 << 10);
+        failure
     }
 
     #[cold]

@@ -34,6 +34,16 @@ fn cache_inputs_hold() {
 }
 
 #[test]
+fn parquet_inputs_hold() {
+    replay("parquet", fuzzing::parquet);
+}
+
+#[test]
+fn arrow_inputs_hold() {
+    replay("arrow", fuzzing::arrow);
+}
+
+#[test]
 fn model_inputs_hold() {
     replay("model", fuzzing::model);
 }

@@ -3,6 +3,7 @@
 
 mod blocks;
 mod cache;
+mod changes;
 mod corpus;
 mod pairs;
 mod svmlight;

@@ -266,6 +266,49 @@ fn damaged_files_are_refused_without_a_panic() {
     }
 }
 
+/// Replaces a number wherever it is in the bytes.
+fn forged(bytes: &[u8], from: u64, to: u64) -> Vec<u8> {
+    let (from, mut bytes) = (from.to_le_bytes(), bytes.to_vec());
+    let places: Vec<usize> = (0..bytes.len() - 8).filter(|&at| bytes[at..at + 8] == from).collect();
+    assert!(!places.is_empty(), "the number is stored");
+    places.into_iter().for_each(|at| bytes[at..at + 8].copy_from_slice(&to.to_le_bytes()));
+    bytes
+}
+
+#[test]
+fn a_small_file_cannot_claim_much_memory() {
+    const ROWS: usize = 12_345;
+    let numbers = Float64Array::from(vec![0.5; ROWS]);
+    let table = batch(vec![("target", Arc::new(numbers.clone()) as ArrayRef), ("a", Arc::new(numbers))]);
+    let schema = table.schema();
+    for (codec, of_file) in [
+        (arrow_ipc::CompressionType::ZSTD, true),
+        (arrow_ipc::CompressionType::ZSTD, false),
+        (arrow_ipc::CompressionType::LZ4_FRAME, true),
+    ] {
+        let options = arrow_ipc::writer::IpcWriteOptions::default().try_with_compression(Some(codec)).expect("a codec");
+        let mut bytes = Vec::new();
+        if of_file {
+            let mut writer =
+                arrow_ipc::writer::FileWriter::try_new_with_options(&mut bytes, &schema, options).expect("writer");
+            writer.write(&table).expect("written");
+            writer.finish().expect("closed");
+        } else {
+            let mut writer =
+                arrow_ipc::writer::StreamWriter::try_new_with_options(&mut bytes, &schema, options).expect("writer");
+            writer.write(&table).expect("written");
+            writer.finish().expect("closed");
+        }
+        assert!(bytes.len() < 4096, "{}", bytes.len());
+        let read = |bytes: &[u8]| read_bytes(Kind::File, bytes, &ReadOptions::default());
+        assert_eq!(read(&bytes).expect("sound").data.rows(), ROWS);
+        let error = read(&forged(&bytes, ROWS as u64 * 8, 4 << 30)).expect_err("four gigabytes");
+        assert!(error.message().contains("which no compression can"), "{error}");
+        let error = read(&forged(&bytes, ROWS as u64, 1 << 40)).expect_err("many rows");
+        assert!(error.message().contains("claims 1099511627776 rows"), "{error}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 

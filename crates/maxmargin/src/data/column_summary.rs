@@ -2,8 +2,10 @@
 //!
 //! Moments are merged by the formula of Chan, Golub & LeVeque (Algorithms for computing the sample variance, The
 //! American Statistician 37, 1983): squared deviations add up, plus `δ² · n₁n₂ / (n₁ + n₂)` where δ is the difference of
-//! the means. Cost: one pass over the rows for extremes, two for moments; two numbers a column.
+//! the means. Cost: one pass over the rows for extremes, two for moments; two numbers a column. Columns so large or so
+//! small that their squares are not finite or vanish take three more passes, over multiples by a power of two.
 
+use super::powers::{extreme_exponent, times_power};
 use super::scale::lanes;
 use super::{Dataset, Matrix, Scale, Subset, counts};
 use crate::error::{Code, Error, Result};
@@ -22,8 +24,10 @@ pub enum ColumnSummary {
         rows: f64,
         /// The mean of each column.
         mean: Vec<f64>,
-        /// The sum of squared deviations from the mean, of each column.
+        /// The sum of squared deviations from the mean, of each column, divided by `4^exponent`.
         squares: Vec<f64>,
+        /// The exponent of each column: 0 unless the numbers are extremely large or small.
+        exponents: Vec<i32>,
     },
     /// For a range.
     Extremes {
@@ -56,16 +60,18 @@ impl ColumnSummary {
         use ColumnSummary::{Extremes, Moments, Nothing};
         match (self, other) {
             (Nothing, Nothing) => Ok(Nothing),
-            (Moments { rows: own, mut mean, mut squares }, Moments { rows: more, mean: others, squares: spread })
-                if mean.len() == others.len() =>
-            {
+            (
+                Moments { rows: own, mut mean, mut squares, mut exponents },
+                Moments { rows: more, mean: others, squares: spread, exponents: powers },
+            ) if mean.len() == others.len() => {
                 let rows = own + more;
                 for column in (0..mean.len()).filter(|_| rows > 0.0) {
-                    let difference = others[column] - mean[column];
-                    mean[column] += difference * (more / rows);
-                    squares[column] += spread[column] + difference * difference * (own * (more / rows));
+                    let one = Moment { mean: mean[column], square: squares[column], exponent: exponents[column] };
+                    let other = Moment { mean: others[column], square: spread[column], exponent: powers[column] };
+                    let both = one.merged(own, &other, more);
+                    (mean[column], squares[column], exponents[column]) = (both.mean, both.square, both.exponent);
                 }
-                Ok(Moments { rows, mean, squares })
+                Ok(Moments { rows, mean, squares, exponents })
             }
             (Extremes { rows: own, low, high }, Extremes { rows: more, low: lower, high: higher })
                 if low.len() == lower.len() =>
@@ -85,14 +91,76 @@ impl ColumnSummary {
 
     /// The standard deviation of a column, dividing by n; 0 where only rounding of the mean is left.
     pub(super) fn deviation(&self, column: usize) -> f64 {
-        let ColumnSummary::Moments { rows, mean, squares } = self else { return 0.0 };
-        let deviation = (squares[column] / rows.max(1.0)).sqrt();
+        let ColumnSummary::Moments { rows, mean, squares, exponents } = self else { return 0.0 };
+        let deviation = times_power((squares[column] / rows.max(1.0)).sqrt(), exponents[column]);
         if deviation <= 1e-12 * mean[column].abs() { 0.0 } else { deviation }
+    }
+}
+
+/// Mean and squared deviations of one column; the squares are divided by `4^exponent`.
+struct Moment {
+    mean: f64,
+    square: f64,
+    exponent: i32,
+}
+
+impl Moment {
+    /// The moments of the rows of both, given the number of rows of each.
+    fn merged(&self, own: f64, other: &Moment, more: f64) -> Moment {
+        let rows = own + more;
+        // Halves, since the difference of the largest numbers is not finite.
+        let half = other.mean / 2.0 - self.mean / 2.0;
+        // Squares that are zero have no size, so that they do not decide on the exponent.
+        let sizes = [(self.square, self.exponent), (other.square, other.exponent), (half, extreme_exponent(half))];
+        let largest = sizes.iter().filter(|size| size.0 != 0.0).map(|size| size.1).max();
+        let exponent = largest.unwrap_or(0);
+        let difference = 2.0 * times_power(half, -exponent);
+        let brought = |moment: &Moment| times_power(moment.square, 2 * (moment.exponent - exponent));
+        Moment {
+            mean: self.mean + times_power(difference * (more / rows), exponent),
+            square: brought(self) + (brought(other) + difference * difference * (own * (more / rows))),
+            exponent,
+        }
     }
 }
 
 /// Rows, mean and squared deviations of each column, implicit zeros included.
 fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<ColumnSummary> {
+    let cols = matrix.cols();
+    let rows = subset.map_or(matrix.rows(), Subset::len) as f64;
+    let mut exponents = vec![0; cols];
+    let (mut mean, mut squares) = moments_of_multiples(matrix, subset, &exponents, cancel);
+    // Squares of columns around a larger mean are zero only if the deviations do not count.
+    let vanished = |mean: f64, square: f64| square < SMALLEST_SQUARE && mean.abs() < LARGEST_MEAN;
+    let doubtful = |(mean, square): (&f64, &f64)| !square.is_finite() || vanished(*mean, *square);
+    if matrix.is_double() && rows > 0.0 && mean.iter().zip(&squares).any(doubtful) {
+        let ColumnSummary::Extremes { low, high, .. } = extremes(matrix, subset, cancel)? else {
+            return Ok(ColumnSummary::Moments { rows, mean, squares, exponents });
+        };
+        let ranges = low.iter().zip(&high).map(|(low, high)| extreme_exponent(high.max(-low)));
+        exponents = ranges.collect();
+        if exponents.iter().any(|&exponent| exponent != 0) {
+            (mean, squares) = moments_of_multiples(matrix, subset, &exponents, cancel);
+            mean.iter_mut().zip(&exponents).for_each(|(mean, &exponent)| *mean = times_power(*mean, exponent));
+        }
+    }
+    cancel.check()?;
+    Ok(ColumnSummary::Moments { rows, mean, squares, exponents })
+}
+
+/// Sums of squares below this may have lost terms.
+const SMALLEST_SQUARE: f64 = 1e-250;
+
+/// Around a mean of this size, deviations with such squares are rounding.
+const LARGEST_MEAN: f64 = 1e-100;
+
+/// Mean and squared deviations of each column divided by `2^exponent`. The sums are incomplete after a cancel.
+fn moments_of_multiples(
+    matrix: &Matrix,
+    subset: Option<&Subset>,
+    exponents: &[i32],
+    cancel: &Cancel,
+) -> (Vec<f64>, Vec<f64>) {
     let (rows, cols) = (subset.map_or(matrix.rows(), Subset::len) as f64, matrix.cols());
     let residency = matrix.residency();
     let lanes = lanes(matrix.rows(), matrix);
@@ -104,7 +172,9 @@ fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<
                     break;
                 }
                 if counts(subset, row) {
-                    matrix.each_in_row(row, |column, value| term(column, value, &mut sums));
+                    matrix.each_in_row(row, |column, value| {
+                        term(column, times_power(value, -exponents[column]), &mut sums);
+                    });
                 }
                 residency.passed(row..row + 1);
             }
@@ -133,8 +203,7 @@ fn moments(matrix: &Matrix, subset: Option<&Subset>, cancel: &Cancel) -> Result<
             squares[column] + absent * mean[column].powi(2)
         })
         .collect();
-    cancel.check()?;
-    Ok(ColumnSummary::Moments { rows, mean, squares })
+    (mean, squares)
 }
 
 /// Smallest and largest value of each column, implicit zeros included.

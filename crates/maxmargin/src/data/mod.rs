@@ -11,6 +11,7 @@ mod matrix;
 mod names;
 mod narrow;
 mod pairs;
+mod powers;
 mod residency;
 pub(crate) mod row_loops;
 mod scale;

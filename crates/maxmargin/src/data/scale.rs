@@ -4,6 +4,7 @@
 //! unit rows. The stored matrix is not copied, with one exception: min-max within each query cannot be folded into one
 //! weight vector, so it makes a new matrix.
 
+use super::powers::{extreme_exponent, times_power, times_powers};
 use super::{ColumnSummary, Csr, Dataset, Dense, Groups, Index, Matrix, Rows, Subset, Value, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::parallel;
@@ -71,7 +72,8 @@ impl Scaling {
 
     /// The scaling that a summary of the columns stands for.
     pub fn of(kind: Scale, columns: &ColumnSummary) -> Scaling {
-        let inverse = |spread: f64| if spread > 0.0 && (1.0 / spread).is_finite() { 1.0 / spread } else { 0.0 };
+        // The reciprocal of the smallest spreads is not finite; their columns are scaled as far as possible.
+        let inverse = |spread: f64| if spread > 0.0 { (1.0 / spread).min(f64::MAX) } else { 0.0 };
         let (shift, factor) = match columns {
             ColumnSummary::Nothing => (None, None),
             ColumnSummary::Moments { mean, .. } => {
@@ -79,7 +81,12 @@ impl Scaling {
                 (Some(mean.clone()), Some(factor))
             }
             ColumnSummary::Extremes { low, high, .. } if kind == Scale::MinMax => {
-                let factor = low.iter().zip(high).map(|(low, high)| inverse(high - low)).collect();
+                let factor = low.iter().zip(high).map(|(low, high)| match inverse(high - low) {
+                    // The range of the largest numbers is not finite, but half of it is.
+                    0.0 if high > low => inverse(high / 2.0 - low / 2.0) / 2.0,
+                    factor => factor,
+                });
+                let factor = factor.collect();
                 (Some(low.clone()), Some(factor))
             }
             ColumnSummary::Extremes { low, high, .. } => {
@@ -125,18 +132,23 @@ impl Scaling {
     /// The data after this scaling, for a learner or scorer.
     pub fn apply(&self, matrix: &Matrix, groups: Option<&Groups>) -> Result<Design> {
         matrix.check(0..matrix.rows())?;
-        let row_factors = (self.kind == Scale::UnitRows).then(|| {
-            let mut factors = vec![0.0; matrix.rows()];
-            let residency = matrix.residency();
-            parallel::chunks(&mut factors, RUN, |run, factors| {
-                with_rows!(matrix, rows => for (row, factor) in (run * RUN..).zip(factors) {
-                    let length = rows.squared_norm(row).sqrt();
-                    residency.passed(row..row + 1);
-                    *factor = if length > 0.0 { 1.0 / length } else { 0.0 };
-                });
+        if self.kind == Scale::UnitRows {
+            return unit_rows(matrix);
+        }
+        let exponents: Vec<i32> =
+            self.factor.iter().flat_map(|factor| &**factor).map(|&f| extreme_exponent(f)).collect();
+        if matrix.is_double() && exponents.iter().any(|&exponent| exponent != 0) {
+            // Solvers square the factors. With columns of moderate size, factors and their squares are moderate too.
+            let moved = |part: &Arc<[f64]>, sign: i32| {
+                part.iter().zip(&exponents).map(|(&value, exponent)| times_power(value, sign * exponent)).collect()
+            };
+            return Ok(Design {
+                matrix: times_powers(matrix, |_, column| exponents[column])?,
+                shift: self.shift.as_ref().map(|shift| moved(shift, 1)),
+                factor: self.factor.as_ref().map(|factor| moved(factor, -1)),
+                row_factors: None,
             });
-            factors
-        });
+        }
         let matrix = if self.kind == Scale::MinMaxPerQuery {
             let groups = groups.ok_or_else(|| {
                 Error::new(Code::NoGroups, "scaling within each query needs query ids, and the rows have none")
@@ -146,7 +158,7 @@ impl Scaling {
         } else {
             matrix.clone()
         };
-        Ok(Design { matrix, shift: self.shift.clone(), factor: self.factor.clone(), row_factors })
+        Ok(Design { matrix, shift: self.shift.clone(), factor: self.factor.clone(), row_factors: None })
     }
 }
 
@@ -571,6 +583,51 @@ pub(crate) fn lanes_of_outputs(rows: usize, matrix: &Matrix, outputs: usize) -> 
     (0..count).map(|lane| lane * rows / count..(lane + 1) * rows / count).collect()
 }
 
+/// Rows divided by their Euclidean lengths. Rows whose squares are not finite or vanish are stored as multiples of
+/// themselves by a power of two, which have the same direction.
+fn unit_rows(matrix: &Matrix) -> Result<Design> {
+    let squared_lengths = |matrix: &Matrix| {
+        let mut squares = vec![0.0; matrix.rows()];
+        let residency = matrix.residency();
+        parallel::chunks(&mut squares, RUN, |run, squares| {
+            with_rows!(matrix, rows => for (row, square) in (run * RUN..).zip(squares) {
+                *square = rows.squared_norm(row);
+                residency.passed(row..row + 1);
+            });
+        });
+        squares
+    };
+    let mut squares = squared_lengths(matrix);
+    let mut matrix = matrix.clone();
+    if matrix.is_double() {
+        let exponent = |row: usize| {
+            let mut most = 0.0f64;
+            matrix.each_in_row(row, |_, value| most = most.max(value.abs()));
+            -extreme_exponent(most)
+        };
+        let extreme =
+            |square: f64| !(f64::MIN_POSITIVE..f64::INFINITY).contains(&square) || extreme_exponent(square) != 0;
+        let rows = squares.iter().enumerate();
+        let exponents: Vec<i32> = rows.map(|(row, &square)| if extreme(square) { exponent(row) } else { 0 }).collect();
+        if exponents.iter().any(|&exponent| exponent != 0) {
+            matrix = times_powers(&matrix, |row, _| exponents[row])?;
+            squares = squared_lengths(&matrix);
+        }
+    }
+    let factors = squares.into_iter().map(f64::sqrt).map(|length| if length > 0.0 { 1.0 / length } else { 0.0 });
+    Ok(Design { row_factors: Some(factors.collect()), matrix, shift: None, factor: None })
+}
+
+/// The share of the way from `low` to `high` at which a value is. `high` must be above `low`.
+fn share(value: f64, low: f64, high: f64) -> f64 {
+    if (high - low).is_finite() {
+        (value - low) / (high - low)
+    } else {
+        // The range of the largest numbers is not finite, but half of it is.
+        (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0)
+    }
+}
+
 /// A matrix whose columns run from 0 to 1 within each group; a column constant in a group becomes 0 there.
 fn scale_within_groups(matrix: &Matrix, groups: &Groups) -> Result<Matrix> {
     fn dense<V: Value>(m: &Dense<V>, cols: usize, groups: &Groups) -> Result<Dense<V>> {
@@ -588,7 +645,7 @@ fn scale_within_groups(matrix: &Matrix, groups: &Groups) -> Result<Matrix> {
                 let low = column_values().fold(f64::INFINITY, f64::min);
                 let high = column_values().fold(f64::NEG_INFINITY, f64::max);
                 for value in block.iter_mut().skip(column).step_by(cols) {
-                    *value = V::narrow(if high > low { (value.wide() - low) / (high - low) } else { 0.0 });
+                    *value = V::narrow(if high > low { share(value.wide(), low, high) } else { 0.0 });
                 }
             }
         });
@@ -622,7 +679,7 @@ fn scale_within_groups(matrix: &Matrix, groups: &Groups) -> Result<Matrix> {
                         let value = if present { values[at].wide() } else { 0.0 };
                         at += usize::from(present);
                         if high > low && value > low {
-                            scaled.push((column, V::narrow((value - low) / (high - low))));
+                            scaled.push((column, V::narrow(share(value, low, high))));
                         }
                     }
                     scaled

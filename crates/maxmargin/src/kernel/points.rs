@@ -57,6 +57,13 @@ enum Form<T> {
 }
 
 impl<T: Element> Entries<T> {
+    /// Columns and values of a row; `None` if rows are dense.
+    fn sparse_row(&self, row: usize) -> Option<(&[u32], &[T])> {
+        let Form::Sparse { starts, indices, values } = &self.form else { return None };
+        let run = starts[row]..starts[row + 1];
+        Some((&indices[run.clone()], &values[run]))
+    }
+
     fn select(&self, rows: &[usize], columns: Option<&[usize]>, cols: usize) -> Entries<T> {
         let form = match &self.form {
             Form::Dense(values) if let Some(columns) = columns => {
@@ -102,6 +109,10 @@ thread_local! {
     static NARROW_PANEL: Cell<Vec<[f32; LANES]>> = const { Cell::new(Vec::new()) };
     static WIDE_PANEL: Cell<Vec<[f64; LANES]>> = const { Cell::new(Vec::new()) };
 }
+
+/// Sparse rows of more columns are compared through the columns that they use. Otherwise a few rows that claim very many
+/// columns would take a buffer of gigabytes on each thread.
+const MOST_COLUMNS: usize = 1 << 22;
 
 /// The maximum number of columns for which a thread keeps its buffer; more would hold memory that others need.
 const KEPT_COLUMNS: usize = 1 << 20;
@@ -567,6 +578,17 @@ struct Meeting<'a, T> {
 
 /// Kernel values of these rows.
 fn block<T: Element>(kernel: &Kernel, meeting: &Meeting<'_, T>, outs: &mut [&mut [T]]) {
+    // A custom function receives all columns.
+    if meeting.cols <= MOST_COLUMNS || matches!(kernel, Kernel::Custom(_)) {
+        return block_of_columns(kernel, meeting, outs);
+    }
+    let Some((left, right, cols)) = renumbered(meeting) else { return block_of_columns(kernel, meeting, outs) };
+    let ids: Vec<usize> = (0..meeting.ids.len()).collect();
+    let meeting = Meeting { left: &left, ids: &ids, right: &right, cols, columns: 0..meeting.columns.len() };
+    block_of_columns(kernel, &meeting, outs);
+}
+
+fn block_of_columns<T: Element>(kernel: &Kernel, meeting: &Meeting<'_, T>, outs: &mut [&mut [T]]) {
     let Meeting { left, ids, right, cols, ref columns } = *meeting;
     let squares = &right.squares[columns.clone()];
     if let Kernel::Custom(custom) = kernel {
@@ -604,7 +626,10 @@ fn block<T: Element>(kernel: &Kernel, meeting: &Meeting<'_, T>, outs: &mut [&mut
             Form::Sparse { starts, indices, values },
         ) => {
             let mut panel = T::panel().take();
-            panel.resize(panel.len().max(cols), [T::ZERO; LANES]);
+            if panel.len() < cols {
+                // Memory that is new is zero already, and only what is used is ever touched.
+                panel = vec![[T::ZERO; LANES]; cols];
+            }
             let mut products = vec![T::ZERO; LANES * columns.len()];
             for (ids, outs) in ids.chunks(LANES).zip(outs.chunks_mut(LANES)) {
                 for (lane, &id) in ids.iter().enumerate() {
@@ -630,6 +655,33 @@ fn block<T: Element>(kernel: &Kernel, meeting: &Meeting<'_, T>, outs: &mut [&mut
         // `like` gives both the same form.
         _ => debug_assert!(false, "dense and sparse points meet"),
     }
+}
+
+/// The rows of a meeting with the columns numbered that the left rows use, in their order. All other columns of the right
+/// rows become one more column, in which the left rows are zero: no kernel tells them apart. `None` if rows are dense, or
+/// if a short number cannot name the columns.
+fn renumbered<T: Element>(meeting: &Meeting<'_, T>) -> Option<(Entries<T>, Entries<T>, usize)> {
+    let Meeting { left, ids, right, ref columns, .. } = *meeting;
+    let mut used: Vec<u32> = Vec::new();
+    for &id in ids {
+        used.extend(left.sparse_row(id)?.0);
+    }
+    used.sort_unstable();
+    used.dedup();
+    let other = u32::try_from(used.len()).ok()?;
+    let number = |column: &u32| used.binary_search(column).map_or(other, |at| at as u32);
+    let picked = |entries: &Entries<T>, rows: &mut dyn Iterator<Item = usize>| {
+        let (mut starts, mut indices, mut values, mut squares) = (vec![0], Vec::new(), Vec::new(), Vec::new());
+        for row in rows {
+            let (row_indices, row_values) = entries.sparse_row(row)?;
+            indices.extend(row_indices.iter().map(number));
+            values.extend_from_slice(row_values);
+            starts.push(indices.len());
+            squares.push(entries.squares[row]);
+        }
+        Some(Entries { form: Form::Sparse { starts, indices, values }, squares })
+    };
+    Some((picked(left, &mut ids.iter().copied())?, picked(right, &mut columns.clone())?, used.len() + 1))
 }
 
 /// Rows that are expanded at a time: one vector register of f32.
@@ -882,6 +934,36 @@ mod tests {
                     assert!((score - sum).abs() < 1e-3, "{kernel:?} {score} {sum}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn rows_of_very_many_columns_give_the_same_bits_as_the_same_rows_without_gaps() {
+        let mut random = Random::new(3, 1, 0);
+        let rows: Vec<Vec<(usize, f64)>> = (0..40)
+            .map(|_| (0..9).filter_map(|c| random.chance(0.4).then_some((c, 2.0 * random.uniform()))).collect())
+            .collect();
+        let values = |gap: usize, kernel: &Kernel| {
+            let apart: Vec<Vec<(usize, f64)>> =
+                rows.iter().map(|row| row.iter().map(|&(column, value)| (column * gap, value)).collect()).collect();
+            let cols = 8 * gap + 1;
+            let (starts, columns, numbers) = apart.iter().fold((vec![0], vec![], vec![]), |mut all, row| {
+                all.1.extend(row.iter().map(|entry| entry.0 as u32));
+                all.2.extend(row.iter().map(|entry| entry.1));
+                all.0.push(all.1.len() as u64);
+                all
+            });
+            let matrix = Matrix::Csr32F64(crate::data::Csr::new(starts, columns, numbers, cols).expect("valid"));
+            let scaling = Scaling::from_parts(Scale::None, None, None, cols).expect("none");
+            let design = scaling.apply(&matrix, None).expect("valid");
+            let points = Points::with_layout(&design, 0..rows.len(), cols, true, None, &Cancel::new(), |_| true);
+            let ids: Vec<usize> = (0..19).map(|at| at * 2).collect();
+            let mut values = vec![vec![0f64; rows.len()]; ids.len()];
+            points.fill(kernel, &points, &ids, values.iter_mut().map(Vec::as_mut_slice).collect());
+            values
+        };
+        for kernel in [Kernel::Gaussian { gamma: 0.7 }, Kernel::ChiSquared { gamma: 0.5 }, Kernel::Intersection] {
+            assert_eq!(values(1, &kernel), values(MOST_COLUMNS, &kernel), "{kernel:?}");
         }
     }
 }

@@ -37,7 +37,33 @@ enum Layout<T> {
     /// Feature by feature, with `places` places each, a multiple of [`LANES`].
     Table { places: usize, values: Vec<T> },
     /// For each feature the vectors that have it, in order.
-    Lists(Vec<Vec<(u32, T)>>),
+    Lists(Lists<T>),
+}
+
+/// A list for each feature that some vector has. A feature costs nothing before.
+#[derive(Debug)]
+struct Lists<T> {
+    /// The place of the list of each feature, counted from 1; 0 if there is none.
+    places: Vec<u32>,
+    lists: Vec<Vec<(u32, T)>>,
+}
+
+impl<T> Lists<T> {
+    fn of(&self, feature: u32) -> &[(u32, T)] {
+        match self.places[feature as usize] {
+            0 => &[],
+            place => &self.lists[place as usize - 1],
+        }
+    }
+
+    fn made_for(&mut self, feature: u32) -> &mut Vec<(u32, T)> {
+        let place = &mut self.places[feature as usize];
+        if *place == 0 {
+            self.lists.push(Vec::new());
+            *place = self.lists.len() as u32;
+        }
+        &mut self.lists[*place as usize - 1]
+    }
 }
 
 /// Vectors handled at a time: their sums stay in registers.
@@ -81,7 +107,7 @@ impl<T: Element> Support<T> {
 
     fn with_layout(kernel: Kernel, cols: usize, dense: bool, wide: bool) -> Support<T> {
         let layout = match wide && !dense {
-            true => Layout::Lists(vec![Vec::new(); cols]),
+            true => Layout::Lists(Lists { places: vec![0; cols], lists: Vec::new() }),
             false => Layout::Table { places: 0, values: Vec::new() },
         };
         Support { kernel, cols, dense, layout, vectors: Vec::new(), sizes: Vec::new() }
@@ -213,7 +239,7 @@ impl<T: Element> Support<T> {
             }
             Layout::Lists(lists) => {
                 for &(column, value) in entries.iter().filter(|entry| entry.1 != 0.0) {
-                    let list = &mut lists[column as usize];
+                    let list = lists.made_for(column);
                     let at = list.partition_point(|entry| (entry.0 as usize) < place);
                     list.insert(at, (place as u32, T::narrow(value)));
                 }
@@ -230,7 +256,7 @@ impl<T: Element> Support<T> {
             }
             Layout::Lists(lists) => {
                 for &(column, _) in entries {
-                    lists[column as usize].retain(|entry| entry.0 as usize != place);
+                    lists.made_for(column).retain(|entry| entry.0 as usize != place);
                 }
             }
         }
@@ -264,7 +290,7 @@ impl<T: Element> Support<T> {
             Layout::Lists(lists) => {
                 let mut sums = vec![T::ZERO; run.len()];
                 for &(column, value) in &vector.entries {
-                    let list = &lists[column as usize];
+                    let list = lists.of(column);
                     let first = list.partition_point(|entry| (entry.0 as usize) < run.start);
                     let value = T::narrow(value);
                     for &(place, other) in list[first..].iter().take_while(|entry| (entry.0 as usize) < run.end) {

@@ -178,6 +178,23 @@ impl Metric {
         ENTRIES.iter().find(|entry| entry.base == base).map_or("", |entry| entry.description)
     }
 
+    /// The metric in one line, as it is computed for pairs of items with outcomes.
+    pub fn description_for_pairs(&self) -> &'static str {
+        match self {
+            Metric::Accuracy => "fraction of pairs whose outcome is predicted correctly",
+            Metric::Error => "fraction of pairs whose outcome is predicted wrongly",
+            Metric::F1Micro => "F1 from counts summed over the three outcomes",
+            Metric::F1Macro => "mean of the F1 of each outcome",
+            Metric::Auc => {
+                "area under the curve of decided pairs found, with the right side, against ties called decided; \
+                 guessing gives 0.25"
+            }
+            Metric::LogLoss => "mean of minus the logarithm of the probability of the outcome",
+            Metric::PairAccuracy => "fraction of decided pairs in the right order, equal scores counting half",
+            _ => self.description(),
+        }
+    }
+
     /// All names, with `K` for a number of positions. Metrics that have a [`Metric::variant`] also take `:variant` at
     /// the end.
     pub fn all_names() -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Tests of every metric against its definition, against other programs, and on edge cases.
 
 use super::*;
-use crate::data::Groups;
+use crate::data::{Groups, Outcome, Pairs};
 use crate::error::Code;
 use proptest::prelude::*;
 
@@ -604,5 +604,22 @@ fn a_million_rows_are_no_trouble() {
     for name in ["auc", "average-precision", "rmse"] {
         let value = metric(name).evaluate(&Judged::reals(&scores, &labels)).expect("defined").value;
         assert!((value - 0.5).abs() < 0.2, "{name}: {value}");
+    }
+}
+
+#[test]
+fn guesses_of_comparisons_have_an_area_of_a_quarter() {
+    let mut random = crate::random::Random::new(3, 0, 0);
+    let count = 4000u32;
+    let scores: Vec<f64> = (0..2 * count).map(|_| random.normal()).collect();
+    let outcomes: Vec<Outcome> = (0..count).map(|pair| Outcome::of_sign([-1, 0, 1, 0][pair as usize % 4])).collect();
+    let pairs = Pairs::new((0..count).collect::<Vec<u32>>(), (count..2 * count).collect::<Vec<u32>>())
+        .and_then(|pairs| pairs.with_outcomes(outcomes))
+        .expect("valid");
+    let area = Metric::Auc.evaluate(&Judged::comparisons(&scores, &pairs, 0.1)).expect("both kinds").value;
+    assert!((area - 0.25).abs() < 0.02, "{area}");
+    assert!(Metric::Auc.description_for_pairs().contains("0.25"));
+    for name in Metric::comparison_defaults() {
+        assert!(!name.description_for_pairs().contains("row"), "{name}");
     }
 }

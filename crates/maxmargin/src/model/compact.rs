@@ -71,8 +71,8 @@ impl Model {
                 ),
             )
             .help(
-                "compact models of ⟦kernel=gaussian⟧, chi-squared, intersection, linear, or polynomial with ⟦coef0⟧ \
-                 of 0 or more",
+                "compact models with a gaussian, chi-squared, intersection or linear kernel, or a polynomial one with a \
+                 coef0 of 0 or more",
             ));
         }
         let before = self.compacted.as_ref();

@@ -3,6 +3,7 @@
 mod answers;
 mod compact;
 mod persist;
+mod support;
 
 pub use crate::certificate::{Certificate, Compared, Decoder, Expansion, Mapped, Predictions, Scorer};
 pub use answers::Answers;

@@ -274,7 +274,8 @@ fn check_sum(bytes: &[u8]) -> Result<()> {
     let at = checksum_place(bytes).ok_or_else(|| damaged("it has no checksum"))?;
     let mut unsigned = bytes.to_vec();
     unsigned[at..at + 8].fill(0);
-    if xxh3_64(&unsigned).to_le_bytes() != bytes[at..at + 8] {
+    // A fuzzer cannot guess a checksum, and an attacker can compute it.
+    if !cfg!(fuzzing) && xxh3_64(&unsigned).to_le_bytes() != bytes[at..at + 8] {
         return Err(damaged("its checksum does not match"));
     }
     Ok(())

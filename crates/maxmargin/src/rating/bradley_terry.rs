@@ -6,16 +6,18 @@
 //!
 //! ```text
 //! P(right), P(left), P(tie)  ∝  exp(z/2), exp(−z/2), exp(η)
-//! min over θ, η    ½‖θ‖² + ½η² + C · Σ_p weight_p · −log P(outcome_p)
+//! min over θ, η    ½‖θ‖² + C · Σ_p weight_p · −log P(outcome_p)
 //! ```
 //! The logarithm of a sum of exponentials of linear functions is convex, so the minimum is unique. The ridge keeps the
 //! strength of items that won or lost every game finite, and it makes items that never met comparable. C = 100 makes
-//! the ridge small. Without ties, ν is 0 and η is left out.
+//! the ridge small. η is free, as all thresholds are: a penalty would pull it to 0, where items of equal strength tie
+//! as often as one of them wins. With ties and decided games η has a minimum. Without ties, ν is 0 and η is left out.
+//! With nothing but ties, ν is infinite: every game ends in a tie for certain, and all strengths are 0.
 //!
 //! The solver is Newton's method ([`Newton`]), with exact steps for few items and conjugate gradients for many. It
-//! stops at a relative gap that the gradient proves: the objective is 1-strongly convex, so it is at most ½‖gradient‖²
-//! above its minimum. Each product in a step costs a pass over the pairs. Rao and Kupper's model of ties is not
-//! offered.
+//! stops at a relative gap that the gradient proves: the objective is 1-strongly convex in θ, so with the best η it is
+//! at most ½‖gradient‖² above its minimum. Each product in a step costs a pass over the pairs. Rao and Kupper's model
+//! of ties is not offered.
 
 use super::{Game, games};
 use crate::data::{Outcome, Pairs};
@@ -48,7 +50,8 @@ impl Default for BradleyTerrySettings {
 pub struct BradleyTerry {
     /// The log-strength θ of each row.
     pub strengths: Vec<f64>,
-    /// η: two items of equal strength tie exp(η) times as often as one of them wins. `None` without ties.
+    /// η: two items of equal strength tie exp(η) times as often as one of them wins. `None` without ties, infinite if all
+    /// games are ties.
     pub ties: Option<f64>,
     /// The objective.
     pub objective: f64,
@@ -79,6 +82,17 @@ pub fn bradley_terry(
     cancel: &Cancel,
 ) -> Result<BradleyTerry> {
     let mut risk = Davidson::new(pairs, rows, settings.c);
+    if risk.ties && !risk.decided {
+        return Ok(BradleyTerry {
+            strengths: vec![0.0; rows],
+            ties: Some(f64::INFINITY),
+            objective: 0.0,
+            lower_bound: 0.0,
+            passes: 0,
+            stop: Stop::Converged,
+            trace: Vec::new(),
+        });
+    }
     let newton = Newton { tolerance: settings.tolerance, max_passes: settings.max_passes };
     let solution = newton.solve(&mut risk, rows, None, observer, cancel)?;
     Ok(BradleyTerry {
@@ -102,6 +116,9 @@ struct Shares {
 
 fn shares(z: f64, eta: Option<f64>) -> Shares {
     let tie = eta.unwrap_or(f64::NEG_INFINITY);
+    if tie == f64::INFINITY {
+        return Shares { left: 0.0, tie: 1.0, right: 0.0, log_sum: tie };
+    }
     let most = (z.abs() / 2.0).max(tie);
     let [left, tie, right] = [-z / 2.0 - most, tie - most, z / 2.0 - most].map(f64::exp);
     let sum = left + tie + right;
@@ -113,8 +130,10 @@ struct Davidson {
     games: Vec<Game>,
     rows: usize,
     c: f64,
-    /// Whether η is a coordinate.
+    /// Whether η is a coordinate: whether any game that counts is a tie.
     ties: bool,
+    /// Whether any game that counts is decided.
+    decided: bool,
     /// The point of the last evaluation, and the line from it.
     point: Vec<f64>,
     direction: Vec<f64>,
@@ -125,8 +144,9 @@ struct Davidson {
 impl Davidson {
     fn new(pairs: &Pairs, rows: usize, c: f64) -> Davidson {
         let games: Vec<Game> = games(pairs).collect();
-        let ties = games.iter().any(|game| game.outcome == Outcome::Tie);
-        Davidson { games, rows, c, ties, point: Vec::new(), direction: Vec::new(), curvatures: Vec::new() }
+        let any = |tied: bool| games.iter().any(|game| game.weight > 0.0 && (game.outcome == Outcome::Tie) == tied);
+        let (ties, decided) = (any(true), any(false));
+        Davidson { games, rows, c, ties, decided, point: Vec::new(), direction: Vec::new(), curvatures: Vec::new() }
     }
 
     fn eta(&self, w: &[f64]) -> Option<f64> {
@@ -157,12 +177,13 @@ impl Risk for Davidson {
     }
 
     fn penalised(&self) -> usize {
-        self.dim()
+        self.rows
     }
 
     fn evaluate(&mut self, w: &[f64], gradient: &mut [f64]) -> Result<f64> {
         let eta = self.eta(w);
         gradient.copy_from_slice(w);
+        gradient[self.rows..].fill(0.0);
         let mut value = 0.0;
         self.curvatures.clear();
         for game in &self.games {
@@ -180,7 +201,7 @@ impl Risk for Davidson {
         }
         self.point.clear();
         self.point.extend_from_slice(w);
-        Ok(value + square(w) / 2.0)
+        Ok(value + square(&w[..self.rows]) / 2.0)
     }
 
     fn line(&mut self, direction: &[f64]) -> Result<()> {
@@ -200,8 +221,9 @@ impl Risk for Davidson {
             value += cost * loss;
             slope += cost * (by_z * difference(game, &self.direction) + by_eta * eta_way);
         }
-        let along: f64 = w.iter().zip(&self.direction).map(|(w, way)| w * way).sum();
-        Ok((value + square(&w) / 2.0, slope + along))
+        let strengths = &w[..self.rows];
+        let along: f64 = strengths.iter().zip(&self.direction).map(|(w, way)| w * way).sum();
+        Ok((value + square(strengths) / 2.0, slope + along))
     }
 }
 
@@ -213,7 +235,7 @@ impl CurvedRisk for Davidson {
     fn hessian(&mut self) -> Result<Vec<f64>> {
         let dim = self.dim();
         let mut hessian = vec![0.0; dim * dim];
-        for at in 0..dim {
+        for at in 0..self.rows {
             hessian[at * dim + at] = 1.0;
         }
         for (game, [zz, ze, ee]) in self.games.iter().zip(&self.curvatures) {
@@ -236,6 +258,7 @@ impl CurvedRisk for Davidson {
 
     fn hessian_times(&mut self, direction: &[f64], out: &mut [f64]) -> Result<()> {
         out.copy_from_slice(direction);
+        out[self.rows..].fill(0.0);
         let eta_way = if self.ties { direction[self.rows] } else { 0.0 };
         for (game, [zz, ze, ee]) in self.games.iter().zip(&self.curvatures) {
             let way = difference(game, direction);
@@ -251,6 +274,7 @@ impl CurvedRisk for Davidson {
 
     fn preconditioner(&mut self) -> Result<Preconditioner> {
         let mut diagonal = vec![1.0; self.dim()];
+        diagonal[self.rows..].fill(0.0);
         for (game, [zz, _, ee]) in self.games.iter().zip(&self.curvatures) {
             diagonal[game.left as usize] += zz;
             diagonal[game.right as usize] += zz;
@@ -318,7 +342,7 @@ mod tests {
                 -pairs.weight(pair) * (chosen / (left + right + tie)).ln()
             })
             .sum();
-        ridge + eta.map_or(0.0, |eta| eta * eta / 2.0) + c * loss
+        ridge + c * loss
     }
 
     #[test]
@@ -388,6 +412,33 @@ mod tests {
             assert!((found - share).abs() < 1e-4, "{found} {share}");
         }
         assert!((found.strengths[0] + found.strengths[1]).abs() < 1e-4);
+    }
+
+    #[test]
+    fn the_share_of_ties_is_fitted_exactly_at_any_cost() {
+        // By the slope in η, the expected number of ties is the observed number, whatever the ridge does to strengths.
+        let outcomes = [vec![Outcome::Left; 1], vec![Outcome::Right; 1], vec![Outcome::Tie; 18]].concat();
+        let pairs = Pairs::new(vec![0; 20], vec![1; 20]).expect("valid").with_outcomes(outcomes).expect("valid");
+        for c in [1e-3, 0.1, 1.0, 100.0] {
+            let found = fit(&pairs, 2, BradleyTerrySettings { c, ..BradleyTerrySettings::default() });
+            assert!((found.probabilities(0.0)[1] - 0.9).abs() < 1e-6, "C = {c}: {:?}", found.probabilities(0.0));
+            assert_eq!(found.stop, Stop::Converged);
+        }
+    }
+
+    #[test]
+    fn ties_alone_are_certain_and_ties_of_no_weight_do_not_count() {
+        let outcomes = vec![Outcome::Tie, Outcome::Tie, Outcome::Left];
+        let pairs = |weights| {
+            let pairs = Pairs::new(vec![0, 1, 0], vec![1, 2, 2]).expect("valid");
+            pairs.with_outcomes(outcomes.clone()).and_then(|pairs| pairs.with_weights(weights)).expect("valid")
+        };
+        let certain = fit(&pairs(vec![1.0, 2.0, 0.0]), 3, BradleyTerrySettings::default());
+        assert_eq!((certain.strengths.as_slice(), certain.objective), ([0.0; 3].as_slice(), 0.0));
+        assert_eq!(certain.probabilities(0.3), [0.0, 1.0, 0.0]);
+        let never = fit(&pairs(vec![0.0, 0.0, 1.0]), 3, BradleyTerrySettings::default());
+        assert!(never.ties.is_none());
+        assert!(never.strengths[0] > never.strengths[2]);
     }
 
     #[test]

@@ -5,8 +5,9 @@ use super::gram::{DifferenceGram, RowGram, SignedRows, check_symmetric, check_va
 use super::values::{dual_of_square, primal_of_scores};
 use super::{Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, ThroughKernel, polish};
 use crate::data::Design;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, Points, RowCache, expansion_scores};
+use crate::loss::Loss;
 use crate::run::{Cancel, Observer, Silent};
 use crate::settings::Settings;
 use crate::task::{Curvature, Independent, Intercept};
@@ -102,10 +103,11 @@ impl Machine {
             cache_bytes: self.cache_bytes,
             shrink_from: SHRINK_FROM,
         };
-        match &mut self.cache {
+        let solved = match &mut self.cache {
             Cache::Narrow(cache) => smo.solve(task, &*gram.narrow(), cache, start, observer, cancel),
             Cache::Wide(cache) => smo.solve(task, &*gram.wide(), cache, start, observer, cancel),
-        }
+        };
+        solved.map_err(|error| if self.is_definite() { error } else { no_minimum(error, task.loss()) })
     }
 
     /// Solves a task that is a smooth function of the scores by Newton's method, starting from coefficients of the
@@ -150,6 +152,22 @@ impl Machine {
     pub(super) fn expansion_scores(&self, rows: &[usize], coefficients: &[f64], cancel: &Cancel) -> Vec<f64> {
         expansion_scores(&self.kernel, &self.points, rows, coefficients, &self.points, cancel)
     }
+}
+
+/// The error of a run over a kernel that is not positive definite. If the dual variables have no upper limit, the dual
+/// objective may have no maximum, and the variables grow until they overflow.
+pub(super) fn no_minimum(error: Error, loss: Loss) -> Error {
+    if error.code() != Code::Overflow || loss == Loss::Hinge {
+        return error;
+    }
+    Error::new(
+        Code::Overflow,
+        "the kernel is not positive definite on these data, and with this loss the dual problem has no optimum",
+    )
+    .help(
+        "use ⟦loss=hinge⟧, which limits the coefficients, a smaller ⟦c⟧, or a kernel that is positive definite, such \
+         as ⟦kernel=gaussian⟧",
+    )
 }
 
 /// Kernel values between blocks, in either precision.

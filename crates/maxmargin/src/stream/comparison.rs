@@ -70,9 +70,22 @@ impl ComparisonLearner {
         }
         let weights = self.weights();
         let (c, lambda) = (settings.regularisation.c(weight), settings.regularisation.lambda(weight));
+        // The losses are those before each pair was learned from.
+        let objective = 0.5 * weights.iter().map(|w| w * w).sum::<f64>() + c * loss;
+        let positive = |number: f64| number > 0.0 && number.is_finite();
+        if !(positive(c) && positive(lambda)) {
+            return Err(Error::new(
+                Code::Overflow,
+                format!("double precision cannot hold C · n and its inverse: C is {c:e}, and the weights of all pairs add up to {weight:e}"),
+            )
+            .help("give pairs weights around 1, or another ⟦c⟧"));
+        }
+        if !objective.is_finite() {
+            return Err(Error::new(Code::Overflow, "the objective is not a finite number")
+                .help("give a smaller ⟦c⟧, or bring features to a common size, such as 0 to 1"));
+        }
         let certificate = Certificate {
-            // The losses are those before each pair was learned from.
-            objective: 0.5 * weights.iter().map(|w| w * w).sum::<f64>() + c * loss,
+            objective,
             lower_bound: None,
             constraints: progress.pairs() + progress.ties(),
             data_hash: 0,

@@ -37,7 +37,7 @@ pub(super) const PROFILE: Profile = Profile {
     streamed: &[],
     untunable: Some((
         "a one-class model has no labels to tune by",
-        "use `train one-class` with ⟦nu⟧, the share of rows to leave outside",
+        "use `train one-class`, whose nu is the share of rows to leave outside",
     )),
 };
 

@@ -136,3 +136,83 @@ fn kernel_solvers_bear_extreme_magnitudes() {
     }
     assert!(models > 50, "{models} models");
 }
+
+/// The rows of [`matrix`] with all features multiplied by a factor, dense or sparse.
+fn multiplied(factor: f64, dense: bool, targets: Vec<f64>) -> Dataset {
+    let mut rows = vec![Vec::new(); ROWS];
+    let plain = matrix(1.0, false);
+    rows.iter_mut().enumerate().for_each(|(row, entries)| {
+        plain.each_in_row(row, |column, value| entries.push((column, value * factor)));
+    });
+    // A sparse row with an absent entry is shifted differently.
+    rows[3].pop();
+    let matrix = match dense {
+        false => Matrix::from_rows(&rows, 2).unwrap(),
+        true => {
+            let value = |row: usize, column| rows[row].iter().find(|entry| entry.0 == column).map_or(0.0, |e| e.1);
+            let values: Vec<f64> = (0..2 * ROWS).map(|at| value(at / 2, at % 2)).collect();
+            Matrix::DenseF64(Dense::new(values, ROWS, 2).unwrap())
+        }
+    };
+    let names: Names = ["a", "b"].into_iter().collect();
+    let data = Dataset::new(matrix, Targets::Real(targets.into())).unwrap();
+    data.with_groups(Groups::new(vec![0, 4, 8], names).unwrap()).unwrap()
+}
+
+#[test]
+fn scaling_makes_features_of_any_size_the_same() {
+    // A power of two changes no digit, so that scaled features, models and certificates must be the same, bit for bit.
+    let powers = [-1015, -700, -520, -400, 400, 520, 700, 1015];
+    let kernel = |kind| KernelSettings { kind, ..KernelSettings::default() };
+    for (task, solver, kind) in [
+        (Task::Classify, Solver::DualCoordinateDescent, KernelKind::Linear),
+        (Task::Classify, Solver::Newton, KernelKind::Linear),
+        (Task::Classify, Solver::Smo, KernelKind::Gaussian),
+        (Task::Rank, Solver::Newton, KernelKind::Linear),
+    ] {
+        let targets = match task {
+            Task::Rank => vec![0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 2.0, 1.0],
+            _ => vec![-1.0, 1.0, 1.0, -1.0, 1.0, -1.0, -1.0, 1.0],
+        };
+        for scale in [Scale::Standard, Scale::MinMax, Scale::MaxAbs, Scale::UnitRows, Scale::MinMaxPerQuery] {
+            for dense in [true, false] {
+                let settings = Settings { scale, kernel: kernel(kind), ..Settings::new(task).with_solver(solver) };
+                let trained = |factor: f64| {
+                    let data = multiplied(factor, dense, targets.clone());
+                    let trained = train(&data, &settings, None, &mut Silent, &Cancel::new()).unwrap();
+                    trained.model.verify(&data).unwrap();
+                    let certificate = trained.model.certificate.clone();
+                    (trained.model.scores(&data).unwrap(), certificate.objective, certificate.lower_bound)
+                };
+                let usual = trained(1.0);
+                assert!(usual.0.iter().any(|score| *score != usual.0[0]), "the scores say something");
+                for power in powers {
+                    let context = format!("{} {solver:?} {scale:?} dense {dense} 2^{power}", task.name());
+                    assert_eq!(trained(2f64.powi(power)), usual, "{context}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn scaling_covers_the_whole_range_of_doubles() {
+    // The range of the column, and the sum for its mean, are not finite.
+    let values = vec![1.7e308, -1.7e308, 1.6e308, -1.5e308, 1.7e308, -1.6e308, 1.5e308, -1.7e308];
+    let targets = vec![1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0];
+    let names: Names = ["a", "b"].into_iter().collect();
+    let data = Dataset::new(Matrix::DenseF64(Dense::new(values, ROWS, 1).unwrap()), Targets::Real(targets.into()))
+        .and_then(|data| data.with_groups(Groups::new(vec![0, 4, 8], names)?))
+        .unwrap();
+    for scale in Scale::ALL.into_iter().filter(|&scale| scale != Scale::None) {
+        for solver in [Solver::DualCoordinateDescent, Solver::Newton] {
+            let settings = Settings { scale, ..Settings::new(Task::Classify).with_solver(solver) };
+            let settings = Settings { regularisation: Regularisation::C(10.0), ..settings };
+            let trained = train(&data, &settings, None, &mut Silent, &Cancel::new()).unwrap();
+            let scores = trained.model.scores(&data).unwrap();
+            let right = scores.iter().enumerate().all(|(row, score)| (*score > 0.0) == (row % 2 == 0));
+            assert!(right, "{scale:?} {solver:?} {scores:?}");
+            trained.model.verify(&data).unwrap();
+        }
+    }
+}

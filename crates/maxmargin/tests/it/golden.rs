@@ -12,6 +12,7 @@ use maxmargin::settings::{
     ClassifySettings, CompareSettings, Method, RankSettings, Regularisation, Settings, Solver, Stochastic, Task,
 };
 use maxmargin::task::{ClassWeight, Intercept, OneClassSettings, PairWeight, PairWeightAs};
+use maxmargin::train::Verification;
 use std::path::Path;
 
 /// Another machine may sum three or twelve numbers in another order.
@@ -185,6 +186,19 @@ fn assert_predicts(model: &Model, data: &Dataset, file: &str) {
     }
 }
 
+/// What a file verifies to. The objective of Bradley and Terry's model once had a penalty on the share of ties, so its
+/// file states another one.
+fn verified(model: &Model, data: &Dataset, name: &str) -> Option<Verification> {
+    match model.verify(data) {
+        Ok(_) if name == "compare_bradley_terry" => panic!("{name}: the penalty is back"),
+        Err(error) if name == "compare_bradley_terry" => {
+            assert_eq!(error.code(), Code::CertificateMismatch);
+            None
+        }
+        found => Some(found.unwrap_or_else(|error| panic!("{name}: {error}"))),
+    }
+}
+
 #[test]
 fn files_of_format_1_keep_their_settings_verify_and_predict_as_they_did() {
     for (name, data, settings) in cases() {
@@ -194,9 +208,10 @@ fn files_of_format_1_keep_their_settings_verify_and_predict_as_they_did() {
         let certificate = &model.certificate;
         assert_eq!(certificate.data_hash, data.hash().unwrap(), "{name}");
         assert_eq!(certificate.converged, !settings.solver.is_stochastic(), "{name}");
-        let found = model.verify(&data).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!((found.objective - certificate.objective).abs() <= ROUNDING * certificate.objective, "{name}");
-        assert_eq!(found.lower_bound.is_some(), certificate.lower_bound.is_some(), "{name}");
+        if let Some(found) = verified(&model, &data, name) {
+            assert!((found.objective - certificate.objective).abs() <= ROUNDING * certificate.objective, "{name}");
+            assert_eq!(found.lower_bound.is_some(), certificate.lower_bound.is_some(), "{name}");
+        }
         assert_predicts(&model, &data, name);
     }
 }
@@ -226,7 +241,7 @@ fn files_of_format_2_load_verify_and_are_what_files_of_format_1_become() {
         assert!(says(&old, 1) && says(&new, 2), "{name}");
         let model = Model::from_bytes(&new).unwrap();
         assert_eq!(model.settings, settings, "{name}");
-        model.verify(&data).unwrap_or_else(|error| panic!("{name}: {error}"));
+        verified(&model, &data, name);
         assert_predicts(&model, &data, name);
         for loaded in [model, Model::from_bytes(&old).unwrap()] {
             assert!(loaded.to_bytes().unwrap() == new, "{name}");

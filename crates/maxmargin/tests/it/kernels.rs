@@ -527,3 +527,83 @@ fn a_model_trained_in_f32_verifies_though_its_few_vectors_predict_in_f64() {
         model.verify(&data).expect("verifies");
     }
 }
+
+/// Rows of two overlapping classes in four features, of which some occur twice, with both labels.
+fn overlapping() -> Dataset {
+    let mixed = |row: usize, column: usize| ((row * 31 + column * 17) as f64 * 12.9898).sin() * 1.5;
+    let (mut values, mut targets) = (Vec::new(), Vec::new());
+    for row in 0..60 {
+        let side = if row % 2 == 0 { 1.0 } else { -1.0 };
+        match row % 10 {
+            // Equal to the row before, which has the other label.
+            9 => values.extend_from_within(values.len() - 4..),
+            _ => values.extend((0..4).map(|column| mixed(row, column) + 0.4 * side)),
+        }
+        targets.push(side);
+    }
+    let matrix = Matrix::DenseF64(Dense::new(values, 60, 4).unwrap());
+    Dataset::new(matrix, Targets::Real(targets.into())).unwrap()
+}
+
+#[test]
+fn the_rows_of_all_vectors_are_found_and_rebuild_the_scores() {
+    let data = overlapping();
+    let targets = data.targets().real().unwrap().to_vec();
+    for (kind, loss, solver) in [
+        (KernelKind::Sigmoid, Loss::Hinge, Solver::Smo),
+        (KernelKind::Gaussian, Loss::Hinge, Solver::Smo),
+        (KernelKind::Gaussian, Loss::SquaredHinge, Solver::Lasvm),
+        (KernelKind::Gaussian, Loss::Hinge, Solver::Sgd),
+    ] {
+        let kernel = KernelSettings { kind, gamma: Some(0.5), ..KernelSettings::default() };
+        let settings = Settings { loss, kernel: kernel.clone(), ..Settings::new(Task::Classify).with_solver(solver) };
+        let model = train(&data, &settings, None, &mut Silent, &Cancel::new()).unwrap().model;
+        let (rows, coefficients) = (model.support_rows(&data).unwrap().unwrap(), model.support_coefficients().unwrap());
+        assert_eq!(rows.len(), coefficients.len(), "{kind:?} {solver:?}");
+        assert!(rows.len() > 5 && rows.iter().zip(&coefficients).all(|(&row, c)| targets[row] * c > 0.0), "{kind:?}");
+        for (score, of) in model.scores(&data).unwrap().into_iter().zip(0..) {
+            let terms = rows
+                .iter()
+                .zip(&coefficients)
+                .map(|(&vector, c)| c * value(&kernel, &row(&data, of), &row(&data, vector)));
+            let rebuilt = terms.sum::<f64>() + model.scorer.intercept().unwrap_or(0.0);
+            assert!((score - rebuilt).abs() < 1e-6, "{kind:?} {solver:?}: {score} {rebuilt}");
+        }
+    }
+}
+
+#[test]
+fn precomputed_values_have_coefficients_of_rows() {
+    let data = overlapping();
+    let gaussian = KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.5), ..KernelSettings::default() };
+    let values = (0..60 * 60).map(|at| value(&gaussian, &row(&data, at / 60), &row(&data, at % 60)));
+    let matrix = Matrix::DenseF64(Dense::new(values.collect::<Vec<_>>(), 60, 60).unwrap());
+    let values = Dataset::new(matrix, Targets::Real(data.targets().real().unwrap().to_vec().into())).unwrap();
+    let kernel = KernelSettings { kind: KernelKind::Precomputed, ..KernelSettings::default() };
+    let settings = Settings { kernel, ..Settings::new(Task::Classify) };
+    let model = train(&values, &settings, None, &mut Silent, &Cancel::new()).unwrap().model;
+    let (rows, coefficients) = (model.support_rows(&values).unwrap().unwrap(), model.support_coefficients().unwrap());
+    for (score, of) in model.scores(&values).unwrap().into_iter().zip(0..) {
+        let terms = rows.iter().zip(&coefficients).map(|(&vector, c)| c * row(&values, of)[vector]);
+        assert!((score - terms.sum::<f64>() - model.scorer.intercept().unwrap()).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn squared_hinge_without_an_optimum_says_so() {
+    let data = overlapping();
+    let kernel =
+        KernelSettings { kind: KernelKind::Sigmoid, gamma: Some(2.0), coef0: Some(-2.0), ..KernelSettings::default() };
+    for solver in [Solver::Smo, Solver::Lasvm] {
+        let settings = Settings {
+            kernel: kernel.clone(),
+            loss: Loss::SquaredHinge,
+            ..Settings::new(Task::Classify).with_solver(solver)
+        };
+        let settings = Settings { regularisation: Regularisation::C(100.0), ..settings };
+        let error = train(&data, &settings, None, &mut Silent, &Cancel::new()).unwrap_err();
+        assert_eq!(error.code(), Code::Overflow);
+        assert!(error.message().contains("not positive definite"), "{solver:?} {error}");
+        assert!(error.remedy().unwrap().contains("hinge"), "{error}");
+    }
+}

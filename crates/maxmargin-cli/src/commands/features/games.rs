@@ -1,7 +1,7 @@
 //! `maxmargin features games GAMES -o WIDE`: each game with what was known about both players before it.
 
 use super::calendar::When;
-use super::{Codes, Header, in_row, output, plain, shown};
+use super::{Codes, Header, in_row, next, output, plain, shown};
 use crate::args::{GamesArguments, ResultAs};
 use crate::console::Console;
 use crate::format;
@@ -515,9 +515,13 @@ impl Written {
         }
         let rows = self.left + self.tie + self.right;
         let bytes = std::fs::metadata(&arguments.output).map(|metadata| metadata.len()).unwrap_or(0);
-        let ignored = if arguments.keep_ids { " --ignore left_player,right_player,date" } else { "" };
+        let ignored = match (arguments.keep_ids, season.kind) {
+            (false, _) => "",
+            (true, Some(_)) => " --ignore left_player,right_player,date",
+            (true, None) => " --ignore left_player,right_player",
+        };
         console.say(&format!(
-            "wrote {}   {}: {} left, {}, {} right · {} · {}          next: maxmargin train compare {}{ignored} --scale standard --loss logistic -o model.mm",
+            "wrote {}   {}: {} left, {}, {} right · {} · {}{}",
             arguments.output,
             format::counted(rows, "row", "rows"),
             format::count(self.left),
@@ -525,7 +529,7 @@ impl Written {
             format::count(self.right),
             format::bytes(bytes),
             format::seconds(write),
-            format::shell_word(&arguments.output),
+            next(&arguments.output, &format!("{ignored} --scale standard"), self.left + self.right, self.tie),
         ));
         console.object(|| {
             json!({

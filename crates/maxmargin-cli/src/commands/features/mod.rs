@@ -7,7 +7,7 @@ mod ratings;
 use crate::args::{FeaturesArguments, FeaturesKind};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{ensure_apart, refuse_json};
+use crate::loading::{ensure_apart, ensure_for_data};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::ensure_writable;
@@ -31,7 +31,7 @@ fn output(file: &str, inputs: &[&str], console: &Console) -> Result<Format> {
             .help("end the name in .csv or .tsv, which may be followed by .gz or .zst"));
     }
     if file == "-" {
-        refuse_json(console)?;
+        ensure_for_data(console)?;
     } else {
         ensure_writable(Path::new(file))?;
         ensure_apart(file, inputs)?;
@@ -77,6 +77,16 @@ impl<'a> Header<'a> {
     fn name(&self, column: usize) -> &'a str {
         &self.names[column]
     }
+}
+
+/// The next command for pairs with these outcomes: a threshold is learned from ties, and scores from decided pairs.
+fn next(file: &str, flags: &str, decided: u64, ties: u64) -> String {
+    let how = match (decided, ties) {
+        (0, _) => return String::new(),
+        (_, 0) => "--method rank",
+        (_, _) => "--loss logistic",
+    };
+    format!("          next: maxmargin train compare {}{flags} {how} -o model.mm", format::shell_word(file))
 }
 
 /// A name in lower case, with only letters, digits and single underscores: `White Player #` is `white_player`.

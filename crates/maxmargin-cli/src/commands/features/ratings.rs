@@ -1,6 +1,6 @@
 //! `maxmargin features ratings RATINGS [--items ITEMS] [--users USERS] -o WIDE`: pairs of items rated by the same user.
 
-use super::{Codes, Header, in_row, output, shown};
+use super::{Codes, Header, in_row, next, output, shown};
 use crate::args::RatingsArguments;
 use crate::console::Console;
 use crate::format;
@@ -35,8 +35,8 @@ pub(crate) fn run(arguments: &RatingsArguments, console: &Console, cancel: &Canc
     let options = ReadOptions { format: arguments.input_format, cancel: cancel.clone(), ..ReadOptions::default() };
     let mut ratings = Ratings::new(arguments);
     let facts = read_records(&arguments.file, &options, &mut ratings)?;
-    let items = arguments.items.as_ref().map(|file| Described::read(file, &arguments.ignore, cancel)).transpose()?;
-    let users = arguments.users.as_ref().map(|file| Described::read(file, &arguments.ignore, cancel)).transpose()?;
+    let items = arguments.items.as_ref().map(|file| Described::read(file, arguments, cancel)).transpose()?;
+    let users = arguments.users.as_ref().map(|file| Described::read(file, arguments, cancel)).transpose()?;
     let item_rows = items.as_ref().map(|items| items.rows_of(&ratings.items, "item")).transpose()?;
     let user_rows = users.as_ref().map(|users| users.rows_of(&ratings.users, "user")).transpose()?;
     let load = start.elapsed().as_secs_f64();
@@ -103,13 +103,13 @@ pub(crate) fn run(arguments: &RatingsArguments, console: &Console, cancel: &Canc
     let seconds = start.elapsed().as_secs_f64();
     let bytes = std::fs::metadata(&arguments.output).map(|metadata| metadata.len()).unwrap_or(0);
     console.say(&format!(
-        "wrote {}   {}, {} · {} · {}          next: maxmargin train compare {} -o model.mm",
+        "wrote {}   {}, {} · {} · {}{}",
         arguments.output,
         format::counted(pairs, "pair", "pairs"),
         format::counted(ties, "tie", "ties"),
         format::bytes(bytes),
         format::seconds(seconds),
-        format::shell_word(&arguments.output),
+        next(&arguments.output, "", pairs - ties, ties),
     ));
     console.object(|| {
         json!({
@@ -205,16 +205,21 @@ struct Described {
 }
 
 impl Described {
-    fn read(file: &str, ignore: &[String], cancel: &Cancel) -> Result<Described> {
+    fn read(file: &str, arguments: &RatingsArguments, cancel: &Cancel) -> Result<Described> {
         let options = ReadOptions {
             pairing: Pairing::ItemRows,
             precision: Precision::F64,
             // A column that only the other table has is not an error.
-            remembered: Columns { ignore: ignore.to_vec(), ..Columns::default() },
+            remembered: Columns { id: arguments.id.clone(), ignore: arguments.ignore.clone(), ..Columns::default() },
             cancel: cancel.clone(),
             ..ReadOptions::default()
         };
-        let loaded = read(file, &options)?;
+        let loaded = read(file, &options).map_err(|error| {
+            // This command has no flags for the target and the group of a row.
+            let remedy = error.raw_remedy().unwrap_or_default();
+            let unknown = ["⟦target", "⟦group"].iter().any(|flag| remedy.contains(flag));
+            if unknown { error.help("leave columns that are not features out with --ignore NAMES") } else { error }
+        })?;
         let index = Items::new(&loaded)?;
         let data = loaded.data;
         let names = (0..data.cols()).map(|column| match data.feature_names() {

@@ -4,7 +4,7 @@
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format;
-use crate::loading::{Stamp, ensure_apart, refuse_json, say_notes};
+use crate::loading::{ensure_apart, ensure_for_data, say_notes};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{BlockScorer, Model};
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &PredictArguments, model: &Model, console: &Console
     }
     let output = arguments.output.as_deref().filter(|output| *output != "-");
     match output {
-        None => refuse_json(console)?,
+        None => ensure_for_data(console)?,
         Some(output) => {
             ensure_writable(Path::new(output))?;
             ensure_apart(output, &[&arguments.model, &arguments.file, arguments.items.as_deref().unwrap_or_default()])?;
@@ -69,14 +69,12 @@ pub(super) fn run(arguments: &PredictArguments, model: &Model, console: &Console
             Comparison { model, scorer: BlockScorer::new(model), items: None, stored: OnceLock::new(), options }
         }
     };
-    let unchanged = Stamp::of(&arguments.file);
     let mut found = None;
     match output {
         Some(output) => maxmargin_io::write_text_file(output, |out| {
             let (outcome, written) = comparison.write(&arguments.file, out);
             found = Some(outcome?);
             written.map_err(|error| refused_write(&error))?;
-            unchanged.check(&arguments.file)?;
             cancel.check()
         })?,
         None => {

@@ -271,12 +271,10 @@ fn show(
     let methods: Vec<&str> = own.iter().filter(|row| row.metric == "error").map(|row| row.method).collect();
     let table: Vec<Vec<String>> =
         methods.iter().map(|&method| vec![method.to_string(), cell(method, "error"), cell(method, "auc")]).collect();
-    if console.talks() {
-        console.show(&format!("\n{name}: {note}"))?;
-        console.show(&format!("{:>18}{:>17}{:>17}", "method", "error, %", "AUC, %"))?;
-        for cells in &table {
-            console.show(&format!("{:>18}{:>17}{:>17}", cells[0], cells[1], cells[2]))?;
-        }
+    console.show(&format!("\n{name}: {note}"))?;
+    console.show(&format!("{:>18}{:>17}{:>17}", "method", "error, %", "AUC, %"))?;
+    for cells in &table {
+        console.show(&format!("{:>18}{:>17}{:>17}", cells[0], cells[1], cells[2]))?;
     }
     let header = ["method", "error, %", "AUC, %"].map(String::from).to_vec();
     report.text(format!("The data: {name}"), note);

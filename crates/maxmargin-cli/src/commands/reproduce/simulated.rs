@@ -194,9 +194,6 @@ fn error_of(rows: &[Row], place: Place, method: Method) -> Option<&Row> {
 }
 
 fn show(rows: &[Row], places: &[Place], seeds: u64, console: &Console) -> Result<()> {
-    if !console.talks() {
-        return Ok(());
-    }
     console.show(&format!("test error in per cent, mean of {seeds} seeds ± standard error; published beside it"))?;
     let mut header = format!("{:>5}{:>6}", "norm", "n");
     METHODS.iter().for_each(|method| header.push_str(&format!("{:>17}{:>8}", method.name(), "")));

@@ -4,7 +4,7 @@ mod page;
 mod words;
 
 pub(crate) use page::{named_weights, training_sections, write_report};
-pub(crate) use words::{proven, regularisation, ties_sentence, verdict};
+pub(crate) use words::{is_rounding, proven, regularisation, ties_sentence, verdict};
 
 use crate::args::TrainArguments;
 use crate::commands::evaluate::{self, Measured};
@@ -13,11 +13,11 @@ use crate::console::Console;
 use crate::for_task::ForTask;
 use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
-use crate::loading::{Stamps, describe, describe_gathered, ensure_apart, ensure_different};
+use crate::loading::{describe, describe_gathered, ensure_apart, ensure_different};
 use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
 use crate::report::Report;
-use maxmargin::data::{Dataset, PairCounts, Scale, Shape, hold_out};
+use maxmargin::data::{Dataset, PairCounts, Scale, Shape, Targets, hold_out};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::kernel::KernelKind;
 use maxmargin::loss::Loss;
@@ -32,8 +32,8 @@ use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, expands,
 use maxmargin::wording::{memory_given, memory_needed};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{
-    Gathered, Pairing, ReadOptions, ReadSettings, RunSettings, expect_features, gather, input_of, load, load_pairs,
-    options_like, pairing_of, save_model,
+    Gathered, Pairing, ReadOptions, ReadSettings, RunSettings, Stamps, expect_features, gather, input_of, load,
+    load_pairs, options_like, pairing_of, save_model,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -50,9 +50,9 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     let options = job.read.options(command.data.input_format, cancel)?;
     let files = [Some(&arguments.file), arguments.items.as_ref()];
     files.into_iter().flatten().try_for_each(|file| job.refuse_large_text(file, &options))?;
-    let unchanged = Stamps::of(files);
     let gathered =
         gather(&arguments.file, arguments.items.as_deref(), &options, job.read.one_group, input_of(&job.settings))?;
+    let mut unchanged = gathered.timed.loaded.facts.stamps.clone();
     let data = &gathered.timed.loaded.data;
     let features_file = arguments.items.as_ref().unwrap_or(&arguments.file);
     check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
@@ -61,6 +61,7 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     choose_solver(&job.settings, data.shape())?;
     let data = job.within_memory(data.clone()).map_err(|error| job.at_file(error))?;
     let (data, held_out) = job.held_out(data, &gathered, &options)?;
+    held_out.iter().for_each(|held_out| unchanged.extend(&held_out.stamps));
     let judged = held_out.as_ref().map_or(&data, |held_out| &held_out.data);
     let judged_as = evaluate::judged_like(&job.settings, judged);
     let metrics = evaluate::metrics(&arguments.metric, judged_as, judged.pairs().is_some())?;
@@ -95,12 +96,11 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
         trained: &trained,
         preferences,
         measured: held_out.as_ref().zip(measured),
+        labelled: data.pairs().is_some() || !matches!(data.targets(), Targets::Absent),
         uneven,
         seconds: (gathered.seconds(), train_seconds),
     };
-    if console.talks() {
-        ended.summarise(console, arguments, size)?;
-    }
+    ended.summarise(console, arguments, size)?;
     if let Some(report) = &arguments.report {
         ended.write_report(report, arguments, &data)?;
         console.say(&format!("wrote {report}"));
@@ -123,6 +123,8 @@ struct Judged {
     data: Dataset,
     /// The name of their source.
     name: String,
+    /// Detects changes of their file, if they have one of their own.
+    stamps: Stamps,
 }
 
 impl Judged {
@@ -203,7 +205,7 @@ impl Job<'_> {
         let Some(fraction) = self.own.holdout else { return Ok((data, None)) };
         let (kept, data) = hold_out(&data, fraction, self.settings.seed).map_err(|error| self.at_file(error))?;
         let name = format!("{} % of {}", format::significant(100.0 * fraction, 3), self.arguments.file);
-        Ok((kept, Some(Judged { data, name })))
+        Ok((kept, Some(Judged { data, name, stamps: Stamps::default() })))
     }
 
     /// The same with a separate file to evaluate on.
@@ -227,16 +229,18 @@ impl Job<'_> {
         expect_features(&timed, data.cols(), validation)?;
         let extra = Preferences::of(&timed.loaded.data).map(|preferences| preferences.parts());
         describe(self.console, &timed, &extra.unwrap_or_default());
-        let held_out = timed.loaded.data;
+        let (held_out, stamps) = (timed.loaded.data, timed.loaded.facts.stamps);
         let name = validation.to_string();
-        let Some(budget) = self.own.memory else { return Ok((data, Some(Judged { data: held_out, name }))) };
+        let Some(budget) = self.own.memory else {
+            return Ok((data, Some(Judged { data: held_out, name, stamps })));
+        };
         // Mapped data are also read one block at a time. Scores, ranks and everything that is not mapped stay in
         // memory.
         let others = held_out.rows() as u64 * HELD_OUT_ROW;
         let mapped = held_out.matrix().is_mapped();
         let others = if mapped { others } else { others + held_out.matrix().bytes() };
         let data = within(data, &self.settings, budget, others).map_err(|error| self.at_file(error))?;
-        Ok((data, Some(Judged { data: held_out.limited(HELD_OUT_BLOCK), name })))
+        Ok((data, Some(Judged { data: held_out.limited(HELD_OUT_BLOCK), name, stamps })))
     }
 
     /// Prints advice about settings. Returns true if feature scales are uneven.
@@ -276,13 +280,19 @@ struct Ended<'a> {
     kernel: KernelFacts<'a>,
     preferences: Option<Preferences>,
     measured: Option<(&'a Judged, Vec<Measured>)>,
+    /// Whether the data say what is right, so that similar data can be evaluated.
+    labelled: bool,
     uneven: bool,
     /// Seconds for reading and for training.
     seconds: (f64, f64),
 }
 
 impl Ended<'_> {
+    /// Prints how the run ended. If quiet, only the measured metrics, which the user asked for.
     fn summarise(&self, console: &Console, arguments: &TrainArguments, size: u64) -> Result<()> {
+        if !console.talks() {
+            return self.held_out().map_or(Ok(()), |line| console.show(&line));
+        }
         let model = &self.trained.model;
         let (_, sentence, remedy) = verdict(self.trained, self.uneven);
         console.show(&sentence)?;
@@ -299,25 +309,30 @@ impl Ended<'_> {
             console.show(&ties_sentence(model, threshold))?;
         }
         self.kernel.sentences().iter().try_for_each(|sentence| console.show(sentence))?;
-        if let Some((Judged { data, name }, measured)) = &self.measured {
-            let over = match data.groups() {
-                _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
-                Some(groups) if input_of(&model.settings) == Input::Ranked => {
-                    format::counted(groups.len() as u64, "query", "queries")
-                }
-                _ => format::counted(data.rows() as u64, "row", "rows"),
-            };
-            let values: Vec<String> = measured.iter().map(Measured::sentence).collect();
-            console.show(&format!("held out ({name}, {over}): {}", values.join(", ")))?;
-        }
+        self.held_out().map_or(Ok(()), |line| console.show(&line))?;
         let items =
             arguments.items.as_ref().map_or(String::new(), |items| format!(" --items {}", format::shell_word(items)));
         console.show(&format!(
-            "saved {} ({})          next: maxmargin evaluate {} test-data{items}",
+            "saved {} ({})          next: maxmargin {} {} test-data{items}",
             arguments.output,
             format::bytes(size),
+            if self.labelled { "evaluate" } else { "predict" },
             format::shell_word(&arguments.output)
         ))
+    }
+
+    /// The metrics of the model on held-out data, if there are any.
+    fn held_out(&self) -> Option<String> {
+        let (Judged { data, name, .. }, measured) = self.measured.as_ref()?;
+        let over = match data.groups() {
+            _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
+            Some(groups) if input_of(&self.trained.model.settings) == Input::Ranked => {
+                format::counted(groups.len() as u64, "query", "queries")
+            }
+            _ => format::counted(data.rows() as u64, "row", "rows"),
+        };
+        let values: Vec<String> = measured.iter().map(Measured::sentence).collect();
+        Some(format!("held out ({name}, {over}): {}", values.join(", ")))
     }
 
     fn write_report(&self, file: &str, arguments: &TrainArguments, data: &Dataset) -> Result<()> {

@@ -61,11 +61,11 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
         );
     }
     if trained.model.scorer.weights().is_some() {
-        report.plot(
-            "Largest weights",
-            "The weights of the scaled features.",
-            Bars::largest("weight", "features", named_weights(&trained.model), 25),
-        );
+        let (title, told, noun, items) = match trained.model.settings.is_rating() {
+            true => ("Largest ratings", "The ratings of the items.", "rating", "items"),
+            false => ("Largest weights", "The weights of the scaled features.", "weight", "features"),
+        };
+        report.plot(title, told, Bars::largest(noun, items, named_weights(&trained.model), 25));
     }
 }
 

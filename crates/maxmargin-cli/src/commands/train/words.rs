@@ -195,6 +195,14 @@ pub(crate) fn how_solved(trained: &Trained) -> String {
     format!("solver {}{chosen}{rate}", trained.solver.name())
 }
 
+/// Whether a threshold only makes up for rounding: scores that are equal in theory differ by this much in practice.
+pub(crate) fn is_rounding(model: &Model, threshold: f64) -> bool {
+    const ROUNDING: f64 = 1e-12;
+    let weights = model.scorer.weights().map(|weights| weights.iter().fold(0.0, |most: f64, w| most.max(w.abs())));
+    let size = weights.filter(|most| *most > 0.0).unwrap_or(1.0);
+    (0.0..=ROUNDING * size).contains(&threshold) && model.settings.method() != Some(Method::Compare)
+}
+
 /// When two items are predicted to tie.
 pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
     if threshold <= 0.0 && model.settings.method() == Some(Method::Compare) {
@@ -203,6 +211,9 @@ pub(crate) fn ties_sentence(model: &Model, threshold: f64) -> String {
              --method rank2, which chooses the threshold with the smallest error",
             format::significant(threshold, 4)
         );
+    }
+    if is_rounding(model, threshold) {
+        return "a tie only where scores are equal up to rounding: a wider threshold has no smaller error".to_string();
     }
     if let Some(width) = model.decoder.tie_width().filter(|width| *width != threshold) {
         return match width > 0.0 {

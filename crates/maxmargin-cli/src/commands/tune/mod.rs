@@ -13,7 +13,7 @@ use crate::console::Console;
 use crate::for_task::ForTask;
 use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
-use crate::loading::{Stamps, describe};
+use crate::loading::describe;
 use crate::preferences::Preferences;
 use crate::progress::{ProgressTable, TuneProgress};
 use crate::report::Report;
@@ -48,9 +48,9 @@ pub(crate) fn run(command: &ForTask<TuneArguments>, console: &Console, cancel: &
     let (grid, widths) = job.check_before_reading(own.memory.is_some())?;
 
     let options = job.read.options(command.data.input_format, cancel)?;
-    let unchanged = Stamps::of([Some(&arguments.file), arguments.items.as_ref()]);
     let items = arguments.items.as_deref();
     let gathered = gather(&arguments.file, items, &options, job.read.one_group, input_of(&job.settings))?;
+    let unchanged = &gathered.timed.loaded.facts.stamps;
     let at_file = |error: Error| unchanged.check().err().unwrap_or_else(|| error.in_file(&arguments.file));
     let data = &gathered.timed.loaded.data;
     check_features(data.cols()).map_err(|error| error.in_file(items.unwrap_or(&arguments.file)))?;
@@ -77,9 +77,7 @@ pub(crate) fn run(command: &ForTask<TuneArguments>, console: &Console, cancel: &
     let best = if arguments.one_standard_error { tuned.one_standard_error() } else { tuned.best };
     unchanged.check()?;
     let warnings = warnings(&tuned, best);
-    if console.talks() {
-        show(console, &tuned, best, &warnings)?;
-    }
+    show(console, &tuned, best, &warnings)?;
 
     let start = Instant::now();
     let trained = job.refit(&tuned, best, data).map_err(at_file)?;
@@ -261,6 +259,7 @@ impl Job<'_> {
             expect_features(&timed, data.cols(), file)?;
             describe(self.console, &timed, &[]);
             let both = data.followed_by(&timed.loaded.data).map_err(|error| error.in_file(file))?;
+            timed.loaded.facts.stamps.check()?;
             let judged = data.rows()..both.rows();
             return Ok((both, judged.collect()));
         };
@@ -282,6 +281,7 @@ impl Job<'_> {
             None => data.clone().with_pairs(own.followed_by(pairs, 0)?)?,
             Some(_) => data.followed_by(judged).map_err(|error| error.in_file(file))?,
         };
+        timed.loaded.facts.stamps.check()?;
         Ok((both, (own.len()..own.len() + pairs.len()).collect()))
     }
 }
@@ -299,7 +299,7 @@ fn refuse_fixed(command: &ForTask<TuneArguments>) -> Result<()> {
     }
     if given("nu") {
         return Err(Error::new(Code::BadSetting, "--nu determines C, so there is nothing to tune")
-            .help("train once for each value, with --holdout to measure it"));
+            .help("use `train --nu N --holdout FRACTION` once for each value"));
     }
     if let Some((reason, help)) = command.task.profile().untunable {
         return Err(Error::new(Code::BadSetting, reason).help(help));
@@ -312,11 +312,17 @@ fn refuse_fixed(command: &ForTask<TuneArguments>) -> Result<()> {
 }
 
 fn holdout(config: &Option<String>) -> Error {
-    let error = Error::new(Code::BadSetting, "`tune` holds out each fold in turn, so --holdout does not apply")
-        .help("leave --holdout out, or split the data into two files and use --validation");
+    let refused = |message: &str, help: &str| Error::new(Code::BadSetting, message.to_string()).help(help);
     match config {
-        Some(file) => error.in_file(file.as_str()),
-        None => error,
+        Some(file) => refused(
+            "`tune` holds out each fold in turn, so `holdout` does not apply",
+            "leave `holdout` out of the file, or split the data into two files and use --validation",
+        )
+        .in_file(file.as_str()),
+        None => refused(
+            "`tune` holds out each fold in turn, so --holdout does not apply",
+            "leave --holdout out, or split the data into two files and use --validation",
+        ),
     }
 }
 

@@ -74,7 +74,8 @@ pub(super) fn value(summary: &maxmargin::select::OverFolds) -> String {
     format!("{} ± {}", format::fixed(summary.mean, 4), format::fixed(summary.standard_error, 4))
 }
 
-pub(super) fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[String]) -> Result<()> {
+/// All settings that were tried.
+fn show_table(console: &Console, tuned: &Tuned, chosen: usize) -> Result<()> {
     let widths: Vec<usize> = tuned.metrics.iter().map(|metric| metric.to_string().len().max(15) + 3).collect();
     let wide = !tuned.widths().is_empty();
     let gamma = |text: String| if wide { format!("{text:>10}") } else { String::new() };
@@ -105,6 +106,14 @@ pub(super) fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[
         let line = format!("{line}{gap:>11}{:>8}{seconds:>11}  {shown}", format::count(row.passes));
         console.show(line.trim_end())?;
     }
+    Ok(())
+}
+
+/// Shows the result. If quiet, only the chosen settings, which the user asked for.
+pub(super) fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[String]) -> Result<()> {
+    if console.talks() {
+        show_table(console, tuned, chosen)?;
+    }
     let best = &tuned.rows[tuned.best];
     if best.without_threshold {
         return console.show("no setting learns a threshold for ties");
@@ -117,10 +126,10 @@ pub(super) fn show(console: &Console, tuned: &Tuned, chosen: usize, warnings: &[
     };
     console.show(&format!("{}, {}", said("best", best), judged_by(tuned)))?;
     let simple = tuned.one_standard_error();
-    if simple != tuned.best {
+    if simple != tuned.best && (console.talks() || chosen == simple) {
         console.show(&said("within one standard error", &tuned.rows[simple]))?;
     }
-    for warning in warnings {
+    for warning in warnings.iter().filter(|_| console.talks()) {
         console.show(&format!("   {warning}"))?;
     }
     Ok(())

@@ -156,7 +156,8 @@ pub(super) fn weights_of(scorer: &Scorer) -> Result<&[f64]> {
 }
 
 /// What to do about a certificate that does not hold.
-pub(crate) const ALTERED: &str = "the model file was altered, or was made by a defective program; train it again";
+pub(crate) const ALTERED: &str =
+    "the model file was altered, or was made by an earlier or a defective program; train it again";
 
 /// The error for a witness that proves nothing.
 pub(crate) fn infeasible(why: &str) -> Error {

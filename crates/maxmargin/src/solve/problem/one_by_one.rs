@@ -9,7 +9,7 @@ use crate::kernel::{Element, Kernel, Points, expansion_scores};
 use crate::run::Cancel;
 use crate::settings::Settings;
 use crate::solve::gram::check_values;
-use crate::solve::machine::{by_row, usual_cache};
+use crate::solve::machine::{by_row, no_minimum, usual_cache};
 use crate::solve::{KernelDescent, KernelRows, KernelSum, Lasvm, Sampled, Solution, ThroughKernel};
 use crate::task::{Independent, Intercept, LearningTask};
 use crate::wish::Solver;
@@ -91,14 +91,15 @@ pub(super) fn in_one_pass<T: Independent + LearningTask>(
 ) -> Result<Solution> {
     let (kernel, points) = points(run)?;
     let rows = KernelRows { design: run.design, points: &points, kernel: &kernel };
-    let mut solution = match rows.points.is_wide() {
-        true => lasvm::<T, f64>(task, rule, rows, run)?,
-        false => lasvm::<T, f32>(task, rule, rows, run)?,
+    let definite = rows.kernel.is_definite();
+    let solved = match rows.points.is_wide() {
+        true => lasvm::<T, f64>(task, rule, rows, run),
+        false => lasvm::<T, f32>(task, rule, rows, run),
     };
+    let mut solution = solved.map_err(|error| if definite { error } else { no_minimum(error, task.loss()) })?;
     let alpha = std::mem::take(&mut solution.weights);
     let intercept = constant_term(task, rule, solution.threshold());
     let scorer = around(rows.kernel.clone(), by_row(task, &alpha).into_iter(), intercept, rows.design)?;
-    let definite = rows.kernel.is_definite();
     let solution = Solution { witness: Witness::Dual(alpha), ..solution.with_scorer(scorer, definite) };
     Ok(proven(solution, definite))
 }

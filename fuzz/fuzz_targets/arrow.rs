@@ -1,0 +1,6 @@
+//! Reading any bytes as an Arrow file or stream never panics, and what is accepted survives writing.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| maxmargin_io::fuzzing::arrow(bytes));
