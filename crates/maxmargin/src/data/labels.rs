@@ -107,9 +107,8 @@ impl Labels {
             Targets::Labels { names, codes } => {
                 let by_name: HashMap<&str, u32> =
                     self.names.iter().enumerate().map(|(class, name)| (name.as_str(), class as u32)).collect();
-                let of = |name: &str| {
-                    by_name.get(name).copied().or_else(|| self.position(name).map(|class| class as u32))
-                };
+                let of =
+                    |name: &str| by_name.get(name).copied().or_else(|| self.position(name).map(|class| class as u32));
                 let by_code: Vec<Option<u32>> = names.iter().map(|name| of(&name)).collect();
                 Ok(codes.iter().map(|&code| by_code[code as usize]).collect())
             }

@@ -238,7 +238,8 @@ fn softmax(class: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
     slopes[class] -= 1.0;
     let kept = highest + sum.ln();
     // If the right class has nearly all of the probability, the difference would lose its digits.
-    let others: f64 = scores.iter().enumerate().filter(|(m, _)| *m != class).map(|(_, s)| (s - scores[class]).exp()).sum();
+    let others: f64 =
+        scores.iter().enumerate().filter(|(m, _)| *m != class).map(|(_, s)| (s - scores[class]).exp()).sum();
     let value = if others < 1.0 { others.ln_1p() } else { kept - scores[class] };
     RowPoint { value, rounding: [0.0; 2], kept }
 }
@@ -377,6 +378,55 @@ impl Curvature for Joint {
 
     fn rows_are_separate(&self) -> bool {
         true
+    }
+
+    fn has_blocks(&self) -> bool {
+        true
+    }
+
+    fn block(&self, at: &Place<'_>, memo: &JointMemo, number: usize, visit: &mut dyn FnMut(usize, usize, f64)) {
+        let row = Objective::rows(self, at.part).start + number;
+        let (class, cost, kept) = (self.class(row), self.cost(row), memo.kept[number]);
+        let mut scores = vec![0.0; self.classes()];
+        self.with_constants(at, number, &mut scores);
+        let mut both = |a: usize, b: usize, value: f64| visit(a.max(b), a.min(b), cost * value);
+        // Every violation v_m = 1 + s_m − s_y has a curvature of its own.
+        let mut separate = |bent: &[(usize, f64)]| {
+            for &(m, curvature) in bent {
+                both(m, m, curvature);
+                both(m, class, -curvature);
+            }
+            both(class, class, bent.iter().map(|(_, curvature)| curvature).sum());
+        };
+        let violation = |m: usize| 1.0 + scores[m] - scores[class];
+        let others = || (0..scores.len()).filter(|&m| m != class);
+        match (self.form, self.curve) {
+            _ if cost == 0.0 => {}
+            (JointForm::Softmax, _) => {
+                let shares: Vec<f64> = scores.iter().map(|score| (score - kept).exp()).collect();
+                for (a, &share) in shares.iter().enumerate() {
+                    (0..a).for_each(|b| both(a, b, -share * shares[b]));
+                    both(a, a, share * (1.0 - share));
+                }
+            }
+            (JointForm::Sum, curve) => {
+                let bent = others().map(|m| (m, curve.at(violation(m)).curvature)).filter(|(_, bent)| *bent != 0.0);
+                separate(&bent.collect::<Vec<_>>());
+            }
+            (JointForm::Largest, Curve::Sharp(_)) => {}
+            (JointForm::Largest, Curve::Rounded(width)) => {
+                let inside: Vec<usize> = others().filter(|&m| violation(m) > kept).collect();
+                if kept <= 0.0 {
+                    return separate(&inside.iter().map(|&m| (m, 1.0 / width)).collect::<Vec<_>>());
+                }
+                // The shares add up to one, so that moving all violations together changes none of them.
+                let mean = 1.0 / inside.len() as f64;
+                for (at, &a) in inside.iter().enumerate() {
+                    inside[..at].iter().for_each(|&b| both(a, b, -mean / width));
+                    both(a, a, (1.0 - mean) / width);
+                }
+            }
+        }
     }
 
     fn curvature(&self, at: &Place<'_>, memo: &JointMemo, along: &Directions<'_>, out: Slopes<'_>) -> Result<()> {

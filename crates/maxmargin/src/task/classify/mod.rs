@@ -184,7 +184,11 @@ impl ClassifySettings {
 
     /// How several classes are told apart.
     pub(crate) fn multiclass(&self, loss: Loss) -> Multiclass {
-        self.multiclass.unwrap_or(if loss == Loss::SquaredHinge { Multiclass::WestonWatkins } else { Multiclass::Joint })
+        self.multiclass.unwrap_or(if loss == Loss::SquaredHinge {
+            Multiclass::WestonWatkins
+        } else {
+            Multiclass::Joint
+        })
     }
 
     /// Whether a model of this task has such a decoder and intercepts.
