@@ -54,6 +54,11 @@ impl Decoder {
         }
     }
 
+    /// Number of scores of a row, unless it is a user's own task, which says it itself.
+    pub fn outputs(&self) -> usize {
+        self.labels().map_or(1, Labels::len)
+    }
+
     /// The largest difference of two scores that is predicted as a tie, if there are ties. It is the threshold itself
     /// or, for probabilities, the largest difference at which a tie is the most probable outcome. P(tie) ≥ P(right) at
     /// z ≥ 0 means e^z ≤ e^τ − 2e^(−τ), which needs τ > ln 2. For smaller τ a tie is never the most probable outcome,

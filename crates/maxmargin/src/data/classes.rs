@@ -47,7 +47,7 @@ impl Classes {
                     if labels.len() > 5 { ", …" } else { "" }
                 ),
             )
-            .help("keep two classes; classifiers for more are not part of this version"));
+            .help("keep two classes, or train on all rows at once: only then may there be more"));
         }
         if let Some(wanted) = positive {
             match labels.iter().position(|label| label == wanted || same_number(label, wanted)) {

@@ -4,7 +4,7 @@ use super::classes::{number_label, same_number};
 use super::{Targets, several_labels};
 use crate::error::{Code, Error, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// The classes of a task, in sorted order: words by letters, numbers by value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,23 +40,6 @@ impl Labels {
                 values.into_iter().map(number_label).collect()
             }
         };
-        Labels::checked(names)
-    }
-
-    /// The classes of merged tallies, in the order of [`Labels::find`].
-    pub(crate) fn of_tally(tally: &BTreeMap<String, f64>, words: bool) -> Result<Labels> {
-        let mut names: Vec<String> = Vec::with_capacity(tally.len());
-        let mut numbers: HashMap<u64, usize> = HashMap::new();
-        for label in tally.keys() {
-            let number = label.parse::<f64>().ok().map(|number| (number + 0.0).to_bits());
-            if number.is_none_or(|bits| numbers.insert(bits, names.len()).is_none()) {
-                names.push(label.clone());
-            }
-        }
-        if !words {
-            let number = |label: &String| label.parse::<f64>().unwrap_or(f64::NAN);
-            names.sort_by(|a, b| number(a).total_cmp(&number(b)));
-        }
         Labels::checked(names)
     }
 

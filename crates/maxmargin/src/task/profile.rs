@@ -75,6 +75,8 @@ pub struct Abilities {
     pub barrier: bool,
     /// Whether its free scalar is a threshold for ties.
     pub threshold: bool,
+    /// Whether each of several classes has a score. Such a task has curvature with the logistic loss, too.
+    pub several: bool,
 }
 
 impl Abilities {
@@ -87,6 +89,7 @@ impl Abilities {
         kernel: true,
         barrier: false,
         threshold: false,
+        several: false,
     };
 
     /// A sum over parts, each a function of the scores of its rows.

@@ -115,11 +115,6 @@ impl Joint {
         self.c * self.weights.as_ref().map_or(1.0, |weights| weights[row])
     }
 
-    /// The loss of a row over its classes.
-    pub(crate) fn form(&self) -> JointForm {
-        self.form
-    }
-
     /// Value of a row without its cost. Writes its derivative by each score, also without the cost.
     fn row(&self, class: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
         match self.form {

@@ -208,7 +208,7 @@ impl ClassifySettings {
 }
 
 /// What a joint problem over all classes offers to solvers.
-pub(crate) const JOINT: Abilities = Abilities { drawn: false, kernel: false, ..Abilities::SUMMED };
+pub(crate) const JOINT: Abilities = Abilities { drawn: false, kernel: false, several: true, ..Abilities::SUMMED };
 
 impl ClassWeight {
     /// The weight of each class, given the total weight of the rows of each.
