@@ -86,6 +86,9 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
         (
             "features",
             match &model.scorer {
+                Scorer::Linear { outputs, .. } if *outputs > 1 => {
+                    format!("{features}, {} in all classes", format::counted(non_zero as u64, "weight", "weights"))
+                }
                 Scorer::Linear { .. } => format!("{features}, {} with a weight", format::count(non_zero as u64)),
                 Scorer::Expansion(_) | Scorer::Mapped(_) => features,
             },

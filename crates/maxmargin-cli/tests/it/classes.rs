@@ -90,7 +90,7 @@ fn inspect_lists_the_classes_and_names_weights_by_class() {
 #[test]
 fn several_classes_are_tuned_and_held_out() {
     let bench = bench();
-    let tuned = bench.json("tune classify train.csv --target wind --c 0.001:1:3 --folds 4 -o t.mm");
+    let tuned = bench.json("tune classify train.csv --target wind --grid 0.001:1:3 --folds 4 -o t.mm");
     assert!(tuned.to_string().contains("accuracy"), "{tuned}");
     assert!(number(&bench.json("evaluate t.mm test.csv"), "accuracy") > 0.8);
     bench.ok(&format!("{TRAIN} --holdout 0.25")).says("f1-macro");

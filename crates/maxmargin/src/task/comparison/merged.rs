@@ -101,7 +101,8 @@ mod tests {
                 (row, against, tie, if way == PairWeightAs::Margin { pairs.weight(pair) as u32 } else { 0 })
             };
             // Brute force: every pair looks for an equal one before it.
-            let mut expected: Vec<((usize, usize, bool, u32), f64, u32)> = Vec::new();
+            type Key = (usize, usize, bool, u32);
+            let mut expected: Vec<(Key, f64, u32)> = Vec::new();
             for pair in 0..pairs.len() {
                 let (key, weight) = (key(&pairs, pair), pairs.weight(pair));
                 let counts = u32::from(weight > 0.0);
