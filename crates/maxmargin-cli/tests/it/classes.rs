@@ -93,7 +93,7 @@ fn several_classes_are_tuned_and_held_out() {
     let tuned = bench.json("tune classify train.csv --target wind --grid 0.001:1:3 --folds 4 -o t.mm");
     assert!(tuned.to_string().contains("accuracy"), "{tuned}");
     assert!(number(&bench.json("evaluate t.mm test.csv"), "accuracy") > 0.8);
-    bench.ok(&format!("{TRAIN} --holdout 0.25")).says("f1-macro");
+    bench.ok(&format!("{TRAIN} --holdout 0.25")).shows("f1-macro");
     bench.ok(&format!("{TRAIN} --validation test.csv --metric accuracy"));
 }
 
