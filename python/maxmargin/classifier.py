@@ -191,6 +191,8 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
             if X.targets is None:
                 raise ValueError("the Dataset holds no classes")
             self.classes_, self._positive = np.unique(np.asarray(X.targets)), {}
+            if len(self.classes_) > 2:
+                raise ValueError("Only binary classification is supported, and the Dataset has more classes.")
             return self._with_its_names(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")

@@ -253,6 +253,9 @@ pub(crate) struct PredictArguments {
     /// run
     #[arg(long, value_enum, default_value = "lines")]
     pub(crate) format: PredictFormat,
+    /// After the label, the score of every class in the order of `inspect` (models of several classes)
+    #[arg(long)]
+    pub(crate) all_scores: bool,
     /// How to read.
     #[command(flatten)]
     pub(crate) data: DataArguments,

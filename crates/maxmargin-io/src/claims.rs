@@ -146,9 +146,9 @@ pub(crate) fn check_pages(path: &Path, chunks: impl Iterator<Item = (u64, u64)>)
     let Ok(mut input) = Input::open(path) else { return Ok(()) };
     for (mut at, end) in chunks {
         while at < end {
-            let mut sizes = [PAGE_HEADER, LONG_PAGE_HEADER].into_iter().filter_map(|most| {
-                PageSizes::read(&input.at(at, most.min(end - at)).unwrap_or_default())
-            });
+            let mut sizes = [PAGE_HEADER, LONG_PAGE_HEADER]
+                .into_iter()
+                .filter_map(|most| PageSizes::read(&input.at(at, most.min(end - at)).unwrap_or_default()));
             let Some(page) = sizes.next() else {
                 return Err("the header of a page is damaged, or longer than 1 MiB".to_string());
             };

@@ -13,7 +13,7 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Input, Settings};
+use maxmargin::settings::{Input, Settings, Task};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{gather_for, input_of, load_model};
 use serde_json::{Map, Value, json};
@@ -52,6 +52,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     describe_gathered(console, &gathered, Preferences::of(data).as_ref(), &[]);
     let judged = judged_like(&model.settings, data);
     let metrics = metrics(&arguments.metric, judged, data.pairs().is_some())?;
+    let metrics = for_classes(metrics, &arguments.metric, model.decoder.labels().is_some());
     let metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     cancel.check()?;
@@ -75,6 +76,12 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     }
     // Printed last, so that standard output stays empty if a file could not be written.
     show(console, &measured)?;
+    let unknown = unknown_labels(&model, data)?;
+    if unknown > 0 {
+        let rows = if unknown == 1 { "row has a label" } else { "rows have labels" };
+        let counted = format!("{} {rows} that the model does not know", format::count(unknown));
+        say_notes(console, &[format!("note: {counted}: every prediction for such a row is wrong")]);
+    }
     if let Some(outcomes) = &outcomes {
         outcomes.show(console)?;
     }
@@ -83,8 +90,19 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         if let Some(outcomes) = &outcomes {
             object["confusion"] = outcomes.as_json();
         }
+        if unknown > 0 {
+            object["unknown_labels"] = json!(unknown);
+        }
         object
     })
+}
+
+/// Number of rows whose label is not among the classes of the model.
+fn unknown_labels(model: &Model, data: &Dataset) -> Result<u64> {
+    match model.decoder.labels() {
+        Some(labels) => Ok(labels.known_codes(data.targets())?.iter().filter(|code| code.is_none()).count() as u64),
+        None => Ok(0),
+    }
 }
 
 /// How a model is evaluated on data. A model that compares is evaluated as a ranker if the data list no pairs.
@@ -105,6 +123,17 @@ pub(crate) fn metrics(names: &[String], input: Input, pairs: bool) -> Result<Vec
     names.iter().map(|name| Metric::parse(name.trim())).collect()
 }
 
+/// The same metrics, or the defaults for several classes if none were named and there are such classes.
+pub(crate) fn for_classes(metrics: Vec<Metric>, names: &[String], several: bool) -> Vec<Metric> {
+    if several && names.is_empty() { Metric::multiclass_defaults() } else { metrics }
+}
+
+/// Whether a classifier of the data has one score for each class.
+pub(crate) fn has_several_classes(settings: &Settings, data: &Dataset) -> bool {
+    settings.task.task() == Task::Classify
+        && settings.task.decoder(data).is_ok_and(|decoder| decoder.labels().is_some())
+}
+
 /// One metric of a model on data.
 pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f64> {
     Ok(Answers::new(model, data)?.evaluate(metric)?.value)
@@ -113,7 +142,8 @@ pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f6
 /// Before a long training, refuses metrics that cannot be computed on the held-out data.
 pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
     let decoder = settings.task.decoder(data)?;
-    let answers = Answers::of_scores(vec![0.0; held_out.rows()], &decoder, held_out)?.trained_with(settings);
+    let scores = vec![0.0; held_out.rows() * decoder.outputs()];
+    let answers = Answers::of_scores(scores, &decoder, held_out)?.trained_with(settings);
     metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop))
 }
 
@@ -271,6 +301,7 @@ pub(crate) fn report_sections(
                 );
             }
         }
+        Decoder::Largest(_) => {}
         Decoder::Compare { .. } | Decoder::Likelihood { .. } if data.pairs().is_some() => {
             comparisons::sections(report, model, &answers, data, name)?;
         }

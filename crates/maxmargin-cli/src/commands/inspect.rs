@@ -4,6 +4,7 @@ use crate::args::InspectArguments;
 use crate::commands::train::{named_weights, regularisation, ties_sentence};
 use crate::console::Console;
 use crate::format;
+use maxmargin::data::Labels;
 use maxmargin::error::Result;
 use maxmargin::model::{Mapped, Model, Scorer};
 use maxmargin::settings::{Method, Solver};
@@ -46,6 +47,7 @@ fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
         "features": model.features(),
         "non_zero_weights": non_zero,
         "intercept": model.scorer.intercept(),
+        "intercepts": (model.scorer.outputs() > 1).then(|| model.scorer.intercepts()),
         "classes": classes(model),
         "threshold": model.decoder.threshold(),
         "objective": certificate.objective,
@@ -84,13 +86,20 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
         (
             "features",
             match &model.scorer {
+                Scorer::Linear { outputs, .. } if *outputs > 1 => {
+                    format!("{features}, {} in all classes", format::counted(non_zero as u64, "weight", "weights"))
+                }
                 Scorer::Linear { .. } => format!("{features}, {} with a weight", format::count(non_zero as u64)),
                 Scorer::Expansion(_) | Scorer::Mapped(_) => features,
             },
         ),
     ];
-    if let Some([negative, positive]) = classes(model) {
+    if let Some(classes) = model.decoder.classes() {
+        let (negative, positive) = (&classes.negative, &classes.positive);
         rows.push(("classes", format!("`{positive}` where the score is positive, else `{negative}`")));
+    }
+    if let Some(labels) = model.decoder.labels() {
+        rows.push(("classes", listed(labels)));
     }
     if let Some(threshold) = model.decoder.threshold() {
         rows.extend(settings.method().map(|method| ("method", method.name().to_string())));
@@ -98,6 +107,8 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     }
     if let Some(intercept) = model.scorer.intercept() {
         rows.push(("intercept", format::significant(intercept, 6)));
+    } else if !model.scorer.intercepts().is_empty() {
+        rows.push(("intercept", "one for each class".to_string()));
     }
     rows.extend(kernel_rows(model));
     let cost = regularisation(model);
@@ -191,8 +202,21 @@ fn show_weights(console: &Console, non_zero: usize, weights: &[(String, f64)]) -
     Ok(())
 }
 
-fn classes(model: &Model) -> Option<[&str; 2]> {
-    model.decoder.classes().map(|classes| [classes.negative.as_str(), classes.positive.as_str()])
+/// The labels that scores stand for: the negative and the positive one, or those of several classes in their order.
+fn classes(model: &Model) -> Option<Vec<&str>> {
+    match (model.decoder.classes(), model.decoder.labels()) {
+        (Some(classes), _) => Some(vec![&classes.negative, &classes.positive]),
+        (None, labels) => labels.map(|labels| labels.names().iter().map(String::as_str).collect()),
+    }
+}
+
+/// `4, the one with the largest score: `a`, `b`, …`
+fn listed(labels: &Labels) -> String {
+    const SHOWN: usize = 6;
+    let names = labels.names().iter().take(SHOWN).map(|name| format!("`{}`", format::shortened(name, 24)));
+    let more = if labels.len() > SHOWN { ", …" } else { "" };
+    let count = format::count(labels.len() as u64);
+    format!("{count}, the one with the largest score: {}{more}", names.collect::<Vec<_>>().join(", "))
 }
 
 fn proof(model: &Model) -> &'static str {

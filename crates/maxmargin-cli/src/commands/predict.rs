@@ -11,11 +11,11 @@ mod pairs;
 
 use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
-use crate::format;
+use crate::format::{self, one_field};
 use crate::loading::{describe_blocks, ensure_apart, ensure_for_data};
 use maxmargin::data::{Dataset, Scale};
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::model::{BlockScorer, Model};
+use maxmargin::model::{BlockScorer, Model, Predictions};
 use maxmargin::parallel;
 use maxmargin::run::Cancel;
 use maxmargin_io::atomic::{ensure_writable, refused_write};
@@ -27,8 +27,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+/// Lines that one job writes.
+const PIECE: usize = 4096;
+
 pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
+    check_form(&model, arguments)?;
     if model.decoder.threshold().is_some()
         && (!model.settings.ties_from_grades() || pairs::are_in(arguments, &model, cancel)?)
     {
@@ -53,6 +57,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
         scorer: BlockScorer::new(&model),
         file: &arguments.file,
         format: arguments.format,
+        all_scores: arguments.all_scores,
         blocks: BlockOptions { whole_groups, one_group, ..BlockOptions::default() },
         options,
         busy: AtomicU64::new(0),
@@ -115,6 +120,8 @@ struct Prediction<'a> {
     scorer: BlockScorer<'a>,
     file: &'a str,
     format: PredictFormat,
+    /// Whether to write the scores of all classes.
+    all_scores: bool,
     blocks: BlockOptions,
     options: ReadOptions,
     /// Nanoseconds spent on scoring, over all threads.
@@ -164,7 +171,8 @@ impl Prediction<'_> {
         let lines = match self.format {
             PredictFormat::Lines => {
                 let (scores, outputs) = (data.to_input_order(stored), self.model.scorer.outputs());
-                self.model.decoder.predictions(scores, outputs, None).lines()
+                let predictions = self.model.decoder.predictions(scores, outputs, None);
+                if self.all_scores { all_scores(&predictions) } else { predictions.lines() }
             }
             PredictFormat::Trec => self.trec(data, block.first_row, &stored)?,
         };
@@ -195,6 +203,40 @@ impl Prediction<'_> {
             text
         }))
     }
+}
+
+/// The label of each row, and the score of every class.
+fn all_scores(predictions: &Predictions) -> Vec<String> {
+    let (scores, rows) = (predictions.scores().unwrap_or_default(), predictions.len());
+    parallel::map(rows.div_ceil(PIECE), |piece| {
+        let mut text = String::new();
+        for row in piece * PIECE..((piece + 1) * PIECE).min(rows) {
+            let classes = scores.len() / rows;
+            text.push_str(&one_field(predictions.label(row).unwrap_or_default()));
+            for score in &scores[row * classes..(row + 1) * classes] {
+                let _ = write!(text, "\t{score}");
+            }
+            text.push('\n');
+        }
+        text
+    })
+}
+
+/// Refuses what the model's scores have no meaning for.
+fn check_form(model: &Model, arguments: &PredictArguments) -> Result<()> {
+    let several = model.decoder.labels().is_some();
+    if arguments.all_scores && !several {
+        return Err(Error::new(Code::Unsupported, "--all-scores is for models with a score for each class")
+            .help("leave it out: the lines of this model hold all its scores"));
+    }
+    if several && arguments.format == PredictFormat::Trec {
+        return Err(Error::new(
+            Code::Unsupported,
+            "a TREC run ranks by one score, and this model has one for each class",
+        )
+        .help("leave --format out; --all-scores writes the scores of all classes"));
+    }
+    Ok(())
 }
 
 /// The destination of the lines.

@@ -115,13 +115,16 @@ fn query_ids_on_some_rows_only() {
 }
 
 #[test]
-fn one_class_and_three_classes() {
+fn one_class_and_measurements_are_refused_and_three_classes_are_not() {
     let bench = Workbench::new();
     bench.write("one.txt", "1 1:0.5\n1 2:1\n").write("three.txt", "1 1:1\n2 1:2\n3 1:3\n");
     bench.write("three.csv", "label,x\nhigh,1\nlow,2\nmiddle,3\n");
     bench.refused("train classify one.txt -o m.mm", "MM0301").says("every row has the same class, `1`");
-    bench.refused("train classify three.txt -o m.mm", "MM0302").says("3 classes (`1`, `2`, `3`)");
-    bench.refused("train classify three.csv -o m.mm", "MM0302").says("3 classes (`high`, `low`, `middle`)");
+    let measured: String = (0..200).map(|row| format!("{} 1:1\n", 0.37 * f64::from(row))).collect();
+    bench.write("measured.txt", measured);
+    bench.refused("train classify measured.txt -o m.mm", "MM0302").says("which are no classes");
+    bench.ok("train classify three.txt -o three.mm");
+    bench.ok("train classify three.csv -o words.mm");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod approximate;
 mod bad_input;
 mod changed_input;
+mod classes;
 mod compare;
 mod convert;
 mod demo;

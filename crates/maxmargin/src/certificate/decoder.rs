@@ -1,6 +1,6 @@
 //! [`Decoder`]: from scores to answers.
 
-use crate::data::{Classes, Outcome, outcome_of};
+use crate::data::{Classes, Labels, Outcome, outcome_of};
 use serde::{Deserialize, Serialize};
 
 /// What a score means.
@@ -11,6 +11,8 @@ pub enum Decoder {
     Sign(Classes),
     /// The sign tells on which side of a border a row lies; every label but the positive one belongs to the other side.
     Border(Classes),
+    /// Each class has a score, and the largest tells the class; the first of equal ones.
+    Largest(Labels),
     /// Higher is better.
     Rank,
     /// The score itself is the prediction. This is for the user's own tasks, which may also have free scalars.
@@ -36,8 +38,25 @@ impl Decoder {
     pub fn classes(&self) -> Option<&Classes> {
         match self {
             Decoder::Sign(classes) | Decoder::Border(classes) => Some(classes),
-            Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. } => None,
+            Decoder::Largest(_)
+            | Decoder::Rank
+            | Decoder::Score { .. }
+            | Decoder::Compare { .. }
+            | Decoder::Likelihood { .. } => None,
         }
+    }
+
+    /// The labels, if each class has a score.
+    pub fn labels(&self) -> Option<&Labels> {
+        match self {
+            Decoder::Largest(labels) => Some(labels),
+            _ => None,
+        }
+    }
+
+    /// Number of scores of a row, unless it is a user's own task, which says it itself.
+    pub fn outputs(&self) -> usize {
+        self.labels().map_or(1, Labels::len)
     }
 
     /// The largest difference of two scores that is predicted as a tie, if there are ties. It is the threshold itself
@@ -59,7 +78,7 @@ impl Decoder {
     pub fn threshold(&self) -> Option<f64> {
         match self {
             Decoder::Compare { threshold } | Decoder::Likelihood { threshold } => Some(*threshold),
-            Decoder::Sign(_) | Decoder::Border(_) | Decoder::Rank | Decoder::Score { .. } => None,
+            Decoder::Sign(_) | Decoder::Border(_) | Decoder::Largest(_) | Decoder::Rank | Decoder::Score { .. } => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! [`Predictions`]: what a model predicts for rows or pairs. Scores become predictions only in this file.
 
 use super::Decoder;
-use crate::data::{Classes, Outcome, Pairs};
+use crate::data::{Classes, Labels, Outcome, Pairs};
 use crate::parallel;
 use crate::wording::one_field;
 use std::fmt::Write;
@@ -23,6 +23,13 @@ pub enum Predictions {
         scores: Vec<f64>,
         /// The label of a negative and of a positive score; zero counts as positive.
         classes: Classes,
+    },
+    /// The class of each row, given the scores of all classes.
+    Classes {
+        /// The scores of each row, one per class.
+        scores: Vec<f64>,
+        /// The labels of the classes.
+        labels: Labels,
     },
     /// The outcome of each pair.
     Outcomes(Vec<Compared>),
@@ -52,6 +59,7 @@ impl Decoder {
             (Decoder::Sign(classes) | Decoder::Border(classes), _) => {
                 Predictions::Labels { scores, classes: classes.clone() }
             }
+            (Decoder::Largest(labels), _) => Predictions::Classes { scores, labels: labels.clone() },
             (Decoder::Compare { .. } | Decoder::Likelihood { .. }, Some(pairs)) => self.outcomes(&scores, pairs),
             (Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. }, _) => {
                 Predictions::Scores { scores, outputs }
@@ -81,6 +89,7 @@ impl Predictions {
         match self {
             Predictions::Scores { scores, outputs } => scores.len() / outputs.max(&1),
             Predictions::Labels { scores, .. } => scores.len(),
+            Predictions::Classes { scores, labels } => scores.len() / labels.len().max(1),
             Predictions::Outcomes(compared) => compared.len(),
         }
     }
@@ -90,10 +99,12 @@ impl Predictions {
         self.len() == 0
     }
 
-    /// The score of each row; `None` for pairs, which have two scores.
+    /// The score of each row, or its scores next to each other; `None` for pairs, which have two scores.
     pub fn scores(&self) -> Option<&[f64]> {
         match self {
-            Predictions::Scores { scores, .. } | Predictions::Labels { scores, .. } => Some(scores),
+            Predictions::Scores { scores, .. }
+            | Predictions::Labels { scores, .. }
+            | Predictions::Classes { scores, .. } => Some(scores),
             Predictions::Outcomes(_) => None,
         }
     }
@@ -111,6 +122,19 @@ impl Predictions {
         match self {
             Predictions::Labels { scores, classes } if scores[row] >= 0.0 => Some(&classes.positive),
             Predictions::Labels { classes, .. } => Some(&classes.negative),
+            Predictions::Classes { labels, .. } => self.class(row).map(|class| labels.name(class)),
+            _ => None,
+        }
+    }
+
+    /// The predicted class of a row, if each class has a score: the first with the largest one.
+    pub fn class(&self, row: usize) -> Option<usize> {
+        match self {
+            Predictions::Classes { scores, labels } => {
+                let own = &scores[row * labels.len()..(row + 1) * labels.len()];
+                let larger = |best: usize, class: usize| if own[class] > own[best] { class } else { best };
+                (0..own.len()).reduce(larger)
+            }
             _ => None,
         }
     }
@@ -126,7 +150,7 @@ impl Predictions {
     }
 
     /// Writes one line for each prediction in the range, with fields separated by tabs: the score or scores; the label
-    /// and the score; or the outcome, the two scores and the margin.
+    /// and its score; or the outcome, the two scores and the margin.
     pub fn write(&self, range: Range<usize>, out: &mut String) {
         for at in range {
             let written = match self {
@@ -139,6 +163,10 @@ impl Predictions {
                 Predictions::Labels { scores, .. } => {
                     let label = one_field(self.label(at).unwrap_or_default());
                     writeln!(out, "{label}\t{}", scores[at])
+                }
+                Predictions::Classes { scores, labels } => {
+                    let class = self.class(at).unwrap_or_default();
+                    writeln!(out, "{}\t{}", one_field(labels.name(class)), scores[at * labels.len() + class])
                 }
                 Predictions::Outcomes(compared) => {
                     let Compared { outcome, left, right, margin } = compared[at];

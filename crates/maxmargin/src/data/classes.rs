@@ -47,7 +47,7 @@ impl Classes {
                     if labels.len() > 5 { ", …" } else { "" }
                 ),
             )
-            .help("keep two classes; classifiers for more are not part of this version"));
+            .help("keep two classes, or train on all rows at once: only then may there be more"));
         }
         if let Some(wanted) = positive {
             match labels.iter().position(|label| label == wanted || same_number(label, wanted)) {
@@ -212,7 +212,7 @@ fn distinct(values: &[f64]) -> Vec<f64> {
 }
 
 /// A numeric class as users write it: `1`, not `1.0`.
-fn number_label(value: f64) -> String {
+pub(super) fn number_label(value: f64) -> String {
     format!("{value}")
 }
 

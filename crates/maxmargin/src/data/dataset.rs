@@ -271,14 +271,16 @@ impl Dataset {
         }
     }
 
-    /// Puts one value per stored row back into the order of the input.
+    /// Puts one value per stored row, or several next to each other, back into the order of the input.
     pub fn to_input_order<T: Clone>(&self, stored: Vec<T>) -> Vec<T> {
         let Some(order) = &self.input_order else {
             return stored;
         };
+        // A row may have several values, next to each other.
+        let each = (stored.len() / order.len().max(1)).max(1);
         let mut moved = stored.clone();
-        for (value, &row) in stored.into_iter().zip(order.iter()) {
-            moved[row as usize] = value;
+        for (values, &row) in stored.chunks_exact(each).zip(order.iter()) {
+            moved[row as usize * each..][..each].clone_from_slice(values);
         }
         moved
     }
@@ -643,6 +645,8 @@ mod tests {
         let data = data.with_group_keys(&[0, 1, 0, 1], ["x", "y"].into_iter().collect()).expect("valid");
         assert_eq!(data.input_order(), Some(&[0, 2, 1, 3][..]));
         assert_eq!(data.to_input_order(vec!['a', 'b', 'c', 'd']), vec!['a', 'c', 'b', 'd']);
+        let two = data.to_input_order(vec!["a1", "a2", "b1", "b2", "c1", "c2", "d1", "d2"]);
+        assert_eq!(two, vec!["a1", "a2", "c1", "c2", "b1", "b2", "d1", "d2"]);
         assert_eq!(data.targets().real().expect("real"), &[1.0, 1.0, -1.0, -1.0]);
     }
 }

@@ -89,6 +89,19 @@ impl Targets {
         }
     }
 
+    /// The target of a row as text; the labels of a set are joined by commas.
+    pub fn label_of(&self, row: usize) -> String {
+        match self {
+            Targets::Absent => String::new(),
+            Targets::Real(values) => format!("{}", values[row]),
+            Targets::Labels { names, codes } => names.get(codes[row] as usize).into_owned(),
+            Targets::Sets { names, starts, codes } => {
+                let own = &codes[starts[row] as usize..starts[row + 1] as usize];
+                own.iter().map(|&code| names.get(code as usize)).collect::<Vec<_>>().join(",")
+            }
+        }
+    }
+
     /// The given rows in the given order.
     pub fn select(&self, rows: &[usize]) -> Targets {
         match self {

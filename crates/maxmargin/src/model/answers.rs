@@ -12,10 +12,15 @@ use crate::settings::{Method, Settings};
 #[derive(Clone, Debug)]
 pub struct Answers<'a> {
     data: &'a Dataset,
-    /// The score of each row.
+    /// The score of each row, or its scores for all classes, next to each other.
     pub scores: Vec<f64>,
-    /// The true class of each row as 0 or 1; empty for rankers.
+    /// The true class of each row; empty for rankers. A label that the model does not know has the code after the last
+    /// class.
     pub codes: Vec<u32>,
+    /// Number of classes, with that of unknown labels.
+    classes: usize,
+    /// Number of rows with a label that the model does not know.
+    pub unknown: usize,
     predictions: Option<Vec<u32>>,
     /// The largest difference of scores that is predicted as a tie, and the threshold of a comparison.
     thresholds: Option<(f64, f64)>,
@@ -31,20 +36,34 @@ impl Answers<'_> {
 
     /// The predictions of given scores, row by row in stored order.
     pub fn of_scores<'a>(scores: Vec<f64>, decoder: &Decoder, data: &'a Dataset) -> Result<Answers<'a>> {
-        let codes = match decoder {
-            Decoder::Border(classes) => classes.positives(data.targets())?,
-            Decoder::Sign(classes) => classes.signs(data.targets())?.into_iter().map(|sign| sign > 0).collect(),
-            _ => Vec::new(),
+        let known = |positives: Vec<bool>| positives.into_iter().map(|positive| Some(u32::from(positive))).collect();
+        let (codes, mut classes): (Vec<Option<u32>>, usize) = match decoder {
+            Decoder::Border(classes) => (known(classes.positives(data.targets())?), 2),
+            Decoder::Sign(classes) => {
+                (known(classes.signs(data.targets())?.into_iter().map(|sign| sign > 0).collect()), 2)
+            }
+            Decoder::Largest(labels) => (labels.known_codes(data.targets())?, labels.len()),
+            _ => (Vec::new(), 0),
         };
-        let codes = codes.into_iter().map(u32::from).collect();
+        let unknown = codes.iter().filter(|code| code.is_none()).count();
+        let codes: Vec<u32> = codes.into_iter().map(|code| code.unwrap_or(classes as u32)).collect();
+        classes += usize::from(unknown > 0);
         let answers = decoder.predictions(scores, 1, None);
-        let predictions = answers.positives().map(|positives| positives.map(u32::from).collect());
+        let predictions = match (&answers, answers.positives()) {
+            (Predictions::Classes { .. }, _) => {
+                Some((0..answers.len()).filter_map(|row| answers.class(row).map(|class| class as u32)).collect())
+            }
+            (_, positives) => positives.map(|positives| positives.map(u32::from).collect()),
+        };
         let thresholds = decoder.tie_width().zip(decoder.threshold());
-        let (Predictions::Scores { scores, .. } | Predictions::Labels { scores, .. }) = answers else {
+        let (Predictions::Scores { scores, .. }
+        | Predictions::Labels { scores, .. }
+        | Predictions::Classes { scores, .. }) = answers
+        else {
             return Err(Error::new(Code::Internal, "rows were asked for, and pairs were answered"));
         };
         let probable = matches!(decoder, Decoder::Likelihood { .. });
-        Ok(Answers { data, scores, codes, predictions, thresholds, probable })
+        Ok(Answers { data, scores, codes, classes, unknown, predictions, thresholds, probable })
     }
 
     /// The same, given the settings of the model: they tell whether scores are log-odds.
@@ -68,7 +87,11 @@ impl Answers<'_> {
             return Ok(Judged::pairs(&self.scores, pairs));
         }
         let judged = match &self.predictions {
-            Some(predictions) => Judged::classes(&self.codes, 2, predictions).with_scores(&self.scores),
+            Some(predictions) => {
+                let judged = Judged::classes(&self.codes, self.classes, predictions);
+                // With one score per row, it is that of the second class.
+                if self.scores.len() == self.codes.len() { judged.with_scores(&self.scores) } else { judged }
+            }
             None => Judged::reals(&self.scores, self.data.targets().real()?),
         };
         let weights = self.data.weights().filter(|_| metric.needs() != Needs::Groups);

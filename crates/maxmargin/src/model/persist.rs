@@ -241,7 +241,7 @@ impl Model {
         if !regularised || settings.validate().is_err() {
             return Err("its settings are out of range");
         }
-        if !settings.task.makes(&self.decoder, self.scorer.intercept()) {
+        if !settings.task.makes(&self.decoder, &intercepts) {
             return Err("its answers do not fit its task");
         }
         if self.decoder.threshold().is_some_and(|threshold| !threshold.is_finite()) {

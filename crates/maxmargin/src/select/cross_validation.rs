@@ -175,13 +175,13 @@ impl CrossValidation {
         // Errors of the data as a whole are reported as in training.
         let mut whole = Posed::new(poses, data, &candidates[0])?;
         let shape = whole.problem.shape();
-        if shape.outputs > 1 {
+        let decoder = whole.task().decoder(&vec![1.0; shape.free.max(1)]);
+        if shape.outputs != decoder.outputs() {
             let message = format!("rows of this task have {} scores, and metrics judge one score a row", shape.outputs);
             return Err(Error::new(Code::MetricMismatch, message)
                 .help("train once for each setting, and judge the predictions yourself"));
         }
         let folds = Fold::all(data, held_out()?)?;
-        let decoder = whole.task().decoder(&vec![1.0; shape.free.max(1)]);
         folds.iter().try_for_each(|fold| fold.check(&decoder, &candidates[0], &self.metrics))?;
 
         let higher: Vec<bool> = self.metrics.iter().map(Metric::higher_is_better).collect();

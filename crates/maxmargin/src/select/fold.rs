@@ -104,7 +104,8 @@ impl Fold {
 
     /// Before training, refuses metrics that cannot be computed on the held-out rows.
     pub(super) fn check(&self, decoder: &Decoder, settings: &Settings, metrics: &[Metric]) -> Result<()> {
-        let answers = Answers::of_scores(vec![0.0; self.judged.len()], decoder, &self.truth)?.trained_with(settings);
+        let scores = vec![0.0; self.judged.len() * decoder.outputs()];
+        let answers = Answers::of_scores(scores, decoder, &self.truth)?.trained_with(settings);
         metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop)).map_err(|error| self.named(error))
     }
 

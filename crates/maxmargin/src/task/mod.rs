@@ -3,7 +3,7 @@
 //! A task never sees features. It turns scores into constraints, a value and slopes; a solver turns those into weights.
 
 mod barrier;
-mod binary;
+mod classify;
 mod comparison;
 mod one_class;
 mod profile;
@@ -12,7 +12,8 @@ mod ranking;
 pub use crate::data::Classes;
 pub use crate::wish::Intercept;
 pub(crate) use barrier::Barrier;
-pub use binary::{Binary, ClassWeight, ClassifySettings};
+pub(crate) use classify::JOINT;
+pub use classify::{Binary, ClassWeight, ClassifySettings, Joint, JointForm, Multiclass};
 pub(crate) use comparison::{ByDifference, merged_numbers};
 pub use comparison::{CompareSettings, Comparison, Method, PairWeightAs, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};
@@ -223,6 +224,16 @@ pub trait Curvature: Objective {
         self.diagonal(at, memo, out)?;
         Ok(out.iter().sum())
     }
+
+    /// Whether rows are separate and [`Curvature::block`] lists the second derivatives of each row. There is then no
+    /// free scalar, or one for each score of a row, which is added to it.
+    fn has_blocks(&self) -> bool {
+        false
+    }
+
+    /// Visits the second derivatives of row `number` of a part by two of its scores, `visit(a, b, value)` with a ≥ b.
+    /// Pairs that are not visited have second derivative zero.
+    fn block(&self, _at: &Place<'_>, _memo: &Self::Memo, _number: usize, _visit: &mut dyn FnMut(usize, usize, f64)) {}
 
     /// The Hessian of a part times directions: the change of the slopes along each of them. `out` holds one number per
     /// direction for each score and each free scalar. Writes the numbers of the scores and adds those of the free

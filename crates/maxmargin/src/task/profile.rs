@@ -1,7 +1,7 @@
 //! The list of tasks, and what is known about each before there are data.
 
 use super::{
-    ClassifySettings, CompareSettings, Method, OneClassSettings, RankSettings, binary, comparison, one_class, ranking,
+    ClassifySettings, CompareSettings, Method, OneClassSettings, RankSettings, classify, comparison, one_class, ranking,
 };
 use crate::certificate::Decoder;
 use crate::data::Dataset;
@@ -75,6 +75,8 @@ pub struct Abilities {
     pub barrier: bool,
     /// Whether its free scalar is a threshold for ties.
     pub threshold: bool,
+    /// Whether each of several classes has a score. Such a task has curvature with the logistic loss, too.
+    pub several: bool,
 }
 
 impl Abilities {
@@ -87,6 +89,7 @@ impl Abilities {
         kernel: true,
         barrier: false,
         threshold: false,
+        several: false,
     };
 
     /// A sum over parts, each a function of the scores of its rows.
@@ -97,7 +100,7 @@ impl Abilities {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
-    /// Separate two classes.
+    /// Tell classes apart.
     Classify,
     /// Order the rows of each group.
     Rank,
@@ -116,7 +119,7 @@ impl Task {
     /// The profile of the task.
     pub fn profile(self) -> &'static Profile {
         match self {
-            Task::Classify => &binary::PROFILE,
+            Task::Classify => &classify::PROFILE,
             Task::Rank => &ranking::PROFILE,
             Task::Compare => &comparison::PROFILE,
             Task::OneClass => &one_class::PROFILE,
@@ -163,7 +166,7 @@ impl Task {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum TaskSettings {
-    /// Separate two classes.
+    /// Tell classes apart.
     Classify(ClassifySettings),
     /// Order the rows of each group.
     Rank(RankSettings),
@@ -273,10 +276,11 @@ impl TaskSettings {
         })
     }
 
-    /// Whether a model of this task has such a decoder and intercept. Model files are checked with this.
-    pub(crate) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
+    /// Whether a model of this task has such a decoder and intercepts. Model files are checked with this.
+    pub(crate) fn makes(&self, decoder: &Decoder, intercepts: &[f64]) -> bool {
+        let intercept = intercepts.first().copied().filter(|_| intercepts.len() == 1);
         match self {
-            TaskSettings::Classify(settings) => settings.makes(decoder, intercept),
+            TaskSettings::Classify(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::Rank(settings) => settings.makes(decoder, intercept),
             TaskSettings::Compare(settings) => settings.makes(decoder, intercept),
             TaskSettings::OneClass(settings) => settings.makes(decoder, intercept),
@@ -287,7 +291,7 @@ impl TaskSettings {
     /// Refuses settings that do not fit together.
     pub(crate) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
         match self {
-            TaskSettings::Classify(settings) => settings.refuse(wish.solver.is_hard_margin()),
+            TaskSettings::Classify(settings) => settings.refuse(wish.solver.is_hard_margin(), wish.loss),
             TaskSettings::Rank(settings) => settings.refuse(wish),
             TaskSettings::Compare(settings) => settings.refuse(wish),
             TaskSettings::OneClass(settings) => settings.refuse(wish),

@@ -1,7 +1,7 @@
 //! [`Posed`]: a problem with its costs, and how each task becomes a problem.
 
 use super::partition::Tally;
-use crate::data::{Dataset, Outcome, Subset};
+use crate::data::{Dataset, Labels, Outcome, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::settings::{
@@ -9,8 +9,8 @@ use crate::settings::{
 };
 use crate::solve::{ByBlock, ByDual, ByPart, Problem, ProblemShape, Start};
 use crate::task::{
-    Abilities, Binary, Classes, Comparison, GradedComparison, Intercept, LearningTask, OneClass, PairWeight,
-    PairWeightAs, Ranking, TiesAs,
+    Abilities, Binary, Classes, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask, OneClass,
+    PairWeight, PairWeightAs, Ranking, TiesAs,
 };
 use crate::wish::Solver;
 use crate::wording::{count, counted};
@@ -209,7 +209,13 @@ impl BuiltIn {
     ) -> Result<Box<dyn Problem>> {
         let abilities = settings.abilities(data.pairs().is_some());
         Ok(match &settings.task {
-            TaskSettings::Classify(task) => Box::new(classifier(data, task, settings.loss, abilities, subset)?),
+            TaskSettings::Classify(task) => {
+                let labels = Labels::find(data.targets())?;
+                match task.several(labels.len()) {
+                    true => Box::new(joint_classifier(data, task, &labels, settings, subset)?),
+                    false => Box::new(classifier(data, task, settings.loss, abilities, subset)?),
+                }
+            }
             TaskSettings::Rank(task) if data.pairs().is_some() => {
                 let pairs = ranker_of_pairs(data, task, settings.loss, subset)?;
                 Box::new(ByBlock::new(merged(pairs, data, settings), Intercept::None, abilities))
@@ -246,7 +252,7 @@ fn classifier(
     abilities: Abilities,
     subset: Option<&Subset>,
 ) -> Result<ByBlock<Binary>> {
-    let ClassifySettings { intercept, positive, class_weight } = task;
+    let ClassifySettings { intercept, positive, class_weight, .. } = task;
     let classes = Classes::find(data.targets(), positive.as_deref())?;
     let unit = Binary::on(data, &classes, class_weight, loss, *intercept != Intercept::None, subset)?;
     positive_total(unit.total_cost(), "row")?;
@@ -254,6 +260,30 @@ fn classifier(
         return Err(without_weight(label, subset));
     }
     Ok(ByBlock::new(unit, *intercept, abilities))
+}
+
+fn joint_classifier(
+    data: &Dataset,
+    task: &ClassifySettings,
+    labels: &Labels,
+    settings: &Settings,
+    subset: Option<&Subset>,
+) -> Result<ByPart<Joint>> {
+    let loss = settings.loss;
+    let form = task.multiclass(loss).joint_form(loss)?;
+    if let Some(positive) = &task.positive {
+        let message = format!("`{positive}` is to be positive, and there are {} classes", labels.len());
+        return Err(Error::new(Code::TooManyClasses, message).help("leave ⟦positive⟧ out, or keep two classes"));
+    }
+    if settings.solver == Solver::CuttingPlane && task.intercept == Intercept::Free {
+        // A number added to all constants changes no loss, and the planes do not bear that.
+        return Err(Error::new(Code::Unsupported, "cutting planes do not solve several classes with free constants")
+            .help("leave ⟦solver⟧ out, or use ⟦intercept=penalised⟧"));
+    }
+    let constants = task.intercept != Intercept::None;
+    let joint = Joint::on(data, labels, &task.class_weight, (form, loss), constants, subset)?;
+    positive_total(joint.total_cost(), "row")?;
+    Ok(ByPart::new(joint, task.intercept).with_abilities(JOINT))
 }
 
 /// The error for a class none of whose rows counts.

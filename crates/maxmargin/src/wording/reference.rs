@@ -38,6 +38,7 @@ pub const NAMES: &[&str] = &[
     "loss",
     "max-passes",
     "method",
+    "multiclass",
     "nu",
     "pair-weight",
     "pair-weight-as",

@@ -78,6 +78,14 @@ pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
         .iter()
         .enumerate()
         .filter(|(_, weight)| **weight != 0.0)
-        .map(|(feature, &weight)| (model.feature_name(feature, usize::from(base)), weight))
+        .map(|(at, &weight)| {
+            let outputs = model.scorer.outputs();
+            let feature = model.feature_name(at / outputs, usize::from(base));
+            match model.decoder.labels() {
+                // Each class has a weight of its own.
+                Some(labels) => (format!("{feature} for `{}`", labels.name(at % outputs)), weight),
+                None => (feature, weight),
+            }
+        })
         .collect()
 }

@@ -49,6 +49,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "intercept" if task == Task::Classify => (text("none"), alone()),
         "class-weight" => (text("spam=5,ham=0.5"), alone()),
         "positive" => (text("ham"), alone()),
+        "multiclass" => (text("weston-watkins"), chosen([("loss", text("hinge"))])),
         "pair-weight" => (text("per-query"), alone()),
         "pair-weight-as" => (text("margin"), alone()),
         "method" => (text("rank2"), alone()),

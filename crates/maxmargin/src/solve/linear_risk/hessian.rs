@@ -190,6 +190,63 @@ impl<T: Curvature> LinearRisk<'_, T> {
         })
     }
 
+    /// The Hessian of separate rows with several scores: for each pair of scores, the sum of h x xᵀ over the rows whose
+    /// second derivative h by these two scores is not zero. A free scalar is the weight of a feature of value 1.
+    fn hessian_of_blocks(&mut self) -> Result<Vec<f64>> {
+        let (dim, weights, outputs) = (self.dim(), self.weights(), self.outputs);
+        let cols = self.design.cols();
+        let width = cols + usize::from(dim > weights);
+        // The coordinate of a feature (or of the constant, which comes last) for a score.
+        let coordinate = |feature: usize, output: usize| feature * outputs + output;
+        self.sum_products(|this, lane, sum, thresholds| {
+            let mut blocks = vec![0.0; outputs * (outputs + 1) / 2 * width * width];
+            let mut features = vec![1.0; width];
+            for (at, memo) in this.remembered(lane) {
+                if this.cancel.is_raised() {
+                    break;
+                }
+                let rows = this.task.rows(at.part);
+                for (number, row) in rows.clone().enumerate() {
+                    let mut filled = false;
+                    this.task.block(&at, memo, number, &mut |a, b, value| {
+                        if !filled {
+                            features[..cols].fill(0.0);
+                            this.design.fill_scaled_row(row, &mut features[..cols]);
+                            filled = true;
+                        }
+                        let block = &mut blocks[(a * (a + 1) / 2 + b) * width * width..][..width * width];
+                        for (line, feature) in block.chunks_exact_mut(width).zip(&features) {
+                            let weighted = value * feature;
+                            if weighted != 0.0 {
+                                line.iter_mut().zip(&features).for_each(|(sum, other)| *sum += weighted * other);
+                            }
+                        }
+                    });
+                }
+                this.design.passed(rows);
+            }
+            for a in 0..outputs {
+                for b in 0..=a {
+                    let block = &blocks[(a * (a + 1) / 2 + b) * width * width..][..width * width];
+                    for (at, value) in block.iter().enumerate() {
+                        let (one, other) = (coordinate(at / width, a), coordinate(at % width, b));
+                        // The block of (b, a) is the transpose; on the diagonal it is the block itself.
+                        if a != b || one >= other {
+                            let (line, column) = (one.max(other), one.min(other));
+                            let place = if line < weights {
+                                &mut sum[line * dim + column]
+                            } else {
+                                &mut thresholds[(line - weights) * dim + column]
+                            };
+                            *place += value;
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// The Hessian through the task's products with all coordinates.
     fn hessian_of_products(&mut self) -> Result<Vec<f64>> {
         let (dim, weights) = (self.dim(), self.weights());
@@ -240,11 +297,18 @@ fn add_entries(entries: &[(usize, f64)], weight: f64, dim: usize, sum: &mut [f64
 impl<T: Curvature> CurvedRisk for LinearRisk<'_, T> {
     fn has_exact_hessian(&self) -> bool {
         let longest = (0..self.task.parts()).map(|part| self.task.rows(part).len()).max().unwrap_or(0);
-        self.dim() <= EXACT_HESSIAN_DIM && (longest * self.outputs * self.dim() <= TILE || self.is_diagonal())
+        let listed = self.is_diagonal() || self.task.has_blocks();
+        self.dim() <= EXACT_HESSIAN_DIM && (longest * self.outputs * self.dim() <= TILE || listed)
     }
 
     fn hessian(&mut self) -> Result<Vec<f64>> {
-        if self.is_diagonal() { self.hessian_of_separate_rows() } else { self.hessian_of_products() }
+        if self.is_diagonal() {
+            self.hessian_of_separate_rows()
+        } else if self.task.has_blocks() {
+            self.hessian_of_blocks()
+        } else {
+            self.hessian_of_products()
+        }
     }
 
     /// Free scalars change no score, so this costs no pass over the features.

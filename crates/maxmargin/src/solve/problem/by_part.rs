@@ -17,7 +17,7 @@ use crate::solve::{
     ByPair, CurvedRisk, CuttingPlane, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk, Sampled, Solution, Start,
     balanced_values, lower_bound, quick_start, rounded_certificate, sampled_start, value_and_slopes,
 };
-use crate::task::{Abilities, GradedComparison, Intercept, LearningTask, Ranking, Roundable};
+use crate::task::{Abilities, GradedComparison, Intercept, Joint, LearningTask, Ranking, Roundable};
 use crate::wish::Solver;
 
 /// A task that is a sum over parts.
@@ -302,6 +302,8 @@ impl<T: PartTask> Problem for ByPart<T> {
         }
     }
 }
+
+impl PartTask for Joint {}
 
 impl PartTask for Ranking {
     fn as_ranking(&self) -> Option<&Ranking> {

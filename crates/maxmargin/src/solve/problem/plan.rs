@@ -41,7 +41,8 @@ pub fn plan(abilities: Abilities, settings: &Settings, shape: Shape) -> Result<S
         Solver::Auto => chosen(abilities, settings, shape),
         solver => solver,
     };
-    if !supports(abilities, settings.loss, solver, by_kernel) {
+    let mapped_classes = abilities.several && settings.kernel.approximate.is_some();
+    if mapped_classes || !supports(abilities, settings.loss, solver, by_kernel) {
         return Err(unsupported(abilities, settings, solver));
     }
     if solver == Solver::InteriorPoint && features > MOST_INTERIOR_POINT_FEATURES {
@@ -92,8 +93,8 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
 
 /// Whether a solver supports a task with these abilities and this loss, for weights or with kernel values.
 pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kernel: bool) -> bool {
-    let Abilities { listed, curved, weights, drawn, kernel, barrier, threshold } = abilities;
-    let smooth_or_listed = listed || loss != Loss::Logistic;
+    let Abilities { listed, curved, weights, drawn, kernel, barrier, threshold, several } = abilities;
+    let smooth_or_listed = listed || several || loss != Loss::Logistic;
     if by_kernel && (!kernel || solver.learns_weights_alone()) {
         return false;
     }
@@ -132,6 +133,19 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
             format!("`{task}` with {loss} loss is solved by Newton's method over weights alone"),
             "leave ⟦solver⟧ and ⟦kernel⟧ out, use ⟦approximate=nystrom:1000⟧, or use ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧",
         );
+    }
+    if abilities.several {
+        let apart = "several classes with a score each are told apart by weights of the features";
+        return match settings.kernel.kind {
+            KernelKind::Linear if settings.regularisation.is_nu() => {
+                refuse(format!("{apart}, and ⟦nu⟧ is for one score"), "use ⟦c⟧, or keep two classes")
+            }
+            KernelKind::Linear => refuse(
+                format!("{apart}, and not by `{}`", solver.name()),
+                "use ⟦solver=newton⟧ or cutting-plane, leave ⟦solver⟧ out, or keep two classes",
+            ),
+            _ => refuse(format!("{apart}, and not with a kernel"), "leave ⟦kernel⟧ out, or keep two classes"),
+        };
     }
     if !abilities.listed {
         let whole = if abilities.kernel { "ranking" } else { "comparing by grades" };

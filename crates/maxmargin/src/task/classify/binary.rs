@@ -9,157 +9,17 @@
 //!
 //! Reference: Cortes & Vapnik, Support-vector networks, Machine Learning 20 (1995).
 
-use super::{
-    Abilities, Constraint, Curvature, Directions, Independent, Input, LearningTask, Objective, Place, Profile,
-    Roundable, Slopes, rounding_terms,
+use super::super::{
+    Constraint, Curvature, Directions, Independent, LearningTask, Objective, Place, Roundable, Slopes, rounding_terms,
 };
+use super::{ClassWeight, PART};
 use crate::certificate::Decoder;
 use crate::data::row_loops::for_this_machine;
-use crate::data::{Classes, Dataset, Subset, counts, same_number};
-use crate::error::{Code, Error, Result};
+use crate::data::{Classes, Dataset, Subset, counts};
+use crate::error::Result;
 use crate::loss::{Curve, CurvePoint, Loss};
-use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Number of rows in a part.
-const PART: usize = 1024;
-
-/// How much the rows of each class count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClassWeight {
-    /// All rows count the same.
-    #[default]
-    Equal,
-    /// Inversely to the frequency of the class: rows / (classes · rows of the class), with rows counted by their
-    /// weights.
-    Balanced,
-    /// By label. Labels that are not named have weight 1.
-    ByLabel(BTreeMap<String, f64>),
-}
-
-/// The settings of a classifier.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct ClassifySettings {
-    /// The constant term.
-    pub intercept: Intercept,
-    /// The positive label, if it is not the second one in the order of the labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub positive: Option<String>,
-    /// How much each class counts.
-    pub class_weight: ClassWeight,
-}
-
-/// `classify`
-pub(super) const PROFILE: Profile = Profile {
-    name: "classify",
-    about: "Tell two classes apart",
-    settings: &[
-        Setting {
-            name: "intercept",
-            heading: LEARNING,
-            aliases: &[],
-            help: "The constant term [default: free]",
-            placeholder: "",
-            value: Value::Name(|| Intercept::ALL.map(Intercept::name).to_vec()),
-            place: "task.intercept",
-        },
-        Setting {
-            name: "class-weight",
-            heading: LEARNING,
-            aliases: &[],
-            help: "Weights of the classes: `balanced`, or LABEL=W,LABEL=W",
-            placeholder: "WEIGHTS",
-            value: Value::ClassWeights,
-            place: "task.class-weight",
-        },
-        Setting {
-            name: "positive",
-            heading: LEARNING,
-            aliases: &[],
-            help: "The label that counts as positive [default: the larger one]",
-            placeholder: "LABEL",
-            value: Value::Label,
-            place: "task.positive",
-        },
-    ],
-    without: &[],
-    loss: Loss::Hinge,
-    regularisation: Regularisation::C(1.0),
-    input: Input::Rows,
-    streamed: &[],
-    untunable: None,
-};
-
-impl ClassifySettings {
-    /// Refuses invalid class weights.
-    pub(super) fn refuse(&self, hard: bool) -> Result<()> {
-        if let ClassWeight::ByLabel(weights) = &self.class_weight
-            && let Some((label, weight)) = weights.iter().find(|(_, weight)| !(weight.is_finite() && **weight >= 0.0))
-        {
-            return Err(Error::new(
-                Code::BadSetting,
-                format!("the weight of class `{label}` is {weight}, and must be zero or a positive number"),
-            ));
-        }
-        if hard && self.class_weight != ClassWeight::Equal {
-            return Err(Error::new(Code::BadSetting, "a hard margin has no costs, so class weights do not apply")
-                .help("leave ⟦class-weight⟧ out, or use a soft margin: leave ⟦solver⟧ out"));
-        }
-        Ok(())
-    }
-
-    /// The meaning of the scores.
-    pub(super) fn decoder(&self, data: &Dataset) -> Result<Decoder> {
-        Classes::find(data.targets(), self.positive.as_deref()).map(Decoder::Sign)
-    }
-
-    /// Whether a model of this task has such a decoder and intercept.
-    pub(super) fn makes(&self, decoder: &Decoder, intercept: Option<f64>) -> bool {
-        matches!(decoder, Decoder::Sign(_)) && intercept.is_some() == (self.intercept != Intercept::None)
-    }
-
-    /// Each row is one constraint.
-    pub(super) fn abilities(&self) -> Abilities {
-        Abilities::LISTED
-    }
-}
-
-impl ClassWeight {
-    /// The weights of the negative and the positive class. `totals` gives the total weights of their rows: a row of
-    /// weight 2 is as common as two rows.
-    pub(crate) fn shares(&self, classes: &Classes, totals: impl FnOnce() -> (f64, f64)) -> Result<(f64, f64)> {
-        match self {
-            ClassWeight::Equal => Ok((1.0, 1.0)),
-            ClassWeight::Balanced => {
-                let (negatives, positives) = totals();
-                let share = |own: f64| if own > 0.0 { (negatives + positives) / (2.0 * own) } else { 1.0 };
-                Ok((share(negatives), share(positives)))
-            }
-            ClassWeight::ByLabel(weights) => {
-                let is = |class: &str, label: &str| class == label || same_number(class, label);
-                let unknown =
-                    weights.keys().find(|label| !is(&classes.negative, label) && !is(&classes.positive, label));
-                if let Some(unknown) = unknown {
-                    return Err(Error::new(
-                        Code::UnknownLabel,
-                        format!(
-                            "a weight for class `{unknown}`, but the classes are `{}` and `{}`",
-                            classes.negative, classes.positive
-                        ),
-                    )
-                    .help("name classes as in the data: ⟦class-weight=LABEL=W,LABEL=W⟧"));
-                }
-                let of = |class: &str| weights.iter().find(|(label, _)| is(class, label)).map_or(1.0, |(_, w)| *w);
-                Ok((of(&classes.negative), of(&classes.positive)))
-            }
-        }
-    }
-}
 
 /// What is remembered of a part.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,182 @@
+//! [`Labels`]: the classes of a task with any number of them.
+
+use super::classes::{number_label, same_number};
+use super::{Targets, several_labels};
+use crate::error::{Code, Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// The classes of a task, in sorted order: words by letters, numbers by value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Labels {
+    names: Vec<String>,
+}
+
+/// More classes than this are refused: their scores would not fit into memory.
+pub(crate) const MOST_CLASSES: usize = 1 << 20;
+
+/// From this many different numbers on, targets that are not whole are taken for measurements, not for classes.
+const MEASUREMENTS: usize = 100;
+
+impl Labels {
+    /// Labels in the given order.
+    pub fn new(names: Vec<String>) -> Labels {
+        Labels { names }
+    }
+
+    /// Finds the classes in the targets.
+    pub fn find(targets: &Targets) -> Result<Labels> {
+        let names: Vec<String> = match targets {
+            Targets::Labels { names, codes } => {
+                let mut used = vec![false; names.len()];
+                codes.iter().for_each(|&code| used[code as usize] = true);
+                (0..names.len()).filter(|&code| used[code]).map(|code| names.get(code).into_owned()).collect()
+            }
+            Targets::Sets { .. } => return Err(several_labels()),
+            _ => {
+                let values = distinct(targets.real()?);
+                check_not_measured(&values)?;
+                values.into_iter().map(number_label).collect()
+            }
+        };
+        Labels::checked(names)
+    }
+
+    fn checked(names: Vec<String>) -> Result<Labels> {
+        if let [only] = &names[..] {
+            return Err(Error::new(Code::SingleClass, format!("every row has the same class, `{only}`"))
+                .help("a classifier needs rows of two classes; check the target column, or whether the file was cut"));
+        }
+        if names.len() > MOST_CLASSES {
+            return Err(Error::new(
+                Code::TooManyClasses,
+                format!("{} classes, and a classifier takes at most {MOST_CLASSES}", names.len()),
+            )
+            .help("check the target column"));
+        }
+        Ok(Labels { names })
+    }
+
+    /// Number of classes.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The label of a class.
+    pub fn name(&self, class: usize) -> &str {
+        &self.names[class]
+    }
+
+    /// All labels in order.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The class with a label. Numbers may be spelled in another way.
+    pub fn position(&self, label: &str) -> Option<usize> {
+        let same = |name: &String| name == label || same_number(name, label);
+        self.names.iter().position(same)
+    }
+
+    /// The class of each row; none for a label that is not among the classes.
+    pub fn known_codes(&self, targets: &Targets) -> Result<Vec<Option<u32>>> {
+        match targets {
+            Targets::Labels { names, codes } => {
+                let by_name: HashMap<&str, u32> =
+                    self.names.iter().enumerate().map(|(class, name)| (name.as_str(), class as u32)).collect();
+                let of =
+                    |name: &str| by_name.get(name).copied().or_else(|| self.position(name).map(|class| class as u32));
+                let by_code: Vec<Option<u32>> = names.iter().map(|name| of(&name)).collect();
+                Ok(codes.iter().map(|&code| by_code[code as usize]).collect())
+            }
+            Targets::Sets { .. } => Err(several_labels()),
+            _ => {
+                let number = |name: &String| name.parse::<f64>().ok().map(|number| (number + 0.0).to_bits());
+                let by_number: HashMap<u64, u32> = self
+                    .names
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(class, name)| number(name).map(|bits| (bits, class as u32)))
+                    .collect();
+                Ok(targets.real()?.iter().map(|value| by_number.get(&(value + 0.0).to_bits()).copied()).collect())
+            }
+        }
+    }
+
+    /// The class of each row. A label that is not among the classes is an error that names it.
+    pub fn codes(&self, targets: &Targets) -> Result<Vec<u32>> {
+        let codes = self.known_codes(targets)?;
+        match codes.iter().position(Option::is_none) {
+            None => Ok(codes.into_iter().flatten().collect()),
+            Some(row) => {
+                let label = targets.label_of(row);
+                Err(Error::new(
+                    Code::UnknownLabel,
+                    format!("label `{label}` of row {} is not among the {} classes of the model", row + 1, self.len()),
+                )
+                .help("leave rows of other classes out, or check the target column"))
+            }
+        }
+    }
+}
+
+/// Distinct values in order.
+fn distinct(values: &[f64]) -> Vec<f64> {
+    let mut found: Vec<f64> = values.iter().map(|value| value + 0.0).collect();
+    found.sort_unstable_by(f64::total_cmp);
+    found.dedup();
+    found
+}
+
+/// Refuses targets that are measurements: nearly every row would be a class of its own.
+fn check_not_measured(values: &[f64]) -> Result<()> {
+    let broken = values.iter().find(|value| value.fract() != 0.0);
+    match broken {
+        Some(value) if values.len() >= MEASUREMENTS => Err(Error::new(
+            Code::TooManyClasses,
+            format!("the targets are {} different numbers such as {value}, which are no classes", values.len()),
+        )
+        .help("check the target column; to order rows by such numbers, use `train rank`")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_found_in_order_and_rows_get_their_codes() {
+        let numbers = Targets::Real(vec![10.0, -1.0, 2.0, 10.0].into());
+        let labels = Labels::find(&numbers).expect("three classes");
+        assert_eq!(labels.names(), ["-1", "2", "10"]);
+        assert_eq!(labels.codes(&numbers).expect("known"), [2, 0, 1, 2]);
+        assert_eq!(labels.position("10.0"), Some(2));
+        let words = Targets::Labels { names: ["ham", "new", "spam"].into_iter().collect(), codes: vec![2, 0].into() };
+        let labels = Labels::find(&words).expect("two classes");
+        assert_eq!(labels.names(), ["ham", "spam"]);
+        assert_eq!(labels.codes(&words).expect("known"), [1, 0]);
+        let other = Targets::Labels { names: ["new", "spam"].into_iter().collect(), codes: vec![1, 0].into() };
+        assert_eq!(labels.known_codes(&other).expect("labels"), [Some(1), None]);
+        let error = labels.codes(&other).expect_err("a new label");
+        assert_eq!(error.code(), Code::UnknownLabel);
+        assert!(error.message().contains("`new` of row 2"), "{}", error.message());
+    }
+
+    #[test]
+    fn one_class_and_measurements_are_refused() {
+        let one = Labels::find(&Targets::Real(vec![3.0, 3.0].into())).expect_err("one class");
+        assert_eq!(one.code(), Code::SingleClass);
+        let measured: Vec<f64> = (0..500).map(|row| f64::from(row) * 0.37).collect();
+        let many = Labels::find(&Targets::Real(measured.into())).expect_err("measurements");
+        assert_eq!(many.code(), Code::TooManyClasses);
+        let whole: Vec<f64> = (0..5000).map(f64::from).collect();
+        assert_eq!(Labels::find(&Targets::Real(whole.into())).expect("classes").len(), 5000);
+    }
+}

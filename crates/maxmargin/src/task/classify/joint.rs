@@ -1,0 +1,466 @@
+//! [`Joint`]: several classes in one problem, with a score for each class.
+//!
+//! ```text
+//! min  ½ Σ_m ‖w_m‖² + Σ_i C_i · loss_i,   s_m = w_m·x_i + b_m,   v_m = 1 + s_m − s_y for every m ≠ y
+//!
+//! largest  (Crammer & Singer)    loss_i = max(0, max_m v_m)
+//! sum      (Weston & Watkins)    loss_i = Σ_m ℓ(v_m),   ℓ the hinge or the squared hinge
+//! softmax                        loss_i = ln Σ_m e^(s_m) − s_y,   m = y included
+//! ```
+//! y is the class of row i and m runs over the others. C_i is C times the row's weight times its class weight, and 0
+//! for rows left out. The constants b_m are absent, free, or penalised like weights. A number added to all of them
+//! changes no loss. The class with the largest score is predicted.
+//!
+//! **Rounding off the hinge.** Over a width δ the largest violation becomes
+//!
+//! ```text
+//! max over q   Σ_m (q_m v_m − δ q_m² / 2),   q ≥ 0,   Σ_m q_m ≤ 1        q_m = max(0, v_m − θ) / δ
+//! ```
+//! with the smallest θ ≥ 0 for which the q add up to at most 1. C_i·q is a feasible dual point of the hinge itself. On
+//! the classes with q > 0 the second derivative by v is the identity over δ, and minus its mean where θ > 0.
+//!
+//! References: Crammer & Singer, On the algorithmic implementation of multiclass kernel-based vector machines, JMLR 2
+//! (2001); Weston & Watkins, Support vector machines for multi-class pattern recognition, ESANN (1999).
+
+use super::super::{Curvature, Directions, LearningTask, Objective, Place, Roundable, Slopes, rounding_terms};
+use super::{ClassWeight, PART};
+use crate::certificate::Decoder;
+use crate::data::{Dataset, Labels, Subset, counts};
+use crate::error::{Code, Error, Result};
+use crate::loss::{Curve, Loss};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The loss of a row over all its classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JointForm {
+    /// The largest violation.
+    Largest,
+    /// The sum of the losses of all violations.
+    Sum,
+    /// The negative logarithm of the probability of the right class.
+    Softmax,
+}
+
+/// The task: the class and the weight of each row.
+#[derive(Clone, Debug)]
+pub struct Joint {
+    codes: Arc<[u32]>,
+    /// The row's weight times its class weight; 0 if the row is left out. `None` if all weights are 1.
+    weights: Option<Arc<[f64]>>,
+    labels: Arc<Labels>,
+    form: JointForm,
+    loss: Loss,
+    curve: Curve,
+    c: f64,
+    constants: bool,
+}
+
+impl Joint {
+    /// The task with C = 1 over all rows, or over some of them: the others cost nothing.
+    pub fn on(
+        data: &Dataset,
+        labels: &Labels,
+        class_weight: &ClassWeight,
+        (form, loss): (JointForm, Loss),
+        constants: bool,
+        subset: Option<&Subset>,
+    ) -> Result<Joint> {
+        let codes = labels.codes(data.targets())?;
+        let own = |row: usize| data.weights().map_or(1.0, |weights| weights[row]);
+        let mut totals = vec![0.0; labels.len()];
+        for row in (0..codes.len()).filter(|&row| counts(subset, row)) {
+            totals[codes[row] as usize] += own(row);
+        }
+        let shares = class_weight.of_labels(labels, &totals)?;
+        let equal = shares.iter().all(|&share| share == 1.0) && data.weights().is_none() && subset.is_none();
+        let weight = |row: usize| if counts(subset, row) { shares[codes[row] as usize] * own(row) } else { 0.0 };
+        let weights = (!equal).then(|| (0..codes.len()).map(weight).collect());
+        let used = totals.iter().zip(&shares).filter(|(total, share)| **total * **share > 0.0).count();
+        if used == 1 {
+            return Err(Error::new(Code::SingleClass, "the rows of all classes but one have weight zero")
+                .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
+        }
+        Ok(Joint {
+            codes: codes.into(),
+            weights,
+            labels: Arc::new(labels.clone()),
+            form,
+            loss,
+            curve: Curve::Sharp(loss),
+            c: 1.0,
+            constants,
+        })
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// The class of a row.
+    #[inline]
+    pub(crate) fn class(&self, row: usize) -> usize {
+        self.codes[row] as usize
+    }
+
+    /// The weight of a row's loss.
+    #[inline]
+    pub(crate) fn cost(&self, row: usize) -> f64 {
+        self.c * self.weights.as_ref().map_or(1.0, |weights| weights[row])
+    }
+
+    /// Value of a row without its cost. Writes its derivative by each score, also without the cost.
+    fn row(&self, class: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
+        match self.form {
+            JointForm::Softmax => softmax(class, scores, slopes),
+            JointForm::Sum => {
+                let mut point = RowPoint::default();
+                let mut own = 0.0;
+                for (m, (score, slope)) in scores.iter().zip(&mut *slopes).enumerate() {
+                    if m != class {
+                        let at = self.curve.at(1.0 + score - scores[class]);
+                        point.value += at.value;
+                        point.rounding[0] += at.rounding[0];
+                        point.rounding[1] += at.rounding[1];
+                        *slope = at.derivative;
+                        own -= at.derivative;
+                    }
+                }
+                slopes[class] = own;
+                point
+            }
+            JointForm::Largest => match self.curve {
+                Curve::Rounded(width) => rounded_largest(width, class, scores, slopes),
+                Curve::Sharp(_) => {
+                    slopes.fill(0.0);
+                    let (worst, violation) = largest(class, scores);
+                    if violation <= 0.0 {
+                        return RowPoint::default();
+                    }
+                    (slopes[worst], slopes[class]) = (1.0, -1.0);
+                    RowPoint { value: violation, rounding: [violation, 0.0], kept: 0.0 }
+                }
+            },
+        }
+    }
+
+    /// The second derivatives of a row along a direction, without the cost. `kept` is what [`Joint::row`] found.
+    fn bend(&self, class: usize, scores: &[f64], kept: f64, along: &[f64], out: &mut [f64]) {
+        match self.form {
+            JointForm::Softmax => {
+                let mut mean = 0.0;
+                for ((out, &score), &along) in out.iter_mut().zip(scores).zip(along) {
+                    *out = (score - kept).exp();
+                    mean += *out * along;
+                }
+                out.iter_mut().zip(along).for_each(|(out, &along)| *out *= along - mean);
+            }
+            JointForm::Sum => {
+                let mut own = 0.0;
+                for (m, out) in out.iter_mut().enumerate() {
+                    *out = 0.0;
+                    if m != class {
+                        let curvature = self.curve.at(1.0 + scores[m] - scores[class]).curvature;
+                        *out = curvature * (along[m] - along[class]);
+                        own -= *out;
+                    }
+                }
+                out[class] = own;
+            }
+            JointForm::Largest => {
+                out.fill(0.0);
+                let Curve::Rounded(width) = self.curve else { return };
+                let is_in = |m: usize| m != class && 1.0 + scores[m] - scores[class] > kept;
+                let (mut sum, mut count) = (0.0, 0.0);
+                for m in (0..scores.len()).filter(|&m| is_in(m)) {
+                    sum += along[m] - along[class];
+                    count += 1.0;
+                }
+                let mean = if kept > 0.0 { sum / count } else { 0.0 };
+                let mut own = 0.0;
+                for m in (0..scores.len()).filter(|&m| is_in(m)) {
+                    out[m] = (along[m] - along[class] - mean) / width;
+                    own -= out[m];
+                }
+                out[class] = own;
+            }
+        }
+    }
+
+    /// The scores of a row of a part with its constants, in a buffer.
+    fn with_constants(&self, at: &Place<'_>, number: usize, out: &mut [f64]) {
+        let classes = self.classes();
+        out.copy_from_slice(&at.scores[number * classes..(number + 1) * classes]);
+        out.iter_mut().zip(at.thresholds).for_each(|(score, constant)| *score += constant);
+    }
+}
+
+/// The value of a row without its cost, and what its second derivatives need.
+#[derive(Clone, Copy, Debug, Default)]
+struct RowPoint {
+    value: f64,
+    /// The sharp hinge, and by how much its dual exceeds that of the rounded one.
+    rounding: [f64; 2],
+    /// θ of the rounded hinge, or the logarithm of the sum of exponentials.
+    kept: f64,
+}
+
+/// The class with the largest violation, and that violation. The first of equal ones.
+pub(crate) fn largest(class: usize, scores: &[f64]) -> (usize, f64) {
+    let mut found = (class, f64::NEG_INFINITY);
+    for (m, &score) in scores.iter().enumerate() {
+        if m != class && score > found.1 {
+            found = (m, score);
+        }
+    }
+    (found.0, 1.0 + found.1 - scores[class])
+}
+
+fn softmax(class: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
+    let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut sum = 0.0;
+    for (slope, score) in slopes.iter_mut().zip(scores) {
+        *slope = (score - highest).exp();
+        sum += *slope;
+    }
+    slopes.iter_mut().for_each(|slope| *slope /= sum);
+    slopes[class] -= 1.0;
+    let kept = highest + sum.ln();
+    // If the right class has nearly all of the probability, the difference would lose its digits.
+    let others: f64 =
+        scores.iter().enumerate().filter(|(m, _)| *m != class).map(|(_, s)| (s - scores[class]).exp()).sum();
+    let value = if others < 1.0 { others.ln_1p() } else { kept - scores[class] };
+    RowPoint { value, rounding: [0.0; 2], kept }
+}
+
+fn rounded_largest(width: f64, class: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
+    let violation = |m: usize| 1.0 + scores[m] - scores[class];
+    let others = || (0..scores.len()).filter(|&m| m != class);
+    let sharp = others().map(violation).fold(0.0, f64::max);
+    // Σ max(0, v − θ) ≤ δ. The sum is convex and falls with θ, so that Newton's method from the left never overshoots.
+    let mut cut = (sharp - width).max(0.0);
+    loop {
+        let (sum, count) = others()
+            .map(violation)
+            .filter(|&v| v > cut)
+            .fold((0.0, 0.0), |(sum, count), v| (sum + (v - cut), count + 1.0));
+        if sum <= width || count == 0.0 {
+            break;
+        }
+        let next = cut + (sum - width) / count;
+        if next <= cut {
+            break;
+        }
+        cut = next;
+    }
+    let mut point = RowPoint { value: 0.0, rounding: [sharp, 0.0], kept: cut };
+    let mut own = 0.0;
+    slopes.fill(0.0);
+    for m in others() {
+        let v = violation(m);
+        if v > cut {
+            let share = (v - cut) / width;
+            slopes[m] = share;
+            own -= share;
+            let lost = 0.5 * width * share * share;
+            point.value += share * v - lost;
+            point.rounding[1] += lost;
+        }
+    }
+    slopes[class] = own;
+    point
+}
+
+/// What is remembered of a part.
+#[derive(Clone, Debug, Default)]
+pub struct JointMemo {
+    /// [`RowPoint::kept`] of each row.
+    kept: Vec<f64>,
+    /// The result of [`Roundable::rounding`].
+    rounding: [f64; 3],
+}
+
+impl LearningTask for Joint {
+    fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
+    fn total_cost(&self) -> f64 {
+        (0..self.rows()).map(|row| self.cost(row)).sum()
+    }
+
+    fn constraints(&self) -> u64 {
+        let rows = (0..self.rows()).filter(|&row| self.cost(row) > 0.0).count() as u64;
+        rows * (self.classes() as u64 - 1)
+    }
+
+    fn decoder(&self, _: &[f64]) -> Decoder {
+        Decoder::Largest(Labels::clone(&self.labels))
+    }
+
+    fn adds_free(&self) -> bool {
+        true
+    }
+}
+
+impl Objective for Joint {
+    type Memo = JointMemo;
+
+    fn parts(&self) -> usize {
+        self.rows().div_ceil(PART)
+    }
+
+    fn rows(&self, part: usize) -> Range<usize> {
+        part * PART..((part + 1) * PART).min(Joint::rows(self))
+    }
+
+    fn outputs(&self) -> usize {
+        self.classes()
+    }
+
+    fn thresholds(&self) -> usize {
+        if self.constants { self.classes() } else { 0 }
+    }
+
+    fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, memo: &mut JointMemo) -> Result<f64> {
+        let classes = self.classes();
+        let (mut scores, mut value, mut rounding) = (vec![0.0; classes], 0.0, [0.0; 2]);
+        memo.kept.clear();
+        for (number, (row, slopes_of_row)) in
+            Objective::rows(self, at.part).zip(slopes.scores.chunks_exact_mut(classes)).enumerate()
+        {
+            let cost = self.cost(row);
+            if cost == 0.0 {
+                slopes_of_row.fill(0.0);
+                memo.kept.push(0.0);
+                continue;
+            }
+            self.with_constants(at, number, &mut scores);
+            let point = self.row(self.class(row), &scores, slopes_of_row);
+            value += cost * point.value;
+            rounding[0] += cost * point.rounding[0];
+            rounding[1] += cost * point.rounding[1];
+            memo.kept.push(point.kept);
+            slopes_of_row.iter_mut().for_each(|slope| *slope *= cost);
+            slopes.thresholds.iter_mut().zip(&*slopes_of_row).for_each(|(sum, slope)| *sum += slope);
+        }
+        memo.rounding = rounding_terms(rounding);
+        Ok(value)
+    }
+}
+
+impl Curvature for Joint {
+    fn diagonal(&self, at: &Place<'_>, memo: &JointMemo, out: &mut [f64]) -> Result<()> {
+        let classes = self.classes();
+        let (mut scores, mut along, mut bent) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        for (number, (row, out)) in Objective::rows(self, at.part).zip(out.chunks_exact_mut(classes)).enumerate() {
+            self.with_constants(at, number, &mut scores);
+            for (m, out) in out.iter_mut().enumerate() {
+                along[m] = 1.0;
+                self.bend(self.class(row), &scores, memo.kept[number], &along, &mut bent);
+                along[m] = 0.0;
+                *out = self.cost(row) * bent[m];
+            }
+        }
+        Ok(())
+    }
+
+    fn rows_are_separate(&self) -> bool {
+        true
+    }
+
+    fn has_blocks(&self) -> bool {
+        true
+    }
+
+    fn block(&self, at: &Place<'_>, memo: &JointMemo, number: usize, visit: &mut dyn FnMut(usize, usize, f64)) {
+        let row = Objective::rows(self, at.part).start + number;
+        let (class, cost, kept) = (self.class(row), self.cost(row), memo.kept[number]);
+        let mut scores = vec![0.0; self.classes()];
+        self.with_constants(at, number, &mut scores);
+        let mut both = |a: usize, b: usize, value: f64| visit(a.max(b), a.min(b), cost * value);
+        // Every violation v_m = 1 + s_m − s_y has a curvature of its own.
+        let mut separate = |bent: &[(usize, f64)]| {
+            for &(m, curvature) in bent {
+                both(m, m, curvature);
+                both(m, class, -curvature);
+            }
+            both(class, class, bent.iter().map(|(_, curvature)| curvature).sum());
+        };
+        let violation = |m: usize| 1.0 + scores[m] - scores[class];
+        let others = || (0..scores.len()).filter(|&m| m != class);
+        match (self.form, self.curve) {
+            _ if cost == 0.0 => {}
+            (JointForm::Softmax, _) => {
+                let shares: Vec<f64> = scores.iter().map(|score| (score - kept).exp()).collect();
+                for (a, &share) in shares.iter().enumerate() {
+                    (0..a).for_each(|b| both(a, b, -share * shares[b]));
+                    both(a, a, share * (1.0 - share));
+                }
+            }
+            (JointForm::Sum, curve) => {
+                let bent = others().map(|m| (m, curve.at(violation(m)).curvature)).filter(|(_, bent)| *bent != 0.0);
+                separate(&bent.collect::<Vec<_>>());
+            }
+            (JointForm::Largest, Curve::Sharp(_)) => {}
+            (JointForm::Largest, Curve::Rounded(width)) => {
+                let inside: Vec<usize> = others().filter(|&m| violation(m) > kept).collect();
+                if kept <= 0.0 {
+                    return separate(&inside.iter().map(|&m| (m, 1.0 / width)).collect::<Vec<_>>());
+                }
+                // The shares add up to one, so that moving all violations together changes none of them.
+                let mean = 1.0 / inside.len() as f64;
+                for (at, &a) in inside.iter().enumerate() {
+                    inside[..at].iter().for_each(|&b| both(a, b, -mean / width));
+                    both(a, a, (1.0 - mean) / width);
+                }
+            }
+        }
+    }
+
+    fn curvature(&self, at: &Place<'_>, memo: &JointMemo, along: &Directions<'_>, out: Slopes<'_>) -> Result<()> {
+        let (classes, count) = (self.classes(), along.count);
+        let (mut scores, mut change, mut bent) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        for (number, row) in Objective::rows(self, at.part).enumerate() {
+            let own = number * classes * count..(number + 1) * classes * count;
+            let (given, written) = (&along.scores[own.clone()], &mut out.scores[own]);
+            let cost = self.cost(row);
+            if cost == 0.0 {
+                written.fill(0.0);
+                continue;
+            }
+            self.with_constants(at, number, &mut scores);
+            for direction in 0..count {
+                for (m, change) in change.iter_mut().enumerate() {
+                    let constant = if self.constants { along.thresholds[m * count + direction] } else { 0.0 };
+                    *change = given[m * count + direction] + constant;
+                }
+                self.bend(self.class(row), &scores, memo.kept[number], &change, &mut bent);
+                for (m, bent) in bent.iter().enumerate() {
+                    written[m * count + direction] = cost * bent;
+                    if self.constants {
+                        out.thresholds[m * count + direction] += cost * bent;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Roundable for Joint {
+    fn rounded(&self, width: f64) -> Joint {
+        debug_assert!(self.loss == Loss::Hinge);
+        Joint { curve: Curve::Rounded(width), ..self.clone() }
+    }
+
+    fn rounding(&self, _part: usize, memo: &JointMemo) -> [f64; 3] {
+        memo.rounding
+    }
+}

@@ -1,0 +1,266 @@
+//! Classification: two classes by the sign of one score ([`Binary`]), several by the largest of their scores
+//! ([`Joint`]).
+
+mod binary;
+mod joint;
+
+pub use binary::Binary;
+pub use joint::{Joint, JointForm};
+
+use super::{Abilities, Input, Profile};
+use crate::certificate::Decoder;
+use crate::data::{Classes, Dataset, Labels, same_number};
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Number of rows in a part.
+const PART: usize = 1024;
+
+/// How much the rows of each class count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClassWeight {
+    /// All rows count the same.
+    #[default]
+    Equal,
+    /// Inversely to the frequency of the class: rows / (classes · rows of the class), with rows counted by their
+    /// weights.
+    Balanced,
+    /// By label. Labels that are not named have weight 1.
+    ByLabel(BTreeMap<String, f64>),
+}
+
+/// The settings of a classifier.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct ClassifySettings {
+    /// The constant term.
+    pub intercept: Intercept,
+    /// The positive label, if it is not the second one in the order of the labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positive: Option<String>,
+    /// How much each class counts.
+    pub class_weight: ClassWeight,
+    /// How more than two classes are told apart; the default depends on the loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multiclass: Option<Multiclass>,
+}
+
+/// How more than two classes are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Multiclass {
+    /// One problem over all classes. Hinge: the largest violation of a row counts (Crammer and Singer). Logistic: the
+    /// softmax.
+    Joint,
+    /// One problem over all classes, in which every violation of a row counts.
+    WestonWatkins,
+}
+
+impl Multiclass {
+    /// All of them.
+    pub const ALL: [Multiclass; 2] = [Multiclass::Joint, Multiclass::WestonWatkins];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Multiclass::Joint => "joint",
+            Multiclass::WestonWatkins => "weston-watkins",
+        }
+    }
+
+    /// The loss of a row over all its classes, or an error if the form does not have this loss.
+    pub(crate) fn joint_form(self, loss: Loss) -> Result<JointForm> {
+        match (self, loss) {
+            (Multiclass::Joint, Loss::Hinge) => Ok(JointForm::Largest),
+            (Multiclass::Joint, Loss::Logistic) => Ok(JointForm::Softmax),
+            (Multiclass::Joint, Loss::SquaredHinge) => Err(Error::new(
+                Code::BadSetting,
+                "the joint form counts the largest violation of a row, and has no squared hinge",
+            )
+            .help("use ⟦multiclass=weston-watkins⟧, or ⟦loss=hinge⟧ or ⟦loss=logistic⟧")),
+            (Multiclass::WestonWatkins, Loss::Hinge | Loss::SquaredHinge) => Ok(JointForm::Sum),
+            (Multiclass::WestonWatkins, Loss::Logistic) => Err(Error::new(
+                Code::BadSetting,
+                "the form of Weston and Watkins sums violations, and has no logistic loss",
+            )
+            .help("use ⟦multiclass=joint⟧ for the softmax, or ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧")),
+        }
+    }
+}
+
+/// `classify`
+pub(in crate::task) const PROFILE: Profile = Profile {
+    name: "classify",
+    about: "Tell classes apart",
+    settings: &[
+        Setting {
+            name: "intercept",
+            heading: LEARNING,
+            aliases: &[],
+            help: "The constant term [default: free]",
+            placeholder: "",
+            value: Value::Name(|| Intercept::ALL.map(Intercept::name).to_vec()),
+            place: "task.intercept",
+        },
+        Setting {
+            name: "class-weight",
+            heading: LEARNING,
+            aliases: &[],
+            help: "Weights of the classes: `balanced`, or LABEL=W,LABEL=W",
+            placeholder: "WEIGHTS",
+            value: Value::ClassWeights,
+            place: "task.class-weight",
+        },
+        Setting {
+            name: "positive",
+            heading: LEARNING,
+            aliases: &[],
+            help: "The label that counts as positive [default: the larger one]",
+            placeholder: "LABEL",
+            value: Value::Label,
+            place: "task.positive",
+        },
+        Setting {
+            name: "multiclass",
+            heading: LEARNING,
+            aliases: &[],
+            help: "How to tell more than two classes apart. Two classes take one score unless this is given [default: \
+                   joint; weston-watkins with ⟦loss=squared-hinge⟧]",
+            placeholder: "FORM",
+            value: Value::Name(|| Multiclass::ALL.map(Multiclass::name).to_vec()),
+            place: "task.multiclass",
+        },
+    ],
+    without: &[],
+    loss: Loss::Hinge,
+    regularisation: Regularisation::C(1.0),
+    input: Input::Rows,
+    streamed: &[],
+    untunable: None,
+};
+
+impl ClassifySettings {
+    /// Refuses invalid class weights, and forms without the loss.
+    pub(in crate::task) fn refuse(&self, hard: bool, loss: Loss) -> Result<()> {
+        if let Some(multiclass) = self.multiclass {
+            multiclass.joint_form(loss)?;
+            if let Some(positive) = &self.positive {
+                let message = format!("`{positive}` is positive, and several classes have none");
+                return Err(Error::new(Code::BadSetting, message).help("leave ⟦positive⟧ or ⟦multiclass⟧ out"));
+            }
+        }
+        if let ClassWeight::ByLabel(weights) = &self.class_weight
+            && let Some((label, weight)) = weights.iter().find(|(_, weight)| !(weight.is_finite() && **weight >= 0.0))
+        {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("the weight of class `{label}` is {weight}, and must be zero or a positive number"),
+            ));
+        }
+        if hard && self.class_weight != ClassWeight::Equal {
+            return Err(Error::new(Code::BadSetting, "a hard margin has no costs, so class weights do not apply")
+                .help("leave ⟦class-weight⟧ out, or use a soft margin: leave ⟦solver⟧ out"));
+        }
+        Ok(())
+    }
+
+    /// The meaning of the scores.
+    pub(in crate::task) fn decoder(&self, data: &Dataset) -> Result<Decoder> {
+        let labels = Labels::find(data.targets())?;
+        match self.several(labels.len()) {
+            true => Ok(Decoder::Largest(labels)),
+            false => Classes::find(data.targets(), self.positive.as_deref()).map(Decoder::Sign),
+        }
+    }
+
+    /// Whether this many classes have a score each. Two classes share one score unless asked otherwise.
+    pub(crate) fn several(&self, classes: usize) -> bool {
+        classes > 2 || self.multiclass.is_some()
+    }
+
+    /// How several classes are told apart.
+    pub(crate) fn multiclass(&self, loss: Loss) -> Multiclass {
+        self.multiclass.unwrap_or(if loss == Loss::SquaredHinge {
+            Multiclass::WestonWatkins
+        } else {
+            Multiclass::Joint
+        })
+    }
+
+    /// Whether a model of this task has such a decoder and intercepts.
+    pub(in crate::task) fn makes(&self, decoder: &Decoder, intercepts: usize) -> bool {
+        let scores = match decoder {
+            Decoder::Sign(_) if self.multiclass.is_none() => 1,
+            Decoder::Largest(labels) if self.several(labels.len()) => labels.len(),
+            _ => return false,
+        };
+        intercepts == if self.intercept == Intercept::None { 0 } else { scores }
+    }
+
+    /// What one constraint a row offers, or a joint problem over all classes.
+    pub(in crate::task) fn abilities(&self) -> Abilities {
+        if self.multiclass.is_some() { JOINT } else { Abilities::LISTED }
+    }
+}
+
+/// What a joint problem over all classes offers to solvers.
+pub(crate) const JOINT: Abilities = Abilities { drawn: false, kernel: false, several: true, ..Abilities::SUMMED };
+
+impl ClassWeight {
+    /// The weight of each class, given the total weight of the rows of each.
+    pub(crate) fn of_labels(&self, labels: &Labels, totals: &[f64]) -> Result<Vec<f64>> {
+        match self {
+            ClassWeight::Equal => Ok(vec![1.0; labels.len()]),
+            ClassWeight::Balanced => {
+                let (sum, classes) = (totals.iter().sum::<f64>(), labels.len() as f64);
+                Ok(totals.iter().map(|&own| if own > 0.0 { sum / (classes * own) } else { 1.0 }).collect())
+            }
+            ClassWeight::ByLabel(weights) => {
+                let mut shares = vec![1.0; labels.len()];
+                for (label, weight) in weights {
+                    let class = labels.position(label).ok_or_else(|| {
+                        let message = format!("a weight for class `{label}`, which is not among the classes");
+                        Error::new(Code::UnknownLabel, message)
+                            .help("name classes as in the data: ⟦class-weight=LABEL=W,LABEL=W⟧")
+                    })?;
+                    shares[class] = *weight;
+                }
+                Ok(shares)
+            }
+        }
+    }
+
+    /// The weights of the negative and the positive class. `totals` gives the total weights of their rows: a row of
+    /// weight 2 is as common as two rows.
+    pub(crate) fn shares(&self, classes: &Classes, totals: impl FnOnce() -> (f64, f64)) -> Result<(f64, f64)> {
+        match self {
+            ClassWeight::Equal => Ok((1.0, 1.0)),
+            ClassWeight::Balanced => {
+                let (negatives, positives) = totals();
+                let share = |own: f64| if own > 0.0 { (negatives + positives) / (2.0 * own) } else { 1.0 };
+                Ok((share(negatives), share(positives)))
+            }
+            ClassWeight::ByLabel(weights) => {
+                let is = |class: &str, label: &str| class == label || same_number(class, label);
+                let unknown =
+                    weights.keys().find(|label| !is(&classes.negative, label) && !is(&classes.positive, label));
+                if let Some(unknown) = unknown {
+                    return Err(Error::new(
+                        Code::UnknownLabel,
+                        format!(
+                            "a weight for class `{unknown}`, but the classes are `{}` and `{}`",
+                            classes.negative, classes.positive
+                        ),
+                    )
+                    .help("name classes as in the data: ⟦class-weight=LABEL=W,LABEL=W⟧"));
+                }
+                let of = |class: &str| weights.iter().find(|(label, _)| is(class, label)).map_or(1.0, |(_, w)| *w);
+                Ok((of(&classes.negative), of(&classes.positive)))
+            }
+        }
+    }
+}
