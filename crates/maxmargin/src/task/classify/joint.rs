@@ -1,13 +1,14 @@
 //! [`Joint`]: several classes in one problem, with a score for each class.
 //!
 //! ```text
-//! min  ½ Σ_m ‖w_m‖² + Σ_i C_i · loss_i,   s_m = w_m·x_i + b_m,   v_m = 1 + s_m − s_y for every m ≠ y
+//! min  ½ Σ_m ‖w_m‖² + Σ_i C_i · loss_i,   s_m = w_m·x_i + b_m,   v_m = d_im + s_m − s_y for every m ≠ y
 //!
 //! largest  (Crammer & Singer)    loss_i = max(0, max_m v_m)
 //! sum      (Weston & Watkins)    loss_i = Σ_m ℓ(v_m),   ℓ the hinge or the squared hinge
 //! softmax                        loss_i = ln Σ_m e^(s_m) − s_y,   m = y included
 //! ```
-//! y is the class of row i and m runs over the others. C_i is C times the row's weight times its class weight, and 0
+//! y is the class of row i and m runs over the others. d_im is the margin: 1, or what a cost matrix charges for class m
+//! in place of y, times the row's weight where weights are margins. C_i is C times the row's weight times its class weight, and 0
 //! for rows left out. The constants b_m are absent, free, or penalised like weights. A number added to all of them
 //! changes no loss. The class with the largest score is predicted.
 //!
@@ -54,6 +55,16 @@ pub struct Joint {
     curve: Curve,
     c: f64,
     constants: bool,
+    margins: Margins,
+}
+
+/// The margins of rows over classes.
+#[derive(Clone, Debug, Default)]
+struct Margins {
+    /// By the class of the row and the other class. `None` if all are 1.
+    table: Option<Arc<[f64]>>,
+    /// A factor of each row. `None` if all are 1.
+    rows: Option<Arc<[f64]>>,
 }
 
 impl Joint {
@@ -90,6 +101,7 @@ impl Joint {
             curve: Curve::Sharp(loss),
             c: 1.0,
             constants,
+            margins: Margins::default(),
         })
     }
 
@@ -115,16 +127,47 @@ impl Joint {
         self.c * self.weights.as_ref().map_or(1.0, |weights| weights[row])
     }
 
+    /// The margin by which the class of a row must lead over another class. 0 for the class itself.
+    #[inline]
+    pub(crate) fn margin(&self, row: usize, class: usize) -> f64 {
+        let own = self.codes[row] as usize;
+        if own == class {
+            return 0.0;
+        }
+        let cost = self.margins.table.as_ref().map_or(1.0, |table| table[own * self.labels.len() + class]);
+        cost * self.margins.rows.as_ref().map_or(1.0, |rows| rows[row])
+    }
+
+    /// By how much a row misses its margin over another class.
+    #[inline]
+    fn violation(&self, row: usize, scores: &[f64], class: usize) -> f64 {
+        self.margin(row, class) + scores[class] - scores[self.class(row)]
+    }
+
+    /// The class over which a row misses its margin most, and by how much. The first of equal ones.
+    pub(crate) fn largest(&self, row: usize, scores: &[f64]) -> (usize, f64) {
+        let own = self.class(row);
+        let mut found = (own, f64::NEG_INFINITY);
+        for m in (0..scores.len()).filter(|&m| m != own) {
+            let violation = self.violation(row, scores, m);
+            if violation > found.1 {
+                found = (m, violation);
+            }
+        }
+        found
+    }
+
     /// Value of a row without its cost. Writes its derivative by each score, also without the cost.
-    fn row(&self, class: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
+    fn row(&self, row: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
+        let class = self.class(row);
         match self.form {
             JointForm::Softmax => softmax(class, scores, slopes),
             JointForm::Sum => {
                 let mut point = RowPoint::default();
                 let mut own = 0.0;
-                for (m, (score, slope)) in scores.iter().zip(&mut *slopes).enumerate() {
+                for (m, slope) in slopes.iter_mut().enumerate() {
                     if m != class {
-                        let at = self.curve.at(1.0 + score - scores[class]);
+                        let at = self.curve.at(self.violation(row, scores, m));
                         point.value += at.value;
                         point.rounding[0] += at.rounding[0];
                         point.rounding[1] += at.rounding[1];
@@ -136,10 +179,10 @@ impl Joint {
                 point
             }
             JointForm::Largest => match self.curve {
-                Curve::Rounded(width) => rounded_largest(width, class, scores, slopes),
+                Curve::Rounded(width) => self.rounded_largest(width, row, scores, slopes),
                 Curve::Sharp(_) => {
                     slopes.fill(0.0);
-                    let (worst, violation) = largest(class, scores);
+                    let (worst, violation) = self.largest(row, scores);
                     if violation <= 0.0 {
                         return RowPoint::default();
                     }
@@ -151,7 +194,8 @@ impl Joint {
     }
 
     /// The second derivatives of a row along a direction, without the cost. `kept` is what [`Joint::row`] found.
-    fn bend(&self, class: usize, scores: &[f64], kept: f64, along: &[f64], out: &mut [f64]) {
+    fn bend(&self, row: usize, scores: &[f64], kept: f64, along: &[f64], out: &mut [f64]) {
+        let class = self.class(row);
         match self.form {
             JointForm::Softmax => {
                 let mut mean = 0.0;
@@ -166,7 +210,7 @@ impl Joint {
                 for (m, out) in out.iter_mut().enumerate() {
                     *out = 0.0;
                     if m != class {
-                        let curvature = self.curve.at(1.0 + scores[m] - scores[class]).curvature;
+                        let curvature = self.curve.at(self.violation(row, scores, m)).curvature;
                         *out = curvature * (along[m] - along[class]);
                         own -= *out;
                     }
@@ -176,7 +220,7 @@ impl Joint {
             JointForm::Largest => {
                 out.fill(0.0);
                 let Curve::Rounded(width) = self.curve else { return };
-                let is_in = |m: usize| m != class && 1.0 + scores[m] - scores[class] > kept;
+                let is_in = |m: usize| m != class && self.violation(row, scores, m) > kept;
                 let (mut sum, mut count) = (0.0, 0.0);
                 for m in (0..scores.len()).filter(|&m| is_in(m)) {
                     sum += along[m] - along[class];
@@ -191,6 +235,46 @@ impl Joint {
                 out[class] = own;
             }
         }
+    }
+
+    /// [`Joint::row`] of the largest violation, rounded over a width.
+    fn rounded_largest(&self, width: f64, row: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
+        let class = self.class(row);
+        let violation = |m: usize| self.violation(row, scores, m);
+        let others = || (0..scores.len()).filter(|&m| m != class);
+        let sharp = others().map(violation).fold(0.0, f64::max);
+        // Σ max(0, v − θ) ≤ δ. The sum is convex and falls with θ, so that Newton's method from the left never overshoots.
+        let mut cut = (sharp - width).max(0.0);
+        loop {
+            let (sum, count) = others()
+                .map(violation)
+                .filter(|&v| v > cut)
+                .fold((0.0, 0.0), |(sum, count), v| (sum + (v - cut), count + 1.0));
+            if sum <= width || count == 0.0 {
+                break;
+            }
+            let next = cut + (sum - width) / count;
+            if next <= cut {
+                break;
+            }
+            cut = next;
+        }
+        let mut point = RowPoint { value: 0.0, rounding: [sharp, 0.0], kept: cut };
+        let mut own = 0.0;
+        slopes.fill(0.0);
+        for m in others() {
+            let v = violation(m);
+            if v > cut {
+                let share = (v - cut) / width;
+                slopes[m] = share;
+                own -= share;
+                let lost = 0.5 * width * share * share;
+                point.value += share * v - lost;
+                point.rounding[1] += lost;
+            }
+        }
+        slopes[class] = own;
+        point
     }
 
     /// The scores of a row of a part with its constants, in a buffer.
@@ -211,17 +295,6 @@ struct RowPoint {
     kept: f64,
 }
 
-/// The class with the largest violation, and that violation. The first of equal ones.
-pub(crate) fn largest(class: usize, scores: &[f64]) -> (usize, f64) {
-    let mut found = (class, f64::NEG_INFINITY);
-    for (m, &score) in scores.iter().enumerate() {
-        if m != class && score > found.1 {
-            found = (m, score);
-        }
-    }
-    (found.0, 1.0 + found.1 - scores[class])
-}
-
 fn softmax(class: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
     let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
@@ -237,44 +310,6 @@ fn softmax(class: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
         scores.iter().enumerate().filter(|(m, _)| *m != class).map(|(_, s)| (s - scores[class]).exp()).sum();
     let value = if others < 1.0 { others.ln_1p() } else { kept - scores[class] };
     RowPoint { value, rounding: [0.0; 2], kept }
-}
-
-fn rounded_largest(width: f64, class: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
-    let violation = |m: usize| 1.0 + scores[m] - scores[class];
-    let others = || (0..scores.len()).filter(|&m| m != class);
-    let sharp = others().map(violation).fold(0.0, f64::max);
-    // Σ max(0, v − θ) ≤ δ. The sum is convex and falls with θ, so that Newton's method from the left never overshoots.
-    let mut cut = (sharp - width).max(0.0);
-    loop {
-        let (sum, count) = others()
-            .map(violation)
-            .filter(|&v| v > cut)
-            .fold((0.0, 0.0), |(sum, count), v| (sum + (v - cut), count + 1.0));
-        if sum <= width || count == 0.0 {
-            break;
-        }
-        let next = cut + (sum - width) / count;
-        if next <= cut {
-            break;
-        }
-        cut = next;
-    }
-    let mut point = RowPoint { value: 0.0, rounding: [sharp, 0.0], kept: cut };
-    let mut own = 0.0;
-    slopes.fill(0.0);
-    for m in others() {
-        let v = violation(m);
-        if v > cut {
-            let share = (v - cut) / width;
-            slopes[m] = share;
-            own -= share;
-            let lost = 0.5 * width * share * share;
-            point.value += share * v - lost;
-            point.rounding[1] += lost;
-        }
-    }
-    slopes[class] = own;
-    point
 }
 
 /// What is remembered of a part.
@@ -342,7 +377,7 @@ impl Objective for Joint {
                 continue;
             }
             self.with_constants(at, number, &mut scores);
-            let point = self.row(self.class(row), &scores, slopes_of_row);
+            let point = self.row(row, &scores, slopes_of_row);
             value += cost * point.value;
             rounding[0] += cost * point.rounding[0];
             rounding[1] += cost * point.rounding[1];
@@ -363,7 +398,7 @@ impl Curvature for Joint {
             self.with_constants(at, number, &mut scores);
             for (m, out) in out.iter_mut().enumerate() {
                 along[m] = 1.0;
-                self.bend(self.class(row), &scores, memo.kept[number], &along, &mut bent);
+                self.bend(row, &scores, memo.kept[number], &along, &mut bent);
                 along[m] = 0.0;
                 *out = self.cost(row) * bent[m];
             }
@@ -385,7 +420,7 @@ impl Curvature for Joint {
         let mut scores = vec![0.0; self.classes()];
         self.with_constants(at, number, &mut scores);
         let mut both = |a: usize, b: usize, value: f64| visit(a.max(b), a.min(b), cost * value);
-        // Every violation v_m = 1 + s_m − s_y has a curvature of its own.
+        // Every violation v_m = d_im + s_m − s_y has a curvature of its own.
         let mut separate = |bent: &[(usize, f64)]| {
             for &(m, curvature) in bent {
                 both(m, m, curvature);
@@ -393,7 +428,7 @@ impl Curvature for Joint {
             }
             both(class, class, bent.iter().map(|(_, curvature)| curvature).sum());
         };
-        let violation = |m: usize| 1.0 + scores[m] - scores[class];
+        let violation = |m: usize| self.violation(row, &scores, m);
         let others = || (0..scores.len()).filter(|&m| m != class);
         match (self.form, self.curve) {
             _ if cost == 0.0 => {}
@@ -441,7 +476,7 @@ impl Curvature for Joint {
                     let constant = if self.constants { along.thresholds[m * count + direction] } else { 0.0 };
                     *change = given[m * count + direction] + constant;
                 }
-                self.bend(self.class(row), &scores, memo.kept[number], &change, &mut bent);
+                self.bend(row, &scores, memo.kept[number], &change, &mut bent);
                 for (m, bent) in bent.iter().enumerate() {
                     written[m * count + direction] = cost * bent;
                     if self.constants {
@@ -458,6 +493,18 @@ impl Roundable for Joint {
     fn rounded(&self, width: f64) -> Joint {
         debug_assert!(self.loss == Loss::Hinge);
         Joint { curve: Curve::Rounded(width), ..self.clone() }
+    }
+
+    fn margin_scale(&self) -> f64 {
+        let row = |row: usize| self.margins.rows.as_ref().map_or(1.0, |rows| rows[row]);
+        let table = self.margins.table.as_ref().map_or(1.0, |table| table.iter().copied().fold(0.0, f64::max));
+        let rows = self
+            .margins
+            .rows
+            .as_ref()
+            .map_or(1.0, |rows| (0..rows.len()).filter(|&i| self.cost(i) > 0.0).map(row).fold(0.0, f64::max));
+        let largest = table * rows;
+        if largest > 0.0 { largest } else { 1.0 }
     }
 
     fn rounding(&self, _part: usize, memo: &JointMemo) -> [f64; 3] {
