@@ -240,7 +240,7 @@ fn start_of(model: &Model) -> Option<Start> {
         return None;
     }
     let learned = model.decoder.threshold().filter(|_| model.settings.method() == Some(Method::Compare));
-    Some(Start { weights: weights.clone(), thresholds: learned.into_iter().collect(), dual: None, width: None })
+    Some(Start { weights: weights.clone(), thresholds: learned.into_iter().collect(), ..Start::default() })
 }
 
 #[cfg(test)]

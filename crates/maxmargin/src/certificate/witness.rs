@@ -9,6 +9,8 @@ pub enum Witness {
     Dual(Vec<f64>),
     /// The weights, and the width over which the kink of the hinge is smoothed to get a dual point.
     Rounded(f64),
+    /// A feasible dual point of a joint problem over several classes.
+    Classes(ClassDual),
     /// Cuts that bound the loss from below: where each was made, and its multiplier.
     Cuts(Vec<Cut>),
 }
@@ -20,4 +22,45 @@ pub struct Cut {
     pub point: Vec<f64>,
     /// Its share of the bound; the shares add up to one.
     pub multiplier: f64,
+}
+
+/// Dual variables of a joint problem over several classes: for each row, those of other classes that are above zero.
+/// The row adds −α_m times its features to the weights of such a class m, and their sum to those of its own class.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClassDual {
+    /// Where the variables of each row start, and their number at the end.
+    pub starts: Vec<u64>,
+    /// The classes, in rising order within a row.
+    pub classes: Vec<u32>,
+    /// The variables.
+    pub values: Vec<f64>,
+}
+
+impl ClassDual {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// The classes and the variables of a row.
+    pub fn row(&self, row: usize) -> (&[u32], &[f64]) {
+        let own = self.starts[row] as usize..self.starts[row + 1] as usize;
+        (&self.classes[own.clone()], &self.values[own])
+    }
+
+    /// The same for each row in turn.
+    pub fn of_rows(&self) -> impl Iterator<Item = (&[u32], &[f64])> {
+        (0..self.rows()).map(|row| self.row(row))
+    }
+
+    /// Whether the lists fit together: every row has classes below `classes` in rising order, and finite variables.
+    pub(crate) fn is_sound(&self, classes: usize) -> bool {
+        let ends = self.starts.first() == Some(&0) && self.starts.last() == Some(&(self.values.len() as u64));
+        ends && self.starts.windows(2).all(|pair| pair[0] <= pair[1])
+            && self.classes.len() == self.values.len()
+            && self.values.iter().all(|value| value.is_finite() && *value >= 0.0)
+            && self.of_rows().all(|(own, _)| {
+                own.windows(2).all(|pair| pair[0] < pair[1]) && own.last().is_none_or(|&last| (last as usize) < classes)
+            })
+    }
 }

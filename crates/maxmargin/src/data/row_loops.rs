@@ -371,6 +371,7 @@ fn dense_dots_plainly<V: Value>(x: &[V], w: &[f64], out: &mut [f64]) {
         2 => dense_dots_of::<V, 2>(x, w, out),
         3 => dense_dots_of::<V, 3>(x, w, out),
         4 => dense_dots_of::<V, 4>(x, w, out),
+        outputs if outputs.is_multiple_of(8) && outputs > 0 => dense_dots_in_runs(x, w, out),
         outputs => {
             out.fill(0.0);
             x.iter().zip(w.chunks_exact(outputs.max(1))).for_each(|(x, w)| add_product(x.wide(), w, out));
@@ -384,6 +385,45 @@ fn dense_axpys_plainly<V: Value>(scales: &[f64], x: &[V], w: &mut [f64]) {
     x.iter().zip(w.chunks_exact_mut(scales.len().max(1))).for_each(|(x, w)| add_product(x.wide(), scales, w));
 }
 
+/// For a multiple of eight outputs: runs of them at a time, so that their sums stay in registers.
+#[inline(always)]
+fn dense_dots_in_runs<V: Value>(x: &[V], w: &[f64], out: &mut [f64]) {
+    let outputs = out.len();
+    let mut from = 0;
+    while from + 32 <= outputs {
+        dense_run::<V, 32>(x, w, outputs, from, out);
+        from += 32;
+    }
+    if from + 16 <= outputs {
+        dense_run::<V, 16>(x, w, outputs, from, out);
+        from += 16;
+    }
+    if from < outputs {
+        dense_run::<V, 8>(x, w, outputs, from, out);
+    }
+}
+
+#[inline(always)]
+fn dense_run<V: Value, const RUN: usize>(x: &[V], w: &[f64], outputs: usize, from: usize, out: &mut [f64]) {
+    // Separate sums for even and odd features, so that they do not wait for each other.
+    let mut sums = [[0.0; RUN]; 2];
+    let mut add = |side: usize, x: &V, w: &[f64]| {
+        if let Some(w) = w[from..].first_chunk::<RUN>() {
+            add_product(x.wide(), w, &mut sums[side]);
+        }
+    };
+    let (pairs, rest) = x.as_chunks::<2>();
+    for (x, w) in pairs.iter().zip(w.chunks_exact(2 * outputs)) {
+        add(0, &x[0], &w[..outputs]);
+        add(1, &x[1], &w[outputs..]);
+    }
+    if let [x] = rest {
+        add(0, x, &w[2 * pairs.len() * outputs..]);
+    }
+    let out = &mut out[from..from + RUN];
+    out.iter_mut().zip(sums[0]).zip(sums[1]).for_each(|((out, even), odd)| *out = even + odd);
+}
+
 /// The position of the weights of a feature, with `outputs` weights next to each other.
 #[inline(always)]
 fn span_of<I: Index>(index: I, outputs: usize) -> std::ops::Range<usize> {
@@ -394,12 +434,20 @@ fn span_of<I: Index>(index: I, outputs: usize) -> std::ops::Range<usize> {
 #[inline(always)]
 fn sparse_dots_plainly<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64], out: &mut [f64]) {
     out.fill(0.0);
-    for (&index, &value) in indices.iter().zip(values) {
+    for (at, (&index, &value)) in indices.iter().zip(values).enumerate() {
+        if let Some(&later) = indices.get(at + FEATURES_AHEAD)
+            && let Some(w) = w.get(span_of(later, out.len()))
+        {
+            prefetch_all(w);
+        }
         if let Some(w) = w.get(span_of(index, out.len())) {
             add_product(value.wide(), w, out);
         }
     }
 }
+
+/// How many features ahead the weights of all outputs are prefetched.
+const FEATURES_AHEAD: usize = 2;
 
 #[inline(always)]
 fn sparse_axpys_plainly<I: Index, V: Value>(scales: &[f64], indices: &[I], values: &[V], w: &mut [f64]) {

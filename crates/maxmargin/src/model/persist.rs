@@ -21,7 +21,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
 use crate::online::OnlineState;
 use crate::settings::{Method, Settings, decoder_of_format_1, settings_of_format_1};
-use crate::solve::{Cut, Witness};
+use crate::solve::{ClassDual, Cut, Witness};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -129,6 +129,13 @@ impl Model {
                 let multipliers: Vec<f64> = cuts.iter().map(|cut| cut.multiplier).collect();
                 tensors.push(("witness.points", Dtype::F64, points.len(), reals(&points)));
                 tensors.push(("witness.multipliers", Dtype::F64, multipliers.len(), reals(&multipliers)));
+            }
+            Some(Witness::Classes(dual)) => {
+                let starts = dual.starts.iter().flat_map(|start| start.to_le_bytes()).collect();
+                let classes = dual.classes.iter().flat_map(|class| class.to_le_bytes()).collect();
+                tensors.push(("witness.starts", Dtype::U64, dual.starts.len(), starts));
+                tensors.push(("witness.classes", Dtype::U32, dual.classes.len(), classes));
+                tensors.push(("witness.values", Dtype::F64, dual.values.len(), reals(&dual.values)));
             }
             Some(Witness::Rounded(width)) => tensors.push(("witness.width", Dtype::F64, 1, reals(&[*width]))),
             Some(Witness::Weights) | None => {}
@@ -257,6 +264,9 @@ impl Model {
         }
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
+            Some(Witness::Classes(dual)) => {
+                dual.rows() as u64 == self.certificate.rows && dual.is_sound(self.decoder.outputs())
+            }
             Some(Witness::Cuts(cuts)) => {
                 let dim = own.len() + self.free_scalars().len();
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
@@ -357,6 +367,17 @@ impl Stored<'_> {
 
     fn witness(&self) -> Result<Option<Witness>> {
         let incomplete = || damaged(INCOMPLETE);
+        if let Ok(starts) = self.tensors.tensor("witness.starts") {
+            let classes = self.tensors.tensor("witness.classes").map_err(|_| incomplete())?;
+            if starts.dtype() != Dtype::U64 || classes.dtype() != Dtype::U32 {
+                return Err(damaged("its witness has another type"));
+            }
+            return Ok(Some(Witness::Classes(ClassDual {
+                starts: words(starts.data()).map(u64::from_le_bytes).collect(),
+                classes: classes.data().as_chunks::<4>().0.iter().copied().map(u32::from_le_bytes).collect(),
+                values: self.reals("witness.values")?.unwrap_or_default(),
+            })));
+        }
         let witness =
             match (self.tensors.tensor("witness.state"), self.reals("witness.points")?, self.reals("witness.width")?) {
                 (Err(_), None, None) => return Ok(None),

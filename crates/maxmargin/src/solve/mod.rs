@@ -2,6 +2,7 @@
 
 mod balanced;
 mod cholesky;
+mod class_blocks;
 mod cutting_plane;
 mod dual_coordinate_descent;
 mod free_block;
@@ -28,8 +29,9 @@ mod sum_of_risks;
 mod tests;
 mod values;
 
-pub use crate::certificate::{Cut, Witness, relative_gap};
+pub use crate::certificate::{ClassDual, Cut, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
+pub(crate) use class_blocks::{ClassBlocks, certified_by_classes};
 pub use cutting_plane::CuttingPlane;
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use dual_coordinate_descent::DualCoordinateDescent;
@@ -158,6 +160,8 @@ pub struct Start {
     pub thresholds: Vec<f64>,
     /// The dual variables, if the neighbouring problem had any, already within the bounds of this problem.
     pub dual: Option<Vec<f64>>,
+    /// The same for joint problems over several classes.
+    pub classes: Option<ClassDual>,
     /// The width over which the hinge of the neighbouring problem was rounded off, if it was.
     pub width: Option<f64>,
 }
@@ -231,13 +235,14 @@ impl Solution {
 
     /// A warm start for another solver, or for the same solver on a neighbouring problem.
     pub(crate) fn into_start(self) -> Start {
-        let (dual, width) = match self.witness {
-            Witness::Dual(alpha) => (Some(alpha), None),
-            Witness::Rounded(width) => (None, Some(width)),
+        let start = Start { weights: self.weights, thresholds: self.thresholds, ..Start::default() };
+        match self.witness {
+            Witness::Dual(alpha) => Start { dual: Some(alpha), ..start },
+            Witness::Classes(dual) => Start { classes: Some(dual), ..start },
+            Witness::Rounded(width) => Start { width: Some(width), ..start },
             // Other proofs of a bound hold only for their own problem.
-            Witness::Weights | Witness::Cuts(_) => (None, None),
-        };
-        Start { weights: self.weights, thresholds: self.thresholds, dual, width }
+            Witness::Weights | Witness::Cuts(_) => start,
+        }
     }
 }
 

@@ -30,6 +30,13 @@ impl Sum {
     }
 }
 
+/// The same as [`Sum`] for several outputs. Both lists are empty unless rows are sparse and shifted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    totals: Vec<f64>,
+    shift_dots: Vec<f64>,
+}
+
 /// See the top of the file.
 pub(super) struct ScaledRows<'a, R> {
     design: &'a Design,
@@ -109,6 +116,135 @@ impl<'a, R: Rows> ScaledRows<'a, R> {
             sum.total += step;
             sum.shift_dot += step * products[row];
         }
+    }
+
+    /// What has to be kept beside the weights of several outputs.
+    pub(super) fn sums(&self, outputs: usize) -> Sums {
+        let length = if self.shift_products.is_some() { outputs } else { 0 };
+        Sums { totals: vec![0.0; length], shift_dots: vec![0.0; length] }
+    }
+
+    /// The scores of a scaled row for all outputs. Its weights of one feature are next to each other.
+    #[inline(always)]
+    pub(super) fn scores(&self, row: usize, v: &[f64], sums: &Sums, out: &mut [f64]) {
+        match self.dense_shift {
+            None => {
+                self.rows.dots(row, v, out);
+                let factor = self.design.row_factor(row);
+                if factor != 1.0 {
+                    out.iter_mut().for_each(|score| *score *= factor);
+                }
+            }
+            Some(shift) => self.rows.dots_shifted(row, shift, v, out),
+        }
+        if let Some(products) = &self.shift_products {
+            let by = self.shift_norm - products[row];
+            out.iter_mut()
+                .zip(sums.totals.iter().zip(&sums.shift_dots))
+                .for_each(|(score, (total, dot))| *score += total * by - dot);
+        }
+    }
+
+    /// The scores of a scaled row for some outputs.
+    #[inline(always)]
+    pub(super) fn scores_at(
+        &self,
+        row: usize,
+        (v, outputs): (&[f64], usize),
+        sums: &Sums,
+        at: &[u32],
+        out: &mut [f64],
+    ) {
+        out.fill(0.0);
+        self.rows.each(row, |column, value| {
+            let value = value - self.dense_shift.map_or(0.0, |shift| shift[column]);
+            if let Some(w) = v.get(column * outputs..(column + 1) * outputs) {
+                out.iter_mut().zip(at).for_each(|(out, &at)| *out += value * w[at as usize]);
+            }
+        });
+        let factor = self.design.row_factor(row);
+        out.iter_mut().for_each(|score| *score *= factor);
+        if let Some(products) = &self.shift_products {
+            let by = self.shift_norm - products[row];
+            for (score, &at) in out.iter_mut().zip(at) {
+                *score += sums.totals[at as usize] * by - sums.shift_dots[at as usize];
+            }
+        }
+    }
+
+    /// Adds a multiple of a scaled row to the weights of every output.
+    #[inline(always)]
+    pub(super) fn add_to_all(&self, row: usize, steps: &mut [f64], v: &mut [f64], sums: &mut Sums) {
+        let (factor, outputs) = (self.design.row_factor(row), steps.len());
+        if factor != 1.0 {
+            steps.iter_mut().for_each(|step| *step *= factor);
+        }
+        if self.squared_factor.is_none() {
+            self.rows.axpys(row, steps, v);
+        } else {
+            self.rows.each(row, |column, value| {
+                let value = self.in_square(column, value);
+                let w = v[column * outputs..].iter_mut();
+                w.zip(&*steps).for_each(|(w, step)| *w += value * step);
+            });
+        }
+        if let Some(products) = &self.shift_products {
+            for (output, step) in steps.iter().enumerate() {
+                sums.totals[output] += step;
+                sums.shift_dots[output] += step * products[row];
+            }
+        }
+    }
+
+    /// The same for some outputs, out of `outputs`.
+    #[inline(always)]
+    pub(super) fn add_to_some(
+        &self,
+        row: usize,
+        steps: &[(u32, f64)],
+        (v, outputs): (&mut [f64], usize),
+        sums: &mut Sums,
+    ) {
+        let factor = self.design.row_factor(row);
+        self.rows.each(row, |column, value| {
+            let value = factor * self.in_square(column, value);
+            if let Some(w) = v.get_mut(column * outputs..(column + 1) * outputs) {
+                steps.iter().for_each(|&(output, step)| w[output as usize] += value * step);
+            }
+        });
+        if let Some(products) = &self.shift_products {
+            for &(output, step) in steps {
+                sums.totals[output as usize] += factor * step;
+                sums.shift_dots[output as usize] += factor * step * products[row];
+            }
+        }
+    }
+
+    /// What a stored value adds to v: F²x, or F²(x − μ) for dense rows.
+    #[inline(always)]
+    fn in_square(&self, column: usize, value: f64) -> f64 {
+        match &self.squared_factor {
+            None => value,
+            Some(factor) => factor[column] * (value - self.dense_shift.map_or(0.0, |shift| shift[column])),
+        }
+    }
+
+    /// The weights of the scaled features for the first `outputs` of `stride` outputs.
+    pub(super) fn weights_of_outputs(&self, v: &[f64], sums: &Sums, (outputs, stride): (usize, usize)) -> Vec<f64> {
+        let design = self.design;
+        let mut weights = Vec::with_capacity(design.cols() * outputs);
+        for (column, v) in v.chunks_exact(stride).enumerate() {
+            let factor = design.factor().map_or(1.0, |factor| factor[column]);
+            let inverse = if factor == 0.0 { 0.0 } else { 1.0 / factor };
+            weights.extend(v[..outputs].iter().map(|v| if factor == 1.0 { *v } else { v * inverse }));
+            if let (Some(shift), true) = (design.shift(), self.shift_products.is_some()) {
+                let own = weights.len() - outputs;
+                for (w, total) in weights[own..].iter_mut().zip(&sums.totals) {
+                    *w -= total * shift[column] * factor;
+                }
+            }
+        }
+        weights
     }
 
     /// The weights of the scaled features: F⁻¹v, minus (Σ c)·Fμ if v does not include the shift.

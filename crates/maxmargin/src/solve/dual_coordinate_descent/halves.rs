@@ -220,7 +220,7 @@ fn visit_run_here<T: Independent, R: Rows>(
 
 /// Adds the changes of both halves, whose copies hold 1/share times as much, and leaves the sum in both copies. Returns
 /// its squared length.
-pub(super) fn merge(v: &[f64], even: &mut [f64], odd: &mut [f64], share: f64) -> f64 {
+pub(in crate::solve) fn merge(v: &[f64], even: &mut [f64], odd: &mut [f64], share: f64) -> f64 {
     /// Below this many weights a second thread costs more than it saves.
     const ALONE: usize = 8 * 1024;
     if v.len() > ALONE {

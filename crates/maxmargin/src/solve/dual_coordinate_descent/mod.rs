@@ -49,7 +49,8 @@ use crate::random::Random;
 use crate::run::{Cancel, Observer};
 use crate::task::{Independent, Intercept};
 use coordinate::{Fixed, Sums, View, Visited};
-use halves::{Half, Packed, merge, round_length};
+pub(super) use halves::merge;
+use halves::{Half, Packed, round_length};
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]

@@ -246,6 +246,7 @@ fn bound<T: Independent + Objective>(
         Witness::Rounded(width) => {
             rounded_values(task, design, weights, scores, threshold, *width, rule, cancel).map(|values| values.1)
         }
+        Witness::Classes(_) => Err(infeasible("it belongs to another task")),
         Witness::Weights => smooth_bound(task, design, scores, threshold, rule, cancel),
         Witness::Cuts(cuts) => {
             let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);

@@ -14,8 +14,9 @@ use crate::run::{Cancel, Silent};
 use crate::settings::Settings;
 use crate::solve::machine::Job;
 use crate::solve::{
-    ByPair, CurvedRisk, CuttingPlane, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk, Sampled, Solution, Start,
-    balanced_values, lower_bound, quick_start, rounded_certificate, sampled_start, value_and_slopes,
+    ByPair, ClassBlocks, CurvedRisk, CuttingPlane, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk, Sampled,
+    Solution, Start, balanced_values, certified_by_classes, lower_bound, quick_start, rounded_certificate,
+    sampled_start, value_and_slopes,
 };
 use crate::task::{Abilities, GradedComparison, Intercept, Joint, LearningTask, Ranking, Roundable};
 use crate::wish::Solver;
@@ -37,6 +38,12 @@ pub trait PartTask: LearningTask + Roundable {
     /// The task as pairs that can be drawn at random, which also gives a quick start, if it has that form.
     #[doc(hidden)]
     fn as_ranking(&self) -> Option<&Ranking> {
+        None
+    }
+
+    /// The task as one block of dual variables for each row, if it has that form.
+    #[doc(hidden)]
+    fn as_joint(&self) -> Option<&Joint> {
         None
     }
 }
@@ -112,6 +119,13 @@ impl<T: PartTask> ByPart<T> {
                 cancel.check_wanted()?;
                 self.stated(solution, design, tolerance, cancel)
             }
+            Solver::DualCoordinateDescent => {
+                let joint = self.task.as_joint().ok_or_else(|| not_planned(settings, run.solver))?;
+                let blocks = ClassBlocks { tolerance, max_passes, seed: settings.seed, intercept: self.rule };
+                let solution = blocks.solve(joint, design, start, run.observer, cancel)?;
+                cancel.check_wanted()?;
+                self.restated_by_classes(solution, design, tolerance, cancel)
+            }
             Solver::CuttingPlane => {
                 let planes = CuttingPlane { tolerance, max_passes };
                 planes.solve(&mut self.whole_risk(design, cancel), features, start, run.observer, cancel)
@@ -142,6 +156,24 @@ impl<T: PartTask> ByPart<T> {
             return Ok(solution);
         };
         (solution.objective, solution.lower_bound) = (objective, Some(bound));
+        Ok(restated(solution, tolerance))
+    }
+
+    /// A solution of the block dual with the values that `verify` computes. After a cancel, the caller still waits for
+    /// them.
+    fn restated_by_classes(
+        &self,
+        mut solution: Solution,
+        design: &Design,
+        tolerance: f64,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        let until = cancel.until_abandoned();
+        let point = [&solution.weights[..], &solution.thresholds].concat();
+        solution.objective = self.whole_risk(design, &until).evaluate(&point, &mut vec![0.0; point.len()])?;
+        if let (Some(joint), Witness::Classes(dual)) = (self.task.as_joint(), &solution.witness) {
+            solution.lower_bound = Some(certified_by_classes(joint, design, dual, self.rule, &until)?);
+        }
         Ok(restated(solution, tolerance))
     }
 
@@ -271,6 +303,10 @@ impl<T: PartTask> Problem for ByPart<T> {
         cancel.check()?;
         let lower_bound = match stated.witness {
             Some(Witness::Cuts(cuts)) => Some(proven_by_cuts(&mut risk, cuts, cancel)?),
+            Some(Witness::Classes(dual)) => {
+                let joint = self.task.as_joint().ok_or_else(|| infeasible("it belongs to another task"))?;
+                Some(certified_by_classes(joint, design, dual, self.rule, cancel)?)
+            }
             Some(Witness::Rounded(width)) => {
                 rounded_certificate(&self.task, design, &point, *width, self.is_penalised(), cancel)?
             }
@@ -303,7 +339,11 @@ impl<T: PartTask> Problem for ByPart<T> {
     }
 }
 
-impl PartTask for Joint {}
+impl PartTask for Joint {
+    fn as_joint(&self) -> Option<&Joint> {
+        Some(self)
+    }
+}
 
 impl PartTask for Ranking {
     fn as_ranking(&self) -> Option<&Ranking> {

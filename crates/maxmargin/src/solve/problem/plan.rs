@@ -77,6 +77,8 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
     let outnumber = |times: usize| density >= DENSE && constraints > features.saturating_mul(times);
     if settings.expands() && abilities.listed {
         Solver::Smo
+    } else if abilities.several && settings.loss != Loss::Logistic {
+        Solver::DualCoordinateDescent
     } else if !abilities.listed || (abilities.threshold && settings.loss == Loss::Logistic) {
         Solver::Newton
     } else if too_long || !abilities.curved {
@@ -106,7 +108,8 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
         Solver::Smo | Solver::Lasvm => listed && kernel && loss != Loss::Logistic,
         Solver::Newton if by_kernel => !listed && loss == Loss::SquaredHinge,
         _ if !weights => false,
-        Solver::DualCoordinateDescent | Solver::QuadraticProgram => listed,
+        Solver::DualCoordinateDescent => listed || (several && loss != Loss::Logistic),
+        Solver::QuadraticProgram => listed,
         Solver::InteriorPoint => listed && curved && loss != Loss::Logistic,
         Solver::LinearProgram => listed && threshold,
         Solver::Newton | Solver::CuttingPlane => curved && smooth_or_listed,
@@ -142,7 +145,7 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
             }
             KernelKind::Linear => refuse(
                 format!("{apart}, and not by `{}`", solver.name()),
-                "use ⟦solver=newton⟧ or cutting-plane, leave ⟦solver⟧ out, or keep two classes",
+                "use ⟦solver=dual-coordinate-descent⟧, newton or cutting-plane, or leave ⟦solver⟧ out",
             ),
             _ => refuse(format!("{apart}, and not with a kernel"), "leave ⟦kernel⟧ out, or keep two classes"),
         };

@@ -138,6 +138,23 @@ impl Joint {
         cost * self.margins.rows.as_ref().map_or(1.0, |rows| rows[row])
     }
 
+    /// The margin of a row, if it is the same over every class.
+    #[inline]
+    pub(crate) fn equal_margin(&self, row: usize) -> Option<f64> {
+        let own = self.margins.rows.as_ref().map_or(1.0, |rows| rows[row]);
+        self.margins.table.is_none().then_some(own)
+    }
+
+    /// The loss of a row over all its classes.
+    pub(crate) fn form(&self) -> JointForm {
+        self.form
+    }
+
+    /// The loss of one violation.
+    pub(crate) fn loss(&self) -> Loss {
+        self.loss
+    }
+
     /// By how much a row misses its margin over another class.
     #[inline]
     fn violation(&self, row: usize, scores: &[f64], class: usize) -> f64 {

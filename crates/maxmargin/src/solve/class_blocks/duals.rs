@@ -1,0 +1,258 @@
+//! The value of a dual point of a joint problem, from scratch: training states it and `verify` recomputes it.
+//!
+//! **Free constants.** The dual then has one equality for each class: what the rows of other classes pull it down, Σ α_im
+//! over rows i of other classes, equals what its own rows pull it up. Seen as a flow F_ab = Σ α_ib over the rows of class
+//! a, as much must flow into every class as out of it. [`Balance`] makes that true for any point by factors d_a / d_b on
+//! the flows, with d found by balancing one class after the other (Osborne, On pre-conditioning of matrices, JACM 7,
+//! 1960), and divided by the largest of the factors. As no factor exceeds 1, every other constraint still holds. Flows
+//! that are on no cycle cannot be balanced, and become zero.
+
+use super::block::BlockForm;
+use super::form_of;
+use crate::certificate::ClassDual;
+use crate::data::{Design, with_rows};
+use crate::error::Result;
+use crate::run::Cancel;
+use crate::solve::infeasible;
+use crate::task::{Intercept, Joint};
+use std::collections::HashMap;
+
+/// Sums that differ by this share are equal but for rounding.
+const EQUAL: f64 = 1e-12;
+
+/// A dual variable may exceed its limit by this share, which is rounding.
+const WITHIN: f64 = 1e-9;
+
+/// The most sweeps over all classes. Points near the optimum need a few dozen.
+const SWEEPS: usize = 20_000;
+
+/// Lower bound that a dual point proves, or an error if it is not feasible.
+pub(crate) fn certified_by_classes(
+    joint: &Joint,
+    design: &Design,
+    dual: &ClassDual,
+    rule: Intercept,
+    cancel: &Cancel,
+) -> Result<f64> {
+    let Some(form) = form_of(joint) else { return Err(infeasible("it belongs to another loss")) };
+    if dual.rows() != joint.rows() || !dual.is_sound(joint.classes()) {
+        return Err(infeasible("its rows do not fit the data"));
+    }
+    for (row, (classes, values)) in dual.of_rows().enumerate() {
+        let (cost, own) = (joint.cost(row), joint.class(row) as u32);
+        let most = match form {
+            BlockForm::Largest => values.iter().sum::<f64>(),
+            BlockForm::Sum => values.iter().copied().fold(0.0, f64::max),
+            BlockForm::Squares if cost == 0.0 => values.len() as f64,
+            BlockForm::Squares => 0.0,
+        };
+        if classes.contains(&own) || most > cost * (1.0 + WITHIN) {
+            return Err(infeasible("a dual variable lies outside its range"));
+        }
+    }
+    if rule == Intercept::Free && Flows::of(joint, dual).imbalance() > EQUAL {
+        return Err(infeasible("what pulls a class up and down does not balance"));
+    }
+    dual_value(joint, design, dual, rule, cancel)
+}
+
+/// The dual value of a feasible point.
+pub(super) fn dual_value(
+    joint: &Joint,
+    design: &Design,
+    dual: &ClassDual,
+    rule: Intercept,
+    cancel: &Cancel,
+) -> Result<f64> {
+    let Some(form) = form_of(joint) else { return Err(infeasible("it belongs to another loss")) };
+    let (weights, pulls) = weights_behind(joint, design, dual, cancel)?;
+    let mut gain = 0.0;
+    for (row, (classes, values)) in dual.of_rows().enumerate() {
+        let cost = joint.cost(row);
+        // What rounding left above the limits is taken off.
+        let share = match form {
+            BlockForm::Largest => (cost / values.iter().sum::<f64>()).min(1.0),
+            BlockForm::Sum | BlockForm::Squares => 1.0,
+        };
+        for (&class, &value) in classes.iter().zip(values) {
+            let value = if form == BlockForm::Sum { value.min(cost) } else { share * value };
+            gain += value * joint.margin(row, class as usize);
+            if form == BlockForm::Squares {
+                gain -= value * value / (4.0 * cost);
+            }
+        }
+    }
+    let half = |numbers: &[f64]| 0.5 * numbers.iter().map(|number| number * number).sum::<f64>();
+    let penalty = if rule == Intercept::Penalised { half(&pulls) } else { 0.0 };
+    // The objective is never negative, so zero is a better bound than a negative one.
+    Ok((gain - half(&weights) - penalty).max(0.0))
+}
+
+/// The weights of a dual point, those of one feature for all classes side by side, and the sum of the coefficients of
+/// each class.
+fn weights_behind(joint: &Joint, design: &Design, dual: &ClassDual, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
+    let classes = joint.classes();
+    let (mut weights, mut pulls) = (vec![0.0; design.cols() * classes], vec![0.0; classes]);
+    let mut totals = vec![0.0; classes];
+    let mut steps: Vec<(usize, f64)> = Vec::new();
+    with_rows!(design.matrix(), rows => {
+        use crate::data::Rows;
+        for (row, (others, values)) in dual.of_rows().enumerate() {
+            if row % 4096 == 0 {
+                cancel.check()?;
+            }
+            if values.is_empty() {
+                continue;
+            }
+            steps.clear();
+            steps.push((joint.class(row), values.iter().sum()));
+            steps.extend(others.iter().zip(values).map(|(&class, &value)| (class as usize, -value)));
+            let factor = design.row_factor(row);
+            for &(class, step) in &steps {
+                pulls[class] += step;
+                totals[class] += factor * step;
+            }
+            rows.each(row, |column, value| {
+                if let Some(weights) = weights.get_mut(column * classes..(column + 1) * classes) {
+                    steps.iter().for_each(|&(class, step)| weights[class] += factor * value * step);
+                }
+            });
+            design.passed(row..row + 1);
+        }
+    });
+    design.unfold_outputs(&mut weights, &totals);
+    Ok((weights, pulls))
+}
+
+/// Makes a point feasible for free constants.
+pub(super) fn balance(joint: &Joint, dual: &mut ClassDual) {
+    let mut flows = Flows::of(joint, dual);
+    flows.drop_loose_ends();
+    let scales = flows.scales();
+    let mut kept: HashMap<(u32, u32), f64> = HashMap::new();
+    for (edge, &(from, to, flow)) in flows.edges.iter().enumerate() {
+        kept.insert((from, to), if flow > 0.0 { scales[edge] } else { 0.0 });
+    }
+    let (mut starts, mut classes, mut values) = (vec![0], Vec::new(), Vec::new());
+    for (row, (others, own)) in dual.of_rows().enumerate() {
+        for (&class, &value) in others.iter().zip(own) {
+            let value = value * kept.get(&(joint.class(row) as u32, class)).copied().unwrap_or(0.0);
+            if value > 0.0 {
+                classes.push(class);
+                values.push(value);
+            }
+        }
+        starts.push(values.len() as u64);
+    }
+    *dual = ClassDual { starts, classes, values };
+}
+
+/// The sums of the dual variables from one class to another.
+struct Flows {
+    classes: usize,
+    /// From a class, to another, and how much, in order.
+    edges: Vec<(u32, u32, f64)>,
+}
+
+impl Flows {
+    fn of(joint: &Joint, dual: &ClassDual) -> Flows {
+        let mut sums: HashMap<(u32, u32), f64> = HashMap::new();
+        for (row, (others, values)) in dual.of_rows().enumerate() {
+            let own = joint.class(row) as u32;
+            for (&class, &value) in others.iter().zip(values) {
+                *sums.entry((own, class)).or_default() += value;
+            }
+        }
+        let mut edges: Vec<(u32, u32, f64)> = sums.into_iter().map(|((from, to), sum)| (from, to, sum)).collect();
+        edges.sort_unstable_by_key(|&(from, to, _)| (from, to));
+        Flows { classes: joint.classes(), edges }
+    }
+
+    /// By how much inflow and outflow differ, over all classes, as a share of all that flows.
+    fn imbalance(&self) -> f64 {
+        let (mut nets, mut all) = (vec![0.0; self.classes], 0.0);
+        for &(from, to, flow) in &self.edges {
+            nets[from as usize] += flow;
+            nets[to as usize] -= flow;
+            all += flow;
+        }
+        if all > 0.0 { nets.iter().map(|net: &f64| net.abs()).sum::<f64>() / all } else { 0.0 }
+    }
+
+    /// The classes that a class reaches along flows, or from which it is reached.
+    fn reached(&self, start: usize, lists: &[Vec<usize>], ends: impl Fn(&(u32, u32, f64)) -> u32) -> Vec<bool> {
+        let (mut seen, mut open) = (vec![false; self.classes], vec![start]);
+        seen[start] = true;
+        while let Some(class) = open.pop() {
+            for &edge in &lists[class] {
+                let next = ends(&self.edges[edge]) as usize;
+                if !std::mem::replace(&mut seen[next], true) {
+                    open.push(next);
+                }
+            }
+        }
+        seen
+    }
+
+    /// The edges that leave, and that enter, each class.
+    fn lists(&self) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
+        let (mut leaving, mut entering) = (vec![Vec::new(); self.classes], vec![Vec::new(); self.classes]);
+        for (edge, &(from, to, flow)) in self.edges.iter().enumerate() {
+            if flow > 0.0 {
+                leaving[from as usize].push(edge);
+                entering[to as usize].push(edge);
+            }
+        }
+        (leaving, entering)
+    }
+
+    /// Sets flows that are on no cycle to zero: those between classes that do not reach each other both ways.
+    fn drop_loose_ends(&mut self) {
+        let (leaving, entering) = self.lists();
+        let mut component = vec![usize::MAX; self.classes];
+        for class in 0..self.classes {
+            if component[class] != usize::MAX {
+                continue;
+            }
+            let ahead = self.reached(class, &leaving, |edge| edge.1);
+            let behind = self.reached(class, &entering, |edge| edge.0);
+            for other in 0..self.classes {
+                if ahead[other] && behind[other] {
+                    component[other] = class;
+                }
+            }
+        }
+        for (from, to, flow) in &mut self.edges {
+            if component[*from as usize] != component[*to as usize] {
+                *flow = 0.0;
+            }
+        }
+    }
+
+    /// The factor of each edge, none above 1, with which the flows balance.
+    fn scales(&self) -> Vec<f64> {
+        let (leaving, entering) = self.lists();
+        let mut d = vec![1.0f64; self.classes];
+        for _ in 0..SWEEPS {
+            let mut off = 0.0f64;
+            for class in 0..self.classes {
+                let out: f64 =
+                    leaving[class].iter().map(|&edge| self.edges[edge].2 / d[self.edges[edge].1 as usize]).sum();
+                let into: f64 =
+                    entering[class].iter().map(|&edge| self.edges[edge].2 * d[self.edges[edge].0 as usize]).sum();
+                if out > 0.0 && into > 0.0 {
+                    let next = (into / out).sqrt();
+                    off = off.max((next / d[class] - 1.0).abs());
+                    d[class] = next;
+                }
+            }
+            if off <= 1e-15 {
+                break;
+            }
+        }
+        let scale =
+            |&(from, to, flow): &(u32, u32, f64)| if flow > 0.0 { d[from as usize] / d[to as usize] } else { 0.0 };
+        let largest = self.edges.iter().map(scale).fold(0.0, f64::max);
+        self.edges.iter().map(|edge| if largest > 0.0 { scale(edge) / largest } else { 0.0 }).collect()
+    }
+}

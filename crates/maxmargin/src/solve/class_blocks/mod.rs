@@ -1,0 +1,497 @@
+//! The block dual of joint problems over several classes: linear, one row at a time.
+//!
+//! ```text
+//! min  ½ Σ_m ‖w_m‖² + Σ_i C_i · loss_i(v_i),   v_im = Δ_im + s_im − s_i,y,   s = x·w + b
+//! max over α   Σ_i Σ_{m≠y} α_im Δ_im − ½ Σ_m ‖w_m‖² − Σ cost*(α),   w_m = Σ_i u_im x_i
+//! s.t.         α ≥ 0;  largest violation: Σ_m α_im ≤ C_i;  sum of hinges: α_im ≤ C_i;  free constants: Σ_i u_im = 0
+//! ```
+//! y is the class of row i, Δ its margins, u_im = −α_im for the other classes and u_iy = Σ_m α_im. A step solves the
+//! block of one row exactly ([`block`]). The scores of a row for all classes come from one walk over its features: the
+//! weights of a feature for all classes are side by side (Keerthi, Sundararajan, Chang, Hsieh & Lin, A sequential dual
+//! method for large scale multi-class linear SVMs, KDD 2008).
+//!
+//! **Gap.** With w = w(α) the duality gap is the sum over rows of g_i = C_i·loss(v_i) − Σ_m α_im v_im + cost*(α_i). Each
+//! visit adds the g_i it finds, which estimates the gap; a check computes all of them at fixed weights on all threads.
+//! Rows whose g_i is a small share of the mean leave the active set until the next check.
+//!
+//! **Many classes.** From [`lane::LISTED_FROM`] classes on, a row keeps a list of the classes that matter: those with
+//! dual variables, and those with the largest violations at the last check. Steps look at these alone, so that dual
+//! variables stay few.
+//!
+//! **Free constants** are found by the method of multipliers, as in [`super::dual_coordinate_descent`]: steps see
+//! b = b₀ + κ Σ_i u_im, and b₀ moves to b after each pass. The bound is that of the balanced point ([`duals`]).
+//!
+//! **Two cores** work on even and odd rows as there: each against its own copy of the weights, in which its own changes
+//! count σ-fold; then both changes are added up. A round after which the dual has fallen is undone and repeated with a
+//! larger σ.
+//!
+//! Stops at a relative gap. Cost of a pass: the entries of the active rows times the classes. It does not solve the
+//! softmax, whose dual variables are all above zero.
+
+mod block;
+mod duals;
+mod lane;
+
+pub(crate) use block::BlockForm;
+pub(crate) use duals::certified_by_classes;
+
+use super::dual_coordinate_descent::merge;
+use super::scaled_rows::ScaledRows;
+use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
+use crate::certificate::ClassDual;
+use crate::data::{Design, Rows, with_rows};
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use crate::parallel::{self, Spare};
+use crate::random::Random;
+use crate::run::{Cancel, Observer};
+use crate::task::{Intercept, Joint, JointForm};
+use block::LANES;
+use duals::{balance, dual_value};
+use lane::{Fixed, LISTED_FROM, Lane, Point, Seen, View, gathered, matter};
+use std::borrow::Cow;
+
+/// Settings of the solver.
+#[derive(Clone, Debug)]
+pub(crate) struct ClassBlocks {
+    /// The relative gap to stop at.
+    pub(crate) tolerance: f64,
+    /// The maximum number of passes.
+    pub(crate) max_passes: u64,
+    /// Seeds the order of visits.
+    pub(crate) seed: u64,
+    /// How the constants are treated.
+    pub(crate) intercept: Intercept,
+}
+
+/// How the dual variables see the loss of a joint problem; none for the softmax.
+pub(crate) fn form_of(joint: &Joint) -> Option<BlockForm> {
+    match (joint.form(), joint.loss()) {
+        (JointForm::Largest, _) => Some(BlockForm::Largest),
+        (JointForm::Sum, Loss::SquaredHinge) => Some(BlockForm::Squares),
+        (JointForm::Sum, _) => Some(BlockForm::Sum),
+        (JointForm::Softmax, _) => None,
+    }
+}
+
+/// The stream of random numbers for the order of visits.
+const VISITS: u64 = 0x636c_6200;
+
+/// Two lanes pay off from this many products a pass, if the weights of both lanes fit into caches and memory.
+const LANES_FROM: u64 = 1 << 21;
+const LANE_WEIGHTS: usize = 1 << 23;
+/// A round takes at least this many products, and as many per weight: it costs a few passes over the weights.
+const ROUND: u64 = 1 << 17;
+const ROUND_PER_WEIGHT: u64 = 8;
+const ROUNDS: u64 = 200;
+const LEAST_ROUNDS: u64 = 8;
+
+/// The first σ on two lanes, and the one with which the dual never falls.
+const FIRST_SIGMA: f64 = 1.25;
+const SAFE_SIGMA: f64 = 2.0;
+
+/// Rows whose gap is below this share of the mean leave the active set.
+const SMALL: f64 = 0.05;
+
+/// The first check: earlier passes are far from any tolerance.
+const FIRST_CHECK: u64 = 3;
+
+/// A check is due when the estimate has fallen to this share of the gap at the last one, or after this many passes.
+const FALLEN: f64 = 0.1;
+const MOST_PASSES: u64 = 20;
+
+/// A check is worth its pass once the estimate is within this factor of the tolerance.
+const PROMISING: f64 = 1.1;
+
+/// Rows judged by one job.
+const RUN: usize = 256;
+
+/// How often the cancel flag is looked at, in visits.
+const POLL: usize = 512;
+
+impl ClassBlocks {
+    /// Solves a joint problem over the rows of `design`, from the dual variables of `start` if it has any.
+    pub(crate) fn solve(
+        &self,
+        joint: &Joint,
+        design: &Design,
+        start: Option<&Start>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        let Some(form) = form_of(joint) else {
+            return Err(Error::new(Code::Internal, "the softmax reached the block dual"));
+        };
+        if joint.rows() > u32::MAX as usize {
+            return Err(Error::new(Code::BadSetting, "more than 4,294,967,295 rows; the block dual takes fewer"));
+        }
+        let progress = Progress::new(observer, cancel);
+        with_rows!(design.matrix(), rows => {
+            State::new(self, joint, form, (design, rows), start, cancel)?.run(self, progress, cancel)
+        })
+    }
+}
+
+/// The variables of the main loop.
+struct State<'a, R> {
+    fixed: Fixed<'a, R>,
+    intercept: Intercept,
+    lanes: Vec<Lane>,
+    view: View,
+    /// The point that two lanes share at the start of a round.
+    shared: Point,
+    /// Σ α m − cost*(α)
+    gain: f64,
+}
+
+/// The result of a check.
+struct Checked {
+    objective: f64,
+    /// The sum of the gaps of all rows.
+    gap: f64,
+    /// The gap of each row.
+    gaps: Vec<f64>,
+}
+
+impl<'a, R: Rows> State<'a, R> {
+    fn new(
+        settings: &ClassBlocks,
+        joint: &'a Joint,
+        form: BlockForm,
+        (design, rows): (&'a Design, &'a R),
+        start: Option<&Start>,
+        cancel: &Cancel,
+    ) -> Result<State<'a, R>> {
+        let (classes, count) = (joint.classes(), joint.rows());
+        let stride = classes.next_multiple_of(LANES);
+        let scaled = ScaledRows::new(design, rows);
+        let mut squares = parallel::collect(count, RUN, |row| scaled.square(row));
+        cancel.check_wanted()?;
+        // The proximal term weighs about as much as the features: then a step on one row moves b as far as it moves w.
+        let mean = squares.iter().sum::<f64>() / count.max(1) as f64;
+        let kappa = match settings.intercept {
+            Intercept::None => 0.0,
+            Intercept::Penalised => 1.0,
+            Intercept::Free if mean > 0.0 => mean,
+            Intercept::Free => 1.0,
+        };
+        squares.iter_mut().for_each(|square| *square += kappa);
+        if squares.iter().any(|square| !(square * SAFE_SIGMA).is_finite()) {
+            return Err(overflow());
+        }
+        let listed = classes >= LISTED_FROM;
+        let weights = design.cols() * stride;
+        let products = design.matrix().entries() * stride as u64;
+        let unscaled = design.factor().is_none() && design.shift().is_none();
+        let rounds = products / (ROUND_PER_WEIGHT * weights.max(1) as u64).max(ROUND);
+        let two = unscaled && products >= LANES_FROM && weights <= LANE_WEIGHTS && rounds >= LEAST_ROUNDS;
+        let number = if two { 2 } else { 1 };
+        let lane = |lane: usize| {
+            let random = Random::new(settings.seed, VISITS, lane as u64);
+            Lane::new(lane, number, count, listed, random)
+        };
+        let point = || Point { v: vec![0.0; weights], sums: scaled.sums(stride), pulls: vec![0.0; stride] };
+        let mut lanes: Vec<Lane> = (0..number).map(lane).collect();
+        let shared = if two { point() } else { Point::default() };
+        lanes.iter_mut().for_each(|lane| lane.point = point());
+        let fixed = Fixed { joint, rows: scaled, form, stride, kappa, squares, listed };
+        let sigma = if two { FIRST_SIGMA } else { 1.0 };
+        let view = View { centre: vec![0.0; stride], sigma, level: 0.0, whole: true };
+        let mut state = State { fixed, intercept: settings.intercept, lanes, view, shared, gain: 0.0 };
+        if let Some(start) = start {
+            state.start_at(start);
+        }
+        state.lanes.iter_mut().for_each(|lane| lane.activate(|row| joint.cost(row) > 0.0));
+        Ok(state)
+    }
+
+    /// Takes over the dual variables of a neighbouring problem, and their weights.
+    fn start_at(&mut self, start: &Start) {
+        let Some(dual) = start.classes.as_ref().filter(|dual| dual.rows() == self.fixed.joint.rows()) else { return };
+        let lanes = self.lanes.len();
+        let Fixed { joint, form, stride, .. } = self.fixed;
+        let mut point = std::mem::take(&mut self.lanes[0].point);
+        for (row, (classes, values)) in dual.of_rows().enumerate() {
+            let cost = joint.cost(row);
+            let sum: f64 = values.iter().sum();
+            let share = if form == BlockForm::Largest && sum > cost { cost / sum } else { 1.0 };
+            let within = |value: f64| match form {
+                BlockForm::Sum => value.min(cost),
+                _ if cost == 0.0 => 0.0,
+                _ => share * value,
+            };
+            let own = classes.iter().zip(values).map(|(&class, &value)| (class, within(value)));
+            let duals: Vec<(u32, f64)> = own.filter(|(_, value)| *value > 0.0).collect();
+            if duals.is_empty() {
+                continue;
+            }
+            let mut steps: Vec<(u32, f64)> = duals.iter().map(|&(class, value)| (class, -value)).collect();
+            steps.push((joint.class(row) as u32, duals.iter().map(|(_, value)| value).sum()));
+            steps.iter().for_each(|&(class, step)| point.pulls[class as usize] += step);
+            self.fixed.rows.add_to_some(row, &steps, (&mut point.v, stride), &mut point.sums);
+            for &(class, value) in &duals {
+                let own = if form == BlockForm::Squares { value * value / (4.0 * cost) } else { 0.0 };
+                self.gain += value * joint.margin(row, class as usize) - own;
+            }
+            self.lanes[row % lanes].set(row, duals);
+        }
+        // The steps see b = centre + κ Σ u: set it to the neighbour's b, for any dual variables.
+        if self.intercept == Intercept::Free {
+            for (class, centre) in self.view.centre.iter_mut().enumerate() {
+                let b = start.thresholds.get(class).copied().unwrap_or(0.0);
+                *centre = b - self.fixed.kappa * point.pulls[class];
+            }
+        }
+        if lanes == 2 {
+            self.lanes[1].point = point.clone();
+            self.shared = point.clone();
+        }
+        self.lanes[0].point = point;
+    }
+
+    /// The current point: between rounds, both lanes hold the same.
+    fn point(&self) -> &Point {
+        &self.lanes[0].point
+    }
+
+    fn active(&self) -> usize {
+        self.lanes.iter().map(Lane::active).sum()
+    }
+
+    /// The constants that belong to the last pass.
+    fn constants(&self) -> &[f64] {
+        let classes = self.fixed.joint.classes();
+        match self.intercept {
+            Intercept::None => &[],
+            Intercept::Penalised => &self.point().pulls[..classes],
+            Intercept::Free => &self.view.centre[..classes],
+        }
+    }
+
+    /// The weights of the scaled features; those of one feature for all classes are side by side.
+    fn weights(&self) -> Cow<'_, [f64]> {
+        let Fixed { rows, stride, joint, .. } = &self.fixed;
+        let (design, Point { v, sums, .. }) = (rows.design(), self.point());
+        if joint.classes() == *stride && design.factor().is_none() && design.shift().is_none() {
+            return Cow::Borrowed(v);
+        }
+        Cow::Owned(rows.weights_of_outputs(v, sums, (joint.classes(), *stride)))
+    }
+
+    /// One pass over the active rows. None after a cancel.
+    fn pass(&mut self, cancelled: impl Fn() -> bool) -> Option<Seen> {
+        let seen = match self.lanes.len() {
+            1 => {
+                let (lane, mut seen) = (&mut self.lanes[0], Seen::default());
+                lane.shuffle();
+                let count = lane.active();
+                for start in (0..count).step_by(POLL) {
+                    if cancelled() {
+                        return None;
+                    }
+                    let part = lane.round(start..(start + POLL).min(count), &self.fixed, &self.view);
+                    seen = Seen { gap: seen.gap + part.gap, gain: seen.gain + part.gain };
+                }
+                self.gain += seen.gain;
+                seen
+            }
+            _ => self.pass_in_rounds(cancelled)?,
+        };
+        self.lanes.iter_mut().for_each(Lane::shrink);
+        if self.intercept == Intercept::Free {
+            let State { view, lanes, fixed, .. } = self;
+            let pulls = &lanes[0].point.pulls;
+            view.centre.iter_mut().zip(pulls).for_each(|(centre, pull)| *centre += fixed.kappa * pull);
+        }
+        Some(seen)
+    }
+
+    fn pass_in_rounds(&mut self, cancelled: impl Fn() -> bool) -> Option<Seen> {
+        let share = self.active() as f64 / self.fixed.joint.rows().max(1) as f64;
+        let State { fixed, lanes, view, shared, gain, .. } = self;
+        let products = share * (fixed.design().matrix().entries() * fixed.stride as u64) as f64;
+        let least = (ROUND_PER_WEIGHT * shared.v.len() as u64).max(ROUND);
+        let rounds = ((products as u64) / least).clamp(LEAST_ROUNDS, ROUNDS) as usize;
+        let [even, odd] = &mut lanes[..] else { return None };
+        even.shuffle();
+        odd.shuffle();
+        let mut all = Seen::default();
+        let mut square: f64 = shared.v.iter().map(|v| v * v).sum();
+        let penalty = |pulls: &[f64], view: &View| -> f64 {
+            let own = |(pull, centre): (&f64, &f64)| pull * (centre + 0.5 * fixed.kappa * pull);
+            if fixed.kappa > 0.0 { pulls.iter().zip(&view.centre).map(own).sum() } else { 0.0 }
+        };
+        for round in 0..rounds {
+            let of = |lane: &Lane| {
+                let count = lane.active();
+                count * round / rounds..count * (round + 1) / rounds
+            };
+            let (first, second) = (of(even), of(odd));
+            let (even_stay, odd_stay) = (even.staying(), odd.staying());
+            loop {
+                if cancelled() {
+                    return None;
+                }
+                let (a, b) = parallel::join(
+                    || even.round(first.clone(), fixed, view),
+                    || odd.round(second.clone(), fixed, view),
+                );
+                // The changes of each lane, whose own copy holds σ times as much.
+                let share = 1.0 / view.sigma;
+                let before = penalty(&shared.pulls, view);
+                merge(&shared.pulls, &mut even.point.pulls, &mut odd.point.pulls, share);
+                let merged = merge(&shared.v, &mut even.point.v, &mut odd.point.v, share);
+                let change = penalty(&even.point.pulls, view) - before;
+                let rise = a.gain + b.gain - 0.5 * (merged - square) - change;
+                if rise < -1e-12 * square.max(1.0) && view.sigma < SAFE_SIGMA {
+                    even.undo(even_stay, shared);
+                    odd.undo(odd_stay, shared);
+                    view.sigma = (view.sigma * 1.25).min(SAFE_SIGMA);
+                    continue;
+                }
+                shared.v.copy_from_slice(&even.point.v);
+                shared.pulls.copy_from_slice(&even.point.pulls);
+                square = merged;
+                *gain += a.gain + b.gain;
+                all = Seen { gap: all.gap + a.gap + b.gap, gain: all.gain + a.gain + b.gain };
+                break;
+            }
+        }
+        Some(all)
+    }
+
+    /// The loss and the gap of every row at the current weights. Renews the lists of classes.
+    fn check(&mut self, weights: &[f64], cancel: &Cancel) -> Result<Checked> {
+        let rows = self.fixed.joint.rows();
+        let (fixed, lanes, constants) = (&self.fixed, &self.lanes, self.constants());
+        let buffers: Spare<(Vec<f64>, Vec<u32>)> = Spare::default();
+        let judged = parallel::map(rows.div_ceil(RUN), |run| {
+            let run = run * RUN..((run + 1) * RUN).min(rows);
+            let (mut loss, mut gaps, mut lists) = (0.0, Vec::with_capacity(run.len()), Vec::new());
+            buffers.lend(|(z, order)| {
+                z.resize(fixed.stride, 0.0);
+                for row in run.clone() {
+                    if fixed.joint.cost(row) == 0.0 || cancel.is_raised() {
+                        gaps.push(0.0);
+                        lists.push(Vec::new());
+                        continue;
+                    }
+                    let duals = lanes[row % lanes.len()].duals(row);
+                    let (own, gap) = fixed.judge(row, (&lanes[0].point, constants), duals, z);
+                    loss += own;
+                    gaps.push(gap);
+                    if fixed.listed {
+                        let mut list = Vec::new();
+                        matter(z, duals, order, &mut list);
+                        lists.push(list);
+                    }
+                }
+            });
+            fixed.design().passed(run);
+            (loss, gaps, lists)
+        });
+        cancel.check_wanted()?;
+        let (mut loss, mut gaps) = (0.0, Vec::with_capacity(rows));
+        let mut row = 0;
+        let lanes = self.lanes.len();
+        for (own, part, lists) in judged {
+            loss += own;
+            gaps.extend(part);
+            for list in lists {
+                self.lanes[row % lanes].lists[row / lanes] = list;
+                row += 1;
+            }
+        }
+        let half = |numbers: &[f64]| 0.5 * numbers.iter().map(|number| number * number).sum::<f64>();
+        let penalty = if self.intercept == Intercept::Penalised { half(self.constants()) } else { 0.0 };
+        let objective = half(weights) + penalty + loss;
+        if !objective.is_finite() {
+            return Err(overflow());
+        }
+        Ok(Checked { objective, gap: gaps.iter().sum(), gaps })
+    }
+
+    /// The lower bound at the last check, with the balanced dual variables if the constants are free.
+    fn bound(&self, checked: &Checked, tolerance: f64, cancel: &Cancel) -> Result<(Option<f64>, Option<ClassDual>)> {
+        if self.intercept != Intercept::Free {
+            return Ok((Some((checked.objective - checked.gap).max(0.0)), None));
+        }
+        if checked.gap > 2.0 * tolerance * checked.objective {
+            return Ok((None, None));
+        }
+        let joint = self.fixed.joint;
+        let mut dual = gathered(&self.lanes, joint.rows());
+        balance(joint, &mut dual);
+        let bound = dual_value(joint, self.fixed.design(), &dual, self.intercept, cancel)?;
+        Ok((Some(bound), Some(dual)))
+    }
+
+    fn run(mut self, settings: &ClassBlocks, mut progress: Progress<'_>, cancel: &Cancel) -> Result<Solution> {
+        let counted = (0..self.fixed.joint.rows()).filter(|&row| self.fixed.joint.cost(row) > 0.0).count();
+        let (mut pass, mut checked_at) = (0, 0);
+        let (mut last, mut objective) = (f64::INFINITY, f64::INFINITY);
+        let stop = loop {
+            let mut estimate = f64::INFINITY;
+            if pass < settings.max_passes {
+                let Some(seen) = self.pass(|| progress.cancelled()) else { break Stop::Cancelled };
+                pass += 1;
+                estimate = seen.gap;
+            }
+            let ended = pass >= settings.max_passes;
+            let due = if last.is_finite() {
+                estimate <= FALLEN * last
+                    || estimate <= PROMISING * settings.tolerance * objective
+                    || pass >= checked_at + MOST_PASSES
+            } else {
+                pass >= FIRST_CHECK
+            };
+            if !(due || ended || self.active() == 0) {
+                continue;
+            }
+            let weights = self.weights().into_owned();
+            let checked = self.check(&weights, cancel)?;
+            let (bound, _) = self.bound(&checked, settings.tolerance, cancel)?;
+            progress.bound(bound);
+            let bound = progress.lower_bound.unwrap_or(0.0);
+            objective = checked.objective;
+            if progress.report(pass, objective, &weights, self.constants()) {
+                break Stop::Cancelled;
+            }
+            if relative_gap(objective, bound) <= settings.tolerance {
+                break Stop::Converged;
+            }
+            if ended {
+                break Stop::PassLimit;
+            }
+            (checked_at, last) = (pass, checked.gap);
+            self.view.level = SMALL * checked.gap / counted.max(1) as f64;
+            self.view.whole = false;
+            let (level, joint) = (self.view.level, self.fixed.joint);
+            let gaps = &checked.gaps;
+            self.lanes.iter_mut().for_each(|lane| lane.activate(|row| joint.cost(row) > 0.0 && gaps[row] > level));
+            if self.active() == 0 || checked.gap <= f64::EPSILON * objective {
+                break Stop::Stalled;
+            }
+        };
+        progress.check_wanted()?;
+        let weights = self.weights().into_owned();
+        let constants = self.constants().to_vec();
+        let joint = self.fixed.joint;
+        let mut dual = gathered(&self.lanes, joint.rows());
+        if self.intercept == Intercept::Free {
+            balance(joint, &mut dual);
+        }
+        Ok(Solution {
+            weights,
+            thresholds: constants,
+            objective,
+            lower_bound: progress.lower_bound,
+            witness: Witness::Classes(dual),
+            passes: pass,
+            stop,
+            first_rate: None,
+            kernel: None,
+            trace: progress.trace,
+        })
+    }
+}
