@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)] // tests
 
 mod approximate;
+mod class_blocks;
 mod classes;
 mod combinations;
 mod comparisons;
