@@ -28,7 +28,7 @@ mod sum_of_risks;
 mod tests;
 mod values;
 
-pub use crate::certificate::{Cut, Witness, relative_gap};
+pub use crate::certificate::{ColumnWitness, Cut, SparseDual, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
 pub use cutting_plane::CuttingPlane;
 pub(crate) use cutting_plane::bound_of_cuts;
@@ -46,7 +46,7 @@ pub(crate) use machine::{by_row, usual_cache};
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub(crate) use polish::{Polished, SignedGram, polish};
-pub(crate) use problem::{ALTERED, ByBlock, ROUNDING, descent, infeasible};
+pub(crate) use problem::{ALTERED, ByBlock, ByColumn, ROUNDING, descent, infeasible};
 pub use problem::{ByDual, ByPart, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan, support_table};
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub use rounded_hinge::RoundedHinge;
@@ -235,7 +235,7 @@ impl Solution {
             Witness::Dual(alpha) => (Some(alpha), None),
             Witness::Rounded(width) => (None, Some(width)),
             // Other proofs of a bound hold only for their own problem.
-            Witness::Weights | Witness::Cuts(_) => (None, None),
+            Witness::Weights | Witness::Cuts(_) | Witness::Columns(_) => (None, None),
         };
         Start { weights: self.weights, thresholds: self.thresholds, dual, width }
     }
