@@ -171,18 +171,7 @@ impl ByColumn {
         let witness = witness.ok_or_else(|| Error::new(Code::Internal, "a column has too many rows"))?;
         let lower_bound = lower_bound.map(|bound| bound.min(objective));
         let seconds = began.elapsed().as_secs_f64();
-        Ok(Solved {
-            weights,
-            constant,
-            objective,
-            lower_bound,
-            witness,
-            passes,
-            stop,
-            solver,
-            first_rate,
-            seconds,
-        })
+        Ok(Solved { weights, constant, objective, lower_bound, witness, passes, stop, solver, first_rate, seconds })
     }
 
     /// The value of columns that are still at zero weights.
