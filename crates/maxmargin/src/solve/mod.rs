@@ -29,7 +29,7 @@ mod sum_of_risks;
 mod tests;
 mod values;
 
-pub use crate::certificate::{ClassDual, Cut, Witness, relative_gap};
+pub use crate::certificate::{ClassDual, ColumnWitness, Cut, SparseDual, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
 pub(crate) use class_blocks::{ClassBlocks, certified_by_classes};
 pub use cutting_plane::CuttingPlane;
@@ -48,7 +48,7 @@ pub(crate) use machine::{by_row, usual_cache};
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub(crate) use polish::{Polished, SignedGram, polish};
-pub(crate) use problem::{ALTERED, ByBlock, ROUNDING, descent, infeasible};
+pub(crate) use problem::{ALTERED, ByBlock, ByColumn, ROUNDING, descent, infeasible};
 pub use problem::{ByDual, ByPart, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan, support_table};
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub use rounded_hinge::RoundedHinge;
@@ -241,7 +241,7 @@ impl Solution {
             Witness::Classes(dual) => Start { classes: Some(dual), ..start },
             Witness::Rounded(width) => Start { width: Some(width), ..start },
             // Other proofs of a bound hold only for their own problem.
-            Witness::Weights | Witness::Cuts(_) => start,
+            Witness::Weights | Witness::Cuts(_) | Witness::Columns(_) => start,
         }
     }
 }

@@ -4,6 +4,7 @@
 mod approximate;
 mod class_blocks;
 mod classes;
+mod codes;
 mod combinations;
 mod comparisons;
 mod conformance;

@@ -115,6 +115,7 @@ impl<T: BlockTask> Problem for ByBlock<T> {
                 return Err(infeasible("it belongs to another task"));
             }
             None | Some(Witness::Weights) => stated.by_weights.then_some(&Witness::Weights),
+            Some(Witness::Columns(_)) => return Err(infeasible("it belongs to another task")),
             witness => witness,
         };
         let lower_bound =
@@ -252,6 +253,7 @@ fn bound<T: Independent + Objective>(
             let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
             proven_by_cuts(&mut risk, cuts, cancel)
         }
+        Witness::Columns(_) => Err(infeasible("it belongs to another task")),
     }
 }
 
