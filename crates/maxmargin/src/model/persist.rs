@@ -220,14 +220,14 @@ impl Model {
             return Err("it holds a number that is not finite");
         }
         if let Scorer::Expansion(expansion) = &self.scorer {
-            let fits = expansion.vectors.rows() == expansion.coefficients.len()
+            let fits = Some(expansion.coefficients.len()) == expansion.count().checked_mul(expansion.outputs)
                 && matches!(self.witness, None | Some(Witness::Dual(_)));
             if !fits || !settings.kernel.made(&expansion.kernel) {
                 return Err("its support vectors do not fit together");
             }
         }
-        if let Scorer::Mapped(Mapped { map, weights, .. }) = &self.scorer {
-            let fits = map.features() == weights.len() && settings.kernel.approximate.is_some();
+        if let Scorer::Mapped(Mapped { map, weights, outputs, .. }) = &self.scorer {
+            let fits = map.features().checked_mul(*outputs) == Some(weights.len()) && settings.kernel.approximate.is_some();
             if !fits || !settings.kernel.made(&map.kernel()) {
                 return Err("its weights do not fit its feature map");
             }
@@ -319,26 +319,31 @@ impl Stored<'_> {
             }
             return Ok(Scorer::Linear { weights, outputs, intercepts });
         };
-        let intercept = intercepts.first().copied();
         // The file must hold every weight, but a small file with sparse vectors can claim any number of features.
         check_features(features).map_err(|_| damaged("too many features"))?;
         if let Some(approximation) = header.settings.kernel.approximate {
             let weights = self.weights()?;
+            if !weights.len().is_multiple_of(outputs) {
+                return Err(damaged("its weights do not fit its scores"));
+            }
             let landmarks = match self.tensors.tensor("vectors.values") {
                 Err(_) => None,
                 Ok(_) => Some(
-                    read_vectors(&self.tensors, weights.len(), features)
+                    read_vectors(&self.tensors, weights.len() / outputs, features)
                         .ok_or_else(|| damaged("its landmarks do not fit together"))?,
                 ),
             };
             let map = FeatureMap::stored(kernel, approximation, landmarks, features, header.settings.seed)
                 .ok_or_else(|| damaged("its feature map does not fit its settings"))?;
-            return Ok(Scorer::Mapped(Mapped { map: Arc::new(map), weights, intercept }));
+            return Ok(Scorer::Mapped(Mapped { map: Arc::new(map), weights, outputs, intercepts }));
         }
         let coefficients = self.reals("coefficients")?.ok_or_else(|| damaged("it has no coefficients"))?;
-        let vectors = read_vectors(&self.tensors, coefficients.len(), features)
-            .ok_or_else(|| damaged("its support vectors do not fit together"))?;
-        Ok(Scorer::Expansion(Expansion { kernel, vectors, coefficients, intercept }))
+        let unfit = || damaged("its support vectors do not fit together");
+        if !coefficients.len().is_multiple_of(outputs) {
+            return Err(unfit());
+        }
+        let vectors = read_vectors(&self.tensors, coefficients.len() / outputs, features).ok_or_else(unfit)?;
+        Ok(Scorer::Expansion(Expansion { kernel, vectors, coefficients, outputs, intercepts }))
     }
 
     fn names(&self) -> Result<Option<Names>> {

@@ -41,8 +41,7 @@ pub fn plan(abilities: Abilities, settings: &Settings, shape: Shape) -> Result<S
         Solver::Auto => chosen(abilities, settings, shape),
         solver => solver,
     };
-    let mapped_classes = abilities.several && settings.kernel.approximate.is_some();
-    if mapped_classes || !supports(abilities, settings.loss, solver, by_kernel) {
+    if !supports(abilities, settings.loss, solver, by_kernel) {
         return Err(unsupported(abilities, settings, solver));
     }
     if solver == Solver::InteriorPoint && features > MOST_INTERIOR_POINT_FEATURES {

@@ -31,7 +31,8 @@ pub(super) fn around(
         return Ok(Scorer::linear(weights, intercept));
     }
     let (rows, coefficients): (Vec<usize>, Vec<f64>) = coefficients.unzip();
-    Ok(Scorer::Expansion(Expansion { kernel, vectors: design.copied(&rows)?, coefficients, intercept }))
+    let intercepts = intercept.into_iter().collect();
+    Ok(Scorer::Expansion(Expansion { kernel, vectors: design.copied(&rows)?, coefficients, outputs: 1, intercepts }))
 }
 
 /// Solves with a kernel, over the machine of the run or a new one.
