@@ -11,6 +11,8 @@ pub enum Witness {
     Rounded(f64),
     /// Cuts that bound the loss from below: where each was made, and its multiplier.
     Cuts(Vec<Cut>),
+    /// A feasible dual point of a joint problem over several classes.
+    Classes(ClassDual),
 }
 
 /// A cut that a bound uses: where it was made, and its multiplier.
@@ -20,4 +22,53 @@ pub struct Cut {
     pub point: Vec<f64>,
     /// Its share of the bound; the shares add up to one.
     pub multiplier: f64,
+}
+
+/// A feasible dual point of a joint problem over several classes: for each row the classes m other than its own whose
+/// variable α_m is above zero. The coefficient of class m is −α_m, and that of the row's own class the sum of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClassDual {
+    /// Where the entries of each row start, and where those of the last row end.
+    pub starts: Vec<u64>,
+    /// The class of each entry.
+    pub classes: Vec<u32>,
+    /// α of each entry.
+    pub values: Vec<f64>,
+}
+
+impl ClassDual {
+    /// The entries of a row.
+    pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
+        let run = self.starts[row] as usize..self.starts[row + 1] as usize;
+        self.classes[run.clone()].iter().zip(&self.values[run]).map(|(&class, &value)| (class as usize, value))
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// Adds the entries of one more row.
+    pub fn push(&mut self, entries: impl Iterator<Item = (usize, f64)>) {
+        if self.starts.is_empty() {
+            self.starts.push(0);
+        }
+        for (class, value) in entries {
+            self.classes.push(class as u32);
+            self.values.push(value);
+        }
+        self.starts.push(self.classes.len() as u64);
+    }
+
+    /// Whether the parts fit together, for this many rows: a row names each class at most once, in order.
+    pub fn is_sound(&self, rows: usize) -> bool {
+        let (entries, starts) = (self.classes.len(), &self.starts);
+        entries == self.values.len()
+            && starts.len() == rows + 1
+            && starts.first() == Some(&0)
+            && starts.last() == Some(&(entries as u64))
+            && starts.is_sorted()
+            && self.values.iter().all(|value| value.is_finite())
+            && starts.windows(2).all(|run| self.classes[run[0] as usize..run[1] as usize].is_sorted_by(|a, b| a < b))
+    }
 }

@@ -7,10 +7,11 @@
 //!   `vectors.starts` and `vectors.indices`;
 //! - a mapped kernel: the `weights` of the map and, if it has landmarks, these as `vectors`;
 //! - all models, as needed: `intercept`, `scale.shift`, `scale.factor`, `names.bytes`, `names.ends`;
-//! - the proof of the bound, one of three: `witness.state` (one per dual variable: 0 at zero, 1 at the most common
+//! - the proof of the bound, one of four: `witness.state` (one per dual variable: 0 at zero, 1 at the most common
 //!   value, 2 a stored value), `witness.values` and `witness.limits` (that most common value); or `witness.points` (the
 //!   weights and thresholds of the cuts, one cut after the other) and `witness.multipliers` (one per cut); or
-//!   `witness.width` (the width over which the hinge is smoothed);
+//!   `witness.width` (the width over which the hinge is smoothed); or, for several classes, `witness.starts` (where the
+//!   entries of each row start), `witness.classes` and `witness.alphas` (the class and the variable of each entry);
 //! - a model trained on a stream: `online.numbers`, `online.counts`, `online.weights` and `online.average` (see
 //!   `online/stored.rs`);
 //! - `checksum`: the XXH3 of the whole file with these eight bytes set to zero.
@@ -21,7 +22,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
 use crate::online::OnlineState;
 use crate::settings::{Method, Settings, decoder_of_format_1, settings_of_format_1};
-use crate::solve::{Cut, Witness};
+use crate::solve::{ClassDual, Cut, Witness};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -130,6 +131,13 @@ impl Model {
                 tensors.push(("witness.points", Dtype::F64, points.len(), reals(&points)));
                 tensors.push(("witness.multipliers", Dtype::F64, multipliers.len(), reals(&multipliers)));
             }
+            Some(Witness::Classes(dual)) => {
+                let bytes = |starts: &[u64]| starts.iter().flat_map(|start| start.to_le_bytes()).collect();
+                let classes = dual.classes.iter().flat_map(|class| class.to_le_bytes()).collect();
+                tensors.push(("witness.starts", Dtype::U64, dual.starts.len(), bytes(&dual.starts)));
+                tensors.push(("witness.classes", Dtype::U32, dual.classes.len(), classes));
+                tensors.push(("witness.alphas", Dtype::F64, dual.values.len(), reals(&dual.values)));
+            }
             Some(Witness::Rounded(width)) => tensors.push(("witness.width", Dtype::F64, 1, reals(&[*width]))),
             Some(Witness::Weights) | None => {}
         }
@@ -221,7 +229,7 @@ impl Model {
         }
         if let Scorer::Expansion(expansion) = &self.scorer {
             let fits = Some(expansion.coefficients.len()) == expansion.count().checked_mul(expansion.outputs)
-                && matches!(self.witness, None | Some(Witness::Dual(_)));
+                && matches!(self.witness, None | Some(Witness::Dual(_) | Witness::Classes(_)));
             if !fits || !settings.kernel.made(&expansion.kernel) {
                 return Err("its support vectors do not fit together");
             }
@@ -257,6 +265,7 @@ impl Model {
         }
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
+            Some(Witness::Classes(dual)) => dual.is_sound(self.certificate.rows as usize),
             Some(Witness::Cuts(cuts)) => {
                 let dim = own.len() + self.free_scalars().len();
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
@@ -362,6 +371,9 @@ impl Stored<'_> {
 
     fn witness(&self) -> Result<Option<Witness>> {
         let incomplete = || damaged(INCOMPLETE);
+        if let Ok(starts) = self.tensors.tensor("witness.starts") {
+            return self.class_dual(starts.data()).map(|dual| Some(Witness::Classes(dual))).ok_or_else(incomplete);
+        }
         let witness =
             match (self.tensors.tensor("witness.state"), self.reals("witness.points")?, self.reals("witness.width")?) {
                 (Err(_), None, None) => return Ok(None),
@@ -380,6 +392,16 @@ impl Stored<'_> {
                 _ => return Err(damaged("it has two witnesses")),
             };
         Ok(Some(witness))
+    }
+
+    /// The dual point of several classes; `None` if its parts have other types.
+    fn class_dual(&self, starts: &[u8]) -> Option<ClassDual> {
+        let classes = self.tensors.tensor("witness.classes").ok().filter(|tensor| tensor.dtype() == Dtype::U32)?;
+        Some(ClassDual {
+            starts: words(starts).map(u64::from_le_bytes).collect(),
+            classes: classes.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
+            values: self.reals("witness.alphas").ok()??,
+        })
     }
 
     fn online(&self, scorer: &Scorer) -> Result<Option<OnlineState>> {

@@ -3,14 +3,14 @@
 
 use super::gram::{DifferenceGram, RowGram, SignedRows, check_symmetric, check_values};
 use super::values::{dual_of_square, primal_of_scores};
-use super::{Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, ThroughKernel, overflow, polish};
+use super::{ClassKernel, Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, ThroughKernel, overflow, polish};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, Points, RowCache, expansion_scores};
 use crate::loss::Loss;
 use crate::run::{Cancel, Observer, Silent};
 use crate::settings::Settings;
-use crate::task::{Curvature, Independent, Intercept};
+use crate::task::{Curvature, Independent, Intercept, Joint};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -123,6 +123,17 @@ impl Machine {
         match &mut self.cache {
             Cache::Narrow(cache) => newton.solve(task, (kernel, points), cache, start, observer, cancel),
             Cache::Wide(cache) => newton.solve(task, (kernel, points), cache, start, observer, cancel),
+        }
+    }
+
+    /// Solves a joint problem over several classes by its dual, from coefficients of the rows or from zero.
+    pub(super) fn tell_apart(&mut self, task: &Joint, job: Job<'_>) -> Result<Solution> {
+        let Job { settings, rule, start, observer, cancel } = job;
+        let dual = ClassKernel { tolerance: settings.tolerance, max_passes: settings.max_passes, rule };
+        let rows: (_, &Points) = (&self.kernel, &self.points);
+        match &mut self.cache {
+            Cache::Narrow(cache) => dual.solve(task, rows, cache, start, observer, cancel),
+            Cache::Wide(cache) => dual.solve(task, rows, cache, start, observer, cancel),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod balanced;
 mod cholesky;
+mod class_kernel;
 mod cutting_plane;
 mod dual_coordinate_descent;
 mod free_block;
@@ -28,8 +29,9 @@ mod sum_of_risks;
 mod tests;
 mod values;
 
-pub use crate::certificate::{Cut, Witness, relative_gap};
+pub use crate::certificate::{ClassDual, Cut, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
+pub(crate) use class_kernel::{ClassKernel, class_loss};
 pub use cutting_plane::CuttingPlane;
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use dual_coordinate_descent::DualCoordinateDescent;
@@ -183,7 +185,8 @@ pub struct ThroughKernel {
 #[derive(Clone, Debug)]
 pub struct Solution {
     /// One weight per feature. Where rows have several scores, the weights of one feature for all scores are side by
-    /// side. With a kernel: one dual variable per block, or, where groups are ranked, one coefficient per row.
+    /// side. With a kernel: one dual variable per block, or, where groups are ranked or several classes told apart, the
+    /// coefficients of each row.
     pub weights: Vec<f64>,
     /// The free scalars.
     pub thresholds: Vec<f64>,
@@ -235,7 +238,7 @@ impl Solution {
             Witness::Dual(alpha) => (Some(alpha), None),
             Witness::Rounded(width) => (None, Some(width)),
             // Other proofs of a bound hold only for their own problem.
-            Witness::Weights | Witness::Cuts(_) => (None, None),
+            Witness::Weights | Witness::Cuts(_) | Witness::Classes(_) => (None, None),
         };
         Start { weights: self.weights, thresholds: self.thresholds, dual, width }
     }

@@ -12,7 +12,7 @@ mod ranking;
 pub use crate::data::Classes;
 pub use crate::wish::Intercept;
 pub(crate) use barrier::Barrier;
-pub(crate) use classify::JOINT;
+pub(crate) use classify::{JOINT, largest};
 pub use classify::{Binary, ClassWeight, ClassifySettings, Joint, JointForm, Multiclass};
 pub(crate) use comparison::{ByDifference, merged_numbers};
 pub use comparison::{CompareSettings, Comparison, Method, PairWeightAs, TiesAs};

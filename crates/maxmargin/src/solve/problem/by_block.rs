@@ -247,6 +247,7 @@ fn bound<T: Independent + Objective>(
             rounded_values(task, design, weights, scores, threshold, *width, rule, cancel).map(|values| values.1)
         }
         Witness::Weights => smooth_bound(task, design, scores, threshold, rule, cancel),
+        Witness::Classes(_) => Err(infeasible("it belongs to another task")),
         Witness::Cuts(cuts) => {
             let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
             proven_by_cuts(&mut risk, cuts, cancel)

@@ -14,6 +14,7 @@
 mod by_block;
 mod by_dual;
 mod by_part;
+mod class_expansion;
 mod expanded;
 mod last_digits;
 mod one_by_one;

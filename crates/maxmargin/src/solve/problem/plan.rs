@@ -74,7 +74,7 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
         Loss::SquaredHinge | Loss::Logistic => 1,
     };
     let outnumber = |times: usize| density >= DENSE && constraints > features.saturating_mul(times);
-    if settings.expands() && abilities.listed {
+    if settings.expands() && (abilities.listed || abilities.several) {
         Solver::Smo
     } else if !abilities.listed || (abilities.threshold && settings.loss == Loss::Logistic) {
         Solver::Newton
@@ -102,8 +102,9 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
         return solver == Solver::Newton && !by_kernel && (listed || kernel);
     }
     match solver {
+        Solver::Smo if several => kernel && by_kernel && loss == Loss::Hinge,
         Solver::Smo | Solver::Lasvm => listed && kernel && loss != Loss::Logistic,
-        Solver::Newton if by_kernel => !listed && loss == Loss::SquaredHinge,
+        Solver::Newton if by_kernel => !listed && !several && loss == Loss::SquaredHinge,
         _ if !weights => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => listed,
         Solver::InteriorPoint => listed && curved && loss != Loss::Logistic,
@@ -143,7 +144,13 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
                 format!("{apart}, and not by `{}`", solver.name()),
                 "use ⟦solver=newton⟧ or cutting-plane, leave ⟦solver⟧ out, or keep two classes",
             ),
-            _ => refuse(format!("{apart}, and not with a kernel"), "leave ⟦kernel⟧ out, or keep two classes"),
+            _ if settings.regularisation.is_nu() => {
+                refuse("⟦nu⟧ is for one score, and several classes have one each".to_string(), "use ⟦c⟧, or keep two classes")
+            }
+            _ => refuse(
+                format!("several classes with {loss} loss are not solved through a kernel by `{}`", solver.name()),
+                "use ⟦loss=hinge⟧ and leave ⟦solver⟧ out, or use ⟦approximate=nystrom:1000⟧",
+            ),
         };
     }
     if !abilities.listed {

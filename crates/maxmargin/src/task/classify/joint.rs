@@ -103,6 +103,11 @@ impl Joint {
         self.codes.len()
     }
 
+    /// The loss of a row over all its classes.
+    pub(crate) fn form(&self) -> JointForm {
+        self.form
+    }
+
     /// The class of a row.
     #[inline]
     pub(crate) fn class(&self, row: usize) -> usize {

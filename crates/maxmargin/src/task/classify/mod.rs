@@ -5,6 +5,7 @@ mod binary;
 mod joint;
 
 pub use binary::Binary;
+pub(crate) use joint::largest;
 pub use joint::{Joint, JointForm};
 
 use super::{Abilities, Input, Profile};
@@ -208,7 +209,7 @@ impl ClassifySettings {
 }
 
 /// What a joint problem over all classes offers to solvers.
-pub(crate) const JOINT: Abilities = Abilities { drawn: false, kernel: false, several: true, ..Abilities::SUMMED };
+pub(crate) const JOINT: Abilities = Abilities { drawn: false, several: true, ..Abilities::SUMMED };
 
 impl ClassWeight {
     /// The weight of each class, given the total weight of the rows of each.
