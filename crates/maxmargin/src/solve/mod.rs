@@ -22,6 +22,7 @@ mod rounded_hinge;
 mod sampled_start;
 mod scaled_rows;
 mod sgd;
+mod shared_rows;
 mod sizes;
 mod smo;
 mod sum_of_risks;
