@@ -7,10 +7,11 @@ use crate::args::Arguments;
 use crate::flags::{DataArguments, chosen, with_flags};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use maxmargin::data::{CodeChoice, NamedCode};
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::settings::{Chosen, Input, Setting, Settings, Task};
+use maxmargin::settings::{Choice, Chosen, Input, Setting, Settings, Task};
 use maxmargin::wish::COMMON;
-use maxmargin_io::{READING, ReadSettings, SettingsFile, laid_over};
+use maxmargin_io::{READING, ReadSettings, SettingsFile, laid_over, read_whole};
 use std::ffi::{OsStr, OsString};
 
 /// The arguments of a command that learns, apart from the settings of a task.
@@ -82,10 +83,24 @@ impl<A: Learns> ForTask<A> {
             Some(file) => SettingsFile::read(file, A::NAME, self.task)?,
             None => SettingsFile::default(),
         };
-        let train = laid_over(self.chosen.clone(), file.train, &A::settings(self.task));
+        let mut train = laid_over(self.chosen.clone(), file.train, &A::settings(self.task));
+        read_code(&mut train)?;
         let read = laid_over(self.data.chosen.clone(), file.read, &READING.iter().collect::<Vec<_>>());
         Ok((train, ReadSettings::named(&read)?))
     }
+}
+
+/// Replaces the name of a file with an output code by what it holds.
+fn read_code(chosen: &mut Chosen) -> Result<()> {
+    let Some(Choice::Text(code)) = chosen.get_mut("code") else { return Ok(()) };
+    if CodeChoice::is_name(code) || code.contains('\n') {
+        return Ok(());
+    }
+    let text = String::from_utf8(read_whole(code)?)
+        .map_err(|_| Error::new(Code::NotText, "an output code is text in UTF-8").in_file(code))?;
+    let named = NamedCode::parse(&text).map_err(|error| error.in_file(code))?;
+    *code = CodeChoice::Matrix(named).to_string();
+    Ok(())
 }
 
 impl<A: Learns> Subcommand for ForTask<A> {

@@ -91,6 +91,21 @@ pub enum Event<'a> {
         /// The metric on held-out data, if there are any.
         held_out: Option<f64>,
     },
+    /// One of several independent problems, the columns of an output code, is solved. They are reported in order.
+    Column {
+        /// The number of the column.
+        column: usize,
+        /// Number of columns.
+        columns: usize,
+        /// Passes over its rows.
+        passes: u64,
+        /// Its primal objective.
+        objective: f64,
+        /// The lower bound of that, if the method has one.
+        lower_bound: Option<f64>,
+        /// Seconds that it took, beside other columns.
+        seconds: f64,
+    },
     /// The solution meets the tolerance, and polishing to the last digits begins.
     Polishing,
     /// Cross-validation finished a setting on all folds.

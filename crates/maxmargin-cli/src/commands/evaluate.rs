@@ -131,7 +131,7 @@ pub(crate) fn for_classes(metrics: Vec<Metric>, names: &[String], several: bool)
 /// Whether a classifier of the data has one score for each class.
 pub(crate) fn has_several_classes(settings: &Settings, data: &Dataset) -> bool {
     settings.task.task() == Task::Classify
-        && settings.task.decoder(data).is_ok_and(|decoder| decoder.labels().is_some())
+        && settings.decoder(data).is_ok_and(|decoder| decoder.labels().is_some())
 }
 
 /// One metric of a model on data.
@@ -141,7 +141,7 @@ pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f6
 
 /// Before a long training, refuses metrics that cannot be computed on the held-out data.
 pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
-    let decoder = settings.task.decoder(data)?;
+    let decoder = settings.decoder(data)?;
     let scores = vec![0.0; held_out.rows() * decoder.outputs()];
     let answers = Answers::of_scores(scores, &decoder, held_out)?.trained_with(settings);
     metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop))
@@ -301,7 +301,7 @@ pub(crate) fn report_sections(
                 );
             }
         }
-        Decoder::Largest(_) => {}
+        Decoder::Largest(_) | Decoder::Code(_) => {}
         Decoder::Compare { .. } | Decoder::Likelihood { .. } if data.pairs().is_some() => {
             comparisons::sections(report, model, &answers, data, name)?;
         }

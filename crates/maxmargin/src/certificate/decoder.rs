@@ -1,5 +1,6 @@
 //! [`Decoder`]: from scores to answers.
 
+use super::CodeDecoder;
 use crate::data::{Classes, Labels, Outcome, outcome_of};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,8 @@ pub enum Decoder {
     Border(Classes),
     /// Each class has a score, and the largest tells the class; the first of equal ones.
     Largest(Labels),
+    /// Each column of an output code has a score, and the class with the closest row is predicted.
+    Code(CodeDecoder),
     /// Higher is better.
     Rank,
     /// The score itself is the prediction. This is for the user's own tasks, which may also have free scalars.
@@ -39,6 +42,7 @@ impl Decoder {
         match self {
             Decoder::Sign(classes) | Decoder::Border(classes) => Some(classes),
             Decoder::Largest(_)
+            | Decoder::Code(_)
             | Decoder::Rank
             | Decoder::Score { .. }
             | Decoder::Compare { .. }
@@ -46,17 +50,20 @@ impl Decoder {
         }
     }
 
-    /// The labels, if each class has a score.
+    /// The labels, if predictions have a score for each class.
     pub fn labels(&self) -> Option<&Labels> {
         match self {
-            Decoder::Largest(labels) => Some(labels),
+            Decoder::Largest(labels) | Decoder::Code(CodeDecoder { labels, .. }) => Some(labels),
             _ => None,
         }
     }
 
-    /// Number of scores of a row, unless it is a user's own task, which says it itself.
+    /// Number of scores of a row before they are decoded, unless it is a user's own task, which says it itself.
     pub fn outputs(&self) -> usize {
-        self.labels().map_or(1, Labels::len)
+        match self {
+            Decoder::Code(decoder) => decoder.code.columns(),
+            _ => self.labels().map_or(1, Labels::len),
+        }
     }
 
     /// The largest difference of two scores that is predicted as a tie, if there are ties. It is the threshold itself
@@ -78,7 +85,12 @@ impl Decoder {
     pub fn threshold(&self) -> Option<f64> {
         match self {
             Decoder::Compare { threshold } | Decoder::Likelihood { threshold } => Some(*threshold),
-            Decoder::Sign(_) | Decoder::Border(_) | Decoder::Largest(_) | Decoder::Rank | Decoder::Score { .. } => None,
+            Decoder::Sign(_)
+            | Decoder::Border(_)
+            | Decoder::Largest(_)
+            | Decoder::Code(_)
+            | Decoder::Rank
+            | Decoder::Score { .. } => None,
         }
     }
 

@@ -2,15 +2,17 @@
 //! that.
 
 mod decoder;
+mod decoding;
 mod predictions;
 mod scorer;
 mod witness;
 
 pub use decoder::Decoder;
+pub use decoding::{CodeDecoder, Decoding};
 pub use predictions::{Compared, Predictions};
 pub(crate) use scorer::Ready;
 pub use scorer::{Expansion, Mapped, Scorer};
-pub use witness::{ClassDual, Cut, Witness};
+pub use witness::{ClassDual, ColumnWitness, Cut, SparseDual, Witness};
 
 use crate::data::Dataset;
 use crate::wish::Solver;

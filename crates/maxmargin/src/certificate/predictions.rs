@@ -60,6 +60,9 @@ impl Decoder {
                 Predictions::Labels { scores, classes: classes.clone() }
             }
             (Decoder::Largest(labels), _) => Predictions::Classes { scores, labels: labels.clone() },
+            (Decoder::Code(decoder), _) => {
+                Predictions::Classes { scores: decoder.class_scores(&scores), labels: decoder.labels.clone() }
+            }
             (Decoder::Compare { .. } | Decoder::Likelihood { .. }, Some(pairs)) => self.outcomes(&scores, pairs),
             (Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. }, _) => {
                 Predictions::Scores { scores, outputs }

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod classes;
+mod code;
 mod column_summary;
 mod dataset;
 mod differences;
@@ -22,6 +23,7 @@ mod targets;
 pub use buffer::Buffer;
 pub use classes::Classes;
 pub(crate) use classes::same_number;
+pub use code::{CodeChoice, CodeMatrix, NamedCode, OutputCode};
 pub use column_summary::ColumnSummary;
 pub use dataset::{BlockHash, Dataset, Shape, check_features};
 pub use groups::Groups;

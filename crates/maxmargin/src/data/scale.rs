@@ -219,6 +219,16 @@ impl Design {
         self.row_factors.as_ref().map_or(1.0, |factors| factors[row])
     }
 
+    /// The given rows in the given order, copied.
+    pub(crate) fn select(&self, rows: &[usize]) -> Design {
+        Design {
+            matrix: self.matrix.select(rows),
+            shift: self.shift.clone(),
+            factor: self.factor.clone(),
+            row_factors: self.row_factors.as_ref().map(|factors| rows.iter().map(|&row| factors[row]).collect()),
+        }
+    }
+
     /// Turns weights of the scaled features into weights of the stored values.
     pub(crate) fn fold(&self, weights: &[f64]) -> Folded {
         let weights = match &self.factor {

@@ -1,7 +1,7 @@
 //! [`Answers`]: a model's predictions for rows with known targets, in the form that metrics take.
 
 use super::{Decoder, Model};
-use crate::certificate::Predictions;
+use crate::certificate::{CodeDecoder, Predictions};
 use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -42,7 +42,9 @@ impl Answers<'_> {
             Decoder::Sign(classes) => {
                 (known(classes.signs(data.targets())?.into_iter().map(|sign| sign > 0).collect()), 2)
             }
-            Decoder::Largest(labels) => (labels.known_codes(data.targets())?, labels.len()),
+            Decoder::Largest(labels) | Decoder::Code(CodeDecoder { labels, .. }) => {
+                (labels.known_codes(data.targets())?, labels.len())
+            }
             _ => (Vec::new(), 0),
         };
         let unknown = codes.iter().filter(|code| code.is_none()).count();

@@ -1,11 +1,14 @@
 //! [`Model`]: the trained model. It can score new rows, and it holds the proof of how good it is.
 
 mod answers;
+mod columns;
 mod compact;
 mod persist;
 mod support;
 
-pub use crate::certificate::{Certificate, Compared, Decoder, Expansion, Mapped, Predictions, Scorer};
+pub use crate::certificate::{
+    Certificate, CodeDecoder, Compared, Decoder, Decoding, Expansion, Mapped, Predictions, Scorer,
+};
 pub use answers::Answers;
 pub use compact::{Compacted, Compaction};
 

@@ -10,12 +10,15 @@
 //! - the proof of the bound, one of four: `witness.state` (one per dual variable: 0 at zero, 1 at the most common
 //!   value, 2 a stored value), `witness.values` and `witness.limits` (that most common value); or `witness.points` (the
 //!   weights and thresholds of the cuts, one cut after the other) and `witness.multipliers` (one per cut); or
-//!   `witness.width` (the width over which the hinge is smoothed); or, for several classes, `witness.starts` (where the
-//!   entries of each row start), `witness.classes` and `witness.alphas` (the class and the variable of each entry);
+//!   `witness.width` (the width over which the hinge is smoothed); or `columns.kinds`, `columns.counts`, `columns.rows` and
+//!   `columns.values` (one proof for each column of an output code, see `model/columns.rs`); or, for a joint problem over
+//!   several classes, `witness.starts` (where the entries of each row start), `witness.classes` and `witness.alphas` (the
+//!   class and the variable of each entry);
 //! - a model trained on a stream: `online.numbers`, `online.counts`, `online.weights` and `online.average` (see
 //!   `online/stored.rs`);
 //! - `checksum`: the XXH3 of the whole file with these eight bytes set to zero.
 
+use super::columns::{Packed, fits};
 use super::{Certificate, Compacted, Decoder, Expansion, Mapped, Model, Scorer};
 use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling, check_features};
 use crate::error::{Code, Error, Result};
@@ -138,6 +141,15 @@ impl Model {
                 tensors.push(("witness.classes", Dtype::U32, dual.classes.len(), classes));
                 tensors.push(("witness.alphas", Dtype::F64, dual.values.len(), reals(&dual.values)));
             }
+            Some(Witness::Columns(columns)) => {
+                let Packed { kinds, counts, rows, values } = Packed::of(columns);
+                tensors.push(("columns.kinds", Dtype::U8, kinds.len(), kinds));
+                let bytes = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
+                tensors.push(("columns.counts", Dtype::U64, counts.len(), bytes));
+                let bytes = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+                tensors.push(("columns.rows", Dtype::U32, rows.len(), bytes));
+                tensors.push(("columns.values", Dtype::F64, values.len(), reals(&values)));
+            }
             Some(Witness::Rounded(width)) => tensors.push(("witness.width", Dtype::F64, 1, reals(&[*width]))),
             Some(Witness::Weights) | None => {}
         }
@@ -229,7 +241,7 @@ impl Model {
         }
         if let Scorer::Expansion(expansion) = &self.scorer {
             let fits = Some(expansion.coefficients.len()) == expansion.count().checked_mul(expansion.outputs)
-                && matches!(self.witness, None | Some(Witness::Dual(_) | Witness::Classes(_)));
+                && matches!(self.witness, None | Some(Witness::Dual(_) | Witness::Classes(_) | Witness::Columns(_)));
             if !fits || !settings.kernel.made(&expansion.kernel) {
                 return Err("its support vectors do not fit together");
             }
@@ -272,6 +284,10 @@ impl Model {
                 !cuts.is_empty() && cuts.iter().all(|cut| cut.point.len() == dim && finite(cut))
             }
             Some(Witness::Rounded(width)) => width.is_finite() && *width > 0.0,
+            Some(Witness::Columns(columns)) => {
+                let (outputs, constants) = (self.scorer.outputs(), usize::from(!intercepts.is_empty()));
+                fits(columns, outputs, self.certificate.rows, self.features() + constants)
+            }
             Some(Witness::Weights) | None => true,
         };
         if complete { Ok(()) } else { Err(INCOMPLETE) }
@@ -374,6 +390,13 @@ impl Stored<'_> {
         if let Ok(starts) = self.tensors.tensor("witness.starts") {
             return self.class_dual(starts.data()).map(|dual| Some(Witness::Classes(dual))).ok_or_else(incomplete);
         }
+        if let Some(columns) = self.column_witnesses()? {
+            let single = ["witness.state", "witness.points", "witness.width"];
+            if single.iter().any(|name| self.tensors.tensor(name).is_ok()) {
+                return Err(damaged("it has two witnesses"));
+            }
+            return Ok(Some(columns));
+        }
         let witness =
             match (self.tensors.tensor("witness.state"), self.reals("witness.points")?, self.reals("witness.width")?) {
                 (Err(_), None, None) => return Ok(None),
@@ -402,6 +425,22 @@ impl Stored<'_> {
             classes: classes.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
             values: self.reals("witness.alphas").ok()??,
         })
+    }
+
+    /// The witnesses of columns.
+    fn column_witnesses(&self) -> Result<Option<Witness>> {
+        let Ok(kinds) = self.tensors.tensor("columns.kinds") else { return Ok(None) };
+        let (Ok(counts), Ok(rows)) = (self.tensors.tensor("columns.counts"), self.tensors.tensor("columns.rows")) else {
+            return Err(damaged(INCOMPLETE));
+        };
+        let packed = Packed {
+            kinds: kinds.data().to_vec(),
+            counts: words(counts.data()).map(u64::from_le_bytes).collect(),
+            rows: rows.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
+            values: self.reals("columns.values")?.unwrap_or_default(),
+        };
+        let columns = packed.unpacked().ok_or_else(|| damaged(INCOMPLETE))?;
+        Ok(Some(Witness::Columns(columns)))
     }
 
     fn online(&self, scorer: &Scorer) -> Result<Option<OnlineState>> {

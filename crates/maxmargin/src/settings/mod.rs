@@ -13,7 +13,8 @@ pub use crate::task::{
 };
 pub use crate::wish::{Choice, Chosen, Regularisation, Setting, Solver, Stochastic, Value};
 
-use crate::data::Scale;
+use crate::certificate::Decoder;
+use crate::data::{Dataset, Scale};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{KernelKind, KernelSettings};
 use crate::loss::Loss;
@@ -151,6 +152,11 @@ impl Settings {
     /// What the task offers to solvers. `pairs` says whether it learns from explicit pairs.
     pub fn abilities(&self, pairs: bool) -> Abilities {
         self.task.abilities(self.loss, pairs)
+    }
+
+    /// The meaning of the scores of a model trained on these data. Free scalars that are not yet learned are set to 1.
+    pub fn decoder(&self, data: &Dataset) -> Result<Decoder> {
+        self.task.decoder(data, self.loss, self.seed)
     }
 
     /// Whether the model will be a sum over support vectors instead of weights.

@@ -30,7 +30,7 @@ mod sum_of_risks;
 mod tests;
 mod values;
 
-pub use crate::certificate::{ClassDual, Cut, Witness, relative_gap};
+pub use crate::certificate::{ClassDual, ColumnWitness, Cut, SparseDual, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
 pub(crate) use class_kernel::{ClassKernel, class_loss};
 pub use cutting_plane::CuttingPlane;
@@ -49,7 +49,7 @@ pub(crate) use machine::{by_row, usual_cache};
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub(crate) use polish::{Polished, SignedGram, polish};
-pub(crate) use problem::{ALTERED, ByBlock, ROUNDING, descent, infeasible};
+pub(crate) use problem::{ALTERED, ByBlock, ByColumn, ROUNDING, descent, infeasible};
 pub use problem::{ByDual, ByPart, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan, support_table};
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub use rounded_hinge::RoundedHinge;
@@ -239,7 +239,7 @@ impl Solution {
             Witness::Dual(alpha) => (Some(alpha), None),
             Witness::Rounded(width) => (None, Some(width)),
             // Other proofs of a bound hold only for their own problem.
-            Witness::Weights | Witness::Cuts(_) | Witness::Classes(_) => (None, None),
+            Witness::Weights | Witness::Cuts(_) | Witness::Columns(_) | Witness::Classes(_) => (None, None),
         };
         Start { weights: self.weights, thresholds: self.thresholds, dual, width }
     }

@@ -266,9 +266,9 @@ impl TaskSettings {
     }
 
     /// The meaning of the scores of a model trained on these data. Free scalars that are not yet learned are set to 1.
-    pub fn decoder(&self, data: &Dataset) -> Result<Decoder> {
+    pub fn decoder(&self, data: &Dataset, loss: Loss, seed: u64) -> Result<Decoder> {
         Ok(match self {
-            TaskSettings::Classify(settings) => settings.decoder(data)?,
+            TaskSettings::Classify(settings) => settings.decoder(data, loss, seed)?,
             TaskSettings::Rank(_) => Decoder::Rank,
             TaskSettings::Compare(_) => Decoder::Compare { threshold: 1.0 },
             TaskSettings::OneClass(settings) => settings.decoder(data),

@@ -7,10 +7,10 @@ use crate::loss::Loss;
 use crate::settings::{
     ClassifySettings, CompareSettings, Method, RankSettings, Regularisation, Settings, TaskSettings,
 };
-use crate::solve::{ByBlock, ByDual, ByPart, Problem, ProblemShape, Start};
+use crate::solve::{ByBlock, ByColumn, ByDual, ByPart, Problem, ProblemShape, Start};
 use crate::task::{
-    Abilities, Binary, Classes, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask, OneClass,
-    PairWeight, PairWeightAs, Ranking, TiesAs,
+    Abilities, Binary, COLUMNS, Classes, Columns, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask,
+    OneClass, PairWeight, PairWeightAs, Ranking, TiesAs,
 };
 use crate::wish::Solver;
 use crate::wording::{count, counted};
@@ -211,6 +211,13 @@ impl BuiltIn {
         Ok(match &settings.task {
             TaskSettings::Classify(task) => {
                 let labels = Labels::find(data.targets())?;
+                if let Some((code, decoder)) = task.columns(&labels, settings.loss, settings.seed)? {
+                    let parts = (&labels, code, decoder);
+                    let columns =
+                        Columns::on(data, parts, &task.class_weight, settings.loss, task.intercept, subset)?;
+                    positive_total(columns.total_cost(), "row")?;
+                    return Ok(Box::new(ByColumn::new(columns, COLUMNS)));
+                }
                 match task.several(labels.len()) {
                     true => Box::new(joint_classifier(data, task, &labels, settings, subset)?),
                     false => Box::new(classifier(data, task, settings.loss, abilities, subset)?),

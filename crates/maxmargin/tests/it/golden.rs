@@ -102,6 +102,8 @@ type Case = (&'static str, Dataset, Settings);
 fn cases() -> Vec<Case> {
     let weights = [("ham", 1.0), ("spam", 2.0)].map(|(label, weight)| (label.to_string(), weight));
     let classify = ClassifySettings {
+        code: None,
+        decoding: None,
         intercept: Intercept::Penalised,
         positive: Some("ham".to_string()),
         class_weight: ClassWeight::ByLabel(weights.into()),

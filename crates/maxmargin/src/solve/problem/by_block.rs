@@ -17,7 +17,7 @@ use crate::solve::values::{
 use crate::solve::{
     ByRow, Contradiction, CurvedRisk, Cut, CuttingPlane, DualCoordinateDescent, InteriorPoint, LinearProgram,
     LinearRisk, Machine, Newton, QuadraticProgram, Risk, Sampled, Solution, Start, Stop, TracePoint, Verdict,
-    bound_of_cuts, proven_by_multipliers, sampled_start, stated_violation,
+    bound_of_cuts, by_row, proven_by_multipliers, sampled_start, stated_violation,
 };
 use crate::task::{
     Abilities, Binary, ByDifference, Comparison, Independent, Intercept, LearningTask, Objective, Roundable,
@@ -115,6 +115,7 @@ impl<T: BlockTask> Problem for ByBlock<T> {
                 return Err(infeasible("it belongs to another task"));
             }
             None | Some(Witness::Weights) => stated.by_weights.then_some(&Witness::Weights),
+            Some(Witness::Columns(_)) => return Err(infeasible("it belongs to another task")),
             witness => witness,
         };
         let lower_bound =
@@ -144,6 +145,11 @@ impl<T: BlockTask> Problem for ByBlock<T> {
 }
 
 impl<T: BlockTask> ByBlock<T> {
+    /// The coefficients of rows that a dual point stands for.
+    pub(super) fn coefficients(&self, alpha: &[f64]) -> impl Iterator<Item = (usize, f64)> {
+        by_row(&self.task, alpha).into_iter()
+    }
+
     fn polishing(&self) -> Polishing<'_, T> {
         Polishing { task: &self.task, rule: self.rule, problem: self }
     }
@@ -252,6 +258,7 @@ fn bound<T: Independent + Objective>(
             let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
             proven_by_cuts(&mut risk, cuts, cancel)
         }
+        Witness::Columns(_) => Err(infeasible("it belongs to another task")),
     }
 }
 

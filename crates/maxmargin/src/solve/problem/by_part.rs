@@ -268,7 +268,9 @@ impl<T: PartTask> Problem for ByPart<T> {
         let at = PartPoint { design, weights, free: &free, rule: self.rule };
         let width = match stated.witness {
             Some(Witness::Rounded(width)) if settings.loss == Loss::Hinge => Some(*width),
-            Some(Witness::Dual(_) | Witness::Rounded(_) | Witness::Classes(_)) => return Err(infeasible("it belongs to another task")),
+            Some(Witness::Dual(_) | Witness::Rounded(_) | Witness::Columns(_) | Witness::Classes(_)) => {
+                return Err(infeasible("it belongs to another task"));
+            }
             _ => None,
         };
         let by_cuts = matches!(stated.witness, Some(Witness::Cuts(_)));

@@ -8,13 +8,16 @@
 //! | [`ByBlock`] | one constraint a block, and the same as a smooth or rounded sum | all of them, linear and through kernels |
 //! | [`ByPart`] | a sum over parts, with curvature | Newton's method, cutting planes; kernels by Newton's method; drawn pairs |
 //! | [`ByDual`] | one constraint a block, and no more | dual solvers, linear and through kernels |
+//! | [`ByColumn`] | the sides and weights of rows in each column of an output code | those of [`ByBlock`], for weights |
 //!
 //! One function, [`plan`], decides which of these solves what.
 
 mod by_block;
+mod by_column;
 mod by_dual;
 mod by_part;
 mod class_expansion;
+mod column_expansion;
 mod expanded;
 mod last_digits;
 mod one_by_one;
@@ -23,6 +26,7 @@ mod stochastic;
 mod through_kernel;
 
 pub(crate) use by_block::{BlockTask, ByBlock, ROUNDING};
+pub(crate) use by_column::ByColumn;
 pub use by_dual::ByDual;
 pub use by_part::{ByPart, PartTask};
 pub(crate) use expanded::Expanded;

@@ -41,7 +41,8 @@ pub fn plan(abilities: Abilities, settings: &Settings, shape: Shape) -> Result<S
         Solver::Auto => chosen(abilities, settings, shape),
         solver => solver,
     };
-    if !supports(abilities, settings.loss, solver, by_kernel) {
+    let one_margin = abilities.several && settings.regularisation.is_nu();
+    if one_margin || !supports(abilities, settings.loss, solver, by_kernel) {
         return Err(unsupported(abilities, settings, solver));
     }
     if solver == Solver::InteriorPoint && features > MOST_INTERIOR_POINT_FEATURES {
@@ -102,9 +103,11 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
         return solver == Solver::Newton && !by_kernel && (listed || kernel);
     }
     match solver {
-        Solver::Smo if several => kernel && by_kernel && loss == Loss::Hinge,
+        // One problem over all classes has no squared hinge here.
+        Solver::Smo if several => by_kernel && loss != Loss::Logistic && (listed || loss == Loss::Hinge),
+        _ if several && by_kernel => false,
         Solver::Smo | Solver::Lasvm => listed && kernel && loss != Loss::Logistic,
-        Solver::Newton if by_kernel => !listed && !several && loss == Loss::SquaredHinge,
+        Solver::Newton if by_kernel => !listed && loss == Loss::SquaredHinge,
         _ if !weights => false,
         Solver::DualCoordinateDescent | Solver::QuadraticProgram => listed,
         Solver::InteriorPoint => listed && curved && loss != Loss::Logistic,

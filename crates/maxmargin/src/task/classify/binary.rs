@@ -90,6 +90,12 @@ impl Binary {
         Ok(Binary::weighted(data, classes, signs, shares, loss, intercept, None))
     }
 
+    /// A column of an output code with C = 1, given the side and the weight of each row.
+    pub(crate) fn of_column(signs: Vec<i8>, weights: Option<Arc<[f64]>>, loss: Loss, intercept: bool) -> Binary {
+        let classes = Classes { negative: "-".to_string(), positive: "+".to_string() };
+        Binary { signs: signs.into(), weights, c: 1.0, loss, curve: Curve::Sharp(loss), intercept, classes }
+    }
+
     /// The task with C = 1, given the weights of the negative and the positive class.
     fn weighted(
         data: &Dataset,

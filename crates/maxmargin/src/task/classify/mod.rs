@@ -1,16 +1,19 @@
 //! Classification: two classes by the sign of one score ([`Binary`]), several by the largest of their scores
-//! ([`Joint`]).
+//! ([`Joint`]) or by the columns of an output code ([`Columns`]).
 
 mod binary;
+mod columns;
 mod joint;
 
 pub use binary::Binary;
 pub(crate) use joint::largest;
+pub(crate) use columns::Column;
+pub use columns::Columns;
 pub use joint::{Joint, JointForm};
 
 use super::{Abilities, Input, Profile};
-use crate::certificate::Decoder;
-use crate::data::{Classes, Dataset, Labels, same_number};
+use crate::certificate::{CodeDecoder, Decoder, Decoding};
+use crate::data::{Classes, CodeChoice, Dataset, Labels, OutputCode, same_number};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value};
@@ -48,6 +51,12 @@ pub struct ClassifySettings {
     /// How more than two classes are told apart; the default depends on the loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiclass: Option<Multiclass>,
+    /// The code of [`Multiclass::Code`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeChoice>,
+    /// How the scores of columns become those of classes, if not as usual for the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decoding: Option<Decoding>,
 }
 
 /// How more than two classes are told apart.
@@ -59,18 +68,38 @@ pub enum Multiclass {
     Joint,
     /// One problem over all classes, in which every violation of a row counts.
     WestonWatkins,
+    /// Each class against all others, as two classes.
+    OneVsRest,
+    /// Each class against each other one, as two classes.
+    OneVsOne,
+    /// Two classes for each column of an output code.
+    Code,
 }
 
 impl Multiclass {
     /// All of them.
-    pub const ALL: [Multiclass; 2] = [Multiclass::Joint, Multiclass::WestonWatkins];
+    pub const ALL: [Multiclass; 5] = [
+        Multiclass::Joint,
+        Multiclass::WestonWatkins,
+        Multiclass::OneVsRest,
+        Multiclass::OneVsOne,
+        Multiclass::Code,
+    ];
 
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
         match self {
             Multiclass::Joint => "joint",
             Multiclass::WestonWatkins => "weston-watkins",
+            Multiclass::OneVsRest => "one-vs-rest",
+            Multiclass::OneVsOne => "one-vs-one",
+            Multiclass::Code => "code",
         }
+    }
+
+    /// Whether it is one problem over all classes.
+    pub(crate) fn is_joint(self) -> bool {
+        matches!(self, Multiclass::Joint | Multiclass::WestonWatkins)
     }
 
     /// The loss of a row over all its classes, or an error if the form does not have this loss.
@@ -89,6 +118,9 @@ impl Multiclass {
                 "the form of Weston and Watkins sums violations, and has no logistic loss",
             )
             .help("use ⟦multiclass=joint⟧ for the softmax, or ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧")),
+            (Multiclass::OneVsRest | Multiclass::OneVsOne | Multiclass::Code, _) => {
+                Err(Error::new(Code::Internal, format!("`{}` is not one problem", self.name())))
+            }
         }
     }
 }
@@ -135,6 +167,27 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             value: Value::Name(|| Multiclass::ALL.map(Multiclass::name).to_vec()),
             place: "task.multiclass",
         },
+        Setting {
+            name: "code",
+            heading: LEARNING,
+            aliases: &[],
+            help: "The output code of ⟦multiclass=code⟧: one-vs-rest, one-vs-one, random-dense[:COLUMNS], \
+                   random-sparse[:COLUMNS], exhaustive, bch[:COLUMNS], or a file with a line for each class: its name, \
+                   and -1, 0 or 1 for each column",
+            placeholder: "CODE",
+            value: Value::Parsed(|text| text.parse::<CodeChoice>().map(drop)),
+            place: "task.code",
+        },
+        Setting {
+            name: "decoding",
+            heading: LEARNING,
+            aliases: &[],
+            help: "How columns of an output code become a class: by the smallest sum of these losses; hamming counts \
+                   votes, and the hinge loss decides between equal ones [default: that of ⟦loss⟧; hamming for one-vs-one]",
+            placeholder: "",
+            value: Value::Name(|| Decoding::ALL.map(Decoding::name).to_vec()),
+            place: "task.decoding",
+        },
     ],
     without: &[],
     loss: Loss::Hinge,
@@ -147,8 +200,11 @@ pub(in crate::task) const PROFILE: Profile = Profile {
 impl ClassifySettings {
     /// Refuses invalid class weights, and forms without the loss.
     pub(in crate::task) fn refuse(&self, hard: bool, loss: Loss) -> Result<()> {
-        if let Some(multiclass) = self.multiclass {
-            multiclass.joint_form(loss)?;
+        self.refuse_code()?;
+        if let Some(multiclass) = self.form() {
+            if multiclass.is_joint() {
+                multiclass.joint_form(loss)?;
+            }
             if let Some(positive) = &self.positive {
                 let message = format!("`{positive}` is positive, and several classes have none");
                 return Err(Error::new(Code::BadSetting, message).help("leave ⟦positive⟧ or ⟦multiclass⟧ out"));
@@ -169,9 +225,58 @@ impl ClassifySettings {
         Ok(())
     }
 
+    /// Refuses a code where none is used, and a code that is not named.
+    fn refuse_code(&self) -> Result<()> {
+        let bad = |message: &str, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        match (self.form(), &self.code) {
+            (Some(Multiclass::Code), None) => bad(
+                "⟦multiclass=code⟧ needs a code",
+                "add ⟦code=random-dense⟧, ⟦code=bch⟧ or another code",
+            ),
+            (Some(Multiclass::Code), Some(_)) | (_, None) => match (self.decoding, self.form()) {
+                (Some(_), Some(form)) if !form.is_joint() => Ok(()),
+                (None, _) => Ok(()),
+                _ => bad(
+                    "⟦decoding⟧ is for the columns of output codes",
+                    "leave it out, or add ⟦multiclass=one-vs-rest⟧, one-vs-one or code",
+                ),
+            },
+            _ => bad("⟦code⟧ is for ⟦multiclass=code⟧", "leave one of the two out"),
+        }
+    }
+
+    /// The way that was asked for, if any. A code alone asks for it.
+    pub(crate) fn form(&self) -> Option<Multiclass> {
+        self.multiclass.or_else(|| self.code.as_ref().map(|_| Multiclass::Code))
+    }
+
+    /// The code and the meaning of its columns, if that is how these classes are told apart.
+    pub(crate) fn columns(&self, labels: &Labels, loss: Loss, seed: u64) -> Result<Option<(OutputCode, Decoder)>> {
+        let choice = match (self.form(), &self.code) {
+            (Some(Multiclass::OneVsRest), _) => CodeChoice::OneVsRest,
+            (Some(Multiclass::OneVsOne), _) => CodeChoice::OneVsOne,
+            (Some(Multiclass::Code), Some(code)) => code.clone(),
+            _ => return Ok(None),
+        };
+        let code = choice.build(labels, seed)?;
+        let decoder = match (&choice, self.decoding) {
+            // The largest score is also the one of the class with the smallest sum of losses.
+            (CodeChoice::OneVsRest, None) => Decoder::Largest(labels.clone()),
+            (choice, decoding) => {
+                let usual = if *choice == CodeChoice::OneVsOne { Decoding::Hamming } else { Decoding::of(loss) };
+                let decoding = decoding.unwrap_or(usual);
+                Decoder::Code(CodeDecoder { labels: labels.clone(), code: code.clone(), decoding })
+            }
+        };
+        Ok(Some((code, decoder)))
+    }
+
     /// The meaning of the scores.
-    pub(in crate::task) fn decoder(&self, data: &Dataset) -> Result<Decoder> {
+    pub(in crate::task) fn decoder(&self, data: &Dataset, loss: Loss, seed: u64) -> Result<Decoder> {
         let labels = Labels::find(data.targets())?;
+        if let Some((_, decoder)) = self.columns(&labels, loss, seed)? {
+            return Ok(decoder);
+        }
         match self.several(labels.len()) {
             true => Ok(Decoder::Largest(labels)),
             false => Classes::find(data.targets(), self.positive.as_deref()).map(Decoder::Sign),
@@ -180,12 +285,12 @@ impl ClassifySettings {
 
     /// Whether this many classes have a score each. Two classes share one score unless asked otherwise.
     pub(crate) fn several(&self, classes: usize) -> bool {
-        classes > 2 || self.multiclass.is_some()
+        classes > 2 || self.form().is_some()
     }
 
     /// How several classes are told apart.
     pub(crate) fn multiclass(&self, loss: Loss) -> Multiclass {
-        self.multiclass.unwrap_or(if loss == Loss::SquaredHinge {
+        self.form().unwrap_or(if loss == Loss::SquaredHinge {
             Multiclass::WestonWatkins
         } else {
             Multiclass::Joint
@@ -195,21 +300,31 @@ impl ClassifySettings {
     /// Whether a model of this task has such a decoder and intercepts.
     pub(in crate::task) fn makes(&self, decoder: &Decoder, intercepts: usize) -> bool {
         let scores = match decoder {
-            Decoder::Sign(_) if self.multiclass.is_none() => 1,
+            Decoder::Sign(_) if self.form().is_none() => 1,
             Decoder::Largest(labels) if self.several(labels.len()) => labels.len(),
+            Decoder::Code(decoder) if self.form().is_some_and(|form| !form.is_joint()) && decoder.is_whole() => {
+                decoder.code.columns()
+            }
             _ => return false,
         };
         intercepts == if self.intercept == Intercept::None { 0 } else { scores }
     }
 
-    /// What one constraint a row offers, or a joint problem over all classes.
+    /// What one constraint a row offers, a joint problem over all classes, or the columns of a code.
     pub(in crate::task) fn abilities(&self) -> Abilities {
-        if self.multiclass.is_some() { JOINT } else { Abilities::LISTED }
+        match self.form() {
+            None => Abilities::LISTED,
+            Some(form) if form.is_joint() => JOINT,
+            Some(_) => COLUMNS,
+        }
     }
 }
 
 /// What a joint problem over all classes offers to solvers.
 pub(crate) const JOINT: Abilities = Abilities { drawn: false, several: true, ..Abilities::SUMMED };
+
+/// What the columns of an output code offer to solvers: what two classes do.
+pub(crate) const COLUMNS: Abilities = Abilities { several: true, ..Abilities::LISTED };
 
 impl ClassWeight {
     /// The weight of each class, given the total weight of the rows of each.

@@ -1,0 +1,216 @@
+//! [`Columns`]: several classes by the columns of an output code, each a problem of two classes.
+//!
+//! ```text
+//! min  Σ_j ( ½‖w_j‖² + Σ_{i: R(y_i, j) ≠ 0} C_i · loss(m − R(y_i, j) (w_j·x_i + b_j)) )
+//! ```
+//! with R the code. The columns have nothing in common but the rows, so each is a [`Binary`] task of its own over the
+//! rows that it does not leave out, and the objective is the sum of theirs. C_i is C times the row's weight times the
+//! weight of its class, the same in every column.
+//!
+//! **Columns with one side.** In a fold a class may have no rows, and a column then has one side only. With a free
+//! constant nothing remains to learn: w_j = 0, and b_j = ±[`SURE`], so that a class without rows is not predicted. Such
+//! a column is no part of the problem. Otherwise the column is an ordinary problem, in which weights are penalised.
+
+use super::super::LearningTask;
+use super::{Binary, ClassWeight, Intercept};
+use crate::certificate::Decoder;
+use crate::data::{Dataset, Labels, OutputCode, Subset, counts};
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use std::sync::Arc;
+
+/// The constant score of a column that has rows on one side only.
+pub(crate) const SURE: f64 = 100.0;
+
+/// The task: the class and the weight of each row, and a code.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    codes: Arc<[u32]>,
+    /// The row's weight times its class weight; 0 if the row is left out. `None` if all weights are 1.
+    weights: Option<Arc<[f64]>>,
+    /// The rows of each class, if a column leaves classes out.
+    rows: Arc<[Vec<u32>]>,
+    /// Number of rows of each class with a positive weight.
+    counted: Arc<[u64]>,
+    /// The total weight of the rows of each class.
+    totals: Arc<[f64]>,
+    code: Arc<OutputCode>,
+    decoder: Decoder,
+    loss: Loss,
+    c: f64,
+    rule: Intercept,
+}
+
+/// What a column of the problem is.
+pub(crate) enum Column {
+    /// A problem of two classes, over all rows, or over some of them.
+    Learned(Binary, Option<Vec<usize>>),
+    /// A constant score. Nothing is to be learned.
+    Constant(f64),
+}
+
+impl Columns {
+    /// The task with C = 1 over all rows, or over some of them: the others cost nothing. `decoder` says what the scores
+    /// of the columns mean.
+    pub(crate) fn on(
+        data: &Dataset,
+        (labels, code, decoder): (&Labels, OutputCode, Decoder),
+        class_weight: &ClassWeight,
+        loss: Loss,
+        rule: Intercept,
+        subset: Option<&Subset>,
+    ) -> Result<Columns> {
+        let codes = labels.codes(data.targets())?;
+        let own = |row: usize| data.weights().map_or(1.0, |weights| weights[row]);
+        let mut totals = vec![0.0; labels.len()];
+        for row in (0..codes.len()).filter(|&row| counts(subset, row)) {
+            totals[codes[row] as usize] += own(row);
+        }
+        let shares = class_weight.of_labels(labels, &totals)?;
+        let equal = shares.iter().all(|&share| share == 1.0) && data.weights().is_none() && subset.is_none();
+        let weight = |row: usize| if counts(subset, row) { shares[codes[row] as usize] * own(row) } else { 0.0 };
+        let mut counted = vec![0; labels.len()];
+        for row in (0..codes.len()).filter(|&row| equal || weight(row) > 0.0) {
+            counted[codes[row] as usize] += 1;
+        }
+        totals.iter_mut().zip(&shares).for_each(|(total, share)| *total *= share);
+        if counted.iter().filter(|count| **count > 0).count() == 1 {
+            return Err(Error::new(Code::SingleClass, "the rows of all classes but one have weight zero")
+                .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
+        }
+        let weights = (!equal).then(|| (0..codes.len()).map(weight).collect());
+        let sparse = (0..code.columns()).any(|column| code.leaves_out(column));
+        let mut rows = vec![Vec::new(); if sparse { labels.len() } else { 0 }];
+        if sparse {
+            for (row, &class) in codes.iter().enumerate() {
+                rows[class as usize].push(row as u32);
+            }
+        }
+        Ok(Columns {
+            codes: codes.into(),
+            weights,
+            rows: rows.into(),
+            counted: counted.into(),
+            totals: totals.into(),
+            code: Arc::new(code),
+            decoder,
+            loss,
+            c: 1.0,
+            rule,
+        })
+    }
+
+    /// All rows, those of one class side by side.
+    pub(crate) fn by_class(&self) -> Vec<usize> {
+        let mut rows: Vec<usize> = (0..self.codes.len()).collect();
+        rows.sort_by_key(|&row| self.codes[row]);
+        rows
+    }
+
+    /// The code.
+    pub fn code(&self) -> &OutputCode {
+        &self.code
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// Whether scores have constant terms.
+    pub(crate) fn has_constants(&self) -> bool {
+        self.rule != Intercept::None
+    }
+
+    /// How constant terms are treated.
+    pub(crate) fn rule(&self) -> Intercept {
+        self.rule
+    }
+
+    /// Number of constraints on the negative and on the positive side of a column.
+    fn sides(&self, column: usize) -> (u64, u64) {
+        let (mut negative, mut positive) = (0, 0);
+        self.code.each_in_column(column, |class, side| {
+            *(if side > 0 { &mut positive } else { &mut negative }) += self.counted[class];
+        });
+        (negative, positive)
+    }
+
+    /// The score of a column that has nothing to learn.
+    pub(crate) fn constant(&self, column: usize) -> Option<f64> {
+        match self.sides(column) {
+            (0, 0) => Some(0.0),
+            (0, _) if self.rule == Intercept::Free => Some(SURE),
+            (_, 0) if self.rule == Intercept::Free => Some(-SURE),
+            _ => None,
+        }
+    }
+
+    /// The total weight of the loss of a column; 0 if it has nothing to learn.
+    pub(crate) fn cost(&self, column: usize) -> f64 {
+        let mut total = 0.0;
+        if self.constant(column).is_none() {
+            self.code.each_in_column(column, |class, _| total += self.totals[class]);
+        }
+        self.c * total
+    }
+
+    /// A column, as a problem of two classes with the cost of this one.
+    pub(crate) fn column(&self, column: usize) -> Column {
+        if let Some(score) = self.constant(column) {
+            return Column::Constant(score);
+        }
+        let mut side = vec![0; self.code.classes()];
+        self.code.each_in_column(column, |class, sign| side[class] = sign);
+        let rows = self.code.leaves_out(column).then(|| {
+            let members = (0..side.len()).filter(|&class| side[class] != 0);
+            let mut rows: Vec<usize> =
+                members.flat_map(|class| self.rows[class].iter().map(|&row| row as usize)).collect();
+            rows.sort_unstable();
+            rows
+        });
+        let sign = |&class: &u32| side[class as usize];
+        let (signs, weights): (Vec<i8>, Option<Arc<[f64]>>) = match &rows {
+            None => (self.codes.iter().map(sign).collect(), self.weights.clone()),
+            Some(rows) => {
+                let weights = self.weights.as_ref().map(|weights| rows.iter().map(|&row| weights[row]).collect());
+                // As for a task over these rows alone, weights of 1 are none.
+                let weights = weights.filter(|weights: &Arc<[f64]>| weights.iter().any(|&weight| weight != 1.0));
+                (rows.iter().map(|&row| sign(&self.codes[row])).collect(), weights)
+            }
+        };
+        let task = Binary::of_column(signs, weights, self.loss, self.has_constants()).with_cost(self.c);
+        Column::Learned(task, rows)
+    }
+}
+
+impl LearningTask for Columns {
+    fn set_cost(&mut self, c: f64) {
+        self.c = c;
+    }
+
+    /// Each row counts once, whatever the number of columns, so that the mean form is that of one column.
+    fn total_cost(&self) -> f64 {
+        let total = self.weights.as_ref().map_or(self.codes.len() as f64, |weights| weights.iter().sum());
+        self.c * total
+    }
+
+    fn constraints(&self) -> u64 {
+        let of = |column: usize| match self.constant(column) {
+            Some(_) => 0,
+            None => {
+                let (negative, positive) = self.sides(column);
+                negative + positive
+            }
+        };
+        (0..self.code.columns()).map(of).sum()
+    }
+
+    fn decoder(&self, _: &[f64]) -> Decoder {
+        self.decoder.clone()
+    }
+
+    fn adds_free(&self) -> bool {
+        true
+    }
+}
