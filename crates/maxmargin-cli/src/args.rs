@@ -640,8 +640,8 @@ pub(crate) struct ReproduceArguments {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// A folder with real comparisons to test all methods on too; it may hold football/results.csv.gz,
-    /// chess2010/training_data.csv.gz, and recipes/pairs.csv with items.csv
+    /// A folder with real data. `compare` tests all methods on football/results.csv.gz, chess2010/training_data.csv.gz, and
+    /// recipes/pairs.csv with items.csv; `codes` needs usps and letter [codes: MAXMARGIN_DATA if it is set]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<String>,
     /// Leave the simulation out
@@ -657,6 +657,8 @@ pub(crate) struct ReproduceArguments {
 pub(crate) enum Experiment {
     /// Comparing with ties: the simulation of the support vector comparison machine
     Compare,
+    /// Output codes on usps and letter: the bound of the training error beside the error, for each code
+    Codes,
 }
 
 /// `explain`

@@ -97,8 +97,8 @@ fn read_code(chosen: &mut Chosen) -> Result<()> {
         return Ok(());
     }
     let text = String::from_utf8(read_whole(code)?)
-        .map_err(|_| Error::new(Code::NotText, "an output code is text in UTF-8").in_file(code))?;
-    let named = NamedCode::parse(&text).map_err(|error| error.in_file(code))?;
+        .map_err(|_| Error::new(Code::NotText, "an output code is text in UTF-8").in_file(code.as_str()))?;
+    let named = NamedCode::parse(&text).map_err(|error| error.in_file(code.as_str()))?;
     *code = CodeChoice::Matrix(named).to_string();
     Ok(())
 }

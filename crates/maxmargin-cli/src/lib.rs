@@ -3,6 +3,7 @@
 
 pub mod allocator;
 mod args;
+mod codes;
 mod commands;
 mod comparisons;
 mod console;

@@ -20,6 +20,8 @@ pub(crate) struct ProgressTable<'a> {
     live_row: bool,
     pending: Option<String>,
     first_gap: Option<(f64, f64)>,
+    /// Passes and seconds of each column of an output code.
+    columns: Vec<(u64, f64)>,
 }
 
 /// Number of rows printed one below the other before the last one is redrawn in place.
@@ -39,6 +41,7 @@ impl<'a> ProgressTable<'a> {
             live_row: false,
             pending: None,
             first_gap: None,
+            columns: Vec::new(),
         }
     }
 
@@ -53,11 +56,17 @@ impl<'a> ProgressTable<'a> {
         }
     }
 
+    /// Passes and seconds of each column of an output code.
+    pub(crate) fn columns(self) -> Vec<(u64, f64)> {
+        self.columns
+    }
+
     fn print(&mut self, row: &str) {
         if self.rows == 0 {
             let width = self.metric_width();
+            let counted = if self.columns.is_empty() { "pass" } else { "cols" };
             let metric = self.metric.as_deref().map_or(String::new(), |metric| format!("{metric:>width$}"));
-            self.console.say(&format!("{:>5}{:>14}{:>10}{metric}{:>10}", "pass", "objective", "gap", "time"));
+            self.console.say(&format!("{:>5}{:>14}{:>10}{metric}{:>10}", counted, "objective", "gap", "time"));
         }
         self.rows += 1;
         self.last_line = Some(Instant::now());
@@ -102,6 +111,9 @@ impl<'a> ProgressTable<'a> {
 
 impl Observer for ProgressTable<'_> {
     fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        if let Event::Column { passes, seconds, .. } = event {
+            self.columns.push((*passes, *seconds));
+        }
         if !self.console.talks() {
             return ControlFlow::Continue(());
         }

@@ -1,6 +1,7 @@
 //! `maxmargin evaluate MODEL FILE`
 
 use crate::args::EvaluateArguments;
+use crate::codes;
 use crate::commands::train::write_report;
 use crate::comparisons::{self, Outcomes};
 use crate::console::Console;
@@ -62,6 +63,8 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let measured = unchanged.check().and(measured)?;
     cancel.check()?;
     let outcomes = Outcomes::of(&model, data)?;
+    let code = model.code_error(data)?;
+    let trained_on = data.rows() as u64 == model.certificate.rows && data.hash()? == model.certificate.data_hash;
     unchanged.check()?;
     if let Some(file) = &arguments.per_query {
         write_per_query(data, &measured, file)?;
@@ -85,10 +88,16 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     if let Some(outcomes) = &outcomes {
         outcomes.show(console)?;
     }
+    if let Some(code) = &code {
+        console.show(&codes::bound_sentence(code, trained_on))?;
+    }
     console.object(|| {
         let mut object = as_json(&measured);
         if let Some(outcomes) = &outcomes {
             object["confusion"] = outcomes.as_json();
+        }
+        if let Some(code) = &code {
+            codes::add_bound(&mut object, code, trained_on);
         }
         if unknown > 0 {
             object["unknown_labels"] = json!(unknown);
@@ -130,8 +139,7 @@ pub(crate) fn for_classes(metrics: Vec<Metric>, names: &[String], several: bool)
 
 /// Whether a classifier of the data has one score for each class.
 pub(crate) fn has_several_classes(settings: &Settings, data: &Dataset) -> bool {
-    settings.task.task() == Task::Classify
-        && settings.decoder(data).is_ok_and(|decoder| decoder.labels().is_some())
+    settings.task.task() == Task::Classify && settings.decoder(data).is_ok_and(|decoder| decoder.labels().is_some())
 }
 
 /// One metric of a model on data.
@@ -301,7 +309,7 @@ pub(crate) fn report_sections(
                 );
             }
         }
-        Decoder::Largest(_) | Decoder::Code(_) => {}
+        Decoder::Largest(_) | Decoder::Code(_) => codes::sections(report, model, data, &[])?,
         Decoder::Compare { .. } | Decoder::Likelihood { .. } if data.pairs().is_some() => {
             comparisons::sections(report, model, &answers, data, name)?;
         }

@@ -1,12 +1,13 @@
 //! `maxmargin inspect MODEL`
 
 use crate::args::InspectArguments;
+use crate::codes;
 use crate::commands::train::{named_weights, regularisation, ties_sentence};
 use crate::console::Console;
 use crate::format;
 use maxmargin::data::Labels;
 use maxmargin::error::Result;
-use maxmargin::model::{Mapped, Model, Scorer};
+use maxmargin::model::{Decoder, Mapped, Model, Scorer};
 use maxmargin::settings::{Method, Solver};
 use maxmargin::solve::Witness;
 use maxmargin_io::{SettingsFile, load_model};
@@ -32,6 +33,9 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     for (name, value) in rows(&model, non_zero) {
         console.print(&format!("{name:<14}  {value}"))?;
     }
+    for line in model.output_code().iter().flat_map(codes::table) {
+        console.print(&line)?;
+    }
     if model.scorer.weights().is_none() {
         return Ok(());
     }
@@ -49,6 +53,7 @@ fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
         "intercept": model.scorer.intercept(),
         "intercepts": (model.scorer.outputs() > 1).then(|| model.scorer.intercepts()),
         "classes": classes(model),
+        "code": model.output_code().as_ref().map(codes::as_json),
         "threshold": model.decoder.threshold(),
         "objective": certificate.objective,
         "lower_bound": certificate.lower_bound,
@@ -101,6 +106,7 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     if let Some(labels) = model.decoder.labels() {
         rows.push(("classes", listed(labels)));
     }
+    rows.extend(model.output_code().iter().flat_map(codes::rows));
     if let Some(threshold) = model.decoder.threshold() {
         rows.extend(settings.method().map(|method| ("method", method.name().to_string())));
         rows.push(("ties", ties_sentence(model, threshold)));
@@ -108,7 +114,8 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     if let Some(intercept) = model.scorer.intercept() {
         rows.push(("intercept", format::significant(intercept, 6)));
     } else if !model.scorer.intercepts().is_empty() {
-        rows.push(("intercept", "one for each class".to_string()));
+        let each = if matches!(model.decoder, Decoder::Code(_)) { "column" } else { "class" };
+        rows.push(("intercept", format!("one for each {each}")));
     }
     rows.extend(kernel_rows(model));
     let cost = regularisation(model);
@@ -232,6 +239,8 @@ fn proof(model: &Model) -> &'static str {
         "the solver proves no bound; `maxmargin verify` recomputes the objective"
     } else if let Some(Witness::Cuts(_)) = &model.witness {
         "cuts stored; `maxmargin verify` recomputes the bound"
+    } else if let Some(Witness::Columns(_)) = &model.witness {
+        "stored for each column; `maxmargin verify` recomputes the bound"
     } else if let Some(Witness::Rounded(_)) = &model.witness {
         "the weights and a width suffice; `maxmargin verify` recomputes the bound"
     } else if model.witness.is_some() {

@@ -1,6 +1,7 @@
 //! [`Model`]: the trained model. It can score new rows, and it holds the proof of how good it is.
 
 mod answers;
+mod code;
 mod columns;
 mod compact;
 mod persist;
@@ -10,6 +11,7 @@ pub use crate::certificate::{
     Certificate, CodeDecoder, Compared, Decoder, Decoding, Expansion, Mapped, Predictions, Scorer,
 };
 pub use answers::Answers;
+pub use code::CodeError;
 pub use compact::{Compacted, Compaction};
 
 use crate::certificate::{Ready, Witness};

@@ -430,7 +430,8 @@ impl Stored<'_> {
     /// The witnesses of columns.
     fn column_witnesses(&self) -> Result<Option<Witness>> {
         let Ok(kinds) = self.tensors.tensor("columns.kinds") else { return Ok(None) };
-        let (Ok(counts), Ok(rows)) = (self.tensors.tensor("columns.counts"), self.tensors.tensor("columns.rows")) else {
+        let (Ok(counts), Ok(rows)) = (self.tensors.tensor("columns.counts"), self.tensors.tensor("columns.rows"))
+        else {
             return Err(damaged(INCOMPLETE));
         };
         let packed = Packed {

@@ -213,8 +213,7 @@ impl BuiltIn {
                 let labels = Labels::find(data.targets())?;
                 if let Some((code, decoder)) = task.columns(&labels, settings.loss, settings.seed)? {
                     let parts = (&labels, code, decoder);
-                    let columns =
-                        Columns::on(data, parts, &task.class_weight, settings.loss, task.intercept, subset)?;
+                    let columns = Columns::on(data, parts, &task.class_weight, settings.loss, task.intercept, subset)?;
                     positive_total(columns.total_cost(), "row")?;
                     return Ok(Box::new(ByColumn::new(columns, COLUMNS)));
                 }

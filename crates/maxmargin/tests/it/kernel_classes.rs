@@ -34,7 +34,7 @@ fn tabled(data: &Dataset, kernel: impl Fn(&[f64], &[f64]) -> f64) -> Dataset {
             values
         })
         .collect();
-    let values = rows.iter().flat_map(|a| rows.iter().map(|b| kernel(a, b)).collect::<Vec<_>>()).collect();
+    let values: Vec<f64> = rows.iter().flat_map(|a| rows.iter().map(|b| kernel(a, b)).collect::<Vec<_>>()).collect();
     let matrix = Matrix::DenseF64(Dense::new(values, rows.len(), rows.len()).unwrap());
     data.clone().with_matrix(matrix).unwrap()
 }

@@ -3,6 +3,7 @@
 
 mod approximate;
 mod classes;
+mod codes;
 mod combinations;
 mod comparisons;
 mod conformance;

@@ -1,5 +1,6 @@
 //! `maxmargin reproduce EXPERIMENT`
 
+mod codes;
 mod real;
 mod simulated;
 
@@ -51,8 +52,10 @@ impl Row {
 }
 
 pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Cancel) -> Result<()> {
-    let Experiment::Compare = arguments.experiment;
     ensure_results(&[arguments.report.as_ref()], &[])?;
+    if arguments.experiment == Experiment::Codes {
+        return codes::run(arguments, console, cancel);
+    }
     let mut report = Report::new("Comparing with ties: ours beside the published table");
     report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
     let mut rows =

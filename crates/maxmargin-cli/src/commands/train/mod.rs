@@ -7,6 +7,7 @@ pub(crate) use page::{named_weights, training_sections, write_report};
 pub(crate) use words::{is_rounding, proven, regularisation, ties_sentence, verdict};
 
 use crate::args::TrainArguments;
+use crate::codes;
 use crate::commands::evaluate::{self, Measured};
 use crate::comparisons;
 use crate::console::Console;
@@ -78,7 +79,8 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     let trained = job.learn(&data, held_out.as_ref(), metrics.first());
     let train_seconds = start.elapsed().as_secs_f64();
     // If training failed, the cause may be that another process changed the file.
-    let mut trained = trained.map_err(|error| unchanged.check().err().unwrap_or_else(|| job.at_file(error)))?;
+    let (mut trained, columns) =
+        trained.map_err(|error| unchanged.check().err().unwrap_or_else(|| job.at_file(error)))?;
     if trained.stop == Stop::Cancelled && !arguments.keep_partial {
         return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
             .help("with --keep-partial the best model so far is saved"));
@@ -100,6 +102,7 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
         measured: held_out.as_ref().zip(measured),
         labelled: data.pairs().is_some() || !matches!(data.targets(), Targets::Absent),
         uneven,
+        columns,
         seconds: (gathered.seconds(), train_seconds),
     };
     ended.summarise(console, arguments, size)?;
@@ -263,7 +266,12 @@ impl Job<'_> {
     }
 
     /// Trains, and shows the progress.
-    fn learn(&self, data: &Dataset, held_out: Option<&Judged>, metric: Option<&Metric>) -> Result<Trained> {
+    fn learn(
+        &self,
+        data: &Dataset,
+        held_out: Option<&Judged>,
+        metric: Option<&Metric>,
+    ) -> Result<(Trained, Vec<(u64, f64)>)> {
         let judge = |model: &Model| evaluate::value(model, &held_out?.data, metric?).ok();
         let metric = held_out.and(metric);
         let judged = metric.map(|metric| HeldOut { measure: &judge, higher_is_better: metric.higher_is_better() });
@@ -272,7 +280,7 @@ impl Job<'_> {
         let mut progress = ProgressTable::new(self.console, shown, self.settings.tolerance);
         let trained = train(data, &self.settings, judged, &mut progress, self.cancel);
         progress.finish();
-        trained
+        trained.map(|trained| (trained, progress.columns()))
     }
 }
 
@@ -285,6 +293,8 @@ struct Ended<'a> {
     /// Whether the data say what is right, so that similar data can be evaluated.
     labelled: bool,
     uneven: bool,
+    /// Passes and seconds of each column of an output code.
+    columns: Vec<(u64, f64)>,
     /// Seconds for reading and for training.
     seconds: (f64, f64),
 }
@@ -307,6 +317,10 @@ impl Ended<'_> {
             format::counted(model.certificate.constraints, "constraint", "constraints"),
             how_solved(self.trained),
         ))?;
+        if let Some(decoder) = model.output_code() {
+            console.show(&format!("output code: {}", codes::summary(&decoder)))?;
+            codes::notes(&decoder).iter().try_for_each(|note| console.show(&format!("   note: {note}")))?;
+        }
         if let Some(threshold) = model.decoder.threshold() {
             console.show(&ties_sentence(model, threshold))?;
         }
@@ -346,6 +360,7 @@ impl Ended<'_> {
         if let Some(preferences) = &self.preferences {
             preferences.report(&mut page);
         }
+        codes::sections(&mut page, model, data, &self.columns)?;
         match &self.measured {
             Some((judged, measured)) => {
                 evaluate::report_sections(&mut page, model, &judged.data, &judged.name, measured)?;

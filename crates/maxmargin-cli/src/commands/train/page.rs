@@ -4,7 +4,7 @@ use super::words::{how_solved, verdict};
 use crate::format;
 use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use maxmargin::error::Result;
-use maxmargin::model::Model;
+use maxmargin::model::{Decoder, Model};
 use maxmargin::solve::relative_gap;
 use maxmargin::train::Trained;
 use maxmargin_io::Reading;
@@ -81,10 +81,11 @@ pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
         .map(|(at, &weight)| {
             let outputs = model.scorer.outputs();
             let feature = model.feature_name(at / outputs, usize::from(base));
-            match model.decoder.labels() {
+            match (&model.decoder, model.decoder.labels()) {
+                (Decoder::Code(_), _) => (format!("{feature} in column {}", at % outputs + 1), weight),
                 // Each class has a weight of its own.
-                Some(labels) => (format!("{feature} for `{}`", labels.name(at % outputs)), weight),
-                None => (feature, weight),
+                (_, Some(labels)) => (format!("{feature} for `{}`", labels.name(at % outputs)), weight),
+                (_, None) => (feature, weight),
             }
         })
         .collect()

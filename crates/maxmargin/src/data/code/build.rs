@@ -93,7 +93,15 @@ fn normal(column: &[i8]) -> Vec<i8> {
 fn random_columns(classes: usize, columns: usize, zeros: f64, random: &mut Random) -> Vec<Vec<i8>> {
     let mut seen = HashSet::new();
     let draw = |random: &mut Random| -> Vec<i8> {
-        let mut entry = || if random.chance(zeros) { 0 } else if random.chance(0.5) { 1 } else { -1 };
+        let mut entry = || {
+            if random.chance(zeros) {
+                0
+            } else if random.chance(0.5) {
+                1
+            } else {
+                -1
+            }
+        };
         (0..classes).map(|_| entry()).collect()
     };
     (0..columns)

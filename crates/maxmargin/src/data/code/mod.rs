@@ -214,7 +214,13 @@ impl OutputCode {
     /// The side of a class in a column.
     pub fn entry(&self, class: usize, column: usize) -> i8 {
         match self {
-            OutputCode::OneVsRest { .. } => if class == column { 1 } else { -1 },
+            OutputCode::OneVsRest { .. } => {
+                if class == column {
+                    1
+                } else {
+                    -1
+                }
+            }
             OutputCode::OneVsOne { classes } => {
                 let (first, second) = pair(*classes, column);
                 i8::from(class == first) - i8::from(class == second)

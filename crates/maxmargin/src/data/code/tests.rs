@@ -111,7 +111,8 @@ fn codes_that_tell_nothing_apart_are_refused_by_name() {
     assert!(refused("a,1,1\nb,-1\n").contains("line 2"));
     assert!(refused("a,+\na,-\n").contains("`a`"));
     assert!(refused("# nothing\n").contains("empty"));
-    let fine = NamedCode::parse("# cats and dogs\n\"a \"\"cat\"\"\"  +1 -1 0\ndog\t-;+;0\n\nmouse,-0+\n").expect("a code");
+    let fine =
+        NamedCode::parse("# cats and dogs\n\"a \"\"cat\"\"\"  +1 -1 0\ndog\t-;+;0\n\nmouse,-0+\n").expect("a code");
     assert_eq!(fine.names(), ["a \"cat\"", "dog", "mouse"]);
     let text = CodeChoice::Matrix(fine.clone()).to_string();
     assert_eq!(text.parse::<CodeChoice>().expect("the same"), CodeChoice::Matrix(fine.clone()));

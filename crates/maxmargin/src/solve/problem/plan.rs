@@ -138,11 +138,16 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
         );
     }
     if abilities.several {
+        let columns = abilities.listed;
         let apart = "several classes with a score each are told apart by weights of the features";
         return match settings.kernel.kind {
             KernelKind::Linear if settings.regularisation.is_nu() => {
                 refuse(format!("{apart}, and ⟦nu⟧ is for one score"), "use ⟦c⟧, or keep two classes")
             }
+            KernelKind::Linear if columns => refuse(
+                format!("the columns of an output code with {} loss are not solved by `{}`", loss, solver.name()),
+                "leave ⟦solver⟧ out, or use dual-coordinate-descent, newton or averaged-sgd",
+            ),
             KernelKind::Linear => refuse(
                 format!("{apart}, and not by `{}`", solver.name()),
                 "use ⟦solver=newton⟧ or cutting-plane, leave ⟦solver⟧ out, or keep two classes",

@@ -78,13 +78,8 @@ pub enum Multiclass {
 
 impl Multiclass {
     /// All of them.
-    pub const ALL: [Multiclass; 5] = [
-        Multiclass::Joint,
-        Multiclass::WestonWatkins,
-        Multiclass::OneVsRest,
-        Multiclass::OneVsOne,
-        Multiclass::Code,
-    ];
+    pub const ALL: [Multiclass; 5] =
+        [Multiclass::Joint, Multiclass::WestonWatkins, Multiclass::OneVsRest, Multiclass::OneVsOne, Multiclass::Code];
 
     /// The name used in flags and files.
     pub fn name(self) -> &'static str {
@@ -229,10 +224,9 @@ impl ClassifySettings {
     fn refuse_code(&self) -> Result<()> {
         let bad = |message: &str, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         match (self.form(), &self.code) {
-            (Some(Multiclass::Code), None) => bad(
-                "⟦multiclass=code⟧ needs a code",
-                "add ⟦code=random-dense⟧, ⟦code=bch⟧ or another code",
-            ),
+            (Some(Multiclass::Code), None) => {
+                bad("⟦multiclass=code⟧ needs a code", "add ⟦code=random-dense⟧, ⟦code=bch⟧ or another code")
+            }
             (Some(Multiclass::Code), Some(_)) | (_, None) => match (self.decoding, self.form()) {
                 (Some(_), Some(form)) if !form.is_joint() => Ok(()),
                 (None, _) => Ok(()),
@@ -290,11 +284,7 @@ impl ClassifySettings {
 
     /// How several classes are told apart.
     pub(crate) fn multiclass(&self, loss: Loss) -> Multiclass {
-        self.form().unwrap_or(if loss == Loss::SquaredHinge {
-            Multiclass::WestonWatkins
-        } else {
-            Multiclass::Joint
-        })
+        self.form().unwrap_or(if loss == Loss::SquaredHinge { Multiclass::WestonWatkins } else { Multiclass::Joint })
     }
 
     /// Whether a model of this task has such a decoder and intercepts.
