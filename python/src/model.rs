@@ -60,12 +60,23 @@ impl Model {
         Ok(Model { model, stop: Some(stop), trace })
     }
 
+    /// Numbers of all scores, those of one score after those of another: shape (k, n), or (n,) for one score.
+    fn by_output<'py>(&self, py: Python<'py>, numbers: &[f64]) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let outputs = self.model.scorer.outputs();
+        if outputs == 1 {
+            return Ok(numbers.to_vec().into_pyarray(py).to_dyn().clone());
+        }
+        let of = |output: usize| numbers.iter().skip(output).step_by(outputs).copied();
+        let rows: Vec<f64> = (0..outputs).flat_map(of).collect();
+        Ok(PyArray1::from_vec(py, rows).reshape([outputs, numbers.len() / outputs])?.to_dyn().clone())
+    }
+
     /// Approximate number of steps for scoring the data.
     fn steps(&self, data: &Dataset) -> u64 {
         let (rows, columns) = (data.data.rows() as u64 + 1, data.data.cols() as u64);
         match &self.model.scorer {
             Scorer::Linear { .. } => data.data.matrix().entries() + columns,
-            Scorer::Expansion(expansion) => rows * columns * expansion.coefficients.len() as u64,
+            Scorer::Expansion(expansion) => rows * columns * expansion.count() as u64,
             Scorer::Mapped(_) => u64::MAX,
         }
     }
@@ -209,13 +220,7 @@ impl Model {
         // Weights of kernel values are coefficients of rows.
         let weights = self.model.scorer.weights().filter(|_| !self.model.has_kernel_columns());
         let Some(weights) = weights else { return Ok(None) };
-        let outputs = self.model.scorer.outputs();
-        if outputs == 1 {
-            return Ok(Some(weights.to_vec().into_pyarray(py).to_dyn().clone()));
-        }
-        let by_output = |output: usize| weights.iter().skip(output).step_by(outputs).copied();
-        let rows: Vec<f64> = (0..outputs).flat_map(by_output).collect();
-        Ok(Some(PyArray1::from_vec(py, rows).reshape([outputs, self.model.features()])?.to_dyn().clone()))
+        self.by_output(py, weights).map(Some)
     }
 
     /// Constant terms, one for each score of a row, or an empty array.
@@ -224,10 +229,10 @@ impl Model {
         self.model.scorer.intercepts().into_pyarray(py)
     }
 
-    /// Coefficients of the support vectors, or None without a kernel.
+    /// Coefficients of the support vectors, or None without a kernel; shape (k, vectors) if a row has k scores.
     #[getter]
-    fn dual_coef<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
-        self.model.support_coefficients().map(|coefficients| coefficients.into_pyarray(py))
+    fn dual_coef<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArrayDyn<f64>>>> {
+        self.model.support_coefficients().map(|coefficients| self.by_output(py, &coefficients)).transpose()
     }
 
     /// Positions of the training rows or pairs that are part of the solution: those with a dual variable above zero,

@@ -53,7 +53,7 @@ impl KernelFacts<'_> {
             }
             Scorer::Linear { .. } => Vec::new(),
             Scorer::Expansion(expansion) => {
-                let vectors = counted(expansion.coefficients.len());
+                let vectors = counted(expansion.count());
                 let cache = match self.trained.kernel_rows {
                     Some((asked, computed)) if asked > 0 => {
                         let share = 100.0 * (asked - computed) as f64 / asked as f64;
@@ -107,7 +107,7 @@ impl KernelFacts<'_> {
     pub(crate) fn as_json(&self) -> Value {
         match &self.trained.model.scorer {
             Scorer::Expansion(expansion) => {
-                let mut object = json!({ "kernel": expansion.kernel, "vectors": expansion.coefficients.len() });
+                let mut object = json!({ "kernel": expansion.kernel, "vectors": expansion.count() });
                 if let Some((asked, computed)) = self.trained.kernel_rows {
                     object["rows"] = json!({ "asked": asked, "computed": computed });
                 }

@@ -157,7 +157,7 @@ impl Training<'_> {
         cancel.check()?;
         let mut posed = Posed::new(poses, data, settings)?;
         posed.check_range()?;
-        posed.check_outputs(settings)?;
+        posed.check_outputs()?;
         let solver = plan(posed.problem.abilities(), settings, data.shape())?;
         // The input of linear solvers: the features, or mapped features. Scaling stays that of the rows.
         let mapped = seen(data, &design, settings, cancel)?;
@@ -322,7 +322,7 @@ impl<'a> Assembly<'a> {
         let intercepts = self.posed.map_or(Vec::new(), |posed| constant_terms(posed, thresholds));
         match self.mapped {
             Some(Seen { map, .. }) => {
-                Scorer::Mapped(Mapped { map: Arc::clone(map), weights, intercept: intercepts.first().copied() })
+                Scorer::Mapped(Mapped { map: Arc::clone(map), weights, outputs, intercepts })
             }
             None => Scorer::Linear { weights, outputs, intercepts },
         }

@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &CompactArguments, console: &Console, cancel: &Canc
     ensure_results(&[Some(&arguments.output)], &[Some(arguments.model.as_str())])?;
     let model = load_model(&arguments.model)?;
     let vectors = |scorer: &Scorer| match scorer {
-        Scorer::Expansion(expansion) => Some(expansion.coefficients.len() as u64),
+        Scorer::Expansion(expansion) => Some(expansion.count() as u64),
         _ => None,
     };
     let before = vectors(&model.scorer);

@@ -70,7 +70,7 @@ fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
         "settings": serde_json::to_value(&model.settings).unwrap_or_default(),
         "kernel": match &model.scorer {
             Scorer::Linear { .. } => Value::Null,
-            Scorer::Expansion(expansion) => json!({ "kernel": expansion.kernel, "vectors": expansion.coefficients.len() }),
+            Scorer::Expansion(expansion) => json!({ "kernel": expansion.kernel, "vectors": expansion.count() }),
             Scorer::Mapped(Mapped { map, .. }) => json!({
                 "kernel": map.kernel(),
                 "approximate": model.settings.kernel.approximate,
@@ -155,7 +155,7 @@ fn kernel_rows(model: &Model) -> Vec<(&'static str, String)> {
     match &model.scorer {
         Scorer::Linear { .. } => Vec::new(),
         Scorer::Expansion(expansion) => {
-            let vectors = format::count(expansion.coefficients.len() as u64);
+            let vectors = format::count(expansion.count() as u64);
             let vectors = match (&model.compacted, model.settings.kernel.budget) {
                 (Some(compacted), _) => format!("{vectors}, compacted from {}", format::count(compacted.vectors)),
                 (None, Some(budget)) => format!("{vectors} of a budget of {}", format::count(u64::from(budget))),

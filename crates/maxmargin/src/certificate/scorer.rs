@@ -2,7 +2,7 @@
 
 use crate::data::{Design, Folded, Matrix, Scale, Scaling};
 use crate::error::Result;
-use crate::kernel::{FeatureMap, FoldedMap, Kernel, Points, expansion_scores};
+use crate::kernel::{FeatureMap, FoldedMap, Kernel, Points, Terms};
 use crate::run::Cancel;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub enum Scorer {
         /// The constant term of each score; empty if there are none.
         intercepts: Vec<f64>,
     },
-    /// Σ_i coefficient_i · k(vector_i, x) + b
+    /// Σ_i coefficient_i · k(vector_i, x) + b, with one or several coefficients per vector
     Expansion(Expansion),
     /// w · φ(x) + b
     Mapped(Mapped),
@@ -29,10 +29,12 @@ pub enum Scorer {
 pub struct Mapped {
     /// φ, of scaled rows.
     pub map: Arc<FeatureMap>,
-    /// One weight per mapped feature.
+    /// One weight per mapped feature and score. The weights of one feature are stored next to each other.
     pub weights: Vec<f64>,
-    /// The constant term.
-    pub intercept: Option<f64>,
+    /// Number of scores per row.
+    pub outputs: usize,
+    /// The constant term of each score; empty if there are none.
+    pub intercepts: Vec<f64>,
 }
 
 /// A sum of kernels around stored rows.
@@ -42,10 +44,12 @@ pub struct Expansion {
     pub kernel: Kernel,
     /// The support vectors, scaled as in training.
     pub vectors: Matrix,
-    /// One coefficient per vector.
+    /// One coefficient per vector and score. The coefficients of one vector are stored next to each other.
     pub coefficients: Vec<f64>,
-    /// The constant term.
-    pub intercept: Option<f64>,
+    /// Number of scores per row.
+    pub outputs: usize,
+    /// The constant term of each score; empty if there are none.
+    pub intercepts: Vec<f64>,
 }
 
 /// What a scorer prepares once and uses for many blocks of rows.
@@ -66,15 +70,21 @@ impl Scorer {
     pub fn outputs(&self) -> usize {
         match self {
             Scorer::Linear { outputs, .. } => *outputs,
-            Scorer::Expansion(_) | Scorer::Mapped(_) => 1,
+            Scorer::Expansion(expansion) => expansion.outputs,
+            Scorer::Mapped(mapped) => mapped.outputs,
         }
     }
 
     /// The constant terms: one per score, or none.
     pub fn intercepts(&self) -> Vec<f64> {
+        self.constants().to_vec()
+    }
+
+    fn constants(&self) -> &[f64] {
         match self {
-            Scorer::Linear { intercepts, .. } => intercepts.clone(),
-            Scorer::Expansion(_) | Scorer::Mapped(_) => self.intercept().into_iter().collect(),
+            Scorer::Linear { intercepts, .. } => intercepts,
+            Scorer::Expansion(expansion) => &expansion.intercepts,
+            Scorer::Mapped(mapped) => &mapped.intercepts,
         }
     }
 
@@ -89,14 +99,12 @@ impl Scorer {
 
     /// The constant term, if rows have one score.
     pub fn intercept(&self) -> Option<f64> {
-        match self {
-            Scorer::Linear { intercepts, .. } => intercepts.first().copied().filter(|_| intercepts.len() == 1),
-            Scorer::Expansion(expansion) => expansion.intercept,
-            Scorer::Mapped(mapped) => mapped.intercept,
-        }
+        let intercepts = self.constants();
+        intercepts.first().copied().filter(|_| intercepts.len() == 1)
     }
 
-    /// What was learned besides the constant term: the weights, or one coefficient per support vector.
+    /// What was learned besides the constant term: the weights, or the coefficients of the support
+    /// vectors.
     pub(crate) fn numbers(&self) -> &[f64] {
         match self {
             Scorer::Linear { weights, .. } => weights,
@@ -118,21 +126,21 @@ impl Scorer {
         match self {
             Scorer::Linear { weights, outputs, .. } => Ok(Ready::Linear(design.fold_outputs(weights, *outputs))),
             Scorer::Expansion(expansion) => Ok(Ready::Expansion(expansion.points()?)),
-            Scorer::Mapped(mapped) => Ok(Ready::Mapped(mapped.map.fold(&mapped.weights)?)),
+            Scorer::Mapped(mapped) => Ok(Ready::Mapped(mapped.map.fold(&mapped.weights, mapped.outputs)?)),
         }
     }
 
     /// Scores of all rows. The scores of one row are next to each other.
     pub(crate) fn scores(&self, design: &Design, ready: &Ready, cancel: &Cancel) -> Result<Vec<f64>> {
         let mut scores = match (self, ready) {
-            (Scorer::Mapped(Mapped { map, weights, .. }), Ready::Mapped(folded)) => {
-                map.scores(weights, folded, design, cancel)?
+            (Scorer::Mapped(Mapped { map, weights, outputs, .. }), Ready::Mapped(folded)) => {
+                map.scores(weights, *outputs, folded, design, cancel)?
             }
             (Scorer::Expansion(expansion), Ready::Expansion(points)) => expansion.scores(points, design, cancel),
             (_, Ready::Linear(folded)) => design.folded_scores_until(folded, cancel)?,
             (_, Ready::Expansion(_) | Ready::Mapped(_)) => Vec::new(),
         };
-        match &self.intercepts()[..] {
+        match self.constants() {
             [] => {}
             [intercept] => scores.iter_mut().for_each(|score| *score += intercept),
             intercepts => scores.chunks_exact_mut(intercepts.len()).for_each(|scores| {
@@ -163,12 +171,16 @@ impl Expansion {
         Ok(rows.like(&self.design()?, cancel))
     }
 
-    /// Scores of rows without the constant term, and ‖Σ_i coefficient_i φ(vector_i)‖², both in the precision of these
+    /// Number of vectors.
+    pub fn count(&self) -> usize {
+        self.vectors.rows()
+    }
+
+    /// Scores of rows without the constant terms, and ‖Σ_i coefficient_i φ(vector_i)‖², both in the precision of these
     /// rows.
     pub(crate) fn against(&self, rows: &Points, cancel: &Cancel) -> Result<(Vec<f64>, f64)> {
         let points = self.points_like(rows, cancel)?;
-        let all: Vec<usize> = (0..points.rows()).collect();
-        let scores = expansion_scores(&self.kernel, &points, &all, &self.coefficients, rows, cancel);
+        let scores = self.sums(&points, rows, cancel);
         Ok((scores, self.squared_norm(&points, cancel)))
     }
 
@@ -177,19 +189,23 @@ impl Expansion {
         Scaling::from_parts(Scale::None, None, None, self.vectors.cols())?.apply(&self.vectors, None)
     }
 
-    /// Scores without the constant term.
+    /// Scores without the constant terms. The scores of one row are next to each other.
     pub(crate) fn scores(&self, points: &Points, design: &Design, cancel: &Cancel) -> Vec<f64> {
-        let all: Vec<usize> = (0..points.rows()).collect();
-        expansion_scores(&self.kernel, points, &all, &self.coefficients, &points.like(design, cancel), cancel)
+        self.sums(points, &points.like(design, cancel), cancel)
     }
 
-    /// Scores of the vectors themselves, without the constant term.
+    /// Scores of the vectors themselves, without the constant terms.
     pub(crate) fn scores_on_itself(&self, points: &Points, cancel: &Cancel) -> Vec<f64> {
-        let all: Vec<usize> = (0..points.rows()).collect();
-        expansion_scores(&self.kernel, points, &all, &self.coefficients, points, cancel)
+        self.sums(points, points, cancel)
     }
 
-    /// ‖Σ_i coefficient_i φ(vector_i)‖²
+    fn sums(&self, points: &Points, rows: &Points, cancel: &Cancel) -> Vec<f64> {
+        let all: Vec<usize> = (0..points.rows()).collect();
+        let terms = Terms { ids: &all, coefficients: &self.coefficients, outputs: self.outputs };
+        terms.scores(&self.kernel, points, rows, cancel)
+    }
+
+    /// ‖Σ_i coefficient_i φ(vector_i)‖², added up over all scores.
     pub(crate) fn squared_norm(&self, points: &Points, cancel: &Cancel) -> f64 {
         let scores = self.scores_on_itself(points, cancel);
         scores.iter().zip(&self.coefficients).map(|(score, coefficient)| score * coefficient).sum()

@@ -9,10 +9,10 @@ pub enum Witness {
     Dual(Vec<f64>),
     /// The weights, and the width over which the kink of the hinge is smoothed to get a dual point.
     Rounded(f64),
-    /// A feasible dual point of a joint problem over several classes.
-    Classes(ClassDual),
     /// Cuts that bound the loss from below: where each was made, and its multiplier.
     Cuts(Vec<Cut>),
+    /// A feasible dual point of a joint problem over several classes.
+    Classes(ClassDual),
     /// One witness for each of several independent problems, the columns of an output code.
     Columns(Vec<ColumnWitness>),
 }
@@ -92,15 +92,15 @@ pub struct Cut {
     pub multiplier: f64,
 }
 
-/// Dual variables of a joint problem over several classes: for each row, those of other classes that are above zero.
-/// The row adds −α_m times its features to the weights of such a class m, and their sum to those of its own class.
+/// A feasible dual point of a joint problem over several classes: for each row the classes m other than its own whose
+/// variable α_m is above zero. The coefficient of class m is −α_m, and that of the row's own class the sum of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClassDual {
-    /// Where the variables of each row start, and their number at the end.
+    /// Where the entries of each row start, and where those of the last row end.
     pub starts: Vec<u64>,
-    /// The classes, in rising order within a row.
+    /// The class of each entry, in rising order within a row.
     pub classes: Vec<u32>,
-    /// The variables.
+    /// α of each entry.
     pub values: Vec<f64>,
 }
 
@@ -110,25 +110,45 @@ impl ClassDual {
         self.starts.len().saturating_sub(1)
     }
 
+    /// The entries of a row.
+    pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
+        let (classes, values) = self.lists(row);
+        classes.iter().zip(values).map(|(&class, &value)| (class as usize, value))
+    }
+
     /// The classes and the variables of a row.
-    pub fn row(&self, row: usize) -> (&[u32], &[f64]) {
+    pub(crate) fn lists(&self, row: usize) -> (&[u32], &[f64]) {
         let own = self.starts[row] as usize..self.starts[row + 1] as usize;
         (&self.classes[own.clone()], &self.values[own])
     }
 
     /// The same for each row in turn.
-    pub fn of_rows(&self) -> impl Iterator<Item = (&[u32], &[f64])> {
-        (0..self.rows()).map(|row| self.row(row))
+    pub(crate) fn all_lists(&self) -> impl Iterator<Item = (&[u32], &[f64])> {
+        (0..self.rows()).map(|row| self.lists(row))
     }
 
-    /// Whether the lists fit together: every row has classes below `classes` in rising order, and finite variables.
-    pub(crate) fn is_sound(&self, classes: usize) -> bool {
-        let ends = self.starts.first() == Some(&0) && self.starts.last() == Some(&(self.values.len() as u64));
-        ends && self.starts.windows(2).all(|pair| pair[0] <= pair[1])
-            && self.classes.len() == self.values.len()
+    /// Adds the entries of one more row.
+    pub fn push(&mut self, entries: impl Iterator<Item = (usize, f64)>) {
+        if self.starts.is_empty() {
+            self.starts.push(0);
+        }
+        for (class, value) in entries {
+            self.classes.push(class as u32);
+            self.values.push(value);
+        }
+        self.starts.push(self.classes.len() as u64);
+    }
+
+    /// Whether the parts fit together, for this many rows and classes: a row names each class at most once, in order.
+    pub(crate) fn is_sound(&self, rows: usize, classes: usize) -> bool {
+        let (entries, starts) = (self.classes.len(), &self.starts);
+        let rising = |own: &[u32]| own.is_sorted_by(|a, b| a < b) && own.iter().all(|&class| (class as usize) < classes);
+        entries == self.values.len()
+            && starts.len() == rows + 1
+            && starts.first() == Some(&0)
+            && starts.last() == Some(&(entries as u64))
+            && starts.is_sorted()
             && self.values.iter().all(|value| value.is_finite() && *value >= 0.0)
-            && self.of_rows().all(|(own, _)| {
-                own.windows(2).all(|pair| pair[0] < pair[1]) && own.last().is_none_or(|&last| (last as usize) < classes)
-            })
+            && self.all_lists().all(|(own, _)| rising(own))
     }
 }

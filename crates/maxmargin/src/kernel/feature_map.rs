@@ -32,7 +32,7 @@ enum Kind {
 /// Weights prepared for scoring, computed once for many rows.
 #[derive(Debug)]
 pub(crate) enum FoldedMap {
-    /// One number per landmark.
+    /// One number per landmark and score.
     Landmarks(Vec<f64>),
     Features,
 }
@@ -183,35 +183,41 @@ impl FeatureMap {
     }
 
     /// Weights prepared for [`FeatureMap::scores`].
-    pub(crate) fn fold(&self, weights: &[f64]) -> Result<FoldedMap> {
+    pub(crate) fn fold(&self, weights: &[f64], outputs: usize) -> Result<FoldedMap> {
         match &self.0 {
-            Kind::Nystrom(map) => Ok(FoldedMap::Landmarks(map.fold(weights)?)),
+            Kind::Nystrom(map) => Ok(FoldedMap::Landmarks(map.fold(weights, outputs)?)),
             Kind::Fourier(_) => Ok(FoldedMap::Features),
         }
     }
 
-    /// w·φ(x) of all rows. Mapped rows are not kept.
+    /// w·φ(x) of all rows, for every score. Mapped rows are not kept.
     pub(crate) fn scores(
         &self,
         weights: &[f64],
+        outputs: usize,
         folded: &FoldedMap,
         design: &Design,
         cancel: &Cancel,
     ) -> Result<Vec<f64>> {
         if let (Kind::Nystrom(map), FoldedMap::Landmarks(folded)) = (&self.0, folded) {
-            return map.scores(folded, design, cancel);
+            return map.scores(folded, outputs, design, cancel);
         }
         let (run, features) = (self.prepare(design, cancel)?, self.features());
-        let mut scores = vec![0.0; design.rows()];
-        parallel::try_each_of(scores.chunks_mut(run).collect(), |at, scores: &mut [f64]| {
+        let mut scores = vec![0.0; design.rows() * outputs];
+        parallel::try_each_of(scores.chunks_mut(run * outputs.max(1)).collect(), |at, scores: &mut [f64]| {
             if cancel.is_raised() {
                 return Ok(());
             }
-            let rows = at * run..at * run + scores.len();
-            let mut mapped = vec![0f32; scores.len() * features];
+            let count = scores.len() / outputs;
+            let rows = at * run..at * run + count;
+            let mut mapped = vec![0f32; count * features];
             self.map_run(design, rows.clone(), &mut mapped)?;
             design.passed(rows);
-            Matrix::DenseF32(Dense::new(mapped, scores.len(), features)?).scores(0..scores.len(), weights, scores);
+            let mapped = Matrix::DenseF32(Dense::new(mapped, count, features)?);
+            match outputs {
+                1 => mapped.scores(0..count, weights, scores),
+                _ => mapped.scores_of_outputs(0..count, outputs, weights, scores),
+            }
             Ok(())
         })?;
         Ok(scores)

@@ -32,7 +32,7 @@ pub(crate) use approximation::MOST_LANDMARKS;
 pub use custom::CustomKernel;
 pub use feature_map::FeatureMap;
 pub(crate) use feature_map::{FoldedMap, too_large};
-pub(crate) use points::{Element, FEW_ROWS, Points, add_row, expansion_scores};
+pub(crate) use points::{Element, FEW_ROWS, Points, Terms, add_row, expansion_scores};
 pub(crate) use row_cache::RowCache;
 pub(crate) use support::{Support, Vector, weighted_sum};
 pub(crate) use width::typical_gamma;

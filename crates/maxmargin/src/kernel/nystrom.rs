@@ -15,7 +15,7 @@
 //! Everything is f64 until a feature is stored. Cost: m³/3 for the factor, and for a row m kernel values and m² for the
 //! triangular solve. Landmarks are not chosen by how much they explain.
 
-use super::{Kernel, Points};
+use super::{Kernel, Points, Terms};
 use crate::data::{Design, Matrix, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::parallel;
@@ -123,19 +123,31 @@ impl Nystrom {
         Ok(())
     }
 
-    /// The coefficient of each landmark in the score, from weights of the map.
-    pub(super) fn fold(&self, weights: &[f64]) -> Result<Vec<f64>> {
-        let mut folded = weights.to_vec();
-        let rows = folded.len();
-        let column = MatMut::from_column_major_slice_mut(&mut folded, rows, 1);
-        solve_upper_triangular_in_place(self.ready(&Cancel::new())?.factor.transpose(), column, Par::Seq);
+    /// The coefficients of each landmark in the scores, from weights of the map.
+    pub(super) fn fold(&self, weights: &[f64], outputs: usize) -> Result<Vec<f64>> {
+        let factor = self.ready(&Cancel::new())?.factor.transpose();
+        let rows = weights.len() / outputs.max(1);
+        let mut folded = vec![0.0; weights.len()];
+        for output in 0..outputs {
+            let mut own: Vec<f64> = weights.iter().skip(output).step_by(outputs).copied().collect();
+            let column = MatMut::from_column_major_slice_mut(&mut own, rows, 1);
+            solve_upper_triangular_in_place(factor, column, Par::Seq);
+            folded.iter_mut().skip(output).step_by(outputs).zip(own).for_each(|(folded, own)| *folded = own);
+        }
         Ok(folded)
     }
 
     /// Scores of all rows, from folded weights.
-    pub(super) fn scores(&self, folded: &[f64], design: &Design, cancel: &Cancel) -> Result<Vec<f64>> {
+    pub(super) fn scores(
+        &self,
+        folded: &[f64],
+        outputs: usize,
+        design: &Design,
+        cancel: &Cancel,
+    ) -> Result<Vec<f64>> {
         let Ready { points, ids, .. } = self.ready(cancel)?;
-        Ok(super::expansion_scores(&self.kernel, points, ids, folded, &points.like(design, cancel), cancel))
+        let terms = Terms { ids, coefficients: folded, outputs };
+        Ok(terms.scores(&self.kernel, points, &points.like(design, cancel), cancel))
     }
 }
 
@@ -324,7 +336,7 @@ mod tests {
         let mut features = vec![0f32; 40 * 12];
         map.map(&design, 0..40, &mut features).expect("mapped");
         let weights: Vec<f64> = (0..12).map(|at| f64::from(at) - 5.0).collect();
-        let scores = map.scores(&map.fold(&weights).expect("folded"), &design, &Cancel::new()).expect("scores");
+        let scores = map.scores(&map.fold(&weights, 1).expect("folded"), 1, &design, &Cancel::new()).expect("scores");
         for (x, &score) in scores.iter().enumerate() {
             let phi = |at: usize| features[at * 12..at * 12 + 12].iter().map(|value| f64::from(*value));
             for y in 0..40 {

@@ -11,7 +11,7 @@
 //!
 //! **What is proven.** |f(x) − g(x)| ≤ ‖f − g‖ · √k(x, x) for every x, if the kernel is positive definite. Kernels that
 //! need not be are refused. √k(x, x) is 1 for kernels of distances. Certificate and witness belong to the original
-//! model: a compacted model cannot be verified.
+//! model: a compacted model cannot be verified. Where a row has several scores, the squares are summed over them.
 //!
 //! Cost: m of n vectors need m·n kernel values and n·m² additions. With the linear kernel, the sum becomes exact
 //! weights.
@@ -54,7 +54,7 @@ impl Model {
             return Err(Error::new(Code::Unsupported, "the model is linear, and has no support vectors to remove")
                 .help("only models learned through a kernel can be compacted"));
         };
-        let vectors = expansion.coefficients.len();
+        let vectors = expansion.count();
         if to.vectors == 0 || !(to.distance >= 0.0 && to.distance < 1.0) {
             return Err(Error::new(
                 Code::BadSetting,
@@ -111,11 +111,15 @@ impl Model {
 
 /// Σ β x as weights.
 fn as_weights(expansion: &Expansion) -> Scorer {
-    let mut weights = vec![0.0; expansion.vectors.cols()];
-    for (row, coefficient) in expansion.coefficients.iter().enumerate() {
-        expansion.vectors.each_in_row(row, |column, value| weights[column] += coefficient * value);
+    let outputs = expansion.outputs;
+    let mut weights = vec![0.0; expansion.vectors.cols() * outputs];
+    for (row, coefficients) in expansion.coefficients.chunks_exact(outputs).enumerate() {
+        expansion.vectors.each_in_row(row, |column, value| {
+            let weights = &mut weights[column * outputs..(column + 1) * outputs];
+            weights.iter_mut().zip(coefficients).for_each(|(weight, coefficient)| *weight += coefficient * value);
+        });
     }
-    Scorer::linear(weights, expansion.intercept)
+    Scorer::Linear { weights, outputs, intercepts: expansion.intercepts.clone() }
 }
 
 impl Expansion {
@@ -138,28 +142,41 @@ fn nearest(expansion: &Expansion, to: Compaction, cancel: &Cancel) -> Result<(Ex
     }
     let square = square.max(0.0);
     let enough = to.distance * to.distance * square;
-    let Chosen { vectors, coefficients, found } =
-        choose(&expansion.kernel, &points, values.clone(), square, enough, to.vectors, cancel)?;
+    let goal = Goal { outputs: expansion.outputs, square, enough, most: to.vectors };
+    let Chosen { vectors, coefficients, found } = choose(&expansion.kernel, &points, values.clone(), &goal, cancel)?;
     let sizes: f64 = expansion.coefficients.iter().zip(&values).map(|(beta, value)| (beta * value).abs()).sum();
     let rounding = f64::EPSILON * values.len() as f64 * sizes;
     // With many vectors, scores are sums in f32, so both sums have a rounding error.
     let total = |coefficients: &[f64]| coefficients.iter().map(|number| number.abs()).sum::<f64>();
-    let unit = |count: usize| if count > FEW_ROWS { f64::from(f32::EPSILON) } else { 16.0 * f64::EPSILON };
+    let unit = |numbers: &[f64]| if numbers.len() > FEW_ROWS * expansion.outputs { f64::from(f32::EPSILON) } else { 16.0 * f64::EPSILON };
     let largest = points.diagonal(&expansion.kernel).into_iter().fold(0.0, f64::max).sqrt();
     let shown = largest
-        * (unit(values.len()) * total(&expansion.coefficients) + unit(coefficients.len()) * total(&coefficients));
+        * (unit(&values) * total(&expansion.coefficients) + unit(&coefficients) * total(&coefficients));
     let reduced = Expansion {
         kernel: expansion.kernel.clone(),
         vectors: expansion.vectors.select(&vectors),
         coefficients,
-        intercept: expansion.intercept,
+        outputs: expansion.outputs,
+        intercepts: expansion.intercepts.clone(),
     };
     Ok((reduced, square.sqrt(), ((square - found).max(0.0) + rounding).sqrt() + shown))
 }
 
+/// When enough vectors are chosen.
+struct Goal {
+    /// Number of scores.
+    outputs: usize,
+    /// ‖f‖²
+    square: f64,
+    /// ‖f − g‖² may be this large.
+    enough: f64,
+    /// The maximum number of vectors.
+    most: usize,
+}
+
 struct Chosen {
     vectors: Vec<usize>,
-    /// γ
+    /// γ, those of one vector next to each other.
     coefficients: Vec<f64>,
     /// ‖g‖²
     found: f64,
@@ -178,15 +195,13 @@ fn choose(
     kernel: &Kernel,
     points: &Points,
     mut rest: Vec<f64>,
-    square: f64,
-    enough: f64,
-    most: usize,
+    &Goal { outputs, square, enough, most }: &Goal,
     cancel: &Cancel,
 ) -> Result<Chosen> {
     let count = points.rows();
     let own = points.diagonal(kernel);
     let mut free = own.clone();
-    // Columns of the Cholesky factor, and the right-hand side of each chosen vector.
+    // Columns of the Cholesky factor, and the right-hand sides of each chosen vector.
     let mut columns: Vec<Vec<f64>> = Vec::new();
     let (mut vectors, mut shares) = (Vec::new(), Vec::new());
     let mut found = 0.0;
@@ -194,7 +209,8 @@ fn choose(
     let most = most.min(count).min(FACTOR_BYTES / (8 * count.max(1)));
     while vectors.len() < most && square - found > enough {
         cancel.check()?;
-        let gain = |at: usize| if free[at] > MADE_UP * own[at].abs() { rest[at] * rest[at] / free[at] } else { 0.0 };
+        let square_at = |at: usize| -> f64 { rest[at * outputs..][..outputs].iter().map(|rest| rest * rest).sum() };
+        let gain = |at: usize| if free[at] > MADE_UP * own[at].abs() { square_at(at) / free[at] } else { 0.0 };
         let better = |a: (usize, f64), b: (usize, f64)| if b.1 > a.1 || (b.1 == a.1 && b.0 < a.0) { b } else { a };
         let best_of = |chunk: usize| {
             let places = chunk * CHUNK..((chunk + 1) * CHUNK).min(count);
@@ -205,35 +221,37 @@ fn choose(
             break;
         }
         let unit = free[pivot].sqrt();
-        let share = rest[pivot] / unit;
+        let share: Vec<f64> = rest[pivot * outputs..][..outputs].iter().map(|rest| rest / unit).collect();
         points.fill(kernel, points, &[pivot], vec![&mut row[..]]);
         let at_pivot: Vec<f64> = columns.iter().map(|column| column[pivot]).collect();
         let mut column = row.clone();
-        let places = column.chunks_mut(CHUNK).zip(rest.chunks_mut(CHUNK)).zip(free.chunks_mut(CHUNK));
+        let places = column.chunks_mut(CHUNK).zip(rest.chunks_mut(CHUNK * outputs)).zip(free.chunks_mut(CHUNK));
         parallel::update(&mut places.collect::<Vec<_>>(), 1, |chunk, ((column, rest), free)| {
             let start = chunk * CHUNK;
             for (before, at_pivot) in columns.iter().zip(&at_pivot) {
                 add_row(column, -at_pivot, &before[start..]);
             }
-            for ((value, rest), free) in column.iter_mut().zip(rest.iter_mut()).zip(free.iter_mut()) {
+            for ((value, rest), free) in column.iter_mut().zip(rest.chunks_exact_mut(outputs)).zip(free.iter_mut()) {
                 *value /= unit;
-                *rest -= share * *value;
+                rest.iter_mut().zip(&share).for_each(|(rest, share)| *rest -= share * *value);
                 *free -= *value * *value;
             }
         });
         free[pivot] = 0.0;
-        found += share * share;
+        found += share.iter().map(|share| share * share).sum::<f64>();
         columns.push(column);
         vectors.push(pivot);
-        shares.push(share);
+        shares.extend(share);
     }
     // Lᵀ γ = shares, where L is the factor restricted to the chosen rows.
     let mut coefficients = shares;
     for at in (0..vectors.len()).rev() {
-        for later in at + 1..vectors.len() {
-            coefficients[at] -= columns[at][vectors[later]] * coefficients[later];
+        let (before, after) = coefficients.split_at_mut((at + 1) * outputs);
+        let own = &mut before[at * outputs..];
+        for (later, after) in (at + 1..).zip(after.chunks_exact(outputs)) {
+            own.iter_mut().zip(after).for_each(|(own, after)| *own -= columns[at][vectors[later]] * after);
         }
-        coefficients[at] /= columns[at][vectors[at]];
+        own.iter_mut().for_each(|own| *own /= columns[at][vectors[at]]);
     }
     Ok(Chosen { vectors, coefficients, found })
 }

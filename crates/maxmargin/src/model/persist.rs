@@ -11,7 +11,9 @@
 //!   value, 2 a stored value), `witness.values` and `witness.limits` (that most common value); or `witness.points` (the
 //!   weights and thresholds of the cuts, one cut after the other) and `witness.multipliers` (one per cut); or
 //!   `witness.width` (the width over which the hinge is smoothed); or `columns.kinds`, `columns.counts`, `columns.rows` and
-//!   `columns.values` (one proof for each column of an output code, see `model/columns.rs`);
+//!   `columns.values` (one proof for each column of an output code, see `model/columns.rs`); or, for a joint problem over
+//!   several classes, `witness.starts` (where the entries of each row start), `witness.classes` and `witness.alphas` (the
+//!   class and the variable of each entry);
 //! - a model trained on a stream: `online.numbers`, `online.counts`, `online.weights` and `online.average` (see
 //!   `online/stored.rs`);
 //! - `checksum`: the XXH3 of the whole file with these eight bytes set to zero.
@@ -133,11 +135,11 @@ impl Model {
                 tensors.push(("witness.multipliers", Dtype::F64, multipliers.len(), reals(&multipliers)));
             }
             Some(Witness::Classes(dual)) => {
-                let starts = dual.starts.iter().flat_map(|start| start.to_le_bytes()).collect();
+                let bytes = |starts: &[u64]| starts.iter().flat_map(|start| start.to_le_bytes()).collect();
                 let classes = dual.classes.iter().flat_map(|class| class.to_le_bytes()).collect();
-                tensors.push(("witness.starts", Dtype::U64, dual.starts.len(), starts));
+                tensors.push(("witness.starts", Dtype::U64, dual.starts.len(), bytes(&dual.starts)));
                 tensors.push(("witness.classes", Dtype::U32, dual.classes.len(), classes));
-                tensors.push(("witness.values", Dtype::F64, dual.values.len(), reals(&dual.values)));
+                tensors.push(("witness.alphas", Dtype::F64, dual.values.len(), reals(&dual.values)));
             }
             Some(Witness::Columns(columns)) => {
                 let Packed { kinds, counts, rows, values } = Packed::of(columns);
@@ -238,14 +240,14 @@ impl Model {
             return Err("it holds a number that is not finite");
         }
         if let Scorer::Expansion(expansion) = &self.scorer {
-            let fits = expansion.vectors.rows() == expansion.coefficients.len()
-                && matches!(self.witness, None | Some(Witness::Dual(_)));
+            let fits = Some(expansion.coefficients.len()) == expansion.count().checked_mul(expansion.outputs)
+                && matches!(self.witness, None | Some(Witness::Dual(_) | Witness::Classes(_) | Witness::Columns(_)));
             if !fits || !settings.kernel.made(&expansion.kernel) {
                 return Err("its support vectors do not fit together");
             }
         }
-        if let Scorer::Mapped(Mapped { map, weights, .. }) = &self.scorer {
-            let fits = map.features() == weights.len() && settings.kernel.approximate.is_some();
+        if let Scorer::Mapped(Mapped { map, weights, outputs, .. }) = &self.scorer {
+            let fits = map.features().checked_mul(*outputs) == Some(weights.len()) && settings.kernel.approximate.is_some();
             if !fits || !settings.kernel.made(&map.kernel()) {
                 return Err("its weights do not fit its feature map");
             }
@@ -276,7 +278,7 @@ impl Model {
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
             Some(Witness::Classes(dual)) => {
-                dual.rows() as u64 == self.certificate.rows && dual.is_sound(self.decoder.outputs())
+                dual.is_sound(self.certificate.rows as usize, self.decoder.outputs())
             }
             Some(Witness::Cuts(cuts)) => {
                 let dim = own.len() + self.free_scalars().len();
@@ -344,26 +346,31 @@ impl Stored<'_> {
             }
             return Ok(Scorer::Linear { weights, outputs, intercepts });
         };
-        let intercept = intercepts.first().copied();
         // The file must hold every weight, but a small file with sparse vectors can claim any number of features.
         check_features(features).map_err(|_| damaged("too many features"))?;
         if let Some(approximation) = header.settings.kernel.approximate {
             let weights = self.weights()?;
+            if !weights.len().is_multiple_of(outputs) {
+                return Err(damaged("its weights do not fit its scores"));
+            }
             let landmarks = match self.tensors.tensor("vectors.values") {
                 Err(_) => None,
                 Ok(_) => Some(
-                    read_vectors(&self.tensors, weights.len(), features)
+                    read_vectors(&self.tensors, weights.len() / outputs, features)
                         .ok_or_else(|| damaged("its landmarks do not fit together"))?,
                 ),
             };
             let map = FeatureMap::stored(kernel, approximation, landmarks, features, header.settings.seed)
                 .ok_or_else(|| damaged("its feature map does not fit its settings"))?;
-            return Ok(Scorer::Mapped(Mapped { map: Arc::new(map), weights, intercept }));
+            return Ok(Scorer::Mapped(Mapped { map: Arc::new(map), weights, outputs, intercepts }));
         }
         let coefficients = self.reals("coefficients")?.ok_or_else(|| damaged("it has no coefficients"))?;
-        let vectors = read_vectors(&self.tensors, coefficients.len(), features)
-            .ok_or_else(|| damaged("its support vectors do not fit together"))?;
-        Ok(Scorer::Expansion(Expansion { kernel, vectors, coefficients, intercept }))
+        let unfit = || damaged("its support vectors do not fit together");
+        if !coefficients.len().is_multiple_of(outputs) {
+            return Err(unfit());
+        }
+        let vectors = read_vectors(&self.tensors, coefficients.len() / outputs, features).ok_or_else(unfit)?;
+        Ok(Scorer::Expansion(Expansion { kernel, vectors, coefficients, outputs, intercepts }))
     }
 
     fn names(&self) -> Result<Option<Names>> {
@@ -382,23 +389,15 @@ impl Stored<'_> {
 
     fn witness(&self) -> Result<Option<Witness>> {
         let incomplete = || damaged(INCOMPLETE);
+        if let Ok(starts) = self.tensors.tensor("witness.starts") {
+            return self.class_dual(starts.data()).map(|dual| Some(Witness::Classes(dual))).ok_or_else(incomplete);
+        }
         if let Some(columns) = self.column_witnesses()? {
             let single = ["witness.state", "witness.points", "witness.width", "witness.starts"];
             if single.iter().any(|name| self.tensors.tensor(name).is_ok()) {
                 return Err(damaged("it has two witnesses"));
             }
             return Ok(Some(columns));
-        }
-        if let Ok(starts) = self.tensors.tensor("witness.starts") {
-            let classes = self.tensors.tensor("witness.classes").map_err(|_| incomplete())?;
-            if starts.dtype() != Dtype::U64 || classes.dtype() != Dtype::U32 {
-                return Err(damaged("its witness has another type"));
-            }
-            return Ok(Some(Witness::Classes(ClassDual {
-                starts: words(starts.data()).map(u64::from_le_bytes).collect(),
-                classes: classes.data().as_chunks::<4>().0.iter().copied().map(u32::from_le_bytes).collect(),
-                values: self.reals("witness.values")?.unwrap_or_default(),
-            })));
         }
         let witness =
             match (self.tensors.tensor("witness.state"), self.reals("witness.points")?, self.reals("witness.width")?) {
@@ -418,6 +417,16 @@ impl Stored<'_> {
                 _ => return Err(damaged("it has two witnesses")),
             };
         Ok(Some(witness))
+    }
+
+    /// The dual point of several classes; `None` if its parts have other types.
+    fn class_dual(&self, starts: &[u8]) -> Option<ClassDual> {
+        let classes = self.tensors.tensor("witness.classes").ok().filter(|tensor| tensor.dtype() == Dtype::U32)?;
+        Some(ClassDual {
+            starts: words(starts).map(u64::from_le_bytes).collect(),
+            classes: classes.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
+            values: self.reals("witness.alphas").ok()??,
+        })
     }
 
     /// The witnesses of columns.

@@ -49,13 +49,14 @@ impl Model {
         self.settings.kernel.kind == KernelKind::Precomputed && self.scorer.weights().is_some()
     }
 
-    /// The coefficient of each vector of a kernel model, in the order of [`Model::support_rows`]. `None` for other
-    /// models.
+    /// The coefficients of each vector of a kernel model, in the order of [`Model::support_rows`], as many as a row has
+    /// scores. `None` for other models.
     pub fn support_coefficients(&self) -> Option<Vec<f64>> {
         match &self.scorer {
             Scorer::Expansion(expansion) => Some(expansion.coefficients.clone()),
-            Scorer::Linear { weights, .. } if self.has_kernel_columns() => {
-                Some(weights.iter().copied().filter(|weight| *weight != 0.0).collect())
+            Scorer::Linear { weights, outputs, .. } if self.has_kernel_columns() => {
+                let taken = weights.chunks_exact(*outputs).filter(|own| own.iter().any(|weight| *weight != 0.0));
+                Some(taken.flatten().copied().collect())
             }
             Scorer::Linear { .. } | Scorer::Mapped(_) => None,
         }
@@ -66,15 +67,17 @@ impl Model {
     pub fn support_rows(&self, data: &Dataset) -> Result<Option<Vec<usize>>> {
         let expansion = match &self.scorer {
             Scorer::Expansion(expansion) => expansion,
-            Scorer::Linear { weights, .. } if self.has_kernel_columns() => {
+            Scorer::Linear { weights, outputs, .. } if self.has_kernel_columns() => {
                 // A column of row numbers may come before the kernel values.
-                let first = weights.len().saturating_sub(data.rows());
-                let rows = weights.iter().enumerate().skip(first).filter(|(_, weight)| **weight != 0.0);
+                let columns = weights.chunks_exact(*outputs).enumerate();
+                let first = columns.len().saturating_sub(data.rows());
+                let rows = columns.skip(first).filter(|(_, own)| own.iter().any(|weight| *weight != 0.0));
                 return Ok(Some(rows.map(|(column, _)| column - first).collect()));
             }
             Scorer::Linear { .. } | Scorer::Mapped(_) => return Ok(None),
         };
-        // Equal rows of both classes are told apart by the sign of the coefficient.
+        // Equal rows of two classes are told apart by the sign of the coefficient. Those of several classes are not told
+        // apart: any of them gives the same scores.
         let signs = self.decoder.classes().and_then(|classes| classes.signs(data.targets()).ok());
         let design = self.scaling.apply(data.matrix(), data.groups())?;
         let mut rows_of: HashMap<(u64, bool), VecDeque<usize>> = HashMap::new();
@@ -83,8 +86,8 @@ impl Model {
             let key = (content(&design.copied(&[row])?, 0), positive);
             rows_of.entry(key).or_default().push_back(row);
         }
-        let rows = expansion.coefficients.iter().enumerate().map(|(vector, coefficient)| {
-            let positive = signs.is_some() && *coefficient > 0.0;
+        let rows = expansion.coefficients.chunks_exact(expansion.outputs).enumerate().map(|(vector, own)| {
+            let positive = signs.is_some() && own[0] > 0.0;
             let same = rows_of.get_mut(&(content(&expansion.vectors, vector), positive))?;
             // A row that is used twice stays in the list.
             if same.len() > 1 { same.pop_front() } else { same.front().copied() }

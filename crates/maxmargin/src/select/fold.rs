@@ -220,7 +220,8 @@ impl<'a> FoldTrainer<'a> {
         let posed = &self.posed;
         posed.check_range()?;
         // Coefficients of rows, which are not dual variables, do not grow with C.
-        let dual = machine.is_none() || posed.problem.abilities().listed;
+        let abilities = posed.problem.abilities();
+        let dual = machine.is_none() || abilities.listed || abilities.several;
         let ratio = if dual { posed.c / before } else { 1.0 };
         let start = self.start.take().map(|start| carried(start, ratio));
         let mut run = Run {
@@ -246,7 +247,9 @@ impl<'a> FoldTrainer<'a> {
         cancel.check()?;
         let decoder = self.fold.decoder(settings, posed.task().decoder(&solution.thresholds), &scores);
         if machine.is_some() {
-            scores = self.fold.judged.iter().map(|&row| scores[row]).collect();
+            let outputs = posed.problem.shape().outputs;
+            let of = |row: usize| scores[row * outputs..(row + 1) * outputs].iter().copied();
+            scores = self.fold.judged.iter().flat_map(|&row| of(row)).collect();
         } else {
             let constants = constant_terms(posed, &solution.thresholds);
             for scores in scores.chunks_exact_mut(constants.len().max(1)) {

@@ -70,7 +70,8 @@ impl<'a> KernelPath<'a> {
     /// The last solutions as a point of the problem over all rows or pairs. Coefficients of rows give no such point.
     pub(super) fn start(&self) -> Start {
         let dual = |learner: &FoldTrainer<'_>| {
-            let start = learner.start.as_ref().filter(|_| learner.posed.problem.abilities().listed);
+            let abilities = learner.posed.problem.abilities();
+            let start = learner.start.as_ref().filter(|_| abilities.listed || abilities.several);
             start.and_then(|start| start.dual.clone())
         };
         let starts: Vec<Start> =

@@ -2,15 +2,16 @@
 //! machine, even with different costs.
 
 use super::gram::{DifferenceGram, RowGram, SignedRows, check_symmetric, check_values};
+use super::shared_rows::{SharedGram, SharedRows};
 use super::values::{dual_of_square, primal_of_scores};
-use super::{Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, ThroughKernel, overflow, polish};
+use super::{ClassKernel, Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, ThroughKernel, overflow, polish};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, Points, RowCache, expansion_scores};
 use crate::loss::Loss;
 use crate::run::{Cancel, Observer, Silent};
 use crate::settings::Settings;
-use crate::task::{Curvature, Independent, Intercept};
+use crate::task::{Curvature, Independent, Intercept, Joint};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,6 +43,82 @@ pub struct Machine {
     pub(super) points: Arc<Points>,
     cache: Cache,
     cache_bytes: u64,
+    /// Where kernel rows come from, if several machines share them.
+    shared: Option<Shared>,
+}
+
+/// Kernel values between the rows of a machine, computed once for several machines.
+enum Shared {
+    Narrow(SharedGram<f32>),
+    Wide(SharedGram<f64>),
+}
+
+/// Rows with their kernel, for machines over some of them each.
+pub(super) struct SharedKernel {
+    kernel: Kernel,
+    points: Arc<Points>,
+    rows: SharedKernelRows,
+}
+
+enum SharedKernelRows {
+    Narrow(Arc<SharedRows<f32>>),
+    Wide(Arc<SharedRows<f64>>),
+}
+
+/// Kernel rows that a machine over shared ones keeps for itself: copying them again costs little.
+const OWN_CACHE: u64 = 64 << 20;
+
+impl SharedKernel {
+    /// The rows of a design. `order` lists all of them, those of one machine as near to each other as possible.
+    pub(super) fn new(
+        design: &Design,
+        settings: &Settings,
+        order: &[usize],
+        bytes: u64,
+        cancel: &Cancel,
+    ) -> Result<SharedKernel> {
+        let (kernel, points) = prepared(design, settings, cancel)?;
+        let rows = match points.is_wide() {
+            true => SharedKernelRows::Wide(Arc::new(SharedRows::new(kernel.clone(), &points, order, bytes))),
+            false => SharedKernelRows::Narrow(Arc::new(SharedRows::new(kernel.clone(), &points, order, bytes))),
+        };
+        Ok(SharedKernel { kernel, points, rows })
+    }
+
+    /// A machine over some of the rows, or all of them.
+    pub(super) fn machine(&self, rows: Option<&[usize]>) -> Machine {
+        let count = rows.map_or(self.points.rows(), <[usize]>::len);
+        let points = rows.map_or_else(|| Arc::clone(&self.points), |rows| Arc::new(self.points.select(rows)));
+        let numbers = || (0..count).map(|at| rows.map_or(at, |rows| rows[at]));
+        let (cache, shared) = match &self.rows {
+            SharedKernelRows::Narrow(all) => {
+                (Cache::Narrow(Smo::cache(count, OWN_CACHE)), Shared::Narrow(SharedGram::new(all, numbers())))
+            }
+            SharedKernelRows::Wide(all) => {
+                (Cache::Wide(Smo::cache(count, OWN_CACHE)), Shared::Wide(SharedGram::new(all, numbers())))
+            }
+        };
+        Machine { kernel: self.kernel.clone(), points, cache, cache_bytes: OWN_CACHE, shared: Some(shared) }
+    }
+
+    /// The kernel.
+    pub(super) fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+}
+
+/// The kernel of the settings, and the rows prepared for it.
+fn prepared(design: &Design, settings: &Settings, cancel: &Cancel) -> Result<(Kernel, Arc<Points>)> {
+    let kernel = Kernel::resolved(&settings.kernel, design, settings.seed);
+    kernel.check_known()?;
+    check_values(&kernel, design)?;
+    let points = Arc::new(Points::until(design, &kernel, cancel));
+    check_symmetric(&points)?;
+    cancel.check()?;
+    if matches!(kernel, Kernel::Gaussian { .. }) && !points.squares_are_finite() {
+        return Err(overflow());
+    }
+    Ok((kernel, points))
 }
 
 /// Kernel rows, in f32 or f64.
@@ -71,22 +148,14 @@ impl Machine {
         cache_bytes: u64,
         cancel: &Cancel,
     ) -> Result<Machine> {
-        let kernel = Kernel::resolved(&settings.kernel, design, settings.seed);
-        kernel.check_known()?;
-        check_values(&kernel, design)?;
-        let points = Arc::new(Points::until(design, &kernel, cancel));
-        check_symmetric(&points)?;
-        cancel.check()?;
-        if matches!(kernel, Kernel::Gaussian { .. }) && !points.squares_are_finite() {
-            return Err(overflow());
-        }
+        let (kernel, points) = prepared(design, settings, cancel)?;
         let blocks = blocks.unwrap_or(points.rows());
         let copies = copies.unwrap_or_else(|| (blocks, Vec::new().into()));
         let cache = match points.is_wide() {
             true => Cache::Wide(Smo::cache(blocks, cache_bytes).sharing(copies.0, copies.1)),
             false => Cache::Narrow(Smo::cache(blocks, cache_bytes).sharing(copies.0, copies.1)),
         };
-        Ok(Machine { kernel, points, cache, cache_bytes })
+        Ok(Machine { kernel, points, cache, cache_bytes, shared: None })
     }
 
     /// Whether the kernel is known to be positive definite. Bounds need that.
@@ -106,9 +175,13 @@ impl Machine {
             cache_bytes: self.cache_bytes,
             shrink_from: SHRINK_FROM,
         };
-        let solved = match &mut self.cache {
-            Cache::Narrow(cache) => smo.solve(task, &*gram.narrow(), cache, start, observer, cancel),
-            Cache::Wide(cache) => smo.solve(task, &*gram.wide(), cache, start, observer, cancel),
+        let solved = match (&mut self.cache, &self.shared) {
+            (Cache::Narrow(cache), Some(Shared::Narrow(gram))) => {
+                smo.solve(task, gram, cache, start, observer, cancel)
+            }
+            (Cache::Wide(cache), Some(Shared::Wide(gram))) => smo.solve(task, gram, cache, start, observer, cancel),
+            (Cache::Narrow(cache), _) => smo.solve(task, &*gram.narrow(), cache, start, observer, cancel),
+            (Cache::Wide(cache), _) => smo.solve(task, &*gram.wide(), cache, start, observer, cancel),
         };
         solved.map_err(|error| if self.is_definite() { error } else { no_minimum(error, task.loss()) })
     }
@@ -123,6 +196,17 @@ impl Machine {
         match &mut self.cache {
             Cache::Narrow(cache) => newton.solve(task, (kernel, points), cache, start, observer, cancel),
             Cache::Wide(cache) => newton.solve(task, (kernel, points), cache, start, observer, cancel),
+        }
+    }
+
+    /// Solves a joint problem over several classes by its dual, from coefficients of the rows or from zero.
+    pub(super) fn tell_apart(&mut self, task: &Joint, job: Job<'_>) -> Result<Solution> {
+        let Job { settings, rule, start, observer, cancel } = job;
+        let dual = ClassKernel { tolerance: settings.tolerance, max_passes: settings.max_passes, rule };
+        let rows: (_, &Points) = (&self.kernel, &self.points);
+        match &mut self.cache {
+            Cache::Narrow(cache) => dual.solve(task, rows, cache, start, observer, cancel),
+            Cache::Wide(cache) => dual.solve(task, rows, cache, start, observer, cancel),
         }
     }
 

@@ -3,6 +3,7 @@
 mod balanced;
 mod cholesky;
 mod class_blocks;
+mod class_kernel;
 mod cutting_plane;
 mod dual_coordinate_descent;
 mod free_block;
@@ -22,6 +23,7 @@ mod rounded_hinge;
 mod sampled_start;
 mod scaled_rows;
 mod sgd;
+mod shared_rows;
 mod sizes;
 mod smo;
 mod sum_of_risks;
@@ -32,6 +34,7 @@ mod values;
 pub use crate::certificate::{ClassDual, ColumnWitness, Cut, SparseDual, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
 pub(crate) use class_blocks::{ClassBlocks, certified_by_classes};
+pub(crate) use class_kernel::{ClassKernel, class_loss};
 pub use cutting_plane::CuttingPlane;
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use dual_coordinate_descent::DualCoordinateDescent;
@@ -187,7 +190,8 @@ pub struct ThroughKernel {
 #[derive(Clone, Debug)]
 pub struct Solution {
     /// One weight per feature. Where rows have several scores, the weights of one feature for all scores are side by
-    /// side. With a kernel: one dual variable per block, or, where groups are ranked, one coefficient per row.
+    /// side. With a kernel: one dual variable per block, or, where groups are ranked or several classes told apart, the
+    /// coefficients of each row.
     pub weights: Vec<f64>,
     /// The free scalars.
     pub thresholds: Vec<f64>,

@@ -1,6 +1,6 @@
 //! Kernels approximated by feature maps: the mapped rows for linear solvers, and the loss of accuracy.
 
-use super::{BuiltIn, Posed, choose_solver};
+use super::{BuiltIn, Posed, choose_solver, constant_terms};
 use crate::data::{Dataset, Design, Scaling, hold_out, holdout};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel, KernelSettings, Points};
@@ -152,12 +152,14 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     let (learned_mapped, judged_mapped) = (mapped(&learned_design)?, mapped(&judged_design)?);
     let posed = Posed::new(&BuiltIn, &learned, &mapped_settings)?;
     posed.check_range()?;
-    let metric = match model.decoder.classes() {
-        Some(_) => Metric::Accuracy,
-        None => Metric::PairAccuracy,
+    let metric = match (model.decoder.classes(), model.decoder.labels()) {
+        (None, None) => Metric::PairAccuracy,
+        _ => Metric::Accuracy,
     };
-    let value = |mut scores: Vec<f64>, intercept: f64| {
-        scores.iter_mut().for_each(|score| *score += intercept);
+    let value = |mut scores: Vec<f64>, constants: &[f64]| {
+        for scores in scores.chunks_exact_mut(constants.len().max(1)) {
+            scores.iter_mut().zip(constants).for_each(|(score, constant)| *score += constant);
+        }
         Answers::of_scores(scores, &model.decoder, &judged)?.evaluate(&metric).map(|found| found.value)
     };
     let mut run = Run {
@@ -175,7 +177,9 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     };
     let solution = posed.problem.solve(&mut run)?;
     cancel.check()?;
-    let approximate = value(judged_mapped.all_scores(&solution.weights), solution.threshold())?;
+    let all: Vec<usize> = (0..judged_mapped.rows()).collect();
+    let scores = judged_mapped.scores_of(&all, &solution.weights, posed.problem.shape().outputs);
+    let approximate = value(scores, &constant_terms(&posed, &solution.thresholds))?;
     let solver = choose_solver(&exact_settings, learned.shape())?;
     let posed = Posed::new(&BuiltIn, &learned, &exact_settings)?;
     let mut run = Run {
@@ -192,7 +196,7 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     let scorer = found.kernel.and_then(|kernel| kernel.scorer);
     let scorer = scorer.ok_or_else(|| Error::new(Code::Internal, "the exact kernel made no support vectors"))?;
     cancel.check()?;
-    let exact = value(scorer.scores(&judged_design, &scorer.ready(&judged_design)?, cancel)?, 0.0)?;
+    let exact = value(scorer.scores(&judged_design, &scorer.ready(&judged_design)?, cancel)?, &[])?;
     let size = |data: &Dataset| data.pairs().map_or(data.rows(), |pairs| pairs.len());
     Ok(Compared { metric, exact, approximate, learned: size(&learned), judged: size(&judged) })
 }

@@ -432,21 +432,14 @@ impl Posed {
             && weights.len() == numbers
             && free.len() == scalars
             && dual.as_ref().is_none_or(|dual| dual.len() == blocks && finite(dual))
-            && classes.as_ref().is_none_or(|dual| !expands && dual.is_sound(outputs))
+            && classes.as_ref().is_none_or(|dual| !expands && dual.is_sound(self.problem.shape().kernel_numbers, outputs))
             && finite(weights)
             && finite(free)
     }
 
-    /// Refuses scores and constants that no model holds.
-    pub(super) fn check_outputs(&self, settings: &Settings) -> Result<()> {
+    /// Refuses constants that no model holds.
+    pub(super) fn check_outputs(&self) -> Result<()> {
         let ProblemShape { outputs, free, .. } = self.problem.shape();
-        if outputs > 1 && settings.kernel.approximate.is_some() {
-            return Err(Error::new(
-                Code::Unsupported,
-                "mapped features have one score a row, and this task has several",
-            )
-            .help("leave ⟦approximate⟧ out"));
-        }
         if self.task().adds_free() && ![0, 1, outputs].contains(&free) {
             let message = format!("{free} free scalars are added to {outputs} scores a row");
             return Err(Error::new(Code::Unsupported, message)

@@ -24,12 +24,12 @@ const FORMS: [(Multiclass, Loss, JointForm); 4] = [
     (Multiclass::Joint, Loss::Logistic, JointForm::Softmax),
 ];
 
-const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Free, Intercept::Penalised];
+pub(crate) const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Free, Intercept::Penalised];
 
 const C: f64 = 0.5;
 
 /// Overlapping classes with numbers from 0 on, every `classes` rows in turn.
-fn numbered(rows: usize, cols: usize, classes: usize, seed: u64) -> Dataset {
+pub(crate) fn numbered(rows: usize, cols: usize, classes: usize, seed: u64) -> Dataset {
     let mut numbers = Numbers::new(seed);
     let centres: Vec<f64> = (0..classes * cols).map(|_| 2.0 * numbers.next()).collect();
     let (mut values, mut targets) = (Vec::new(), Vec::new());
@@ -43,26 +43,26 @@ fn numbered(rows: usize, cols: usize, classes: usize, seed: u64) -> Dataset {
 }
 
 /// The same rows with words as labels, which do not sort like the numbers.
-fn worded(data: &Dataset) -> Dataset {
+pub(crate) fn worded(data: &Dataset) -> Dataset {
     let codes: Vec<u32> = data.targets().real().unwrap().iter().map(|&class| [2, 0, 3, 1][class as usize]).collect();
     let names = ["east", "north", "south", "west"].into_iter().collect();
     data.clone().with_targets(Targets::Labels { names, codes: codes.into() }).unwrap()
 }
 
-fn task(multiclass: Multiclass, intercept: Intercept) -> ClassifySettings {
+pub(crate) fn task(multiclass: Multiclass, intercept: Intercept) -> ClassifySettings {
     ClassifySettings { intercept, multiclass: Some(multiclass), ..ClassifySettings::default() }
 }
 
-fn settings(task: ClassifySettings, loss: Loss) -> Settings {
+pub(crate) fn settings(task: ClassifySettings, loss: Loss) -> Settings {
     Settings { loss, regularisation: Regularisation::C(C), tolerance: 1e-7, ..Settings::of(task) }
 }
 
-fn objective(model: &Model) -> f64 {
+pub(crate) fn objective(model: &Model) -> f64 {
     model.certificate.objective
 }
 
 #[track_caller]
-fn assert_close(one: f64, other: f64, relative: f64, context: &str) {
+pub(crate) fn assert_close(one: f64, other: f64, relative: f64, context: &str) {
     assert!((one - other).abs() <= relative * one.abs().max(other.abs()), "{context}: {one} is not {other}");
 }
 
@@ -169,7 +169,7 @@ fn the_hessian_by_pairs_of_classes_is_that_by_products_and_by_differences() {
 }
 
 /// min ½‖w‖² + C Σ loss(ξ) by interior point, with a line for every constraint.
-fn referee(data: &Dataset, form: JointForm, loss: Loss, intercept: Intercept) -> f64 {
+pub(crate) fn referee(data: &Dataset, form: JointForm, loss: Loss, intercept: Intercept) -> f64 {
     let (rows, cols, classes) = (data.rows(), data.cols(), 4);
     let constants = if intercept == Intercept::None { 0 } else { classes };
     let (weights, dim) = (cols * classes, cols * classes + constants);
@@ -416,9 +416,15 @@ fn what_several_classes_cannot_do_is_refused() {
         assert!(error.remedy().is_some(), "{error}");
     }
     let gaussian = KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.5), ..KernelSettings::default() };
-    let approximate = KernelSettings { approximate: Some("nystrom:10".parse().unwrap()), ..gaussian.clone() };
-    for kernel in [gaussian, approximate] {
-        let error = train(&data, &Settings { kernel, ..plain() }, None, &mut Silent, &Cancel::new()).unwrap_err();
+    for (multiclass, loss, solver) in [
+        (Multiclass::Joint, Loss::Logistic, Solver::Auto),
+        (Multiclass::WestonWatkins, Loss::SquaredHinge, Solver::Auto),
+        (Multiclass::Joint, Loss::Hinge, Solver::Sgd),
+        (Multiclass::Joint, Loss::Hinge, Solver::Lasvm),
+    ] {
+        let asked = settings(task(multiclass, Intercept::Free), loss).with_solver(solver);
+        let asked = Settings { kernel: gaussian.clone(), ..asked };
+        let error = train(&data, &asked, None, &mut Silent, &Cancel::new()).unwrap_err();
         assert!(error.remedy().is_some(), "{error}");
     }
     assert!(matches!(plain().task, TaskSettings::Classify(_)));

@@ -449,7 +449,7 @@ fn a_model_whose_kernel_is_not_that_of_its_settings_is_no_model() {
     let mut model = fit(&data, &settings).model;
     assert!(model.to_bytes().is_ok());
     let Scorer::Expansion(expansion) = &mut model.scorer else { panic!("support vectors") };
-    expansion.intercept = Some(100.0);
+    expansion.intercepts = vec![100.0];
     assert!(model.to_bytes().is_err(), "a border that lets everything in");
 }
 

@@ -14,6 +14,7 @@ mod golden;
 mod graded_comparisons;
 mod hard_cases;
 mod hard_margin;
+mod kernel_classes;
 mod kernels;
 mod made;
 mod model_file;

@@ -35,10 +35,10 @@ pub(crate) fn certified_by_classes(
     cancel: &Cancel,
 ) -> Result<f64> {
     let Some(form) = form_of(joint) else { return Err(infeasible("it belongs to another loss")) };
-    if dual.rows() != joint.rows() || !dual.is_sound(joint.classes()) {
+    if !dual.is_sound(joint.rows(), joint.classes()) {
         return Err(infeasible("its rows do not fit the data"));
     }
-    for (row, (classes, values)) in dual.of_rows().enumerate() {
+    for (row, (classes, values)) in dual.all_lists().enumerate() {
         let (cost, own) = (joint.cost(row), joint.class(row) as u32);
         let most = match form {
             BlockForm::Largest => values.iter().sum::<f64>(),
@@ -67,7 +67,7 @@ pub(super) fn dual_value(
     let Some(form) = form_of(joint) else { return Err(infeasible("it belongs to another loss")) };
     let (weights, pulls) = weights_behind(joint, design, dual, cancel)?;
     let mut gain = 0.0;
-    for (row, (classes, values)) in dual.of_rows().enumerate() {
+    for (row, (classes, values)) in dual.all_lists().enumerate() {
         let cost = joint.cost(row);
         // What rounding left above the limits is taken off.
         let share = match form {
@@ -97,7 +97,7 @@ fn weights_behind(joint: &Joint, design: &Design, dual: &ClassDual, cancel: &Can
     let mut steps: Vec<(usize, f64)> = Vec::new();
     with_rows!(design.matrix(), rows => {
         use crate::data::Rows;
-        for (row, (others, values)) in dual.of_rows().enumerate() {
+        for (row, (others, values)) in dual.all_lists().enumerate() {
             if row % 4096 == 0 {
                 cancel.check()?;
             }
@@ -134,7 +134,7 @@ pub(super) fn balance(joint: &Joint, dual: &mut ClassDual) {
         kept.insert((from, to), if flow > 0.0 { scales[edge] } else { 0.0 });
     }
     let (mut starts, mut classes, mut values) = (vec![0], Vec::new(), Vec::new());
-    for (row, (others, own)) in dual.of_rows().enumerate() {
+    for (row, (others, own)) in dual.all_lists().enumerate() {
         for (&class, &value) in others.iter().zip(own) {
             let value = value * kept.get(&(joint.class(row) as u32, class)).copied().unwrap_or(0.0);
             if value > 0.0 {
@@ -157,7 +157,7 @@ struct Flows {
 impl Flows {
     fn of(joint: &Joint, dual: &ClassDual) -> Flows {
         let mut sums: HashMap<(u32, u32), f64> = HashMap::new();
-        for (row, (others, values)) in dual.of_rows().enumerate() {
+        for (row, (others, values)) in dual.all_lists().enumerate() {
             let own = joint.class(row) as u32;
             for (&class, &value) in others.iter().zip(values) {
                 *sums.entry((own, class)).or_default() += value;

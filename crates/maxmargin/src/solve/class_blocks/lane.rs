@@ -433,11 +433,7 @@ fn visit_run_here<R: Rows>(lane: &mut Lane, visits: Range<usize>, fixed: &Fixed<
 pub(super) fn gathered(lanes: &[Lane], rows: usize) -> ClassDual {
     let mut dual = ClassDual { starts: vec![0], ..ClassDual::default() };
     for row in 0..rows {
-        for &(class, value) in lanes[row % lanes.len()].duals(row) {
-            dual.classes.push(class);
-            dual.values.push(value);
-        }
-        dual.starts.push(dual.values.len() as u64);
+        dual.push(lanes[row % lanes.len()].duals(row).iter().map(|&(class, value)| (class as usize, value)));
     }
     dual
 }

@@ -211,7 +211,7 @@ impl<'a, R: Rows> State<'a, R> {
         let lanes = self.lanes.len();
         let Fixed { joint, form, stride, .. } = self.fixed;
         let mut point = std::mem::take(&mut self.lanes[0].point);
-        for (row, (classes, values)) in dual.of_rows().enumerate() {
+        for (row, (classes, values)) in dual.all_lists().enumerate() {
             let cost = joint.cost(row);
             let sum: f64 = values.iter().sum();
             let share = if form == BlockForm::Largest && sum > cost { cost / sum } else { 1.0 };

@@ -17,7 +17,7 @@ use crate::solve::values::{
 use crate::solve::{
     ByRow, Contradiction, CurvedRisk, Cut, CuttingPlane, DualCoordinateDescent, InteriorPoint, LinearProgram,
     LinearRisk, Machine, Newton, QuadraticProgram, Risk, Sampled, Solution, Start, Stop, TracePoint, Verdict,
-    bound_of_cuts, proven_by_multipliers, sampled_start, stated_violation,
+    bound_of_cuts, by_row, proven_by_multipliers, sampled_start, stated_violation,
 };
 use crate::task::{
     Abilities, Binary, ByDifference, Comparison, Independent, Intercept, LearningTask, Objective, Roundable,
@@ -145,6 +145,11 @@ impl<T: BlockTask> Problem for ByBlock<T> {
 }
 
 impl<T: BlockTask> ByBlock<T> {
+    /// The coefficients of rows that a dual point stands for.
+    pub(super) fn coefficients(&self, alpha: &[f64]) -> impl Iterator<Item = (usize, f64)> {
+        by_row(&self.task, alpha).into_iter()
+    }
+
     fn polishing(&self) -> Polishing<'_, T> {
         Polishing { task: &self.task, rule: self.rule, problem: self }
     }

@@ -4,8 +4,10 @@
 //! columns, the bound the sum of their bounds, and each column has a witness of its own. Columns are solved at the same
 //! time on all threads, a batch after the other. The dual points of finished columns are kept compactly: nearly all
 //! variables of one class against many others are zero.
+//!
+//! Through a kernel, columns share kernel rows (`SharedRows`), and a support vector is stored once for all columns.
 
-use super::{ByBlock, Problem, ProblemShape, Run, Stated, Values, infeasible, plan};
+use super::{ByBlock, Expanded, Problem, ProblemShape, Run, Stated, Values, column_expansion, infeasible, plan};
 use crate::certificate::{ColumnWitness, Scorer, SparseDual, Witness};
 use crate::data::{Dataset, Design, Targets};
 use crate::error::{Code, Error, Result};
@@ -13,10 +15,12 @@ use crate::loss::Loss;
 use crate::parallel;
 use crate::run::{Cancel, Event, Silent};
 use crate::settings::Settings;
-use crate::solve::{CurvedRisk, Machine, Sampled, Solution, Start, Stop, TracePoint};
+use crate::solve::machine::SharedKernel;
+use crate::solve::{CurvedRisk, Machine, Sampled, Solution, Start, Stop, ThroughKernel, TracePoint, usual_cache};
 use crate::task::{Abilities, Binary, Column, Columns, Intercept, LearningTask};
 use crate::wish::Solver;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -39,11 +43,15 @@ struct Part<'a> {
     data: Cow<'a, Dataset>,
     /// The solver planned for these rows.
     solver: Solver,
+    /// The numbers of these rows, if they are not all.
+    rows: Option<Vec<usize>>,
 }
 
 /// A column as far as it is solved.
 struct Solved {
     weights: Vec<f64>,
+    /// With a kernel: the coefficients of rows.
+    terms: Vec<(usize, f64)>,
     constant: f64,
     objective: f64,
     lower_bound: Option<f64>,
@@ -86,14 +94,14 @@ impl ByColumn {
                     Some(data) => Cow::Borrowed(data),
                     None => Cow::Owned(bare(design)?),
                 };
-                Part { problem, design: Cow::Borrowed(design), data, solver }
+                Part { problem, design: Cow::Borrowed(design), data, solver, rows: None }
             }
             Some(rows) => {
                 let design = design.select(&rows);
                 let place = |&row: &usize| data.map_or(row, |data| data.input_row(row)) as u64;
                 let own = bare(&design)?.with_input_order(rows.iter().map(place).collect::<Vec<_>>())?;
                 let solver = plan(abilities, settings, own.shape())?;
-                Part { problem, design: Cow::Owned(design), data: Cow::Owned(own), solver }
+                Part { problem, design: Cow::Owned(design), data: Cow::Owned(own), solver, rows: Some(rows) }
             }
         }))
     }
@@ -104,17 +112,18 @@ impl ByColumn {
         Some(Start {
             weights: start.weights.iter().skip(column).step_by(self.columns()).copied().collect(),
             thresholds: start.thresholds.get(column).map(|&constant| vec![constant]).unwrap_or_default(),
-            dual: None,
             width: start.width,
+            ..Start::default()
         })
     }
 
     /// Solves one column. After a cancel it stays at zero weights.
     fn solved(&self, column: usize, shared: &Shared<'_>) -> Result<Solved> {
         let began = Instant::now();
-        let &Shared { data, design, settings, solver, start, polishes, cancel } = shared;
+        let &Shared { data, design, settings, solver, start, polishes, cancel, kernel } = shared;
         let nothing = Solved {
             weights: Vec::new(),
+            terms: Vec::new(),
             constant: 0.0,
             objective: 0.0,
             lower_bound: Some(0.0),
@@ -139,16 +148,19 @@ impl ByColumn {
             let lower_bound = nothing.lower_bound.filter(|_| !solver.is_stochastic());
             return Ok(Solved { objective, lower_bound, witness, stop: Stop::Cancelled, ..nothing });
         }
-        let start = self.start(start, column);
+        let start = self.start(start, column).filter(|_| kernel.is_none());
+        let mut machine = kernel.map(|kernel| kernel.machine(part.rows.as_deref()));
+        // Without a bound only the dual variables are needed.
+        let definite = machine.as_ref().is_none_or(Machine::is_definite);
         let mut run = Run {
             data: &part.data,
             design: &part.design,
             settings,
             solver: part.solver,
             start: start.as_ref(),
-            for_model: true,
+            for_model: definite,
             polishes,
-            machine: None,
+            machine: machine.as_mut(),
             referee: None,
             observer: &mut Silent,
             cancel,
@@ -156,7 +168,19 @@ impl ByColumn {
         let solution = part.problem.solve(&mut run)?;
         let solver = run.solver;
         let (constant, objective) = (solution.threshold(), solution.objective);
-        let Solution { weights, lower_bound, witness, passes, stop, first_rate, .. } = solution;
+        let Solution { weights, mut lower_bound, mut witness, passes, mut stop, first_rate, .. } = solution;
+        let mut terms = Vec::new();
+        if kernel.is_some() {
+            let alpha = if let Witness::Dual(alpha) = &witness { alpha } else { &weights };
+            terms = part.problem.coefficients(alpha).collect();
+            if let Some(rows) = &part.rows {
+                terms.iter_mut().for_each(|(row, _)| *row = rows[*row]);
+            }
+            if !definite {
+                (lower_bound, witness) = (None, Witness::Weights);
+                stop = if stop == Stop::Converged { Stop::Finished } else { stop };
+            }
+        }
         let witness = match witness {
             Witness::Dual(alpha) => SparseDual::of(&alpha).map(ColumnWitness::Dual),
             Witness::Rounded(width) => Some(ColumnWitness::Rounded(width)),
@@ -166,12 +190,24 @@ impl ByColumn {
                 Some(ColumnWitness::Dual(SparseDual { blocks, ..SparseDual::default() }))
             }
             Witness::Weights => Some(ColumnWitness::Weights),
-            Witness::Columns(_) => None,
+            Witness::Columns(_) | Witness::Classes(_) => None,
         };
         let witness = witness.ok_or_else(|| Error::new(Code::Internal, "a column has too many rows"))?;
         let lower_bound = lower_bound.map(|bound| bound.min(objective));
         let seconds = began.elapsed().as_secs_f64();
-        Ok(Solved { weights, constant, objective, lower_bound, witness, passes, stop, solver, first_rate, seconds })
+        Ok(Solved {
+            weights: if kernel.is_some() { Vec::new() } else { weights },
+            terms,
+            constant,
+            objective,
+            lower_bound,
+            witness,
+            passes,
+            stop,
+            solver,
+            first_rate,
+            seconds,
+        })
     }
 
     /// The value of columns that are still at zero weights.
@@ -225,6 +261,7 @@ struct Shared<'a> {
     start: Option<&'a Start>,
     polishes: bool,
     cancel: &'a Cancel,
+    kernel: Option<&'a SharedKernel>,
 }
 
 /// A point of all columns to be certified.
@@ -241,6 +278,8 @@ struct At<'a> {
 /// All columns, as far as they are solved.
 struct Whole {
     weights: Vec<f64>,
+    /// With a kernel: the coefficients of each row, by column.
+    terms: BTreeMap<usize, Vec<(usize, f64)>>,
     thresholds: Vec<f64>,
     objective: f64,
     lower_bound: Option<f64>,
@@ -256,6 +295,9 @@ impl Whole {
     fn add(&mut self, column: usize, columns: usize, solved: Solved) {
         for (feature, &weight) in solved.weights.iter().enumerate() {
             self.weights[feature * columns + column] = weight;
+        }
+        for (row, coefficient) in solved.terms {
+            self.terms.entry(row).or_default().push((column, coefficient));
         }
         if let Some(constant) = self.thresholds.get_mut(column) {
             *constant = solved.constant;
@@ -311,10 +353,15 @@ impl Problem for ByColumn {
     fn solve(&self, run: &mut Run<'_>) -> Result<Solution> {
         let (columns, free) = (self.columns(), self.shape().free);
         let &mut Run { data, design, settings, solver, start, polishes, cancel, .. } = run;
-        let shared = Shared { data, design, settings, solver, start, polishes, cancel };
         let began = Instant::now();
+        let kernel = match settings.expands() {
+            true => Some(SharedKernel::new(design, settings, &self.task.by_class(), usual_cache(settings), cancel)?),
+            false => None,
+        };
+        let shared = Shared { data, design, settings, solver, start, polishes, cancel, kernel: kernel.as_ref() };
         let mut whole = Whole {
-            weights: vec![0.0; design.cols() * columns],
+            weights: vec![0.0; if kernel.is_some() { 0 } else { design.cols() * columns }],
+            terms: BTreeMap::new(),
             thresholds: vec![0.0; free],
             objective: 0.0,
             lower_bound: Some(0.0),
@@ -369,7 +416,12 @@ impl Problem for ByColumn {
             }
         }
         run.solver = whole.solver.unwrap_or(solver);
-        let Whole { weights, thresholds, objective, lower_bound, witnesses, passes, stop, first_rate, .. } = whole;
+        let Whole { weights, terms, thresholds, objective, lower_bound, witnesses, passes, stop, first_rate, .. } = whole;
+        let kernel = match &kernel {
+            Some(kernel) => Some(column_expansion::through(kernel.kernel(), &terms, &thresholds, (design, columns))?),
+            None => None,
+        };
+        let kernel = kernel.map(|kernel| ThroughKernel { definite: lower_bound.is_some(), ..kernel });
         let witness = match lower_bound {
             Some(_) => Witness::Columns(witnesses),
             None => Witness::Weights,
@@ -383,12 +435,15 @@ impl Problem for ByColumn {
             passes,
             stop,
             first_rate,
-            kernel: None,
+            kernel,
             trace,
         })
     }
 
     fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values> {
+        if let Some(expanded) = Expanded::of(stated.scorer, design, settings, cancel)? {
+            return column_expansion::certify(&self.task, &expanded, stated, settings, cancel);
+        }
         let weights = super::weights_of(stated.scorer)?;
         let columns = self.columns();
         let witnesses = match stated.witness {

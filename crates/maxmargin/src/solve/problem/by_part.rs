@@ -3,7 +3,7 @@
 use super::by_block::proven_by_cuts;
 use super::last_digits::polished_parts;
 use super::{
-    Expanded, Over, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, one_by_one, restated,
+    Expanded, Over, class_expansion, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, one_by_one, restated,
     stochastic, through_kernel, weights_of,
 };
 use crate::certificate::Witness;
@@ -41,7 +41,7 @@ pub trait PartTask: LearningTask + Roundable {
         None
     }
 
-    /// The task as one block of dual variables for each row, if it has that form.
+    /// The task as a joint problem over several classes, with a block of dual variables for each row, if it is one.
     #[doc(hidden)]
     fn as_joint(&self) -> Option<&Joint> {
         None
@@ -179,6 +179,9 @@ impl<T: PartTask> ByPart<T> {
 
     /// Solves with a kernel, over coefficients of the rows.
     fn through_kernel(&self, machine: &mut Machine, run: &mut Run<'_>) -> Result<Solution> {
+        if let Some(joint) = self.task.as_joint() {
+            return class_expansion::solve(joint, self.rule, machine, run);
+        }
         let (settings, cancel) = (run.settings, run.cancel);
         through_kernel::refuse_polish(settings, machine)?;
         let start = run.start.and_then(|start| start.dual.as_deref());
@@ -249,7 +252,8 @@ impl<T: PartTask> Problem for ByPart<T> {
 
     fn shape(&self) -> ProblemShape {
         let rows = (0..self.task.parts()).map(|part| self.task.rows(part).end).max().unwrap_or(0);
-        ProblemShape { outputs: self.task.outputs(), free: self.task.thresholds(), blocks: 0, kernel_numbers: rows }
+        let outputs = self.task.outputs();
+        ProblemShape { outputs, free: self.task.thresholds(), blocks: 0, kernel_numbers: rows * outputs }
     }
 
     fn solve(&self, run: &mut Run<'_>) -> Result<Solution> {
@@ -279,7 +283,10 @@ impl<T: PartTask> Problem for ByPart<T> {
 
     fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values> {
         if let Some(expanded) = Expanded::of(stated.scorer, design, settings, cancel)? {
-            return self.certify_expanded(&expanded, stated, cancel);
+            return match self.task.as_joint() {
+                Some(joint) => class_expansion::certify(joint, self.rule, &expanded, stated, cancel),
+                None => self.certify_expanded(&expanded, stated, cancel),
+            };
         }
         let weights = weights_of(stated.scorer)?;
         let mut free = stated.free.to_vec();
@@ -287,7 +294,7 @@ impl<T: PartTask> Problem for ByPart<T> {
         let at = PartPoint { design, weights, free: &free, rule: self.rule };
         let width = match stated.witness {
             Some(Witness::Rounded(width)) if settings.loss == Loss::Hinge => Some(*width),
-            Some(Witness::Dual(_) | Witness::Rounded(_) | Witness::Columns(_)) => {
+            Some(Witness::Dual(_) | Witness::Rounded(_) | Witness::Columns(_) | Witness::Classes(_)) => {
                 return Err(infeasible("it belongs to another task"));
             }
             _ => None,

@@ -4,7 +4,7 @@ use super::infeasible;
 use crate::certificate::{Expansion, Scorer};
 use crate::data::Design;
 use crate::error::Result;
-use crate::kernel::{Kernel, KernelKind, Points, expansion_scores};
+use crate::kernel::{Kernel, KernelKind, Points, Terms};
 use crate::run::Cancel;
 use crate::settings::Settings;
 use crate::solve::values::dual_of_square;
@@ -19,7 +19,9 @@ pub(crate) struct Expanded<'a> {
     rows: Points,
     /// The model's vectors, as exact as the rows. None if the rows hold their kernel values with all vectors.
     vectors: Option<(&'a Expansion, Points)>,
+    /// Those of one vector next to each other.
     coefficients: &'a [f64],
+    outputs: usize,
 }
 
 impl<'a> Expanded<'a> {
@@ -31,12 +33,12 @@ impl<'a> Expanded<'a> {
         cancel: &Cancel,
     ) -> Result<Option<Expanded<'a>>> {
         match scorer {
-            Scorer::Linear { weights, .. } if settings.kernel.kind == KernelKind::Precomputed => {
-                Expanded::new(Kernel::Precomputed, None, weights, design, cancel).map(Some)
+            Scorer::Linear { weights, outputs, .. } if settings.kernel.kind == KernelKind::Precomputed => {
+                Expanded::new(Kernel::Precomputed, None, (weights, *outputs), design, cancel).map(Some)
             }
             Scorer::Expansion(expansion) => {
-                let Expansion { kernel, coefficients, .. } = expansion;
-                Expanded::new(kernel.clone(), Some(expansion), coefficients, design, cancel).map(Some)
+                let Expansion { kernel, coefficients, outputs, .. } = expansion;
+                Expanded::new(kernel.clone(), Some(expansion), (coefficients, *outputs), design, cancel).map(Some)
             }
             Scorer::Linear { .. } | Scorer::Mapped(_) => Ok(None),
         }
@@ -45,7 +47,7 @@ impl<'a> Expanded<'a> {
     fn new(
         kernel: Kernel,
         expansion: Option<&'a Expansion>,
-        coefficients: &'a [f64],
+        (coefficients, outputs): (&'a [f64], usize),
         design: &'a Design,
         cancel: &Cancel,
     ) -> Result<Expanded<'a>> {
@@ -53,21 +55,21 @@ impl<'a> Expanded<'a> {
         check_values(&kernel, design)?;
         let rows = Points::until(design, &kernel, cancel);
         let vectors = expansion.map(|expansion| Ok((expansion, expansion.points_like(&rows, cancel)?))).transpose()?;
-        Ok(Expanded { kernel, design, rows, vectors, coefficients })
+        Ok(Expanded { kernel, design, rows, vectors, coefficients, outputs })
     }
 
-    /// The scores of all rows without the constant term, and ‖Σ β φ‖².
+    /// The scores of all rows without the constant terms, and ‖Σ β φ‖², added up over all scores.
     pub(super) fn values(&self, cancel: &Cancel) -> Result<(Vec<f64>, f64)> {
         let values = match &self.vectors {
             Some((expansion, points)) => {
                 (expansion.scores(points, self.design, cancel), expansion.squared_norm(points, cancel))
             }
             None => {
-                let (before, own) = self.coefficients.split_at(self.design.cols() - self.design.rows());
+                let (before, own) = self.coefficients.split_at((self.design.cols() - self.design.rows()) * self.outputs);
                 if before.iter().any(|weight| *weight != 0.0) {
                     return Err(infeasible("the numbers of the rows have a weight"));
                 }
-                let all: Vec<usize> = (0..own.len()).collect();
+                let all: Vec<usize> = (0..self.design.rows()).collect();
                 let scores = self.images(&all, own, cancel)?;
                 let square = scores.iter().zip(own).map(|(score, coefficient)| score * coefficient).sum();
                 (scores, square)
@@ -78,9 +80,11 @@ impl<'a> Expanded<'a> {
         Ok(values)
     }
 
-    /// Σ_i coefficient_i k(row_i, ·) over all rows.
+    /// Σ_i coefficient_i k(row_i, ·) over all rows, with as many coefficients for each of the listed rows as there are
+    /// scores.
     pub(super) fn images(&self, ids: &[usize], coefficients: &[f64], cancel: &Cancel) -> Result<Vec<f64>> {
-        let images = expansion_scores(&self.kernel, &self.rows, ids, coefficients, &self.rows, cancel);
+        let terms = Terms { ids, coefficients, outputs: self.outputs };
+        let images = terms.scores(&self.kernel, &self.rows, &self.rows, cancel);
         cancel.check()?;
         Ok(images)
     }

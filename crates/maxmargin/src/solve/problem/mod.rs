@@ -16,6 +16,8 @@ mod by_block;
 mod by_column;
 mod by_dual;
 mod by_part;
+mod class_expansion;
+mod column_expansion;
 mod expanded;
 mod last_digits;
 mod one_by_one;

@@ -48,7 +48,8 @@ pub(super) fn descend(
         kernel: rows.kernel.clone(),
         vectors,
         coefficients: coefficients.to_vec(),
-        intercept,
+        outputs: 1,
+        intercepts: intercept.into_iter().collect(),
     };
     let scored = |vectors: Matrix, coefficients: &[f64]| {
         let (scores, square) = expansion(vectors, coefficients, None).against(rows.points, cancel)?;

@@ -41,8 +41,8 @@ pub fn plan(abilities: Abilities, settings: &Settings, shape: Shape) -> Result<S
         Solver::Auto => chosen(abilities, settings, shape),
         solver => solver,
     };
-    let mapped_classes = abilities.several && settings.kernel.approximate.is_some();
-    if mapped_classes || !supports(abilities, settings.loss, solver, by_kernel) {
+    let one_margin = abilities.several && settings.regularisation.is_nu();
+    if one_margin || !supports(abilities, settings.loss, solver, by_kernel) {
         return Err(unsupported(abilities, settings, solver));
     }
     if solver == Solver::InteriorPoint && features > MOST_INTERIOR_POINT_FEATURES {
@@ -75,7 +75,7 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
         Loss::SquaredHinge | Loss::Logistic => 1,
     };
     let outnumber = |times: usize| density >= DENSE && constraints > features.saturating_mul(times);
-    if settings.expands() && abilities.listed {
+    if settings.expands() && (abilities.listed || abilities.several) {
         Solver::Smo
     } else if abilities.several && settings.loss != Loss::Logistic {
         Solver::DualCoordinateDescent
@@ -105,6 +105,9 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
         return solver == Solver::Newton && !by_kernel && (listed || kernel);
     }
     match solver {
+        // One problem over all classes has no squared hinge here.
+        Solver::Smo if several => by_kernel && loss != Loss::Logistic && (listed || loss == Loss::Hinge),
+        _ if several && by_kernel => false,
         Solver::Smo | Solver::Lasvm => listed && kernel && loss != Loss::Logistic,
         Solver::Newton if by_kernel => !listed && loss == Loss::SquaredHinge,
         _ if !weights => false,
@@ -152,7 +155,13 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
                 format!("{apart}, and not by `{}`", solver.name()),
                 "use ⟦solver=dual-coordinate-descent⟧, newton or cutting-plane, or leave ⟦solver⟧ out",
             ),
-            _ => refuse(format!("{apart}, and not with a kernel"), "leave ⟦kernel⟧ out, or keep two classes"),
+            _ if settings.regularisation.is_nu() => {
+                refuse("⟦nu⟧ is for one score, and several classes have one each".to_string(), "use ⟦c⟧, or keep two classes")
+            }
+            _ => refuse(
+                format!("several classes with {loss} loss are not solved through a kernel by `{}`", solver.name()),
+                "use ⟦loss=hinge⟧ and leave ⟦solver⟧ out, or use ⟦approximate=nystrom:1000⟧",
+            ),
         };
     }
     if !abilities.listed {

@@ -24,14 +24,27 @@ pub(super) fn around(
     intercept: Option<f64>,
     design: &Design,
 ) -> Result<Scorer> {
-    if kernel == Kernel::Precomputed {
-        let mut weights = vec![0.0; design.cols()];
-        let first = design.cols() - design.rows();
-        coefficients.for_each(|(row, coefficient)| weights[first + row] = coefficient);
-        return Ok(Scorer::linear(weights, intercept));
-    }
     let (rows, coefficients): (Vec<usize>, Vec<f64>) = coefficients.unzip();
-    Ok(Scorer::Expansion(Expansion { kernel, vectors: design.copied(&rows)?, coefficients, intercept }))
+    around_several(kernel, &rows, coefficients, intercept.into_iter().collect(), (design, 1))
+}
+
+/// The same for several scores per row, with the coefficients of each of these rows next to each other.
+pub(super) fn around_several(
+    kernel: Kernel,
+    rows: &[usize],
+    coefficients: Vec<f64>,
+    intercepts: Vec<f64>,
+    (design, outputs): (&Design, usize),
+) -> Result<Scorer> {
+    if kernel == Kernel::Precomputed {
+        let mut weights = vec![0.0; design.cols() * outputs];
+        let first = design.cols() - design.rows();
+        for (row, own) in rows.iter().zip(coefficients.chunks_exact(outputs)) {
+            weights[(first + row) * outputs..][..outputs].copy_from_slice(own);
+        }
+        return Ok(Scorer::Linear { weights, outputs, intercepts });
+    }
+    Ok(Scorer::Expansion(Expansion { kernel, vectors: design.copied(rows)?, coefficients, outputs, intercepts }))
 }
 
 /// Solves with a kernel, over the machine of the run or a new one.

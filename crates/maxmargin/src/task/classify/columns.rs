@@ -100,6 +100,13 @@ impl Columns {
         })
     }
 
+    /// All rows, those of one class side by side.
+    pub(crate) fn by_class(&self) -> Vec<usize> {
+        let mut rows: Vec<usize> = (0..self.codes.len()).collect();
+        rows.sort_by_key(|&row| self.codes[row]);
+        rows
+    }
+
     /// The code.
     pub fn code(&self) -> &OutputCode {
         &self.code

@@ -310,10 +310,10 @@ impl ClassifySettings {
 }
 
 /// What a joint problem over all classes offers to solvers.
-pub(crate) const JOINT: Abilities = Abilities { drawn: false, kernel: false, several: true, ..Abilities::SUMMED };
+pub(crate) const JOINT: Abilities = Abilities { drawn: false, several: true, ..Abilities::SUMMED };
 
-/// What the columns of an output code offer to solvers: what two classes do, for weights.
-pub(crate) const COLUMNS: Abilities = Abilities { kernel: false, several: true, ..Abilities::LISTED };
+/// What the columns of an output code offer to solvers: what two classes do.
+pub(crate) const COLUMNS: Abilities = Abilities { several: true, ..Abilities::LISTED };
 
 impl ClassWeight {
     /// The weight of each class, given the total weight of the rows of each.
