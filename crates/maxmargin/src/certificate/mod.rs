@@ -10,7 +10,7 @@ pub use decoder::Decoder;
 pub use predictions::{Compared, Predictions};
 pub(crate) use scorer::Ready;
 pub use scorer::{Expansion, Mapped, Scorer};
-pub use witness::{Cut, Witness};
+pub use witness::{ClassDual, Cut, Witness};
 
 use crate::data::Dataset;
 use crate::wish::Solver;

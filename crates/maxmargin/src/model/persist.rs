@@ -21,7 +21,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
 use crate::online::OnlineState;
 use crate::settings::{Method, Settings, decoder_of_format_1, settings_of_format_1};
-use crate::solve::{Cut, Witness};
+use crate::solve::{ClassDual, Cut, Witness};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -123,6 +123,13 @@ impl Model {
                 tensors.push(("witness.state", Dtype::U8, states.len(), states));
                 tensors.push(("witness.values", Dtype::F64, values.len(), reals(&values)));
                 tensors.push(("witness.limits", Dtype::F64, limits.len(), reals(&limits)));
+            }
+            Some(Witness::Classes(dual)) => {
+                let starts = dual.starts.iter().flat_map(|start| start.to_le_bytes()).collect();
+                let classes = dual.classes.iter().flat_map(|class| class.to_le_bytes()).collect();
+                tensors.push(("witness.starts", Dtype::U64, dual.starts.len(), starts));
+                tensors.push(("witness.classes", Dtype::U32, dual.classes.len(), classes));
+                tensors.push(("witness.variables", Dtype::F64, dual.values.len(), reals(&dual.values)));
             }
             Some(Witness::Cuts(cuts)) => {
                 let points: Vec<f64> = cuts.iter().flat_map(|cut| &cut.point).copied().collect();
@@ -234,7 +241,7 @@ impl Model {
         }
         // Elo, Glicko and TrueSkill have no weight of the loss.
         let plain_rating = settings.is_rating() && settings.method() != Some(Method::BradleyTerry);
-        let regularised = match settings.solver.is_hard_margin() || plain_rating {
+        let regularised = match settings.is_hard_margin() || plain_rating {
             true => *c == 0.0 && *lambda == 0.0,
             false => *c > 0.0 && *lambda > 0.0,
         };
@@ -257,6 +264,7 @@ impl Model {
         }
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
+            Some(Witness::Classes(dual)) => dual.is_whole(),
             Some(Witness::Cuts(cuts)) => {
                 let dim = own.len() + self.free_scalars().len();
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
@@ -357,6 +365,15 @@ impl Stored<'_> {
 
     fn witness(&self) -> Result<Option<Witness>> {
         let incomplete = || damaged(INCOMPLETE);
+        if let Ok(starts) = self.tensors.tensor("witness.starts") {
+            let classes = self.tensors.tensor("witness.classes").map_err(|_| incomplete())?;
+            let dual = ClassDual {
+                starts: words(starts.data()).map(u64::from_le_bytes).collect(),
+                classes: classes.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
+                values: self.reals("witness.variables")?.unwrap_or_default(),
+            };
+            return if dual.is_whole() { Ok(Some(Witness::Classes(dual))) } else { Err(incomplete()) };
+        }
         let witness =
             match (self.tensors.tensor("witness.state"), self.reals("witness.points")?, self.reals("witness.width")?) {
                 (Err(_), None, None) => return Ok(None),

@@ -7,6 +7,7 @@ mod dual_coordinate_descent;
 mod free_block;
 mod gram;
 mod interior_point;
+mod joint_hard_margin;
 mod kernel_newton;
 mod lasvm;
 mod linear_program;
@@ -28,13 +29,14 @@ mod sum_of_risks;
 mod tests;
 mod values;
 
-pub use crate::certificate::{Cut, Witness, relative_gap};
+pub use crate::certificate::{ClassDual, Cut, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
 pub use cutting_plane::CuttingPlane;
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub(crate) use gram::check_values;
 pub(crate) use interior_point::{InteriorPoint, onto_bounds};
+pub use joint_hard_margin::JointHardMargin;
 pub(crate) use kernel_newton::{KernelNewton, ROUNDING as KERNEL_ROUNDING, value_and_slopes};
 pub(crate) use lasvm::Lasvm;
 pub use linear_program::LinearProgram;
@@ -235,7 +237,7 @@ impl Solution {
             Witness::Dual(alpha) => (Some(alpha), None),
             Witness::Rounded(width) => (None, Some(width)),
             // Other proofs of a bound hold only for their own problem.
-            Witness::Weights | Witness::Cuts(_) => (None, None),
+            Witness::Weights | Witness::Classes(_) | Witness::Cuts(_) => (None, None),
         };
         Start { weights: self.weights, thresholds: self.thresholds, dual, width }
     }

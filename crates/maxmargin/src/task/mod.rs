@@ -8,6 +8,7 @@ mod comparison;
 mod one_class;
 mod profile;
 mod ranking;
+mod weight_as;
 
 pub use crate::data::Classes;
 pub use crate::wish::Intercept;
@@ -15,11 +16,12 @@ pub(crate) use barrier::Barrier;
 pub(crate) use classify::JOINT;
 pub use classify::{Binary, ClassWeight, ClassifySettings, Joint, JointForm, Multiclass};
 pub(crate) use comparison::{ByDifference, merged_numbers};
-pub use comparison::{CompareSettings, Comparison, Method, PairWeightAs, TiesAs};
+pub use comparison::{CompareSettings, Comparison, Method, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};
 pub use profile::{Abilities, Input, OwnSettings, Profile, Task, TaskSettings};
 pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
+pub use weight_as::WeightAs;
 
 use crate::certificate::Decoder;
 use crate::error::Result;

@@ -28,4 +28,5 @@ mod progress;
 mod ratings;
 mod several;
 mod stochastic;
+mod weight_as;
 mod weights;

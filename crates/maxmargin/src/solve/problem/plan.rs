@@ -75,7 +75,9 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
         Loss::SquaredHinge | Loss::Logistic => 1,
     };
     let outnumber = |times: usize| density >= DENSE && constraints > features.saturating_mul(times);
-    if settings.expands() && abilities.listed {
+    if settings.is_hard_margin() {
+        Solver::QuadraticProgram
+    } else if settings.expands() && abilities.listed {
         Solver::Smo
     } else if !abilities.listed || (abilities.threshold && settings.loss == Loss::Logistic) {
         Solver::Newton
@@ -106,7 +108,8 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
         Solver::Smo | Solver::Lasvm => listed && kernel && loss != Loss::Logistic,
         Solver::Newton if by_kernel => !listed && loss == Loss::SquaredHinge,
         _ if !weights => false,
-        Solver::DualCoordinateDescent | Solver::QuadraticProgram => listed,
+        Solver::DualCoordinateDescent => listed,
+        Solver::QuadraticProgram => listed || several,
         Solver::InteriorPoint => listed && curved && loss != Loss::Logistic,
         Solver::LinearProgram => listed && threshold,
         Solver::Newton | Solver::CuttingPlane => curved && smooth_or_listed,
@@ -172,7 +175,7 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
             ),
             () if solver.is_hard_margin() => refuse(
                 "a hard margin takes explicit pairs, and these rows are graded".to_string(),
-                "list the pairs in a file and name the rows with ⟦items⟧, or leave ⟦solver⟧ out",
+                "list the pairs in a file and name the rows with ⟦items⟧, or leave ⟦margin⟧ and ⟦solver⟧ out",
             ),
             () if logistic => refuse(
                 format!("{whole} with {loss} loss is not part of this version"),

@@ -105,6 +105,12 @@ impl Joint {
         })
     }
 
+    /// The same with a factor for the margins of each row.
+    pub fn with_margins(mut self, rows: Option<Arc<[f64]>>) -> Joint {
+        self.margins.rows = rows;
+        self
+    }
+
     /// Number of classes.
     pub fn classes(&self) -> usize {
         self.labels.len()

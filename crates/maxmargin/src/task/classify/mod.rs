@@ -7,12 +7,13 @@ mod joint;
 pub use binary::Binary;
 pub use joint::{Joint, JointForm};
 
-use super::{Abilities, Input, Profile};
+use super::weight_as::{WEIGHT_AS, WeightAs};
+use super::{Abilities, Input, Profile, is_default};
 use crate::certificate::Decoder;
 use crate::data::{Classes, Dataset, Labels, same_number};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value};
+use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value, Wish};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -47,6 +48,9 @@ pub struct ClassifySettings {
     /// How more than two classes are told apart; the default depends on the loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiclass: Option<Multiclass>,
+    /// How the weights of rows are used.
+    #[serde(skip_serializing_if = "is_default")]
+    pub weight_as: WeightAs,
 }
 
 /// How more than two classes are told apart.
@@ -134,6 +138,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             value: Value::Name(|| Multiclass::ALL.map(Multiclass::name).to_vec()),
             place: "task.multiclass",
         },
+        WEIGHT_AS,
     ],
     without: &[],
     loss: Loss::Hinge,
@@ -145,7 +150,9 @@ pub(in crate::task) const PROFILE: Profile = Profile {
 
 impl ClassifySettings {
     /// Refuses invalid class weights, and forms without the loss.
-    pub(in crate::task) fn refuse(&self, hard: bool, loss: Loss) -> Result<()> {
+    pub(in crate::task) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
+        let (hard, loss) = (wish.hard, wish.loss);
+        self.weight_as.refuse(loss, wish.regularisation.is_nu())?;
         if let Some(multiclass) = self.multiclass {
             multiclass.joint_form(loss)?;
             if let Some(positive) = &self.positive {
@@ -163,7 +170,7 @@ impl ClassifySettings {
         }
         if hard && self.class_weight != ClassWeight::Equal {
             return Err(Error::new(Code::BadSetting, "a hard margin has no costs, so class weights do not apply")
-                .help("leave ⟦class-weight⟧ out, or use a soft margin: leave ⟦solver⟧ out"));
+                .help("leave ⟦class-weight⟧ out, or use a soft margin: leave ⟦margin⟧ and ⟦solver⟧ out"));
         }
         Ok(())
     }
