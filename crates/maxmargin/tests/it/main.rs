@@ -12,6 +12,7 @@ mod golden;
 mod graded_comparisons;
 mod hard_cases;
 mod hard_margin;
+mod joint_hard_margin;
 mod kernels;
 mod made;
 mod model_file;
