@@ -8,7 +8,8 @@ use crate::flags::{DataArguments, chosen, with_flags};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::settings::{Chosen, Input, Setting, Settings, Task};
+use maxmargin::settings::{Choice, Chosen, Input, Setting, Settings, Task};
+use maxmargin::task::CostMatrix;
 use maxmargin::wish::COMMON;
 use maxmargin_io::{READING, ReadSettings, SettingsFile, laid_over};
 use std::ffi::{OsStr, OsString};
@@ -82,10 +83,26 @@ impl<A: Learns> ForTask<A> {
             Some(file) => SettingsFile::read(file, A::NAME, self.task)?,
             None => SettingsFile::default(),
         };
-        let train = laid_over(self.chosen.clone(), file.train, &A::settings(self.task));
+        let train = laid_over(with_tables(self.chosen.clone())?, file.train, &A::settings(self.task));
         let read = laid_over(self.data.chosen.clone(), file.read, &READING.iter().collect::<Vec<_>>());
         Ok((train, ReadSettings::named(&read)?))
     }
+}
+
+/// The settings with the contents of files in place of their names, for settings that are tables.
+fn with_tables(mut chosen: Chosen) -> Result<Chosen> {
+    let name = "cost-matrix";
+    if let Some(Choice::Text(file)) = chosen.get(name) {
+        let read = std::fs::read_to_string(file);
+        let text = read.map_err(|error| {
+            Error::new(Code::FileNotFound, format!("the cost matrix cannot be read: {error}"))
+                .in_file(file)
+                .help("check the name of the file that ⟦cost-matrix⟧ gives")
+        })?;
+        text.parse::<CostMatrix>().map_err(|error| error.in_file(file))?;
+        chosen.insert(name.to_string(), Choice::Text(text));
+    }
+    Ok(chosen)
 }
 
 impl<A: Learns> Subcommand for ForTask<A> {

@@ -10,7 +10,7 @@ use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
+use maxmargin::metric::{Evaluation, Interval, Metric, mean_cost, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Input, Settings, Task};
@@ -62,6 +62,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let measured = unchanged.check().and(measured)?;
     cancel.check()?;
     let outcomes = Outcomes::of(&model, data)?;
+    let cost = mean_cost(&model, data)?;
     unchanged.check()?;
     if let Some(file) = &arguments.per_query {
         write_per_query(data, &measured, file)?;
@@ -76,6 +77,9 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     }
     // Printed last, so that standard output stays empty if a file could not be written.
     show(console, &measured)?;
+    if let Some(cost) = cost {
+        console.show(&format!("mean cost by the cost matrix: {}", format::significant(cost, 6)))?;
+    }
     let unknown = unknown_labels(&model, data)?;
     if unknown > 0 {
         let rows = if unknown == 1 { "row has a label" } else { "rows have labels" };
@@ -89,6 +93,9 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         let mut object = as_json(&measured);
         if let Some(outcomes) = &outcomes {
             object["confusion"] = outcomes.as_json();
+        }
+        if let Some(cost) = cost {
+            object["cost"] = json!(cost);
         }
         if unknown > 0 {
             object["unknown_labels"] = json!(unknown);

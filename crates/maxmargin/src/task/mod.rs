@@ -14,7 +14,7 @@ pub use crate::data::Classes;
 pub use crate::wish::Intercept;
 pub(crate) use barrier::Barrier;
 pub(crate) use classify::JOINT;
-pub use classify::{Binary, ClassWeight, ClassifySettings, Joint, JointForm, Multiclass};
+pub use classify::{Binary, ClassWeight, ClassifySettings, CostMatrix, Joint, JointForm, Multiclass};
 pub(crate) use comparison::{ByDifference, merged_numbers};
 pub use comparison::{CompareSettings, Comparison, Method, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};

@@ -286,7 +286,9 @@ fn joint_classifier(
     }
     let constants = task.intercept != Intercept::None;
     let (data, margins) = task.weight_as.split(data)?;
-    let joint = Joint::on(&data, labels, &task.class_weight, (form, loss), constants, subset)?.with_margins(margins);
+    let costs = task.cost_matrix.as_ref().map(|matrix| matrix.of_classes(labels)).transpose()?;
+    let joint = Joint::on(&data, labels, &task.class_weight, (form, loss), constants, subset)?;
+    let joint = joint.with_margins(margins).with_costs(costs);
     positive_total(joint.total_cost(), "row")?;
     Ok(ByPart::new(joint, task.intercept).with_abilities(JOINT))
 }

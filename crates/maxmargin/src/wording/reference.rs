@@ -27,6 +27,7 @@ pub const NAMES: &[&str] = &[
     "c",
     "class-weight",
     "coef0",
+    "cost-matrix",
     "degree",
     "early-stopping",
     "gamma",

@@ -54,6 +54,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "pair-weight" => (text("per-query"), alone()),
         "weight-as" if task == Task::Rank => (text("margin"), alone()),
         "weight-as" => (text("copies"), alone()),
+        "cost-matrix" => (text("label,a,b\na,0,2\nb,1,0\n"), alone()),
         "method" => (text("rank2"), alone()),
         "threshold" => (text("penalised"), alone()),
         "ties-from-grades" => (Choice::Switch(true), alone()),

@@ -2,9 +2,11 @@
 //! ([`Joint`]).
 
 mod binary;
+mod cost_matrix;
 mod joint;
 
 pub use binary::Binary;
+pub use cost_matrix::CostMatrix;
 pub use joint::{Joint, JointForm};
 
 use super::weight_as::{WEIGHT_AS, WeightAs};
@@ -48,6 +50,9 @@ pub struct ClassifySettings {
     /// How more than two classes are told apart; the default depends on the loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiclass: Option<Multiclass>,
+    /// For several classes in one problem: what each wrong class costs, which is the margin over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_matrix: Option<CostMatrix>,
     /// How the weights of rows are used.
     #[serde(skip_serializing_if = "is_default")]
     pub weight_as: WeightAs,
@@ -138,6 +143,16 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             value: Value::Name(|| Multiclass::ALL.map(Multiclass::name).to_vec()),
             place: "task.multiclass",
         },
+        Setting {
+            name: "cost-matrix",
+            heading: LEARNING,
+            aliases: &[],
+            help: "For several classes in one problem: a table of what it costs to predict the class of a column for a row \
+                   of the class that a line begins with. Costs are the margins [default: 1 for every wrong class]",
+            placeholder: "FILE",
+            value: Value::Parsed(|text| text.parse::<CostMatrix>().map(drop)),
+            place: "task.cost-matrix",
+        },
         WEIGHT_AS,
     ],
     without: &[],
@@ -158,6 +173,16 @@ impl ClassifySettings {
             if let Some(positive) = &self.positive {
                 let message = format!("`{positive}` is positive, and several classes have none");
                 return Err(Error::new(Code::BadSetting, message).help("leave ⟦positive⟧ or ⟦multiclass⟧ out"));
+            }
+        }
+        if self.cost_matrix.is_some() {
+            if loss == Loss::Logistic {
+                return Err(Error::new(Code::BadSetting, "costs of classes are margins, and the softmax has none")
+                    .help("leave ⟦cost-matrix⟧ out, or use ⟦loss=hinge⟧"));
+            }
+            if self.positive.is_some() {
+                let message = "one class is positive, and several classes with costs have none";
+                return Err(Error::new(Code::BadSetting, message).help("leave ⟦positive⟧ or ⟦cost-matrix⟧ out"));
             }
         }
         if let ClassWeight::ByLabel(weights) = &self.class_weight
@@ -186,7 +211,7 @@ impl ClassifySettings {
 
     /// Whether this many classes have a score each. Two classes share one score unless asked otherwise.
     pub(crate) fn several(&self, classes: usize) -> bool {
-        classes > 2 || self.multiclass.is_some()
+        classes > 2 || self.multiclass.is_some() || self.cost_matrix.is_some()
     }
 
     /// How several classes are told apart.
@@ -201,7 +226,7 @@ impl ClassifySettings {
     /// Whether a model of this task has such a decoder and intercepts.
     pub(in crate::task) fn makes(&self, decoder: &Decoder, intercepts: usize) -> bool {
         let scores = match decoder {
-            Decoder::Sign(_) if self.multiclass.is_none() => 1,
+            Decoder::Sign(_) if !self.several(2) => 1,
             Decoder::Largest(labels) if self.several(labels.len()) => labels.len(),
             _ => return false,
         };
@@ -210,7 +235,7 @@ impl ClassifySettings {
 
     /// What one constraint a row offers, or a joint problem over all classes.
     pub(in crate::task) fn abilities(&self) -> Abilities {
-        if self.multiclass.is_some() { JOINT } else { Abilities::LISTED }
+        if self.several(2) { JOINT } else { Abilities::LISTED }
     }
 }
 
