@@ -657,6 +657,8 @@ pub(crate) struct ReproduceArguments {
 pub(crate) enum Experiment {
     /// Comparing with ties: the simulation of the support vector comparison machine
     Compare,
+    /// Weights of rows in three ways: as slack, as margins, as copies
+    Weights,
 }
 
 /// `explain`

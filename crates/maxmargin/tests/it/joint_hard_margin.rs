@@ -5,14 +5,19 @@ use crate::made::{Numbers, fit, graded, two_classes};
 use crate::optimum::dense_row;
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT};
-use maxmargin::data::{Dataset, Dense, Matrix, Scale, Targets};
+use maxmargin::data::{Dataset, Dense, Labels, Matrix, Scale, Targets};
 use maxmargin::error::Code;
 use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::model::{Model, Scorer};
+use maxmargin::run::Cancel;
 use maxmargin::settings::{ClassifySettings, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::Witness;
-use maxmargin::task::{Intercept, Multiclass};
+use maxmargin::metric::mean_cost;
+use maxmargin::task::{
+    ClassWeight, CostMatrix, Intercept, Joint, JointForm, Multiclass, Objective, Place, Slopes,
+};
+use maxmargin::testing::{check_curvature, check_objective, check_rounding};
 use maxmargin::wish::Margin;
 
 const CLASSES: usize = 4;
@@ -190,4 +195,101 @@ fn where_there_is_no_hard_margin_it_is_refused() {
     let ranked = Settings { margin: Margin::Hard, loss: Loss::Hinge, ..Settings::new(Task::Rank) };
     let error = refused(&graded(3, 5, 2, 3, 1), &ranked);
     assert!(error.message().contains("explicit pairs"), "{error}");
+}
+
+/// The costs of the table, by true and predicted class.
+fn cost(own: usize, class: usize) -> f64 {
+    if own == class { 0.0 } else { 0.5 + ((3 * own + 2 * class) % 5) as f64 }
+}
+
+fn cost_matrix() -> CostMatrix {
+    let mut text = String::from("label,0,1,2,3\n");
+    for own in 0..CLASSES {
+        let costs: Vec<String> = (0..CLASSES).map(|class| cost(own, class).to_string()).collect();
+        text.push_str(&format!("{own},{}\n", costs.join(",")));
+    }
+    text.parse().unwrap()
+}
+
+#[test]
+fn costs_are_the_margins_of_a_hard_margin_and_the_limit_of_soft_ones() {
+    let data = apart(40, 5, 3);
+    for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+        let optimum = referee(&data, intercept, cost);
+        let task = ClassifySettings { intercept, cost_matrix: Some(cost_matrix()), ..Default::default() };
+        let model = fit(&data, &hard(task.clone())).model;
+        let objective = model.certificate.objective;
+        assert!((objective - optimum).abs() <= 1e-6 * optimum, "{objective} {optimum}");
+        let loaded = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        assert_eq!(loaded.settings, model.settings);
+        loaded.verify(&data).unwrap();
+        assert_eq!(mean_cost(&loaded, &data).unwrap(), Some(0.0));
+        // With a large C nothing is missed, and the soft margin is the hard one.
+        for (multiclass, loss) in [(Multiclass::Joint, Loss::Hinge), (Multiclass::WestonWatkins, Loss::Hinge)] {
+            let task = ClassifySettings { multiclass: Some(multiclass), ..task.clone() };
+            let soft = Settings { loss, tolerance: 1e-6, regularisation: Regularisation::C(1e3), ..Settings::of(task) };
+            let soft = fit(&data, &soft).model;
+            let found = soft.certificate.objective;
+            assert!((found - optimum).abs() <= 1e-4 * optimum, "{found} {optimum}");
+            soft.verify(&data).unwrap();
+        }
+    }
+}
+
+#[test]
+fn costs_of_one_are_the_usual_form_and_their_value_is_that_of_the_definition() {
+    let data = apart(60, 3, 5);
+    let labels = Labels::find(data.targets()).unwrap();
+    let mut numbers = Numbers::new(8);
+    let scores: Vec<f64> = (0..60 * CLASSES).map(|_| 4.0 * numbers.next() - 2.0).collect();
+    let margins: Vec<f64> = (0..60).map(|row| 1.0 + (row % 3) as f64).collect();
+    for (form, loss) in [
+        (JointForm::Largest, Loss::Hinge),
+        (JointForm::Sum, Loss::Hinge),
+        (JointForm::Sum, Loss::SquaredHinge),
+    ] {
+        let joint = Joint::on(&data, &labels, &ClassWeight::Equal, (form, loss), false, None).unwrap();
+        let joint = joint.with_costs(Some(cost_matrix().of_classes(&labels).unwrap()));
+        let joint = joint.with_margins(Some(margins.clone().into()));
+        check_objective(&joint, &scores, &[]).unwrap();
+        check_curvature(&joint, &scores, &[]).unwrap();
+        if loss == Loss::Hinge {
+            check_rounding(&joint, 0.4, &scores, &[]).unwrap();
+        }
+        let mut expected = 0.0;
+        for (row, scores) in scores.chunks(CLASSES).enumerate() {
+            let own = row % CLASSES;
+            let missed = (0..CLASSES).filter(|&class| class != own).map(|class| {
+                (margins[row] * cost(own, class) + scores[class] - scores[own]).max(0.0)
+            });
+            expected += match (form, loss) {
+                (JointForm::Largest, _) => missed.fold(0.0, f64::max),
+                (_, Loss::SquaredHinge) => missed.map(|missed| missed * missed).sum(),
+                _ => missed.sum::<f64>(),
+            };
+        }
+        let (cancel, mut slopes) = (Cancel::new(), vec![0.0; scores.len()]);
+        let place = Place { part: 0, scores: &scores, thresholds: &[], cancel: &cancel };
+        let mut memo = Default::default();
+        let found = joint.evaluate(&place, Slopes { scores: &mut slopes, thresholds: &mut [] }, &mut memo).unwrap();
+        assert!((found - expected).abs() <= 1e-12 * expected, "{form:?} {loss:?}: {found} {expected}");
+    }
+    let ones: CostMatrix = "label,0,1,2,3\n0,0,1,1,1\n1,1,0,1,1\n2,1,1,0,1\n3,1,1,1,0\n".parse().unwrap();
+    let with = |cost_matrix: Option<CostMatrix>| {
+        let task = ClassifySettings { cost_matrix, ..Default::default() };
+        fit(&data, &Settings::of(task)).model.scorer.weights().map(<[f64]>::to_vec)
+    };
+    assert_eq!(with(Some(ones)), with(None));
+}
+
+#[test]
+fn cost_matrices_that_do_not_fit_are_refused() {
+    let data = apart(40, 5, 3);
+    let with = |text: &str| ClassifySettings { cost_matrix: Some(text.parse().unwrap()), ..Default::default() };
+    let fewer = with("label,0,1\n0,0,1\n1,1,0\n");
+    assert_eq!(refused(&data, &Settings::of(fewer.clone())).code(), Code::UnknownLabel);
+    let logistic = Settings { loss: Loss::Logistic, ..Settings::of(fewer) };
+    assert_eq!(refused(&data, &logistic).code(), Code::BadSetting);
+    let zero = with("label,0,1,2,3\n0,0,0,1,1\n1,1,0,1,1\n2,1,1,0,1\n3,1,1,1,0\n");
+    assert!(refused(&data, &hard(zero)).message().contains("the cost matrix has a zero"));
 }
