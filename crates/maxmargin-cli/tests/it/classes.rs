@@ -110,7 +110,7 @@ fn what_several_classes_have_not_is_refused() {
 #[test]
 fn a_cost_matrix_is_read_from_its_file_and_kept_in_the_model() {
     let bench = Workbench::new();
-    let mut rows = String::from("label,x,y\n");
+    let mut rows = String::from("label,p,q\n");
     for row in 0..30 {
         let class = row % 3;
         rows.push_str(&format!("{},{},{}\n", ["a", "b", "c"][class], class as f64 + 0.07 * row as f64, row % 7));
