@@ -659,6 +659,8 @@ pub(crate) enum Experiment {
     Compare,
     /// Output codes on usps and letter: the bound of the training error beside the error, for each code
     Codes,
+    /// Weights of rows in three ways: as slack, as margins, as copies
+    Weights,
 }
 
 /// `explain`

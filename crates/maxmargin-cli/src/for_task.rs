@@ -10,6 +10,7 @@ use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parse
 use maxmargin::data::{CodeChoice, NamedCode};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::settings::{Choice, Chosen, Input, Setting, Settings, Task};
+use maxmargin::task::CostMatrix;
 use maxmargin::wish::COMMON;
 use maxmargin_io::{READING, ReadSettings, SettingsFile, laid_over, read_whole};
 use std::ffi::{OsStr, OsString};
@@ -85,6 +86,7 @@ impl<A: Learns> ForTask<A> {
         };
         let mut train = laid_over(self.chosen.clone(), file.train, &A::settings(self.task));
         read_code(&mut train)?;
+        read_costs(&mut train)?;
         let read = laid_over(self.data.chosen.clone(), file.read, &READING.iter().collect::<Vec<_>>());
         Ok((train, ReadSettings::named(&read)?))
     }
@@ -96,11 +98,27 @@ fn read_code(chosen: &mut Chosen) -> Result<()> {
     if CodeChoice::is_name(code) || code.contains('\n') {
         return Ok(());
     }
-    let text = String::from_utf8(read_whole(code)?)
-        .map_err(|_| Error::new(Code::NotText, "an output code is text in UTF-8").in_file(code.as_str()))?;
-    let named = NamedCode::parse(&text).map_err(|error| error.in_file(code.as_str()))?;
+    let named = NamedCode::parse(&text_of(code, "an output code")?).map_err(|error| error.in_file(code.as_str()))?;
     *code = CodeChoice::Matrix(named).to_string();
     Ok(())
+}
+
+/// Replaces the name of a file with a cost matrix by what it holds.
+fn read_costs(chosen: &mut Chosen) -> Result<()> {
+    let Some(Choice::Text(costs)) = chosen.get_mut("cost-matrix") else { return Ok(()) };
+    if costs.contains('\n') {
+        return Ok(());
+    }
+    let text = text_of(costs, "a cost matrix")?;
+    text.parse::<CostMatrix>().map_err(|error| error.in_file(costs.as_str()))?;
+    *costs = text;
+    Ok(())
+}
+
+/// The text of a file that holds a table of classes.
+fn text_of(file: &str, what: &str) -> Result<String> {
+    String::from_utf8(read_whole(file)?)
+        .map_err(|_| Error::new(Code::NotText, format!("{what} is text in UTF-8")).in_file(file))
 }
 
 impl<A: Learns> Subcommand for ForTask<A> {

@@ -235,7 +235,7 @@ pub fn mean(scores: &[f64]) -> f64 {
 fn start_of(model: &Model) -> Option<Start> {
     let solver = model.settings.solver;
     let Scorer::Linear { weights, .. } = &model.scorer else { return None };
-    let elsewhere = solver.is_hard_margin() || solver.is_stochastic() || expands(&model.settings);
+    let elsewhere = model.settings.is_hard_margin() || solver.is_stochastic() || expands(&model.settings);
     if elsewhere || model.settings.is_rating() {
         return None;
     }

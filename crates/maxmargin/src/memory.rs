@@ -190,7 +190,10 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         ));
     }
     if solver.is_hard_margin() && !mapped_once {
-        return Err(all("a hard margin looks at all rows at once", "use a soft margin: leave ⟦solver⟧ out"));
+        return Err(all(
+            "a hard margin looks at all rows at once",
+            "use a soft margin: leave ⟦margin⟧ and ⟦solver⟧ out",
+        ));
     }
     if solver.is_stochastic() && settings.task.task().profile().input == Input::Ranked && !mapped_once {
         let why = format!("`{}` draws pairs from all queries at random", solver.name());

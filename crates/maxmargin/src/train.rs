@@ -20,6 +20,7 @@ pub use verify::Verification;
 use crate::certificate::{Certificate, Decoder, Mapped, Scorer, Witness};
 use crate::data::{Dataset, Design, Scaling, Shape};
 use crate::error::{Code, Error, Result};
+use crate::kernel::KernelKind;
 use crate::model::Model;
 use crate::run::{Cancel, Event, Observer, Silent, interrupted};
 use crate::settings::{Method, Regularisation, Settings};
@@ -122,6 +123,15 @@ pub fn expands(settings: &Settings) -> bool {
     settings.expands()
 }
 
+/// The data with copies of rows or pairs instead of weights, where the settings want these. Precomputed kernel values
+/// have a column for every row, so that there a row stands for its copies by its cost.
+pub(crate) fn copies(data: &Dataset, settings: &Settings) -> Result<Option<Dataset>> {
+    match settings.kernel.kind {
+        KernelKind::Precomputed if data.pairs().is_none() => Ok(None),
+        _ => settings.task.weight_as().copied(data),
+    }
+}
+
 /// One training run.
 pub(crate) struct Training<'a> {
     pub(crate) poses: &'a dyn Poses,
@@ -135,8 +145,9 @@ pub(crate) struct Training<'a> {
 
 impl Training<'_> {
     pub(crate) fn run(&self, observer: &mut dyn Observer, cancel: &Cancel) -> Result<Trained> {
-        let &Training { poses, data, settings, start, .. } = self;
+        let &Training { poses, data: given, settings, start, .. } = self;
         settings.validate()?;
+        let data = given;
         if data.rows() == 0 {
             return Err(
                 Error::new(Code::NoRows, "there are no rows to learn from").help("give data with at least two rows")
@@ -152,7 +163,10 @@ impl Training<'_> {
         if !settings.is_own() {
             choose_solver(settings, data.shape())?;
         }
-        let scaling = Scaling::fit(settings.scale, data, cancel)?;
+        let copies = copies(given, settings)?;
+        let data = copies.as_ref().unwrap_or(given);
+        // As for rows with weights, whose number is not counted there either.
+        let scaling = Scaling::fit(settings.scale, given, cancel)?;
         let design = scaling.apply(data.matrix(), data.groups())?;
         cancel.check()?;
         let mut posed = Posed::new(poses, data, settings)?;
@@ -179,7 +193,7 @@ impl Training<'_> {
             observer,
             cancel,
         };
-        let (solver, mut solution) = self.solved(&posed, mapped.as_ref(), &scaling, run)?;
+        let (solver, mut solution) = Training { data, ..*self }.solved(&posed, mapped.as_ref(), &scaling, run)?;
         cancel.check_wanted()?;
         if settings.regularisation.is_nu() {
             let margin = solution.kernel.as_ref().and_then(|kernel| kernel.common_margin);
@@ -193,10 +207,10 @@ impl Training<'_> {
         let (kernel_rows, merging) =
             solution.kernel.as_mut().map_or((None, None), |kernel| (kernel.rows, kernel.merging.take()));
         let (first_rate, trace) = (solution.first_rate, std::mem::take(&mut solution.trace));
-        let assembly = Assembly::new(&posed, data, settings, &scaling, mapped.as_ref());
-        let (stop, model) = assembly.model(solution, solver, design, data.hash()?)?;
+        let assembly = Assembly::new(&posed, given, settings, &scaling, mapped.as_ref());
+        let (stop, model) = assembly.model(solution, solver, design, given.hash()?)?;
         cancel.check_wanted()?;
-        let model = match thresholded(model, &posed, data) {
+        let model = match thresholded(model, &posed, given) {
             // After a cancel it is too early to tell whether anything can be learned.
             Err(error) if stop == Stop::Cancelled && error.code() == Code::NoThreshold => return Err(interrupted()),
             model => model?,

@@ -11,7 +11,7 @@ use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
+use maxmargin::metric::{Evaluation, Interval, Metric, mean_cost, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Input, Settings, Task};
@@ -65,6 +65,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let outcomes = Outcomes::of(&model, data)?;
     let code = model.code_error(data)?;
     let trained_on = data.rows() as u64 == model.certificate.rows && data.hash()? == model.certificate.data_hash;
+    let cost = mean_cost(&model, data)?;
     unchanged.check()?;
     if let Some(file) = &arguments.per_query {
         write_per_query(data, &measured, file)?;
@@ -79,6 +80,9 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     }
     // Printed last, so that standard output stays empty if a file could not be written.
     show(console, &measured)?;
+    if let Some(cost) = cost {
+        console.show(&format!("mean cost by the cost matrix: {}", format::significant(cost, 6)))?;
+    }
     let unknown = unknown_labels(&model, data)?;
     if unknown > 0 {
         let rows = if unknown == 1 { "row has a label" } else { "rows have labels" };
@@ -98,6 +102,9 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         }
         if let Some(code) = &code {
             codes::add_bound(&mut object, code, trained_on);
+        }
+        if let Some(cost) = cost {
+            object["cost"] = json!(cost);
         }
         if unknown > 0 {
             object["unknown_labels"] = json!(unknown);

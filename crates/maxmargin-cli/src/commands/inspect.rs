@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
 
 fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
     let certificate = &model.certificate;
-    let soft = !model.settings.solver.is_hard_margin();
+    let soft = !model.settings.is_hard_margin();
     json!({
         "task": model.settings.task.name(),
         "version": model.version,
@@ -123,7 +123,7 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
         Some(Method::BradleyTerry) => "likelihood of the outcomes",
         // The other ratings minimise nothing.
         Some(_) => "none",
-        None if settings.solver.is_hard_margin() => "none",
+        None if settings.is_hard_margin() => "none",
         None => settings.loss.name(),
     };
     rows.push(("loss", format!("{loss}, {cost}")));

@@ -106,3 +106,24 @@ fn what_several_classes_have_not_is_refused() {
     bench.run(&format!("{TRAIN} --kernel gaussian")).failed(2, "MM0401");
     bench.run(&format!("{TRAIN} --kernel gaussian --approximate nystrom:20")).failed(2, "MM0401");
 }
+
+#[test]
+fn a_cost_matrix_is_read_from_its_file_and_kept_in_the_model() {
+    let bench = Workbench::new();
+    let mut rows = String::from("label,p,q\n");
+    for row in 0..30 {
+        let class = row % 3;
+        rows.push_str(&format!("{},{},{}\n", ["a", "b", "c"][class], class as f64 + 0.07 * row as f64, row % 7));
+    }
+    bench.write("rows.csv", &rows).write("costs.csv", "label,a,b,c\na,0,1,4\nb,1,0,2\nc,1,1,0\n");
+    let train = "train classify rows.csv -o m.mm --cost-matrix costs.csv";
+    bench.ok(train);
+    bench.ok("verify m.mm rows.csv");
+    assert!(number(&bench.json("evaluate m.mm rows.csv"), "cost") >= 0.0);
+    bench.write("costs.csv", "label,a,b,c\na,0,1,4\nb,1,3,2\nc,1,1,0\n");
+    bench.refused(train, "MM0402").says("line 3, column 3").says("costs.csv");
+    bench.refused("train classify rows.csv -o m.mm --cost-matrix nowhere.csv", "MM0101").says("nowhere.csv");
+    bench.refused("train classify rows.csv -o m.mm --margin hard -c 2", "MM0402").says("--margin");
+    bench.refused("train classify rows.csv -o m.mm --margin hard --loss logistic", "MM0402").says("--loss");
+    bench.refused("train one-class rows.csv -o m.mm --margin hard", "MM0402").says("--margin");
+}

@@ -133,7 +133,7 @@ fn wrong_pairs_and_items_are_refused_at_their_place() {
     bench.write("items.csv", "name,x\n1,1\n2,2\n");
     bench.refused(TRAIN, "MM0213").says("--id COLUMN");
     bench.refused("train classify pairs.csv --items items.csv -o m.mm", "MM0402");
-    bench.refused("train classify pairs.csv -o m.mm --pair-weight-as margin", "MM0402");
+    bench.refused("train one-class pairs.csv -o m.mm --pair-weight-as margin", "MM0402");
     bench.refused("train rank pairs.csv --items nowhere.csv -o m.mm", "MM0101");
     bench.write("items.txt", "0 1:1\n0 1:2\n").write("pairs.csv", "better,worse\n1,3\n");
     bench.refused("train rank pairs.csv --items items.txt -o m.mm", "MM0231").says("its 2 rows are named by number");

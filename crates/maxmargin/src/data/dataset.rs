@@ -319,6 +319,26 @@ impl Dataset {
         })
     }
 
+    /// The given rows, in order and each as often as it is listed, without weights and pairs. Groups stay together, and
+    /// input positions are those of the rows given.
+    pub(crate) fn repeated(&self, rows: &[usize]) -> Result<Dataset> {
+        let order: Vec<u64> = rows.iter().map(|&row| self.input_row(row) as u64).collect();
+        let mut copies = Dataset { weights: None, input_order: Some(order.into()), ..self.select(rows)? };
+        if let Some(groups) = &self.groups {
+            let (mut starts, mut kept) = (vec![0], Vec::new());
+            for (group, range) in groups.ranges().enumerate() {
+                let end = rows.partition_point(|&row| row < range.end) as u64;
+                if starts.last() != Some(&end) {
+                    starts.push(end);
+                    kept.push(group);
+                }
+            }
+            let names: Names = kept.into_iter().map(|group| groups.names().get_bytes(group)).collect();
+            copies.groups = Some(Groups::new(starts, names)?);
+        }
+        Ok(copies)
+    }
+
     /// The rows and pairs of this data set, followed by those of another with the same features, copied. Names of rows are
     /// dropped. One use is to evaluate settings on the rows or pairs of the other data set.
     pub fn followed_by(&self, other: &Dataset) -> Result<Dataset> {

@@ -139,7 +139,7 @@ impl Model {
                 let classes = dual.classes.iter().flat_map(|class| class.to_le_bytes()).collect();
                 tensors.push(("witness.starts", Dtype::U64, dual.starts.len(), bytes(&dual.starts)));
                 tensors.push(("witness.classes", Dtype::U32, dual.classes.len(), classes));
-                tensors.push(("witness.alphas", Dtype::F64, dual.values.len(), reals(&dual.values)));
+                tensors.push(("witness.variables", Dtype::F64, dual.values.len(), reals(&dual.values)));
             }
             Some(Witness::Columns(columns)) => {
                 let Packed { kinds, counts, rows, values } = Packed::of(columns);
@@ -254,7 +254,7 @@ impl Model {
         }
         // Elo, Glicko and TrueSkill have no weight of the loss.
         let plain_rating = settings.is_rating() && settings.method() != Some(Method::BradleyTerry);
-        let regularised = match settings.solver.is_hard_margin() || plain_rating {
+        let regularised = match settings.is_hard_margin() || plain_rating {
             true => *c == 0.0 && *lambda == 0.0,
             false => *c > 0.0 && *lambda > 0.0,
         };
@@ -425,7 +425,7 @@ impl Stored<'_> {
         Some(ClassDual {
             starts: words(starts).map(u64::from_le_bytes).collect(),
             classes: classes.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
-            values: self.reals("witness.alphas").ok()??,
+            values: self.reals("witness.variables").ok()??,
         })
     }
 

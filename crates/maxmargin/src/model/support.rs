@@ -8,9 +8,10 @@ use crate::data::{Dataset, Matrix, Outcome, Pairs};
 use crate::error::Result;
 use crate::kernel::KernelKind;
 use crate::settings::TaskSettings;
-use crate::task::merged_numbers;
+use crate::task::{WeightAs, merged_numbers};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::iter::repeat_n;
 
 impl Model {
     /// Whether each training pair has a dual variable above zero. Equal pairs share one. `None` if the model stores no
@@ -18,29 +19,20 @@ impl Model {
     pub fn support_pairs(&self, pairs: &Pairs) -> Option<Vec<bool>> {
         let Some(Witness::Dual(dual)) = &self.witness else { return None };
         let weight_as = match &self.settings.task {
-            TaskSettings::Rank(task) => task.pair_weight_as,
-            TaskSettings::Compare(task) => task.pair_weight_as,
+            TaskSettings::Rank(task) => task.weight_as,
+            TaskSettings::Compare(task) => task.weight_as,
             _ => return None,
         };
-        let is_tie = |pair: usize| pairs.outcome(pair) == Outcome::Tie;
-        let counted_twice = |ties: usize, blocks: usize| dual.len() == blocks || dual.len() == blocks + ties;
-        let apart = counted_twice((0..pairs.len()).filter(|&pair| is_tie(pair)).count(), pairs.len());
-        let number: Vec<usize> = if apart { (0..pairs.len()).collect() } else { merged_numbers(pairs, weight_as) };
-        let blocks = number.iter().max().map_or(0, |last| last + 1);
-        // The second constraints of ties come after those of all pairs.
-        let (mut second, mut ties, mut seen) = (vec![None; blocks], 0, 0);
-        for (pair, &block) in number.iter().enumerate() {
-            if block == seen {
-                seen += 1;
-                if is_tie(pair) {
-                    second[block] = Some(blocks + ties);
-                    ties += 1;
-                }
+        if let (WeightAs::Copies, Some(weights)) = (weight_as, pairs.weights()) {
+            let each = weights.iter().enumerate();
+            let rows: Vec<usize> = each.flat_map(|(pair, &weight)| repeat_n(pair, weight as usize)).collect();
+            if let Some(found) = support(dual, &pairs.select(&rows), weight_as) {
+                let mut taken = vec![false; pairs.len()];
+                rows.iter().zip(found).for_each(|(&pair, found)| taken[pair] |= found);
+                return Some(taken);
             }
         }
-        let positive = |at: usize| dual.get(at).is_some_and(|&dual| dual > 0.0);
-        let taken = |&block: &usize| positive(block) || second[block].is_some_and(positive);
-        counted_twice(ties, blocks).then(|| number.iter().map(taken).collect())
+        support(dual, pairs, weight_as)
     }
 
     /// Whether the columns of its data are kernel values with the training rows, so that its weights are coefficients
@@ -94,6 +86,29 @@ impl Model {
         });
         Ok(rows.collect())
     }
+}
+
+/// Whether each of some pairs has a dual variable above zero. `None` if the dual variables belong to other pairs.
+fn support(dual: &[f64], pairs: &Pairs, weight_as: WeightAs) -> Option<Vec<bool>> {
+    let is_tie = |pair: usize| pairs.outcome(pair) == Outcome::Tie;
+    let counted_twice = |ties: usize, blocks: usize| dual.len() == blocks || dual.len() == blocks + ties;
+    let apart = counted_twice((0..pairs.len()).filter(|&pair| is_tie(pair)).count(), pairs.len());
+    let number: Vec<usize> = if apart { (0..pairs.len()).collect() } else { merged_numbers(pairs, weight_as) };
+    let blocks = number.iter().max().map_or(0, |last| last + 1);
+    // The second constraints of ties come after those of all pairs.
+    let (mut second, mut ties, mut seen) = (vec![None; blocks], 0, 0);
+    for (pair, &block) in number.iter().enumerate() {
+        if block == seen {
+            seen += 1;
+            if is_tie(pair) {
+                second[block] = Some(blocks + ties);
+                ties += 1;
+            }
+        }
+    }
+    let positive = |at: usize| dual.get(at).is_some_and(|&dual| dual > 0.0);
+    let taken = |&block: &usize| positive(block) || second[block].is_some_and(positive);
+    counted_twice(ties, blocks).then(|| number.iter().map(taken).collect())
 }
 
 /// A hash of the entries of a row that are not zero.

@@ -19,7 +19,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{KernelKind, KernelSettings};
 use crate::loss::Loss;
 use crate::task::{Abilities, Intercept};
-use crate::wish::{EarlyStopping, Wish};
+use crate::wish::{EarlyStopping, Margin, Wish};
 use serde::{Deserialize, Serialize};
 
 /// All settings that affect the model trained on given data.
@@ -32,6 +32,9 @@ pub struct Settings {
     pub loss: Loss,
     /// The solver.
     pub solver: Solver,
+    /// Whether a margin may be missed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub margin: Margin,
     /// How features are scaled.
     pub scale: Scale,
     /// The relative gap at which training stops.
@@ -72,6 +75,7 @@ impl Settings {
             task,
             loss: profile.loss,
             solver: Solver::Auto,
+            margin: Margin::Soft,
             scale: Scale::None,
             tolerance: 1e-3,
             max_passes: 0,
@@ -113,7 +117,17 @@ impl Settings {
     /// The settings other than those of the task.
     pub fn wish(&self) -> Wish<'_> {
         let &Settings { loss, solver, scale, regularisation, ref stochastic, ref kernel, .. } = self;
-        Wish { loss, solver, scale, regularisation, stochastic, kernel }
+        Wish { loss, solver, hard: self.is_hard_margin(), scale, regularisation, stochastic, kernel }
+    }
+
+    /// Whether every margin must be reached: there is then neither a loss nor a weight of the loss.
+    pub fn is_hard_margin(&self) -> bool {
+        self.margin == Margin::Hard || self.solver.is_hard_margin()
+    }
+
+    /// The setting that asks for a hard margin, as a reference.
+    fn hardened_by(&self) -> &'static str {
+        if self.margin == Margin::Hard { "⟦margin⟧" } else { "⟦solver⟧" }
     }
 
     /// The rule for the free scalar: the constant term, or the threshold of a comparison.
@@ -199,12 +213,44 @@ impl Settings {
                 format!("`{}` makes exactly this number of passes: give 1 or more", self.solver.name()),
             );
         }
+        self.validate_margin()?;
         self.validate_polish()?;
         self.validate_stochastic()?;
         self.kernel.validate()?;
         self.validate_kernel()?;
         self.validate_kernel_solver()?;
         self.validate_stream()
+    }
+
+    /// Refuses a hard margin beside settings that have none.
+    fn validate_margin(&self) -> Result<()> {
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        if self.margin == Margin::Soft {
+            return Ok(());
+        }
+        if self.solver != Solver::Auto && !self.solver.is_hard_margin() {
+            return bad(
+                format!("`{}` lets margins be missed at a cost, and a hard margin allows none", self.solver.name()),
+                "leave ⟦solver⟧ or ⟦margin⟧ out",
+            );
+        }
+        if self.loss != Loss::Hinge {
+            return bad(
+                format!("a hard margin is the limit of the hinge loss, and the loss is {}", self.loss.name()),
+                "leave ⟦loss⟧ or ⟦margin⟧ out",
+            );
+        }
+        if self.regularisation.is_nu() {
+            return bad(
+                "⟦nu⟧ lets margins be missed, and a hard margin allows none".to_string(),
+                "leave one of them out",
+            );
+        }
+        if self.expands() {
+            let message = "a hard margin is learned as weights of the features, and a kernel model has none";
+            return bad(message.to_string(), "leave ⟦margin⟧ out, or add ⟦approximate=nystrom:1000⟧");
+        }
+        Ok(())
     }
 
     /// Refuses polishing where there is nothing to polish.
@@ -215,6 +261,8 @@ impl Settings {
             "a rating is not a solution of the solvers".to_string()
         } else if self.regularisation.is_nu() {
             "the form with ⟦nu⟧ has none to polish".to_string()
+        } else if self.margin == Margin::Hard {
+            "a hard margin has no loss to polish".to_string()
         } else if !self.solver.can_be_polished() {
             format!("that of `{}` cannot be polished", self.solver.name())
         } else {
@@ -378,6 +426,9 @@ mod tests {
         }
         for sample in Sample::ALL {
             assert_eq!(serde_json::to_value(sample).expect("JSON"), sample.name());
+        }
+        for margin in Margin::ALL {
+            assert_eq!(serde_json::to_value(margin).expect("JSON"), margin.name());
         }
         for scale in Scale::ALL {
             assert_eq!(serde_json::to_value(scale).expect("JSON"), scale.name());

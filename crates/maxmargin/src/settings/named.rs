@@ -6,7 +6,7 @@ use crate::kernel::KernelSettings;
 use crate::loss::Loss;
 use crate::suggest::nearest;
 use crate::task::ClassWeight;
-use crate::wish::{COMMON, Choice, Chosen, Regularisation, Setting, Solver, Stochastic, Value};
+use crate::wish::{COMMON, Choice, Chosen, Margin, Regularisation, Setting, Solver, Stochastic, Value};
 use serde_json::Value as Json;
 
 /// The settings that determine the cost of a violated margin.
@@ -31,14 +31,23 @@ impl Settings {
     pub fn named(task: Task, chosen: &Chosen) -> Result<Settings> {
         let known: Vec<&Setting> = task.profile().all_settings().collect();
         let (mut settings, given) = Settings::new(task).laid_over(&known, chosen)?;
-        let hard = settings.solver.is_hard_margin();
-        if let (true, Some(setting)) = (hard, given.iter().find(|setting| OF_THE_LOSS.contains(&setting.name))) {
+        let hard = settings.is_hard_margin();
+        if given.iter().any(|setting| setting.name == "margin") && settings.margin == Margin::Soft && hard {
+            let message = format!("`{}` trains a hard margin, and ⟦margin⟧ is soft", settings.solver.name());
+            return Err(Error::new(Code::BadSetting, message).help("leave ⟦margin⟧ or ⟦solver⟧ out"));
+        }
+        // The hard margin is the limit of the hinge loss.
+        let costs = |setting: &&&Setting| {
+            let allowed = settings.margin == Margin::Hard && setting.name == "loss" && settings.loss == Loss::Hinge;
+            OF_THE_LOSS.contains(&setting.name) && !allowed
+        };
+        if let (true, Some(setting)) = (hard, given.iter().find(costs)) {
             let named = setting.reference();
             return Err(Error::new(
                 Code::BadSetting,
                 format!("{named} sets the cost of a missed margin, and a hard margin allows none"),
             )
-            .help(format!("leave {named} out, or use a soft margin: leave ⟦solver⟧ out")));
+            .help(format!("leave {named} out, or use a soft margin: leave {} out", settings.hardened_by())));
         }
         let is_given = |name: &str| given.iter().any(|setting| setting.name == name);
         // Nu and the hard margin are defined for the hinge loss.
@@ -124,7 +133,7 @@ impl Settings {
     /// The names and values that give these settings again, even if another version has other defaults. Rare settings
     /// are included only if they were set.
     pub fn to_named(&self) -> Result<Chosen> {
-        let (own, soft) = (as_json(self)?, !self.solver.is_hard_margin());
+        let (own, soft) = (as_json(self)?, !self.is_hard_margin());
         let usual = serde_json::json!({
             "stochastic": Stochastic::default(),
             "kernel": KernelSettings::default(),

@@ -63,7 +63,7 @@ pub struct Contradiction {
 }
 
 /// Constraints of the first round.
-const FIRST: usize = 2000;
+pub(super) const FIRST: usize = 2000;
 
 /// The maximum number of operations of one interior-point step: some seconds on one core.
 const MOST_WORK: f64 = 1e10;
@@ -75,10 +75,10 @@ const MOST_ENTRIES: usize = 20_000_000;
 const MOST_THINNING: f64 = 1e9;
 
 /// Multipliers below this share of the largest are rounding.
-const TAKES_PART: f64 = 1e-6;
+pub(super) const TAKES_PART: f64 = 1e-6;
 
 /// A combination counts as zero if its sum is below this share of its rows.
-const NOTHING: f64 = 1e-7;
+pub(super) const NOTHING: f64 = 1e-7;
 
 /// How often the cancel flag is checked while the program is solved.
 const POLL: Duration = Duration::from_millis(20);
@@ -88,6 +88,8 @@ pub(super) struct Found {
     pub(super) status: SolverStatus,
     pub(super) weights: Vec<f64>,
     pub(super) threshold: f64,
+    /// All variables behind the weights.
+    pub(super) free: Vec<f64>,
     pub(super) multipliers: Vec<f64>,
 }
 
@@ -102,14 +104,18 @@ pub(super) enum Least {
 
 /// The constraints of a working set, row by row.
 pub(super) struct Program {
+    /// Number of weights: the first variables.
     features: usize,
-    intercept: Intercept,
+    /// Number of variables.
+    variables: usize,
+    /// How many of them, from the first on, the norm counts.
+    penalised: usize,
     least: Least,
     rows: Vec<usize>,
     columns: Vec<usize>,
     values: Vec<f64>,
     right: Vec<f64>,
-    mean_length: f64,
+    pub(super) mean_length: f64,
 }
 
 impl QuadraticProgram {
@@ -219,7 +225,7 @@ impl QuadraticProgram {
                 Code::Undecided,
                 format!("no weights that reach every margin were found in {pass} rounds"),
             )
-            .help("raise ⟦max-passes⟧, or use a soft margin: leave ⟦solver⟧ out"));
+            .help("raise ⟦max-passes⟧, or use a soft margin: leave ⟦margin⟧ and ⟦solver⟧ out"));
         };
         let gap = relative_gap(solution.objective, solution.lower_bound.unwrap_or(0.0));
         let stop = if gap <= self.tolerance { Stop::Converged } else { stop };
@@ -240,40 +246,20 @@ impl QuadraticProgram {
     ) -> Result<()> {
         let blocks: Vec<usize> = found.blocks.iter().map(|&(block, _)| block).collect();
         let height = design.cols() + usize::from(self.intercept != Intercept::None) + 1;
-        if blocks.len() as f64 * (height as f64).powi(3) > MOST_THINNING {
+        if !thins_out(blocks.len(), height) {
             return Ok(());
         }
         let program = Program::new(task, design, self.intercept, Least::Norm, &blocks, cancel)?;
-        // The last coordinate keeps the sum of the weights, so they cannot all vanish.
-        let mut columns = vec![vec![0.0; height]; blocks.len()];
-        for ((&row, &column), &value) in program.rows.iter().zip(&program.columns).zip(&program.values) {
-            columns[row][column] = value / program.mean_length;
-        }
-        columns.iter_mut().for_each(|column| column[height - 1] = 1.0);
         alpha.fill(0.0);
-        let mut kept: Vec<(usize, f64)> = Vec::new();
-        for (at, &(_, weight)) in found.blocks.iter().enumerate() {
-            kept.push((at, weight));
-            if kept.len() <= height {
-                continue;
-            }
-            let mut change = dependence(&kept.iter().map(|&(at, _)| &columns[at][..]).collect::<Vec<_>>(), height);
-            if !change.iter().any(|&c| c > 0.0) {
-                change.iter_mut().for_each(|c| *c = -*c);
-            }
-            let share = |((_, weight), c): (&(usize, f64), &f64)| if *c > 0.0 { weight / c } else { f64::INFINITY };
-            let least = kept.iter().zip(&change).map(share).fold(f64::INFINITY, f64::min);
-            if !least.is_finite() {
-                continue;
-            }
-            for (entry, c) in kept.iter_mut().zip(&change) {
-                entry.1 = if entry.1 / c <= least && *c > 0.0 { 0.0 } else { (entry.1 - least * c).max(0.0) };
-            }
-            kept.retain(|&(_, weight)| weight > 0.0);
-        }
-        kept.iter().for_each(|&(at, weight)| alpha[blocks[at]] = weight);
+        let weights: Vec<f64> = found.blocks.iter().map(|&(_, weight)| weight).collect();
+        program.fewest(&weights).into_iter().for_each(|(at, weight)| alpha[blocks[at]] = weight);
         Ok(())
     }
+}
+
+/// Whether a contradiction of so many constraints over so many dimensions can be made shorter at little cost.
+pub(super) fn thins_out(constraints: usize, height: usize) -> bool {
+    constraints as f64 * (height as f64).powi(3) <= MOST_THINNING
 }
 
 /// Coefficients, not all zero, with which the columns add up to zero. There must be more columns than rows. Uses
@@ -342,7 +328,7 @@ fn stretched<T: Independent>(
 }
 
 /// The sum of a column, relative to the sum of its absolute values, counts as zero below this.
-const COLUMN_NOTHING: f64 = 1e-5;
+pub(super) const COLUMN_NOTHING: f64 = 1e-5;
 
 /// Σ_i |c_i · x_ij| for each column of the scaled rows.
 fn column_sizes(design: &Design, coefficients: &[f64]) -> Vec<f64> {
@@ -416,18 +402,13 @@ impl Program {
         cancel: &Cancel,
     ) -> Result<Program> {
         let features = design.cols();
-        let mut program = Program {
-            features,
-            intercept,
-            least,
-            rows: Vec::new(),
-            columns: Vec::new(),
-            values: Vec::new(),
-            right: Vec::with_capacity(working.len()),
-            mean_length: 0.0,
+        let variables = features + usize::from(intercept != Intercept::None);
+        let penalised = match least {
+            Least::Norm => features + usize::from(intercept == Intercept::Penalised),
+            Least::Violation => 0,
         };
+        let mut program = Program { least, ..Program::of(features, variables, penalised) };
         let (mut row, mut other) = (vec![0.0; features], vec![0.0; features]);
-        let (mut by_row, mut by_column) = (0.0, vec![0u64; features]);
         for (at, &block) in working.iter().enumerate() {
             if at % 256 == 0 {
                 cancel.check()?;
@@ -440,47 +421,105 @@ impl Program {
                 design.fill_scaled_row(against, &mut other);
                 row.iter_mut().zip(&other).for_each(|(row, other)| *row -= other);
             }
-            let (before, mut square) = (program.values.len(), 0.0);
+            let mut square = 0.0;
             for (column, &value) in row.iter().enumerate().filter(|(_, value)| **value != 0.0) {
                 program.push(at, column, -c.coefficient * value);
                 square += value * value;
-                by_column[column] += 1;
             }
-            by_row += ((program.values.len() - before) as f64).powi(2);
             if intercept != Intercept::None && c.threshold != 0.0 {
                 program.push(at, features, -c.threshold);
                 square += 1.0;
             }
-            program.right.push(-c.margin);
-            program.mean_length += square.sqrt() / working.len() as f64;
-            if program.values.len() > MOST_ENTRIES {
-                return Err(too_large(working.len(), features));
-            }
+            program.close_row(c.margin, square, working.len())?;
         }
+        program.checked()
+    }
+
+    /// A program without constraints that minimises half the norm of its first variables.
+    pub(super) fn of(features: usize, variables: usize, penalised: usize) -> Program {
+        Program {
+            features,
+            variables,
+            penalised,
+            least: Least::Norm,
+            rows: Vec::new(),
+            columns: Vec::new(),
+            values: Vec::new(),
+            right: Vec::new(),
+            mean_length: 0.0,
+        }
+    }
+
+    /// Ends a constraint with its margin; `square` is the square of its length, and `count` the number of constraints.
+    pub(super) fn close_row(&mut self, margin: f64, square: f64, count: usize) -> Result<()> {
+        self.right.push(-margin);
+        self.mean_length += square.sqrt() / count as f64;
+        if self.values.len() > MOST_ENTRIES { Err(too_large(count, self.features)) } else { Ok(()) }
+    }
+
+    /// The program, unless it is too large or its numbers overflow.
+    pub(super) fn checked(self) -> Result<Program> {
+        let (mut in_row, mut in_column) = (vec![0u32; self.right.len()], vec![0u32; self.variables]);
+        self.rows.iter().for_each(|&row| in_row[row] += 1);
+        self.columns.iter().for_each(|&column| in_column[column] += 1);
+        let squares = |counts: &[u32]| counts.iter().map(|&n| f64::from(n).powi(2)).sum::<f64>();
         // Either the features or the constraints are eliminated first, whichever costs less.
         let cubed = |n: usize| (n as f64).powi(3) / 3.0;
-        let columns_first = by_column.iter().map(|&n| (n as f64).powi(2)).sum::<f64>() + cubed(working.len());
-        if columns_first.min(by_row + cubed(features)) > MOST_WORK {
-            return Err(too_large(working.len(), features));
+        let columns_first = squares(&in_column[..self.features]) + cubed(self.right.len());
+        if columns_first.min(squares(&in_row) + cubed(self.features)) > MOST_WORK {
+            return Err(too_large(self.right.len(), self.features));
         }
-        if program.values.iter().any(|value| !value.is_finite()) {
+        if self.values.iter().any(|value| !value.is_finite()) {
             return Err(Error::new(Code::Overflow, "the difference of two rows overflows")
                 .help("scale the features, for example with ⟦scale=standard⟧"));
         }
-        Ok(program)
+        Ok(self)
     }
 
-    fn push(&mut self, row: usize, column: usize, value: f64) {
+    pub(super) fn push(&mut self, row: usize, column: usize, value: f64) {
         self.rows.push(row);
         self.columns.push(column);
         self.values.push(value);
     }
 
     /// A constraint without features, for instance between two equal items.
-    fn empty_row(&self) -> Option<usize> {
+    pub(super) fn empty_row(&self) -> Option<usize> {
         let mut moves = vec![false; self.right.len()];
         self.rows.iter().for_each(|&row| moves[row] = true);
         moves.iter().position(|moves| !moves)
+    }
+
+    /// Of the constraints of a contradiction with these weights, at most one for each dimension, plus one, with their new
+    /// weights.
+    pub(super) fn fewest(&self, weights: &[f64]) -> Vec<(usize, f64)> {
+        let height = self.variables + 1;
+        // The last coordinate keeps the sum of the weights, so they cannot all vanish.
+        let mut columns = vec![vec![0.0; height]; weights.len()];
+        for ((&row, &column), &value) in self.rows.iter().zip(&self.columns).zip(&self.values) {
+            columns[row][column] = value / self.mean_length;
+        }
+        columns.iter_mut().for_each(|column| column[height - 1] = 1.0);
+        let mut kept: Vec<(usize, f64)> = Vec::new();
+        for (at, &weight) in weights.iter().enumerate() {
+            kept.push((at, weight));
+            if kept.len() <= height {
+                continue;
+            }
+            let mut change = dependence(&kept.iter().map(|&(at, _)| &columns[at][..]).collect::<Vec<_>>(), height);
+            if !change.iter().any(|&c| c > 0.0) {
+                change.iter_mut().for_each(|c| *c = -*c);
+            }
+            let share = |((_, weight), c): (&(usize, f64), &f64)| if *c > 0.0 { weight / c } else { f64::INFINITY };
+            let least = kept.iter().zip(&change).map(share).fold(f64::INFINITY, f64::min);
+            if !least.is_finite() {
+                continue;
+            }
+            for (entry, c) in kept.iter_mut().zip(&change) {
+                entry.1 = if entry.1 / c <= least && *c > 0.0 { 0.0 } else { (entry.1 - least * c).max(0.0) };
+            }
+            kept.retain(|&(_, weight)| weight > 0.0);
+        }
+        kept
     }
 
     /// Solves it on a separate thread; none after a cancel.
@@ -505,13 +544,8 @@ impl Program {
     fn run(self, cancel: &Cancel) -> Result<Found> {
         let internal =
             |error: &dyn std::fmt::Display| Error::new(Code::Internal, format!("quadratic program: {error}"));
-        let Program { features, intercept, least, rows, columns, values, right, .. } = self;
-        let variables = features + usize::from(intercept != Intercept::None);
+        let Program { features, variables, penalised, least, rows, columns, values, right, .. } = self;
         let constraints = CscMatrix::new_from_triplets(right.len(), variables, rows, columns, values);
-        let penalised = match least {
-            Least::Norm => features + usize::from(intercept == Intercept::Penalised),
-            Least::Violation => 0,
-        };
         let diagonal: Vec<usize> = (0..penalised).collect();
         let quadratic =
             CscMatrix::new_from_triplets(variables, variables, diagonal.clone(), diagonal, vec![1.0; penalised]);
@@ -537,8 +571,9 @@ impl Program {
         solver.solve();
         let solution = solver.solution;
         let mut weights = solution.x;
-        let threshold = if variables > features { weights.pop().unwrap_or(0.0) } else { 0.0 };
-        Ok(Found { status: solution.status, weights, threshold, multipliers: solution.z })
+        let free = weights.split_off(features);
+        let threshold = free.first().copied().unwrap_or(0.0);
+        Ok(Found { status: solution.status, weights, threshold, free, multipliers: solution.z })
     }
 }
 
@@ -547,7 +582,7 @@ fn too_large(constraints: usize, features: usize) -> Error {
         Code::BadSetting,
         format!("a program of {constraints} constraints and {features} features is too large to be solved here"),
     )
-    .help("use a soft margin with a large ⟦c⟧, which approaches the same model: leave ⟦solver⟧ out")
+    .help("use a soft margin with a large ⟦c⟧, which approaches the same model: leave ⟦margin⟧ and ⟦solver⟧ out")
 }
 
 pub(super) fn undecided() -> Error {
@@ -556,5 +591,5 @@ pub(super) fn undecided() -> Error {
         "double precision cannot decide whether the data are separable: the margin is too small compared with the \
          features",
     )
-    .help("scale the features with ⟦scale=standard⟧, or use a soft margin: leave ⟦solver⟧ out")
+    .help("scale the features with ⟦scale=standard⟧, or use a soft margin: leave ⟦margin⟧ and ⟦solver⟧ out")
 }

@@ -10,7 +10,7 @@ use crate::random::Random;
 use crate::run::Cancel;
 use crate::task::{
     Binary, ClassWeight, Classes, Comparison, Curvature, Directions, GradedComparison, Independent, Intercept,
-    Objective, PairWeight, PairWeightAs, Place, Ranking, Roundable, Slopes, TiesAs,
+    Objective, PairWeight, Place, Ranking, Roundable, Slopes, TiesAs, WeightAs,
 };
 use crate::testing::{check_curvature, check_objective};
 
@@ -48,7 +48,7 @@ fn binary(data: &Dataset, loss: Loss, intercept: bool) -> Binary {
     Binary::new(&data, &classes, &ClassWeight::Equal, loss, 0.7, intercept).expect("valid")
 }
 
-fn pairs(data: &Dataset, loss: Loss, weight_as: PairWeightAs) -> Comparison {
+fn pairs(data: &Dataset, loss: Loss, weight_as: WeightAs) -> Comparison {
     let listed = (0..80u32).map(|pair| (pair * 13 % 60, (pair * 29 + 7) % 60));
     let (left, right): (Vec<u32>, Vec<u32>) = listed.filter(|(a, b)| a != b).unzip();
     let pairs = Pairs::new(left, right).expect("valid");
@@ -159,9 +159,9 @@ fn the_hessian_has_the_columns_that_its_products_give() {
                 let rounded = binary(&data, Loss::Hinge, intercept).rounded(1.5);
                 assert_columns(&rounded, &design, penalised, &format!("{context}, rounded classes"));
             }
-            let squared = pairs(&data, Loss::SquaredHinge, PairWeightAs::Slack);
+            let squared = pairs(&data, Loss::SquaredHinge, WeightAs::Slack);
             assert_columns(&squared, &design, false, &format!("{context}, pairs"));
-            let rounded = pairs(&data, Loss::Hinge, PairWeightAs::Margin).rounded(1.5);
+            let rounded = pairs(&data, Loss::Hinge, WeightAs::Margin).rounded(1.5);
             assert_columns(&rounded, &design, false, &format!("{context}, rounded pairs"));
             assert_columns(&ranking(&data, Loss::SquaredHinge), &design, false, &format!("{context}, queries"));
             let rounded = ranking(&data, Loss::Hinge).rounded(1.5);
@@ -180,7 +180,7 @@ fn rounded_hinges_conform() {
             check_objective(&task, &scores, thresholds).expect("classes");
             check_curvature(&task, &scores, thresholds).expect("classes");
         }
-        for way in PairWeightAs::ALL {
+        for way in WeightAs::ALL {
             let task = pairs(&data, Loss::Hinge, way).rounded(0.3);
             check_objective(&task, &scores, &[]).expect("pairs");
             check_curvature(&task, &scores, &[]).expect("pairs");
@@ -230,7 +230,7 @@ fn the_sums_of_a_rounded_hinge_are_those_of_its_constraints() {
         for width in [0.3, 2.0] {
             assert_rounding(&binary(&data, Loss::Hinge, false), width, &scores, &[]);
             assert_rounding(&binary(&data, Loss::Hinge, true), width, &scores, &[0.4]);
-            for way in PairWeightAs::ALL {
+            for way in WeightAs::ALL {
                 assert_rounding(&pairs(&data, Loss::Hinge, way), width, &scores, &[]);
             }
         }
@@ -241,8 +241,8 @@ fn the_sums_of_a_rounded_hinge_are_those_of_its_constraints() {
 fn the_margin_scale_is_the_largest_margin_that_counts() {
     let data = data(true);
     assert_eq!(binary(&data, Loss::Hinge, true).margin_scale(), 1.0);
-    assert_eq!(pairs(&data, Loss::Hinge, PairWeightAs::Slack).margin_scale(), 1.0);
-    assert_eq!(pairs(&data, Loss::Hinge, PairWeightAs::Margin).margin_scale(), 3.0);
+    assert_eq!(pairs(&data, Loss::Hinge, WeightAs::Slack).margin_scale(), 1.0);
+    assert_eq!(pairs(&data, Loss::Hinge, WeightAs::Margin).margin_scale(), 3.0);
 }
 
 /// Compares values and slopes along a line with evaluations at its points.
@@ -288,7 +288,7 @@ fn values_along_a_line_equal_evaluations() {
                 for (intercept, penalised) in [(false, false), (true, false), (true, true)] {
                     assert_line(&binary(&data, loss, intercept), &design, penalised, &format!("{context}, classes"));
                 }
-                assert_line(&pairs(&data, loss, PairWeightAs::Slack), &design, false, &format!("{context}, pairs"));
+                assert_line(&pairs(&data, loss, WeightAs::Slack), &design, false, &format!("{context}, pairs"));
                 assert_line(&ranking(&data, loss), &design, false, &format!("{context}, queries"));
                 let graded = GradedComparison::new(&data, loss, 0.3).expect("pairs");
                 assert_line(&graded, &design, false, &format!("{context}, grades"));

@@ -8,18 +8,22 @@ mod comparison;
 mod one_class;
 mod profile;
 mod ranking;
+mod weight_as;
 
 pub use crate::data::Classes;
 pub use crate::wish::Intercept;
 pub(crate) use barrier::Barrier;
 pub(crate) use classify::{COLUMNS, Column, JOINT};
-pub use classify::{Binary, ClassWeight, ClassifySettings, Columns, Joint, JointForm, Multiclass};
+pub use classify::{
+    Binary, ClassWeight, ClassifySettings, Columns, CostMatrix, Joint, JointForm, Multiclass,
+};
 pub(crate) use comparison::{ByDifference, merged_numbers};
-pub use comparison::{CompareSettings, Comparison, Method, PairWeightAs, TiesAs};
+pub use comparison::{CompareSettings, Comparison, Method, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};
 pub use profile::{Abilities, Input, OwnSettings, Profile, Task, TaskSettings};
 pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
+pub use weight_as::WeightAs;
 
 use crate::certificate::Decoder;
 use crate::error::Result;

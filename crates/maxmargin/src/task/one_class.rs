@@ -30,7 +30,18 @@ pub(super) const PROFILE: Profile = Profile {
     name: "one-class",
     about: "Tell outliers from rows like the training data",
     settings: &[],
-    without: &["loss", "polish", "approximate", "budget", "schedule", "rate", "batch", "project", "early-stopping"],
+    without: &[
+        "loss",
+        "margin",
+        "polish",
+        "approximate",
+        "budget",
+        "schedule",
+        "rate",
+        "batch",
+        "project",
+        "early-stopping",
+    ],
     loss: Loss::Hinge,
     regularisation: Regularisation::Nu(USUAL_NU),
     input: Input::Rows,
@@ -47,6 +58,12 @@ impl OneClassSettings {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         if wish.loss != Loss::Hinge {
             return bad("a one-class model uses the hinge loss".to_string(), "leave ⟦loss⟧ out");
+        }
+        if wish.hard {
+            return bad(
+                "a one-class model leaves some rows outside, and has no hard margin".to_string(),
+                "leave ⟦margin⟧ and ⟦solver⟧ out",
+            );
         }
         if !wish.solver.is_kernel_dual() && wish.solver != crate::wish::Solver::Auto {
             return bad(format!("a one-class model is not learned by `{}`", wish.solver.name()), "leave ⟦solver⟧ out");

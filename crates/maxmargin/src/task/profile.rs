@@ -7,6 +7,7 @@ use crate::certificate::Decoder;
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::loss::Loss;
+use crate::task::WeightAs;
 use crate::wish::{COMMON, Intercept, Regularisation, Setting, Wish};
 use serde::{Deserialize, Serialize};
 
@@ -288,10 +289,20 @@ impl TaskSettings {
         }
     }
 
+    /// How the weights of rows or pairs are used.
+    pub(crate) fn weight_as(&self) -> WeightAs {
+        match self {
+            TaskSettings::Classify(settings) => settings.weight_as,
+            TaskSettings::Rank(settings) => settings.weight_as,
+            TaskSettings::Compare(settings) => settings.weight_as,
+            TaskSettings::OneClass(_) | TaskSettings::Own(_) => WeightAs::Slack,
+        }
+    }
+
     /// Refuses settings that do not fit together.
     pub(crate) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
         match self {
-            TaskSettings::Classify(settings) => settings.refuse(wish.solver.is_hard_margin(), wish.loss),
+            TaskSettings::Classify(settings) => settings.refuse(wish),
             TaskSettings::Rank(settings) => settings.refuse(wish),
             TaskSettings::Compare(settings) => settings.refuse(wish),
             TaskSettings::OneClass(settings) => settings.refuse(wish),

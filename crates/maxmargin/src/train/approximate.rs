@@ -121,7 +121,7 @@ fn kernel_error(model: &Model, map: &FeatureMap, data: &Dataset, cancel: &Cancel
 
 fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel) -> Result<Compared> {
     let certificate = &model.certificate;
-    if model.settings.solver.is_hard_margin() {
+    if model.settings.is_hard_margin() {
         return Err(Error::new(Code::Unsupported, "a hard margin is not learned through an exact kernel"));
     }
     // The same objective per row, with kernel values.

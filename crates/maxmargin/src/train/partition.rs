@@ -98,7 +98,7 @@ impl Partition {
 
     /// The same for a task of your own.
     pub fn with_own(poses: &dyn Poses, part: &Dataset, settings: &Settings, whole: &Summary) -> Result<Partition> {
-        if settings.expands() || settings.kernel.approximate.is_some() || settings.solver.is_hard_margin() {
+        if settings.expands() || settings.kernel.approximate.is_some() || settings.is_hard_margin() {
             let message = "only linear models with a soft margin are learned from several parts";
             return Err(Error::new(Code::Unsupported, message).help("learn from all rows at once"));
         }

@@ -10,7 +10,7 @@ use crate::settings::{
 use crate::solve::{ByBlock, ByColumn, ByDual, ByPart, Problem, ProblemShape, Start};
 use crate::task::{
     Abilities, Binary, COLUMNS, Classes, Columns, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask,
-    OneClass, PairWeight, PairWeightAs, Ranking, TiesAs,
+    OneClass, PairWeight, Ranking, TiesAs, WeightAs,
 };
 use crate::wish::Solver;
 use crate::wording::{count, counted};
@@ -130,6 +130,7 @@ impl Poses for BuiltIn {
     fn tally(&self, part: &Dataset, settings: &Settings) -> Result<Tally> {
         match &settings.task {
             TaskSettings::Classify(_) => {
+                let (part, _) = settings.task.weight_as().split(part)?;
                 let (weights, words) = Classes::tally(part.targets(), part.weights())?;
                 Ok(Tally { weights, words, total: 0.0 })
             }
@@ -158,7 +159,8 @@ impl Poses for BuiltIn {
             TaskSettings::Classify(task) => {
                 let (classes, shares) = classes_of(task, whole)?;
                 let intercept = task.intercept != Intercept::None;
-                let unit = Binary::of_part(part, &classes, shares, settings.loss, intercept)?;
+                let (part, margins) = task.weight_as.split(part)?;
+                let unit = Binary::of_part(&part, &classes, shares, settings.loss, intercept)?.with_margins(margins);
                 Ok(Some(Box::new(ByBlock::new(unit, task.intercept, settings.abilities(false)))))
             }
             _ => or_nothing(self.made(part, settings, None, false)),
@@ -213,7 +215,9 @@ impl BuiltIn {
                 let labels = Labels::find(data.targets())?;
                 if let Some((code, decoder)) = task.columns(&labels, settings.loss, settings.seed)? {
                     let parts = (&labels, code, decoder);
-                    let columns = Columns::on(data, parts, &task.class_weight, settings.loss, task.intercept, subset)?;
+                    let (data, margins) = task.weight_as.split(data)?;
+                    let columns = Columns::on(&data, parts, &task.class_weight, settings.loss, task.intercept, subset)?;
+                    let columns = columns.with_margins(margins);
                     positive_total(columns.total_cost(), "row")?;
                     return Ok(Box::new(ByColumn::new(columns, COLUMNS)));
                 }
@@ -260,7 +264,9 @@ fn classifier(
 ) -> Result<ByBlock<Binary>> {
     let ClassifySettings { intercept, positive, class_weight, .. } = task;
     let classes = Classes::find(data.targets(), positive.as_deref())?;
-    let unit = Binary::on(data, &classes, class_weight, loss, *intercept != Intercept::None, subset)?;
+    let (data, margins) = task.weight_as.split(data)?;
+    let unit = Binary::on(&data, &classes, class_weight, loss, *intercept != Intercept::None, subset)?;
+    let unit = unit.with_margins(margins);
     positive_total(unit.total_cost(), "row")?;
     if let Some(label) = unit.class_without_weight(&classes) {
         return Err(without_weight(label, subset));
@@ -287,7 +293,10 @@ fn joint_classifier(
             .help("leave ⟦solver⟧ out, or use ⟦intercept=penalised⟧"));
     }
     let constants = task.intercept != Intercept::None;
-    let joint = Joint::on(data, labels, &task.class_weight, (form, loss), constants, subset)?;
+    let (data, margins) = task.weight_as.split(data)?;
+    let costs = task.cost_matrix.as_ref().map(|matrix| matrix.of_classes(labels)).transpose()?;
+    let joint = Joint::on(&data, labels, &task.class_weight, (form, loss), constants, subset)?;
+    let joint = joint.with_margins(margins).with_costs(costs);
     positive_total(joint.total_cost(), "row")?;
     Ok(ByPart::new(joint, task.intercept).with_abilities(JOINT))
 }
@@ -315,10 +324,20 @@ fn refuse_part(subset: Option<&Subset>) -> Result<()> {
 fn ranker_of_pairs(data: &Dataset, task: &RankSettings, loss: Loss, subset: Option<&Subset>) -> Result<Comparison> {
     if task.pair_weight != PairWeight::Equal {
         return Err(Error::new(Code::BadSetting, "explicit pairs have weights of their own, and no queries or grades")
-            .help("leave ⟦pair-weight⟧ out; ⟦pair-weight-as⟧ sets how the weights of pairs are used"));
+            .help("leave ⟦pair-weight⟧ out; ⟦weight-as⟧ sets how the weights of pairs are used"));
     }
     refuse_part(subset)?;
-    Comparison::new(data, TiesAs::Nothing, task.pair_weight_as, loss, 1.0)
+    Comparison::new(data, TiesAs::Nothing, task.weight_as, loss, 1.0)
+}
+
+/// A pair of graded rows has two weights, and its margin can take neither.
+fn refuse_graded_margins(weight_as: WeightAs) -> Result<()> {
+    if weight_as != WeightAs::Margin {
+        return Ok(());
+    }
+    let message = "these rows are graded: each pair has the weights of two rows, and a margin takes one";
+    Err(Error::new(Code::BadSetting, message)
+        .help("leave ⟦weight-as⟧ out, or list the pairs in a file and name the rows with ⟦items⟧"))
 }
 
 fn ranker(
@@ -328,10 +347,9 @@ fn ranker(
     abilities: Abilities,
     subset: Option<&Subset>,
 ) -> Result<ByPart<Ranking>> {
-    if task.pair_weight_as != PairWeightAs::default() {
-        return Err(Error::new(Code::BadSetting, "these rows are graded, and only explicit pairs have weights")
-            .help("leave ⟦pair-weight-as⟧ out, or list the pairs in a file and name the rows with ⟦items⟧"));
-    }
+    refuse_graded_margins(task.weight_as)?;
+    let (data, _) = task.weight_as.split(data)?;
+    let data = &*data;
     let task = Ranking::on(data, loss, task.pair_weight, 1.0, subset)?;
     Ok(ByPart::new(task, Intercept::None).with_abilities(abilities))
 }
@@ -348,6 +366,9 @@ fn comparison_by_grades(
         return Err(Error::new(Code::BadSetting, "these are explicit pairs, whose outcomes already include ties")
             .help("leave ⟦ties-from-grades⟧ out, or give graded rows"));
     }
+    refuse_graded_margins(task.weight_as)?;
+    let (data, _) = task.weight_as.split(data)?;
+    let data = &*data;
     let graded = match whole {
         true => GradedComparison::on(data, loss, 1.0, subset)?,
         false => GradedComparison::of_part(data, loss)?,
@@ -371,7 +392,7 @@ fn comparison(data: &Dataset, task: &CompareSettings, loss: Loss) -> Result<Comp
         Method::Rank2 => TiesAs::Contradiction,
         _ => TiesAs::Nothing,
     };
-    Ok(Comparison::new(data, ties_as, task.pair_weight_as, loss, 1.0)?.telling_ties())
+    Ok(Comparison::new(data, ties_as, task.weight_as, loss, 1.0)?.telling_ties())
 }
 
 impl Posed {
@@ -382,7 +403,7 @@ impl Posed {
 
     /// The problem of learning from some of the rows: the others have cost zero, and the total weight leaves them out.
     pub(crate) fn on(poses: &dyn Poses, data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Posed> {
-        let hard = settings.solver.is_hard_margin();
+        let hard = settings.is_hard_margin();
         let mut problem = poses.pose(data, settings, subset)?;
         // With cost 1, the total cost is the total weight of the blocks, by which the mean form of the regularisation
         // divides.

@@ -52,7 +52,7 @@ pub(super) fn thresholded(model: Model, problem: &Posed, data: &Dataset) -> Resu
             Code::NotSeparable,
             "not separable: no weights do better than equal scores for all items",
         )
-        .help("use a soft margin, which allows violations at a cost: leave ⟦solver⟧ out and set ⟦c⟧"));
+        .help("use a soft margin, which allows violations at a cost: leave ⟦margin⟧ and ⟦solver⟧ out and set ⟦c⟧"));
     }
     let message = format!(
         "the best scores differ by at most {largest:.1e}, and the best threshold is {learned:.3}: with this C nothing \

@@ -1,8 +1,8 @@
 //! Recomputes a model's certificate from the model, the data and the stored witness.
 
 use super::ratings::{Rated, rate};
-use super::{BuiltIn, Posed, Poses, decoder_by_scores};
-use crate::certificate::{Scorer, relative_gap};
+use super::{BuiltIn, Posed, Poses, copies, decoder_by_scores};
+use crate::certificate::{Scorer, Witness, relative_gap};
 use crate::data::{Dataset, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::kernel::KernelKind;
@@ -77,7 +77,16 @@ impl Model {
         if self.settings.is_rating() {
             return self.verify_ratings(data, close, cancel);
         }
+        let copied = copies(data, &self.settings)?;
+        let (given, mut data) = (data, copied.as_ref().unwrap_or(data));
         let mut posed = Posed::new(poses, data, &self.settings)?;
+        if let (Some(_), Some(Witness::Dual(alpha))) = (&copied, &self.witness)
+            && alpha.len() != posed.problem.shape().blocks
+        {
+            // Before copies were made, a pair stood for them.
+            data = given;
+            posed = Posed::new(poses, data, &self.settings)?;
+        }
         if self.settings.regularisation.is_nu() {
             // Training found this C. The dual point proves that it belongs to ν.
             posed.set_regularisation(Regularisation::C(certificate.c));
@@ -99,9 +108,9 @@ impl Model {
         let found = self.recompute(data, &posed, cancel)?;
         cancel.check_wanted()?;
         if let (Some(claimed), Some(pairs), Some(Method::Rank | Method::Rank2)) =
-            (self.decoder.threshold(), data.pairs(), self.settings.method())
+            (self.decoder.threshold(), given.pairs(), self.settings.method())
         {
-            let best = decoder_by_scores(&self.settings, self.decoder.clone(), &self.scores(data)?, pairs);
+            let best = decoder_by_scores(&self.settings, self.decoder.clone(), &self.scores(given)?, pairs);
             let best = best.threshold().unwrap_or(0.0);
             if !close(best, claimed) {
                 return Err(mismatch("threshold", best, claimed));

@@ -4,11 +4,13 @@
 //! setting is declared once, as a [`Setting`]: its name, its effect, its values and its place in the settings. The
 //! command and other front ends make their flags and settings files from these declarations.
 
+mod margin;
 mod regularisation;
 mod setting;
 mod solver;
 mod stochastic;
 
+pub use margin::Margin;
 pub use regularisation::Regularisation;
 pub use setting::{COMMON, Choice, Chosen, Range, Setting, Value};
 pub(crate) use setting::{LEARNING, STOCHASTIC};
@@ -54,6 +56,8 @@ pub struct Wish<'a> {
     pub loss: Loss,
     /// The solver.
     pub solver: Solver,
+    /// Whether every margin must be reached.
+    pub hard: bool,
     /// How features are scaled.
     pub scale: Scale,
     /// The weight of the loss.

@@ -1,6 +1,6 @@
 //! [`Setting`]: one setting, declared once for the command, settings files and other front ends.
 
-use super::{EarlyStopping, Schedule, Solver};
+use super::{EarlyStopping, Margin, Schedule, Solver};
 use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::kernel::Approximation;
@@ -288,10 +288,20 @@ pub const COMMON: &[Setting] = &[
         place: "regularisation.(nu)",
     },
     Setting {
+        name: "margin",
+        heading: LEARNING,
+        aliases: &[],
+        help: "`hard` reaches every margin with the smallest weights, without ⟦c⟧ and ⟦loss⟧, or names the rows that \
+               contradict each other; `soft` lets margins be missed at a cost [default: soft]",
+        placeholder: "",
+        value: Value::Name(|| Margin::ALL.map(Margin::name).to_vec()),
+        place: "margin",
+    },
+    Setting {
         name: "solver",
         heading: LEARNING,
         aliases: &[],
-        help: "The solver; `quadratic-program` trains a hard margin, without ⟦c⟧ and ⟦loss⟧ [default: auto]",
+        help: "The solver; `quadratic-program` and `linear-program` are for ⟦margin=hard⟧, and imply it [default: auto]",
         placeholder: "",
         value: Value::Name(|| Solver::ALL.map(Solver::name).to_vec()),
         place: "solver",

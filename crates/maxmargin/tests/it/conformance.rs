@@ -6,8 +6,8 @@ use crate::pairs::compared;
 use maxmargin::error::Result;
 use maxmargin::loss::Loss;
 use maxmargin::task::{
-    Binary, ClassWeight, Classes, Comparison, Curvature, Directions, Objective, PairWeight, PairWeightAs, Place,
-    Ranking, Slopes, TiesAs,
+    Binary, ClassWeight, Classes, Comparison, Curvature, Directions, Objective, PairWeight, Place, Ranking, Slopes,
+    TiesAs, WeightAs,
 };
 use maxmargin::testing::{check_curvature, check_independent, check_objective};
 use std::ops::Range;
@@ -53,8 +53,8 @@ fn ranking_conforms_with_few_grades_many_and_weights() {
 fn explicit_pairs_conform_with_every_loss_and_weighting() {
     let data = compared(40, 2, 90, 3);
     for loss in Loss::ALL {
-        for way in PairWeightAs::ALL {
-            if loss == Loss::Logistic && way == PairWeightAs::Margin {
+        for way in WeightAs::ALL {
+            if loss == Loss::Logistic && way == WeightAs::Margin {
                 continue;
             }
             let task = Comparison::new(&data, TiesAs::Nothing, way, loss, 0.4).unwrap();
@@ -76,7 +76,7 @@ fn comparisons_conform_whatever_ties_say() {
             (TiesAs::Threshold, vec![0.4]),
             (TiesAs::Threshold, vec![1.6]),
         ] {
-            let task = Comparison::new(&data, ties_as, PairWeightAs::Slack, loss, 0.4).unwrap();
+            let task = Comparison::new(&data, ties_as, WeightAs::Slack, loss, 0.4).unwrap();
             let scores = scores(data.rows(), 5);
             check_objective(&task, &scores, &thresholds).unwrap();
             check_curvature(&task, &scores, &thresholds).unwrap();

@@ -11,7 +11,7 @@ use maxmargin::online::ComparisonLearner;
 use maxmargin::settings::{
     ClassifySettings, CompareSettings, Method, RankSettings, Regularisation, Settings, Solver, Stochastic, Task,
 };
-use maxmargin::task::{ClassWeight, Intercept, OneClassSettings, PairWeight, PairWeightAs};
+use maxmargin::task::{ClassWeight, Intercept, OneClassSettings, PairWeight, WeightAs};
 use maxmargin::train::Verification;
 use std::path::Path;
 
@@ -108,12 +108,13 @@ fn cases() -> Vec<Case> {
         positive: Some("ham".to_string()),
         class_weight: ClassWeight::ByLabel(weights.into()),
         multiclass: None,
+        ..ClassifySettings::default()
     };
     let queries = RankSettings { pair_weight: PairWeight::PerQuery, ..RankSettings::default() };
-    let margins = RankSettings { pair_weight_as: PairWeightAs::Margin, ..RankSettings::default() };
+    let margins = RankSettings { weight_as: WeightAs::Margin, ..RankSettings::default() };
     let usual = CompareSettings::default;
     let penalised = CompareSettings { threshold: Intercept::Penalised, ..usual() };
-    let rank2 = CompareSettings { method: Method::Rank2, pair_weight_as: PairWeightAs::Replicate, ..usual() };
+    let rank2 = CompareSettings { method: Method::Rank2, weight_as: WeightAs::Copies, ..usual() };
     let grades = CompareSettings { ties_from_grades: true, ..usual() };
     let rated = CompareSettings { method: Method::BradleyTerry, ..usual() };
     let gaussian = KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.5), ..KernelSettings::default() };

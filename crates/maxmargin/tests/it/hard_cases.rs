@@ -9,7 +9,7 @@ use maxmargin::loss::Loss;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{RankSettings, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::Stop;
-use maxmargin::task::{Intercept, PairWeightAs};
+use maxmargin::task::{Intercept, WeightAs};
 use maxmargin::train::{choose_solver, train};
 
 const COLUMNS: usize = 5;
@@ -133,13 +133,13 @@ fn weighted_rows_of_hard_data_say_what_they_reached() {
 fn pairs_of_hard_items_say_what_they_reached() {
     for (name, data) in hardened(&compared(30, COLUMNS, 80, 3)) {
         for loss in Loss::ALL {
-            for pair_weight_as in [PairWeightAs::Slack, PairWeightAs::Margin] {
-                if loss == Loss::Logistic && pair_weight_as == PairWeightAs::Margin {
+            for weight_as in [WeightAs::Slack, WeightAs::Margin] {
+                if loss == Loss::Logistic && weight_as == WeightAs::Margin {
                     continue;
                 }
                 for c in COSTS {
                     let regularisation = Regularisation::C(c);
-                    let task = RankSettings { pair_weight_as, ..Default::default() };
+                    let task = RankSettings { weight_as, ..Default::default() };
                     assert_honest(name, &data, &Settings { loss, regularisation, ..Settings::of(task) });
                 }
             }

@@ -10,7 +10,7 @@ use maxmargin::model::{Model, Scorer};
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{ClassifySettings, RankSettings, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::Witness;
-use maxmargin::task::{ClassWeight, Intercept, PairWeightAs};
+use maxmargin::task::{ClassWeight, Intercept, WeightAs};
 use maxmargin::train::train;
 use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ fn examples_solved_by_hand() {
     let data = items.with_pairs(pairs).unwrap();
     assert!(close(fit(&data, &hard(Task::Rank)).model.certificate.objective, 0.5));
     // A margin of 5 over a difference of 2 needs larger weights than a margin of 1 over 1.
-    let task = RankSettings { pair_weight_as: PairWeightAs::Margin, ..Default::default() };
+    let task = RankSettings { weight_as: WeightAs::Margin, ..Default::default() };
     let weighed = Settings { task: task.into(), ..hard(Task::Rank) };
     assert!(close(fit(&data, &weighed).model.certificate.objective, 3.125));
 }

@@ -8,7 +8,7 @@ use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::settings::{RankSettings, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::Witness;
-use maxmargin::task::{Intercept, PairWeightAs};
+use maxmargin::task::{Intercept, WeightAs};
 use maxmargin::train::choose_solver;
 
 /// Items with features, and pairs that mostly follow a hidden score; weights 0, 1, 2 or 3.
@@ -35,7 +35,7 @@ pub(crate) fn compared(items: usize, cols: usize, pairs: usize, seed: u64) -> Da
 }
 
 /// The constraints by definition.
-fn rows_of(data: &Dataset, scale: Scale, c: f64, way: PairWeightAs) -> Vec<Row> {
+fn rows_of(data: &Dataset, scale: Scale, c: f64, way: WeightAs) -> Vec<Row> {
     let rows = scaled_rows(data, scale);
     let pairs = data.pairs().unwrap();
     (0..pairs.len())
@@ -46,8 +46,8 @@ fn rows_of(data: &Dataset, scale: Scale, c: f64, way: PairWeightAs) -> Vec<Row> 
             Row {
                 features: rows[better].iter().zip(&rows[worse]).map(|(a, b)| a - b).collect(),
                 threshold: 0.0,
-                margin: if way == PairWeightAs::Margin { weight } else { 1.0 },
-                cost: if way == PairWeightAs::Margin { c } else { c * weight },
+                margin: if way == WeightAs::Margin { weight } else { 1.0 },
+                cost: if way == WeightAs::Margin { c } else { c * weight },
             }
         })
         .collect()
@@ -93,7 +93,7 @@ fn all_pairs_of_graded_groups_give_the_optimum_of_the_ranker_over_groups() {
 fn pairs_reach_the_referees_optimum_with_every_loss_solver_and_scaling() {
     let data = compared(30, 4, 120, 5);
     for scale in [Scale::None, Scale::Standard, Scale::UnitRows] {
-        let rows = rows_of(&data, scale, 0.7, PairWeightAs::Slack);
+        let rows = rows_of(&data, scale, 0.7, WeightAs::Slack);
         for loss in Loss::ALL {
             let optimum = match loss {
                 Loss::Logistic => logistic_referee(&rows, Intercept::None),
@@ -113,7 +113,7 @@ fn pairs_reach_the_referees_optimum_with_every_loss_solver_and_scaling() {
 fn a_weight_can_be_the_margin() {
     let data = compared(25, 3, 80, 8);
     for loss in [Loss::Hinge, Loss::SquaredHinge] {
-        let optimum = referee(&rows_of(&data, Scale::None, 0.3, PairWeightAs::Margin), loss, Intercept::None);
+        let optimum = referee(&rows_of(&data, Scale::None, 0.3, WeightAs::Margin), loss, Intercept::None);
         // Scaling margins and weights by s gives the same problem, with its value times s² if the loss is; the hinge
         // needs C·s.
         for s in [1e-8, 1.0, 1e4] {
@@ -128,7 +128,7 @@ fn a_weight_can_be_the_margin() {
                 Solver::CuttingPlane,
                 Solver::InteriorPoint,
             ] {
-                let task = RankSettings { pair_weight_as: PairWeightAs::Margin, ..Default::default() };
+                let task = RankSettings { weight_as: WeightAs::Margin, ..Default::default() };
                 let settings = Settings { task: task.into(), ..settings(loss, solver, c, 1e-6) };
                 assert_certified(&scaled, &settings, optimum * s * s);
             }
@@ -163,7 +163,7 @@ fn copies_count_like_slack_weights_and_like_pairs_listed_again() {
     let again = data.clone().with_pairs(Pairs::new(better, worse).unwrap()).unwrap();
     for (loss, tolerance) in [(Loss::SquaredHinge, 1e-10), (Loss::Hinge, 1e-8)] {
         let slack = settings(loss, Solver::Auto, 0.5, tolerance);
-        let task = RankSettings { pair_weight_as: PairWeightAs::Replicate, ..Default::default() };
+        let task = RankSettings { weight_as: WeightAs::Copies, ..Default::default() };
         let copies = Settings { task: task.into(), ..slack.clone() };
         let (slack_model, copied, listed) =
             (fit(&data, &slack).model, fit(&data, &copies).model, fit(&again, &slack).model);

@@ -3,6 +3,7 @@
 mod codes;
 mod real;
 mod simulated;
+mod weights;
 
 use crate::args::{Experiment, ReproduceArguments};
 use crate::commands::train::{ensure_results, write_report};
@@ -53,14 +54,19 @@ impl Row {
 
 pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     ensure_results(&[arguments.report.as_ref()], &[])?;
-    if arguments.experiment == Experiment::Codes {
-        return codes::run(arguments, console, cancel);
-    }
-    let mut report = Report::new("Comparing with ties: ours beside the published table");
+    let title = match arguments.experiment {
+        Experiment::Codes => return codes::run(arguments, console, cancel),
+        Experiment::Compare => "Comparing with ties: ours beside the published table",
+        Experiment::Weights => "Weights of rows in three ways",
+    };
+    let mut report = Report::new(title);
     report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
-    let mut rows =
-        if arguments.real_only { Vec::new() } else { simulated::run(arguments, &mut report, console, cancel)? };
-    if let Some(folder) = &arguments.data {
+    let mut rows = match arguments.experiment {
+        Experiment::Weights => weights::run(arguments, &mut report, console, cancel)?,
+        _ if arguments.real_only => Vec::new(),
+        _ => simulated::run(arguments, &mut report, console, cancel)?,
+    };
+    if let (Experiment::Compare, Some(folder)) = (arguments.experiment, &arguments.data) {
         rows.extend(real::run(folder, arguments.seeds, &mut report, console, cancel)?);
     }
     if let Some(file) = &arguments.report {

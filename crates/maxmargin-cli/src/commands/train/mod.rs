@@ -377,7 +377,7 @@ impl Ended<'_> {
     fn as_json(&self, output: &str) -> Value {
         let Trained { model, .. } = self.trained;
         let (settings, certificate) = (&model.settings, &model.certificate);
-        let soft = !settings.solver.is_hard_margin();
+        let soft = !settings.is_hard_margin();
         let mut object = json!({
             "task": settings.task.name(),
             "model": output,

@@ -164,7 +164,7 @@ fn rated_by(settings: &Settings) -> Option<&'static str> {
 /// `C = 1, lambda = 1.00e-3`, or that there is no regularisation.
 pub(crate) fn regularisation(model: &Model) -> String {
     let certificate = &model.certificate;
-    if model.settings.solver.is_hard_margin() {
+    if model.settings.is_hard_margin() {
         return "hard margin".to_string();
     }
     if model.settings.is_rating() && certificate.c == 0.0 {

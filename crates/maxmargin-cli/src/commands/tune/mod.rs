@@ -147,7 +147,7 @@ impl Job<'_> {
     fn check_before_reading(&self, memory: bool) -> Result<(Option<Grid>, Option<Grid>)> {
         let (arguments, settings) = (self.arguments, &self.settings);
         choose_before_reading(settings, arguments.items.is_some())?;
-        let refused = if settings.solver.is_hard_margin() {
+        let refused = if settings.is_hard_margin() {
             Some("a hard margin has no C to choose")
         } else if settings.is_rating() {
             Some("rating methods cannot be tuned")

@@ -5,7 +5,7 @@ use crate::data::Scale;
 use crate::kernel::{Approximation, KernelKind, KernelSettings};
 use crate::random::Random;
 use crate::settings::{ClassifySettings, CompareSettings, Method, RankSettings, Stochastic};
-use crate::task::{ClassWeight, Intercept, PairWeight, PairWeightAs};
+use crate::task::{ClassWeight, Intercept, PairWeight, WeightAs};
 use crate::wish::{COMMON, EarlyStopping, Range, Sample, Schedule};
 use std::collections::BTreeSet;
 
@@ -29,6 +29,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "nu" if task == Task::OneClass => (Choice::Number(0.25), alone()),
         "nu" => (Choice::Number(0.25), chosen([("loss", text("hinge"))])),
         "solver" => (text(if task == Task::OneClass { "smo" } else { "newton" }), alone()),
+        "margin" => (text("hard"), chosen([("loss", text("hinge"))])),
         "scale" => (text("standard"), alone()),
         "tolerance" => (Choice::Number(0.125), alone()),
         "max-passes" | "seed" => (Choice::Whole(7), alone()),
@@ -51,7 +52,9 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "positive" => (text("ham"), alone()),
         "multiclass" => (text("weston-watkins"), chosen([("loss", text("hinge"))])),
         "pair-weight" => (text("per-query"), alone()),
-        "pair-weight-as" => (text("margin"), alone()),
+        "weight-as" if task == Task::Rank => (text("margin"), alone()),
+        "weight-as" => (text("copies"), alone()),
+        "cost-matrix" => (text("label,a,b\na,0,2\nb,1,0\n"), alone()),
         "method" => (text("rank2"), alone()),
         "threshold" => (text("penalised"), alone()),
         "ties-from-grades" => (Choice::Switch(true), alone()),
@@ -256,7 +259,7 @@ fn settings_are_made_again_from_their_names() {
             ..Settings::of(RankSettings { pair_weight: PairWeight::PerQuery, ..Default::default() })
                 .with_solver(Solver::Sgd)
         },
-        Settings::of(RankSettings { pair_weight_as: PairWeightAs::Replicate, ..Default::default() }),
+        Settings::of(RankSettings { weight_as: WeightAs::Copies, ..Default::default() }),
         Settings { scale: Scale::MinMaxPerQuery, ..rank() },
         compare().with_free(Intercept::Penalised),
         compare().with_solver(Solver::LinearProgram),

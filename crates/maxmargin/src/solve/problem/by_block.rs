@@ -99,7 +99,7 @@ impl<T: BlockTask> Problem for ByBlock<T> {
             return certify_dual(&self.task, self.rule, &expanded, stated, settings, cancel);
         }
         let weights = weights_of(stated.scorer)?;
-        if settings.solver.is_hard_margin() {
+        if settings.is_hard_margin() {
             return certify_hard(&self.task, self.rule, design, weights, stated, settings, cancel);
         }
         let scores = design.scores_until(weights, cancel)?;
@@ -338,6 +338,15 @@ pub(super) fn certify_dual<T: Independent>(
     Ok(Values { objective, lower_bound })
 }
 
+/// Refuses a point that misses a margin.
+pub(super) fn check_shortfall(shortfall: f64) -> Result<()> {
+    if shortfall <= ROUNDING {
+        return Ok(());
+    }
+    let message = format!("a margin that should be reached is missed by a relative {shortfall:e}");
+    Err(Error::new(Code::CertificateMismatch, message).help(super::ALTERED))
+}
+
 /// Certifies a hard margin. Every margin must be reached: then the weights bound the optimum from above, and the
 /// witness bounds it from below.
 pub(super) fn certify_hard<T: Independent>(
@@ -362,13 +371,7 @@ pub(super) fn certify_hard<T: Independent>(
         return Ok(Values { objective, lower_bound });
     }
     let (objective, shortfall) = hard_primal(task, design, weights, stated.threshold(), rule);
-    if shortfall.is_nan() || shortfall > ROUNDING {
-        return Err(Error::new(
-            Code::CertificateMismatch,
-            format!("a margin that should be reached is missed by a relative {shortfall:e}"),
-        )
-        .help(super::ALTERED));
-    }
+    check_shortfall(shortfall)?;
     cancel.check()?;
     let lower_bound = match stated.witness {
         Some(Witness::Dual(alpha)) => {
@@ -482,20 +485,30 @@ pub(super) fn separated<T: Independent>(data: &Dataset, task: &T, verdict: Verdi
         Verdict::Separable(solution) => return Ok(*solution),
         Verdict::NotSeparable(contradiction) => contradiction,
     };
-    const SHOWN: usize = 4;
-    let named = blocks.iter().take(SHOWN).map(|&(block, _)| {
+    let name = |block: usize| {
         let c = task.constraint(block);
         match c.against {
             Some(other) if c.threshold > 0.0 => format!("{} like {}", data.row_name(c.row), data.row_name(other)),
             Some(worse) => format!("{} over {}", data.row_name(c.row), data.row_name(worse)),
             None => data.row_name(c.row),
         }
-    });
-    let mut named: Vec<String> = named.collect();
+    };
+    let pairs = blocks.iter().any(|&(block, _)| task.constraint(block).against.is_some());
+    Err(contradicted(&blocks, name, pairs, residual))
+}
+
+/// The error that names rows of several classes that contradict each other.
+pub(super) fn not_separable(data: &Dataset, found: &Contradiction) -> Error {
+    contradicted(&found.blocks, |row| data.row_name(row), false, found.residual)
+}
+
+/// The error for a contradiction of pairs, or of rows.
+fn contradicted(blocks: &[(usize, f64)], name: impl Fn(usize) -> String, pairs: bool, residual: f64) -> Error {
+    const SHOWN: usize = 4;
+    let mut named: Vec<String> = blocks.iter().take(SHOWN).map(|&(block, _)| name(block)).collect();
     if blocks.len() > SHOWN {
         named.push("…".to_string());
     }
-    let pairs = blocks.iter().any(|&(block, _)| task.constraint(block).against.is_some());
     let (list, count) = (named.join(", "), blocks.len());
     let message = match (pairs, count) {
         (true, 1) => format!("not separable: {list} cannot be satisfied, because both have the same features"),
@@ -509,8 +522,8 @@ pub(super) fn separated<T: Independent>(data: &Dataset, task: &T, verdict: Verdi
              sum of them is zero up to {residual:.0e}"
         ),
     };
-    Err(Error::new(Code::NotSeparable, message)
-        .help("use a soft margin, which allows violations at a cost: leave ⟦solver⟧ out and set ⟦c⟧"))
+    Error::new(Code::NotSeparable, message)
+        .help("use a soft margin, which allows violations at a cost: leave ⟦margin⟧ and ⟦solver⟧ out and set ⟦c⟧")
 }
 
 impl BlockTask for Binary {

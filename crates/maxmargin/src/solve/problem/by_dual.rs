@@ -94,7 +94,7 @@ impl<T: Independent + LearningTask> Problem for ByDual<T> {
             return certify_dual(&self.task, self.rule, &expanded, stated, settings, cancel);
         }
         let weights = weights_of(stated.scorer)?;
-        if settings.solver.is_hard_margin() {
+        if settings.is_hard_margin() {
             return certify_hard(&self.task, self.rule, design, weights, stated, settings, cancel);
         }
         let scores = design.scores_until(weights, cancel)?;

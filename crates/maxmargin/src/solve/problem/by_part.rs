@@ -1,6 +1,6 @@
 //! [`ByPart`]: a task that is a sum over parts, each a function of the scores of its rows, with curvature.
 
-use super::by_block::proven_by_cuts;
+use super::by_block::{check_shortfall, not_separable, proven_by_cuts};
 use super::last_digits::polished_parts;
 use super::{
     Expanded, Over, class_expansion, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, one_by_one, restated,
@@ -12,11 +12,12 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::{Cancel, Silent};
 use crate::settings::Settings;
+use crate::solve::joint_hard_margin::{joint_hard_bound, joint_hard_primal};
 use crate::solve::machine::Job;
 use crate::solve::{
-    ByPair, ClassBlocks, CurvedRisk, CuttingPlane, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk, Sampled,
-    Solution, Start, balanced_values, certified_by_classes, lower_bound, quick_start, rounded_certificate,
-    sampled_start, value_and_slopes,
+    ByPair, ClassBlocks, CurvedRisk, CuttingPlane, JointHardMargin, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk,
+    Sampled, Solution, Start, Verdict, balanced_values, certified_by_classes, lower_bound, quick_start,
+    rounded_certificate, sampled_start, value_and_slopes,
 };
 use crate::task::{Abilities, GradedComparison, Intercept, Joint, LearningTask, Ranking, Roundable};
 use crate::wish::Solver;
@@ -41,7 +42,8 @@ pub trait PartTask: LearningTask + Roundable {
         None
     }
 
-    /// The task as a joint problem over several classes, with a block of dual variables for each row, if it is one.
+    /// The task as a joint problem over several classes, if it is one: it has a hard margin, and a block of dual variables
+    /// for each row.
     #[doc(hidden)]
     fn as_joint(&self) -> Option<&Joint> {
         None
@@ -130,8 +132,28 @@ impl<T: PartTask> ByPart<T> {
                 let planes = CuttingPlane { tolerance, max_passes };
                 planes.solve(&mut self.whole_risk(design, cancel), features, start, run.observer, cancel)
             }
+            Solver::QuadraticProgram if let Some(joint) = self.task.as_joint() => {
+                let program = JointHardMargin { tolerance, max_passes, intercept: self.rule };
+                match program.solve(joint, design, run.observer, cancel)? {
+                    Verdict::Separable(solution) => Ok(*solution),
+                    Verdict::NotSeparable(found) => Err(not_separable(run.data, &found)),
+                }
+            }
             solver => Err(not_planned(settings, solver)),
         }
+    }
+
+    /// Certifies the hard margin of several classes.
+    fn certify_hard(&self, joint: &Joint, stated: &Stated<'_>, design: &Design, cancel: &Cancel) -> Result<Values> {
+        let weights = weights_of(stated.scorer)?;
+        let (objective, shortfall) = joint_hard_primal(joint, design, weights, stated.free, self.rule, cancel)?;
+        check_shortfall(shortfall)?;
+        let lower_bound = match stated.witness {
+            Some(Witness::Classes(dual)) => Some(joint_hard_bound(joint, design, dual, self.rule).map_err(infeasible)?),
+            Some(_) => return Err(infeasible("it belongs to another task")),
+            None => None,
+        };
+        Ok(Values { objective, lower_bound })
     }
 
     /// The start for rankings of many rows.
@@ -288,13 +310,16 @@ impl<T: PartTask> Problem for ByPart<T> {
                 None => self.certify_expanded(&expanded, stated, cancel),
             };
         }
+        if let (true, Some(joint)) = (settings.is_hard_margin(), self.task.as_joint()) {
+            return self.certify_hard(joint, stated, design, cancel);
+        }
         let weights = weights_of(stated.scorer)?;
         let mut free = stated.free.to_vec();
         free.resize(self.task.thresholds(), 0.0);
         let at = PartPoint { design, weights, free: &free, rule: self.rule };
         let width = match stated.witness {
             Some(Witness::Rounded(width)) if settings.loss == Loss::Hinge => Some(*width),
-            Some(Witness::Dual(_) | Witness::Rounded(_) | Witness::Columns(_) | Witness::Classes(_)) => {
+            Some(Witness::Dual(_) | Witness::Rounded(_) | Witness::Columns(_)) => {
                 return Err(infeasible("it belongs to another task"));
             }
             _ => None,

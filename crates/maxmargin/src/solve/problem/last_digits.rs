@@ -77,7 +77,7 @@ pub(super) struct Budget {
 impl Budget {
     /// What a solution allows; none if it is not polished. See the top of the file.
     pub(super) fn of(run: &Run<'_>, solution: &Solution) -> Option<Budget> {
-        if !run.polishes || !matches!(solution.stop, Stop::Converged | Stop::Stalled) {
+        if !run.polishes || run.settings.is_hard_margin() || !matches!(solution.stop, Stop::Converged | Stop::Stalled) {
             return None;
         }
         if run.settings.polish {

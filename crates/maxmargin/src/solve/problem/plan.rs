@@ -75,7 +75,9 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
         Loss::SquaredHinge | Loss::Logistic => 1,
     };
     let outnumber = |times: usize| density >= DENSE && constraints > features.saturating_mul(times);
-    if settings.expands() && (abilities.listed || abilities.several) {
+    if settings.is_hard_margin() {
+        Solver::QuadraticProgram
+    } else if settings.expands() && (abilities.listed || abilities.several) {
         Solver::Smo
     } else if abilities.several && settings.loss != Loss::Logistic {
         Solver::DualCoordinateDescent
@@ -112,7 +114,7 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
         Solver::Newton if by_kernel => !listed && loss == Loss::SquaredHinge,
         _ if !weights => false,
         Solver::DualCoordinateDescent => listed || (several && loss != Loss::Logistic),
-        Solver::QuadraticProgram => listed,
+        Solver::QuadraticProgram => listed || several,
         Solver::InteriorPoint => listed && curved && loss != Loss::Logistic,
         Solver::LinearProgram => listed && threshold,
         Solver::Newton | Solver::CuttingPlane => curved && smooth_or_listed,
@@ -189,7 +191,7 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
             ),
             () if solver.is_hard_margin() => refuse(
                 "a hard margin takes explicit pairs, and these rows are graded".to_string(),
-                "list the pairs in a file and name the rows with ⟦items⟧, or leave ⟦solver⟧ out",
+                "list the pairs in a file and name the rows with ⟦items⟧, or leave ⟦margin⟧ and ⟦solver⟧ out",
             ),
             () if logistic => refuse(
                 format!("{whole} with {loss} loss is not part of this version"),

@@ -37,6 +37,8 @@ pub struct Binary {
     signs: Arc<[i8]>,
     /// The row's weight times its class weight; 0 if the row is left out. `None` if all weights are 1.
     weights: Option<Arc<[f64]>>,
+    /// The margin of each row. `None` if all margins are those of the loss.
+    margins: Option<Arc<[f64]>>,
     c: f64,
     loss: Loss,
     curve: Curve,
@@ -93,7 +95,16 @@ impl Binary {
     /// A column of an output code with C = 1, given the side and the weight of each row.
     pub(crate) fn of_column(signs: Vec<i8>, weights: Option<Arc<[f64]>>, loss: Loss, intercept: bool) -> Binary {
         let classes = Classes { negative: "-".to_string(), positive: "+".to_string() };
-        Binary { signs: signs.into(), weights, c: 1.0, loss, curve: Curve::Sharp(loss), intercept, classes }
+        Binary {
+            signs: signs.into(),
+            weights,
+            margins: None,
+            c: 1.0,
+            loss,
+            curve: Curve::Sharp(loss),
+            intercept,
+            classes,
+        }
     }
 
     /// The task with C = 1, given the weights of the negative and the positive class.
@@ -116,6 +127,7 @@ impl Binary {
         Binary {
             signs: signs.into(),
             weights,
+            margins: None,
             c: 1.0,
             loss,
             curve: Curve::Sharp(loss),
@@ -127,6 +139,11 @@ impl Binary {
     /// Changes the weight of the loss.
     pub fn with_cost(self, c: f64) -> Binary {
         Binary { c, ..self }
+    }
+
+    /// The same with a margin for each row in place of 1, for a loss that has a margin.
+    pub fn with_margins(self, margins: Option<Arc<[f64]>>) -> Binary {
+        Binary { margins, ..self }
     }
 
     /// The weight of a row's loss.
@@ -201,7 +218,7 @@ impl Independent for Binary {
             against: None,
             coefficient,
             threshold: if self.intercept { coefficient } else { 0.0 },
-            margin: self.loss.margin(),
+            margin: self.margins.as_ref().map_or(self.loss.margin(), |margins| margins[block]),
             cost: self.cost(block),
         }
     }
@@ -226,7 +243,8 @@ impl Objective for Binary {
         let rows = self.rows(at.part);
         let rows = Rows {
             signs: &self.signs[rows.clone()],
-            weights: self.weights.as_ref().map_or(&ONES[..rows.len()], |weights| &weights[rows]),
+            weights: self.weights.as_ref().map_or(&ONES[..rows.len()], |weights| &weights[rows.clone()]),
+            margins: self.margins.as_ref().map(|margins| &margins[rows]),
             scores: at.scores,
             c: self.c,
             margin: self.loss.margin(),
@@ -249,8 +267,11 @@ static ONES: [f64; PART] = [1.0; PART];
 struct Rows<'a> {
     signs: &'a [i8],
     weights: &'a [f64],
+    /// The margin of each row, if they differ.
+    margins: Option<&'a [f64]>,
     scores: &'a [f64],
     c: f64,
+    /// The margin of all rows otherwise.
     margin: f64,
     threshold: f64,
 }
@@ -286,11 +307,11 @@ fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f
     const LANES: usize = 8;
     let Rows { c, margin, threshold, .. } = *rows;
     let mut lanes = [[0.0; LANES]; 4];
-    let mut run = |signs: &[i8; LANES], weights: &[f64; LANES], scores: &[f64; LANES]| {
+    let mut run = |signs: &[i8; LANES], weights: &[f64; LANES], margins: &[f64; LANES], scores: &[f64; LANES]| {
         let (mut slope, mut curvature) = ([0.0; LANES], [0.0f32; LANES]);
         for lane in 0..LANES {
             let (sign, cost) = (f64::from(signs[lane]), c * weights[lane]);
-            let point = at(margin - sign * (scores[lane] + threshold));
+            let point = at(margins[lane] - sign * (scores[lane] + threshold));
             slope[lane] = -sign * cost * point.derivative;
             curvature[lane] = point.curvature as f32;
             lanes[0][lane] += cost * point.value;
@@ -305,9 +326,10 @@ fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f
     let (scores, last_scores) = rows.scores.as_chunks::<LANES>();
     let (slopes, last_slopes) = slope.as_chunks_mut::<LANES>();
     let (curvatures, last_curvatures) = curvature.as_chunks_mut::<LANES>();
-    let given = signs.iter().zip(weights).zip(scores);
-    for (((signs, weights), scores), (slope, curvature)) in given.zip(slopes.iter_mut().zip(curvatures)) {
-        (*slope, *curvature) = run(signs, weights, scores);
+    let (flat, own) = ([margin; LANES], rows.margins.unwrap_or_default().as_chunks::<LANES>());
+    let given = signs.iter().zip(weights).zip(scores).enumerate();
+    for ((at, ((signs, weights), scores)), (slope, curvature)) in given.zip(slopes.iter_mut().zip(curvatures)) {
+        (*slope, *curvature) = run(signs, weights, own.0.get(at).unwrap_or(&flat), scores);
     }
     // The last lanes are filled up with rows that cost nothing.
     let count = last_scores.len();
@@ -315,7 +337,9 @@ fn evaluate_each(rows: &Rows<'_>, at: impl Fn(f64) -> CurvePoint, slope: &mut [f
     signs[..count].copy_from_slice(last_signs);
     weights[..count].copy_from_slice(last_weights);
     scores[..count].copy_from_slice(last_scores);
-    let (slope, curvature) = run(&signs, &weights, &scores);
+    let mut margins = flat;
+    margins[..own.1.len()].copy_from_slice(own.1);
+    let (slope, curvature) = run(&signs, &weights, &margins, &scores);
     last_slopes.copy_from_slice(&slope[..count]);
     last_curvatures.copy_from_slice(&curvature[..count]);
     let [value, slope, hinge, excess] = lanes.map(|lanes| lanes.iter().sum());
@@ -354,6 +378,13 @@ impl Roundable for Binary {
     fn rounded(&self, width: f64) -> Binary {
         debug_assert!(self.loss == Loss::Hinge);
         Binary { curve: Curve::Rounded(width), ..self.clone() }
+    }
+
+    fn margin_scale(&self) -> f64 {
+        let Some(margins) = &self.margins else { return 1.0 };
+        let largest =
+            (0..margins.len()).filter(|&row| self.cost(row) > 0.0).map(|row| margins[row]).fold(0.0, f64::max);
+        if largest > 0.0 { largest } else { 1.0 }
     }
 
     fn rounding(&self, _part: usize, memo: &RowMemo) -> [f64; 3] {

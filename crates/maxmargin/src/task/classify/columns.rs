@@ -28,6 +28,8 @@ pub struct Columns {
     codes: Arc<[u32]>,
     /// The row's weight times its class weight; 0 if the row is left out. `None` if all weights are 1.
     weights: Option<Arc<[f64]>>,
+    /// The margin of each row, if not 1.
+    margins: Option<Arc<[f64]>>,
     /// The rows of each class, if a column leaves classes out.
     rows: Arc<[Vec<u32>]>,
     /// Number of rows of each class with a positive weight.
@@ -89,6 +91,7 @@ impl Columns {
         Ok(Columns {
             codes: codes.into(),
             weights,
+            margins: None,
             rows: rows.into(),
             counted: counted.into(),
             totals: totals.into(),
@@ -98,6 +101,11 @@ impl Columns {
             c: 1.0,
             rule,
         })
+    }
+
+    /// The same with a margin for each row in place of 1, for a loss that has a margin.
+    pub(crate) fn with_margins(self, margins: Option<Arc<[f64]>>) -> Columns {
+        Columns { margins, ..self }
     }
 
     /// All rows, those of one class side by side.
@@ -179,7 +187,12 @@ impl Columns {
                 (rows.iter().map(|&row| sign(&self.codes[row])).collect(), weights)
             }
         };
-        let task = Binary::of_column(signs, weights, self.loss, self.has_constants()).with_cost(self.c);
+        let margins = match (&self.margins, &rows) {
+            (Some(margins), Some(rows)) => Some(rows.iter().map(|&row| margins[row]).collect()),
+            (margins, _) => margins.clone(),
+        };
+        let task = Binary::of_column(signs, weights, self.loss, self.has_constants());
+        let task = task.with_margins(margins).with_cost(self.c);
         Column::Learned(task, rows)
     }
 }

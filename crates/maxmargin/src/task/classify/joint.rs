@@ -105,6 +105,18 @@ impl Joint {
         })
     }
 
+    /// The same with margins by the class of the row and then by the other class, in place of 1.
+    pub fn with_costs(mut self, table: Option<Vec<f64>>) -> Joint {
+        self.margins.table = table.map(Into::into);
+        self
+    }
+
+    /// The same with a factor for the margins of each row.
+    pub fn with_margins(mut self, rows: Option<Arc<[f64]>>) -> Joint {
+        self.margins.rows = rows;
+        self
+    }
+
     /// Number of classes.
     pub fn classes(&self) -> usize {
         self.labels.len()

@@ -3,19 +3,22 @@
 
 mod binary;
 mod columns;
+mod cost_matrix;
 mod joint;
 
 pub use binary::Binary;
 pub(crate) use columns::Column;
 pub use columns::Columns;
+pub use cost_matrix::CostMatrix;
 pub use joint::{Joint, JointForm};
 
-use super::{Abilities, Input, Profile};
+use super::weight_as::{WEIGHT_AS, WeightAs};
+use super::{Abilities, Input, Profile, is_default};
 use crate::certificate::{CodeDecoder, Decoder, Decoding};
 use crate::data::{Classes, CodeChoice, Dataset, Labels, OutputCode, same_number};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value};
+use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value, Wish};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -56,6 +59,12 @@ pub struct ClassifySettings {
     /// How the scores of columns become those of classes, if not as usual for the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decoding: Option<Decoding>,
+    /// For several classes in one problem: what each wrong class costs, which is the margin over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_matrix: Option<CostMatrix>,
+    /// How the weights of rows are used.
+    #[serde(skip_serializing_if = "is_default")]
+    pub weight_as: WeightAs,
 }
 
 /// How more than two classes are told apart.
@@ -182,6 +191,17 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             value: Value::Name(|| Decoding::ALL.map(Decoding::name).to_vec()),
             place: "task.decoding",
         },
+        Setting {
+            name: "cost-matrix",
+            heading: LEARNING,
+            aliases: &[],
+            help: "For several classes in one problem: a table of what it costs to predict the class of a column for a row \
+                   of the class that a line begins with. Costs are the margins [default: 1 for every wrong class]",
+            placeholder: "FILE",
+            value: Value::Parsed(|text| text.parse::<CostMatrix>().map(drop)),
+            place: "task.cost-matrix",
+        },
+        WEIGHT_AS,
     ],
     without: &[],
     loss: Loss::Hinge,
@@ -193,15 +213,31 @@ pub(in crate::task) const PROFILE: Profile = Profile {
 
 impl ClassifySettings {
     /// Refuses invalid class weights, and forms without the loss.
-    pub(in crate::task) fn refuse(&self, hard: bool, loss: Loss) -> Result<()> {
+    pub(in crate::task) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
+        let (hard, loss) = (wish.hard, wish.loss);
+        self.weight_as.refuse(loss, wish.regularisation.is_nu())?;
         self.refuse_code()?;
         if let Some(multiclass) = self.form() {
             if multiclass.is_joint() {
                 multiclass.joint_form(loss)?;
+            } else if self.cost_matrix.is_some() {
+                let message = format!("`{}` learns columns of two classes, which have no costs", multiclass.name());
+                return Err(Error::new(Code::BadSetting, message)
+                    .help("leave ⟦cost-matrix⟧ out, or use ⟦multiclass=joint⟧ or weston-watkins"));
             }
             if let Some(positive) = &self.positive {
                 let message = format!("`{positive}` is positive, and several classes have none");
                 return Err(Error::new(Code::BadSetting, message).help("leave ⟦positive⟧ or ⟦multiclass⟧ out"));
+            }
+        }
+        if self.cost_matrix.is_some() {
+            if loss == Loss::Logistic {
+                return Err(Error::new(Code::BadSetting, "costs of classes are margins, and the softmax has none")
+                    .help("leave ⟦cost-matrix⟧ out, or use ⟦loss=hinge⟧"));
+            }
+            if self.positive.is_some() {
+                let message = "one class is positive, and several classes with costs have none";
+                return Err(Error::new(Code::BadSetting, message).help("leave ⟦positive⟧ or ⟦cost-matrix⟧ out"));
             }
         }
         if let ClassWeight::ByLabel(weights) = &self.class_weight
@@ -214,7 +250,7 @@ impl ClassifySettings {
         }
         if hard && self.class_weight != ClassWeight::Equal {
             return Err(Error::new(Code::BadSetting, "a hard margin has no costs, so class weights do not apply")
-                .help("leave ⟦class-weight⟧ out, or use a soft margin: leave ⟦solver⟧ out"));
+                .help("leave ⟦class-weight⟧ out, or use a soft margin: leave ⟦margin⟧ and ⟦solver⟧ out"));
         }
         Ok(())
     }
@@ -278,7 +314,7 @@ impl ClassifySettings {
 
     /// Whether this many classes have a score each. Two classes share one score unless asked otherwise.
     pub(crate) fn several(&self, classes: usize) -> bool {
-        classes > 2 || self.form().is_some()
+        classes > 2 || self.form().is_some() || self.cost_matrix.is_some()
     }
 
     /// How several classes are told apart.
@@ -289,7 +325,7 @@ impl ClassifySettings {
     /// Whether a model of this task has such a decoder and intercepts.
     pub(in crate::task) fn makes(&self, decoder: &Decoder, intercepts: usize) -> bool {
         let scores = match decoder {
-            Decoder::Sign(_) if self.form().is_none() => 1,
+            Decoder::Sign(_) if !self.several(2) => 1,
             Decoder::Largest(labels) if self.several(labels.len()) => labels.len(),
             Decoder::Code(decoder) if self.form().is_some_and(|form| !form.is_joint()) && decoder.is_whole() => {
                 decoder.code.columns()
@@ -302,9 +338,9 @@ impl ClassifySettings {
     /// What one constraint a row offers, a joint problem over all classes, or the columns of a code.
     pub(in crate::task) fn abilities(&self) -> Abilities {
         match self.form() {
-            None => Abilities::LISTED,
-            Some(form) if form.is_joint() => JOINT,
-            Some(_) => COLUMNS,
+            None if self.cost_matrix.is_none() => Abilities::LISTED,
+            Some(form) if !form.is_joint() => COLUMNS,
+            _ => JOINT,
         }
     }
 }

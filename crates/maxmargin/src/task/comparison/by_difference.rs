@@ -40,7 +40,7 @@ impl Comparison {
     pub(crate) fn over_differences(&self) -> ByDifference {
         let unit = Comparison { c: 1.0, ..self.clone() };
         let count = self.pairs.len();
-        let margins = (self.weight_as == super::PairWeightAs::Margin)
+        let margins = (self.weight_as == crate::task::WeightAs::Margin)
             .then(|| (0..count).map(|pair| self.margin(pair)).collect::<Vec<_>>().into());
         ByDifference {
             signs: (0..count).map(|pair| self.pairs.outcome(pair).sign()).collect(),
@@ -309,11 +309,11 @@ impl Roundable for ByDifference {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PairWeightAs;
     use super::*;
     use crate::data::{Dataset, Dense, Matrix, Outcome, Pairs, Targets};
     use crate::random::Random;
     use crate::run::Cancel;
+    use crate::task::WeightAs;
     use crate::testing::{check_curvature, check_independent, check_objective};
 
     #[test]
@@ -334,7 +334,7 @@ mod tests {
         let differences: Vec<f64> = scores.chunks_exact(2).map(|pair| pair[1] - pair[0]).collect();
         for loss in Loss::ALL {
             for ties_as in [TiesAs::Nothing, TiesAs::Contradiction, TiesAs::Threshold] {
-                for weight_as in PairWeightAs::ALL {
+                for weight_as in WeightAs::ALL {
                     let Ok(task) = Comparison::new(&data, ties_as, weight_as, loss, 0.7) else { continue };
                     let seen = task.over_differences();
                     let thresholds = vec![0.6; Objective::thresholds(&task)];

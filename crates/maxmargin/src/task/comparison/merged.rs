@@ -1,7 +1,7 @@
 //! [`Merged`]: equal pairs as one.
 
-use super::PairWeightAs;
 use crate::data::{Outcome, Pairs};
+use crate::task::WeightAs;
 use std::sync::Arc;
 
 /// Pairs no two of which are equal, in the order in which they were first given.
@@ -14,7 +14,7 @@ pub(super) struct Merged {
 impl Merged {
     /// Merges decided pairs with the same better and worse row, and ties of the same two rows. If weights are margins,
     /// these must be equal too. Returns none if no two pairs are equal.
-    pub(super) fn of(pairs: &Pairs, weight_as: PairWeightAs) -> Option<Merged> {
+    pub(super) fn of(pairs: &Pairs, weight_as: WeightAs) -> Option<Merged> {
         let number = merged_numbers(pairs, weight_as);
         let merged = number.iter().max().map_or(0, |last| last + 1);
         if merged == pairs.len() {
@@ -33,8 +33,8 @@ impl Merged {
             let weight = pairs.weight(pair);
             counts[at] += u32::from(weight > 0.0);
             match weight_as {
-                PairWeightAs::Slack | PairWeightAs::Replicate => weights[at] += weight,
-                PairWeightAs::Margin => weights[at] = weight,
+                WeightAs::Slack | WeightAs::Copies => weights[at] += weight,
+                WeightAs::Margin => weights[at] = weight,
             }
         }
         // A sum may overflow. Then the pairs stay apart, and the total weight is refused.
@@ -44,8 +44,8 @@ impl Merged {
 }
 
 /// The number of the merged pair that stands for each pair.
-pub(crate) fn merged_numbers(pairs: &Pairs, weight_as: PairWeightAs) -> Vec<usize> {
-    let first = first_equals(pairs, weight_as == PairWeightAs::Margin);
+pub(crate) fn merged_numbers(pairs: &Pairs, weight_as: WeightAs) -> Vec<usize> {
+    let first = first_equals(pairs, weight_as == WeightAs::Margin);
     let mut place = vec![0; pairs.len()];
     let kept = (0..pairs.len()).filter(|&pair| first[pair] as usize == pair);
     kept.enumerate().for_each(|(at, pair)| place[pair] = at);
@@ -99,7 +99,7 @@ mod tests {
         #[test]
         fn equal_pairs_become_one_with_the_sum_of_their_weights(
             list in prop::collection::vec((0..5u32, 1..5u32, 0..3usize, 0..3u8), 1..60),
-            way in prop::sample::select(PairWeightAs::ALL.to_vec()),
+            way in prop::sample::select(WeightAs::ALL.to_vec()),
         ) {
             let (left, right): (Vec<u32>, Vec<u32>) =
                 list.iter().map(|&(row, step, _, _)| (row, (row + step) % 5)).unzip();
@@ -111,7 +111,7 @@ mod tests {
                 let (row, against) = pairs.ordered(pair);
                 let tie = pairs.outcome(pair) == Outcome::Tie;
                 let (row, against) = if tie { (row.min(against), row.max(against)) } else { (row, against) };
-                (row, against, tie, if way == PairWeightAs::Margin { pairs.weight(pair) as u32 } else { 0 })
+                (row, against, tie, if way == WeightAs::Margin { pairs.weight(pair) as u32 } else { 0 })
             };
             // Brute force: every pair looks for an equal one before it.
             let mut expected: Vec<(_, f64, u32)> = Vec::new();
@@ -120,7 +120,7 @@ mod tests {
                 let counts = u32::from(weight > 0.0);
                 match expected.iter_mut().find(|(other, _, _)| *other == key) {
                     Some((_, sum, count)) => {
-                        *sum = if way == PairWeightAs::Margin { weight } else { *sum + weight };
+                        *sum = if way == WeightAs::Margin { weight } else { *sum + weight };
                         *count += counts;
                     }
                     None => expected.push((key, weight, counts)),

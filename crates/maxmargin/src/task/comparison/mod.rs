@@ -13,13 +13,13 @@
 //! | nothing | once, τ = 0 | is left out |
 //!
 //! There is no intercept, because it would cancel. The weight u_p of a pair is used in one of three ways
-//! ([`PairWeightAs`]):
+//! ([`WeightAs`]):
 //!
 //! | | C_p | m_p |
 //! |---|---|---|
 //! | slack | C·u_p | m |
 //! | margin | C | u_p |
-//! | replicate | C·u_p, u_p a whole number | m |
+//! | copies | C·u_p, u_p a whole number | m |
 //!
 //! m is 1, or 0 for the logistic loss, which has no margin to scale. A pair of weight 0 has no effect in any of them.
 //!
@@ -46,14 +46,15 @@ mod merged;
 mod settings;
 
 pub(crate) use by_difference::ByDifference;
-pub use settings::{CompareSettings, Method, PairWeightAs};
-pub(super) use settings::{PAIR_WEIGHT_AS, PROFILE};
+pub(super) use settings::PROFILE;
+pub use settings::{CompareSettings, Method};
 
 use self::merged::Merged;
 pub(crate) use self::merged::merged_numbers;
+use super::weight_as::check_pairs;
 use super::{
     Barrier, Constraint, Curvature, Directions, Independent, LearningTask, Objective, Place, Roundable, Slopes,
-    rounding_terms,
+    WeightAs, rounding_terms,
 };
 use crate::certificate::Decoder;
 use crate::data::{Dataset, Design, Outcome, Pairs};
@@ -61,7 +62,6 @@ use crate::error::{Code, Error, Result};
 use crate::loss::{Curve, Loss};
 use crate::parallel;
 use crate::run::Cancel;
-use crate::wording::count;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ pub struct Comparison {
     ties_as: TiesAs,
     /// The ties that count. Each has a second block after those of the pairs.
     ties: Arc<[u32]>,
-    weight_as: PairWeightAs,
+    weight_as: WeightAs,
     /// How many of the given pairs that count each pair stands for, if equal ones were merged.
     merged: Option<Arc<[u32]>>,
     /// Number of ties given.
@@ -126,26 +126,25 @@ const PART: usize = 1024;
 
 impl Comparison {
     /// A task over the pairs of a data set.
-    pub fn new(data: &Dataset, ties_as: TiesAs, weight_as: PairWeightAs, loss: Loss, c: f64) -> Result<Comparison> {
+    pub fn new(data: &Dataset, ties_as: TiesAs, weight_as: WeightAs, loss: Loss, c: f64) -> Result<Comparison> {
         let pairs = data.pairs().filter(|pairs| !pairs.is_empty()).ok_or_else(|| {
             Error::new(Code::NoPairs, "there are no pairs, so there is nothing to learn from")
                 .help("give at least one pair of items and which of them is better")
         })?;
-        if weight_as == PairWeightAs::Margin && (loss == Loss::Logistic || ties_as == TiesAs::Threshold) {
+        if weight_as == WeightAs::Margin && (loss == Loss::Logistic || ties_as == TiesAs::Threshold) {
             let (message, help) = match ties_as {
-                TiesAs::Threshold => (
-                    "margins are set by the threshold, and not by weights",
-                    "leave ⟦pair-weight-as⟧ out: weights are costs",
-                ),
+                TiesAs::Threshold => {
+                    ("margins are set by the threshold, and not by weights", "leave ⟦weight-as⟧ out: weights are costs")
+                }
                 _ => (
                     "the logistic loss has no margin that a weight could set",
-                    "use ⟦pair-weight-as=slack⟧, or ⟦loss=hinge⟧ or squared-hinge",
+                    "use ⟦weight-as=slack⟧, or ⟦loss=hinge⟧ or squared-hinge",
                 ),
             };
             return Err(Error::new(Code::BadSetting, message).help(help));
         }
-        if weight_as == PairWeightAs::Replicate {
-            check_copies(data, pairs)?;
+        if weight_as == WeightAs::Copies {
+            check_pairs(data, pairs)?;
         }
         let ties = ties_as.second_blocks(pairs);
         let (parts, order) = parts(pairs, data.rows());
@@ -205,7 +204,7 @@ impl Comparison {
 
     /// Whether the weight of a pair is its margin.
     pub(crate) fn weights_are_margins(&self) -> bool {
-        self.weight_as == PairWeightAs::Margin
+        self.weight_as == WeightAs::Margin
     }
 
     /// How many of the given pairs that count a pair stands for.
@@ -232,8 +231,8 @@ impl Comparison {
     pub fn constraints(&self) -> u64 {
         let copies = |block: usize| match (self.constraint(block).cost > 0.0, self.weight_as) {
             (false, _) => 0,
-            (true, PairWeightAs::Slack | PairWeightAs::Margin) => u64::from(self.stands_for(self.pair(block))),
-            (true, PairWeightAs::Replicate) => self.pairs.weight(self.pair(block)) as u64,
+            (true, WeightAs::Slack | WeightAs::Margin) => u64::from(self.stands_for(self.pair(block))),
+            (true, WeightAs::Copies) => self.pairs.weight(self.pair(block)) as u64,
         };
         let twice = if self.ties_as == TiesAs::Contradiction { 2 } else { 1 };
         let pairs = self.pairs.len();
@@ -258,17 +257,17 @@ impl Comparison {
             _ => 1.0,
         };
         match self.weight_as {
-            PairWeightAs::Slack | PairWeightAs::Replicate => self.c * weight * times,
-            PairWeightAs::Margin if weight > 0.0 => self.c * f64::from(self.stands_for(pair)) * times,
-            PairWeightAs::Margin => 0.0,
+            WeightAs::Slack | WeightAs::Copies => self.c * weight * times,
+            WeightAs::Margin if weight > 0.0 => self.c * f64::from(self.stands_for(pair)) * times,
+            WeightAs::Margin => 0.0,
         }
     }
 
     #[inline]
     fn margin(&self, pair: usize) -> f64 {
         match self.weight_as {
-            PairWeightAs::Slack | PairWeightAs::Replicate => self.loss.margin(),
-            PairWeightAs::Margin => self.pairs.weight(pair),
+            WeightAs::Slack | WeightAs::Copies => self.loss.margin(),
+            WeightAs::Margin => self.pairs.weight(pair),
         }
     }
 
@@ -281,35 +280,6 @@ impl Comparison {
             _ => 0.0,
         }
     }
-}
-
-/// A larger weight is taken to be a mistake, and u32 could no longer count the copies.
-const MOST_COPIES: f64 = u32::MAX as f64;
-
-/// Refuses weights that are not whole numbers of copies.
-fn check_copies(data: &Dataset, pairs: &Pairs) -> Result<()> {
-    for pair in 0..pairs.len() {
-        let weight = pairs.weight(pair);
-        if weight.fract() == 0.0 && weight <= MOST_COPIES {
-            continue;
-        }
-        let (better, worse) = pairs.ordered(pair);
-        let of_pair = format!("pair {} ({} over {})", pair + 1, data.row_name(better), data.row_name(worse));
-        let (message, help) = if weight > MOST_COPIES {
-            let most = count(MOST_COPIES as u64);
-            (
-                format!("the weight of {of_pair} is {weight:e}, and a pair is copied at most {most} times"),
-                "give smaller weights; ⟦pair-weight-as=slack⟧ takes them as costs, with the same effect",
-            )
-        } else {
-            (
-                format!("the weight {weight} of {of_pair} is not a whole number of copies"),
-                "give whole numbers, or use ⟦pair-weight-as=slack⟧, which also takes fractions",
-            )
-        };
-        return Err(Error::new(Code::BadWeight, message).help(help));
-    }
-    Ok(())
 }
 
 /// Cuts the rows wherever no pair crosses, merges short runs, and sorts the pairs by part.
@@ -651,7 +621,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_files() {
-        for way in PairWeightAs::ALL {
+        for way in WeightAs::ALL {
             assert_eq!(serde_json::to_value(way).expect("JSON"), way.name());
         }
     }
@@ -667,24 +637,23 @@ mod tests {
                 .collect();
             (each, task.constraints(), task.total_cost())
         };
-        assert_eq!(costs_and_margins(PairWeightAs::Slack), (vec![(1.0, 1.0), (0.0, 0.0), (1.5, 1.0)], 2, 2.5));
-        assert_eq!(costs_and_margins(PairWeightAs::Margin), (vec![(0.5, 2.0), (0.0, 0.0), (0.5, 3.0)], 2, 1.0));
-        assert_eq!(costs_and_margins(PairWeightAs::Replicate), (vec![(1.0, 1.0), (0.0, 0.0), (1.5, 1.0)], 5, 2.5));
+        assert_eq!(costs_and_margins(WeightAs::Slack), (vec![(1.0, 1.0), (0.0, 0.0), (1.5, 1.0)], 2, 2.5));
+        assert_eq!(costs_and_margins(WeightAs::Margin), (vec![(0.5, 2.0), (0.0, 0.0), (0.5, 3.0)], 2, 1.0));
+        assert_eq!(costs_and_margins(WeightAs::Copies), (vec![(1.0, 1.0), (0.0, 0.0), (1.5, 1.0)], 5, 2.5));
     }
 
     #[test]
     fn weights_that_cannot_be_used_are_refused() {
         let half = data(2, &[(0, 1, 1.5)]);
-        let error = Comparison::new(&half, TiesAs::Nothing, PairWeightAs::Replicate, Loss::Hinge, 1.0)
-            .expect_err("half a copy");
+        let error =
+            Comparison::new(&half, TiesAs::Nothing, WeightAs::Copies, Loss::Hinge, 1.0).expect_err("half a copy");
         assert_eq!(error.code(), Code::BadWeight);
         assert!(error.message().contains("1.5 of pair 1 (row 1 over row 2)"), "{error}");
         let error =
-            Comparison::new(&half, TiesAs::Nothing, PairWeightAs::Margin, Loss::Logistic, 1.0).expect_err("no margin");
+            Comparison::new(&half, TiesAs::Nothing, WeightAs::Margin, Loss::Logistic, 1.0).expect_err("no margin");
         assert_eq!(error.code(), Code::BadSetting);
         let none = data(2, &[]);
-        let error =
-            Comparison::new(&none, TiesAs::Nothing, PairWeightAs::Slack, Loss::Hinge, 1.0).expect_err("nothing");
+        let error = Comparison::new(&none, TiesAs::Nothing, WeightAs::Slack, Loss::Hinge, 1.0).expect_err("nothing");
         assert_eq!(error.code(), Code::NoPairs);
     }
 
@@ -700,7 +669,7 @@ mod tests {
         let number = |row: u32, of: u32| f64::from((row * of) % 101) / 50.0 - 1.0;
         let (scores, rates): (Vec<f64>, Vec<f64>) = (0..rows).map(|row| (number(row, 37), number(row, 53))).unzip();
         for loss in Loss::ALL {
-            let task = Comparison::new(&data, TiesAs::Threshold, PairWeightAs::Slack, loss, 0.5).expect("valid");
+            let task = Comparison::new(&data, TiesAs::Threshold, WeightAs::Slack, loss, 0.5).expect("valid");
             let (mut slope, mut by_threshold, mut along_threshold) = (vec![0.0; scores.len()], [0.0], [0.0]);
             let at = Place { part: 0, scores: &scores, thresholds: &[0.7], cancel: &Cancel::new() };
             let slopes = Slopes { scores: &mut slope, thresholds: &mut by_threshold };
@@ -736,7 +705,7 @@ mod tests {
             let data = data(rows, &near);
             let pairs = data.pairs().expect("pairs").clone().with_outcomes(outcomes).expect("valid");
             let data = data.with_pairs(pairs.clone()).expect("valid");
-            let task = Comparison::new(&data, TiesAs::Nothing, PairWeightAs::Slack, loss, 0.7).expect("valid");
+            let task = Comparison::new(&data, TiesAs::Nothing, WeightAs::Slack, loss, 0.7).expect("valid");
             prop_assert_eq!(far, task.parts() == 1 && task.rows(0).len() == rows);
             let scores: Vec<f64> = (0..rows).map(|row| ((row * 7919) % 101) as f64 / 40.0).collect();
             let direction: Vec<f64> = (0..2 * rows).map(|at| ((at * 104_729) % 97) as f64 / 50.0 - 1.0).collect();
@@ -778,7 +747,7 @@ mod tests {
         #[test]
         fn merged_pairs_have_the_values_of_the_pairs_they_stand_for(
             list in prop::collection::vec((0..5u32, 1..5u32, 0..3usize, 0..3u8), 1..40),
-            weight_as in prop::sample::select(PairWeightAs::ALL.to_vec()),
+            weight_as in prop::sample::select(WeightAs::ALL.to_vec()),
             ties_as in prop::sample::select(vec![TiesAs::Nothing, TiesAs::Contradiction, TiesAs::Threshold]),
             loss in prop::sample::select(Loss::ALL.to_vec()),
             scores in prop::collection::vec(-3.0..3.0f64, 5),

@@ -5,6 +5,7 @@ use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::kernel::KernelSettings;
 use crate::loss::Loss;
+use crate::task::weight_as::{WEIGHT_AS, WeightAs};
 use crate::task::{Abilities, Input, Profile, is_default};
 use crate::wish::{Intercept, LEARNING, Range, Regularisation, Setting, Solver, Value, Wish};
 use serde::{Deserialize, Serialize};
@@ -61,33 +62,6 @@ impl Method {
     }
 }
 
-/// How the weight of a pair is used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PairWeightAs {
-    /// It multiplies the cost of a violated margin.
-    #[default]
-    Slack,
-    /// It is the margin.
-    Margin,
-    /// It is the number of times that the pair counts: a whole number.
-    Replicate,
-}
-
-impl PairWeightAs {
-    /// All uses.
-    pub const ALL: [PairWeightAs; 3] = [PairWeightAs::Slack, PairWeightAs::Margin, PairWeightAs::Replicate];
-
-    /// The name used in flags and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            PairWeightAs::Slack => "slack",
-            PairWeightAs::Margin => "margin",
-            PairWeightAs::Replicate => "replicate",
-        }
-    }
-}
-
 /// The settings of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -98,8 +72,8 @@ pub struct CompareSettings {
     /// The threshold for ties, if it is learned together with the scores.
     pub threshold: Intercept,
     /// How the weights of explicit pairs are used.
-    #[serde(skip_serializing_if = "is_default")]
-    pub pair_weight_as: PairWeightAs,
+    #[serde(alias = "pair-weight-as", skip_serializing_if = "is_default")]
+    pub weight_as: WeightAs,
     /// Whether to compare all pairs of graded rows within queries, with equal grades as ties.
     #[serde(skip_serializing_if = "is_default")]
     pub ties_from_grades: bool,
@@ -121,24 +95,12 @@ impl Default for CompareSettings {
         CompareSettings {
             method: Method::Compare,
             threshold: Intercept::Free,
-            pair_weight_as: PairWeightAs::Slack,
+            weight_as: WeightAs::Slack,
             ties_from_grades: false,
             kappa: USUAL_KAPPA,
         }
     }
 }
-
-/// How the weights of explicit pairs are used. Rankers have this setting too.
-pub(in crate::task) const PAIR_WEIGHT_AS: Setting = Setting {
-    name: "pair-weight-as",
-    heading: LEARNING,
-    aliases: &[],
-    help: "How the weight of a pair is used: as a factor of the slack, as the margin, or as a number of copies \
-           [default: slack]",
-    placeholder: "WAY",
-    value: Value::Name(|| PairWeightAs::ALL.map(PairWeightAs::name).to_vec()),
-    place: "task.pair-weight-as",
-};
 
 /// `compare`
 pub(in crate::task) const PROFILE: Profile = Profile {
@@ -174,7 +136,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             value: Value::Switch,
             place: "task.ties-from-grades",
         },
-        PAIR_WEIGHT_AS,
+        WEIGHT_AS,
     ],
     without: &["nu"],
     loss: Loss::Hinge,
@@ -274,12 +236,13 @@ impl CompareSettings {
                 "use `train compare` without ⟦method⟧, or leave ⟦ties-from-grades⟧ out",
             );
         }
-        if self.ties_from_grades && self.pair_weight_as != PairWeightAs::default() {
+        if self.ties_from_grades && self.weight_as == WeightAs::Margin {
             return bad(
-                "only explicit pairs have weights, and these rows are graded".to_string(),
-                "leave ⟦pair-weight-as⟧ out; rows may have weights, and the weight of a pair is their product",
+                "these rows are graded: each pair has the weights of two rows, and a margin takes one".to_string(),
+                "leave ⟦weight-as⟧ out; rows may have weights, and the weight of a pair is their product",
             );
         }
+        self.weight_as.refuse(wish.loss, false)?;
         if !learns && self.threshold == Intercept::Penalised {
             return bad(
                 format!("`{name}` finds its threshold after the scores, and does not penalise it"),
@@ -320,20 +283,24 @@ impl CompareSettings {
     fn refuse_beside_ratings(&self, wish: &Wish<'_>) -> Result<()> {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         let name = self.method.name();
-        if wish.loss != Loss::Hinge || self.pair_weight_as != PairWeightAs::Slack {
+        if wish.loss != Loss::Hinge || self.weight_as != WeightAs::Slack {
             return bad(
                 format!("`{name}` has neither a loss nor margins to choose"),
-                "leave ⟦loss⟧ and ⟦pair-weight-as⟧ out, or use ⟦method=compare⟧",
+                "leave ⟦loss⟧ and ⟦weight-as⟧ out, or use ⟦method=compare⟧",
             );
         }
         let costs = matches!(wish.regularisation, Regularisation::C(c) if c == 1.0);
         if self.method != Method::BradleyTerry && !costs {
             return bad(format!("`{name}` has no C"), "leave ⟦c⟧ and ⟦lambda⟧ out");
         }
-        if wish.solver != Solver::Auto || *wish.kernel != KernelSettings::default() || wish.scale != Scale::None {
+        if wish.solver != Solver::Auto
+            || wish.hard
+            || *wish.kernel != KernelSettings::default()
+            || wish.scale != Scale::None
+        {
             return bad(
                 format!("`{name}` rates items by the outcomes of their pairs, and uses neither features nor solvers"),
-                "leave ⟦solver⟧, ⟦kernel⟧ and ⟦scale⟧ out, or use ⟦method=compare⟧",
+                "leave ⟦margin⟧, ⟦solver⟧, ⟦kernel⟧ and ⟦scale⟧ out, or use ⟦method=compare⟧",
             );
         }
         Ok(())

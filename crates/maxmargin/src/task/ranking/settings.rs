@@ -3,7 +3,7 @@
 use crate::certificate::Decoder;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::task::comparison::{PAIR_WEIGHT_AS, PairWeightAs};
+use crate::task::weight_as::{WEIGHT_AS, WeightAs};
 use crate::task::{Abilities, Input, Profile, is_default};
 use crate::wish::{LEARNING, Regularisation, STOCHASTIC, Sample, Setting, Value, Wish};
 use serde::{Deserialize, Serialize};
@@ -43,8 +43,8 @@ pub struct RankSettings {
     #[serde(skip_serializing_if = "is_default")]
     pub pair_weight: PairWeight,
     /// How the weights of explicit pairs are used.
-    #[serde(skip_serializing_if = "is_default")]
-    pub pair_weight_as: PairWeightAs,
+    #[serde(alias = "pair-weight-as", skip_serializing_if = "is_default")]
+    pub weight_as: WeightAs,
 }
 
 /// `rank`
@@ -62,7 +62,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             value: Value::Name(|| PairWeight::ALL.map(PairWeight::name).to_vec()),
             place: "task.pair-weight",
         },
-        PAIR_WEIGHT_AS,
+        WEIGHT_AS,
         Setting {
             name: "sample",
             heading: STOCHASTIC,
@@ -92,14 +92,7 @@ impl RankSettings {
             )
             .help("leave ⟦sample⟧ out, or use ⟦pair-weight=per-query⟧"));
         }
-        if wish.regularisation.is_nu() && self.pair_weight_as == PairWeightAs::Margin {
-            return Err(Error::new(
-                Code::BadSetting,
-                "with ⟦nu⟧ all margins are the same, and weights cannot set them",
-            )
-            .help("leave ⟦pair-weight-as⟧ out, or use ⟦c⟧ instead of ⟦nu⟧"));
-        }
-        Ok(())
+        self.weight_as.refuse(wish.loss, wish.regularisation.is_nu())
     }
 
     /// Whether a model of this task has such a decoder and intercept.

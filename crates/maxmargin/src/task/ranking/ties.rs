@@ -411,7 +411,7 @@ impl Roundable for GradedComparison {
 mod tests {
     use super::*;
     use crate::data::{Dense, Groups, Matrix, Outcome, Pairs, Targets};
-    use crate::task::{Comparison, PairWeightAs, TiesAs};
+    use crate::task::{Comparison, TiesAs, WeightAs};
     use crate::testing::{check_curvature, check_objective};
     use proptest::prelude::*;
 
@@ -448,7 +448,7 @@ mod tests {
         let pairs = Pairs::new(left, right).and_then(|pairs| pairs.with_outcomes(outcomes)).expect("pairs");
         let pairs = pairs.with_weights(costs).expect("weights");
         let data = Dataset::new(matrix, Targets::Absent).expect("data").with_pairs(pairs).expect("pairs");
-        Comparison::new(&data, TiesAs::Threshold, PairWeightAs::Slack, loss, c).expect("pairs")
+        Comparison::new(&data, TiesAs::Threshold, WeightAs::Slack, loss, c).expect("pairs")
     }
 
     /// Value, slopes, products with two directions, and the diagonal, for a task of one part.
