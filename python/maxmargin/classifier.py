@@ -57,6 +57,13 @@ def classes_of(y: Any) -> Any:
     return distinct(y)
 
 
+def are_doubles(classes: Any) -> bool:
+    """Whether the classes are numbers that double precision holds exactly. They are in order."""
+    if classes.dtype.kind in "biu":
+        return -(2**53) <= int(classes[0]) and int(classes[-1]) <= 2**53
+    return classes.dtype.kind == "f" and bool((classes.astype(np.float64) == classes).all())
+
+
 def spelled(classes: Any) -> list[str]:
     """The name of each class in the core: its label, or its position if the core would confuse two labels."""
 
@@ -119,8 +126,8 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         With multi_class="code", the name of a code or its matrix, with the rows in the order of `classes_`. In each
         column, the classes with 1 are told from those with -1, and those with 0 are left out.
     decoding : str or None, default=None
-        With multi_class="code", the loss by which the scores of the columns choose a class. None uses the default of
-        the core.
+        With "code", "one-vs-one" or "one-vs-rest", the loss by which the scores of the columns choose a class. None
+        uses the default of the core.
     probability : {"platt", "isotonic"} or None, default=None
         How scores become probabilities, fitted on held-out rows. With the logistic loss, probabilities are known
         without it, unless `multi_class` asks for several problems.
@@ -302,7 +309,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         weights = arrays.weights("sample_weight", sample_weight, X.shape[0])
         self._check_that_two_count(y, weights)
         data = self._named(arrays.dataset(X))
-        if self.classes_.dtype.kind in "biuf" and (self.classes_.astype(np.float64) == self.classes_).all():
+        if are_doubles(self.classes_):
             data = data.with_targets(np.require(y, dtype=np.float64, requirements=["C", "A"]))
         else:
             codes = np.empty(len(y), dtype=np.uint32)
@@ -316,8 +323,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         """Adopts the classes, and says how the core names and orders them: numbers by value, words by their bytes."""
         self.classes_, self._names, self._positive = classes, spelled(classes), {}
         order = list(range(len(classes)))
-        numbers = classes.dtype.kind in "biuf" and (classes.astype(np.float64) == classes).all()
-        if not numbers:
+        if not are_doubles(classes):
             order.sort(key=lambda position: self._names[position].encode())
         self._place = np.argsort(order)
         if order == [1, 0] and self.multi_class == "auto":
@@ -368,21 +374,18 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         """The settings that say how classes are told apart."""
         form = one_of("multi_class", self.multi_class, FORMS)
         settings = {} if form == "auto" else {"multiclass": form}
-        for name in ("code", "decoding"):
-            value = getattr(self, name)
-            if value is None:
-                continue
+        if self.code is not None:
             if form != "code":
-                raise ValueError(f"{name} needs multi_class='code', and multi_class is {self.multi_class!r}")
-            if isinstance(value, str):
-                settings[name] = value
-            elif name == "code":
-                settings[name] = self._code_as_text(code_matrix(value, len(self.classes_)))
-            else:
-                raise TypeError(f"decoding must be None or a name, and is {value!r}")
+                raise ValueError(f"code needs multi_class='code', and multi_class is {self.multi_class!r}")
+            by_name = isinstance(self.code, str)
+            settings["code"] = self.code if by_name else self._as_text(code_matrix(self.code, len(self.classes_)))
+        if self.decoding is not None:
+            if not isinstance(self.decoding, str):
+                raise TypeError(f"decoding must be None or a name, and is {self.decoding!r}")
+            settings["decoding"] = self.decoding
         return settings
 
-    def _code_as_text(self, matrix: npt.NDArray[np.int64]) -> str:
+    def _as_text(self, matrix: npt.NDArray[np.int64]) -> str:
         """The matrix as the core takes it: a line for each class, its name first."""
         names = [f'"{name.replace(chr(34), 2 * chr(34))}"' for name in self._names]
         return "".join(",".join([name, *map(str, row)]) + "\n" for name, row in zip(names, matrix.tolist(), strict=True))
@@ -390,14 +393,14 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
     def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:
         super()._adopt(model, data)
         by_class = one_of("multi_class", self.multi_class, FORMS) in BY_CLASS
-        intercepts = model.intercepts
-        if not len(intercepts):
-            intercepts = np.zeros(1 if model.weights is None else np.atleast_2d(model.weights).shape[0])
+        learned = model.weights if model.weights is not None else model.dual_coef
+        rows = 1 if learned is None else len(np.atleast_2d(learned))
+        intercepts = model.intercepts if len(model.intercepts) else np.zeros(rows)
         self.intercept_ = self._by_class(intercepts) if by_class else intercepts
         for name in ("coef_", "dual_coef_"):
             if hasattr(self, name):
-                rows = np.atleast_2d(getattr(self, name))
-                setattr(self, name, self._by_class(rows) if by_class else rows)
+                found = np.atleast_2d(getattr(self, name))
+                setattr(self, name, self._by_class(found) if by_class else found)
         return self
 
     def _by_class(self, found: Reals) -> Reals:
@@ -431,7 +434,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         predicted: npt.NDArray[Any] = self.classes_[positions]
         return predicted
 
-    @available_if(tells_probabilities)
+    @available_if(tells_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Reals:
         """Probability of each class for each row, shape (n_rows, n_classes)."""
         check_is_fitted(self, "model_")
@@ -441,7 +444,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         ordered: Reals = found[:, self._place]
         return ordered
 
-    @available_if(tells_probabilities)
+    @available_if(tells_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Reals:
         """Logarithm of the probability of each class for each row."""
         with np.errstate(divide="ignore"):

@@ -221,9 +221,10 @@ class TestClasses:
         with pytest.raises(ValueError, match="y holds only one class among rows of positive weight"):
             SVMClassifier().fit(X, Y, sample_weight=Y)
 
-    def test_three_classes(self):
-        with pytest.raises(ValueError, match="Only binary classification is supported"):
-            SVMClassifier().fit(X, np.arange(ROWS) % 3)
+    def test_three_classes_of_which_only_one_counts(self):
+        y = np.arange(ROWS) % 3
+        with pytest.raises(ValueError, match="y holds only one class among rows of positive weight, 1"):
+            SVMClassifier().fit(X, y, sample_weight=np.where(y == 1, 1.0, 0.0))
 
     def test_real_numbers(self):
         with pytest.raises(ValueError, match="Unknown label type: continuous"):
