@@ -206,7 +206,8 @@ def real(folder, name):
 
 def joint(rows):
     """One problem over all classes (Crammer and Singer) beside LIBLINEAR -s 4."""
-    sets = [(name, path, path, 1.0, SAME) for name, path in (*real("letter", "letter.scale"), *real("usps", "usps.svm"))]
+    files = [*real("letter", "letter.scale"), *real("usps", "usps.svm")]
+    sets = [(name, path, path, 1.0, SAME) for name, path in files]
     one = with_one_label("reuters_modapte", "modapte90_train.svm")
     if one is not None:
         sets.append(("reuters_modapte, rows with one label", one, one, 1.0, SAME))
@@ -390,7 +391,8 @@ def ordinal():
             for form, known in FORMS.items():
                 (theirs, peer_seconds), _ = in_child(skordinal_errors, name, form, kernel, gamma)
                 own, seconds = our_errors(name, form, ours)
-                results.append(compared(f"{name}, {size} rows, {form}, {kernel}", known, own, theirs, seconds, peer_seconds))
+                case = f"{name}, {size} rows, {form}, {kernel}"
+                results.append(compared(case, known, own, theirs, seconds, peer_seconds))
     return results
 
 

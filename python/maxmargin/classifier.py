@@ -388,7 +388,8 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
     def _as_text(self, matrix: npt.NDArray[np.int64]) -> str:
         """The matrix as the core takes it: a line for each class, its name first."""
         names = [f'"{name.replace(chr(34), 2 * chr(34))}"' for name in self._names]
-        return "".join(",".join([name, *map(str, row)]) + "\n" for name, row in zip(names, matrix.tolist(), strict=True))
+        lines = zip(names, matrix.tolist(), strict=True)
+        return "".join(",".join([name, *map(str, entries)]) + "\n" for name, entries in lines)
 
     def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:
         super()._adopt(model, data)

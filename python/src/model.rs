@@ -125,7 +125,8 @@ impl Model {
             }
             // In one problem over all classes, a row's margin is to the best of the other classes.
             (None, Some(labels)) if one_problem(settings) => {
-                let (scores, codes) = (self.model.scores_until(&data.data, cancel)?, labels.codes(data.data.targets())?);
+                let (scores, codes) =
+                    (self.model.scores_until(&data.data, cancel)?, labels.codes(data.data.targets())?);
                 let margin = |(own, code): (&[f64], u32)| {
                     let others = own.iter().enumerate().filter(|(class, _)| *class != code as usize);
                     own[code as usize] - others.map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max)

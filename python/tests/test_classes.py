@@ -41,7 +41,8 @@ def objective(scores, codes, weights, form, loss):
         elif form == "joint":
             total += weight * max(0.0, *violations)
         else:
-            total += weight * sum(max(0.0, violation) ** (2 if loss == "squared_hinge" else 1) for violation in violations)
+            power = 2 if loss == "squared_hinge" else 1
+            total += weight * sum(max(0.0, violation) ** power for violation in violations)
     return total
 
 
@@ -185,7 +186,8 @@ def test_balanced_weights_of_several_classes():
     counts = np.bincount(y)
     by_hand = {code: ROWS / (3 * count) for code, count in enumerate(counts)}
     balanced = SVMClassifier(class_weight="balanced").fit(X, y)
-    np.testing.assert_allclose(balanced.coef_, SVMClassifier(class_weight=by_hand).fit(X, y).coef_, rtol=1e-6, atol=1e-9)
+    expected = SVMClassifier(class_weight=by_hand).fit(X, y)
+    np.testing.assert_allclose(balanced.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
 
 
 def test_many_rows_and_classes_are_found_block_by_block():
@@ -314,6 +316,109 @@ def test_without_probabilities_there_is_no_method_for_them():
         model.probabilities(Dataset.dense(X))
 
 
+@pytest.mark.parametrize("probability", ["platt", "isotonic"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_probabilities_fitted_on_held_out_rows(probability, count):
+    X, y = several(count, rows=400)
+    words = np.array(["b", "a", "c"])[y]
+    classifier = SVMClassifier(probability=probability).fit(X, words)
+    shares = classifier.predict_proba(X)
+    assert shares.shape == (400, count) and (shares >= 0).all()
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    likelier = classifier.classes_[shares.argmax(axis=1)]
+    assert np.mean(likelier == classifier.predict(X)) > 0.9
+    # The likelihood of the classes is above that of their frequencies.
+    own = shares[np.arange(400), np.searchsorted(classifier.classes_, words)]
+    frequencies = np.array([np.mean(words == name) for name in classifier.classes_])
+    guessed = frequencies[np.searchsorted(classifier.classes_, words)]
+    assert np.log(np.maximum(own, 1e-3)).mean() > np.log(guessed).mean()
+
+
+def test_weights_of_rows_as_slack_and_as_copies_are_the_same():
+    X, y = several()
+    weight = np.random.default_rng(4).integers(1, 4, size=ROWS).astype(float)
+    slack = SVMClassifier(tol=1e-6).fit(X, y, sample_weight=weight)
+    copies = SVMClassifier(tol=1e-6, weight_as="copies").fit(X, y, sample_weight=weight)
+    assert copies.objective_ == pytest.approx(slack.objective_, rel=1e-5)
+    margin = SVMClassifier(tol=1e-6, weight_as="margin").fit(X, y == 1, sample_weight=weight)
+    assert margin.objective_ != pytest.approx(SVMClassifier().fit(X, y == 1, sample_weight=weight).objective_, rel=1e-3)
+
+
+# --- Several problems of two classes
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("intercept", ["free", "penalised", "none"])
+def test_one_vs_rest_is_a_binary_classifier_for_each_class(loss, intercept):
+    X, y = several(4)
+    words = np.array(["zebra", "ant", "ox", "élan"])[y]
+    whole = SVMClassifier(0.5, loss=loss, intercept=intercept, multi_class="one-vs-rest").fit(X, words)
+    assert whole.coef_.shape == (4, COLUMNS) and whole.decision_function(X).shape == (ROWS, 4)
+    for position, name in enumerate(whole.classes_):
+        alone = SVMClassifier(0.5, loss=loss, intercept=intercept).fit(X, words == name)
+        np.testing.assert_allclose(whole.coef_[position], alone.coef_[0], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(whole.decision_function(X)[:, position], alone.decision_function(X), atol=1e-12)
+    np.testing.assert_array_equal(whole.predict(X), whole.classes_[whole.decision_function(X).argmax(axis=1)])
+    whole.verify(X, words)
+
+
+def test_one_vs_one_is_a_binary_classifier_for_each_pair():
+    X, y = several(4)
+    whole = SVMClassifier(0.5, multi_class="one-vs-one").fit(X, y)
+    assert whole.coef_.shape == (6, COLUMNS) and whole.intercept_.shape == (6,)
+    assert whole.decision_function(X).shape == (ROWS, 4)
+    votes, column = np.zeros((ROWS, 4)), 0
+    for first in range(4):
+        for second in range(first + 1, 4):
+            rows = (y == first) | (y == second)
+            alone = SVMClassifier(0.5).fit(X[rows], y[rows] == first)
+            np.testing.assert_allclose(whole.coef_[column], alone.coef_[0], rtol=1e-9, atol=1e-9)
+            won = alone.decision_function(X) >= 0
+            votes[won, first] += 1
+            votes[~won, second] += 1
+            column += 1
+    most = votes == votes.max(axis=1, keepdims=True)
+    assert most[np.arange(ROWS), whole.predict(X)].all()
+
+
+@pytest.mark.parametrize("kind", ["ints", "ints whose words have another order", "words", "words with signs"])
+def test_the_rows_of_a_matrix_belong_to_the_classes_in_order(kind):
+    X, y = several(4)
+    given = np.asarray(KINDS[kind](y))
+    matrix = np.array([[1, 1, 0], [1, -1, 1], [-1, 1, -1], [-1, -1, 0]])
+    found = SVMClassifier(multi_class="code", code=matrix, tol=1e-6).fit(X, given)
+    assert found.coef_.shape == (3, COLUMNS) and found.decision_function(X).shape == (ROWS, 4)
+    signs = matrix[np.searchsorted(found.classes_, given)]
+    for column in range(3):
+        rows = signs[:, column] != 0
+        alone = SVMClassifier(tol=1e-6).fit(X[rows], signs[rows, column])
+        np.testing.assert_allclose(found.coef_[column], alone.coef_[0], rtol=1e-2, atol=1e-3)
+    # Loss-based decoding: the class with the smallest sum of hinge losses; an entry of zero costs 1.
+    scores = X @ found.coef_.T + found.intercept_
+    losses = np.maximum(0, 1 - matrix[None] * scores[:, None, :]).sum(axis=2)
+    np.testing.assert_array_equal(found.predict(X), found.classes_[losses.argmin(axis=1)])
+    assert found.score(X, given) > 0.5
+
+
+@pytest.mark.parametrize("code", ["random-dense", "random-sparse", "exhaustive", "bch", "one-vs-rest", "one-vs-one"])
+def test_codes_have_names(code):
+    X, y = several(4)
+    found = SVMClassifier(multi_class="code", code=code).fit(X, y)
+    assert found.decision_function(X).shape == (ROWS, 4) and len(found.coef_) == len(found.intercept_)
+    np.testing.assert_array_equal(found.predict(X), found.decision_function(X).argmax(axis=1))
+    assert found.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("multi_class", ["auto", "one-vs-rest", "one-vs-one"])
+def test_kernels_tell_several_classes_apart(multi_class):
+    X, y = several()
+    words = np.array(["red", "green", "blue"])[y]
+    found = SVMClassifier(10.0, kernel="rbf", multi_class=multi_class).fit(X, words)
+    assert found.score(X, words) > 0.8 and found.decision_function(X).shape == (ROWS, 3)
+    assert found.dual_coef_.shape == (3, len(found.support_)) and found.intercept_.shape == (3,)
+    found.verify(X, words)
+
+
 # --- Parameters
 
 
@@ -331,6 +436,7 @@ def test_wrong_parameters_are_refused():
         with pytest.raises(ValueError) as error:
             SVMClassifier(**wrong).fit(X, y)
         assert words in str(error.value), error.value
-    for wrong in ({"multi_class": 3}, {"code": [["a"]] * 3, "multi_class": "code"}, {"decoding": 1, "multi_class": "code"}):
+    code = {"multi_class": "code"}
+    for wrong in ({"multi_class": 3}, {"code": [["a"]] * 3, **code}, {"decoding": 1, **code}):
         with pytest.raises(TypeError):
             SVMClassifier(**wrong).fit(X, y)

@@ -359,8 +359,9 @@ impl<'a> Assembly<'a> {
 
     /// The model made of a solution, and why the solver stopped.
     fn model(self, solution: Solution, solver: Solver, design: &Design, data_hash: u64) -> Result<(Stop, Model)> {
-        let Solution { weights, mut thresholds, mut objective, mut lower_bound, witness, passes, mut stop, kernel, .. } =
-            solution;
+        let Solution {
+            weights, mut thresholds, mut objective, mut lower_bound, witness, passes, mut stop, kernel, ..
+        } = solution;
         // What adds nothing to the loss is left out of free scalars. Penalised ones have this mean at the optimum.
         if self.posed.is_some_and(|posed| posed.task().shifts()) && self.settings.free() == Intercept::Free {
             let mean = thresholds.iter().sum::<f64>() / thresholds.len().max(1) as f64;
