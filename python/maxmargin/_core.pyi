@@ -167,6 +167,9 @@ class Model:
     def scores(self, data: Dataset, threads: int = 0) -> _Float:
         """Score of each row, in the given order; shape (rows, k) if a row has k scores."""
 
+    def probabilities(self, data: Dataset, threads: int = 0) -> _Float:
+        """Probability of each class for each row: the negative and the positive class, or all; shape (rows, k)."""
+
     def outcomes(self, data: Dataset) -> _Signs:
         """Predicted outcome of each comparison in the data: -1 (left is better), 0 (a tie) or 1."""
 
@@ -213,8 +216,8 @@ class Model:
         """Threshold learned together with the scores."""
 
     @property
-    def classes(self) -> tuple[str, str] | None:
-        """The labels of a negative and a positive score."""
+    def classes(self) -> tuple[str, ...] | None:
+        """The labels of a negative and a positive score, or of all classes in the order of their scores."""
 
     @property
     def n_features(self) -> int:

@@ -371,10 +371,13 @@ class MarginEstimator(BaseEstimator):
     def _scores(self, X: Any, name: str = "X") -> Reals:
         """Scores of rows by the trained model."""
         check_is_fitted(self, "model_")
+        return self.model_.scores(self._scored(X, name), self._threads())
+
+    def _scored(self, X: Any, name: str = "X") -> _core.Dataset:
+        """The data set over rows that the trained model is asked about."""
         if isinstance(X, _core.Dataset):
-            return self.model_.scores(X, self._threads())
-        X = self._features(X, reset=False, name=name)
-        return self.model_.scores(arrays.dataset(X), self._threads())
+            return X
+        return arrays.dataset(self._features(X, reset=False, name=name))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model to a file that the command and :class:`maxmargin.Model` can read.

@@ -13,7 +13,9 @@ pub(crate) struct Arguments {
 const ARGUMENTS: &[(&str, &str)] = &[
     ("c", "C"),
     ("class-weight", "class_weight"),
+    ("code", "code"),
     ("coef0", "coef0"),
+    ("decoding", "decoding"),
     ("degree", "degree"),
     ("folds", "cv"),
     ("gamma", "gamma"),
@@ -29,10 +31,12 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("max-passes", "max_iter"),
     ("method", "method"),
     ("missing", "missing"),
+    ("multiclass", "multi_class"),
     ("one-group", "one_group"),
     ("pair-weight", "pair_weight"),
     ("pairs", "pairs"),
     ("precision", "precision"),
+    ("probability", "probability"),
     ("scale", "scale"),
     ("seed", "random_state"),
     ("solver", "solver"),
@@ -40,6 +44,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("threads", "n_jobs"),
     ("tolerance", "tol"),
     ("weight", "weight"),
+    ("weight-as", "weight_as"),
 ];
 
 impl Dialect for Arguments {

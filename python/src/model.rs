@@ -3,17 +3,19 @@
 use crate::data::Dataset;
 use crate::error::OrRaise;
 use crate::run::{job, quietly, sized};
+use maxmargin::data::Labels;
 use maxmargin::error::{Code, Error};
 use maxmargin::loss::Loss;
 use maxmargin::model::{Model as CoreModel, Predictions, Scorer};
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Solver, Task};
+use maxmargin::settings::{ClassifySettings, Solver, TaskSettings};
 use maxmargin::solve::{Stop, Witness};
+use maxmargin::task::Multiclass;
 use maxmargin::train::Trained;
 use maxmargin::wording::significant;
 use numpy::{IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyTuple};
 use std::path::PathBuf;
 
 /// A trained model.
@@ -49,6 +51,27 @@ fn in_given_order(data: &maxmargin::data::Dataset, rows: Vec<usize>) -> Vec<i64>
 
 fn positions(taken: impl Iterator<Item = bool>) -> Vec<i64> {
     taken.enumerate().filter(|(_, taken)| *taken).map(|(position, _)| position as i64).collect()
+}
+
+/// Whether all classes are told apart in one problem.
+fn one_problem(settings: &ClassifySettings) -> bool {
+    matches!(settings.multiclass, None | Some(Multiclass::Joint | Multiclass::WestonWatkins))
+}
+
+/// The error for a model without probabilities.
+fn no_probabilities() -> Error {
+    Error::new(Code::Unsupported, "the scores of this model are no probabilities").help("train with ⟦loss=logistic⟧")
+}
+
+/// Some numbers for each row as a table, with the rows in the order in which they were given.
+fn table<'py>(
+    py: Python<'py>,
+    data: &Dataset,
+    stored: &[f64],
+    columns: usize,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    let rows = data.data.to_input_order(stored.chunks_exact(columns).collect());
+    Ok(PyArray1::from_vec(py, rows.concat()).reshape([rows.len(), columns])?.to_dyn().clone())
 }
 
 impl Model {
@@ -102,16 +125,57 @@ impl Model {
         Ok(())
     }
 
+    /// The rows that a classifier's loss touches: those that just reach or violate the margin, or all of them.
     fn violating(&self, data: &Dataset, cancel: &Cancel) -> maxmargin::Result<Option<Vec<i64>>> {
-        let (Some(classes), Task::Classify) = (self.model.decoder.classes(), self.model.settings.task.task()) else {
-            return Ok(None);
+        let TaskSettings::Classify(settings) = &self.model.settings.task else { return Ok(None) };
+        let margins: Vec<f64> = match (self.model.decoder.classes(), self.model.decoder.labels()) {
+            (Some(classes), _) => {
+                let (scores, signs) =
+                    (self.model.scores_until(&data.data, cancel)?, classes.signs(data.data.targets())?);
+                scores.iter().zip(signs).map(|(score, sign)| f64::from(sign) * score).collect()
+            }
+            // In one problem over all classes, a row's margin is to the best of the other classes.
+            (None, Some(labels)) if one_problem(settings) => {
+                let (scores, codes) =
+                    (self.model.scores_until(&data.data, cancel)?, labels.codes(data.data.targets())?);
+                let margin = |(own, code): (&[f64], u32)| {
+                    let others = own.iter().enumerate().filter(|(class, _)| *class != code as usize);
+                    own[code as usize] - others.map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max)
+                };
+                scores.chunks_exact(labels.len()).zip(codes).map(margin).collect()
+            }
+            _ => return Ok(None),
         };
-        let (scores, signs) = (self.model.scores_until(&data.data, cancel)?, classes.signs(data.data.targets())?);
         let counts = |row: usize| data.data.weights().is_none_or(|weights| weights[row] > 0.0);
         let all = self.model.settings.loss == Loss::Logistic;
-        let reached = |row: usize| all || f64::from(signs[row]) * scores[row] <= 1.0 + REACHED;
-        let taken: Vec<bool> = (0..scores.len()).map(|row| counts(row) && reached(row)).collect();
+        let reached = |row: usize| all || margins[row] <= 1.0 + REACHED;
+        let taken: Vec<bool> = (0..margins.len()).map(|row| counts(row) && reached(row)).collect();
         Ok(Some(positions(data.data.to_input_order(taken).into_iter())))
+    }
+
+    /// Number of scores of a row.
+    fn outputs(&self) -> usize {
+        self.model.decoder.labels().map_or(self.model.scorer.outputs(), Labels::len)
+    }
+
+    /// Probabilities of the classes of each row, next to each other: with the logistic loss, scores are log-odds.
+    fn probable(&self, data: &Dataset, cancel: &Cancel) -> maxmargin::Result<Vec<f64>> {
+        let TaskSettings::Classify(settings) = &self.model.settings.task else { return Err(no_probabilities()) };
+        if self.model.settings.loss != Loss::Logistic || !one_problem(settings) {
+            return Err(no_probabilities());
+        }
+        let scores = self.model.scores_until(&data.data, cancel)?;
+        if self.model.decoder.classes().is_some() {
+            let share = |score: f64| 1.0 / (1.0 + (-score).exp());
+            return Ok(scores.into_iter().flat_map(|score| [share(-score), share(score)]).collect());
+        }
+        let softmax = |own: &[f64]| {
+            let largest = own.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let parts: Vec<f64> = own.iter().map(|score| (score - largest).exp()).collect();
+            let sum: f64 = parts.iter().sum();
+            parts.into_iter().map(move |part| part / sum)
+        };
+        Ok(scores.chunks_exact(self.outputs()).flat_map(softmax).collect())
     }
 
     pub(crate) fn of(model: CoreModel) -> Model {
@@ -161,15 +225,34 @@ impl Model {
     #[pyo3(signature = (data, threads = 0))]
     fn scores<'py>(&self, py: Python<'py>, data: &Dataset, threads: usize) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         self.check_columns(data).or_raise()?;
-        let scores = sized(py, self.steps(data), threads, |cancel| self.model.scores_until(&data.data, cancel))?;
+        let scores = sized(py, self.steps(data), threads, |cancel| match self.model.decoder.labels() {
+            // Scores of classes, whatever they are made of.
+            Some(_) => match self.model.predict_until(&data.data, cancel)? {
+                Predictions::Classes { scores, .. } => Ok(scores),
+                _ => Err(Error::new(Code::Internal, "classes were asked for, and something else was predicted")),
+            },
+            None => self.model.scores_until(&data.data, cancel),
+        })?;
         data.unchanged().or_raise()?;
-        match self.model.scorer.outputs() {
+        match self.outputs() {
             1 => Ok(data.in_given_order(py, scores).to_dyn().clone()),
-            outputs => {
-                let rows = data.data.to_input_order(scores.chunks_exact(outputs).collect());
-                Ok(PyArray1::from_vec(py, rows.concat()).reshape([rows.len(), outputs])?.to_dyn().clone())
-            }
+            outputs => table(py, data, &scores, outputs),
         }
+    }
+
+    /// Probability of each class for each row, in the given order: the negative and the positive class, or all classes
+    /// in order; shape (rows, k).
+    #[pyo3(signature = (data, threads = 0))]
+    fn probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Dataset,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        self.check_columns(data).or_raise()?;
+        let found = sized(py, self.steps(data), threads, |cancel| self.probable(data, cancel))?;
+        data.unchanged().or_raise()?;
+        table(py, data, &found, self.outputs().max(2))
     }
 
     /// Predicted outcome of each comparison in the data: -1 (left is better), 0 (a tie) or 1.
@@ -291,10 +374,15 @@ impl Model {
         self.model.decoder.threshold()
     }
 
-    /// The labels of a negative and a positive score.
+    /// The labels of a negative and a positive score, or of all classes in the order of their scores.
     #[getter]
-    fn classes(&self) -> Option<(String, String)> {
-        self.model.decoder.classes().map(|classes| (classes.negative.clone(), classes.positive.clone()))
+    fn classes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let names: Vec<&str> = match (self.model.decoder.classes(), self.model.decoder.labels()) {
+            (Some(classes), _) => vec![&classes.negative, &classes.positive],
+            (None, Some(labels)) => labels.names().iter().map(String::as_str).collect(),
+            (None, None) => return Ok(None),
+        };
+        PyTuple::new(py, names).map(Some)
     }
 
     /// Number of features.

@@ -221,9 +221,10 @@ class TestClasses:
         with pytest.raises(ValueError, match="y holds only one class among rows of positive weight"):
             SVMClassifier().fit(X, Y, sample_weight=Y)
 
-    def test_three_classes(self):
-        with pytest.raises(ValueError, match="Only binary classification is supported"):
-            SVMClassifier().fit(X, np.arange(ROWS) % 3)
+    def test_three_classes_of_which_only_one_counts(self):
+        y = np.arange(ROWS) % 3
+        with pytest.raises(ValueError, match="y holds only one class among rows of positive weight, 1"):
+            SVMClassifier().fit(X, y, sample_weight=np.where(y == 1, 1.0, 0.0))
 
     def test_real_numbers(self):
         with pytest.raises(ValueError, match="Unknown label type: continuous"):
@@ -375,6 +376,11 @@ class TestItems:
 WRONG = {
     "C": {ValueError: [0, -1, np.nan, np.inf, -np.inf], TypeError: ["1", None, [1.0], True, 1j]},
     "loss": {ValueError: ["l2", ""], TypeError: [None, 1, ["hinge"]]},
+    "multi_class": {ValueError: ["ovr", ""], TypeError: [None, 3]},
+    "code": {ValueError: ["", [[1, -1]], [[2], [1]], [1, -1]], TypeError: [1j, [["a"], ["b"]]]},
+    "decoding": {TypeError: [1, ["hinge"]]},
+    "probability": {ValueError: ["yes", ""], TypeError: [True, 1]},
+    "weight_as": {ValueError: ["loss"], TypeError: [None, 1]},
     "kernel": {ValueError: ["cubic"], TypeError: [None, 1, len]},
     "gamma": {ValueError: ["wide", 0, -1.0, np.nan], TypeError: [[1.0], {}]},
     "degree": {ValueError: [0, -1], TypeError: [2.5, "3", None]},
@@ -402,6 +408,7 @@ WITH = {
     "degree": {"kernel": "poly"},
     "coef0": {"kernel": "poly"},
     "cache_size": {"kernel": "rbf"},
+    "code": {"multi_class": "code"},
 }
 
 CASES = [
@@ -607,8 +614,8 @@ def test_a_dataset_without_what_is_needed():
         SVMRanker().fit(bare)
     with pytest.raises(ValueError, match="the Dataset holds no pairs"):
         SVMComparator().fit(bare)
-    with pytest.raises(ValueError, match="classes"):
-        SVMClassifier().fit(SVMRanker()._dataset(X, np.arange(ROWS) % 3))
+    with pytest.raises(ValueError, match="every row has the same class"):
+        SVMClassifier().fit(SVMRanker()._dataset(X, np.ones(ROWS)))
 
 
 class Told(Exception):

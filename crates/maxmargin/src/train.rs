@@ -25,7 +25,7 @@ use crate::model::Model;
 use crate::run::{Cancel, Event, Observer, Silent, interrupted};
 use crate::settings::{Method, Regularisation, Settings};
 use crate::solve::{Measure, Merging, Referee, Run, Solution, Start, Stated, Stop, TracePoint, plan};
-use crate::wish::{EarlyStopping, Solver};
+use crate::wish::{EarlyStopping, Intercept, Solver};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use thresholds::thresholded;
@@ -373,8 +373,14 @@ impl<'a> Assembly<'a> {
 
     /// The model made of a solution, and why the solver stopped.
     fn model(self, solution: Solution, solver: Solver, design: &Design, data_hash: u64) -> Result<(Stop, Model)> {
-        let Solution { weights, thresholds, mut objective, mut lower_bound, witness, passes, mut stop, kernel, .. } =
-            solution;
+        let Solution {
+            weights, mut thresholds, mut objective, mut lower_bound, witness, passes, mut stop, kernel, ..
+        } = solution;
+        // What adds nothing to the loss is left out of free scalars. Penalised ones have this mean at the optimum.
+        if self.posed.is_some_and(|posed| posed.task().shifts()) && self.settings.free() == Intercept::Free {
+            let mean = thresholds.iter().sum::<f64>() / thresholds.len().max(1) as f64;
+            thresholds.iter_mut().for_each(|threshold| *threshold -= mean);
+        }
         let witness = (witness != Witness::Weights).then_some(witness);
         let definite = kernel.as_ref().is_some_and(|kernel| kernel.definite);
         let scorer = match kernel.and_then(|kernel| kernel.scorer) {

@@ -126,11 +126,20 @@ impl Labels {
     }
 }
 
-/// Distinct values in order.
+/// At least this many values are sorted at a time.
+const SORTED_AT_ONCE: usize = 1 << 16;
+
+/// Distinct values in order. Blocks are sorted, as large as what is found: a sorted copy of all values would take more
+/// memory than the classes do.
 fn distinct(values: &[f64]) -> Vec<f64> {
-    let mut found: Vec<f64> = values.iter().map(|value| value + 0.0).collect();
-    found.sort_unstable_by(f64::total_cmp);
-    found.dedup();
+    let (mut found, mut rest): (Vec<f64>, &[f64]) = (Vec::new(), values);
+    while !rest.is_empty() {
+        let (block, later) = rest.split_at(found.len().max(SORTED_AT_ONCE).min(rest.len()));
+        found.extend(block.iter().map(|value| value + 0.0));
+        found.sort_unstable_by(f64::total_cmp);
+        found.dedup();
+        rest = later;
+    }
     found
 }
 
@@ -178,5 +187,16 @@ mod tests {
         assert_eq!(many.code(), Code::TooManyClasses);
         let whole: Vec<f64> = (0..5000).map(f64::from).collect();
         assert_eq!(Labels::find(&Targets::Real(whole.into())).expect("classes").len(), 5000);
+    }
+
+    #[test]
+    fn classes_of_many_rows_are_found_block_by_block() {
+        let values: Vec<f64> = (0..3 * SORTED_AT_ONCE + 7).map(|row| ((row * 7919) % 100_003) as f64 - 5.0).collect();
+        let mut sorted = values.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        sorted.dedup();
+        assert_eq!(distinct(&values), sorted);
+        assert_eq!(distinct(&[0.0, -0.0, 2.0]), [0.0, 2.0]);
+        assert!(distinct(&[]).is_empty());
     }
 }

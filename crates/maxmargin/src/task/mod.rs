@@ -89,6 +89,11 @@ pub trait LearningTask: Send + Sync {
         false
     }
 
+    /// Whether a number added to all free scalars changes no loss. Their mean is then made zero.
+    fn shifts(&self) -> bool {
+        false
+    }
+
     /// A constant term of the scores that is known before training.
     fn offset(&self) -> Option<f64> {
         None

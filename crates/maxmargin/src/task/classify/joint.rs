@@ -368,6 +368,10 @@ impl LearningTask for Joint {
         Decoder::Largest(Labels::clone(&self.labels))
     }
 
+    fn shifts(&self) -> bool {
+        true
+    }
+
     fn adds_free(&self) -> bool {
         true
     }
