@@ -1,7 +1,7 @@
 //! `maxmargin inspect MODEL`
 
 use crate::args::InspectArguments;
-use crate::commands::train::{named_weights, regularisation, ties_sentence};
+use crate::commands::train::{cuts_sentence, named_weights, regularisation, ties_sentence};
 use crate::console::Console;
 use crate::format;
 use maxmargin::data::Labels;
@@ -50,6 +50,8 @@ fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
         "intercepts": (model.scorer.outputs() > 1).then(|| model.scorer.intercepts()),
         "classes": classes(model),
         "threshold": model.decoder.threshold(),
+        "cuts": model.decoder.cuts().map(|(cuts, _)| cuts),
+        "ranks": model.decoder.cuts().and_then(|(_, ranks)| ranks.values()),
         "objective": certificate.objective,
         "lower_bound": certificate.lower_bound,
         "gap": certificate.gap(),
@@ -100,6 +102,9 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     }
     if let Some(labels) = model.decoder.labels() {
         rows.push(("classes", listed(labels)));
+    }
+    if let Some((cuts, ranks)) = model.decoder.cuts() {
+        rows.push(("cuts", cuts_sentence(cuts, ranks)));
     }
     if let Some(threshold) = model.decoder.threshold() {
         rows.extend(settings.method().map(|method| ("method", method.name().to_string())));

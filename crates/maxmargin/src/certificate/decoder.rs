@@ -13,6 +13,13 @@ pub enum Decoder {
     Border(Classes),
     /// Each class has a score, and the largest tells the class; the first of equal ones.
     Largest(Labels),
+    /// The rank whose number is the number of cuts that the score reaches.
+    Cuts {
+        /// The cuts between neighbouring ranks, in order.
+        cuts: Vec<f64>,
+        /// The ranks, in order. They are numbers.
+        ranks: Labels,
+    },
     /// Higher is better.
     Rank,
     /// The score itself is the prediction. This is for the user's own tasks, which may also have free scalars.
@@ -39,6 +46,7 @@ impl Decoder {
         match self {
             Decoder::Sign(classes) | Decoder::Border(classes) => Some(classes),
             Decoder::Largest(_)
+            | Decoder::Cuts { .. }
             | Decoder::Rank
             | Decoder::Score { .. }
             | Decoder::Compare { .. }
@@ -50,6 +58,14 @@ impl Decoder {
     pub fn labels(&self) -> Option<&Labels> {
         match self {
             Decoder::Largest(labels) => Some(labels),
+            _ => None,
+        }
+    }
+
+    /// The cuts and the ranks of ratings.
+    pub fn cuts(&self) -> Option<(&[f64], &Labels)> {
+        match self {
+            Decoder::Cuts { cuts, ranks } => Some((cuts, ranks)),
             _ => None,
         }
     }
@@ -78,7 +94,12 @@ impl Decoder {
     pub fn threshold(&self) -> Option<f64> {
         match self {
             Decoder::Compare { threshold } | Decoder::Likelihood { threshold } => Some(*threshold),
-            Decoder::Sign(_) | Decoder::Border(_) | Decoder::Largest(_) | Decoder::Rank | Decoder::Score { .. } => None,
+            Decoder::Sign(_)
+            | Decoder::Border(_)
+            | Decoder::Largest(_)
+            | Decoder::Cuts { .. }
+            | Decoder::Rank
+            | Decoder::Score { .. } => None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod balanced;
 mod cholesky;
+mod cuts;
 mod cutting_plane;
 mod dual_coordinate_descent;
 mod free_block;
@@ -31,6 +32,7 @@ mod values;
 pub use crate::certificate::{Cut, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
 pub use cutting_plane::CuttingPlane;
+pub(crate) use cuts::{cut_values, retied};
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub(crate) use gram::check_values;

@@ -6,6 +6,7 @@ mod barrier;
 mod classify;
 mod comparison;
 mod one_class;
+mod ordinal;
 mod profile;
 mod ranking;
 
@@ -17,6 +18,8 @@ pub use classify::{Binary, ClassWeight, ClassifySettings, Joint, JointForm, Mult
 pub(crate) use comparison::{ByDifference, merged_numbers};
 pub use comparison::{CompareSettings, Comparison, Method, PairWeightAs, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};
+pub(crate) use ordinal::{AtCuts, CutShares, best_cuts};
+pub use ordinal::{Ordinal, OrdinalForm, OrdinalSettings};
 pub use profile::{Abilities, Input, OwnSettings, Profile, Task, TaskSettings};
 pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
@@ -224,6 +227,16 @@ pub trait Curvature: Objective {
         self.diagonal(at, memo, out)?;
         Ok(out.iter().sum())
     }
+
+    /// Whether rows are separate with one score each, and every free scalar is a cut, subtracted from the score in
+    /// terms of its own. [`Curvature::each_cut`] then lists the second derivatives of each row.
+    fn has_cuts(&self) -> bool {
+        false
+    }
+
+    /// Visits the cuts of row `number` of a part with the second derivative by the difference of score and cut, where
+    /// that is not zero.
+    fn each_cut(&self, _at: &Place<'_>, _memo: &Self::Memo, _number: usize, _visit: &mut dyn FnMut(usize, f64)) {}
 
     /// Whether rows are separate and [`Curvature::block`] lists the second derivatives of each row. There is then no
     /// free scalar, or one for each score of a row, which is added to it.

@@ -1,7 +1,8 @@
 //! The list of tasks, and what is known about each before there are data.
 
 use super::{
-    ClassifySettings, CompareSettings, Method, OneClassSettings, RankSettings, classify, comparison, one_class, ranking,
+    ClassifySettings, CompareSettings, Method, OneClassSettings, OrdinalForm, OrdinalSettings, RankSettings, classify,
+    comparison, one_class, ordinal, ranking,
 };
 use crate::certificate::Decoder;
 use crate::data::Dataset;
@@ -77,6 +78,8 @@ pub struct Abilities {
     pub threshold: bool,
     /// Whether each of several classes has a score. Such a task has curvature with the logistic loss, too.
     pub several: bool,
+    /// Whether its free scalars are cuts between ranks. Such a task has curvature with the logistic loss, too.
+    pub cuts: bool,
 }
 
 impl Abilities {
@@ -90,6 +93,7 @@ impl Abilities {
         barrier: false,
         threshold: false,
         several: false,
+        cuts: false,
     };
 
     /// A sum over parts, each a function of the scores of its rows.
@@ -106,6 +110,8 @@ pub enum Task {
     Rank,
     /// Predict which of two rows is better, or that they tie.
     Compare,
+    /// Predict ratings, which are ranks in order.
+    Ordinal,
     /// Separate rows like the training rows from others.
     OneClass,
     /// A user's own task.
@@ -114,7 +120,7 @@ pub enum Task {
 
 impl Task {
     /// All tasks of this crate.
-    pub const ALL: [Task; 4] = [Task::Classify, Task::Rank, Task::Compare, Task::OneClass];
+    pub const ALL: [Task; 5] = [Task::Classify, Task::Rank, Task::Compare, Task::Ordinal, Task::OneClass];
 
     /// The profile of the task.
     pub fn profile(self) -> &'static Profile {
@@ -122,6 +128,7 @@ impl Task {
             Task::Classify => &classify::PROFILE,
             Task::Rank => &ranking::PROFILE,
             Task::Compare => &comparison::PROFILE,
+            Task::Ordinal => &ordinal::PROFILE,
             Task::OneClass => &one_class::PROFILE,
             Task::Own => &OWN,
         }
@@ -140,6 +147,13 @@ impl Task {
             TaskSettings::Compare(CompareSettings { method, ties_from_grades, ..CompareSettings::default() })
         };
         match self.profile().input {
+            Input::Rows if self == Task::Ordinal => {
+                let of = |form| TaskSettings::Ordinal(OrdinalSettings { form, ..OrdinalSettings::default() });
+                vec![
+                    (usual, false, "ordinal, implicit form"),
+                    (of(OrdinalForm::Explicit), false, "ordinal, explicit form"),
+                ]
+            }
             Input::Rows => vec![(usual, false, self.name())],
             Input::Ranked => vec![(usual.clone(), false, "rank, graded rows"), (usual, true, "rank, explicit pairs")],
             Input::Compared => vec![
@@ -156,6 +170,7 @@ impl Task {
             Task::Classify => TaskSettings::Classify(ClassifySettings::default()),
             Task::Rank => TaskSettings::Rank(RankSettings::default()),
             Task::Compare => TaskSettings::Compare(CompareSettings::default()),
+            Task::Ordinal => TaskSettings::Ordinal(OrdinalSettings::default()),
             Task::OneClass => TaskSettings::OneClass(OneClassSettings::default()),
             Task::Own => TaskSettings::Own(OwnSettings::default()),
         }
@@ -172,6 +187,8 @@ pub enum TaskSettings {
     Rank(RankSettings),
     /// Predict which of two rows is better, or that they tie.
     Compare(CompareSettings),
+    /// Predict ratings, which are ranks in order.
+    Ordinal(OrdinalSettings),
     /// Separate rows like the training rows from others.
     OneClass(OneClassSettings),
     /// A user's own task.
@@ -213,6 +230,7 @@ task_settings_from!(
     Classify(ClassifySettings),
     Rank(RankSettings),
     Compare(CompareSettings),
+    Ordinal(OrdinalSettings),
     OneClass(OneClassSettings),
     Own(OwnSettings)
 );
@@ -223,7 +241,7 @@ impl TaskSettings {
         match &mut self {
             TaskSettings::Classify(settings) => settings.intercept = rule,
             TaskSettings::Compare(settings) => settings.threshold = rule,
-            TaskSettings::Rank(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => {}
+            TaskSettings::Rank(_) | TaskSettings::Ordinal(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => {}
         }
         self
     }
@@ -234,6 +252,7 @@ impl TaskSettings {
             TaskSettings::Classify(_) => Task::Classify,
             TaskSettings::Rank(_) => Task::Rank,
             TaskSettings::Compare(_) => Task::Compare,
+            TaskSettings::Ordinal(_) => Task::Ordinal,
             TaskSettings::OneClass(_) => Task::OneClass,
             TaskSettings::Own(_) => Task::Own,
         }
@@ -249,6 +268,7 @@ impl TaskSettings {
         match self {
             TaskSettings::Classify(settings) => settings.intercept,
             TaskSettings::Compare(settings) => settings.free(),
+            TaskSettings::Ordinal(_) => Intercept::Free,
             TaskSettings::Rank(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => Intercept::None,
         }
     }
@@ -259,6 +279,7 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.abilities(),
             TaskSettings::Rank(settings) => settings.abilities(pairs),
             TaskSettings::Compare(settings) => settings.abilities(loss, pairs),
+            TaskSettings::Ordinal(settings) => settings.abilities(),
             TaskSettings::OneClass(settings) => settings.abilities(),
             // The problem itself states its abilities.
             TaskSettings::Own(_) => Abilities { curved: false, ..Abilities::LISTED },
@@ -271,6 +292,7 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.decoder(data)?,
             TaskSettings::Rank(_) => Decoder::Rank,
             TaskSettings::Compare(_) => Decoder::Compare { threshold: 1.0 },
+            TaskSettings::Ordinal(settings) => settings.decoder(data)?,
             TaskSettings::OneClass(settings) => settings.decoder(data),
             TaskSettings::Own(_) => Decoder::Score { free: Vec::new() },
         })
@@ -283,6 +305,7 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::Rank(settings) => settings.makes(decoder, intercept),
             TaskSettings::Compare(settings) => settings.makes(decoder, intercept),
+            TaskSettings::Ordinal(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::OneClass(settings) => settings.makes(decoder, intercept),
             TaskSettings::Own(_) => true,
         }
@@ -294,6 +317,7 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.refuse(wish.solver.is_hard_margin(), wish.loss),
             TaskSettings::Rank(settings) => settings.refuse(wish),
             TaskSettings::Compare(settings) => settings.refuse(wish),
+            TaskSettings::Ordinal(settings) => settings.refuse(wish),
             TaskSettings::OneClass(settings) => settings.refuse(wish),
             TaskSettings::Own(_) => Ok(()),
         }

@@ -29,6 +29,7 @@ pub const NAMES: &[&str] = &[
     "coef0",
     "degree",
     "early-stopping",
+    "form",
     "gamma",
     "intercept",
     "kappa",

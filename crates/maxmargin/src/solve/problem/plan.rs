@@ -93,8 +93,8 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
 
 /// Whether a solver supports a task with these abilities and this loss, for weights or with kernel values.
 pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kernel: bool) -> bool {
-    let Abilities { listed, curved, weights, drawn, kernel, barrier, threshold, several } = abilities;
-    let smooth_or_listed = listed || several || loss != Loss::Logistic;
+    let Abilities { listed, curved, weights, drawn, kernel, barrier, threshold, several, cuts } = abilities;
+    let smooth_or_listed = listed || several || cuts || loss != Loss::Logistic;
     if by_kernel && (!kernel || solver.learns_weights_alone()) {
         return false;
     }
@@ -145,6 +145,18 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
                 "use ⟦solver=newton⟧ or cutting-plane, leave ⟦solver⟧ out, or keep two classes",
             ),
             _ => refuse(format!("{apart}, and not with a kernel"), "leave ⟦kernel⟧ out, or keep two classes"),
+        };
+    }
+    if abilities.cuts {
+        return match settings.kernel.kind {
+            KernelKind::Linear => refuse(
+                format!("`{task}` is not solved by `{}`", solver.name()),
+                "use ⟦solver=newton⟧ or cutting-plane, or leave ⟦solver⟧ out",
+            ),
+            _ => refuse(
+                format!("`{task}` learns weights, and a kernel model has none"),
+                "use ⟦approximate=nystrom:1000⟧, or leave ⟦kernel⟧ out",
+            ),
         };
     }
     if !abilities.listed {

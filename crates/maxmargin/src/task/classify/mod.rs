@@ -153,14 +153,7 @@ impl ClassifySettings {
                 return Err(Error::new(Code::BadSetting, message).help("leave ⟦positive⟧ or ⟦multiclass⟧ out"));
             }
         }
-        if let ClassWeight::ByLabel(weights) = &self.class_weight
-            && let Some((label, weight)) = weights.iter().find(|(_, weight)| !(weight.is_finite() && **weight >= 0.0))
-        {
-            return Err(Error::new(
-                Code::BadSetting,
-                format!("the weight of class `{label}` is {weight}, and must be zero or a positive number"),
-            ));
-        }
+        self.class_weight.refuse()?;
         if hard && self.class_weight != ClassWeight::Equal {
             return Err(Error::new(Code::BadSetting, "a hard margin has no costs, so class weights do not apply")
                 .help("leave ⟦class-weight⟧ out, or use a soft margin: leave ⟦solver⟧ out"));
@@ -211,6 +204,19 @@ impl ClassifySettings {
 pub(crate) const JOINT: Abilities = Abilities { drawn: false, kernel: false, several: true, ..Abilities::SUMMED };
 
 impl ClassWeight {
+    /// Refuses weights that are no weights.
+    pub(in crate::task) fn refuse(&self) -> Result<()> {
+        if let ClassWeight::ByLabel(weights) = self
+            && let Some((label, weight)) = weights.iter().find(|(_, weight)| !(weight.is_finite() && **weight >= 0.0))
+        {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("the weight of class `{label}` is {weight}, and must be zero or a positive number"),
+            ));
+        }
+        Ok(())
+    }
+
     /// The weight of each class, given the total weight of the rows of each.
     pub(crate) fn of_labels(&self, labels: &Labels, totals: &[f64]) -> Result<Vec<f64>> {
         match self {
