@@ -213,6 +213,10 @@ class Model:
         """Threshold learned together with the scores."""
 
     @property
+    def cuts(self) -> _Float | None:
+        """Cuts between neighbouring ranks, in order, or None if it predicts no ratings."""
+
+    @property
     def classes(self) -> tuple[str, str] | None:
         """The labels of a negative and a positive score."""
 

@@ -321,7 +321,11 @@ pub(crate) fn report_sections(
                 Histogram::new("difference", "pairs", vec![("pairs".to_string(), differences)]).mark(0.0, "equal"),
             );
         }
-        Decoder::Cuts { .. } | Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. } => {
+        Decoder::Cuts { .. }
+        | Decoder::Rank
+        | Decoder::Score { .. }
+        | Decoder::Compare { .. }
+        | Decoder::Likelihood { .. } => {
             let noun = if model.decoder.cuts().is_some() { "rank" } else { "grade" };
             let targets = data.targets().real()?;
             let mut grades: Vec<f64> = targets.to_vec();

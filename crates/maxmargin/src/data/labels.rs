@@ -76,7 +76,8 @@ impl Labels {
         }
         let broken = values.iter().find(|value| value.fract() != 0.0).filter(|_| values.len() >= MEASUREMENTS);
         if let Some(value) = broken.or(values.first().filter(|_| values.len() > MOST_RANKS)) {
-            let message = format!("the targets are {} different numbers such as {value}, which are no ranks", values.len());
+            let message =
+                format!("the targets are {} different numbers such as {value}, which are no ranks", values.len());
             return Err(Error::new(Code::BadTarget, message)
                 .help("round the targets to a few ranks, or order the rows by them with `train rank`"));
         }

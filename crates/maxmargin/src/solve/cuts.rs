@@ -13,10 +13,12 @@
 //! there. A tie whose multiplier has the wrong sign, S_k > 0, is undone. This is an active-set method over r − 2
 //! constraints. They seldom bind, mostly next to a rank with few rows.
 
+use super::values::dual_of_square;
+use super::{Solution, by_row};
 use crate::data::Design;
 use crate::error::Result;
 use crate::run::Cancel;
-use crate::task::{AtCuts, CutShares, Ordinal};
+use crate::task::{AtCuts, CutShares, Intercept, Ordinal};
 
 /// Primal value at the weights and the cuts, and the lower bound that they give. `width` is the width over which the
 /// hinge is rounded off, and `None` for smooth losses.
@@ -43,8 +45,9 @@ pub(crate) fn cut_values(
 const ROUNDING: f64 = 1e-10;
 
 /// After the solution of a task with free or tied cuts: the task to solve next, or none if the cuts are in order and no
-/// tie holds them there against their pull.
-pub(crate) fn retied(solved: &Ordinal, scores: &[f64], cuts: &[f64], width: Option<f64>) -> Option<Ordinal> {
+/// tie holds them there against their pull. The dual point is that of the scores, or with a kernel that of the solution.
+pub(crate) fn retied(at: &AtCuts<'_>, solution: &Solution) -> Option<Ordinal> {
+    let (solved, cuts) = (at.task, at.cuts);
     let mut first: Vec<u32> = (0..cuts.len()).map(|cut| solved.holder(cut) as u32).collect();
     if !cuts.is_sorted() {
         // Pools of neighbours, each with the mean of its cuts, until these are in order.
@@ -63,8 +66,10 @@ pub(crate) fn retied(solved: &Ordinal, scores: &[f64], cuts: &[f64], width: Opti
         }
         return Some(solved.tied(first));
     }
-    let at = AtCuts { task: solved, scores, cuts, width };
-    let (above, below) = at.sides();
+    let (above, below) = match solution.kernel {
+        Some(_) => AtDual { task: solved, alpha: &solution.weights }.sides(),
+        None => at.sides(),
+    };
     let shares = CutShares::of(solved, &above, &below);
     let level = ROUNDING * above.iter().chain(&below).sum::<f64>();
     let (mut changed, mut start) = (false, 0);
@@ -84,4 +89,37 @@ pub(crate) fn retied(solved: &Ordinal, scores: &[f64], cuts: &[f64], width: Opti
         start = end;
     }
     changed.then(|| solved.tied(first))
+}
+
+/// A dual point of ratings through a kernel, given by the variable of each block.
+pub(crate) struct AtDual<'a> {
+    pub(crate) task: &'a Ordinal,
+    pub(crate) alpha: &'a [f64],
+}
+
+impl AtDual<'_> {
+    /// The variables on the two sides of each cut, summed up.
+    fn sides(&self) -> (Vec<f64>, Vec<f64>) {
+        let (mut above, mut below) = (vec![0.0; self.task.cuts()], vec![0.0; self.task.cuts()]);
+        for (block, &alpha) in self.alpha.iter().enumerate() {
+            let (cut, side) = self.task.of_block(block);
+            *(if side > 0.0 { &mut above[cut] } else { &mut below[cut] }) += alpha;
+        }
+        (above, below)
+    }
+
+    /// The bound of the point, made feasible. `images` computes Σ β k(row, ·) over all rows.
+    pub(crate) fn bound(&self, images: impl FnOnce(&[usize], &[f64]) -> Result<Vec<f64>>) -> Result<f64> {
+        let (above, below) = self.sides();
+        let shares = CutShares::of(self.task, &above, &below);
+        let feasible = |block: usize| {
+            let (cut, side) = self.task.of_block(block);
+            shares.at(cut, side) * self.alpha[block]
+        };
+        let feasible: Vec<f64> = (0..self.alpha.len()).map(feasible).collect();
+        let (ids, coefficients): (Vec<usize>, Vec<f64>) = by_row(self.task, &feasible).into_iter().unzip();
+        let images = images(&ids, &coefficients)?;
+        let square: f64 = ids.iter().zip(&coefficients).map(|(&row, coefficient)| coefficient * images[row]).sum();
+        Ok(dual_of_square(self.task, |block| feasible[block], square, Intercept::Free))
+    }
 }

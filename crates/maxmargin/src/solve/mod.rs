@@ -31,8 +31,8 @@ mod values;
 
 pub use crate::certificate::{Cut, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
+pub(crate) use cuts::cut_values;
 pub use cutting_plane::CuttingPlane;
-pub(crate) use cuts::{cut_values, retied};
 pub(crate) use cutting_plane::bound_of_cuts;
 pub use dual_coordinate_descent::DualCoordinateDescent;
 pub(crate) use gram::check_values;
@@ -48,7 +48,7 @@ pub(crate) use machine::{by_row, usual_cache};
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub(crate) use polish::{Polished, SignedGram, polish};
-pub(crate) use problem::{ALTERED, ByBlock, ROUNDING, descent, infeasible};
+pub(crate) use problem::{ALTERED, ByBlock, ByRank, ROUNDING, descent, infeasible};
 pub use problem::{ByDual, ByPart, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan, support_table};
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub use rounded_hinge::RoundedHinge;

@@ -18,7 +18,7 @@ pub use classify::{Binary, ClassWeight, ClassifySettings, Joint, JointForm, Mult
 pub(crate) use comparison::{ByDifference, merged_numbers};
 pub use comparison::{CompareSettings, Comparison, Method, PairWeightAs, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};
-pub(crate) use ordinal::{AtCuts, CutShares, best_cuts};
+pub(crate) use ordinal::{AtCuts, CutShares};
 pub use ordinal::{Ordinal, OrdinalForm, OrdinalSettings};
 pub use profile::{Abilities, Input, OwnSettings, Profile, Task, TaskSettings};
 pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
@@ -117,6 +117,14 @@ pub trait Independent: Sync {
     fn loss(&self) -> Loss;
     /// The constraint of a block.
     fn constraint(&self, block: usize) -> Constraint;
+    /// Which of several free scalars the constraint of a block takes. Only kernel solvers know more than one.
+    fn cut(&self, _block: usize) -> usize {
+        0
+    }
+    /// Number of free scalars that constraints take, if any.
+    fn cuts(&self) -> usize {
+        1
+    }
     /// Whether block i depends only on row i.
     fn blocks_are_rows(&self) -> bool {
         false

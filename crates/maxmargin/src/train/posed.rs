@@ -7,7 +7,7 @@ use crate::loss::Loss;
 use crate::settings::{
     ClassifySettings, CompareSettings, Method, RankSettings, Regularisation, Settings, TaskSettings,
 };
-use crate::solve::{ByBlock, ByDual, ByPart, Problem, ProblemShape, Start};
+use crate::solve::{ByBlock, ByDual, ByPart, ByRank, Problem, ProblemShape, Start};
 use crate::task::{
     Abilities, Binary, Classes, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask, OneClass, Ordinal,
     OrdinalSettings, PairWeight, PairWeightAs, Ranking, TiesAs,
@@ -168,7 +168,7 @@ impl Poses for BuiltIn {
             TaskSettings::Ordinal(task) => {
                 let (ranks, shares, _) = ranks_of(task, whole)?;
                 let unit = Ordinal::of_part(part, &ranks, &shares, task.form, settings.loss)?;
-                Ok(Some(Box::new(ByPart::new(unit, Intercept::Free).with_abilities(settings.abilities(false)))))
+                Ok(Some(Box::new(ByRank::new(unit, settings.abilities(false), settings))))
             }
             _ => or_nothing(self.made(part, settings, None, false)),
         }
@@ -265,7 +265,7 @@ impl BuiltIn {
             TaskSettings::Ordinal(task) => {
                 let unit = Ordinal::on(data, task.form, &task.class_weight, settings.loss, subset)?;
                 positive_total(unit.total_cost(), "row")?;
-                Box::new(ByPart::new(unit, Intercept::Free).with_abilities(abilities))
+                Box::new(ByRank::new(unit, abilities, settings))
             }
             TaskSettings::OneClass(_) => {
                 Box::new(ByDual::new(OneClass::on(data, subset), Intercept::None).with_abilities(abilities))

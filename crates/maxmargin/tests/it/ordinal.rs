@@ -6,6 +6,7 @@ use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT};
 use maxmargin::data::{Dataset, Dense, Matrix, Scale, Scaling, Targets};
 use maxmargin::error::Code;
+use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::metric::Metric;
 use maxmargin::model::{Answers, Decoder, Model};
@@ -42,7 +43,7 @@ fn rated(rows: usize, cols: usize, ranks: &[f64], noise: f64, seed: u64) -> Data
 
 fn weighted(data: Dataset, seed: u64) -> Dataset {
     let mut numbers = Numbers::new(seed);
-    let weights = (0..data.rows()).map(|_| (4.0 * numbers.next()).floor() * 0.5).collect();
+    let weights: Vec<f64> = (0..data.rows()).map(|_| (4.0 * numbers.next()).floor() * 0.5).collect();
     data.with_weights(weights).unwrap()
 }
 
@@ -147,7 +148,8 @@ fn the_value_is_the_sum_over_all_constraints_and_the_hessian_that_of_differences
                 unit[axis] = 1.0;
                 risk.hessian_times(&unit, &mut product).unwrap();
                 for other in 0..6 {
-                    let (found, slope) = (hessian[axis * 6 + other], (gradients[0][other] - gradients[1][other]) / 2e-6);
+                    let (found, slope) =
+                        (hessian[axis * 6 + other], (gradients[0][other] - gradients[1][other]) / 2e-6);
                     let context = format!("{context}: {axis}, {other}: {found}, {} and {slope}", product[other]);
                     assert!((found - product[other]).abs() <= 1e-10 * (1.0 + found.abs()), "{context}");
                     assert!((found - slope).abs() <= 1e-4 * (1.0 + found.abs()), "{context}");
@@ -212,12 +214,12 @@ fn referee(data: &Dataset, form: OrdinalForm, loss: Loss) -> f64 {
     solver.solution.obj_val
 }
 
-/// Ranks of which the middle ones are so mixed up that the order of the cuts binds in the explicit form.
+/// Ranks of which the middle one has few rows, far from where they belong: the order of the cuts binds in the explicit
+/// form.
 fn mixed_up(seed: u64) -> Dataset {
-    let data = rated(60, 3, &[0.0, 1.0, 2.0, 3.0, 4.0], 0.2, seed);
-    // Ranks 1 and 3 are exchanged.
-    let swapped = |rank: &f64| if *rank == 1.0 { 3.0 } else if *rank == 3.0 { 1.0 } else { *rank };
-    let targets: Vec<f64> = data.targets().real().unwrap().iter().map(swapped).collect();
+    let data = rated(60, 3, &[0.0, 1.0, 3.0, 4.0], 0.2, seed);
+    let middle = |(row, rank): (usize, &f64)| if row % 20 == 7 { 2.0 } else { *rank };
+    let targets: Vec<f64> = data.targets().real().unwrap().iter().enumerate().map(middle).collect();
     data.with_targets(Targets::Real(targets.into())).unwrap()
 }
 
@@ -253,6 +255,86 @@ fn newton_and_cutting_planes_reach_the_referees_optimum_with_free_cuts() {
     // The order does bind there, so that the explicit form is tested with tied cuts.
     let tied = cuts(&fit(&sets[2].1, &settings(OrdinalForm::Explicit, Loss::Hinge)).model);
     assert!(tied.windows(2).any(|pair| pair[0] == pair[1]), "{tied:?}");
+}
+
+/// A row of a kernel model has a single score, too, so a linear kernel gives the same optimum.
+#[test]
+fn the_dual_through_kernel_values_reaches_the_same_optimum() {
+    let plain = rated(50, 3, &[1.0, 2.0, 3.0, 4.0, 5.0], 0.8, 7);
+    for (name, data) in [("plain", plain.clone()), ("weighted", weighted(plain, 8)), ("mixed up", mixed_up(9))] {
+        for form in OrdinalForm::ALL {
+            for loss in [Loss::Hinge, Loss::SquaredHinge] {
+                let context = format!("{name}, {form:?}, {loss:?}");
+                let model = fit(&data, &settings(form, loss).with_solver(Solver::Smo)).model;
+                let certificate = &model.certificate;
+                assert!(certificate.converged, "{context}: {:?}", certificate.gap());
+                let optimum = referee(&data, form, loss);
+                assert_close(certificate.objective, optimum, 1e-6, &context);
+                assert!(certificate.lower_bound.unwrap() <= optimum * (1.0 + 1e-8), "{context}");
+                let loaded = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+                loaded.verify(&data).unwrap();
+                assert!(cuts(&model).is_sorted(), "{context}");
+            }
+        }
+    }
+}
+
+#[test]
+fn kernels_learn_what_no_line_can_and_their_cuts_are_the_best_for_their_scores() {
+    // The rank is the distance from the middle.
+    let spread = rated(240, 2, &[1.0], 0.0, 19);
+    let mut ranks = Vec::new();
+    for row in 0..240 {
+        let mut square = 0.0;
+        spread.matrix().each_in_row(row, |_, value| square += value * value);
+        ranks.push((3.0 * square.sqrt()).floor().min(3.0));
+    }
+    let data = spread.with_targets(Targets::Real(ranks.into())).unwrap();
+    let kernel = KernelSettings { kind: KernelKind::Gaussian, gamma: Some(2.0), ..KernelSettings::default() };
+    for form in OrdinalForm::ALL {
+        for loss in [Loss::Hinge, Loss::SquaredHinge] {
+            let context = format!("{form:?}, {loss:?}");
+            let wanted = Settings { regularisation: Regularisation::C(10.0), tolerance: 1e-5, ..settings(form, loss) };
+            let wanted = Settings { kernel: kernel.clone(), ..wanted };
+            let trained = fit(&data, &wanted);
+            let model = trained.model;
+            assert_eq!(trained.solver, Solver::Smo, "{context}");
+            assert!(model.certificate.gap().unwrap() <= 1e-5, "{context}: {:?}", model.certificate);
+            let loaded = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+            let found = loaded.verify(&data).unwrap();
+            assert_close(found.lower_bound.unwrap(), model.certificate.lower_bound.unwrap(), 1e-8, &context);
+            let answers = Answers::new(&loaded, &data).unwrap();
+            assert!(answers.evaluate(&Metric::Mae).unwrap().value < 0.1, "{context}");
+            let linear = fit(&data, &settings(form, loss)).model;
+            let linear = Answers::new(&linear, &data).unwrap().evaluate(&Metric::Mae).unwrap().value;
+            assert!(linear > 0.4, "{context}: {linear}");
+            if (form, loss) != (OrdinalForm::Implicit, Loss::Hinge) {
+                continue;
+            }
+            // The loss of a cut is piecewise linear: no kink is better than the chosen value.
+            let (scores, cuts) = (loaded.scores(&data).unwrap(), cuts(&loaded));
+            let listed = constraints(&data, form);
+            for (cut, &chosen) in cuts.iter().enumerate() {
+                let own = || listed.iter().filter(|constraint| constraint.1 == cut);
+                let cost = |b: f64| -> f64 { own().map(|(row, _, t)| (1.0 - t * (scores[*row] - b)).max(0.0)).sum() };
+                let least = own().map(|(row, _, t)| cost(scores[*row] - t)).fold(f64::INFINITY, f64::min);
+                assert!(cost(chosen) <= least * (1.0 + 1e-6) + 1e-6, "{cut}: {} and {least}", cost(chosen));
+            }
+        }
+    }
+    let at = |c: f64| Settings {
+        regularisation: Regularisation::C(c),
+        kernel: kernel.clone(),
+        ..Settings::new(Task::Ordinal)
+    };
+    let validation = CrossValidation { folds: 3, seed: 1, metrics: vec![Metric::Mae] };
+    let tuned = validation.run(&data, &[at(0.01), at(1.0), at(10.0)], &mut Silent, &Cancel::new()).unwrap();
+    assert!(tuned.rows.iter().all(|row| row.converged), "{:?}", tuned.rows);
+    assert!(tuned.rows[2].metrics[0].mean < 0.25, "{:?}", tuned.rows[2]);
+    let approximate = KernelSettings { approximate: Some("nystrom:60".parse().unwrap()), ..kernel.clone() };
+    let mapped = fit(&data, &Settings { kernel: approximate, ..at(10.0) }).model;
+    mapped.verify(&data).unwrap();
+    assert!(Answers::new(&mapped, &data).unwrap().evaluate(&Metric::Mae).unwrap().value < 0.2);
 }
 
 #[test]
@@ -310,7 +392,7 @@ fn a_row_of_weight_two_is_a_row_twice_and_ranks_can_be_balanced() {
     let kept: Vec<usize> = (0..40).filter(|&row| targets[row] != 2.0 || row == first).collect();
     let data = data.subset(&kept).unwrap();
     let twice: Vec<usize> = (0..kept.len()).flat_map(|row| vec![row; 1 + row % 2]).collect();
-    let weights = (0..kept.len()).map(|row| 1.0 + (row % 2) as f64).collect();
+    let weights: Vec<f64> = (0..kept.len()).map(|row| 1.0 + (row % 2) as f64).collect();
     let (weighted, repeated) = (data.clone().with_weights(weights).unwrap(), data.subset(&twice).unwrap());
     for form in OrdinalForm::ALL {
         for class_weight in [ClassWeight::Equal, ClassWeight::Balanced] {
@@ -357,7 +439,8 @@ fn ratings_are_tuned_even_if_a_fold_lacks_a_rank() {
     // A single row of the lowest rank: one fold learns without it.
     let kept: Vec<usize> = (0..90).filter(|&row| targets[row] != 1.0 || row == first).collect();
     let data = data.subset(&kept).unwrap();
-    let at = |c: f64| Settings { regularisation: Regularisation::C(c), tolerance: 1e-6, ..Settings::new(Task::Ordinal) };
+    let at =
+        |c: f64| Settings { regularisation: Regularisation::C(c), tolerance: 1e-6, ..Settings::new(Task::Ordinal) };
     let validation = CrossValidation { folds: 4, seed: 1, metrics: vec![Metric::Mae, Metric::Accuracy] };
     let tuned = validation.run(&data, &[at(1e-4), at(1.0)], &mut Silent, &Cancel::new()).unwrap();
     assert!(tuned.rows.iter().all(|row| row.converged), "{:?}", tuned.rows);
@@ -412,10 +495,16 @@ fn what_are_no_ratings_is_refused() {
     for solver in [Solver::Sgd, Solver::DualCoordinateDescent, Solver::InteriorPoint, Solver::QuadraticProgram] {
         assert_eq!(refused(&data, &plain.clone().with_solver(solver)), Code::Unsupported, "{solver:?}");
     }
+    let gaussian = KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.5), ..KernelSettings::default() };
+    let logistic = Settings { kernel: gaussian.clone(), loss: Loss::Logistic, ..plain.clone() };
+    assert_eq!(refused(&data, &logistic), Code::Unsupported);
+    let polished = Settings { kernel: gaussian, polish: true, ..plain.clone() };
+    assert_eq!(refused(&data, &polished), Code::Unsupported);
     let mut only = data.clone().with_weights(vec![0.0; 40]).unwrap();
     assert_eq!(refused(&only, &plain), Code::BadWeight);
     let targets = data.targets().real().unwrap();
-    only = data.clone().with_weights(targets.iter().map(|t| f64::from(u8::from(*t == 2.0))).collect()).unwrap();
+    let second: Vec<f64> = targets.iter().map(|target| f64::from(u8::from(*target == 2.0))).collect();
+    only = data.clone().with_weights(second).unwrap();
     assert_eq!(refused(&only, &plain), Code::SingleClass);
     let mut task = task(&data, OrdinalForm::Implicit, Loss::Hinge);
     task.set_cost(2.0);

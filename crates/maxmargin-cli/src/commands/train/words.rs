@@ -221,7 +221,11 @@ pub(crate) fn cuts_sentence(cuts: &[f64], ranks: &Labels) -> String {
         [one] => format!("; rank {one} is never predicted, because its cuts are equal"),
         several => format!("; ranks {} are never predicted, because their cuts are equal", several.join(", ")),
     };
-    format!("{} ranks, {first} to {last}, with {places} at {}{never}", format::count(ranks.len() as u64), shown.join(", "))
+    format!(
+        "{} ranks, {first} to {last}, with {places} at {}{never}",
+        format::count(ranks.len() as u64),
+        shown.join(", ")
+    )
 }
 
 /// The ranks in the data with their numbers of rows: `3 ranks: 1 (20 rows), 2 (31 rows), 4 (1 row)`.

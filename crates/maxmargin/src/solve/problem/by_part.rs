@@ -3,19 +3,19 @@
 use super::by_block::proven_by_cuts;
 use super::last_digits::polished_parts;
 use super::{
-    Expanded, Later, Over, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, one_by_one, restated,
+    Expanded, Over, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, one_by_one, restated,
     stochastic, through_kernel, weights_of,
 };
-use crate::certificate::{Witness, relative_gap};
+use crate::certificate::Witness;
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::run::{Cancel, Observer, Silent};
+use crate::run::{Cancel, Silent};
 use crate::settings::Settings;
 use crate::solve::machine::Job;
 use crate::solve::{
-    ByPair, CurvedRisk, CuttingPlane, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk, Sampled, Solution, Start, Stop, TracePoint,
-    balanced_values, cut_values, lower_bound, quick_start, retied, rounded_certificate, sampled_start, value_and_slopes,
+    ByPair, CurvedRisk, CuttingPlane, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk, Sampled, Solution, Start,
+    balanced_values, cut_values, lower_bound, quick_start, rounded_certificate, sampled_start, value_and_slopes,
 };
 use crate::task::{Abilities, GradedComparison, Intercept, Joint, LearningTask, Ordinal, Ranking, Roundable};
 use crate::wish::Solver;
@@ -33,15 +33,6 @@ pub trait PartTask: LearningTask + Roundable {
     fn states_values(&self) -> bool {
         false
     }
-
-    /// For a task whose free scalars must be in order, which no solver sees: the task with some of them tied together to
-    /// solve next, given the last one and its point. None if the last point solves this task, or if there is no order.
-    fn next_tied(&self, _last: Option<(&Self, &PartPoint<'_>, Option<f64>)>, _cancel: &Cancel) -> Result<Option<Self>> {
-        Ok(None)
-    }
-
-    /// Sets free scalars that are tied to others to the same values.
-    fn spread(&self, _free: &mut [f64]) {}
 
     /// The task as pairs that can be drawn at random, which also gives a quick start, if it has that form.
     #[doc(hidden)]
@@ -74,9 +65,6 @@ pub struct ByPart<T> {
 const QUICK_START_ROWS: usize = 100_000;
 const QUICK_START_PAIRS: usize = 100_000;
 
-/// The most rounds in which free scalars are tied together or set free.
-const MOST_TIES: u32 = 200;
-
 impl<T: PartTask> ByPart<T> {
     /// A task with weights, and how its free scalars are treated.
     pub fn new(task: T, rule: Intercept) -> ByPart<T> {
@@ -96,57 +84,8 @@ impl<T: PartTask> ByPart<T> {
         LinearRisk::new(&self.task, design, self.is_penalised(), cancel)
     }
 
-    /// Runs the planned solver, again and again where free scalars must be in order.
-    fn in_order(&self, run: &mut Run<'_>) -> Result<Solution> {
-        let Some(mut task) = self.task.next_tied(None, run.cancel)? else { return self.once(&self.task, run) };
-        let (mut start, mut passes, mut trace) = (run.start.cloned(), 0, Vec::new());
-        let (design, settings, cancel) = (run.design, run.settings, run.cancel);
-        for round in 0.. {
-            let mut later = Later { inner: &mut *run.observer, passes };
-            let observer: &mut dyn Observer = if round == 0 { &mut *later.inner } else { &mut later };
-            let left = Settings { max_passes: settings.max_passes.saturating_sub(passes), ..settings.clone() };
-            let mut run = Run { observer, machine: None, start: start.as_ref(), settings: &left, ..*run };
-            let mut solution = self.once(&task, &mut run)?;
-            task.spread(&mut solution.thresholds);
-            passes += solution.passes;
-            let seconds = trace.last().map_or(0.0, |last: &TracePoint| last.seconds);
-            trace.extend(solution.trace.drain(..).filter(|point| round == 0 || point.pass > 0).map(|point| TracePoint {
-                pass: point.pass + passes - solution.passes,
-                seconds: point.seconds + seconds,
-                ..point
-            }));
-            let width = if let Witness::Rounded(width) = &solution.witness { Some(*width) } else { None };
-            let at = PartPoint { design, weights: &solution.weights, free: &solution.thresholds, rule: self.rule };
-            let cancelled = solution.stop == Stop::Cancelled;
-            // After a cancel, the caller still waits for the values of the last point.
-            let until = if cancelled { cancel.until_abandoned() } else { cancel.clone() };
-            let values = self.task.values(&at, width, &until)?;
-            let within = values.is_some_and(|(objective, bound)| relative_gap(objective, bound) <= settings.tolerance);
-            let next = if cancelled || within { None } else { self.task.next_tied(Some((&task, &at, width)), cancel)? };
-            let ended = round == MOST_TIES || passes >= settings.max_passes;
-            match next {
-                Some(next) if !ended => {
-                    let kept = solution.into_start();
-                    (task, start) = (next, Some(kept));
-                }
-                unsolved => {
-                    if unsolved.is_some() {
-                        // Equal cuts are in order, whatever they cost.
-                        solution.thresholds.sort_unstable_by(f64::total_cmp);
-                        solution.stop = if passes >= settings.max_passes { Stop::PassLimit } else { Stop::Stalled };
-                    }
-                    solution.passes = passes;
-                    solution.trace = trace;
-                    let solution = self.stated(solution, design, settings.tolerance, &until)?;
-                    return Ok(solution);
-                }
-            }
-        }
-        Err(Error::new(Code::Internal, "the rounds of tied scalars never end"))
-    }
-
-    /// Runs the planned solver on the task, or on the task with some of its free scalars tied together.
-    fn once(&self, task: &T, run: &mut Run<'_>) -> Result<Solution> {
+    /// Runs the planned solver.
+    fn once(&self, run: &mut Run<'_>) -> Result<Solution> {
         let (design, settings, cancel) = (run.design, run.settings, run.cancel);
         let &Settings { tolerance, max_passes, .. } = settings;
         let features = design.cols() * self.task.outputs();
@@ -154,28 +93,28 @@ impl<T: PartTask> ByPart<T> {
         let start = run.start.or(quick.as_ref());
         match run.solver {
             Solver::Newton if settings.loss == Loss::Hinge => {
-                let over = Over { task, rule: self.rule, design, settings };
+                let over = Over { task: &self.task, rule: self.rule, design, settings };
                 let values = |weights: &[f64], free: &[f64], width: f64, _: Option<&[f64]>, cancel: &Cancel| {
                     let at = PartPoint { design, weights, free, rule: self.rule };
-                    let found = task.values(&at, Some(width), cancel)?;
+                    let found = self.task.values(&at, Some(width), cancel)?;
                     found.ok_or_else(|| Error::new(Code::Internal, "the task states no values of its own"))
                 };
-                let own = task.states_values().then_some(&values as super::RoundedValues<'_>);
+                let own = self.task.states_values().then_some(&values as super::RoundedValues<'_>);
                 over.round_off(own, start, run.observer, cancel)
             }
             Solver::Newton => {
-                let sampled = sampled_start(task, design, self.is_penalised(), start, cancel)?;
+                let sampled = sampled_start(&self.task, design, self.is_penalised(), start, cancel)?;
                 let start = sampled.as_ref().or(start);
                 let newton = Newton { tolerance, max_passes };
-                let mut risk = LinearRisk::new(task, design, self.is_penalised(), cancel);
+                let mut risk = self.whole_risk(design, cancel);
                 let solution = newton.solve(&mut risk, features, start, run.observer, cancel)?;
                 drop(risk);
                 cancel.check_wanted()?;
-                self.stated_by(task, solution, design, tolerance, cancel)
+                self.stated(solution, design, tolerance, cancel)
             }
             Solver::CuttingPlane => {
                 let planes = CuttingPlane { tolerance, max_passes };
-                planes.solve(&mut LinearRisk::new(task, design, self.is_penalised(), cancel), features, start, run.observer, cancel)
+                planes.solve(&mut self.whole_risk(design, cancel), features, start, run.observer, cancel)
             }
             solver => Err(not_planned(settings, solver)),
         }
@@ -196,22 +135,10 @@ impl<T: PartTask> ByPart<T> {
 
     /// A solution of Newton's method with the values that `verify` computes, if the task computes its own. After a
     /// cancel, the caller still waits for them.
-    fn stated(&self, solution: Solution, design: &Design, tolerance: f64, cancel: &Cancel) -> Result<Solution> {
-        self.stated_by(&self.task, solution, design, tolerance, cancel)
-    }
-
-    fn stated_by(
-        &self,
-        task: &T,
-        mut solution: Solution,
-        design: &Design,
-        tolerance: f64,
-        cancel: &Cancel,
-    ) -> Result<Solution> {
-        let Solution { weights, thresholds, witness, .. } = &solution;
-        let width = if let Witness::Rounded(width) = witness { Some(*width) } else { None };
+    fn stated(&self, mut solution: Solution, design: &Design, tolerance: f64, cancel: &Cancel) -> Result<Solution> {
+        let Solution { weights, thresholds, .. } = &solution;
         let at = PartPoint { design, weights, free: thresholds, rule: self.rule };
-        let Some((objective, bound)) = task.values(&at, width, &cancel.until_abandoned())? else {
+        let Some((objective, bound)) = self.task.values(&at, None, &cancel.until_abandoned())? else {
             return Ok(solution);
         };
         (solution.objective, solution.lower_bound) = (objective, Some(bound));
@@ -312,12 +239,8 @@ impl<T: PartTask> Problem for ByPart<T> {
             )
             .help("leave ⟦polish⟧ out and set a small ⟦tolerance⟧, or use ⟦loss=squared-hinge⟧"));
         }
-        let solution = self.in_order(run)?;
+        let solution = self.once(run)?;
         let (design, cancel) = (run.design, run.cancel);
-        // The last digits are found without the order.
-        if self.task.next_tied(None, cancel)?.is_some() {
-            return Ok(solution);
-        }
         let stated = |solution| self.stated(solution, design, settings.tolerance, cancel);
         Ok(polished_parts(run, &self.task, self.rule, solution, stated))
     }
@@ -390,22 +313,6 @@ impl PartTask for Ordinal {
 
     fn states_values(&self) -> bool {
         true
-    }
-
-    fn next_tied(
-        &self,
-        last: Option<(&Ordinal, &PartPoint<'_>, Option<f64>)>,
-        cancel: &Cancel,
-    ) -> Result<Option<Ordinal>> {
-        Ok(match last {
-            _ if !self.is_ordered() => None,
-            None => Some(self.tied((0..self.cuts() as u32).collect())),
-            Some((solved, at, width)) => retied(solved, &at.design.scores_until(at.weights, cancel)?, at.free, width),
-        })
-    }
-
-    fn spread(&self, free: &mut [f64]) {
-        Ordinal::spread(self, free);
     }
 }
 

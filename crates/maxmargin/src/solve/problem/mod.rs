@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`ByBlock`] | one constraint a block, and the same as a smooth or rounded sum | all of them, linear and through kernels |
 //! | [`ByPart`] | a sum over parts, with curvature | Newton's method, cutting planes; kernels by Newton's method; drawn pairs |
+//! | [`ByRank`] | ratings, as both | Newton's method, cutting planes; kernels by SMO |
 //! | [`ByDual`] | one constraint a block, and no more | dual solvers, linear and through kernels |
 //!
 //! One function, [`plan`], decides which of these solves what.
@@ -14,6 +15,7 @@
 mod by_block;
 mod by_dual;
 mod by_part;
+mod by_rank;
 mod expanded;
 mod last_digits;
 mod one_by_one;
@@ -24,6 +26,7 @@ mod through_kernel;
 pub(crate) use by_block::{BlockTask, ByBlock, ROUNDING};
 pub use by_dual::ByDual;
 pub use by_part::{ByPart, PartTask};
+pub(crate) use by_rank::ByRank;
 pub(crate) use expanded::Expanded;
 pub use plan::{Support, plan, support_table};
 pub(crate) use stochastic::{descent, stochastic};

@@ -77,7 +77,7 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
     let outnumber = |times: usize| density >= DENSE && constraints > features.saturating_mul(times);
     if settings.expands() && abilities.listed {
         Solver::Smo
-    } else if !abilities.listed || (abilities.threshold && settings.loss == Loss::Logistic) {
+    } else if !abilities.listed || abilities.cuts || (abilities.threshold && settings.loss == Loss::Logistic) {
         Solver::Newton
     } else if too_long || !abilities.curved {
         Solver::DualCoordinateDescent
@@ -94,13 +94,21 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
 /// Whether a solver supports a task with these abilities and this loss, for weights or with kernel values.
 pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kernel: bool) -> bool {
     let Abilities { listed, curved, weights, drawn, kernel, barrier, threshold, several, cuts } = abilities;
-    let smooth_or_listed = listed || several || cuts || loss != Loss::Logistic;
+    let smooth_or_listed = listed || several || loss != Loss::Logistic;
     if by_kernel && (!kernel || solver.learns_weights_alone()) {
         return false;
     }
     // Only Newton's method supports the barrier that keeps the threshold of three outcomes above zero.
     if barrier {
         return solver == Solver::Newton && !by_kernel && (listed || kernel);
+    }
+    // Cuts are several free scalars, and pairs of variables share one.
+    if cuts {
+        return match solver {
+            Solver::Smo => by_kernel && loss != Loss::Logistic,
+            Solver::Newton | Solver::CuttingPlane => !by_kernel,
+            _ => false,
+        };
     }
     match solver {
         Solver::Smo | Solver::Lasvm => listed && kernel && loss != Loss::Logistic,
@@ -154,8 +162,8 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
                 "use ⟦solver=newton⟧ or cutting-plane, or leave ⟦solver⟧ out",
             ),
             _ => refuse(
-                format!("`{task}` learns weights, and a kernel model has none"),
-                "use ⟦approximate=nystrom:1000⟧, or leave ⟦kernel⟧ out",
+                format!("`{task}` with {loss} loss through a kernel is not solved by `{}`", solver.name()),
+                "leave ⟦solver⟧ out and use ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧, or use ⟦approximate=nystrom:1000⟧",
             ),
         };
     }

@@ -462,7 +462,7 @@ mod tests {
                 limit,
                 coefficient: 1.0,
                 sign: if !grouped { 0.0 } else { [-1.0, 1.0][random.below(2) as usize] },
-                group: if grouped { random.below(2) as u8 } else { 0 },
+                group: if grouped { random.below(2) as u16 } else { 0 },
                 own: 1.0,
                 diagonal: 0.0,
             }

@@ -1,4 +1,4 @@
-//! The cuts of ratings: the dual point at given scores and cuts, and the best cuts for given scores.
+//! The cuts of ratings: loss and dual point at given scores and cuts.
 //!
 //! ```text
 //! α_ik = C_i · loss'(v_ik)       above_k = Σ_{t_ik = +1} α_ik       below_k = Σ_{t_ik = −1} α_ik
@@ -15,8 +15,8 @@
 //! its box. For cuts in order the wanted sums are T_k = min(S_k, 0), raised from the last cut backwards to T_k − above_k
 //! where the side above could not reach them. Then −below_k ≤ T_k − T_{k−1} ≤ above_k for every cut.
 
-use super::{Order, Ordinal};
-use crate::loss::{Curve, Loss};
+use super::Ordinal;
+use crate::loss::Curve;
 use crate::parallel;
 
 /// Rows summed together. The number is fixed, so the result does not depend on the number of threads.
@@ -160,86 +160,5 @@ impl AtCuts<'_> {
             sums.iter_mut().zip(chunk).for_each(|(sum, own)| *sum += own);
         }
         sums
-    }
-}
-
-/// The cuts that minimise the loss for given scores. Free cuts are minimised one by one. Cuts in order are pooled with
-/// their neighbours until they are in order (the pool-adjacent-violators algorithm, on convex functions).
-pub(crate) fn best_cuts(task: &Ordinal, scores: &[f64]) -> Vec<f64> {
-    let each = parallel::map(task.cuts(), |cut| best_cut(task, scores, cut..cut + 1));
-    if task.order == Order::Free {
-        return each;
-    }
-    let mut pools: Vec<(std::ops::Range<usize>, f64)> = Vec::new();
-    for (cut, value) in each.into_iter().enumerate() {
-        let mut pool = (cut..cut + 1, value);
-        while let Some((before, _)) = pools.pop_if(|(_, before)| *before > pool.1) {
-            let whole = before.start..pool.0.end;
-            pool = (whole.clone(), best_cut(task, scores, whole));
-        }
-        pools.push(pool);
-    }
-    pools.into_iter().flat_map(|(cuts, value)| cuts.map(move |_| value)).collect()
-}
-
-/// The common value of some neighbouring cuts that minimises their loss.
-fn best_cut(task: &Ordinal, scores: &[f64], cuts: std::ops::Range<usize>) -> f64 {
-    let margin = task.loss.margin();
-    // Where the loss of each constraint begins, its cost, and its t.
-    let mut kinks: Vec<(f64, f64, f64)> = Vec::new();
-    for (row, score) in scores.iter().enumerate().take(task.len()) {
-        let (rank, cost) = (task.rank(row), task.cost(row));
-        let counted = task.counted(rank);
-        for cut in counted.start.max(cuts.start)..counted.end.min(cuts.end) {
-            let side = if rank > cut { 1.0 } else { -1.0 };
-            if cost > 0.0 {
-                kinks.push((score - side * margin, cost, side));
-            }
-        }
-    }
-    kinks.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    let (Some(first), Some(last)) = (kinks.first().map(|kink| kink.0), kinks.last().map(|kink| kink.0)) else {
-        return 0.0;
-    };
-    let below: f64 = kinks.iter().filter(|kink| kink.2 < 0.0).map(|kink| kink.1).sum();
-    let whole: f64 = kinks.iter().map(|kink| kink.1).sum();
-    if below == 0.0 {
-        return first;
-    }
-    if below == whole {
-        return last;
-    }
-    if task.loss == Loss::Hinge {
-        // The slope rises from −below by the cost of each kink.
-        let level = 1e-12 * whole;
-        let mut slope = -below;
-        for (at, kink) in kinks.iter().enumerate() {
-            slope += kink.1;
-            if slope > level {
-                return kink.0;
-            }
-            if slope >= -level {
-                return 0.5 * (kink.0 + kinks.get(at + 1).map_or(kink.0, |next| next.0));
-            }
-        }
-        return last;
-    }
-    // The slope is continuous and does not fall.
-    let slope = |b: f64| -> f64 {
-        kinks.iter().map(|&(kink, cost, side)| side * cost * task.loss.derivative(side * (b - kink))).sum()
-    };
-    let (mut low, mut high) = (first - 1.0, last + 1.0);
-    while slope(low) > 0.0 {
-        low -= 2.0 * (high - low);
-    }
-    while slope(high) < 0.0 {
-        high += 2.0 * (high - low);
-    }
-    loop {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            return middle;
-        }
-        if slope(middle) < 0.0 { low = middle } else { high = middle }
     }
 }

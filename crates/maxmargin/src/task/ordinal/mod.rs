@@ -26,11 +26,11 @@ mod cuts;
 mod objective;
 mod settings;
 
-pub(crate) use cuts::{AtCuts, Shares as CutShares, best_cuts};
-pub use settings::{OrdinalForm, OrdinalSettings};
+pub(crate) use cuts::{AtCuts, Shares as CutShares};
 pub(in crate::task) use settings::PROFILE;
+pub use settings::{OrdinalForm, OrdinalSettings};
 
-use super::{ClassWeight, LearningTask};
+use super::{ClassWeight, Constraint, Independent, LearningTask};
 use crate::certificate::Decoder;
 use crate::data::{Dataset, Labels, Subset, counts};
 use crate::error::{Code, Error, Result};
@@ -149,11 +149,6 @@ impl Ordinal {
         self.ranks.len() - 1
     }
 
-    /// The loss of a violation.
-    pub(crate) fn loss(&self) -> Loss {
-        self.loss
-    }
-
     /// The number of a row's rank.
     #[inline]
     pub(crate) fn rank(&self, row: usize) -> usize {
@@ -182,6 +177,22 @@ impl Ordinal {
             Order::Tied(first) => first[cut] as usize,
             Order::Free | Order::Constrained => cut,
         }
+    }
+
+    /// The cut and t of a block. Block `slot · rows + row` is a constraint of the row: of the cut with that number, or
+    /// in the explicit form of the cut below its rank (slot 0) and above it (slot 1).
+    #[inline]
+    pub(crate) fn of_block(&self, block: usize) -> (usize, f64) {
+        let (slot, row) = (block / self.len(), block % self.len());
+        let rank = self.rank(row);
+        let cut = match self.form {
+            OrdinalForm::Implicit => slot,
+            // A row of the lowest or the highest rank has one constraint, whose block counts once.
+            OrdinalForm::Explicit if rank == 0 => 0,
+            OrdinalForm::Explicit if rank == self.cuts() => rank - 1,
+            OrdinalForm::Explicit => rank + slot - 1,
+        };
+        (cut, if rank > cut { 1.0 } else { -1.0 })
     }
 
     /// Whether the cuts must be in order.
@@ -221,10 +232,52 @@ impl LearningTask for Ordinal {
         rows.map(|row| self.counted(self.rank(row)).len() as u64).sum()
     }
 
+    fn second_copies(&self) -> Option<(usize, Arc<[u32]>)> {
+        let rows = self.len();
+        Some((rows, (rows..self.blocks()).map(|block| (block % rows) as u32).collect()))
+    }
+
     fn decoder(&self, free: &[f64]) -> Decoder {
         // Rounding may leave two cuts that should be equal in the wrong order.
         let mut cuts = free.to_vec();
         cuts.sort_unstable_by(f64::total_cmp);
         Decoder::Cuts { cuts, ranks: Labels::clone(&self.ranks) }
+    }
+}
+
+impl Independent for Ordinal {
+    fn blocks(&self) -> usize {
+        let slots = match self.form {
+            OrdinalForm::Implicit => self.cuts(),
+            OrdinalForm::Explicit => self.cuts().min(2),
+        };
+        self.len() * slots
+    }
+
+    fn loss(&self) -> Loss {
+        self.loss
+    }
+
+    fn constraint(&self, block: usize) -> Constraint {
+        let (row, (_, side)) = (block % self.len(), self.of_block(block));
+        let rank = self.rank(row);
+        // The second block of a row with one constraint.
+        let twice = self.form == OrdinalForm::Explicit && block >= self.len() && (rank == 0 || rank == self.cuts());
+        Constraint {
+            row,
+            against: None,
+            coefficient: side,
+            threshold: -side,
+            margin: self.loss.margin(),
+            cost: if twice { 0.0 } else { self.cost(row) },
+        }
+    }
+
+    fn cut(&self, block: usize) -> usize {
+        self.holder(self.of_block(block).0)
+    }
+
+    fn cuts(&self) -> usize {
+        Ordinal::cuts(self)
     }
 }

@@ -9,13 +9,7 @@ use std::ops::Range;
 impl Ordinal {
     /// Visits the violations of a row that matter: the number of the cut, t, and the violation.
     #[inline(always)]
-    pub(crate) fn each_violation(
-        &self,
-        row: usize,
-        score: f64,
-        cuts: &[f64],
-        mut visit: impl FnMut(usize, f64, f64),
-    ) {
+    pub(crate) fn each_violation(&self, row: usize, score: f64, cuts: &[f64], mut visit: impl FnMut(usize, f64, f64)) {
         let (rank, margin) = (self.rank(row), self.loss.margin());
         let smooth = self.loss == Loss::Logistic;
         for cut in self.counted(rank) {

@@ -79,9 +79,15 @@ impl OrdinalSettings {
     /// Refuses invalid weights, and solvers that do not keep cuts in order.
     pub(in crate::task) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
         self.class_weight.refuse()?;
+        if wish.regularisation.is_nu() {
+            return Err(Error::new(Code::BadSetting, "ratings have no ⟦nu⟧").help("use ⟦c⟧ instead"));
+        }
         if self.form == OrdinalForm::Explicit && wish.solver == Solver::CuttingPlane {
-            return Err(Error::new(Code::BadSetting, "cutting planes do not keep the cuts of the explicit form in order")
-                .help("leave ⟦solver⟧ out, or use ⟦form=implicit⟧"));
+            return Err(Error::new(
+                Code::BadSetting,
+                "cutting planes do not keep the cuts of the explicit form in order",
+            )
+            .help("leave ⟦solver⟧ out, or use ⟦form=implicit⟧"));
         }
         Ok(())
     }
@@ -101,6 +107,6 @@ impl OrdinalSettings {
 
     /// What it offers to solvers.
     pub(in crate::task) fn abilities(&self) -> Abilities {
-        Abilities { drawn: false, kernel: false, cuts: true, ..Abilities::SUMMED }
+        Abilities { drawn: false, cuts: true, ..Abilities::LISTED }
     }
 }
