@@ -237,6 +237,26 @@ fn write_per_query(data: &Dataset, measured: &[Measured], file: &str) -> Result<
     })
 }
 
+/// The scores of the rows of each grade or rank, if these are few.
+fn scores_by_grade(report: &mut Report, model: &Model, data: &Dataset, answers: &Answers<'_>) -> Result<()> {
+    let noun = if model.decoder.cuts().is_some() { "rank" } else { "grade" };
+    let targets = data.targets().real()?;
+    let mut grades: Vec<f64> = targets.to_vec();
+    grades.sort_by(f64::total_cmp);
+    grades.dedup();
+    if grades.len() <= 6 {
+        let of = |grade: &f64| {
+            let own = answers.scores.iter().zip(targets).filter(|(_, target)| *target == grade);
+            (format!("{noun} {grade}"), own.map(|(score, _)| *score).collect())
+        };
+        let histogram = Histogram::new("score", "rows", grades.iter().map(of).collect());
+        let cuts = model.decoder.cuts().map_or(&[][..], |(cuts, _)| cuts);
+        let histogram = cuts.iter().fold(histogram, |histogram, cut| histogram.mark(*cut, "cut"));
+        report.plot("Scores", format!("Better {noun}s should be scored higher."), histogram);
+    }
+    Ok(())
+}
+
 /// Metrics, scores and, depending on the task, the ROC curve or the queries.
 pub(crate) fn report_sections(
     report: &mut Report,
@@ -326,25 +346,7 @@ pub(crate) fn report_sections(
         | Decoder::Score { .. }
         | Decoder::Compare { .. }
         | Decoder::Likelihood { .. } => {
-            let noun = if model.decoder.cuts().is_some() { "rank" } else { "grade" };
-            let targets = data.targets().real()?;
-            let mut grades: Vec<f64> = targets.to_vec();
-            grades.sort_by(f64::total_cmp);
-            grades.dedup();
-            if grades.len() <= 6 {
-                let groups = grades
-                    .iter()
-                    .map(|grade| {
-                        let of = answers.scores.iter().zip(targets).filter(|(_, t)| *t == grade).map(|(s, _)| *s);
-                        (format!("{noun} {grade}"), of.collect())
-                    })
-                    .collect();
-                report.plot(
-                    "Scores",
-                    format!("Better {noun}s should be scored higher."),
-                    Histogram::new("score", "rows", groups),
-                );
-            }
+            scores_by_grade(report, model, data, &answers)?;
         }
     }
     if let Some(groups) = data.groups()

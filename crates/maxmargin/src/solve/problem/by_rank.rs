@@ -24,6 +24,9 @@ pub(crate) struct ByRank {
     expands: bool,
 }
 
+/// Which cuts are tied together is found at this tolerance first.
+const COARSE: f64 = 1e-2;
+
 /// The most rounds in which cuts are tied together or set free.
 const MOST_ROUNDS: u32 = 200;
 
@@ -48,12 +51,16 @@ impl ByRank {
         let (settings, cancel) = (run.settings, run.cancel);
         let mut task = self.task.tied((0..self.task.cuts() as u32).collect());
         let (mut start, mut passes, mut trace) = (run.start.cloned(), 0, Vec::<TracePoint>::new());
+        let mut coarse = settings.tolerance < COARSE;
         for round in 0..MOST_ROUNDS {
             let mut later = Later { inner: &mut *run.observer, passes };
             let observer: &mut dyn Observer = if round == 0 { &mut *later.inner } else { &mut later };
-            let left = Settings { max_passes: settings.max_passes.saturating_sub(passes), ..settings.clone() };
+            let tolerance = if coarse { COARSE } else { settings.tolerance };
+            let left = settings.max_passes.saturating_sub(passes);
+            let left = Settings { max_passes: left, tolerance, ..settings.clone() };
             let machine = run.machine.as_deref_mut();
-            let mut inner = Run { observer, machine, start: start.as_ref(), settings: &left, ..*run };
+            let polishes = run.polishes && !coarse;
+            let mut inner = Run { observer, machine, start: start.as_ref(), settings: &left, polishes, ..*run };
             let mut solution = solve(task.clone(), &mut inner)?;
             run.solver = inner.solver;
             let seconds = trace.last().map_or(0.0, |last| last.seconds);
@@ -75,6 +82,10 @@ impl ByRank {
                 true => None,
                 false => retied(&AtCuts { task: &task, scores: &scores, cuts: &solution.thresholds, width }, &solution),
             };
+            // The cuts are in order: now the whole precision.
+            let finer = next.is_none() && coarse && !cancelled && gap > settings.tolerance;
+            coarse &= !finer;
+            let next = next.or_else(|| finer.then(|| task.clone()));
             let limited = passes >= settings.max_passes;
             if let (Some(next), false) = (next, limited || round + 1 == MOST_ROUNDS) {
                 task = next;

@@ -147,8 +147,7 @@ impl Smo {
             let selection = state.selection();
             // The values cost little compared with a round.
             let scalars = self.scalars(&selection);
-            let cuts = self.cuts(task, &selection);
-            let values = state.values(task, scalars, cuts);
+            let values = state.values(task, scalars, self.cuts(task, &selection));
             if !(values.primal.is_finite() && values.dual.is_finite()) {
                 return Err(overflow());
             }
@@ -206,12 +205,12 @@ impl Smo {
             margin: near.margin.map(|near| best_margin(task, &state.all_reached(), self.intercept, near)),
             threshold: near.threshold,
         };
-        if self.intercept == Intercept::Free && task.cuts() > 1 {
-            return Ok(self.with_cuts(task, &state, (passes, stop), before, progress.trace));
-        }
         let threshold = match self.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised => state.pull(task),
+            Intercept::Free if task.cuts() > 1 => {
+                return Ok(self.with_cuts(task, &state, (passes, stop), before, progress.trace));
+            }
             Intercept::Free => {
                 let task = Reached { task, margin: scalars.margin };
                 let reached = state.all_reached();
