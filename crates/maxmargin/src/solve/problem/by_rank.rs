@@ -30,6 +30,9 @@ const COARSE: f64 = 1e-2;
 /// The most rounds in which cuts are tied together or set free.
 const MOST_ROUNDS: u32 = 200;
 
+/// Objective and bound of a solution for the whole task, and the scores of all rows.
+type Judge<'a> = &'a dyn Fn(&Solution, &Cancel) -> Result<((f64, f64), Vec<f64>)>;
+
 impl ByRank {
     /// The problem for these settings.
     pub(crate) fn new(task: Ordinal, abilities: Abilities, settings: &Settings) -> ByRank {
@@ -46,7 +49,7 @@ impl ByRank {
         &self,
         run: &mut Run<'_>,
         solve: &mut dyn FnMut(Ordinal, &mut Run<'_>) -> Result<Solution>,
-        judge: &dyn Fn(&Solution, &Cancel) -> Result<((f64, f64), Vec<f64>)>,
+        judge: Judge<'_>,
     ) -> Result<Solution> {
         let (settings, cancel) = (run.settings, run.cancel);
         let mut task = self.task.tied((0..self.task.cuts() as u32).collect());

@@ -140,8 +140,7 @@ impl Smo {
             (Form::Nu, _) => state.begin(&first_shares(task, self.intercept)?, cancel)?,
         }
         let mut passes = 0;
-        let (mut best_violation, mut best_dual) = (f64::INFINITY, f64::NEG_INFINITY);
-        let mut idle = 0;
+        let (mut best_violation, mut best_dual, mut idle) = (f64::INFINITY, f64::NEG_INFINITY, 0);
         let stop = loop {
             progress.check_wanted()?;
             let selection = state.selection();

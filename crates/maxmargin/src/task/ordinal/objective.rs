@@ -16,7 +16,7 @@ impl Ordinal {
             let side = if rank > cut { 1.0 } else { -1.0 };
             let violation = margin - side * (score - cuts[self.holder(cut)]);
             // What is no number is visited, so that an overflow shows.
-            if smooth || !(violation <= 0.0) {
+            if smooth || violation > 0.0 || violation.is_nan() {
                 visit(cut, side, violation);
             }
         }
