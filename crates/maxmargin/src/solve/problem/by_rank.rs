@@ -8,13 +8,15 @@ use super::{ByPart, Expanded, Later, Problem, ProblemShape, Run, Stated, Values,
 use crate::certificate::{Witness, relative_gap};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
-use crate::run::{Cancel, Observer};
+use crate::loss::Loss;
+use crate::run::{Cancel, Observer, Silent};
 use crate::settings::Settings;
 use crate::solve::cuts::{AtDual, cut_values, retied};
 use crate::solve::machine::Job;
 use crate::solve::values::in_box;
 use crate::solve::{CurvedRisk, LinearRisk, Machine, Sampled, Solution, Start, Stop, TracePoint, by_row};
 use crate::task::{Abilities, AtCuts, Independent, Intercept, LearningTask, Objective, Ordinal};
+use crate::wish::Solver;
 
 /// See the top of the file.
 pub(crate) struct ByRank {
@@ -29,6 +31,38 @@ const COARSE: f64 = 1e-2;
 
 /// The most rounds in which cuts are tied together or set free.
 const MOST_ROUNDS: u32 = 200;
+
+/// Solutions over at most this many entries, or with a kernel this many constraints, are continued to the limit of
+/// double precision: a weight of k then gives the same model as the row k times.
+const FEW_ENTRIES: usize = 50_000;
+const FEW_BLOCKS: usize = 2_000;
+
+/// Continues from a solution that has converged as far as it goes, and returns the better one.
+fn to_the_end(
+    run: &Run<'_>,
+    solution: Solution,
+    into_start: impl FnOnce(Solution) -> Start,
+    solve: impl FnOnce(&mut Run<'_>) -> Result<Solution>,
+) -> Solution {
+    let left = run.settings.max_passes.saturating_sub(solution.passes);
+    if !run.polishes || solution.stop != Stop::Converged || left == 0 {
+        return solution;
+    }
+    let settings = &Settings { tolerance: 0.0, max_passes: left, ..run.settings.clone() };
+    let start = into_start(solution.clone());
+    let (start, observer): (_, &mut dyn Observer) = (Some(&start), &mut Silent);
+    let found = solve(&mut Run { observer, machine: None, start, settings, polishes: false, ..*run });
+    match found {
+        Ok(found) if !run.cancel.is_raised() && found.gap() <= solution.gap() => {
+            let Solution { passes, mut trace, .. } = solution;
+            let (pass, objective, lower_bound) = (passes + found.passes, found.objective, found.lower_bound);
+            let seconds = trace.last().map_or(0.0, |last| last.seconds);
+            trace.push(TracePoint { pass, objective, lower_bound, seconds });
+            Solution { passes: pass, stop: Stop::Converged, trace, ..found }
+        }
+        _ => solution,
+    }
+}
 
 /// Objective and bound of a solution for the whole task, and the scores of all rows.
 type Judge<'a> = &'a dyn Fn(&Solution, &Cancel) -> Result<((f64, f64), Vec<f64>)>;
@@ -119,7 +153,13 @@ impl ByRank {
 
     fn weights(&self, run: &mut Run<'_>) -> Result<Solution> {
         if !self.task.is_ordered() {
-            return self.part(self.task.clone()).solve(run);
+            let part = self.part(self.task.clone());
+            let solution = part.solve(run)?;
+            let small = self.task.len() * run.design.cols() <= FEW_ENTRIES;
+            if run.settings.loss != Loss::Hinge || run.solver != Solver::Newton || !small {
+                return Ok(solution);
+            }
+            return Ok(to_the_end(run, solution, Solution::into_start, |run| part.solve(run)));
         }
         let design = run.design;
         let mut solve = |task: Ordinal, run: &mut Run<'_>| self.part(task).solve(run);
@@ -161,7 +201,13 @@ impl ByRank {
             };
             self.in_order(run, &mut solve, &judge)?
         } else {
-            minimised(machine, &self.task, run)?
+            let solution = minimised(machine, &self.task, run)?;
+            let small = self.task.blocks() <= FEW_BLOCKS && machine.is_wide() && machine.is_definite();
+            let dual = |found: Solution| Start { dual: Some(found.weights), ..Start::default() };
+            match small && for_model {
+                true => to_the_end(run, solution, dual, |run| minimised(machine, &self.task, run)),
+                false => solution,
+            }
         };
         if !for_model {
             return Ok(solution);
