@@ -10,7 +10,7 @@ use crate::settings::{
 use crate::solve::{ByBlock, ByDual, ByPart, ByRank, Problem, ProblemShape, Start};
 use crate::task::{
     Abilities, Binary, Classes, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask, OneClass, Ordinal,
-    OrdinalSettings, PairWeight, PairWeightAs, Ranking, TiesAs,
+    OrdinalForm, OrdinalSettings, PairWeight, PairWeightAs, Ranking, TiesAs,
 };
 use crate::wish::Solver;
 use crate::wording::{count, counted};
@@ -166,6 +166,11 @@ impl Poses for BuiltIn {
                 Ok(Some(Box::new(ByBlock::new(unit, task.intercept, settings.abilities(false)))))
             }
             TaskSettings::Ordinal(task) => {
+                if task.form == OrdinalForm::Explicit {
+                    let message = "the order of the cuts of the explicit form is not part of a sum over parts";
+                    return Err(Error::new(Code::Unsupported, message)
+                        .help("use ⟦form=implicit⟧, or learn from all rows at once"));
+                }
                 let (ranks, shares, _) = ranks_of(task, whole)?;
                 let unit = Ordinal::of_part(part, &ranks, &shares, task.form, settings.loss)?;
                 Ok(Some(Box::new(ByRank::new(unit, settings.abilities(false), settings))))

@@ -469,6 +469,10 @@ fn parts_of_the_data_add_up_even_if_one_lacks_ranks() {
     let point = [model.scorer.weights().unwrap(), &cuts(&model)].concat();
     let value = sum.evaluate(&point, &mut vec![0.0; point.len()]).unwrap();
     assert_close(value, model.certificate.objective, 1e-9, "the sum of both parts");
+    // A sum over parts does not keep cuts in order.
+    let explicit = Settings { task: of(OrdinalForm::Explicit).into(), ..wanted };
+    let refused = Partition::with(&halves[0], &explicit, &whole).err().unwrap();
+    assert_eq!(refused.code(), Code::Unsupported);
 }
 
 #[test]
