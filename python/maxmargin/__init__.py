@@ -1,7 +1,7 @@
 """Large-margin ranking, comparison and classification, with a certificate of how close to the optimum the result is.
 
-The estimators follow scikit-learn: :class:`SVMClassifier`, :class:`SVMRanker`, :class:`SVMComparator` and
-:class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
+The estimators follow scikit-learn: :class:`SVMClassifier`, :class:`SVMOrdinal`, :class:`SVMRanker`,
+:class:`SVMComparator` and :class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
 trained model, which can be saved, verified and used by the command. :mod:`maxmargin.metrics` holds metrics, and
 :func:`tune` chooses settings by cross-validation. scikit-learn is imported when an estimator is first used.
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from . import metrics
     from .classifier import SVMClassifier
     from .comparator import SVMComparator
+    from .ordinal import SVMOrdinal
     from .passive_aggressive import PAComparator
     from .ranker import SVMRanker
     from .reading import load
@@ -29,6 +30,7 @@ _WHERE = {
     "PAComparator": "passive_aggressive",
     "SVMClassifier": "classifier",
     "SVMComparator": "comparator",
+    "SVMOrdinal": "ordinal",
     "SVMRanker": "ranker",
     "Tuned": "tuning",
     "load": "reading",
@@ -43,6 +45,7 @@ __all__ = [
     "Progress",
     "SVMClassifier",
     "SVMComparator",
+    "SVMOrdinal",
     "SVMRanker",
     "Tried",
     "Tuned",

@@ -216,6 +216,10 @@ class Model:
         """Threshold learned together with the scores."""
 
     @property
+    def cuts(self) -> _Float | None:
+        """Cuts between neighbouring ranks, in order, or None if it predicts no ratings."""
+
+    @property
     def classes(self) -> tuple[str, ...] | None:
         """The labels of a negative and a positive score, or of all classes in the order of their scores."""
 

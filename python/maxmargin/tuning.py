@@ -12,7 +12,7 @@ from . import _core
 from .estimator import MarginEstimator, called, number
 
 #: The default metric for the choice, as in the command.
-USUAL = {"classify": "accuracy", "rank": "ndcg@10", "compare": "error"}
+USUAL = {"classify": "accuracy", "ordinal": "mae", "rank": "ndcg@10", "compare": "error"}
 
 
 @dataclass
@@ -83,7 +83,7 @@ def tune(
 
     Parameters
     ----------
-    estimator : SVMClassifier, SVMRanker or SVMComparator
+    estimator : SVMClassifier, SVMOrdinal, SVMRanker or SVMComparator
         An estimator with the other settings. It is not changed.
     *data, **more
         The arguments of `fit`: ``X, y`` with ``qid=`` and ``sample_weight=``, or ``X_left, X_right, y``. The arguments
@@ -113,7 +113,7 @@ def tune(
     (['C'], 3)
     """
     if not isinstance(estimator, MarginEstimator):
-        raise TypeError(f"estimator must be an SVMClassifier, SVMRanker or SVMComparator, and is {estimator!r}")
+        raise TypeError(f"estimator must be an SVMClassifier, SVMOrdinal, SVMRanker or SVMComparator, and is {estimator!r}")
     best = clone(estimator)
     if best._learns_from_a_stream:
         raise TypeError(f"{type(estimator).__name__} learns from a stream, and cannot be tuned")

@@ -374,6 +374,12 @@ impl Model {
         self.model.decoder.threshold()
     }
 
+    /// Cuts between neighbouring ranks, in order, or None if it predicts no ratings.
+    #[getter]
+    fn cuts<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
+        self.model.decoder.cuts().map(|(cuts, _)| cuts.to_vec().into_pyarray(py))
+    }
+
     /// The labels of a negative and a positive score, or of all classes in the order of their scores.
     #[getter]
     fn classes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {

@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import SVMClassifier, SVMRanker
+from maxmargin import SVMClassifier, SVMOrdinal, SVMRanker
 
 
 @parametrize_with_checks(
@@ -11,6 +11,9 @@ from maxmargin import SVMClassifier, SVMRanker
         SVMClassifier(loss="squared_hinge"),
         SVMClassifier(loss="logistic"),
         SVMClassifier(kernel="rbf"),
+        SVMOrdinal(),
+        SVMOrdinal(form="explicit", loss="squared_hinge"),
+        SVMOrdinal(kernel="rbf"),
         SVMRanker(),
         SVMRanker(kernel="rbf"),
     ],

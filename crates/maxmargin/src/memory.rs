@@ -5,11 +5,11 @@
 //! variables. Both are estimated here before training begins. The figures are upper estimates from the layout of the
 //! solvers, slightly generous: an accepted budget is kept.
 
-use crate::data::{Dataset, MOST_LANES, Scale, Targets, lanes};
+use crate::data::{Dataset, Labels, MOST_LANES, Scale, Targets, lanes};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Approximation, too_large};
 use crate::parallel;
-use crate::settings::{Input, Settings};
+use crate::settings::{Input, Settings, Task};
 use crate::solve::{EarlyStopping, LONG_PART, Queries, Sizes, TILE_THREADS};
 use crate::train::choose_solver;
 use crate::wording::{memory_given, memory_needed};
@@ -66,6 +66,10 @@ impl Needs {
                 longest,
                 long: lengths().filter(|&length| length > LONG_PART).count(),
             }),
+            cuts: match settings.task.task() {
+                Task::Ordinal => Labels::ranks(data.targets()).map_or(0, |ranks| ranks.len() as u64 - 1),
+                _ => 0,
+            },
             by_rows: settings.task.task().profile().input == Input::Rows,
         };
         let mut beside = BASE + sides(data) + sizes.of_solver(solver, settings) + map_bytes(data, settings);

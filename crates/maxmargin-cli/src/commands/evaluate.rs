@@ -54,6 +54,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let judged = judged_like(&model.settings, data);
     let metrics = metrics(&arguments.metric, judged, data.pairs().is_some())?;
     let metrics = for_classes(metrics, &arguments.metric, model.decoder.labels().is_some());
+    let metrics = for_ranks(metrics, &arguments.metric, &model.settings);
     let metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     cancel.check()?;
@@ -85,7 +86,8 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     }
     let unknown = unknown_labels(&model, data)?;
     if unknown > 0 {
-        let rows = if unknown == 1 { "row has a label" } else { "rows have labels" };
+        let (label, labels) = if model.decoder.cuts().is_some() { ("rank", "ranks") } else { ("label", "labels") };
+        let rows = if unknown == 1 { format!("row has a {label}") } else { format!("rows have {labels}") };
         let counted = format!("{} {rows} that the model does not know", format::count(unknown));
         say_notes(console, &[format!("note: {counted}: every prediction for such a row is wrong")]);
     }
@@ -115,7 +117,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
 
 /// Number of rows whose label is not among the classes of the model.
 fn unknown_labels(model: &Model, data: &Dataset) -> Result<u64> {
-    match model.decoder.labels() {
+    match model.decoder.labels().or(model.decoder.cuts().map(|(_, ranks)| ranks)) {
         Some(labels) => Ok(labels.known_codes(data.targets())?.iter().filter(|code| code.is_none()).count() as u64),
         None => Ok(0),
     }
@@ -142,6 +144,11 @@ pub(crate) fn metrics(names: &[String], input: Input, pairs: bool) -> Result<Vec
 /// The same metrics, or the defaults for several classes if none were named and there are such classes.
 pub(crate) fn for_classes(metrics: Vec<Metric>, names: &[String], several: bool) -> Vec<Metric> {
     if several && names.is_empty() { Metric::multiclass_defaults() } else { metrics }
+}
+
+/// The same metrics, or the defaults for ratings if none were named and the task is to predict them.
+pub(crate) fn for_ranks(metrics: Vec<Metric>, names: &[String], settings: &Settings) -> Vec<Metric> {
+    if settings.task.task() == Task::Ordinal && names.is_empty() { Metric::ordinal_defaults() } else { metrics }
 }
 
 /// Whether a classifier of the data has one score for each class.
@@ -245,6 +252,26 @@ fn write_per_query(data: &Dataset, measured: &[Measured], file: &str) -> Result<
     })
 }
 
+/// The scores of the rows of each grade or rank, if these are few.
+fn scores_by_grade(report: &mut Report, model: &Model, data: &Dataset, answers: &Answers<'_>) -> Result<()> {
+    let noun = if model.decoder.cuts().is_some() { "rank" } else { "grade" };
+    let targets = data.targets().real()?;
+    let mut grades: Vec<f64> = targets.to_vec();
+    grades.sort_by(f64::total_cmp);
+    grades.dedup();
+    if grades.len() <= 6 {
+        let of = |grade: &f64| {
+            let own = answers.scores.iter().zip(targets).filter(|(_, target)| *target == grade);
+            (format!("{noun} {grade}"), own.map(|(score, _)| *score).collect())
+        };
+        let histogram = Histogram::new("score", "rows", grades.iter().map(of).collect());
+        let cuts = model.decoder.cuts().map_or(&[][..], |(cuts, _)| cuts);
+        let histogram = cuts.iter().fold(histogram, |histogram, cut| histogram.mark(*cut, "cut"));
+        report.plot("Scores", format!("Better {noun}s should be scored higher."), histogram);
+    }
+    Ok(())
+}
+
 /// Metrics, scores and, depending on the task, the ROC curve or the queries.
 pub(crate) fn report_sections(
     report: &mut Report,
@@ -329,25 +356,12 @@ pub(crate) fn report_sections(
                 Histogram::new("difference", "pairs", vec![("pairs".to_string(), differences)]).mark(0.0, "equal"),
             );
         }
-        Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. } => {
-            let targets = data.targets().real()?;
-            let mut grades: Vec<f64> = targets.to_vec();
-            grades.sort_by(f64::total_cmp);
-            grades.dedup();
-            if grades.len() <= 6 {
-                let groups = grades
-                    .iter()
-                    .map(|grade| {
-                        let of = answers.scores.iter().zip(targets).filter(|(_, t)| *t == grade).map(|(s, _)| *s);
-                        (format!("grade {grade}"), of.collect())
-                    })
-                    .collect();
-                report.plot(
-                    "Scores",
-                    "Better grades should be scored higher.",
-                    Histogram::new("score", "rows", groups),
-                );
-            }
+        Decoder::Cuts { .. }
+        | Decoder::Rank
+        | Decoder::Score { .. }
+        | Decoder::Compare { .. }
+        | Decoder::Likelihood { .. } => {
+            scores_by_grade(report, model, data, &answers)?;
         }
     }
     if let Some(groups) = data.groups()

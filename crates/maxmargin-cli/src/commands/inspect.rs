@@ -2,7 +2,7 @@
 
 use crate::args::InspectArguments;
 use crate::codes;
-use crate::commands::train::{named_weights, regularisation, ties_sentence};
+use crate::commands::train::{cuts_sentence, named_weights, regularisation, ties_sentence};
 use crate::console::Console;
 use crate::format;
 use maxmargin::data::Labels;
@@ -55,6 +55,8 @@ fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
         "classes": classes(model),
         "code": model.output_code().as_ref().map(codes::as_json),
         "threshold": model.decoder.threshold(),
+        "cuts": model.decoder.cuts().map(|(cuts, _)| cuts),
+        "ranks": model.decoder.cuts().and_then(|(_, ranks)| ranks.values()),
         "objective": certificate.objective,
         "lower_bound": certificate.lower_bound,
         "gap": certificate.gap(),
@@ -107,6 +109,9 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
         rows.push(("classes", listed(labels)));
     }
     rows.extend(model.output_code().iter().flat_map(codes::rows));
+    if let Some((cuts, ranks)) = model.decoder.cuts() {
+        rows.push(("cuts", cuts_sentence(cuts, ranks)));
+    }
     if let Some(threshold) = model.decoder.threshold() {
         rows.extend(settings.method().map(|method| ("method", method.name().to_string())));
         rows.push(("ties", ties_sentence(model, threshold)));

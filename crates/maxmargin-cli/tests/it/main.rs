@@ -21,6 +21,7 @@ mod limits;
 mod memory;
 mod model_file;
 mod next;
+mod ordinal;
 mod output;
 mod pairs;
 mod predict;

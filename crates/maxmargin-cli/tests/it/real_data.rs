@@ -50,6 +50,25 @@ fn a9a_is_classified() {
 }
 
 #[test]
+fn ratings_of_five_sets_are_learned_to_the_optimum() {
+    for (set, largest) in [("abalone_ord", 0.56), ("bostonhousing_ord", 0.3), ("machine_ord", 0.5), ("auto_ord", 0.5)] {
+        let Some(file) = data(&format!("ordinal/{set}.svm.gz")) else { return };
+        for form in ["implicit", "explicit"] {
+            for loss in ["hinge", "squared-hinge"] {
+                let context = format!("{set}, {form}, {loss}");
+                let bench = Workbench::new();
+                let wanted = format!("--form {form} --loss {loss} --scale standard --tolerance 1e-6");
+                let trained = bench.json(&format!("train ordinal {file} -o m.mm {wanted}"));
+                assert!(number(&trained, "gap") <= 1e-6, "{context}: {trained}");
+                bench.ok(&format!("verify m.mm {file}")).shows("the certificate holds");
+                let measured = bench.json(&format!("evaluate m.mm {file}"));
+                assert!(number(&measured, "mae") <= largest + 0.03, "{context}: {measured}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_path_over_c_is_followed_on_mq2008_and_a9a() {
     let (Some(queries), Some(rows)) = (data("mq2008/S1.txt.gz"), data("a9a/a9a.t.gz")) else { return };
     let bench = Workbench::new();

@@ -16,6 +16,13 @@ pub enum Decoder {
     Largest(Labels),
     /// Each column of an output code has a score, and the class with the closest row is predicted.
     Code(CodeDecoder),
+    /// The rank whose number is the number of cuts that the score reaches.
+    Cuts {
+        /// The cuts between neighbouring ranks, in order.
+        cuts: Vec<f64>,
+        /// The ranks, in order. They are numbers.
+        ranks: Labels,
+    },
     /// Higher is better.
     Rank,
     /// The score itself is the prediction. This is for the user's own tasks, which may also have free scalars.
@@ -43,6 +50,7 @@ impl Decoder {
             Decoder::Sign(classes) | Decoder::Border(classes) => Some(classes),
             Decoder::Largest(_)
             | Decoder::Code(_)
+            | Decoder::Cuts { .. }
             | Decoder::Rank
             | Decoder::Score { .. }
             | Decoder::Compare { .. }
@@ -54,6 +62,14 @@ impl Decoder {
     pub fn labels(&self) -> Option<&Labels> {
         match self {
             Decoder::Largest(labels) | Decoder::Code(CodeDecoder { labels, .. }) => Some(labels),
+            _ => None,
+        }
+    }
+
+    /// The cuts and the ranks of ratings.
+    pub fn cuts(&self) -> Option<(&[f64], &Labels)> {
+        match self {
+            Decoder::Cuts { cuts, ranks } => Some((cuts, ranks)),
             _ => None,
         }
     }
@@ -89,6 +105,7 @@ impl Decoder {
             | Decoder::Border(_)
             | Decoder::Largest(_)
             | Decoder::Code(_)
+            | Decoder::Cuts { .. }
             | Decoder::Rank
             | Decoder::Score { .. } => None,
         }

@@ -31,6 +31,15 @@ pub enum Predictions {
         /// The labels of the classes.
         labels: Labels,
     },
+    /// The rank and the score of each row.
+    Ranks {
+        /// The scores.
+        scores: Vec<f64>,
+        /// The cuts between neighbouring ranks, in order.
+        cuts: Vec<f64>,
+        /// The ranks.
+        ranks: Labels,
+    },
     /// The outcome of each pair.
     Outcomes(Vec<Compared>),
 }
@@ -63,6 +72,9 @@ impl Decoder {
             (Decoder::Code(decoder), _) => {
                 Predictions::Classes { scores: decoder.class_scores(&scores), labels: decoder.labels.clone() }
             }
+            (Decoder::Cuts { cuts, ranks }, _) => {
+                Predictions::Ranks { scores, cuts: cuts.clone(), ranks: ranks.clone() }
+            }
             (Decoder::Compare { .. } | Decoder::Likelihood { .. }, Some(pairs)) => self.outcomes(&scores, pairs),
             (Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. }, _) => {
                 Predictions::Scores { scores, outputs }
@@ -91,7 +103,7 @@ impl Predictions {
     pub fn len(&self) -> usize {
         match self {
             Predictions::Scores { scores, outputs } => scores.len() / outputs.max(&1),
-            Predictions::Labels { scores, .. } => scores.len(),
+            Predictions::Labels { scores, .. } | Predictions::Ranks { scores, .. } => scores.len(),
             Predictions::Classes { scores, labels } => scores.len() / labels.len().max(1),
             Predictions::Outcomes(compared) => compared.len(),
         }
@@ -107,6 +119,7 @@ impl Predictions {
         match self {
             Predictions::Scores { scores, .. }
             | Predictions::Labels { scores, .. }
+            | Predictions::Ranks { scores, .. }
             | Predictions::Classes { scores, .. } => Some(scores),
             Predictions::Outcomes(_) => None,
         }
@@ -125,12 +138,15 @@ impl Predictions {
         match self {
             Predictions::Labels { scores, classes } if scores[row] >= 0.0 => Some(&classes.positive),
             Predictions::Labels { classes, .. } => Some(&classes.negative),
-            Predictions::Classes { labels, .. } => self.class(row).map(|class| labels.name(class)),
+            Predictions::Classes { labels, .. } | Predictions::Ranks { ranks: labels, .. } => {
+                self.class(row).map(|class| labels.name(class))
+            }
             _ => None,
         }
     }
 
-    /// The predicted class of a row, if each class has a score: the first with the largest one.
+    /// The predicted class of a row, if each class has a score: the first with the largest one. For ratings, the number
+    /// of the predicted rank: the number of cuts that the score reaches.
     pub fn class(&self, row: usize) -> Option<usize> {
         match self {
             Predictions::Classes { scores, labels } => {
@@ -138,6 +154,7 @@ impl Predictions {
                 let larger = |best: usize, class: usize| if own[class] > own[best] { class } else { best };
                 (0..own.len()).reduce(larger)
             }
+            Predictions::Ranks { scores, cuts, .. } => Some(cuts.partition_point(|cut| *cut <= scores[row])),
             _ => None,
         }
     }
@@ -153,7 +170,7 @@ impl Predictions {
     }
 
     /// Writes one line for each prediction in the range, with fields separated by tabs: the score or scores; the label
-    /// and its score; or the outcome, the two scores and the margin.
+    /// or rank and its score; or the outcome, the two scores and the margin.
     pub fn write(&self, range: Range<usize>, out: &mut String) {
         for at in range {
             let written = match self {
@@ -170,6 +187,10 @@ impl Predictions {
                 Predictions::Classes { scores, labels } => {
                     let class = self.class(at).unwrap_or_default();
                     writeln!(out, "{}\t{}", one_field(labels.name(class)), scores[at * labels.len() + class])
+                }
+                Predictions::Ranks { scores, ranks, .. } => {
+                    let rank = self.class(at).unwrap_or_default();
+                    writeln!(out, "{}\t{}", ranks.name(rank), scores[at])
                 }
                 Predictions::Outcomes(compared) => {
                     let Compared { outcome, left, right, margin } = compared[at];

@@ -16,6 +16,9 @@ pub struct Labels {
 /// More classes than this are refused: their scores would not fit into memory.
 pub(crate) const MOST_CLASSES: usize = 1 << 20;
 
+/// More ranks than this are refused: each has a cut of its own.
+const MOST_RANKS: usize = 1000;
+
 /// From this many different numbers on, targets that are not whole are taken for measurements, not for classes.
 const MEASUREMENTS: usize = 100;
 
@@ -56,6 +59,36 @@ impl Labels {
             .help("check the target column"));
         }
         Ok(Labels { names })
+    }
+
+    /// The ranks in the targets: the distinct numbers, in order.
+    pub fn ranks(targets: &Targets) -> Result<Labels> {
+        if let Targets::Labels { names, codes } = targets {
+            let word = codes.first().map_or_else(String::new, |&code| names.get(code as usize).into_owned());
+            let message = format!("ratings are numbers in order, and the targets are words such as `{word}`");
+            return Err(Error::new(Code::BadTarget, message)
+                .help("write the ranks as numbers, such as 1 to 5; for labels without an order use `train classify`"));
+        }
+        let values = distinct(targets.real()?);
+        if let [only] = values[..] {
+            return Err(Error::new(Code::SingleClass, format!("every row has the same rank, {only}"))
+                .help("ratings need rows of two ranks; check the target column, or whether the file was cut"));
+        }
+        let broken = values.iter().find(|value| value.fract() != 0.0).filter(|_| values.len() >= MEASUREMENTS);
+        if let Some(value) = broken.or(values.first().filter(|_| values.len() > MOST_RANKS)) {
+            let message =
+                format!("the targets are {} different numbers such as {value}, which are no ranks", values.len());
+            return Err(Error::new(Code::BadTarget, message)
+                .help("round the targets to a few ranks, or order the rows by them with `train rank`"));
+        }
+        Ok(Labels { names: values.into_iter().map(number_label).collect() })
+    }
+
+    /// The labels as numbers, if all are finite and in rising order.
+    pub fn values(&self) -> Option<Vec<f64>> {
+        let values: Vec<f64> = self.names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?;
+        let rising = values.windows(2).all(|pair| pair[0] < pair[1]);
+        (rising && values.iter().all(|value| value.is_finite())).then_some(values)
     }
 
     /// Number of classes.

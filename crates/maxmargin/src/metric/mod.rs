@@ -212,6 +212,11 @@ impl Metric {
         vec![Metric::Accuracy, Metric::F1Macro]
     }
 
+    /// The default metrics of ratings.
+    pub fn ordinal_defaults() -> Vec<Metric> {
+        vec![Metric::Mae, Metric::Accuracy]
+    }
+
     /// The default metrics of a ranker.
     pub fn ranking_defaults() -> Vec<Metric> {
         let variant = Variant::default();

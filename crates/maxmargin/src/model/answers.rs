@@ -22,6 +22,8 @@ pub struct Answers<'a> {
     /// Number of rows with a label that the model does not know.
     pub unknown: usize,
     predictions: Option<Vec<u32>>,
+    /// The value of the predicted rank of each row, for ratings.
+    ranked: Option<Vec<f64>>,
     /// The largest difference of scores that is predicted as a tie, and the threshold of a comparison.
     thresholds: Option<(f64, f64)>,
     /// Whether scores are log-odds, as those of the logistic loss are.
@@ -45,6 +47,7 @@ impl Answers<'_> {
             Decoder::Largest(labels) | Decoder::Code(CodeDecoder { labels, .. }) => {
                 (labels.known_codes(data.targets())?, labels.len())
             }
+            Decoder::Cuts { ranks, .. } => (ranks.known_codes(data.targets())?, ranks.len()),
             _ => (Vec::new(), 0),
         };
         let unknown = codes.iter().filter(|code| code.is_none()).count();
@@ -52,25 +55,30 @@ impl Answers<'_> {
         classes += usize::from(unknown > 0);
         let answers = decoder.predictions(scores, 1, None);
         let predictions = match (&answers, answers.positives()) {
-            (Predictions::Classes { .. }, _) => {
+            (Predictions::Classes { .. } | Predictions::Ranks { .. }, _) => {
                 Some((0..answers.len()).filter_map(|row| answers.class(row).map(|class| class as u32)).collect())
             }
             (_, positives) => positives.map(|positives| positives.map(u32::from).collect()),
         };
+        let ranked = decoder.cuts().and_then(|(_, ranks)| ranks.values()).map(|values| {
+            let codes: &[u32] = predictions.as_deref().unwrap_or_default();
+            codes.iter().map(|&code| values[code as usize]).collect()
+        });
         let thresholds = decoder.tie_width().zip(decoder.threshold());
         let (Predictions::Scores { scores, .. }
         | Predictions::Labels { scores, .. }
-        | Predictions::Classes { scores, .. }) = answers
+        | Predictions::Classes { scores, .. }
+        | Predictions::Ranks { scores, .. }) = answers
         else {
             return Err(Error::new(Code::Internal, "rows were asked for, and pairs were answered"));
         };
         let probable = matches!(decoder, Decoder::Likelihood { .. });
-        Ok(Answers { data, scores, codes, classes, unknown, predictions, thresholds, probable })
+        Ok(Answers { data, scores, codes, classes, unknown, predictions, ranked, thresholds, probable })
     }
 
     /// The same, given the settings of the model: they tell whether scores are log-odds.
     pub fn trained_with(self, settings: &Settings) -> Self {
-        let odds = self.predictions.is_some() || settings.method() == Some(Method::Compare);
+        let odds = (self.predictions.is_some() && self.ranked.is_none()) || settings.method() == Some(Method::Compare);
         Answers { probable: self.probable || odds && settings.loss == Loss::Logistic, ..self }
     }
 
@@ -89,6 +97,14 @@ impl Answers<'_> {
             return Ok(Judged::pairs(&self.scores, pairs));
         }
         let judged = match &self.predictions {
+            // Errors are those of the predicted ranks, and orders those of the scores.
+            Some(_) if self.ranked.is_some() && metric.needs() != Needs::Predictions => {
+                let estimates = self.ranked.as_ref().filter(|_| metric.needs() == Needs::Reals);
+                Judged::reals(estimates.unwrap_or(&self.scores), self.data.targets().real()?)
+            }
+            Some(_) if self.ranked.is_some() => {
+                Judged::classes(&self.codes, self.classes, self.predictions.as_deref().unwrap_or_default())
+            }
             Some(predictions) => {
                 let judged = Judged::classes(&self.codes, self.classes, predictions);
                 // With one score per row, it is that of the second class.

@@ -103,7 +103,7 @@ impl Model {
         match (&self.decoder, self.settings.method()) {
             (_, Some(Method::Compare)) => self.stated_free(),
             (_, Some(_)) => Vec::new(),
-            (Decoder::Score { free }, _) if !free.is_empty() => free.clone(),
+            (Decoder::Score { free } | Decoder::Cuts { cuts: free, .. }, _) if !free.is_empty() => free.clone(),
             (Decoder::Compare { .. } | Decoder::Likelihood { .. }, None) => self.stated_free(),
             _ => self.scorer.intercepts(),
         }
@@ -112,7 +112,7 @@ impl Model {
     /// The free scalars that the decoder holds.
     pub(crate) fn stated_free(&self) -> Vec<f64> {
         match &self.decoder {
-            Decoder::Score { free } => free.clone(),
+            Decoder::Score { free } | Decoder::Cuts { cuts: free, .. } => free.clone(),
             decoder => decoder.threshold().into_iter().collect(),
         }
     }

@@ -46,7 +46,7 @@ const TILES: u64 = 2;
 
 /// What it allocates beside the features and the risk.
 pub(super) fn bytes(sizes: &Sizes) -> u64 {
-    let width = sizes.cols + 1;
+    let width = sizes.cols + sizes.cuts.max(1);
     if sizes.cols < PAIRED_COLUMNS {
         // Pairs may tie all rows together.
         let (tiles, longest, long) = match (&sizes.queries, sizes.pairs) {

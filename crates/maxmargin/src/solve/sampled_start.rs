@@ -124,6 +124,15 @@ impl<T: Curvature> Curvature for Thinned<'_, T> {
         Ok(self.stride as f64 * corner)
     }
 
+    fn has_cuts(&self) -> bool {
+        self.task.has_cuts()
+    }
+
+    fn each_cut(&self, at: &Place<'_>, memo: &T::Memo, number: usize, visit: &mut dyn FnMut(usize, f64)) {
+        let scaled = &mut |cut: usize, value: f64| visit(cut, self.stride as f64 * value);
+        self.task.each_cut(&self.seen(at), memo, number, scaled);
+    }
+
     fn curvature(&self, at: &Place<'_>, memo: &T::Memo, along: &Directions<'_>, out: Slopes<'_>) -> Result<()> {
         let Slopes { scores, thresholds } = out;
         self.add_scaled(thresholds, |sums| {

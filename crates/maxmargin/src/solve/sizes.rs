@@ -30,6 +30,8 @@ pub(crate) struct Sizes {
     /// How many accumulators a pass over the rows keeps.
     pub(crate) lanes: usize,
     pub(crate) queries: Option<Queries>,
+    /// Free scalars that are cuts between ranks; 0 for other tasks.
+    pub(crate) cuts: u64,
     /// Whether every row is a constraint of its own.
     pub(crate) by_rows: bool,
 }
@@ -84,8 +86,9 @@ impl Sizes {
         if solver.is_stochastic() {
             return copies;
         }
-        // Kernel rows: a whole square of them at most.
+        // Kernel rows: a whole square of them at most. The constraints of all cuts of a row share one.
         let blocks = self.pairs.map_or(self.rows, |(pairs, _)| pairs);
-        copies + usual_cache(settings).min(blocks.saturating_mul(blocks).saturating_mul(8))
+        let length = blocks.saturating_mul(self.cuts.max(1));
+        copies + usual_cache(settings).min(blocks.saturating_mul(length).saturating_mul(8))
     }
 }

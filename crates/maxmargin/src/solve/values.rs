@@ -158,8 +158,37 @@ impl Balance {
     }
 }
 
-/// Makes Σ α_i t_i = 0 by shrinking the dual variables of the heavier side.
+/// The constraints of one of several cuts; the free scalar is absent from the others.
+struct OfCut<'a, T> {
+    task: &'a T,
+    cut: usize,
+}
+
+impl<T: Independent> Independent for OfCut<'_, T> {
+    fn blocks(&self) -> usize {
+        self.task.blocks()
+    }
+
+    fn loss(&self) -> Loss {
+        self.task.loss()
+    }
+
+    fn constraint(&self, block: usize) -> Constraint {
+        let own = self.task.constraint(block);
+        Constraint { threshold: if self.task.cut(block) == self.cut { own.threshold } else { 0.0 }, ..own }
+    }
+}
+
+/// Makes Σ α_i t_i = 0 by shrinking the dual variables of the heavier side; over the constraints of each cut if there
+/// are several.
 pub(crate) fn balance<T: Independent>(task: &T, alpha: &mut [f64]) {
+    if task.cuts() > 1 {
+        return (0..task.cuts()).for_each(|cut| balance_one(&OfCut { task, cut }, alpha));
+    }
+    balance_one(task, alpha);
+}
+
+fn balance_one<T: Independent>(task: &T, alpha: &mut [f64]) {
     let balance = Balance::between(task, |block| alpha[block]);
     parallel::update(alpha, CHUNK, |block, alpha| *alpha *= balance.share(&task.constraint(block)));
 }
@@ -382,8 +411,15 @@ pub(crate) fn hard_primal<T: Independent>(
     (half_square(w) + penalty, shortfall)
 }
 
-/// How far a point is from Σ α_i t_i = 0, relative to Σ |α_i t_i|.
+/// How far a point is from Σ α_i t_i = 0, relative to Σ |α_i t_i|; the furthest of several cuts.
 pub(crate) fn imbalance<T: Independent>(task: &T, alpha: &[f64]) -> f64 {
+    if task.cuts() > 1 {
+        return (0..task.cuts()).map(|cut| imbalance_of_one(&OfCut { task, cut }, alpha)).fold(0.0, f64::max);
+    }
+    imbalance_of_one(task, alpha)
+}
+
+fn imbalance_of_one<T: Independent>(task: &T, alpha: &[f64]) -> f64 {
     let [net, total] = sum_blocks(task.blocks(), |block| {
         let pull = alpha[block] * task.constraint(block).threshold;
         [pull, pull.abs()]

@@ -6,6 +6,7 @@ mod barrier;
 mod classify;
 mod comparison;
 mod one_class;
+mod ordinal;
 mod profile;
 mod ranking;
 mod weight_as;
@@ -20,6 +21,8 @@ pub use classify::{
 pub(crate) use comparison::{ByDifference, merged_numbers};
 pub use comparison::{CompareSettings, Comparison, Method, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};
+pub(crate) use ordinal::{AtCuts, CutShares};
+pub use ordinal::{Ordinal, OrdinalForm, OrdinalSettings};
 pub use profile::{Abilities, Input, OwnSettings, Profile, Task, TaskSettings};
 pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
@@ -123,6 +126,14 @@ pub trait Independent: Sync {
     fn loss(&self) -> Loss;
     /// The constraint of a block.
     fn constraint(&self, block: usize) -> Constraint;
+    /// Which of several free scalars the constraint of a block takes. Only kernel solvers know more than one.
+    fn cut(&self, _block: usize) -> usize {
+        0
+    }
+    /// Number of free scalars that constraints take, if any.
+    fn cuts(&self) -> usize {
+        1
+    }
     /// Whether block i depends only on row i.
     fn blocks_are_rows(&self) -> bool {
         false
@@ -233,6 +244,16 @@ pub trait Curvature: Objective {
         self.diagonal(at, memo, out)?;
         Ok(out.iter().sum())
     }
+
+    /// Whether rows are separate with one score each, and every free scalar is a cut, subtracted from the score in
+    /// terms of its own. [`Curvature::each_cut`] then lists the second derivatives of each row.
+    fn has_cuts(&self) -> bool {
+        false
+    }
+
+    /// Visits the cuts of row `number` of a part with the second derivative by the difference of score and cut, where
+    /// that is not zero.
+    fn each_cut(&self, _at: &Place<'_>, _memo: &Self::Memo, _number: usize, _visit: &mut dyn FnMut(usize, f64)) {}
 
     /// Whether rows are separate and [`Curvature::block`] lists the second derivatives of each row. There is then no
     /// free scalar, or one for each score of a row, which is added to it.

@@ -1,7 +1,8 @@
 //! The list of tasks, and what is known about each before there are data.
 
 use super::{
-    ClassifySettings, CompareSettings, Method, OneClassSettings, RankSettings, classify, comparison, one_class, ranking,
+    ClassifySettings, CompareSettings, Method, OneClassSettings, OrdinalForm, OrdinalSettings, RankSettings, classify,
+    comparison, one_class, ordinal, ranking,
 };
 use crate::certificate::Decoder;
 use crate::data::Dataset;
@@ -78,6 +79,8 @@ pub struct Abilities {
     pub threshold: bool,
     /// Whether each of several classes has a score. Such a task has curvature with the logistic loss, too.
     pub several: bool,
+    /// Whether its free scalars are cuts between ranks. Such a task has curvature with the logistic loss, too.
+    pub cuts: bool,
 }
 
 impl Abilities {
@@ -91,6 +94,7 @@ impl Abilities {
         barrier: false,
         threshold: false,
         several: false,
+        cuts: false,
     };
 
     /// A sum over parts, each a function of the scores of its rows.
@@ -107,6 +111,8 @@ pub enum Task {
     Rank,
     /// Predict which of two rows is better, or that they tie.
     Compare,
+    /// Predict ratings, which are ranks in order.
+    Ordinal,
     /// Separate rows like the training rows from others.
     OneClass,
     /// A user's own task.
@@ -115,7 +121,7 @@ pub enum Task {
 
 impl Task {
     /// All tasks of this crate.
-    pub const ALL: [Task; 4] = [Task::Classify, Task::Rank, Task::Compare, Task::OneClass];
+    pub const ALL: [Task; 5] = [Task::Classify, Task::Rank, Task::Compare, Task::Ordinal, Task::OneClass];
 
     /// The profile of the task.
     pub fn profile(self) -> &'static Profile {
@@ -123,6 +129,7 @@ impl Task {
             Task::Classify => &classify::PROFILE,
             Task::Rank => &ranking::PROFILE,
             Task::Compare => &comparison::PROFILE,
+            Task::Ordinal => &ordinal::PROFILE,
             Task::OneClass => &one_class::PROFILE,
             Task::Own => &OWN,
         }
@@ -141,6 +148,13 @@ impl Task {
             TaskSettings::Compare(CompareSettings { method, ties_from_grades, ..CompareSettings::default() })
         };
         match self.profile().input {
+            Input::Rows if self == Task::Ordinal => {
+                let of = |form| TaskSettings::Ordinal(OrdinalSettings { form, ..OrdinalSettings::default() });
+                vec![
+                    (usual, false, "ordinal, implicit form"),
+                    (of(OrdinalForm::Explicit), false, "ordinal, explicit form"),
+                ]
+            }
             Input::Rows => vec![(usual, false, self.name())],
             Input::Ranked => vec![(usual.clone(), false, "rank, graded rows"), (usual, true, "rank, explicit pairs")],
             Input::Compared => vec![
@@ -157,6 +171,7 @@ impl Task {
             Task::Classify => TaskSettings::Classify(ClassifySettings::default()),
             Task::Rank => TaskSettings::Rank(RankSettings::default()),
             Task::Compare => TaskSettings::Compare(CompareSettings::default()),
+            Task::Ordinal => TaskSettings::Ordinal(OrdinalSettings::default()),
             Task::OneClass => TaskSettings::OneClass(OneClassSettings::default()),
             Task::Own => TaskSettings::Own(OwnSettings::default()),
         }
@@ -173,6 +188,8 @@ pub enum TaskSettings {
     Rank(RankSettings),
     /// Predict which of two rows is better, or that they tie.
     Compare(CompareSettings),
+    /// Predict ratings, which are ranks in order.
+    Ordinal(OrdinalSettings),
     /// Separate rows like the training rows from others.
     OneClass(OneClassSettings),
     /// A user's own task.
@@ -214,6 +231,7 @@ task_settings_from!(
     Classify(ClassifySettings),
     Rank(RankSettings),
     Compare(CompareSettings),
+    Ordinal(OrdinalSettings),
     OneClass(OneClassSettings),
     Own(OwnSettings)
 );
@@ -224,7 +242,7 @@ impl TaskSettings {
         match &mut self {
             TaskSettings::Classify(settings) => settings.intercept = rule,
             TaskSettings::Compare(settings) => settings.threshold = rule,
-            TaskSettings::Rank(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => {}
+            TaskSettings::Rank(_) | TaskSettings::Ordinal(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => {}
         }
         self
     }
@@ -235,6 +253,7 @@ impl TaskSettings {
             TaskSettings::Classify(_) => Task::Classify,
             TaskSettings::Rank(_) => Task::Rank,
             TaskSettings::Compare(_) => Task::Compare,
+            TaskSettings::Ordinal(_) => Task::Ordinal,
             TaskSettings::OneClass(_) => Task::OneClass,
             TaskSettings::Own(_) => Task::Own,
         }
@@ -250,6 +269,7 @@ impl TaskSettings {
         match self {
             TaskSettings::Classify(settings) => settings.intercept,
             TaskSettings::Compare(settings) => settings.free(),
+            TaskSettings::Ordinal(_) => Intercept::Free,
             TaskSettings::Rank(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => Intercept::None,
         }
     }
@@ -260,6 +280,7 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.abilities(),
             TaskSettings::Rank(settings) => settings.abilities(pairs),
             TaskSettings::Compare(settings) => settings.abilities(loss, pairs),
+            TaskSettings::Ordinal(settings) => settings.abilities(),
             TaskSettings::OneClass(settings) => settings.abilities(),
             // The problem itself states its abilities.
             TaskSettings::Own(_) => Abilities { curved: false, ..Abilities::LISTED },
@@ -272,6 +293,7 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.decoder(data, loss, seed)?,
             TaskSettings::Rank(_) => Decoder::Rank,
             TaskSettings::Compare(_) => Decoder::Compare { threshold: 1.0 },
+            TaskSettings::Ordinal(settings) => settings.decoder(data)?,
             TaskSettings::OneClass(settings) => settings.decoder(data),
             TaskSettings::Own(_) => Decoder::Score { free: Vec::new() },
         })
@@ -284,6 +306,7 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::Rank(settings) => settings.makes(decoder, intercept),
             TaskSettings::Compare(settings) => settings.makes(decoder, intercept),
+            TaskSettings::Ordinal(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::OneClass(settings) => settings.makes(decoder, intercept),
             TaskSettings::Own(_) => true,
         }
@@ -295,7 +318,7 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.weight_as,
             TaskSettings::Rank(settings) => settings.weight_as,
             TaskSettings::Compare(settings) => settings.weight_as,
-            TaskSettings::OneClass(_) | TaskSettings::Own(_) => WeightAs::Slack,
+            TaskSettings::Ordinal(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => WeightAs::Slack,
         }
     }
 
@@ -305,6 +328,7 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.refuse(wish),
             TaskSettings::Rank(settings) => settings.refuse(wish),
             TaskSettings::Compare(settings) => settings.refuse(wish),
+            TaskSettings::Ordinal(settings) => settings.refuse(wish),
             TaskSettings::OneClass(settings) => settings.refuse(wish),
             TaskSettings::Own(_) => Ok(()),
         }

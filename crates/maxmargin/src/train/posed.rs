@@ -1,16 +1,16 @@
 //! [`Posed`]: a problem with its costs, and how each task becomes a problem.
 
 use super::partition::Tally;
-use crate::data::{Dataset, Labels, Outcome, Subset};
+use crate::data::{Dataset, Labels, Outcome, Subset, Targets};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::settings::{
     ClassifySettings, CompareSettings, Method, RankSettings, Regularisation, Settings, TaskSettings,
 };
-use crate::solve::{ByBlock, ByColumn, ByDual, ByPart, Problem, ProblemShape, Start};
+use crate::solve::{ByBlock, ByColumn, ByDual, ByPart, ByRank, Problem, ProblemShape, Start};
 use crate::task::{
     Abilities, Binary, COLUMNS, Classes, Columns, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask,
-    OneClass, PairWeight, Ranking, TiesAs, WeightAs,
+    OneClass, Ordinal, OrdinalForm, OrdinalSettings, PairWeight, Ranking, TiesAs, WeightAs,
 };
 use crate::wish::Solver;
 use crate::wording::{count, counted};
@@ -129,7 +129,11 @@ impl Poses for BuiltIn {
 
     fn tally(&self, part: &Dataset, settings: &Settings) -> Result<Tally> {
         match &settings.task {
-            TaskSettings::Classify(_) => {
+            TaskSettings::Classify(_) | TaskSettings::Ordinal(_) => {
+                if let TaskSettings::Ordinal(_) = settings.task {
+                    // Ranks are numbers.
+                    part.targets().real()?;
+                }
                 let (part, _) = settings.task.weight_as().split(part)?;
                 let (weights, words) = Classes::tally(part.targets(), part.weights())?;
                 Ok(Tally { weights, words, total: 0.0 })
@@ -163,6 +167,16 @@ impl Poses for BuiltIn {
                 let unit = Binary::of_part(&part, &classes, shares, settings.loss, intercept)?.with_margins(margins);
                 Ok(Some(Box::new(ByBlock::new(unit, task.intercept, settings.abilities(false)))))
             }
+            TaskSettings::Ordinal(task) => {
+                if task.form == OrdinalForm::Explicit {
+                    let message = "the order of the cuts of the explicit form is not part of a sum over parts";
+                    return Err(Error::new(Code::Unsupported, message)
+                        .help("use ⟦form=implicit⟧, or learn from all rows at once"));
+                }
+                let (ranks, shares, _) = ranks_of(task, whole)?;
+                let unit = Ordinal::of_part(part, &ranks, &shares, task.form, settings.loss)?;
+                Ok(Some(Box::new(ByRank::new(unit, settings.abilities(false), settings))))
+            }
             _ => or_nothing(self.made(part, settings, None, false)),
         }
     }
@@ -178,6 +192,10 @@ impl Poses for BuiltIn {
                     return Err(without_weight(label, None));
                 }
                 Ok(negatives + positives)
+            }
+            TaskSettings::Ordinal(task) => {
+                let (_, shares, totals) = ranks_of(task, whole)?;
+                Ok(shares.iter().zip(totals).map(|(share, total)| share * total).sum())
             }
             TaskSettings::Compare(task) => {
                 let weight = |name: &str| whole.weights.get(name).copied().unwrap_or_default();
@@ -197,6 +215,17 @@ fn classes_of(task: &ClassifySettings, whole: &Tally) -> Result<(Classes, (f64, 
     let classes = Classes::of_tally(&whole.weights, whole.words, task.positive.as_deref())?;
     let shares = task.class_weight.shares(&classes, || classes.weights(&whole.weights))?;
     Ok((classes, shares))
+}
+
+/// The ranks that a tally names, the weight of each, and the total weight of its rows.
+fn ranks_of(task: &OrdinalSettings, whole: &Tally) -> Result<(Labels, Vec<f64>, Vec<f64>)> {
+    let number = |(name, weight): (&String, &f64)| name.parse::<f64>().ok().map(|value| (value, *weight));
+    let mut found: Vec<(f64, f64)> = whole.weights.iter().filter_map(number).collect();
+    found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let ranks = Labels::ranks(&Targets::Real(found.iter().map(|rank| rank.0).collect::<Vec<_>>().into()))?;
+    let totals: Vec<f64> = found.iter().map(|rank| rank.1).collect();
+    let shares = task.class_weight.of_labels(&ranks, &totals)?;
+    Ok((ranks, shares, totals))
 }
 
 impl BuiltIn {
@@ -247,6 +276,11 @@ impl BuiltIn {
                 let message = format!("`{}` is a user-defined task", task.name);
                 return Err(Error::new(Code::Unsupported, message)
                     .help("use the program that trained it: the code of the task is not in the model file"));
+            }
+            TaskSettings::Ordinal(task) => {
+                let unit = Ordinal::on(data, task.form, &task.class_weight, settings.loss, subset)?;
+                positive_total(unit.total_cost(), "row")?;
+                Box::new(ByRank::new(unit, abilities, settings))
             }
             TaskSettings::OneClass(_) => {
                 Box::new(ByDual::new(OneClass::on(data, subset), Intercept::None).with_abilities(abilities))

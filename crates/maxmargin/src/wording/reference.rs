@@ -32,6 +32,7 @@ pub const NAMES: &[&str] = &[
     "decoding",
     "degree",
     "early-stopping",
+    "form",
     "gamma",
     "intercept",
     "kappa",

@@ -6,8 +6,8 @@ use crate::pairs::compared;
 use maxmargin::error::Result;
 use maxmargin::loss::Loss;
 use maxmargin::task::{
-    Binary, ClassWeight, Classes, Comparison, Curvature, Directions, Objective, PairWeight, Place, Ranking, Slopes,
-    TiesAs, WeightAs,
+    Binary, ClassWeight, Classes, Comparison, Curvature, Directions, Objective, Ordinal, OrdinalForm, PairWeight, Place,
+    Ranking, Slopes, TiesAs, WeightAs,
 };
 use maxmargin::testing::{check_curvature, check_independent, check_objective};
 use std::ops::Range;
@@ -45,6 +45,20 @@ fn ranking_conforms_with_few_grades_many_and_weights() {
             let scores = scores(data.rows(), seed);
             check_objective(&task, &scores, &[]).unwrap();
             check_curvature(&task, &scores, &[]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn ratings_with_a_single_cut_conform_as_constraints_too() {
+    let data = two_classes(1500, 2, true, 1);
+    for form in OrdinalForm::ALL {
+        for loss in Loss::ALL {
+            let task = Ordinal::on(&data, form, &ClassWeight::Balanced, loss, None).unwrap().with_cost(0.7);
+            let scores = scores(data.rows(), 6);
+            check_objective(&task, &scores, &[0.4]).unwrap();
+            check_curvature(&task, &scores, &[0.4]).unwrap();
+            check_independent(&task, &scores, &[0.4]).unwrap();
         }
     }
 }

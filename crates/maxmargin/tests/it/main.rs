@@ -23,6 +23,7 @@ mod nu;
 mod online;
 mod online_kernels;
 mod optimum;
+mod ordinal;
 mod own_kernels;
 mod own_task;
 mod pairs;

@@ -4,7 +4,7 @@ mod page;
 mod words;
 
 pub(crate) use page::{named_weights, training_sections, write_report};
-pub(crate) use words::{is_rounding, proven, regularisation, ties_sentence, verdict};
+pub(crate) use words::{cuts_sentence, is_rounding, proven, regularisation, ties_sentence, verdict};
 
 use crate::args::TrainArguments;
 use crate::codes;
@@ -18,7 +18,7 @@ use crate::loading::{describe, describe_gathered, ensure_apart, ensure_different
 use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
 use crate::report::Report;
-use maxmargin::data::{Dataset, PairCounts, Scale, Shape, Targets, hold_out};
+use maxmargin::data::{Dataset, Labels, PairCounts, Scale, Shape, Targets, hold_out};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::kernel::KernelKind;
 use maxmargin::loss::Loss;
@@ -39,7 +39,7 @@ use maxmargin_io::{
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
-use words::{how_solved, stop_name};
+use words::{how_solved, ranks_found, stop_name};
 
 pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: &Cancel) -> Result<()> {
     let arguments = &command.arguments;
@@ -68,6 +68,7 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     let metrics = evaluate::metrics(&arguments.metric, judged_as, judged.pairs().is_some())?;
     let several = evaluate::has_several_classes(&job.settings, &data);
     let metrics = evaluate::for_classes(metrics, &arguments.metric, several);
+    let metrics = evaluate::for_ranks(metrics, &arguments.metric, &job.settings);
     let metrics = comparisons::fitting(metrics, &arguments.metric, judged_as, &job.settings, judged);
     if let Some(held_out) = &held_out {
         evaluate::check_metrics(&job.settings, &data, &held_out.data, &metrics)
@@ -254,6 +255,9 @@ impl Job<'_> {
             self.console.say("   the features do not fit into the memory budget and are read a block at a time");
         }
         let uneven = advise_on_scales(self.console, data, &self.settings, self.cancel)?;
+        if let (TaskSettings::Ordinal(_), Ok(ranks)) = (&self.settings.task, Labels::ranks(data.targets())) {
+            self.console.say(&format!("   {}", ranks_found(&ranks, data)?));
+        }
         let by_query = self.settings.stochastic.sample == Some(Sample::Queries) && data.pairs().is_none();
         let TaskSettings::Rank(task) = &self.settings.task else { return Ok(uneven) };
         if by_query && task.pair_weight != PairWeight::PerQuery {
@@ -323,6 +327,9 @@ impl Ended<'_> {
         }
         if let Some(threshold) = model.decoder.threshold() {
             console.show(&ties_sentence(model, threshold))?;
+        }
+        if let Some((cuts, ranks)) = model.decoder.cuts() {
+            console.show(&cuts_sentence(cuts, ranks))?;
         }
         self.kernel.sentences().iter().try_for_each(|sentence| console.show(sentence))?;
         self.held_out().map_or(Ok(()), |line| console.show(&line))?;

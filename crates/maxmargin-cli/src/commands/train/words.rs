@@ -1,6 +1,8 @@
 //! The sentences about a finished run: its gap, what that proves, and what to do next.
 
 use crate::format;
+use maxmargin::data::{Dataset, Labels};
+use maxmargin::error::Result;
 use maxmargin::loss::Loss;
 use maxmargin::model::{Model, Scorer};
 use maxmargin::settings::{Input, Method, Regularisation, Settings, Solver};
@@ -201,6 +203,43 @@ pub(crate) fn is_rounding(model: &Model, threshold: f64) -> bool {
     let weights = model.scorer.weights().map(|weights| weights.iter().fold(0.0, |most: f64, w| most.max(w.abs())));
     let size = weights.filter(|most| *most > 0.0).unwrap_or(1.0);
     (0.0..=ROUNDING * size).contains(&threshold)
+}
+
+/// `5 ranks, 1 to 5, with cuts at −1.2, 0.3, 1.1 and 2.4`, and which ranks no score reaches.
+pub(crate) fn cuts_sentence(cuts: &[f64], ranks: &Labels) -> String {
+    const SHOWN: usize = 9;
+    let mut shown: Vec<String> = cuts.iter().take(SHOWN).map(|cut| format::significant(*cut, 4)).collect();
+    if cuts.len() > SHOWN {
+        shown.push("…".to_string());
+    }
+    let (first, last) = (ranks.name(0), ranks.name(ranks.len() - 1));
+    let places = if cuts.len() == 1 { "a cut" } else { "cuts" };
+    let never: Vec<&str> =
+        cuts.windows(2).enumerate().filter(|(_, pair)| pair[0] == pair[1]).map(|(at, _)| ranks.name(at + 1)).collect();
+    let never = match &never[..] {
+        [] => String::new(),
+        [one] => format!("; rank {one} is never predicted, because its cuts are equal"),
+        several => format!("; ranks {} are never predicted, because their cuts are equal", several.join(", ")),
+    };
+    format!(
+        "{} ranks, {first} to {last}, with {places} at {}{never}",
+        format::count(ranks.len() as u64),
+        shown.join(", ")
+    )
+}
+
+/// The ranks in the data with their numbers of rows: `3 ranks: 1 (20 rows), 2 (31 rows), 4 (1 row)`.
+pub(super) fn ranks_found(ranks: &Labels, data: &Dataset) -> Result<String> {
+    const SHOWN: usize = 12;
+    let mut rows = vec![0u64; ranks.len()];
+    for code in ranks.codes(data.targets())? {
+        rows[code as usize] += 1;
+    }
+    let named = ranks.names().iter().zip(&rows).take(SHOWN);
+    let named: Vec<String> =
+        named.map(|(name, &count)| format!("{name} ({})", format::counted(count, "row", "rows"))).collect();
+    let more = if ranks.len() > SHOWN { ", …" } else { "" };
+    Ok(format!("{} ranks: {}{more}", format::count(ranks.len() as u64), named.join(", ")))
 }
 
 /// When two items are predicted to tie.

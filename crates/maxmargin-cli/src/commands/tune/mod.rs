@@ -59,7 +59,7 @@ pub(crate) fn run(command: &ForTask<TuneArguments>, console: &Console, cancel: &
     choose_solver(&job.settings, data.shape())?;
     check_free_memory(data, &job.settings).map_err(at_file)?;
     let judged_as = evaluate::judged_like(&job.settings, data);
-    let metrics = metrics(&arguments.metric, judged_as, data.pairs().is_some())?;
+    let metrics = metrics(&arguments.metric, judged_as, data.pairs().is_some(), &job.settings)?;
     let uneven = advise_on_scales(console, data, &job.settings, cancel).map_err(at_file)?;
     let candidates = job.candidates(data, grid, widths).map_err(at_file)?;
     let judged = arguments.validation.as_ref().map(|file| job.judged_on(file, &gathered, &options)).transpose()?;
@@ -161,7 +161,7 @@ impl Job<'_> {
         if let Some(reason) = refused {
             return Err(Error::new(Code::BadSetting, reason).help("leave it out, or use `train`"));
         }
-        metrics(&arguments.metric, input_of(settings), false)?;
+        metrics(&arguments.metric, input_of(settings), false, settings)?;
         let grid = arguments.grid.as_deref().map(str::parse::<Grid>).transpose()?;
         let widths = arguments.gamma_grid.as_deref().map(str::parse::<Grid>).transpose()?;
         if widths.is_some() && !settings.kernel.kind.has_gamma() {
@@ -327,8 +327,8 @@ fn holdout(config: &Option<String>) -> Error {
 }
 
 /// The requested metrics, or the first default for the input.
-fn metrics(names: &[String], input: Input, pairs: bool) -> Result<Vec<Metric>> {
-    let mut metrics = evaluate::metrics(names, input, pairs)?;
+fn metrics(names: &[String], input: Input, pairs: bool, settings: &Settings) -> Result<Vec<Metric>> {
+    let mut metrics = evaluate::for_ranks(evaluate::metrics(names, input, pairs)?, names, settings);
     if names.is_empty() {
         metrics.truncate(1);
     }

@@ -26,6 +26,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "loss" if task == Task::Rank => (text("hinge"), alone()),
         "loss" => (text("squared-hinge"), alone()),
         "c" | "lambda" | "kappa" => (Choice::Number(0.25), alone()),
+        "form" => (text("explicit"), alone()),
         "nu" if task == Task::OneClass => (Choice::Number(0.25), alone()),
         "nu" => (Choice::Number(0.25), chosen([("loss", text("hinge"))])),
         "solver" => (text(if task == Task::OneClass { "smo" } else { "newton" }), alone()),
@@ -335,7 +336,7 @@ fn a_name_of_another_task_is_refused_with_the_tasks_that_have_it() {
     };
     assert!(remedy(Task::Rank, "intercept").ends_with("it is for classify and compare"));
     assert!(remedy(Task::Classify, "threshold").ends_with("it is for compare"));
-    assert!(remedy(Task::OneClass, "loss").ends_with("it is for classify and rank and compare"));
+    assert!(remedy(Task::OneClass, "loss").ends_with("it is for classify and rank and compare and ordinal"));
     assert!(remedy(Task::Compare, "nu").ends_with("it is for classify and rank and one-class"));
     assert_eq!(remedy(Task::Classify, "lamda"), "did you mean `lambda`?");
     assert!(remedy(Task::OneClass, "what-nobody-knows").contains("maxmargin train one-class --help"));

@@ -134,9 +134,9 @@ impl<T: Curvature> LinearRisk<'_, T> {
         self.design.shift().is_none() && matrix.entries() * SHORT_ROW < matrix.rows() as u64 * self.dim() as u64
     }
 
-    /// Whether the Hessian by the scores is a diagonal, with at most one more row and column.
+    /// Whether the Hessian by the scores is a diagonal, with at most one more row and column, or with those of cuts.
     pub(super) fn is_diagonal(&self) -> bool {
-        self.task.rows_are_separate() && self.outputs == 1 && self.task.thresholds() <= 1
+        self.task.rows_are_separate() && self.outputs == 1 && (self.task.thresholds() <= 1 || self.task.has_cuts())
     }
 
     /// The Hessian if it is a diagonal by the scores: Σ h x xᵀ over the rows with h ≠ 0.
@@ -146,6 +146,7 @@ impl<T: Curvature> LinearRisk<'_, T> {
         self.sum_products(|this, lane, sum, thresholds| {
             let mut product = Product::new(dim, features);
             let (mut weights, mut cross, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+            let (cuts, mut bent) = (this.task.has_cuts(), Vec::new());
             for (at, memo) in this.remembered(lane) {
                 if this.cancel.is_raised() {
                     break;
@@ -156,18 +157,29 @@ impl<T: Curvature> LinearRisk<'_, T> {
                 this.task.diagonal(&at, memo, &mut weights)?;
                 cross.clear();
                 cross.resize(rows.len(), 0.0);
-                // There is at most one threshold.
-                if let Some(corner) = thresholds.last_mut() {
+                // There is at most one threshold, or there are cuts.
+                if let (false, Some(corner)) = (cuts, thresholds.last_mut()) {
                     *corner += this.task.by_threshold(&at, memo, &mut cross)?;
                 }
-                for ((row, &weight), &cross) in rows.clone().zip(&weights).zip(&cross) {
+                for ((number, (row, &weight)), &cross) in rows.clone().zip(&weights).enumerate().zip(&cross) {
                     if weight == 0.0 {
                         continue;
+                    }
+                    // The lines of the thresholds that the row bends, and by how much.
+                    bent.clear();
+                    if cuts {
+                        this.task.each_cut(&at, memo, number, &mut |cut, value| {
+                            bent.push((cut, -value));
+                            thresholds[cut * dim + features + cut] += value;
+                        });
+                    } else if !thresholds.is_empty() {
+                        bent.push((0, cross));
                     }
                     if short {
                         this.design.scaled_entries(row, &mut entries);
                         add_entries(&entries, weight, dim, sum);
-                        for line in thresholds.chunks_exact_mut(dim) {
+                        for &(line, cross) in &bent {
+                            let line = &mut thresholds[line * dim..(line + 1) * dim];
                             for &(column, value) in &entries {
                                 if let Some(sum) = line.get_mut(column) {
                                     *sum += cross * value;
@@ -178,7 +190,8 @@ impl<T: Curvature> LinearRisk<'_, T> {
                         let (values, out) = product.next(1, sum);
                         this.design.fill_scaled_row(row, &mut values[..features]);
                         out.iter_mut().zip(&*values).for_each(|(out, value)| *out = weight * value);
-                        for line in thresholds.chunks_exact_mut(dim) {
+                        for &(line, cross) in &bent {
+                            let line = &mut thresholds[line * dim..(line + 1) * dim];
                             line[..features].iter_mut().zip(&*values).for_each(|(line, value)| *line += cross * value);
                         }
                     }

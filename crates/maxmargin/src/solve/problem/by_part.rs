@@ -16,10 +16,10 @@ use crate::solve::joint_hard_margin::{joint_hard_bound, joint_hard_primal};
 use crate::solve::machine::Job;
 use crate::solve::{
     ByPair, ClassBlocks, CurvedRisk, CuttingPlane, JointHardMargin, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk,
-    Sampled, Solution, Start, Verdict, balanced_values, certified_by_classes, lower_bound, quick_start,
+    Sampled, Solution, Start, Verdict, balanced_values, certified_by_classes, cut_values, lower_bound, quick_start,
     rounded_certificate, sampled_start, value_and_slopes,
 };
-use crate::task::{Abilities, GradedComparison, Intercept, Joint, LearningTask, Ranking, Roundable};
+use crate::task::{Abilities, GradedComparison, Intercept, Joint, LearningTask, Ordinal, Ranking, Roundable};
 use crate::wish::Solver;
 
 /// A task that is a sum over parts.
@@ -376,6 +376,17 @@ impl<T: PartTask> Problem for ByPart<T> {
 impl PartTask for Joint {
     fn as_joint(&self) -> Option<&Joint> {
         Some(self)
+    }
+}
+
+/// Its cuts are free, and the dual point of a point is made feasible.
+impl PartTask for Ordinal {
+    fn values(&self, at: &PartPoint<'_>, width: Option<f64>, cancel: &Cancel) -> Result<Option<(f64, f64)>> {
+        cut_values(self, at.design, at.weights, at.free, width, cancel).map(Some)
+    }
+
+    fn states_values(&self) -> bool {
+        true
     }
 }
 

@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`ByBlock`] | one constraint a block, and the same as a smooth or rounded sum | all of them, linear and through kernels |
 //! | [`ByPart`] | a sum over parts, with curvature | Newton's method, cutting planes; kernels by Newton's method; drawn pairs |
+//! | [`ByRank`] | ratings, as both | Newton's method, cutting planes; kernels by SMO |
 //! | [`ByDual`] | one constraint a block, and no more | dual solvers, linear and through kernels |
 //! | [`ByColumn`] | the sides and weights of rows in each column of an output code | those of [`ByBlock`], for weights |
 //!
@@ -16,6 +17,7 @@ mod by_block;
 mod by_column;
 mod by_dual;
 mod by_part;
+mod by_rank;
 mod class_expansion;
 mod column_expansion;
 mod expanded;
@@ -29,6 +31,7 @@ pub(crate) use by_block::{BlockTask, ByBlock, ROUNDING};
 pub(crate) use by_column::ByColumn;
 pub use by_dual::ByDual;
 pub use by_part::{ByPart, PartTask};
+pub(crate) use by_rank::ByRank;
 pub(crate) use expanded::Expanded;
 pub use plan::{Support, plan, support_table};
 pub(crate) use stochastic::{descent, stochastic};

@@ -79,9 +79,9 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
         Solver::QuadraticProgram
     } else if settings.expands() && (abilities.listed || abilities.several) {
         Solver::Smo
-    } else if abilities.several && settings.loss != Loss::Logistic {
+    } else if abilities.several && !abilities.listed && settings.loss != Loss::Logistic {
         Solver::DualCoordinateDescent
-    } else if !abilities.listed || (abilities.threshold && settings.loss == Loss::Logistic) {
+    } else if !abilities.listed || abilities.cuts || (abilities.threshold && settings.loss == Loss::Logistic) {
         Solver::Newton
     } else if too_long || !abilities.curved {
         Solver::DualCoordinateDescent
@@ -97,7 +97,7 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
 
 /// Whether a solver supports a task with these abilities and this loss, for weights or with kernel values.
 pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kernel: bool) -> bool {
-    let Abilities { listed, curved, weights, drawn, kernel, barrier, threshold, several } = abilities;
+    let Abilities { listed, curved, weights, drawn, kernel, barrier, threshold, several, cuts } = abilities;
     let smooth_or_listed = listed || several || loss != Loss::Logistic;
     if by_kernel && (!kernel || solver.learns_weights_alone()) {
         return false;
@@ -105,6 +105,14 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
     // Only Newton's method supports the barrier that keeps the threshold of three outcomes above zero.
     if barrier {
         return solver == Solver::Newton && !by_kernel && (listed || kernel);
+    }
+    // Cuts are several free scalars, and pairs of variables share one.
+    if cuts {
+        return match solver {
+            Solver::Smo => by_kernel && loss != Loss::Logistic,
+            Solver::Newton | Solver::CuttingPlane => !by_kernel,
+            _ => false,
+        };
     }
     match solver {
         // One problem over all classes has no squared hinge here.
@@ -163,6 +171,18 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
             _ => refuse(
                 format!("several classes with {loss} loss are not solved through a kernel by `{}`", solver.name()),
                 "use ⟦loss=hinge⟧ and leave ⟦solver⟧ out, or use ⟦approximate=nystrom:1000⟧",
+            ),
+        };
+    }
+    if abilities.cuts {
+        return match settings.kernel.kind {
+            KernelKind::Linear => refuse(
+                format!("`{task}` is not solved by `{}`", solver.name()),
+                "use ⟦solver=newton⟧ or cutting-plane, or leave ⟦solver⟧ out",
+            ),
+            _ => refuse(
+                format!("`{task}` with {loss} loss through a kernel is not solved by `{}`", solver.name()),
+                "leave ⟦solver⟧ out and use ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧, or use ⟦approximate=nystrom:1000⟧",
             ),
         };
     }

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | costs, no free threshold | none |
 //! | costs, a free threshold b | all variables, e = t = ±1, the sum is 0 |
+//! | costs, several cuts | one group for each cut, e = t = ±1, each sum is 0 |
 //! | ν, no free threshold | all variables, e = 1, the sum is 1; m = 0 |
 //! | ν, a free threshold b | one group for each sign of t, e = 1, each sum is ½; m = 0 |
 //!
@@ -42,7 +43,7 @@ mod state;
 mod working_set;
 
 use super::values::{balance, best_threshold, imbalance};
-use super::{Progress, Solution, Stop, ThroughKernel, Witness, overflow, relative_gap};
+use super::{Progress, Solution, Stop, ThroughKernel, TracePoint, Witness, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, RowCache};
 use crate::loss::Loss;
@@ -102,7 +103,7 @@ pub(super) struct Variable {
     /// e: ±1, or 0 where there are no groups.
     pub(super) sign: f64,
     /// The group it belongs to.
-    pub(super) group: u8,
+    pub(super) group: u16,
     /// k_ii, with t_i² where the threshold is penalised.
     pub(super) own: f64,
     /// d
@@ -139,14 +140,13 @@ impl Smo {
             (Form::Nu, _) => state.begin(&first_shares(task, self.intercept)?, cancel)?,
         }
         let mut passes = 0;
-        let (mut best_violation, mut best_dual) = (f64::INFINITY, f64::NEG_INFINITY);
-        let mut idle = 0;
+        let (mut best_violation, mut best_dual, mut idle) = (f64::INFINITY, f64::NEG_INFINITY, 0);
         let stop = loop {
             progress.check_wanted()?;
             let selection = state.selection();
             // The values cost little compared with a round.
             let scalars = self.scalars(&selection);
-            let values = state.values(task, scalars);
+            let values = state.values(task, scalars, self.cuts(task, &selection));
             if !(values.primal.is_finite() && values.dual.is_finite()) {
                 return Err(overflow());
             }
@@ -207,6 +207,9 @@ impl Smo {
         let threshold = match self.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised => state.pull(task),
+            Intercept::Free if task.cuts() > 1 => {
+                return Ok(self.with_cuts(task, &state, (passes, stop), before, progress.trace));
+            }
             Intercept::Free => {
                 let task = Reached { task, margin: scalars.margin };
                 let reached = state.all_reached();
@@ -214,7 +217,7 @@ impl Smo {
             }
         };
         let scalars = Scalars { threshold: if self.intercept == Intercept::Free { threshold } else { 0.0 }, ..scalars };
-        let values = state.values(task, scalars).stated(scalars);
+        let values = state.values(task, scalars, &[]).stated(scalars);
         let unit = scalars.margin.filter(|margin| *margin > 0.0).unwrap_or(1.0);
         let after = state.counts();
         let kernel = ThroughKernel {
@@ -237,6 +240,49 @@ impl Smo {
             kernel: Some(kernel),
             trace: progress.trace,
         })
+    }
+
+    /// The cuts estimated from the gradients, if there are several; empty otherwise.
+    fn cuts<'s, T: Independent>(&self, task: &T, selection: &'s Selection) -> &'s [f64] {
+        if self.intercept == Intercept::Free && task.cuts() > 1 { &selection.levels } else { &[] }
+    }
+
+    /// The solution of a task with several cuts, each set to its best value for the scores.
+    fn with_cuts<T: Independent, V: Element>(
+        &self,
+        task: &T,
+        state: &State<'_, V>,
+        (passes, stop): (u64, Stop),
+        before: (u64, u64),
+        trace: Vec<TracePoint>,
+    ) -> Solution {
+        let (reached, near) = (state.all_reached(), state.selection().levels);
+        let level = |cut: usize| near.get(cut).copied().unwrap_or(0.0);
+        let best =
+            |cut| best_threshold(&OfCut { task: &Reached { task, margin: None }, cut }, |row| reached[row], level(cut));
+        let thresholds: Vec<f64> = (0..task.cuts()).map(best).collect();
+        let values = state.values(task, Scalars { margin: None, threshold: 0.0 }, &thresholds);
+        let after = state.counts();
+        let kernel = ThroughKernel {
+            reached,
+            common_margin: None,
+            rows: Some((after.0 - before.0, after.1 - before.1)),
+            definite: true,
+            scorer: None,
+            merging: None,
+        };
+        Solution {
+            weights: state.alphas().collect(),
+            thresholds,
+            objective: values.primal,
+            lower_bound: Some(values.dual.max(0.0)),
+            witness: Witness::Weights,
+            passes,
+            stop,
+            first_rate: None,
+            kernel: Some(kernel),
+            trace,
+        }
     }
 
     /// The feasible point nearest to a start: within the boxes, and balanced if the threshold is free.
@@ -396,6 +442,27 @@ fn best_margin<T: Independent>(task: &T, reached: &[f64], intercept: Intercept, 
     }
 }
 
+/// The constraints that take one of several cuts; the others cost nothing.
+struct OfCut<'a, T> {
+    task: &'a T,
+    cut: usize,
+}
+
+impl<T: Independent> Independent for OfCut<'_, T> {
+    fn blocks(&self) -> usize {
+        self.task.blocks()
+    }
+
+    fn loss(&self) -> Loss {
+        self.task.loss()
+    }
+
+    fn constraint(&self, block: usize) -> Constraint {
+        let own = self.task.constraint(block);
+        Constraint { cost: if self.task.cut(block) == self.cut { own.cost } else { 0.0 }, ..own }
+    }
+}
+
 /// A task in which every block has its own score, with coefficient and rows already applied.
 pub(crate) struct Reached<'a, T> {
     pub(crate) task: &'a T,
@@ -416,5 +483,13 @@ impl<T: Independent> Independent for Reached<'_, T> {
         let own = self.task.constraint(block);
         // The scores are indexed by block.
         Constraint { row: block, against: None, coefficient: 1.0, margin: self.margin.unwrap_or(own.margin), ..own }
+    }
+
+    fn cut(&self, block: usize) -> usize {
+        self.task.cut(block)
+    }
+
+    fn cuts(&self) -> usize {
+        self.task.cuts()
     }
 }

@@ -89,8 +89,10 @@ impl<'a, V: Element> State<'a, V> {
             let extra = if loss == Loss::SquaredHinge { 0.5 / c.cost } else { 0.0 };
             let own = own + if penalised { c.threshold * c.threshold } else { 0.0 };
             let (sign, group, margin) = match settings.form {
-                Form::Costs => (if free { c.threshold } else { 0.0 }, 0, c.margin),
-                Form::Nu => (1.0, nu_group(settings.intercept, &c).1, 0.0),
+                Form::Costs => {
+                    (if free { c.threshold } else { 0.0 }, if free { task.cut(block) as u16 } else { 0 }, c.margin)
+                }
+                Form::Nu => (1.0, u16::from(nu_group(settings.intercept, &c).1), 0.0),
             };
             variables.push(Variable {
                 alpha: 0.0,
@@ -190,7 +192,8 @@ impl<'a, V: Element> State<'a, V> {
         share * self.variables.iter().map(|variable| variable.alpha * variable.own).sum::<f64>()
     }
 
-    pub(super) fn values<T: Independent>(&self, task: &T, scalars: Scalars) -> Values {
+    /// Primal and dual value. `cuts` holds the free scalars if there are several.
+    pub(super) fn values<T: Independent>(&self, task: &T, scalars: Scalars, cuts: &[f64]) -> Values {
         const CHUNK: usize = 4096;
         let blocks = self.variables.len();
         let parts: Vec<[f64; 3]> = parallel::map(blocks.div_ceil(CHUNK), |chunk| {
@@ -199,7 +202,11 @@ impl<'a, V: Element> State<'a, V> {
                 let variable = &self.variables[block];
                 let ((margin, cost), reached) = (self.margins[block], self.reached(block));
                 let margin = scalars.margin.unwrap_or(margin);
-                let threshold = task.constraint(block).threshold * scalars.threshold;
+                let scalar = match cuts {
+                    [] => scalars.threshold,
+                    cuts => cuts.get(task.cut(block)).copied().unwrap_or(0.0),
+                };
+                let threshold = task.constraint(block).threshold * scalar;
                 sums[0] += variable.alpha * reached;
                 sums[1] += variable.alpha * margin - self.loss.dual_cost(variable.alpha, cost);
                 sums[2] += cost * self.loss.value(margin - reached - threshold);

@@ -230,13 +230,12 @@ impl<V: Element> Local<V> {
             if ended(step) {
                 break;
             }
-            let best = groups.iter().filter_map(|group| self.best_step(group.clone()));
-            let Some(Step { up, down, apart, .. }) = best.reduce(|a, b| if b.gain > a.gain { b } else { a }) else {
+            // A group near its optimum must not hide one that is not, even if its step promises a larger gain.
+            let steps = groups.iter().filter_map(|group| self.best_step(group.clone()));
+            let far = steps.filter(|step| step.apart > INNER * violation);
+            let Some(Step { up, down, .. }) = far.reduce(|a, b| if b.gain > a.gain { b } else { a }) else {
                 break;
             };
-            if apart <= INNER * violation {
-                break;
-            }
             let (one, other) = (self.variables[up], self.variables[down]);
             let between = self.signs[up] * self.signs[down] * self.kernel[up * count + down].wide();
             let Some([alpha_up, alpha_down]) = pair_step(&one, &other, self.keys[up] - self.keys[down], between) else {
@@ -462,7 +461,7 @@ mod tests {
                 limit,
                 coefficient: 1.0,
                 sign: if !grouped { 0.0 } else { [-1.0, 1.0][random.below(2) as usize] },
-                group: if grouped { random.below(2) as u8 } else { 0 },
+                group: if grouped { random.below(2) as u16 } else { 0 },
                 own: 1.0,
                 diagonal: 0.0,
             }

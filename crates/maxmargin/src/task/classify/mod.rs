@@ -240,14 +240,7 @@ impl ClassifySettings {
                 return Err(Error::new(Code::BadSetting, message).help("leave ⟦positive⟧ or ⟦cost-matrix⟧ out"));
             }
         }
-        if let ClassWeight::ByLabel(weights) = &self.class_weight
-            && let Some((label, weight)) = weights.iter().find(|(_, weight)| !(weight.is_finite() && **weight >= 0.0))
-        {
-            return Err(Error::new(
-                Code::BadSetting,
-                format!("the weight of class `{label}` is {weight}, and must be zero or a positive number"),
-            ));
-        }
+        self.class_weight.refuse()?;
         if hard && self.class_weight != ClassWeight::Equal {
             return Err(Error::new(Code::BadSetting, "a hard margin has no costs, so class weights do not apply")
                 .help("leave ⟦class-weight⟧ out, or use a soft margin: leave ⟦margin⟧ and ⟦solver⟧ out"));
@@ -352,6 +345,19 @@ pub(crate) const JOINT: Abilities = Abilities { drawn: false, several: true, ..A
 pub(crate) const COLUMNS: Abilities = Abilities { several: true, ..Abilities::LISTED };
 
 impl ClassWeight {
+    /// Refuses weights that are no weights.
+    pub(in crate::task) fn refuse(&self) -> Result<()> {
+        if let ClassWeight::ByLabel(weights) = self
+            && let Some((label, weight)) = weights.iter().find(|(_, weight)| !(weight.is_finite() && **weight >= 0.0))
+        {
+            return Err(Error::new(
+                Code::BadSetting,
+                format!("the weight of class `{label}` is {weight}, and must be zero or a positive number"),
+            ));
+        }
+        Ok(())
+    }
+
     /// The weight of each class, given the total weight of the rows of each.
     pub(crate) fn of_labels(&self, labels: &Labels, totals: &[f64]) -> Result<Vec<f64>> {
         match self {

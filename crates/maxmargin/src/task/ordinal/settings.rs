@@ -1,0 +1,112 @@
+//! The settings of ratings.
+
+use super::super::{Abilities, ClassWeight, Input, Profile};
+use crate::certificate::Decoder;
+use crate::data::{Dataset, Labels};
+use crate::error::{Code, Error, Result};
+use crate::loss::Loss;
+use crate::wish::{LEARNING, Regularisation, Setting, Solver, Value, Wish};
+use serde::{Deserialize, Serialize};
+
+/// Which cuts count for a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OrdinalForm {
+    /// All of them: a rank that is further off costs more.
+    #[default]
+    Implicit,
+    /// The two next to its rank, and the cuts are kept in order.
+    Explicit,
+}
+
+impl OrdinalForm {
+    /// Both.
+    pub const ALL: [OrdinalForm; 2] = [OrdinalForm::Implicit, OrdinalForm::Explicit];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            OrdinalForm::Implicit => "implicit",
+            OrdinalForm::Explicit => "explicit",
+        }
+    }
+}
+
+/// The settings of ratings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct OrdinalSettings {
+    /// Which cuts count for a row.
+    pub form: OrdinalForm,
+    /// How much each rank counts.
+    pub class_weight: ClassWeight,
+}
+
+/// `ordinal`
+pub(in crate::task) const PROFILE: Profile = Profile {
+    name: "ordinal",
+    about: "Predict ratings: ranks in order",
+    settings: &[
+        Setting {
+            name: "form",
+            heading: LEARNING,
+            aliases: &[],
+            help: "Which cuts count for a row: all of them, so that a rank further off costs more, or the two next to \
+                   its rank [default: implicit]",
+            placeholder: "",
+            value: Value::Name(|| OrdinalForm::ALL.map(OrdinalForm::name).to_vec()),
+            place: "task.form",
+        },
+        Setting {
+            name: "class-weight",
+            heading: LEARNING,
+            aliases: &[],
+            help: "Weights of the ranks: `balanced`, or RANK=W,RANK=W",
+            placeholder: "WEIGHTS",
+            value: Value::ClassWeights,
+            place: "task.class-weight",
+        },
+    ],
+    without: &["budget", "schedule", "rate", "batch", "project", "early-stopping", "nu"],
+    loss: Loss::Hinge,
+    regularisation: Regularisation::C(1.0),
+    input: Input::Rows,
+    streamed: &[],
+    untunable: None,
+};
+
+impl OrdinalSettings {
+    /// Refuses invalid weights, and solvers that do not keep cuts in order.
+    pub(in crate::task) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
+        self.class_weight.refuse()?;
+        if wish.regularisation.is_nu() {
+            return Err(Error::new(Code::BadSetting, "ratings have no ⟦nu⟧").help("use ⟦c⟧ instead"));
+        }
+        if self.form == OrdinalForm::Explicit && wish.solver == Solver::CuttingPlane {
+            return Err(Error::new(
+                Code::BadSetting,
+                "cutting planes do not keep the cuts of the explicit form in order",
+            )
+            .help("leave ⟦solver⟧ out, or use ⟦form=implicit⟧"));
+        }
+        Ok(())
+    }
+
+    /// The meaning of the scores, with all cuts at zero.
+    pub(in crate::task) fn decoder(&self, data: &Dataset) -> Result<Decoder> {
+        let ranks = Labels::ranks(data.targets())?;
+        Ok(Decoder::Cuts { cuts: vec![0.0; ranks.len() - 1], ranks })
+    }
+
+    /// Whether a model of this task has such a decoder and intercepts.
+    pub(in crate::task) fn makes(&self, decoder: &Decoder, intercepts: usize) -> bool {
+        let Decoder::Cuts { cuts, ranks } = decoder else { return false };
+        let whole = ranks.len() > 1 && cuts.len() + 1 == ranks.len() && ranks.values().is_some();
+        whole && intercepts == 0 && cuts.is_sorted() && cuts.iter().all(|cut| cut.is_finite())
+    }
+
+    /// What it offers to solvers.
+    pub(in crate::task) fn abilities(&self) -> Abilities {
+        Abilities { drawn: false, cuts: true, ..Abilities::LISTED }
+    }
+}
