@@ -4,6 +4,7 @@
 pub mod allocator;
 mod args;
 mod commands;
+mod classes;
 mod comparisons;
 mod console;
 mod dialect;

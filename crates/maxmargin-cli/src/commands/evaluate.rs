@@ -1,6 +1,7 @@
 //! `maxmargin evaluate MODEL FILE`
 
 use crate::args::EvaluateArguments;
+use crate::classes::ClassResults;
 use crate::commands::train::write_report;
 use crate::comparisons::{self, Outcomes};
 use crate::console::Console;
@@ -8,7 +9,7 @@ use crate::format::{self, one_field};
 use crate::loading::{describe_gathered, ensure_apart, ensure_different, say_notes};
 use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
-use maxmargin::data::Dataset;
+use maxmargin::data::{Dataset, Labels};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
@@ -52,7 +53,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     describe_gathered(console, &gathered, Preferences::of(data).as_ref(), &[]);
     let judged = judged_like(&model.settings, data);
     let metrics = metrics(&arguments.metric, judged, data.pairs().is_some())?;
-    let metrics = for_classes(metrics, &arguments.metric, model.decoder.labels().is_some());
+    let metrics = for_classes(metrics, &arguments.metric, model.decoder.labels().map(Labels::len));
     let metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     cancel.check()?;
@@ -62,6 +63,10 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let measured = unchanged.check().and(measured)?;
     cancel.check()?;
     let outcomes = Outcomes::of(&model, data)?;
+    let classes = match model.decoder.class_names() {
+        Some(_) => ClassResults::of(&Answers::new(&model, data)?, &model.decoder),
+        None => None,
+    };
     unchanged.check()?;
     if let Some(file) = &arguments.per_query {
         write_per_query(data, &measured, file)?;
@@ -85,10 +90,17 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     if let Some(outcomes) = &outcomes {
         outcomes.show(console)?;
     }
+    if let Some(classes) = &classes {
+        classes.show(console)?;
+    }
     console.object(|| {
         let mut object = as_json(&measured);
         if let Some(outcomes) = &outcomes {
             object["confusion"] = outcomes.as_json();
+        }
+        if let Some(classes) = &classes {
+            object["confusion"] = classes.confusion_json();
+            object["by-class"] = classes.by_class_json();
         }
         if unknown > 0 {
             object["unknown_labels"] = json!(unknown);
@@ -123,15 +135,18 @@ pub(crate) fn metrics(names: &[String], input: Input, pairs: bool) -> Result<Vec
     names.iter().map(|name| Metric::parse(name.trim())).collect()
 }
 
-/// The same metrics, or the defaults for several classes if none were named and there are such classes.
-pub(crate) fn for_classes(metrics: Vec<Metric>, names: &[String], several: bool) -> Vec<Metric> {
-    if several && names.is_empty() { Metric::multiclass_defaults() } else { metrics }
+/// The same metrics, or the defaults for this many classes if none were named and each class has a score.
+pub(crate) fn for_classes(metrics: Vec<Metric>, names: &[String], several: Option<usize>) -> Vec<Metric> {
+    match several {
+        Some(classes) if names.is_empty() => Metric::multiclass_defaults(classes),
+        _ => metrics,
+    }
 }
 
-/// Whether a classifier of the data has one score for each class.
-pub(crate) fn has_several_classes(settings: &Settings, data: &Dataset) -> bool {
-    settings.task.task() == Task::Classify
-        && settings.task.decoder(data).is_ok_and(|decoder| decoder.labels().is_some())
+/// Number of classes if a classifier of the data has one score for each.
+pub(crate) fn several_classes(settings: &Settings, data: &Dataset) -> Option<usize> {
+    let decoder = settings.task.decoder(data).ok().filter(|_| settings.task.task() == Task::Classify)?;
+    decoder.labels().map(Labels::len)
 }
 
 /// One metric of a model on data.
@@ -300,8 +315,15 @@ pub(crate) fn report_sections(
                     LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: auc }]),
                 );
             }
+            if let Some(classes) = ClassResults::of(&answers, &model.decoder) {
+                classes.report(report, &answers, data.weights());
+            }
         }
-        Decoder::Largest(_) => {}
+        Decoder::Largest(_) => {
+            if let Some(classes) = ClassResults::of(&answers, &model.decoder) {
+                classes.report(report, &answers, data.weights());
+            }
+        }
         Decoder::Compare { .. } | Decoder::Likelihood { .. } if data.pairs().is_some() => {
             comparisons::sections(report, model, &answers, data, name)?;
         }

@@ -114,6 +114,12 @@ impl LinePlot {
         LinePlot { chance: 0.5, ..LinePlot::curves(curves, ["ties called decided", "decided pairs found"]) }
     }
 
+    /// Draws the lines after the first few thin and without a name.
+    pub fn named_first(mut self, number: usize) -> LinePlot {
+        self.series.iter_mut().skip(number).for_each(|series| series.faint = true);
+        self
+    }
+
     fn curves(curves: Vec<RocCurve>, [x, y]: [&str; 2]) -> LinePlot {
         let x = Axis::linear(x).between(0.0, 1.0);
         let y = Axis::linear(y).between(0.0, 1.0);

@@ -5,7 +5,7 @@ use crate::certificate::Predictions;
 use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::metric::{Evaluation, Judged, Metric, Needs};
+use crate::metric::{ClassTable, Evaluation, Judged, Metric, Needs};
 use crate::settings::{Method, Settings};
 
 /// Scores of the rows of a data set and, for classifiers, the true and the predicted classes.
@@ -26,6 +26,10 @@ pub struct Answers<'a> {
     thresholds: Option<(f64, f64)>,
     /// Whether scores are log-odds, as those of the logistic loss are.
     probable: bool,
+    /// The predicted class of each row as a number, if each class has a score and all labels are numbers.
+    values: Option<Vec<f64>>,
+    /// The probabilities of each row for all classes, if each class has a score and the model has probabilities.
+    probabilities: Option<Vec<f64>>,
 }
 
 impl Answers<'_> {
@@ -63,13 +67,52 @@ impl Answers<'_> {
             return Err(Error::new(Code::Internal, "rows were asked for, and pairs were answered"));
         };
         let probable = matches!(decoder, Decoder::Likelihood { .. });
-        Ok(Answers { data, scores, codes, classes, unknown, predictions, thresholds, probable })
+        let numbers = decoder.labels().and_then(|labels| labels.numbers());
+        let values = numbers.zip(predictions.as_ref()).map(|(numbers, predictions): (Vec<f64>, &Vec<u32>)| {
+            predictions.iter().map(|&class| numbers[class as usize]).collect()
+        });
+        Ok(Answers {
+            data,
+            scores,
+            codes,
+            classes,
+            unknown,
+            predictions,
+            thresholds,
+            probable,
+            values,
+            probabilities: None,
+        })
+    }
+
+    /// True against predicted classes, by weight, if the model predicts classes. If there are rows with labels that the
+    /// model does not know, they are a class after the last one.
+    pub fn table(&self) -> Option<ClassTable> {
+        let predictions = self.predictions.as_ref()?;
+        Some(ClassTable::new(&self.codes, predictions, self.data.weights(), self.classes))
+    }
+
+    /// The predicted class of each row, if the model predicts classes.
+    pub fn predictions(&self) -> Option<&[u32]> {
+        self.predictions.as_deref()
+    }
+
+    /// Number of classes that the model knows.
+    pub fn known(&self) -> usize {
+        self.classes - usize::from(self.unknown > 0)
+    }
+
+    /// Whether each class has a score of its own.
+    fn several(&self) -> bool {
+        self.predictions.is_some() && self.scores.len() != self.codes.len()
     }
 
     /// The same, given the settings of the model: they tell whether scores are log-odds.
     pub fn trained_with(self, settings: &Settings) -> Self {
         let odds = self.predictions.is_some() || settings.method() == Some(Method::Compare);
-        Answers { probable: self.probable || odds && settings.loss == Loss::Logistic, ..self }
+        let probable = self.probable || odds && settings.loss == Loss::Logistic;
+        let probabilities = (probable && self.several()).then(|| softmax(&self.scores, self.known()));
+        Answers { probable, probabilities, ..self }
     }
 
     /// The input of a metric. Metrics over lists need grades: the classes of a classifier become 0 and 1, and weights
@@ -87,10 +130,21 @@ impl Answers<'_> {
             return Ok(Judged::pairs(&self.scores, pairs));
         }
         let judged = match &self.predictions {
+            Some(_) if self.several() && metric.needs() == Needs::Reals => {
+                let values = self.values.as_ref().ok_or_else(|| {
+                    let message = format!("{metric} needs classes that are numbers");
+                    Error::new(Code::MetricMismatch, message).help("for classes in an order, qwk is one that fits")
+                })?;
+                Judged::reals(values, self.data.targets().real()?)
+            }
             Some(predictions) => {
-                let judged = Judged::classes(&self.codes, self.classes, predictions);
+                let judged = Judged::classes(&self.codes, self.classes, predictions).with_known(self.known());
+                let judged = Judged { probabilities: self.probabilities.as_deref(), ..judged };
                 // With one score per row, it is that of the second class.
-                if self.scores.len() == self.codes.len() { judged.with_scores(&self.scores) } else { judged }
+                match self.several() {
+                    true => judged.with_class_scores(&self.scores),
+                    false => judged.with_scores(&self.scores),
+                }
             }
             None => Judged::reals(&self.scores, self.data.targets().real()?),
         };
@@ -102,4 +156,19 @@ impl Answers<'_> {
     pub fn evaluate(&self, metric: &Metric) -> Result<Evaluation> {
         metric.evaluate(&self.judged(metric)?)
     }
+}
+
+/// The probabilities of scores whose differences are log-odds, `classes` of them a row.
+fn softmax(scores: &[f64], classes: usize) -> Vec<f64> {
+    let mut probabilities = scores.to_vec();
+    for row in probabilities.chunks_mut(classes.max(1)) {
+        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mut sum = 0.0;
+        for score in &mut *row {
+            *score = (*score - largest).exp();
+            sum += *score;
+        }
+        row.iter_mut().for_each(|share| *share /= sum);
+    }
+    probabilities
 }
