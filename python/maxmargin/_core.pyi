@@ -167,6 +167,9 @@ class Model:
     def scores(self, data: Dataset, threads: int = 0) -> _Float:
         """Score of each row, in the given order; shape (rows, k) if a row has k scores."""
 
+    def probabilities(self, data: Dataset, threads: int = 0) -> _Float:
+        """Probabilities of the classes of each row, in the given order; shape (rows, classes)."""
+
     def outcomes(self, data: Dataset) -> _Signs:
         """Predicted outcome of each comparison in the data: -1 (left is better), 0 (a tie) or 1."""
 

@@ -161,6 +161,22 @@ impl Model {
         }
     }
 
+    /// Probabilities of the classes of each row, in the given order; shape (rows, classes).
+    #[pyo3(signature = (data, threads = 0))]
+    fn probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Dataset,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        self.check_columns(data).or_raise()?;
+        let found = sized(py, self.steps(data), threads, |cancel| self.model.probabilities_until(&data.data, cancel))?;
+        data.unchanged().or_raise()?;
+        let classes = self.model.decoder.class_names().map_or(1, |names| names.len());
+        let rows = data.data.to_input_order(found.chunks_exact(classes).collect());
+        Ok(PyArray1::from_vec(py, rows.concat()).reshape([rows.len(), classes])?.to_dyn().clone())
+    }
+
     /// Predicted outcome of each comparison in the data: -1 (left is better), 0 (a tie) or 1.
     fn outcomes<'py>(&self, py: Python<'py>, data: &Dataset) -> PyResult<Bound<'py, PyArray1<i8>>> {
         self.check_columns(data).or_raise()?;

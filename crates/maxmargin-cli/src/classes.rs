@@ -5,7 +5,7 @@ use crate::console::Console;
 use crate::format;
 use crate::report::{HeatMap, LinePlot, Report, RocCurve};
 use maxmargin::error::Result;
-use maxmargin::metric::{ByClass, ClassTable, Confused, Judged, Metric, roc_curve};
+use maxmargin::metric::{Bin, ByClass, ClassTable, Confused, Judged, Metric, reliability_curve, roc_curve};
 use maxmargin::model::{Answers, Decoder};
 use serde_json::{Map, Value, json};
 
@@ -20,6 +20,9 @@ const COLUMNS: usize = 100;
 
 /// Labels in a table on the terminal are cut to this length.
 const LABEL: usize = 24;
+
+/// Labels shorter than this say too little.
+const SHORT: usize = 10;
 
 /// Classes in the heat map of a report, and rows in its table.
 const DRAWN: usize = 30;
@@ -80,7 +83,9 @@ impl ClassResults {
         if !fits(&heads, &sides) {
             // Columns that cannot be labelled have numbers, which the rows explain.
             heads = (1..=classes).map(|number| number.to_string()).collect();
-            sides = sides.iter().zip(&heads).map(|(side, head)| format!("{head:>2} {side}")).collect();
+            sides = self.names.iter().zip(&heads).map(|(side, head)| format!("{head:>2} {side}")).collect();
+            let room = COLUMNS.saturating_sub(classes * (2 + most(&heads).max(wide)));
+            sides = shortened(&sides, room.clamp(SHORT, LABEL));
         }
         if !fits(&heads, &sides) {
             return None;
@@ -105,7 +110,7 @@ impl ClassResults {
             many => format!("the {WORST} most common of {} kinds of wrong predictions", format::count(many as u64)),
         };
         let listed = &confused[..confused.len().min(WORST)];
-        let cells = listed.iter().map(|&confused| self.confused_cells(confused, LABEL)).collect();
+        let cells = listed.iter().map(|&confused| self.confused_cells(confused, 2 * LABEL - SHORT / 2)).collect();
         [vec![String::new(), told], lines(&["true", "predicted", "rows"], cells, 2)].concat()
     }
 
@@ -199,6 +204,17 @@ impl ClassResults {
         if self.several {
             self.curves(report, answers, weights);
         }
+        ClassResults::reliability(report, answers);
+    }
+
+    /// How far the probabilities can be trusted, if the model has some.
+    pub(crate) fn reliability(report: &mut Report, answers: &Answers<'_>) {
+        let (Some(all), Some(predicted)) = (answers.probabilities(), answers.predictions()) else { return };
+        let classes = answers.known();
+        let own = predicted.iter().enumerate().map(|(row, &code)| all[row * classes + code as usize]);
+        let right: Vec<bool> = answers.codes.iter().zip(predicted).map(|(truth, said)| truth == said).collect();
+        let bins = reliability_curve(&own.collect::<Vec<f64>>(), &right, answers.weights(), BINS);
+        reliability_plot(report, "Reliability", "on these rows", &bins);
     }
 
     /// The classes of the heat map, in their order: all, or those with the most wrong rows.
@@ -222,6 +238,13 @@ impl ClassResults {
 
     fn heat_map(&self, drawn: &[usize]) -> HeatMap {
         let names: Vec<String> = drawn.iter().map(|&class| self.names[class].clone()).collect();
+        // Long labels do not fit below the columns: then classes have numbers.
+        let long = names.iter().any(|name| name.chars().count() > SHORT) && names.len() > 4;
+        let side = |&class: &usize| format!("{} {}", self.names[class], class + 1);
+        let (sides, heads) = match long {
+            true => (drawn.iter().map(side).collect(), drawn.iter().map(|class| (class + 1).to_string()).collect()),
+            false => (names.clone(), names),
+        };
         let support: Vec<f64> = self.table.by_class().iter().map(|figures| figures.support).collect();
         let share = |truth: usize, predicted: usize| match self.table.get(truth, predicted) {
             // A cell without rows is left empty.
@@ -242,7 +265,7 @@ impl ClassResults {
                 format!("The most common confusion is {truth} predicted as {predicted}: rows {weight}.")
             }
         };
-        HeatMap::new("share of the true class", ("predicted", names.clone()), ("true", names), cells(&share))
+        HeatMap::new("share of the true class", ("predicted", heads), ("true", sides), cells(&share))
             .worded("rows", words)
             .told(told)
     }
@@ -295,6 +318,19 @@ impl ClassResults {
     }
 }
 
+/// Bins of a reliability curve.
+const BINS: usize = 10;
+
+/// The share of right predictions over their probability.
+pub(crate) fn reliability_plot(report: &mut Report, heading: &str, which: &str, bins: &[Bin]) {
+    let told = format!(
+        "The share of right predictions against the probability of the predicted class, {which}, in bins of equal \
+         width. Probabilities that can be trusted are on the dotted line."
+    );
+    let points = bins.iter().map(|bin| (bin.probability, bin.share)).collect();
+    report.plot(heading, told, LinePlot::reliability(points));
+}
+
 const CLASS_COLUMNS: [&str; 5] = ["class", "precision", "recall", "F1", "rows"];
 
 /// The weight of rows: a count, or a number if rows have weights.
@@ -344,7 +380,7 @@ mod tests {
         let lines = results(&long, &cells).confusion_lines();
         assert!(lines.is_none_or(|lines| lines.iter().all(|line| line.chars().count() <= COLUMNS)));
         let few = results(&long, &[(0, 0, 12.0), (0, 19, 3.0)]).confusion_lines().expect("numbered columns fit");
-        assert!(few[2].ends_with("19  20") && few[3].starts_with(" 1 comp.os.ms-windows.num…"), "{few:?}");
+        assert!(few[2].ends_with("19  20") && few[3].starts_with(" 1 comp.os.ms-wind…"), "{few:?}");
         assert!(few.iter().all(|line| line.chars().count() <= COLUMNS));
     }
 

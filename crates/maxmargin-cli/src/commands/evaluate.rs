@@ -54,7 +54,10 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let judged = judged_like(&model.settings, data);
     let metrics = metrics(&arguments.metric, judged, data.pairs().is_some())?;
     let metrics = for_classes(metrics, &arguments.metric, model.decoder.labels().map(Labels::len));
-    let metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
+    let mut metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
+    if arguments.metric.is_empty() && model.calibration.is_some() {
+        metrics.extend([Metric::LogLoss, Metric::CalibrationError]);
+    }
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     cancel.check()?;
     let unchanged = &gathered.timed.loaded.facts.stamps;
@@ -158,7 +161,7 @@ pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f6
 pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
     let decoder = settings.task.decoder(data)?;
     let scores = vec![0.0; held_out.rows() * decoder.outputs()];
-    let answers = Answers::of_scores(scores, &decoder, held_out)?.trained_with(settings);
+    let answers = Answers::of_scores(scores, &decoder, held_out)?.trained_with(settings).expecting(settings);
     metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop))
 }
 

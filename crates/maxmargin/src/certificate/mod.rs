@@ -1,11 +1,16 @@
 //! The solution of a problem: the model, the meaning of its scores, its distance from the optimum and the proof of
 //! that.
 
+mod calibration;
 mod decoder;
 mod predictions;
 mod scorer;
 mod witness;
 
+pub use calibration::{
+    Bin, Calibration, Coupling, Map, Probability, Scored, Sigmoid, Steps, coupled_pairs, reliability_curve,
+};
+pub(crate) use calibration::binned;
 pub use decoder::Decoder;
 pub use predictions::{Compared, Predictions};
 pub(crate) use scorer::Ready;

@@ -1,5 +1,6 @@
 //! [`Answers`]: a model's predictions for rows with known targets, in the form that metrics take.
 
+use super::probabilities::{of_odds, own};
 use super::{Decoder, Model};
 use crate::certificate::Predictions;
 use crate::data::Dataset;
@@ -12,6 +13,7 @@ use crate::settings::{Method, Settings};
 #[derive(Clone, Debug)]
 pub struct Answers<'a> {
     data: &'a Dataset,
+    decoder: Decoder,
     /// The score of each row, or its scores for all classes, next to each other.
     pub scores: Vec<f64>,
     /// The true class of each row; empty for rankers. A label that the model does not know has the code after the last
@@ -28,14 +30,22 @@ pub struct Answers<'a> {
     probable: bool,
     /// The predicted class of each row as a number, if each class has a score and all labels are numbers.
     values: Option<Vec<f64>>,
-    /// The probabilities of each row for all classes, if each class has a score and the model has probabilities.
+    /// The probabilities of each row for all classes, if the model has probabilities.
     probabilities: Option<Vec<f64>>,
+    /// Whether the probabilities were fitted.
+    calibrated: bool,
 }
 
 impl Answers<'_> {
     /// A model's predictions for data.
     pub fn new<'a>(model: &Model, data: &'a Dataset) -> Result<Answers<'a>> {
-        Ok(Answers::of_scores(model.scores(data)?, &model.decoder, data)?.trained_with(&model.settings))
+        let scores = model.scores(data)?;
+        let fitted = model.calibration.as_ref().map(|calibration| calibration.probabilities(&scores));
+        let answers = Answers::of_scores(scores, &model.decoder, data)?.trained_with(&model.settings);
+        Ok(match fitted {
+            Some(fitted) => Answers { probabilities: Some(fitted), calibrated: true, ..answers },
+            None => answers,
+        })
     }
 
     /// The predictions of given scores, row by row in stored order.
@@ -73,6 +83,7 @@ impl Answers<'_> {
         });
         Ok(Answers {
             data,
+            decoder: decoder.clone(),
             scores,
             codes,
             classes,
@@ -82,6 +93,7 @@ impl Answers<'_> {
             probable,
             values,
             probabilities: None,
+            calibrated: false,
         })
     }
 
@@ -95,6 +107,11 @@ impl Answers<'_> {
     /// The predicted class of each row, if the model predicts classes.
     pub fn predictions(&self) -> Option<&[u32]> {
         self.predictions.as_deref()
+    }
+
+    /// How much each row counts, if rows have weights.
+    pub fn weights(&self) -> Option<&[f64]> {
+        self.data.weights()
     }
 
     /// Number of classes that the model knows.
@@ -111,17 +128,41 @@ impl Answers<'_> {
     pub fn trained_with(self, settings: &Settings) -> Self {
         let odds = self.predictions.is_some() || settings.method() == Some(Method::Compare);
         let probable = self.probable || odds && settings.loss == Loss::Logistic;
-        let probabilities = (probable && self.several()).then(|| softmax(&self.scores, self.known()));
+        // Scores of several classes are log-odds only in some forms.
+        let outputs = self.scores.len() / self.codes.len().max(1);
+        let odds = own(settings, &self.decoder).is_some_and(|own| own == outputs);
+        let probabilities = (odds && probable).then(|| of_odds(&self.scores, outputs));
+        let probable = probable && (odds || !self.several());
         Answers { probable, probabilities, ..self }
+    }
+
+    /// Stands in for probabilities that training will fit, to check metrics before.
+    pub fn expecting(self, settings: &Settings) -> Self {
+        let classes = self.known();
+        let fitted = settings.probability().is_some() && self.predictions.is_some() && classes > 0;
+        match fitted {
+            true => {
+                let probabilities = Some(vec![1.0 / classes as f64; self.codes.len() * classes]);
+                Answers { probabilities, calibrated: true, ..self }
+            }
+            false => self,
+        }
+    }
+
+    /// The probabilities of each row for all classes, if the model has probabilities.
+    pub fn probabilities(&self) -> Option<&[f64]> {
+        self.probabilities.as_deref()
     }
 
     /// The input of a metric. Metrics over lists need grades: the classes of a classifier become 0 and 1, and weights
     /// are ignored. If there are explicit pairs, pair-accuracy is computed over them.
     pub fn judged(&self, metric: &Metric) -> Result<Judged<'_>> {
-        if *metric == Metric::LogLoss && !self.probable {
+        if *metric == Metric::LogLoss && !self.probable && !self.calibrated {
             let message = "log-loss needs probabilities, and the scores of this model are not log-odds";
-            return Err(Error::new(Code::MetricMismatch, message)
-                .help("train with ⟦loss=logistic⟧ (comparisons: without another ⟦method⟧), or choose another metric"));
+            return Err(Error::new(Code::MetricMismatch, message).help(
+                "train with ⟦loss=logistic⟧ (comparisons: without another ⟦method⟧; classifiers: or with \
+                 ⟦probability=platt⟧), or choose another metric",
+            ));
         }
         if let (Some((width, threshold)), Some(pairs)) = (self.thresholds, self.data.pairs()) {
             return Ok(Judged::comparisons(&self.scores, pairs, width).with_likelihood(threshold));
@@ -139,7 +180,10 @@ impl Answers<'_> {
             }
             Some(predictions) => {
                 let judged = Judged::classes(&self.codes, self.classes, predictions).with_known(self.known());
-                let judged = Judged { probabilities: self.probabilities.as_deref(), ..judged };
+                // The log-odds of one score are more exact than the probabilities made of them.
+                let exact = *metric == Metric::LogLoss && !self.calibrated && !self.several();
+                let probabilities = self.probabilities.as_deref().filter(|_| !exact);
+                let judged = Judged { probabilities, ..judged };
                 // With one score per row, it is that of the second class.
                 match self.several() {
                     true => judged.with_class_scores(&self.scores),
@@ -156,19 +200,4 @@ impl Answers<'_> {
     pub fn evaluate(&self, metric: &Metric) -> Result<Evaluation> {
         metric.evaluate(&self.judged(metric)?)
     }
-}
-
-/// The probabilities of scores whose differences are log-odds, `classes` of them a row.
-fn softmax(scores: &[f64], classes: usize) -> Vec<f64> {
-    let mut probabilities = scores.to_vec();
-    for row in probabilities.chunks_mut(classes.max(1)) {
-        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mut sum = 0.0;
-        for score in &mut *row {
-            *score = (*score - largest).exp();
-            sum += *score;
-        }
-        row.iter_mut().for_each(|share| *share /= sum);
-    }
-    probabilities
 }

@@ -44,6 +44,7 @@ pub const NAMES: &[&str] = &[
     "pair-weight-as",
     "polish",
     "positive",
+    "probability",
     "project",
     "rate",
     "sample",

@@ -50,6 +50,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "class-weight" => (text("spam=5,ham=0.5"), alone()),
         "positive" => (text("ham"), alone()),
         "multiclass" => (text("weston-watkins"), chosen([("loss", text("hinge"))])),
+        "probability" => (text("isotonic"), alone()),
         "pair-weight" => (text("per-query"), alone()),
         "pair-weight-as" => (text("margin"), alone()),
         "method" => (text("rank2"), alone()),

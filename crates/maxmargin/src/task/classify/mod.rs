@@ -8,7 +8,7 @@ pub use binary::Binary;
 pub use joint::{Joint, JointForm};
 
 use super::{Abilities, Input, Profile};
-use crate::certificate::Decoder;
+use crate::certificate::{Decoder, Probability};
 use crate::data::{Classes, Dataset, Labels, same_number};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -47,6 +47,9 @@ pub struct ClassifySettings {
     /// How more than two classes are told apart; the default depends on the loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiclass: Option<Multiclass>,
+    /// How scores become probabilities, if that is to be fitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probability: Option<Probability>,
 }
 
 /// How more than two classes are told apart.
@@ -133,6 +136,16 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             placeholder: "FORM",
             value: Value::Name(|| Multiclass::ALL.map(Multiclass::name).to_vec()),
             place: "task.multiclass",
+        },
+        Setting {
+            name: "probability",
+            heading: LEARNING,
+            aliases: &[],
+            help: "Fit probabilities of the classes on five held-out folds, which takes five more trainings: `platt`, \
+                   sigmoids of the scores, or `isotonic`, functions of the scores that never fall",
+            placeholder: "FORM",
+            value: Value::Name(|| Probability::ALL.map(Probability::name).to_vec()),
+            place: "task.probability",
         },
     ],
     without: &[],
