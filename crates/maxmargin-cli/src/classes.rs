@@ -77,9 +77,8 @@ impl ClassResults {
         let wide = cells.iter().flatten().map(|cell| cell.chars().count()).max().unwrap_or(1);
         let most = |names: &[String]| names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
         let (mut heads, mut sides) = (self.names.clone(), shortened(&self.names, LABEL));
-        let fits = |heads: &[String], sides: &[String]| {
-            most(sides).max(4) + classes * (2 + most(heads).max(wide)) <= COLUMNS
-        };
+        let fits =
+            |heads: &[String], sides: &[String]| most(sides).max(4) + classes * (2 + most(heads).max(wide)) <= COLUMNS;
         if !fits(&heads, &sides) {
             // Columns that cannot be labelled have numbers, which the rows explain.
             heads = (1..=classes).map(|number| number.to_string()).collect();
@@ -220,7 +219,8 @@ impl ClassResults {
     /// The classes of the heat map, in their order: all, or those with the most wrong rows.
     fn drawn(&self) -> (Vec<usize>, String) {
         let classes = self.names.len();
-        let told = "Shares of the rows of each true class; right predictions are on the diagonal. The numbers are rows.";
+        let told =
+            "Shares of the rows of each true class; right predictions are on the diagonal. The numbers are rows.";
         if classes <= DRAWN {
             return ((0..classes).collect(), told.to_string());
         }

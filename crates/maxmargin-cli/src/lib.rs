@@ -3,8 +3,8 @@
 
 pub mod allocator;
 mod args;
-mod commands;
 mod classes;
+mod commands;
 mod comparisons;
 mod console;
 mod dialect;

@@ -158,7 +158,10 @@ fn probabilities(model: &Model) -> Option<String> {
     let (method, rows) = (calibration.method.name(), format::counted(calibration.rows, "row", "rows"));
     let left_out = match calibration.left_out {
         0 => String::new(),
-        one => format!("; {} of a class that no other fold has", format::counted(one, "row is left out:", "rows are left out:")),
+        one => format!(
+            "; {} of a class that no other fold has",
+            format::counted(one, "row is left out:", "rows are left out:")
+        ),
     };
     Some(format!("{method}, fitted on {rows} of {} held-out folds{left_out}", calibration.folds))
 }

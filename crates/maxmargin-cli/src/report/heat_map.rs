@@ -212,8 +212,8 @@ impl Plot for HeatMap {
         let header =
             std::iter::once(format!("{} \\ {}", self.rows.0, self.columns.0)).chain(self.columns.1.iter().cloned());
         let rows = self.rows.1.iter().enumerate().map(|(row, name)| {
-            let cells = (0..self.columns.1.len())
-                .map(|column| match (self.cell(row, column), self.word(row, column)) {
+            let cells =
+                (0..self.columns.1.len()).map(|column| match (self.cell(row, column), self.word(row, column)) {
                     (None, None) => "–".to_string(),
                     (_, Some(word)) => word.to_string(),
                     (Some(value), None) => format::real(value),

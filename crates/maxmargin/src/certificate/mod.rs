@@ -7,10 +7,10 @@ mod predictions;
 mod scorer;
 mod witness;
 
+pub(crate) use calibration::binned;
 pub use calibration::{
     Bin, Calibration, Coupling, Map, Probability, Scored, Sigmoid, Steps, coupled_pairs, reliability_curve,
 };
-pub(crate) use calibration::binned;
 pub use decoder::Decoder;
 pub use predictions::{Compared, Predictions};
 pub(crate) use scorer::Ready;

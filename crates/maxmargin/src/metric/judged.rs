@@ -143,7 +143,9 @@ impl<'a> Judged<'a> {
             return Err(mismatch(message).help("evaluate on rows of the classes that the model was trained on"));
         }
         let others = (codes.len() - rows.len()) as u64;
-        let verb = if others == 1 { "row of a class that the model does not know is" } else {
+        let verb = if others == 1 {
+            "row of a class that the model does not know is"
+        } else {
             "rows of classes that the model does not know are"
         };
         let note = (others > 0).then(|| format!("{} {verb} left out of {metric}", crate::wording::count(others)));

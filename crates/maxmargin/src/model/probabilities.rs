@@ -41,9 +41,8 @@ impl Model {
         if self.has_probabilities() {
             return Ok(());
         }
-        Err(Error::new(Code::Unsupported, "the scores of this model are no probabilities, and none were fitted").help(
-            "train a classifier with ⟦probability=platt⟧ or ⟦probability=isotonic⟧, or with ⟦loss=logistic⟧",
-        ))
+        Err(Error::new(Code::Unsupported, "the scores of this model are no probabilities, and none were fitted")
+            .help("train a classifier with ⟦probability=platt⟧ or ⟦probability=isotonic⟧, or with ⟦loss=logistic⟧"))
     }
 }
 

@@ -98,8 +98,9 @@ pub(super) fn calibration(
     let kept: Vec<usize> = (0..codes.len()).filter(|&row| !left_out[row]).collect();
     if kept.is_empty() {
         let message = "no row has a score of a model that knows its class, so there is nothing to calibrate on";
-        return Err(Error::new(Code::TooFewToSplit, message)
-            .help("give more rows of each class, or leave ⟦probability⟧ out"));
+        return Err(
+            Error::new(Code::TooFewToSplit, message).help("give more rows of each class, or leave ⟦probability⟧ out")
+        );
     }
     let scores: Vec<f64> = kept.iter().flat_map(|row| &scores[row * outputs..(row + 1) * outputs]).copied().collect();
     let own: Vec<u32> = kept.iter().map(|&row| codes[row]).collect();

@@ -106,6 +106,7 @@ fn cases() -> Vec<Case> {
         positive: Some("ham".to_string()),
         class_weight: ClassWeight::ByLabel(weights.into()),
         multiclass: None,
+        probability: None,
     };
     let queries = RankSettings { pair_weight: PairWeight::PerQuery, ..RankSettings::default() };
     let margins = RankSettings { pair_weight_as: PairWeightAs::Margin, ..RankSettings::default() };

@@ -138,9 +138,8 @@ mod tests {
             let positive: i32 = inside().filter(|row| row.1).map(|row| row.2).sum();
             f64::from(positive) / f64::from(weight)
         };
-        let ends = |from: i32| {
-            scores.iter().filter(|&&to| to >= at).map(|&to| mean(from, to)).fold(f64::INFINITY, f64::min)
-        };
+        let ends =
+            |from: i32| scores.iter().filter(|&&to| to >= at).map(|&to| mean(from, to)).fold(f64::INFINITY, f64::min);
         scores.iter().filter(|&&from| from <= at).map(|&from| ends(from)).fold(f64::NEG_INFINITY, f64::max)
     }
 

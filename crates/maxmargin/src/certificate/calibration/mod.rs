@@ -14,8 +14,8 @@ mod reliability;
 pub use coupling::coupled_pairs;
 pub use isotonic::Steps;
 pub use platt::Sigmoid;
-pub use reliability::{Bin, reliability_curve};
 pub(crate) use reliability::binned;
+pub use reliability::{Bin, reliability_curve};
 
 use crate::error::{Code, Error, Result};
 use crate::parallel;
@@ -166,8 +166,7 @@ impl Calibration {
             }
         });
         let rows = codes.len() as u64;
-        let mut found =
-            Calibration { method, coupling, classes, maps, folds: 0, rows, left_out: 0, bins: Vec::new() };
+        let mut found = Calibration { method, coupling, classes, maps, folds: 0, rows, left_out: 0, bins: Vec::new() };
         found.bins = found.reliability(scored);
         Ok(found)
     }
