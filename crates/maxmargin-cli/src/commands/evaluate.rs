@@ -9,7 +9,7 @@ use crate::format::{self, one_field};
 use crate::loading::{describe_gathered, ensure_apart, ensure_different, say_notes};
 use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
-use maxmargin::data::{Dataset, Labels};
+use maxmargin::data::{Classes, Dataset, Labels};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
@@ -298,26 +298,7 @@ pub(crate) fn report_sections(
     let answers = Answers::new(model, data)?;
     match &model.decoder {
         Decoder::Sign(classes) | Decoder::Border(classes) => {
-            let of = |code: u32| -> Vec<f64> {
-                answers.scores.iter().zip(&answers.codes).filter(|(_, c)| **c == code).map(|(s, _)| *s).collect()
-            };
-            let groups = vec![(classes.negative.clone(), of(0)), (classes.positive.clone(), of(1))];
-            report.plot(
-                "Scores",
-                "The scores of each class; the model decides at 0.",
-                Histogram::new("score", "rows", groups).mark(0.0, "decision"),
-            );
-            let positive: Vec<bool> = answers.codes.iter().map(|&code| code == 1).collect();
-            let curve = roc_curve(&answers.scores, &positive, 400);
-            let auc = value(model, data, &Metric::Auc);
-            if let (false, Ok(auc)) = (curve.is_empty(), auc) {
-                report.plot(
-                    "ROC curve",
-                    "The share of positives found against the share of negatives wrongly predicted positive, over all \
-                     thresholds.",
-                    LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: auc }]),
-                );
-            }
+            two_classes(report, &answers, classes, name);
             if let Some(classes) = ClassResults::of(&answers, &model.decoder) {
                 classes.report(report, &answers, data.weights());
             }
@@ -372,4 +353,28 @@ pub(crate) fn report_sections(
         );
     }
     Ok(())
+}
+
+/// The scores of two classes, and the ROC curve.
+fn two_classes(report: &mut Report, answers: &Answers<'_>, classes: &Classes, name: &str) {
+    let of = |code: u32| -> Vec<f64> {
+        answers.scores.iter().zip(&answers.codes).filter(|(_, c)| **c == code).map(|(s, _)| *s).collect()
+    };
+    let groups = vec![(classes.negative.clone(), of(0)), (classes.positive.clone(), of(1))];
+    report.plot(
+        "Scores",
+        "The scores of each class; the model decides at 0.",
+        Histogram::new("score", "rows", groups).mark(0.0, "decision"),
+    );
+    let positive: Vec<bool> = answers.codes.iter().map(|&code| code == 1).collect();
+    let curve = roc_curve(&answers.scores, &positive, 400);
+    let auc = answers.evaluate(&Metric::Auc);
+    if let (false, Ok(auc)) = (curve.is_empty(), auc) {
+        report.plot(
+            "ROC curve",
+            "The share of positives found against the share of negatives wrongly predicted positive, over all \
+             thresholds.",
+            LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: auc.value }]),
+        );
+    }
 }
