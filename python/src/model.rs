@@ -58,11 +58,6 @@ fn one_problem(settings: &ClassifySettings) -> bool {
     matches!(settings.multiclass, None | Some(Multiclass::Joint | Multiclass::WestonWatkins))
 }
 
-/// The error for a model without probabilities.
-fn no_probabilities() -> Error {
-    Error::new(Code::Unsupported, "the scores of this model are no probabilities").help("train with ⟦loss=logistic⟧")
-}
-
 /// Some numbers for each row as a table, with the rows in the order in which they were given.
 fn table<'py>(
     py: Python<'py>,
@@ -158,26 +153,6 @@ impl Model {
         self.model.decoder.labels().map_or(self.model.scorer.outputs(), Labels::len)
     }
 
-    /// Probabilities of the classes of each row, next to each other: with the logistic loss, scores are log-odds.
-    fn probable(&self, data: &Dataset, cancel: &Cancel) -> maxmargin::Result<Vec<f64>> {
-        let TaskSettings::Classify(settings) = &self.model.settings.task else { return Err(no_probabilities()) };
-        if self.model.settings.loss != Loss::Logistic || !one_problem(settings) {
-            return Err(no_probabilities());
-        }
-        let scores = self.model.scores_until(&data.data, cancel)?;
-        if self.model.decoder.classes().is_some() {
-            let share = |score: f64| 1.0 / (1.0 + (-score).exp());
-            return Ok(scores.into_iter().flat_map(|score| [share(-score), share(score)]).collect());
-        }
-        let softmax = |own: &[f64]| {
-            let largest = own.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let parts: Vec<f64> = own.iter().map(|score| (score - largest).exp()).collect();
-            let sum: f64 = parts.iter().sum();
-            parts.into_iter().map(move |part| part / sum)
-        };
-        Ok(scores.chunks_exact(self.outputs()).flat_map(softmax).collect())
-    }
-
     pub(crate) fn of(model: CoreModel) -> Model {
         Model { model, stop: None, trace: Vec::new() }
     }
@@ -250,9 +225,9 @@ impl Model {
         threads: usize,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         self.check_columns(data).or_raise()?;
-        let found = sized(py, self.steps(data), threads, |cancel| self.probable(data, cancel))?;
+        let found = sized(py, self.steps(data), threads, |cancel| self.model.probabilities_until(&data.data, cancel))?;
         data.unchanged().or_raise()?;
-        table(py, data, &found, self.outputs().max(2))
+        table(py, data, &found, self.model.decoder.class_names().map_or(1, |names| names.len()))
     }
 
     /// Predicted outcome of each comparison in the data: -1 (left is better), 0 (a tie) or 1.

@@ -256,6 +256,10 @@ pub(crate) struct PredictArguments {
     /// After the label, the score of every class in the order of `inspect` (models of several classes)
     #[arg(long)]
     pub(crate) all_scores: bool,
+    /// After the label, the probability of every class in the order of `inspect`, the negative class first (models with
+    /// probabilities)
+    #[arg(long, conflicts_with = "all_scores")]
+    pub(crate) probabilities: bool,
     /// How to read.
     #[command(flatten)]
     pub(crate) data: DataArguments,

@@ -3,6 +3,7 @@
 
 pub mod allocator;
 mod args;
+mod classes;
 mod codes;
 mod commands;
 mod comparisons;

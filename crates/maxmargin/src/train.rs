@@ -1,6 +1,7 @@
 //! Training: makes a problem from data, runs the planned solver, and builds the model.
 
 mod approximate;
+mod calibrated;
 mod early_stopping;
 mod partition;
 mod posed;
@@ -156,6 +157,7 @@ impl Training<'_> {
         check_features(data.cols())?;
         data.matrix().check(0..data.rows())?;
         cancel.check()?;
+        calibrated::check(data, settings)?;
         if settings.is_rating() {
             return ratings::train(data, settings, observer, cancel);
         }
@@ -210,11 +212,15 @@ impl Training<'_> {
         let assembly = Assembly::new(&posed, given, settings, &scaling, mapped.as_ref());
         let (stop, model) = assembly.model(solution, solver, design, given.hash()?)?;
         cancel.check_wanted()?;
-        let model = match thresholded(model, &posed, given) {
+        let mut model = match thresholded(model, &posed, given) {
             // After a cancel it is too early to tell whether anything can be learned.
             Err(error) if stop == Stop::Cancelled && error.code() == Code::NoThreshold => return Err(interrupted()),
             model => model?,
         };
+        // A model that was interrupted is kept without probabilities.
+        if stop != Stop::Cancelled {
+            model.calibration = calibrated::calibration(self, &model, self.held_out, cancel)?;
+        }
         Ok(Trained { model, solver, stop, first_rate, kernel_rows, merging, trace })
     }
 
@@ -367,6 +373,7 @@ impl<'a> Assembly<'a> {
             reading: None,
             version: env!("CARGO_PKG_VERSION").to_string(),
             compacted: None,
+            calibration: None,
             online: None,
         }
     }

@@ -1,6 +1,7 @@
 //! `maxmargin evaluate MODEL FILE`
 
 use crate::args::EvaluateArguments;
+use crate::classes::ClassResults;
 use crate::codes;
 use crate::commands::train::write_report;
 use crate::comparisons::{self, Outcomes};
@@ -9,7 +10,7 @@ use crate::format::{self, one_field};
 use crate::loading::{describe_gathered, ensure_apart, ensure_different, say_notes};
 use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
-use maxmargin::data::Dataset;
+use maxmargin::data::{Classes, Dataset, Labels};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::{Evaluation, Interval, Metric, mean_cost, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
@@ -53,9 +54,12 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     describe_gathered(console, &gathered, Preferences::of(data).as_ref(), &[]);
     let judged = judged_like(&model.settings, data);
     let metrics = metrics(&arguments.metric, judged, data.pairs().is_some())?;
-    let metrics = for_classes(metrics, &arguments.metric, model.decoder.labels().is_some());
+    let metrics = for_classes(metrics, &arguments.metric, model.decoder.labels().map(Labels::len));
     let metrics = for_ranks(metrics, &arguments.metric, &model.settings);
-    let metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
+    let mut metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
+    if arguments.metric.is_empty() && model.calibration.is_some() {
+        metrics.extend([Metric::LogLoss, Metric::CalibrationError]);
+    }
     let resampling = arguments.interval.then_some((arguments.resamples as usize, arguments.seed));
     cancel.check()?;
     let unchanged = &gathered.timed.loaded.facts.stamps;
@@ -67,6 +71,10 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let code = model.code_error(data)?;
     let trained_on = data.rows() as u64 == model.certificate.rows && data.hash()? == model.certificate.data_hash;
     let cost = mean_cost(&model, data)?;
+    let classes = match model.decoder.class_names() {
+        Some(_) => ClassResults::of(&Answers::new(&model, data)?, &model.decoder),
+        None => None,
+    };
     unchanged.check()?;
     if let Some(file) = &arguments.per_query {
         write_per_query(data, &measured, file)?;
@@ -94,6 +102,9 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     if let Some(outcomes) = &outcomes {
         outcomes.show(console)?;
     }
+    if let Some(classes) = &classes {
+        classes.show(console)?;
+    }
     if let Some(code) = &code {
         console.show(&codes::bound_sentence(code, trained_on))?;
     }
@@ -101,6 +112,10 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         let mut object = as_json(&measured);
         if let Some(outcomes) = &outcomes {
             object["confusion"] = outcomes.as_json();
+        }
+        if let Some(classes) = &classes {
+            object["confusion"] = classes.confusion_json();
+            object["by-class"] = classes.by_class_json();
         }
         if let Some(code) = &code {
             codes::add_bound(&mut object, code, trained_on);
@@ -141,9 +156,12 @@ pub(crate) fn metrics(names: &[String], input: Input, pairs: bool) -> Result<Vec
     names.iter().map(|name| Metric::parse(name.trim())).collect()
 }
 
-/// The same metrics, or the defaults for several classes if none were named and there are such classes.
-pub(crate) fn for_classes(metrics: Vec<Metric>, names: &[String], several: bool) -> Vec<Metric> {
-    if several && names.is_empty() { Metric::multiclass_defaults() } else { metrics }
+/// The same metrics, or the defaults for this many classes if none were named and each class has a score.
+pub(crate) fn for_classes(metrics: Vec<Metric>, names: &[String], several: Option<usize>) -> Vec<Metric> {
+    match several {
+        Some(classes) if names.is_empty() => Metric::multiclass_defaults(classes),
+        _ => metrics,
+    }
 }
 
 /// The same metrics, or the defaults for ratings if none were named and the task is to predict them.
@@ -151,9 +169,10 @@ pub(crate) fn for_ranks(metrics: Vec<Metric>, names: &[String], settings: &Setti
     if settings.task.task() == Task::Ordinal && names.is_empty() { Metric::ordinal_defaults() } else { metrics }
 }
 
-/// Whether a classifier of the data has one score for each class.
-pub(crate) fn has_several_classes(settings: &Settings, data: &Dataset) -> bool {
-    settings.task.task() == Task::Classify && settings.decoder(data).is_ok_and(|decoder| decoder.labels().is_some())
+/// Number of classes if a classifier of the data has one score for each.
+pub(crate) fn several_classes(settings: &Settings, data: &Dataset) -> Option<usize> {
+    let decoder = settings.decoder(data).ok().filter(|_| settings.task.task() == Task::Classify)?;
+    decoder.labels().map(Labels::len)
 }
 
 /// One metric of a model on data.
@@ -165,7 +184,7 @@ pub(crate) fn value(model: &Model, data: &Dataset, metric: &Metric) -> Result<f6
 pub(crate) fn check_metrics(settings: &Settings, data: &Dataset, held_out: &Dataset, metrics: &[Metric]) -> Result<()> {
     let decoder = settings.decoder(data)?;
     let scores = vec![0.0; held_out.rows() * decoder.outputs()];
-    let answers = Answers::of_scores(scores, &decoder, held_out)?.trained_with(settings);
+    let answers = Answers::of_scores(scores, &decoder, held_out)?.trained_with(settings).expecting(settings);
     metrics.iter().try_for_each(|metric| answers.evaluate(metric).map(drop))
 }
 
@@ -322,28 +341,17 @@ pub(crate) fn report_sections(
     let answers = Answers::new(model, data)?;
     match &model.decoder {
         Decoder::Sign(classes) | Decoder::Border(classes) => {
-            let of = |code: u32| -> Vec<f64> {
-                answers.scores.iter().zip(&answers.codes).filter(|(_, c)| **c == code).map(|(s, _)| *s).collect()
-            };
-            let groups = vec![(classes.negative.clone(), of(0)), (classes.positive.clone(), of(1))];
-            report.plot(
-                "Scores",
-                "The scores of each class; the model decides at 0.",
-                Histogram::new("score", "rows", groups).mark(0.0, "decision"),
-            );
-            let positive: Vec<bool> = answers.codes.iter().map(|&code| code == 1).collect();
-            let curve = roc_curve(&answers.scores, &positive, 400);
-            let auc = value(model, data, &Metric::Auc);
-            if let (false, Ok(auc)) = (curve.is_empty(), auc) {
-                report.plot(
-                    "ROC curve",
-                    "The share of positives found against the share of negatives wrongly predicted positive, over all \
-                     thresholds.",
-                    LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: auc }]),
-                );
+            two_classes(report, &answers, classes, name);
+            if let Some(classes) = ClassResults::of(&answers, &model.decoder) {
+                classes.report(report, &answers, data.weights());
             }
         }
-        Decoder::Largest(_) | Decoder::Code(_) => codes::sections(report, model, data, &[])?,
+        Decoder::Largest(_) | Decoder::Code(_) => {
+            if let Some(classes) = ClassResults::of(&answers, &model.decoder) {
+                classes.report(report, &answers, data.weights());
+            }
+            codes::sections(report, model, data, &[])?;
+        }
         Decoder::Compare { .. } | Decoder::Likelihood { .. } if data.pairs().is_some() => {
             comparisons::sections(report, model, &answers, data, name)?;
         }
@@ -356,8 +364,13 @@ pub(crate) fn report_sections(
                 Histogram::new("difference", "pairs", vec![("pairs".to_string(), differences)]).mark(0.0, "equal"),
             );
         }
-        Decoder::Cuts { .. }
-        | Decoder::Rank
+        Decoder::Cuts { .. } => {
+            if let Some(classes) = ClassResults::of(&answers, &model.decoder) {
+                classes.report(report, &answers, data.weights());
+            }
+            scores_by_grade(report, model, data, &answers)?;
+        }
+        Decoder::Rank
         | Decoder::Score { .. }
         | Decoder::Compare { .. }
         | Decoder::Likelihood { .. } => {
@@ -376,4 +389,28 @@ pub(crate) fn report_sections(
         );
     }
     Ok(())
+}
+
+/// The scores of two classes, and the ROC curve.
+fn two_classes(report: &mut Report, answers: &Answers<'_>, classes: &Classes, name: &str) {
+    let of = |code: u32| -> Vec<f64> {
+        answers.scores.iter().zip(&answers.codes).filter(|(_, c)| **c == code).map(|(s, _)| *s).collect()
+    };
+    let groups = vec![(classes.negative.clone(), of(0)), (classes.positive.clone(), of(1))];
+    report.plot(
+        "Scores",
+        "The scores of each class; the model decides at 0.",
+        Histogram::new("score", "rows", groups).mark(0.0, "decision"),
+    );
+    let positive: Vec<bool> = answers.codes.iter().map(|&code| code == 1).collect();
+    let curve = roc_curve(&answers.scores, &positive, 400);
+    let auc = answers.evaluate(&Metric::Auc);
+    if let (false, Ok(auc)) = (curve.is_empty(), auc) {
+        report.plot(
+            "ROC curve",
+            "The share of positives found against the share of negatives wrongly predicted positive, over all \
+             thresholds.",
+            LinePlot::roc(vec![RocCurve { label: name.to_string(), points: curve, area: auc.value }]),
+        );
+    }
 }

@@ -54,6 +54,12 @@ fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
         "intercepts": (model.scorer.outputs() > 1).then(|| model.scorer.intercepts()),
         "classes": classes(model),
         "code": model.output_code().as_ref().map(codes::as_json),
+        "probabilities": model.calibration.as_ref().map(|calibration| json!({
+            "method": calibration.method,
+            "folds": calibration.folds,
+            "rows": calibration.rows,
+            "left_out": calibration.left_out,
+        })),
         "threshold": model.decoder.threshold(),
         "cuts": model.decoder.cuts().map(|(cuts, _)| cuts),
         "ranks": model.decoder.cuts().and_then(|(_, ranks)| ranks.values()),
@@ -132,6 +138,7 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
         None => settings.loss.name(),
     };
     rows.push(("loss", format!("{loss}, {cost}")));
+    rows.extend(probabilities(model).map(|told| ("probabilities", told)));
     rows.push(("scaling", settings.scale.name().to_string()));
     let minimised = !settings.is_rating() || certificate.lower_bound.is_some();
     let objective = format::significant(certificate.objective, 8);
@@ -153,6 +160,22 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     rows.push(("proof", proof(model).to_string()));
     rows.push(("training data", training_data(model)));
     rows
+}
+
+/// Where probabilities come from, if there are any.
+fn probabilities(model: &Model) -> Option<String> {
+    let Some(calibration) = &model.calibration else {
+        return model.has_probabilities().then(|| "those of the logistic loss".to_string());
+    };
+    let (method, rows) = (calibration.method.name(), format::counted(calibration.rows, "row", "rows"));
+    let left_out = match calibration.left_out {
+        0 => String::new(),
+        one => format!(
+            "; {} of a class that no other fold has",
+            format::counted(one, "row is left out:", "rows are left out:")
+        ),
+    };
+    Some(format!("{method}, fitted on {rows} of {} held-out folds{left_out}", calibration.folds))
 }
 
 /// The lines about a kernel.

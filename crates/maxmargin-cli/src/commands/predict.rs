@@ -58,6 +58,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
         file: &arguments.file,
         format: arguments.format,
         all_scores: arguments.all_scores,
+        probabilities: arguments.probabilities,
         blocks: BlockOptions { whole_groups, one_group, ..BlockOptions::default() },
         options,
         busy: AtomicU64::new(0),
@@ -122,6 +123,8 @@ struct Prediction<'a> {
     format: PredictFormat,
     /// Whether to write the scores of all classes.
     all_scores: bool,
+    /// Whether to write the probabilities of all classes.
+    probabilities: bool,
     blocks: BlockOptions,
     options: ReadOptions,
     /// Nanoseconds spent on scoring, over all threads.
@@ -171,8 +174,16 @@ impl Prediction<'_> {
         let lines = match self.format {
             PredictFormat::Lines => {
                 let (scores, outputs) = (data.to_input_order(stored), self.model.scorer.outputs());
+                let shares = match self.probabilities {
+                    true => Some(self.model.probabilities_of(&scores)?),
+                    false => None,
+                };
                 let predictions = self.model.decoder.predictions(scores, outputs, None);
-                if self.all_scores { all_scores(&predictions) } else { predictions.lines() }
+                match (shares, self.all_scores) {
+                    (Some(shares), _) => with_numbers(&predictions, &shares),
+                    (None, true) => with_numbers(&predictions, predictions.scores().unwrap_or_default()),
+                    (None, false) => predictions.lines(),
+                }
             }
             PredictFormat::Trec => self.trec(data, block.first_row, &stored)?,
         };
@@ -205,16 +216,16 @@ impl Prediction<'_> {
     }
 }
 
-/// The label of each row, and the score of every class.
-fn all_scores(predictions: &Predictions) -> Vec<String> {
-    let (scores, rows) = (predictions.scores().unwrap_or_default(), predictions.len());
+/// The label of each row, and a number for every class.
+fn with_numbers(predictions: &Predictions, numbers: &[f64]) -> Vec<String> {
+    let rows = predictions.len();
     parallel::map(rows.div_ceil(PIECE), |piece| {
         let mut text = String::new();
         for row in piece * PIECE..((piece + 1) * PIECE).min(rows) {
-            let classes = scores.len() / rows;
+            let classes = numbers.len() / rows;
             text.push_str(&one_field(predictions.label(row).unwrap_or_default()));
-            for score in &scores[row * classes..(row + 1) * classes] {
-                let _ = write!(text, "\t{score}");
+            for number in &numbers[row * classes..(row + 1) * classes] {
+                let _ = write!(text, "\t{number}");
             }
             text.push('\n');
         }
@@ -225,6 +236,13 @@ fn all_scores(predictions: &Predictions) -> Vec<String> {
 /// Refuses what the model's scores have no meaning for.
 fn check_form(model: &Model, arguments: &PredictArguments) -> Result<()> {
     let several = model.decoder.labels().is_some();
+    if arguments.probabilities {
+        model.check_probabilities()?;
+        if arguments.format == PredictFormat::Trec {
+            return Err(Error::new(Code::Unsupported, "a TREC run holds one score a row, and no probabilities")
+                .help("leave --format or --probabilities out"));
+        }
+    }
     if arguments.all_scores && !several {
         return Err(Error::new(Code::Unsupported, "--all-scores is for models with a score for each class")
             .help("leave it out: the lines of this model hold all its scores"));

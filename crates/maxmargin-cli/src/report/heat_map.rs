@@ -1,5 +1,5 @@
-//! A grid of values over two settings, darker for larger values. The value is printed in each cell if it fits, and the
-//! best cell is outlined.
+//! A grid of values over two settings, darker for larger values. The value, or a word for it, is printed in each cell if
+//! it fits, and the best cell is outlined.
 
 use super::axis::nothing_to_show;
 use super::svg::{Anchor, Canvas, text_width, typographic};
@@ -23,6 +23,9 @@ pub struct HeatMap {
     rows: (String, Vec<String>),
     values: Vec<Vec<f64>>,
     best: Option<Best>,
+    /// What the words of the cells are, and the words.
+    words: Option<(String, Vec<Vec<String>>)>,
+    told: String,
 }
 
 impl HeatMap {
@@ -40,7 +43,26 @@ impl HeatMap {
             rows: (rows.0.into(), rows.1),
             values,
             best: None,
+            words: None,
+            told: String::new(),
         }
+    }
+
+    /// Prints words instead of values. Cells without a value are then left blank, because they have nothing to say.
+    pub fn worded(mut self, what: impl Into<String>, words: Vec<Vec<String>>) -> HeatMap {
+        self.words = Some((what.into(), words));
+        self
+    }
+
+    /// Adds a sentence for readers who cannot see the drawing.
+    pub fn told(mut self, sentence: impl Into<String>) -> HeatMap {
+        self.told = sentence.into();
+        self
+    }
+
+    /// The word of a cell, if cells have words.
+    fn word(&self, row: usize, column: usize) -> Option<&str> {
+        self.words.as_ref()?.1.get(row)?.get(column).map(String::as_str)
     }
 
     /// Outlines the best cell.
@@ -111,19 +133,27 @@ impl Plot for HeatMap {
         let centre = left + columns * cell / 2.0;
         canvas.text_within(columns * cell, centre, bottom + 36.0, Anchor::Middle, "axis", &self.columns.0);
         let values: Vec<f64> = self.cells().map(|c| c.2).collect();
-        let words: Vec<String> = format::alike(&values, 3).iter().map(|text| typographic(text)).collect();
+        let words: Vec<String> = match &self.words {
+            None => format::alike(&values, 3).iter().map(|text| typographic(text)).collect(),
+            Some(_) => self.cells().map(|(row, column, _)| self.word(row, column).unwrap_or("").to_string()).collect(),
+        };
         let fits = words.iter().all(|text| text_width(text) < cell - 4.0);
         let mut words = words.into_iter();
         for row in 0..self.rows.1.len() {
             for column in 0..self.columns.1.len() {
                 let (x, y) = (left + column as f64 * cell, top + row as f64 * tall);
+                if self.words.is_some() && self.cell(row, column).is_none() {
+                    continue;
+                }
                 let place =
                     format!("{} {}, {} {}", self.columns.0, self.columns.1[column], self.rows.0, self.rows.1[row]);
                 canvas.begin("cell");
                 match self.cell(row, column) {
                     Some(value) => {
                         let strength = self.strength(value, low, high);
-                        canvas.title(&format!("{place}\n{} {}", self.value, format::real(value)));
+                        let word = self.word(row, column).zip(self.words.as_ref());
+                        let word = word.map_or(String::new(), |(word, (what, _))| format!("\n{what} {word}"));
+                        canvas.title(&format!("{place}\n{} {}{word}", self.value, format::real(value)));
                         canvas.shaded(x + 1.0, y + 1.0, cell - 2.0, tall - 2.0, "heat", strength);
                         if let Some(text) = words.next().filter(|_| fits) {
                             // The style sheet ensures contrast: the text colour changes at a higher strength in light mode
@@ -163,12 +193,16 @@ impl Plot for HeatMap {
                 self.rows.1[row]
             ));
         }
+        if !self.told.is_empty() {
+            words.push(' ');
+            words.push_str(&self.told);
+        }
         words
     }
 
     fn notes(&self) -> Vec<String> {
         let missing = (self.rows.1.len() * self.columns.1.len() - self.cells().count()) as u64;
-        if missing == 0 {
+        if missing == 0 || self.words.is_some() {
             return Vec::new();
         }
         vec![format!("{} without a value.", format::counted(missing, "cell", "cells"))]
@@ -178,8 +212,12 @@ impl Plot for HeatMap {
         let header =
             std::iter::once(format!("{} \\ {}", self.rows.0, self.columns.0)).chain(self.columns.1.iter().cloned());
         let rows = self.rows.1.iter().enumerate().map(|(row, name)| {
-            let cells = (0..self.columns.1.len())
-                .map(|column| self.cell(row, column).map(format::real).unwrap_or_else(|| "–".into()));
+            let cells =
+                (0..self.columns.1.len()).map(|column| match (self.cell(row, column), self.word(row, column)) {
+                    (None, None) => "–".to_string(),
+                    (_, Some(word)) => word.to_string(),
+                    (Some(value), None) => format::real(value),
+                });
             std::iter::once(name.clone()).chain(cells).collect()
         });
         let table = Table { header: header.collect(), rows: rows.collect(), highlight: None };
@@ -202,6 +240,19 @@ mod tests {
         assert_eq!(map.clone().best(Best::Highest).best_cell(), Some((0, 1, 2.0)));
         assert_eq!(map.clone().best(Best::Lowest).best_cell(), Some((1, 1, 1.0)));
         assert_eq!(map.notes(), ["1 cell without a value."]);
+    }
+
+    #[test]
+    fn words_stand_for_values_and_cells_without_one_are_blank() {
+        let values = vec![vec![f64::NAN, 0.25], vec![0.5, 1.0]];
+        let words = vec![vec!["0".to_string(), "one".to_string()], vec!["two".to_string(), "many".to_string()]];
+        let map = HeatMap::new("share", ("predicted", names(2)), ("true", names(2)), values);
+        let map = map.worded("rows", words).told("Mostly right.");
+        assert!(map.notes().is_empty() && map.summary().ends_with("Mostly right."));
+        let drawn = map.draw(540.0).finish("plot", "");
+        assert_eq!(drawn.matches("class=\"cell\"").count(), 3);
+        assert!(drawn.contains("predicted 1, true 0\nshare 0.25\nrows one") && drawn.contains(">many<"), "{drawn}");
+        assert_eq!(map.data().expect("small").rows[0], ["0", "0", "one"]);
     }
 
     #[test]

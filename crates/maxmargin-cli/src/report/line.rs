@@ -114,6 +114,19 @@ impl LinePlot {
         LinePlot { chance: 0.5, ..LinePlot::curves(curves, ["ties called decided", "decided pairs found"]) }
     }
 
+    /// Shares that came true against the probabilities that were stated, on a square with the diagonal of full trust.
+    pub fn reliability(points: Vec<(f64, f64)>) -> LinePlot {
+        let axis = |label: &str| Axis::linear(label).between(0.0, 1.0);
+        let plot = LinePlot::new(axis("probability"), axis("share that is right"));
+        LinePlot { square: true, ..plot.series(Series::new("share that is right", points).markers()) }
+    }
+
+    /// Draws the lines after the first few thin and without a name.
+    pub fn named_first(mut self, number: usize) -> LinePlot {
+        self.series.iter_mut().skip(number).for_each(|series| series.faint = true);
+        self
+    }
+
     fn curves(curves: Vec<RocCurve>, [x, y]: [&str; 2]) -> LinePlot {
         let x = Axis::linear(x).between(0.0, 1.0);
         let y = Axis::linear(y).between(0.0, 1.0);

@@ -74,6 +74,15 @@ impl Decoder {
         }
     }
 
+    /// The labels that are predicted, in the order of their codes: the negative one first, if there are two.
+    pub fn class_names(&self) -> Option<Vec<String>> {
+        match self {
+            Decoder::Sign(classes) => Some(vec![classes.negative.clone(), classes.positive.clone()]),
+            Decoder::Cuts { ranks, .. } => Some(ranks.names().to_vec()),
+            _ => self.labels().map(|labels| labels.names().to_vec()),
+        }
+    }
+
     /// Number of scores of a row before they are decoded, unless it is a user's own task, which says it itself.
     pub fn outputs(&self) -> usize {
         match self {

@@ -1,12 +1,17 @@
 //! The solution of a problem: the model, the meaning of its scores, its distance from the optimum and the proof of
 //! that.
 
+mod calibration;
 mod decoder;
 mod decoding;
 mod predictions;
 mod scorer;
 mod witness;
 
+pub(crate) use calibration::binned;
+pub use calibration::{
+    Bin, Calibration, Coupling, Map, Probability, Scored, Sigmoid, Steps, coupled_pairs, reliability_curve,
+};
 pub use decoder::Decoder;
 pub use decoding::{CodeDecoder, Decoding};
 pub use predictions::{Compared, Predictions};

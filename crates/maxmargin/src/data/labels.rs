@@ -111,6 +111,11 @@ impl Labels {
         &self.names
     }
 
+    /// All labels as numbers, if they are numbers.
+    pub fn numbers(&self) -> Option<Vec<f64>> {
+        self.names.iter().map(|name| name.parse().ok().filter(|number: &f64| number.is_finite())).collect()
+    }
+
     /// The class with a label. Numbers may be spelled in another way.
     pub fn position(&self, label: &str) -> Option<usize> {
         let same = |name: &String| name == label || same_number(name, label);

@@ -17,24 +17,35 @@ pub(super) struct Classes<'a> {
 
 /// Weights of the rows of one class.
 #[derive(Clone, Copy, Default)]
-struct Tally {
-    right: f64,
-    truth: f64,
-    predicted: f64,
+pub(super) struct Tally {
+    pub(super) right: f64,
+    pub(super) truth: f64,
+    pub(super) predicted: f64,
 }
 
 impl Tally {
-    fn precision(self) -> f64 {
+    pub(super) fn precision(self) -> f64 {
         ratio(self.right, self.predicted)
     }
 
-    fn recall(self) -> f64 {
+    pub(super) fn recall(self) -> f64 {
         ratio(self.right, self.truth)
     }
 
-    fn f1(self) -> f64 {
+    pub(super) fn f1(self) -> f64 {
         ratio(2.0 * self.right, self.truth + self.predicted)
     }
+}
+
+/// The mean over the classes that occur.
+fn mean(tallies: &[Tally], value: impl Fn(Tally) -> f64) -> f64 {
+    let mut sum = 0.0;
+    let mut present = 0usize;
+    for tally in tallies.iter().filter(|tally| tally.truth + tally.predicted > 0.0) {
+        sum += value(*tally);
+        present += 1;
+    }
+    sum / present as f64
 }
 
 fn ratio(part: f64, whole: f64) -> f64 {
@@ -91,15 +102,9 @@ impl RowMetric for Classes<'_> {
             Metric::Precision => tallies[self.positive].precision(),
             Metric::Recall => tallies[self.positive].recall(),
             Metric::F1 => tallies[self.positive].f1(),
-            Metric::F1Macro => {
-                let mut sum = 0.0;
-                let mut present = 0usize;
-                for tally in tallies.iter().filter(|tally| tally.truth + tally.predicted > 0.0) {
-                    sum += tally.f1();
-                    present += 1;
-                }
-                sum / present as f64
-            }
+            Metric::F1Macro => mean(&tallies, Tally::f1),
+            Metric::PrecisionMacro => mean(&tallies, Tally::precision),
+            Metric::RecallMacro => mean(&tallies, Tally::recall),
             // With one class per row, the total of false positives equals the total of false negatives.
             _ => right / all,
         })

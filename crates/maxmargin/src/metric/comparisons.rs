@@ -12,7 +12,7 @@ use super::judged::{mismatch, single_class};
 use super::pairs::ListedPairs;
 use super::roc::Roc;
 use super::rows::{RowMetric, weight_of};
-use super::{Metric, Needs};
+use super::{Judged, Metric, Needs};
 use crate::data::{Outcome, Pairs, outcome_of, score_differences};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -117,6 +117,9 @@ impl RowMetric for OverPairs<'_> {
 pub(super) struct LogLoss<'a> {
     losses: Vec<f64>,
     weights: Option<&'a [f64]>,
+    /// Which of all rows have a loss, if not all have.
+    rows: Option<Vec<usize>>,
+    notes: Vec<String>,
 }
 
 impl<'a> LogLoss<'a> {
@@ -132,14 +135,26 @@ impl<'a> LogLoss<'a> {
             Outcome::Tie => loss(difference - threshold) + loss(-difference - threshold) + Barrier::at(threshold).value,
             decided => loss(threshold - f64::from(decided.sign()) * difference),
         });
-        Ok(LogLoss { losses: losses.collect(), weights: pairs.weights() })
+        Ok(LogLoss { losses: losses.collect(), weights: pairs.weights(), rows: None, notes: Vec::new() })
     }
 
     /// The log-loss of rows with two classes whose scores are log-odds.
     pub(super) fn of_rows(scores: &[f64], positive: &[bool], weights: Option<&'a [f64]>) -> LogLoss<'a> {
         let each = scores.iter().zip(positive);
         let losses = each.map(|(&score, &positive)| Loss::Logistic.value(if positive { -score } else { score }));
-        LogLoss { losses: losses.collect(), weights }
+        LogLoss { losses: losses.collect(), weights, rows: None, notes: Vec::new() }
+    }
+
+    /// The log-loss of rows given the probabilities of all classes. A probability of 0 counts as the smallest positive
+    /// number, so that no single row makes the loss infinite.
+    pub(super) fn of_probabilities(metric: &Metric, judged: &Judged<'a>) -> Result<LogLoss<'a>> {
+        let probabilities = judged.needed_probabilities(metric)?;
+        let (codes, _) = judged.needed_classes(metric)?;
+        let (rows, notes) = judged.known_rows(metric)?;
+        let classes = judged.known_classes();
+        let own = |&row: &usize| probabilities[row * classes + codes[row] as usize];
+        let losses = rows.iter().map(|row| -own(row).max(f64::MIN_POSITIVE).ln()).collect();
+        Ok(LogLoss { losses, weights: judged.weights, rows: (rows.len() < codes.len()).then_some(rows), notes })
     }
 }
 
@@ -147,11 +162,20 @@ impl RowMetric for LogLoss<'_> {
     fn value(&self, times: Option<&[u32]>) -> Option<f64> {
         let (mut sum, mut total) = (0.0, 0.0);
         for (row, loss) in self.losses.iter().enumerate() {
+            let row = self.rows.as_ref().map_or(row, |rows| rows[row]);
             let weight = weight_of(row, self.weights, times);
             sum += weight * loss;
             total += weight;
         }
         (total > 0.0).then(|| sum / total)
+    }
+
+    fn counted(&self) -> Option<usize> {
+        self.rows.as_ref().map(Vec::len)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 }
 

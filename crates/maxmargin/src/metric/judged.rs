@@ -40,6 +40,13 @@ pub struct Judged<'a> {
     pub truth: Truth<'a>,
     /// A score for each row: higher means better, or more positive, or is the estimate itself.
     pub scores: Option<&'a [f64]>,
+    /// The scores of each row for all known classes, next to each other.
+    pub class_scores: Option<&'a [f64]>,
+    /// The probabilities of each row for all known classes, next to each other.
+    pub probabilities: Option<&'a [f64]>,
+    /// Number of classes that the model knows, if it is not all of them: codes from this number on are those of other
+    /// classes.
+    pub known: Option<usize>,
     /// The predicted class of each row.
     pub predictions: Option<&'a [u32]>,
     /// Which rows belong to one query. Rows of one query are in line order.
@@ -56,13 +63,26 @@ impl<'a> Judged<'a> {
 
     /// Rows with real targets, which the scores estimate.
     pub fn reals(scores: &'a [f64], targets: &'a [f64]) -> Judged<'a> {
-        Judged { truth: Truth::Values(targets), scores: Some(scores), predictions: None, groups: None, weights: None }
+        Judged { scores: Some(scores), ..Judged::of(Truth::Values(targets)) }
+    }
+
+    fn of(truth: Truth<'a>) -> Judged<'a> {
+        Judged {
+            truth,
+            scores: None,
+            class_scores: None,
+            probabilities: None,
+            known: None,
+            predictions: None,
+            groups: None,
+            weights: None,
+        }
     }
 
     /// Rows with explicit pairs that state which row is better.
     pub fn pairs(scores: &'a [f64], pairs: &'a Pairs) -> Judged<'a> {
         let truth = Truth::Pairs { pairs, rows: scores.len(), threshold: None, likelihood: None };
-        Judged { truth, scores: Some(scores), predictions: None, groups: None, weights: None }
+        Judged { scores: Some(scores), ..Judged::of(truth) }
     }
 
     /// The same with a threshold: scores that differ by no more than this predict a tie.
@@ -81,13 +101,55 @@ impl<'a> Judged<'a> {
 
     /// Rows of `count` classes, each with a predicted class. Codes are below `count`.
     pub fn classes(codes: &'a [u32], count: usize, predictions: &'a [u32]) -> Judged<'a> {
-        Judged {
-            truth: Truth::Classes { codes, count, positive: None },
-            scores: None,
-            predictions: Some(predictions),
-            groups: None,
-            weights: None,
+        Judged { predictions: Some(predictions), ..Judged::of(Truth::Classes { codes, count, positive: None }) }
+    }
+
+    /// Adds the scores of each row for all known classes.
+    pub fn with_class_scores(self, scores: &'a [f64]) -> Judged<'a> {
+        Judged { class_scores: Some(scores), ..self }
+    }
+
+    /// Adds the probabilities of each row for all known classes.
+    pub fn with_probabilities(self, probabilities: &'a [f64]) -> Judged<'a> {
+        Judged { probabilities: Some(probabilities), ..self }
+    }
+
+    /// Says how many classes the model knows.
+    pub fn with_known(self, classes: usize) -> Judged<'a> {
+        Judged { known: Some(classes), ..self }
+    }
+
+    /// Number of classes that the model knows.
+    pub(super) fn known_classes(&self) -> usize {
+        match self.truth {
+            Truth::Classes { count, .. } => self.known.unwrap_or(count).min(count),
+            _ => 0,
         }
+    }
+
+    /// Whether the targets are classes that are compared by their order, over all rows.
+    pub(super) fn is_ordered(&self) -> bool {
+        matches!(self.truth, Truth::Classes { .. }) && (self.groups.is_none() || self.known_classes() > 2)
+    }
+
+    /// The rows of classes that the model knows, or an error if there are none, and a note about the others.
+    pub(super) fn known_rows(&self, metric: &Metric) -> Result<(Vec<usize>, Vec<String>)> {
+        let (codes, _) = self.needed_classes(metric)?;
+        let known = self.known_classes() as u32;
+        let rows: Vec<usize> = (0..codes.len()).filter(|&row| codes[row] < known).collect();
+        let weight = |row: &usize| self.weights.is_none_or(|weights| weights[*row] > 0.0);
+        if !rows.iter().any(weight) {
+            let message = format!("{metric} cannot be computed: the model knows the class of no row");
+            return Err(mismatch(message).help("evaluate on rows of the classes that the model was trained on"));
+        }
+        let others = (codes.len() - rows.len()) as u64;
+        let verb = if others == 1 {
+            "row of a class that the model does not know is"
+        } else {
+            "rows of classes that the model does not know are"
+        };
+        let note = (others > 0).then(|| format!("{} {verb} left out of {metric}", crate::wording::count(others)));
+        Ok((rows, note.into_iter().collect()))
     }
 
     /// Adds the score of the positive class.
@@ -141,6 +203,7 @@ impl<'a> Judged<'a> {
             return Err(mismatch(format!("{metric} cannot be computed: the score of row {} is not a number", row + 1))
                 .help("look for features far outside the range of the training data, and train again"));
         }
+        self.check_classes(metric)?;
         match self.truth {
             Truth::Values(values) => {
                 if let Some(row) = values.iter().position(|value| !value.is_finite()) {
@@ -165,6 +228,23 @@ impl<'a> Judged<'a> {
         self.check_weights(metric)
     }
 
+    /// Checks numbers that each class has.
+    fn check_classes(&self, metric: &Metric) -> Result<()> {
+        let known = self.known_classes();
+        for numbers in [self.class_scores, self.probabilities].into_iter().flatten() {
+            if numbers.len() != self.rows() * known {
+                let message = format!("{} numbers for {} targets of {known} classes", numbers.len(), self.rows());
+                return Err(Error::new(Code::Internal, message));
+            }
+            if let Some(at) = numbers.iter().position(|number| number.is_nan()) {
+                let row = at / known.max(1) + 1;
+                return Err(mismatch(format!("{metric} cannot be computed: a score of row {row} is not a number"))
+                    .help("look for features far outside the range of the training data, and train again"));
+            }
+        }
+        Ok(())
+    }
+
     fn check_weights(&self, metric: &Metric) -> Result<()> {
         let Some(weights) = self.weights.filter(|_| metric.honours_weights()) else {
             return Ok(());
@@ -184,6 +264,20 @@ impl<'a> Judged<'a> {
         self.scores.ok_or_else(|| {
             mismatch(format!("{metric} needs one score a row, and there are only predicted classes"))
                 .help(alternatives(Needs::Predictions))
+        })
+    }
+
+    pub(super) fn needed_class_scores(&self, metric: &Metric) -> Result<&'a [f64]> {
+        self.class_scores.ok_or_else(|| {
+            mismatch(format!("{metric} needs a score for each class, and there is none"))
+                .help(alternatives(Needs::Predictions))
+        })
+    }
+
+    pub(super) fn needed_probabilities(&self, metric: &Metric) -> Result<&'a [f64]> {
+        self.probabilities.ok_or_else(|| {
+            mismatch(format!("{metric} needs the probability of each class, and there are none"))
+                .help("train with ⟦loss=logistic⟧, or choose another metric")
         })
     }
 

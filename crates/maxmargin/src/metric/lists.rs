@@ -105,6 +105,26 @@ pub(super) fn evaluate(metric: &Metric, judged: &Judged<'_>) -> Result<Evaluatio
     summarise(metric, per_query, notes)
 }
 
+/// Kendall's tau-b of ordered classes over all rows: between their positions in the order of the labels and the score,
+/// or the predicted position if there is not one score a row.
+pub(super) fn over_all_rows(metric: &Metric, judged: &Judged<'_>) -> Result<Evaluation> {
+    let (codes, _) = judged.needed_classes(metric)?;
+    let (rows, notes) = judged.known_rows(metric)?;
+    let grades: Vec<f64> = rows.iter().map(|&row| f64::from(codes[row])).collect();
+    let scores: Vec<f64> = match judged.scores {
+        Some(scores) => rows.iter().map(|&row| scores[row]).collect(),
+        None => {
+            let predictions = judged.needed_predictions(metric)?;
+            rows.iter().map(|&row| f64::from(predictions[row])).collect()
+        }
+    };
+    let value = pairs::kendall_tau(List { scores: &scores, grades: &grades }).ok_or_else(|| {
+        Error::new(Code::SingleClass, format!("{metric} compares rows of different classes, and all have the same"))
+            .help("evaluate on rows of several classes")
+    })?;
+    Ok(Evaluation { value, per_query: None, counted: rows.len(), skipped: 0, notes })
+}
+
 fn queries(number: usize) -> String {
     counted(number as u64, "query", "queries")
 }

@@ -46,7 +46,25 @@
 //! `accuracy`, `error`, `precision`, `recall`, `f1`, `f1-micro`, `f1-macro`, `auc`, `average-precision`, `log-loss`,
 //! `mae` and `rmse` use row weights. `comparisons.rs` describes the metrics of comparisons. In `auc`, equal scores
 //! count half; in `average-precision`, tied rows share one threshold. A precision, recall or F1 is 0 if
-//! its denominator is. `f1-macro` averages over the classes that occur among the true or predicted classes.
+//! its denominator is. `f1-macro`, `precision-macro` and `recall-macro` average over the classes that occur among the
+//! true or predicted classes.
+//!
+//! # Several classes
+//!
+//! - `auc`, `average-precision`: of each class against the rest, by the score of that class; the mean over the classes
+//!   that have rows inside and outside. `auc-weighted` weighs the classes by their rows.
+//! - `top-accuracy@K`: the right class has one of the K largest scores. Of e classes with the same score of which only
+//!   t fit into the first K, each is there with probability t/e.
+//! - `qwk`: kappa with quadratic weights, 1 − Σ O_ij (i − j)² / Σ E_ij (i − j)². O counts the rows of true class i
+//!   and predicted class j, E is what its two margins make by chance, and i and j are positions in the order of the
+//!   labels.
+//! - `kendall-tau` of several classes, or of classes without groups: tau-b over all rows between positions in the order of the labels and the
+//!   score, or the predicted position where each class has a score of its own.
+//! - `log-loss`: from the probabilities of all classes. `calibration-error`: ten bins of equal width by the probability
+//!   of the predicted class; the mean distance of a bin's mean probability from its share of right predictions.
+//!
+//! A row of a class that the model does not know is predicted wrongly, is outside every class in `auc`, and is left
+//! out, with a note, where it has no position or no probability.
 
 mod bootstrap;
 mod classes;
@@ -54,19 +72,25 @@ mod comparisons;
 mod cost;
 mod deviation;
 mod judged;
+mod kappa;
 mod lists;
 mod name;
 mod ndcg;
+mod one_against_rest;
 mod order;
 mod pairs;
+mod probabilities;
 mod reciprocal;
 mod relevance;
 mod roc;
 mod rows;
+mod table;
 #[cfg(test)]
 mod tests;
+mod top;
 mod variant;
 
+pub use crate::certificate::{Bin, reliability_curve};
 pub use crate::data::{outcome_of, score_differences};
 pub use bootstrap::Interval;
 pub(crate) use bootstrap::quantile;
@@ -74,6 +98,7 @@ pub use comparisons::{confusion, decided_scores};
 pub use cost::mean_cost;
 pub use judged::{Evaluation, Judged, Truth};
 pub use roc::roc_curve;
+pub use table::{ByClass, ClassTable, Confused};
 pub use variant::Variant;
 
 use crate::error::Result;
@@ -97,10 +122,25 @@ pub enum Metric {
     F1Micro,
     /// The mean over classes of their F1.
     F1Macro,
-    /// The area under the receiver operating characteristic.
+    /// The mean over classes of their precision.
+    PrecisionMacro,
+    /// The mean over classes of their recall.
+    RecallMacro,
+    /// The fraction of rows whose class has one of the largest scores.
+    TopAccuracy {
+        /// Number of classes that count.
+        cutoff: NonZeroUsize,
+    },
+    /// Cohen's kappa with quadratic weights.
+    QuadraticKappa,
+    /// The area under the receiver operating characteristic; with several classes, the mean over them.
     Auc,
-    /// The mean of −ln P(true outcome), with the scores taken as log-odds.
+    /// The same, with classes weighed by their rows.
+    AucWeighted,
+    /// The mean of −ln P(true outcome), from probabilities, or with the scores taken as log-odds.
     LogLoss,
+    /// How far the probability of the predicted class is from the share of right predictions.
+    CalibrationError,
     /// The area under the precision–recall steps, over all rows.
     AveragePrecision,
     /// Mean average precision over queries.
@@ -160,15 +200,27 @@ pub enum Needs {
     Predictions,
     /// Scores that estimate real targets.
     Reals,
+    /// A score for each class, and target classes.
+    ClassScores,
+    /// The probability of each class, predicted classes, and target classes.
+    Probabilities,
 }
 
 impl Metric {
     /// What the metric is computed from.
     pub fn needs(&self) -> Needs {
         match self {
-            Metric::Accuracy | Metric::Error | Metric::F1Micro | Metric::F1Macro => Needs::Predictions,
+            Metric::Accuracy
+            | Metric::Error
+            | Metric::F1Micro
+            | Metric::F1Macro
+            | Metric::PrecisionMacro
+            | Metric::RecallMacro
+            | Metric::QuadraticKappa => Needs::Predictions,
+            Metric::TopAccuracy { .. } => Needs::ClassScores,
+            Metric::CalibrationError => Needs::Probabilities,
             Metric::Precision | Metric::Recall | Metric::F1 => Needs::BinaryPredictions,
-            Metric::Auc | Metric::AveragePrecision | Metric::LogLoss => Needs::BinaryScores,
+            Metric::Auc | Metric::AucWeighted | Metric::AveragePrecision | Metric::LogLoss => Needs::BinaryScores,
             Metric::Mae | Metric::Rmse => Needs::Reals,
             Metric::Map { .. }
             | Metric::Ndcg { .. }
@@ -183,7 +235,8 @@ impl Metric {
 
     /// Whether a higher value is better.
     pub fn higher_is_better(&self) -> bool {
-        !matches!(self, Metric::Error | Metric::LogLoss | Metric::Mae | Metric::Rmse)
+        let loss = matches!(self, Metric::Error | Metric::LogLoss | Metric::CalibrationError);
+        !loss && !matches!(self, Metric::Mae | Metric::Rmse)
     }
 
     /// Whether row weights change the value; list metrics ignore them.
@@ -207,9 +260,12 @@ impl Metric {
         vec![Metric::Accuracy, Metric::F1, Metric::Auc, Metric::AveragePrecision]
     }
 
-    /// The default metrics of a classifier with more than two classes.
-    pub fn multiclass_defaults() -> Vec<Metric> {
-        vec![Metric::Accuracy, Metric::F1Macro]
+    /// The default metrics of a classifier with this many classes, each with a score.
+    pub fn multiclass_defaults(classes: usize) -> Vec<Metric> {
+        // With few classes the right one is nearly always among the first five.
+        const MANY: usize = 20;
+        let top = NonZeroUsize::new(5).filter(|_| classes >= MANY).map(|cutoff| Metric::TopAccuracy { cutoff });
+        [Metric::Accuracy, Metric::F1Macro].into_iter().chain(top).collect()
     }
 
     /// The default metrics of ratings.
@@ -252,6 +308,9 @@ impl Metric {
     /// number, or if the metric is not defined: only one class for `auc`, no pair for `pair-accuracy`, no rows.
     pub fn evaluate(&self, judged: &Judged<'_>) -> Result<Evaluation> {
         judged.check(self)?;
+        if *self == Metric::KendallTau && judged.is_ordered() {
+            return lists::over_all_rows(self, judged);
+        }
         if self.needs() == Needs::Groups && !self.is_over_pairs(judged) {
             return lists::evaluate(self, judged);
         }

@@ -36,8 +36,14 @@ const ENTRIES: &[Entry] = &[
     entry("f1", Cutoff::Never, false, "harmonic mean of precision and recall of the positive class"),
     entry("f1-micro", Cutoff::Never, false, "F1 from counts summed over classes"),
     entry("f1-macro", Cutoff::Never, false, "mean of the F1 of each class"),
-    entry("auc", Cutoff::Never, false, "area under the ROC curve, equal scores counting half"),
-    entry("log-loss", Cutoff::Never, false, "mean of minus the logarithm of the likelihood, scores as log-odds"),
+    entry("precision-macro", Cutoff::Never, false, "mean of the precision of each class"),
+    entry("recall-macro", Cutoff::Never, false, "mean of the recall of each class"),
+    entry("top-accuracy", Cutoff::Always, false, "fraction of rows whose class has one of the K largest scores"),
+    entry("qwk", Cutoff::Never, false, "kappa with quadratic weights, over classes in the order of their labels"),
+    entry("auc", Cutoff::Never, false, "area under the ROC curve; of each class against the rest, the mean"),
+    entry("auc-weighted", Cutoff::Never, false, "area under the ROC curve of each class, weighed by its rows"),
+    entry("log-loss", Cutoff::Never, false, "mean of minus the logarithm of the probability of the target"),
+    entry("calibration-error", Cutoff::Never, false, "distance of probabilities from shares of right predictions"),
     entry("average-precision", Cutoff::Never, false, "area under the precision-recall steps, over all rows"),
     entry("map", Cutoff::Never, true, "mean over queries of average precision"),
     entry("ndcg", Cutoff::Optional, true, "normalised discounted cumulative gain of the first K rows, or of all"),
@@ -45,10 +51,10 @@ const ENTRIES: &[Entry] = &[
     entry("mrr", Cutoff::Optional, false, "mean over queries of one over the position of the first relevant row"),
     entry("p", Cutoff::Always, true, "fraction of relevant rows among the first K"),
     entry("err", Cutoff::Optional, false, "expected reciprocal rank: one over the position where a reader stops"),
-    entry("kendall-tau", Cutoff::Never, false, "Kendall's tau-b between scores and targets within a query"),
+    entry("kendall-tau", Cutoff::Never, false, "Kendall's tau-b of scores and targets: by query, or over all ranks"),
     entry("pair-accuracy", Cutoff::Never, false, "fraction of pairs of a query in the right order, ties counting half"),
-    entry("mae", Cutoff::Never, false, "mean absolute difference of score and target"),
-    entry("rmse", Cutoff::Never, false, "root of the mean squared difference of score and target"),
+    entry("mae", Cutoff::Never, false, "mean absolute difference of prediction and target"),
+    entry("rmse", Cutoff::Never, false, "root of the mean squared difference of prediction and target"),
 ];
 
 /// The metric of a base name. `cutoff` is present if the entry says `Always`.
@@ -61,7 +67,13 @@ fn build(base: &str, cutoff: Option<NonZeroUsize>, variant: Variant) -> Option<M
         "f1" => Metric::F1,
         "f1-micro" => Metric::F1Micro,
         "f1-macro" => Metric::F1Macro,
+        "precision-macro" => Metric::PrecisionMacro,
+        "recall-macro" => Metric::RecallMacro,
+        "top-accuracy" => Metric::TopAccuracy { cutoff: cutoff? },
+        "qwk" => Metric::QuadraticKappa,
         "auc" => Metric::Auc,
+        "auc-weighted" => Metric::AucWeighted,
+        "calibration-error" => Metric::CalibrationError,
         "average-precision" => Metric::AveragePrecision,
         "map" => Metric::Map { variant },
         "ndcg" => Metric::Ndcg { cutoff, variant },
@@ -99,8 +111,12 @@ impl Metric {
                     .help(format!("write, for example, `{base}@10`")));
             }
             (Some(_), Cutoff::Never) => {
-                // Some people write precision@10 for P@10.
-                let remedy = if base == "precision" { head.replacen(base, "p", 1) } else { base.to_owned() };
+                // Some people write precision@10 for P@10, and accuracy@5 for top-accuracy@5.
+                let remedy = match base {
+                    "precision" => head.replacen(base, "p", 1),
+                    "accuracy" => format!("top-{head}"),
+                    _ => base.to_owned(),
+                };
                 return Err(refuse(format!("`{name}`: the metric `{base}` takes no number of positions"))
                     .help(format!("write `{remedy}`")));
             }
@@ -139,7 +155,13 @@ impl Metric {
             Metric::F1 => "f1",
             Metric::F1Micro => "f1-micro",
             Metric::F1Macro => "f1-macro",
+            Metric::PrecisionMacro => "precision-macro",
+            Metric::RecallMacro => "recall-macro",
+            Metric::TopAccuracy { .. } => "top-accuracy",
+            Metric::QuadraticKappa => "qwk",
             Metric::Auc => "auc",
+            Metric::AucWeighted => "auc-weighted",
+            Metric::CalibrationError => "calibration-error",
             Metric::AveragePrecision => "average-precision",
             Metric::Map { .. } => "map",
             Metric::Ndcg { .. } => "ndcg",
@@ -159,7 +181,7 @@ impl Metric {
     pub fn cutoff(&self) -> Option<NonZeroUsize> {
         match self {
             Metric::Ndcg { cutoff, .. } | Metric::Mrr { cutoff } | Metric::ExpectedReciprocalRank { cutoff } => *cutoff,
-            Metric::PrecisionAt { cutoff, .. } => Some(*cutoff),
+            Metric::PrecisionAt { cutoff, .. } | Metric::TopAccuracy { cutoff } => Some(*cutoff),
             _ => None,
         }
     }
@@ -264,6 +286,14 @@ fn unknown(name: &str, base: &str, rest: &str) -> Error {
     let bases: Vec<&str> = ENTRIES.iter().filter(|entry| entry.base.len() > 1).map(|entry| entry.base).collect();
     // `precision-at-10` and `prec@10` mean P@K, which no edit distance would find.
     let guess = match (nearest(base, &bases), rest.starts_with('@')) {
+        // Other names of the same metrics.
+        _ if base.starts_with("top-") => {
+            let cutoff = base[4..].parse::<NonZeroUsize>().ok().map(|cutoff| cutoff.to_string());
+            let given = rest.strip_prefix('@').filter(|given| given.parse::<NonZeroUsize>().is_ok());
+            Some(format!("top-accuracy@{}", cutoff.as_deref().or(given).unwrap_or("5")))
+        }
+        _ if base.contains("kappa") => Some("qwk".to_owned()),
+        _ if base == "ece" => Some("calibration-error".to_owned()),
         (Some(guess), _) if Metric::parse(&format!("{guess}{rest}")).is_ok() => Some(format!("{guess}{rest}")),
         (_, true) if base.starts_with('p') && Metric::parse(&format!("p{rest}")).is_ok() => Some(format!("p{rest}")),
         (guess, _) => guess,
@@ -316,6 +346,11 @@ mod tests {
         assert!(help_of("acuracy").starts_with("did you mean `accuracy`?"));
         assert!(help_of("mpa").starts_with("did you mean `map`?"));
         assert!(help_of("precison@5").starts_with("did you mean `p@5`?"));
+        assert!(help_of("top-3").starts_with("did you mean `top-accuracy@3`?"));
+        assert!(help_of("top-k@4").starts_with("did you mean `top-accuracy@4`?"));
+        assert!(help_of("quadratic-kappa").starts_with("did you mean `qwk`?"));
+        assert!(help_of("qwc").starts_with("did you mean `qwk`?"));
+        assert!(help_of("ece").starts_with("did you mean `calibration-error`?"));
         assert!(help_of("xylophone").starts_with("the metrics are accuracy, error"));
         assert!(help_of("").starts_with("the metrics are"));
         assert!(help_of("ndcg@10:letro").starts_with("did you mean `ndcg@10:letor`?"));
@@ -328,6 +363,8 @@ mod tests {
         assert!(help_of("ndcg@ten").contains("from 1"));
         assert!(help_of("map@10").contains("`map`"));
         assert!(help_of("precision@10").contains("`p@10`"));
+        assert!(help_of("accuracy@5").contains("`top-accuracy@5`"));
+        assert!(help_of("top-accuracy").contains("`top-accuracy@10`"));
         assert!(help_of("auc:trec").contains("`auc`"));
         assert!(help_of("ndcg:").contains("the variants are standard, letor, mslr, trec, sklearn"));
     }

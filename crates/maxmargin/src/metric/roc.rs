@@ -33,7 +33,7 @@ impl Roc {
     pub(super) fn of(metric: &Metric, scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> Roc {
         let (order, ends) = thresholds(scores);
         Roc {
-            area: *metric == Metric::Auc,
+            area: matches!(metric, Metric::Auc | Metric::AucWeighted),
             positive: order.iter().map(|&row| positive[row]).collect(),
             weights: weights.map(|weights| order.iter().map(|&row| weights[row]).collect()),
             order,
@@ -55,6 +55,13 @@ impl RowMetric for Roc {
     /// of the gain in recall times the precision. Both divide at the end, and both need both classes: without
     /// negatives, average precision is always 1.
     fn value(&self, times: Option<&[u32]>) -> Option<f64> {
+        self.value_and_positives(times).map(|(value, _)| value)
+    }
+}
+
+impl Roc {
+    /// The value, and the weight of the positive rows.
+    pub(super) fn value_and_positives(&self, times: Option<&[u32]>) -> Option<(f64, f64)> {
         let weights = self.weights.as_deref();
         let (mut positives, mut negatives, mut sum) = (0.0, 0.0, 0.0);
         let mut start = 0;
@@ -80,7 +87,7 @@ impl RowMetric for Roc {
             start = end;
         }
         let whole = if self.area { positives * negatives } else { positives };
-        (positives > 0.0 && negatives > 0.0).then(|| sum / whole)
+        (positives > 0.0 && negatives > 0.0).then(|| (sum / whole, positives))
     }
 }
 

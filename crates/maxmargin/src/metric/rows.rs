@@ -4,8 +4,12 @@ use super::bootstrap::{Interval, interval};
 use super::classes::Classes;
 use super::comparisons;
 use super::deviation::Deviation;
+use super::kappa::Kappa;
+use super::one_against_rest::OneAgainstRest;
 use super::pairs::ListedPairs;
+use super::probabilities::CalibrationError;
 use super::roc::Roc;
+use super::top::TopAccuracy;
 use super::{Evaluation, Judged, Metric, Needs, Truth};
 use crate::error::{Code, Error, Result};
 
@@ -49,7 +53,16 @@ fn prepare<'a>(metric: &'a Metric, judged: &Judged<'a>) -> Result<Box<dyn RowMet
         _ => {}
     }
     Ok(match metric.needs() {
+        Needs::Predictions if *metric == Metric::QuadraticKappa => Box::new(Kappa::new(metric, judged)?),
         Needs::Predictions | Needs::BinaryPredictions => Box::new(Classes::new(metric, judged)?),
+        Needs::ClassScores => Box::new(TopAccuracy::new(metric, judged)?),
+        Needs::Probabilities => Box::new(CalibrationError::new(metric, judged)?),
+        Needs::BinaryScores if *metric == Metric::LogLoss && judged.probabilities.is_some() => {
+            Box::new(comparisons::LogLoss::of_probabilities(metric, judged)?)
+        }
+        Needs::BinaryScores if judged.scores.is_none() && judged.class_scores.is_some() => {
+            Box::new(OneAgainstRest::new(metric, judged)?)
+        }
         Needs::BinaryScores if *metric == Metric::LogLoss => {
             let (scores, labels) = (judged.needed_scores(metric)?, judged.needed_labels(metric)?);
             Box::new(comparisons::LogLoss::of_rows(scores, &labels, judged.weights))

@@ -623,3 +623,199 @@ fn guesses_of_comparisons_have_an_area_of_a_quarter() {
         assert!(!name.description_for_pairs().contains("row"), "{name}");
     }
 }
+
+/// True code, score of each of three classes and weight. The code 3 is one that the model does not know.
+type ScoredRow = (u32, [i32; 3], i32);
+
+/// The definitions over several classes.
+mod of_classes {
+    /// Every order of the classes that the scores allow, and whether the class is among the first k: the mean.
+    pub(super) fn top(scores: &[f64], class: usize, k: usize) -> f64 {
+        let own: Vec<f64> = (0..scores.len()).map(|other| f64::from(u8::from(other == class))).collect();
+        let orders = super::definition::orders(scores, &own);
+        let found = orders.iter().filter(|order| order.iter().take(k).any(|&own| own == 1.0)).count();
+        found as f64 / orders.len() as f64
+    }
+
+    /// Kappa from the whole table and the one that chance expects.
+    pub(super) fn kappa(table: &[[f64; 3]; 3]) -> Option<f64> {
+        let all: f64 = table.iter().flatten().sum();
+        let (mut apart, mut expected) = (0.0, 0.0);
+        for i in 0..3 {
+            for j in 0..3 {
+                let column: f64 = (0..3).map(|m| table[m][j]).sum();
+                let distance = (i as f64 - j as f64).powi(2);
+                apart += table[i][j] * distance;
+                expected += table[i].iter().sum::<f64>() * column / all * distance;
+            }
+        }
+        if apart == 0.0 { Some(1.0) } else { (expected > 0.0).then(|| 1.0 - apart / expected) }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn metrics_over_scores_of_classes_equal_their_definition(
+        rows in prop::collection::vec((0..4u32, [0..3i32, 0..3i32, 0..3i32], 1..4i32), 2..30),
+        k in 1usize..5,
+    ) {
+        let rows: Vec<ScoredRow> = rows;
+        let truth: Vec<u32> = rows.iter().map(|row| row.0).collect();
+        let scores: Vec<f64> = rows.iter().flat_map(|row| row.1.map(f64::from)).collect();
+        let weights: Vec<f64> = rows.iter().map(|row| row.2.into()).collect();
+        let first = |row: &ScoredRow| (0..3).fold(0, |best, class| if row.1[class] > row.1[best] { class } else { best });
+        let predicted: Vec<u32> = rows.iter().map(|row| first(row) as u32).collect();
+        let judged = Judged::classes(&truth, 4, &predicted).with_known(3).with_class_scores(&scores);
+        let judged = judged.with_weights(Some(&weights));
+        let all: f64 = weights.iter().sum();
+
+        let top = metric(&format!("top-accuracy@{k}")).evaluate(&judged).expect("defined");
+        let found: f64 = rows.iter().zip(&weights).zip(scores.chunks(3)).map(|((row, weight), scores)| {
+            if row.0 < 3 { weight * of_classes::top(scores, row.0 as usize, k) } else { 0.0 }
+        }).sum();
+        prop_assert!(close(top.value, found / all), "{} {}", top.value, found / all);
+        prop_assert_eq!(top.notes.is_empty(), k < 3);
+
+        let (mut areas, mut averages, mut shares) = (vec![], vec![], vec![]);
+        for class in 0..3usize {
+            let positive: Vec<f64> = truth.iter().map(|&code| f64::from(u8::from(code as usize == class))).collect();
+            let share: f64 = positive.iter().zip(&weights).map(|(positive, weight)| positive * weight).sum();
+            if share > 0.0 && share < all {
+                let own: Vec<f64> = scores.chunks(3).map(|scores| scores[class]).collect();
+                areas.push(definition::auc(&own, &positive, &weights));
+                averages.push(definition::average_precision_over_thresholds(&own, &positive, &weights));
+                shares.push(share);
+            }
+        }
+        let auc = metric("auc").evaluate(&judged);
+        if areas.is_empty() {
+            prop_assert_eq!(auc.expect_err("one class").code(), Code::SingleClass);
+        } else {
+            let count = areas.len() as f64;
+            let auc = auc.expect("defined");
+            prop_assert!(close(auc.value, areas.iter().sum::<f64>() / count));
+            prop_assert_eq!(auc.notes.len(), usize::from(areas.len() < 3));
+            let weighted: f64 = areas.iter().zip(&shares).map(|(area, share)| area * share).sum();
+            let value = |name: &str| metric(name).evaluate(&judged).expect("defined").value;
+            prop_assert!(close(value("auc-weighted"), weighted / shares.iter().sum::<f64>()));
+            prop_assert!(close(value("average-precision"), averages.iter().sum::<f64>() / count));
+        }
+    }
+
+    #[test]
+    fn metrics_over_ordered_classes_equal_their_definition(
+        rows in prop::collection::vec((0..4u32, 0..3u32, 1..4i32), 1..30),
+    ) {
+        let truth: Vec<u32> = rows.iter().map(|row| row.0).collect();
+        let predicted: Vec<u32> = rows.iter().map(|row| row.1).collect();
+        let weights: Vec<f64> = rows.iter().map(|row| row.2.into()).collect();
+        let judged = Judged::classes(&truth, 4, &predicted).with_known(3).with_weights(Some(&weights));
+        let known: Vec<_> = rows.iter().filter(|row| row.0 < 3).collect();
+        let mut table = [[0.0; 3]; 3];
+        known.iter().for_each(|row| table[row.0 as usize][row.1 as usize] += f64::from(row.2));
+        match (metric("qwk").evaluate(&judged), of_classes::kappa(&table).filter(|_| !known.is_empty())) {
+            (Ok(kappa), Some(twin)) => {
+                prop_assert!((kappa.value - twin).abs() < 1e-9, "{} {twin}", kappa.value);
+                prop_assert_eq!(kappa.counted, known.len());
+                prop_assert_eq!(kappa.notes.len(), usize::from(known.len() < rows.len()));
+            }
+            (kappa, twin) => prop_assert!(twin.is_none() && kappa.is_err(), "{kappa:?} {twin:?}"),
+        }
+        let column = |side: fn(&(u32, u32, i32)) -> u32| known.iter().map(|row| f64::from(side(row))).collect::<Vec<_>>();
+        let [right, wrong, tied_scores, tied_targets] = definition::pairs(&column(|row| row.1), &column(|row| row.0));
+        let untied = (right + wrong + tied_scores) * (right + wrong + tied_targets);
+        match metric("kendall-tau").evaluate(&judged) {
+            Ok(tau) => {
+                let twin = if untied > 0.0 { (right - wrong) / untied.sqrt() } else { 0.0 };
+                prop_assert!(close(tau.value, twin), "{} {twin}", tau.value);
+            }
+            Err(_) => prop_assert_eq!(right + wrong + tied_scores, 0.0),
+        }
+
+        let counted = ClassTable::new(&truth, &predicted, Some(&weights), 4);
+        let all: f64 = weights.iter().sum();
+        for (class, figures) in counted.by_class().into_iter().enumerate() {
+            let weight = |keep: &dyn Fn(u32, u32) -> bool| -> f64 {
+                rows.iter().filter(|row| keep(row.0, row.1)).map(|row| f64::from(row.2)).sum()
+            };
+            let is = |code: u32| code as usize == class;
+            prop_assert_eq!(figures.support, weight(&|t, _| is(t)));
+            prop_assert_eq!(figures.predicted, weight(&|_, p| is(p)));
+            let right = weight(&|t, p| is(t) && is(p));
+            prop_assert_eq!(figures.precision, if figures.predicted > 0.0 { right / figures.predicted } else { 0.0 });
+            prop_assert_eq!(figures.recall, if figures.support > 0.0 { right / figures.support } else { 0.0 });
+        }
+        prop_assert!(close(counted.cells().map(|cell| cell.weight).sum::<f64>(), all));
+        let confused = counted.confusions();
+        prop_assert!(confused.is_sorted_by(|a, b| a.weight >= b.weight));
+        let wrong = confused.iter().map(|cell| cell.weight).sum::<f64>();
+        prop_assert!(close(wrong / all, metric("error").evaluate(&judged).expect("defined").value));
+
+        let f1 = |name: &str| metric(name).evaluate(&judged).expect("defined").value;
+        let present: Vec<_> =
+            counted.by_class().into_iter().filter(|class| class.support + class.predicted > 0.0).collect();
+        let mean = |value: fn(&ByClass) -> f64| present.iter().map(value).sum::<f64>() / present.len() as f64;
+        prop_assert!(close(f1("precision-macro"), mean(|class| class.precision)));
+        prop_assert!(close(f1("recall-macro"), mean(|class| class.recall)));
+        prop_assert!(close(f1("f1-macro"), mean(|class| class.f1)));
+    }
+
+    #[test]
+    fn metrics_over_probabilities_equal_their_definition(
+        rows in prop::collection::vec((0..3u32, 1..100i32, 1..4i32), 1..40),
+    ) {
+        let truth: Vec<u32> = rows.iter().map(|row| row.0).collect();
+        let probabilities: Vec<f64> =
+            rows.iter().flat_map(|row| [f64::from(row.1) / 100.0, 1.0 - f64::from(row.1) / 100.0]).collect();
+        let weights: Vec<f64> = rows.iter().map(|row| row.2.into()).collect();
+        let predicted: Vec<u32> = rows.iter().map(|row| u32::from(row.1 < 50)).collect();
+        let judged = Judged::classes(&truth, 3, &predicted).with_known(2).with_probabilities(&probabilities);
+        let judged = judged.with_weights(Some(&weights));
+        let known: Vec<usize> = (0..rows.len()).filter(|&row| truth[row] < 2).collect();
+        let weight = |rows: &[usize]| rows.iter().map(|&row| weights[row]).sum::<f64>();
+        match metric("log-loss").evaluate(&judged) {
+            Ok(loss) => {
+                let own = |row: usize| probabilities[2 * row + truth[row] as usize];
+                let sum: f64 = known.iter().map(|&row| -weights[row] * own(row).ln()).sum();
+                prop_assert!(close(loss.value, sum / weight(&known)));
+                prop_assert_eq!(loss.counted, known.len());
+            }
+            Err(error) => prop_assert!(known.is_empty() && error.code() == Code::MetricMismatch),
+        }
+        let confidence = |row: usize| probabilities[2 * row + predicted[row] as usize];
+        let mut error = 0.0;
+        for bin in 0..10 {
+            // A hundredth is not exact in binary, so that the border is compared as the metric does.
+            let inside = |row: &usize| ((confidence(*row) * 10.0) as usize).min(9) == bin;
+            let own: Vec<usize> = (0..rows.len()).filter(inside).collect();
+            let right: Vec<usize> = own.iter().copied().filter(|&row| truth[row] == predicted[row]).collect();
+            let sum: f64 = own.iter().map(|&row| weights[row] * confidence(row)).sum();
+            error += (weight(&right) - sum).abs();
+        }
+        let all: f64 = weights.iter().sum();
+        prop_assert!(close(metric("calibration-error").evaluate(&judged).expect("defined").value, error / all));
+    }
+}
+
+#[test]
+fn sizes_of_class_scores_are_checked() {
+    let judged = Judged::classes(&[0, 1], 2, &[0, 1]);
+    let code = |name: &str, judged: Judged<'_>| metric(name).evaluate(&judged).expect_err("refused").code();
+    assert_eq!(code("auc", judged.with_class_scores(&[1.0, 2.0])), Code::Internal);
+    assert_eq!(code("auc", judged.with_class_scores(&[1.0, 2.0, f64::NAN, 0.0])), Code::MetricMismatch);
+    assert_eq!(code("top-accuracy@1", judged), Code::MetricMismatch);
+    assert_eq!(code("calibration-error", judged), Code::MetricMismatch);
+    assert_eq!(code("qwk", Judged::classes(&[1, 1], 2, &[0, 0]).with_known(1)), Code::MetricMismatch);
+    let zero = judged.with_probabilities(&[0.0, 1.0, 0.5, 0.5]);
+    let loss = metric("log-loss").evaluate(&zero).expect("finite").value;
+    assert!(loss.is_finite() && loss > 300.0, "{loss}");
+}
+
+#[test]
+fn one_class_predicted_as_it_agrees_fully() {
+    assert_eq!(metric("qwk").evaluate(&Judged::classes(&[1, 1], 3, &[1, 1])).expect("defined").value, 1.0);
+    let opposite = metric("qwk").evaluate(&Judged::classes(&[0, 2], 3, &[2, 0])).expect("defined").value;
+    assert!(close(opposite, -1.0));
+}

@@ -1,17 +1,19 @@
 //! [`Answers`]: a model's predictions for rows with known targets, in the form that metrics take.
 
+use super::probabilities::{of_odds, own};
 use super::{Decoder, Model};
 use crate::certificate::{CodeDecoder, Predictions};
 use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::metric::{Evaluation, Judged, Metric, Needs};
+use crate::metric::{ClassTable, Evaluation, Judged, Metric, Needs};
 use crate::settings::{Method, Settings};
 
 /// Scores of the rows of a data set and, for classifiers, the true and the predicted classes.
 #[derive(Clone, Debug)]
 pub struct Answers<'a> {
     data: &'a Dataset,
+    decoder: Decoder,
     /// The score of each row, or its scores for all classes, next to each other.
     pub scores: Vec<f64>,
     /// The true class of each row; empty for rankers. A label that the model does not know has the code after the last
@@ -28,12 +30,24 @@ pub struct Answers<'a> {
     thresholds: Option<(f64, f64)>,
     /// Whether scores are log-odds, as those of the logistic loss are.
     probable: bool,
+    /// The predicted class of each row as a number, if each class has a score and all labels are numbers.
+    values: Option<Vec<f64>>,
+    /// The probabilities of each row for all classes, if the model has probabilities.
+    probabilities: Option<Vec<f64>>,
+    /// Whether the probabilities were fitted.
+    calibrated: bool,
 }
 
 impl Answers<'_> {
     /// A model's predictions for data.
     pub fn new<'a>(model: &Model, data: &'a Dataset) -> Result<Answers<'a>> {
-        Ok(Answers::of_scores(model.scores(data)?, &model.decoder, data)?.trained_with(&model.settings))
+        let scores = model.scores(data)?;
+        let fitted = model.calibration.as_ref().map(|calibration| calibration.probabilities(&scores));
+        let answers = Answers::of_scores(scores, &model.decoder, data)?.trained_with(&model.settings);
+        Ok(match fitted {
+            Some(fitted) => Answers { probabilities: Some(fitted), calibrated: true, ..answers },
+            None => answers,
+        })
     }
 
     /// The predictions of given scores, row by row in stored order.
@@ -73,22 +87,93 @@ impl Answers<'_> {
             return Err(Error::new(Code::Internal, "rows were asked for, and pairs were answered"));
         };
         let probable = matches!(decoder, Decoder::Likelihood { .. });
-        Ok(Answers { data, scores, codes, classes, unknown, predictions, ranked, thresholds, probable })
+        let numbers = decoder.labels().and_then(|labels| labels.numbers());
+        let values = numbers.zip(predictions.as_ref()).map(|(numbers, predictions): (Vec<f64>, &Vec<u32>)| {
+            predictions.iter().map(|&class| numbers[class as usize]).collect()
+        });
+        Ok(Answers {
+            data,
+            decoder: decoder.clone(),
+            scores,
+            codes,
+            classes,
+            unknown,
+            predictions,
+            ranked,
+            thresholds,
+            probable,
+            values,
+            probabilities: None,
+            calibrated: false,
+        })
+    }
+
+    /// True against predicted classes, by weight, if the model predicts classes. If there are rows with labels that the
+    /// model does not know, they are a class after the last one.
+    pub fn table(&self) -> Option<ClassTable> {
+        let predictions = self.predictions.as_ref()?;
+        Some(ClassTable::new(&self.codes, predictions, self.data.weights(), self.classes))
+    }
+
+    /// The predicted class of each row, if the model predicts classes.
+    pub fn predictions(&self) -> Option<&[u32]> {
+        self.predictions.as_deref()
+    }
+
+    /// How much each row counts, if rows have weights.
+    pub fn weights(&self) -> Option<&[f64]> {
+        self.data.weights()
+    }
+
+    /// Number of classes that the model knows.
+    pub fn known(&self) -> usize {
+        self.classes - usize::from(self.unknown > 0)
+    }
+
+    /// Whether each class has a score of its own.
+    fn several(&self) -> bool {
+        self.predictions.is_some() && self.scores.len() != self.codes.len()
     }
 
     /// The same, given the settings of the model: they tell whether scores are log-odds.
     pub fn trained_with(self, settings: &Settings) -> Self {
         let odds = (self.predictions.is_some() && self.ranked.is_none()) || settings.method() == Some(Method::Compare);
-        Answers { probable: self.probable || odds && settings.loss == Loss::Logistic, ..self }
+        let probable = self.probable || odds && settings.loss == Loss::Logistic;
+        // Scores of several classes are log-odds only in some forms.
+        let outputs = self.scores.len() / self.codes.len().max(1);
+        let odds = own(settings, &self.decoder).is_some_and(|own| own == outputs);
+        let probabilities = (odds && probable).then(|| of_odds(&self.scores, outputs));
+        let probable = probable && (odds || !self.several());
+        Answers { probable, probabilities, ..self }
+    }
+
+    /// Stands in for probabilities that training will fit, to check metrics before.
+    pub fn expecting(self, settings: &Settings) -> Self {
+        let classes = self.known();
+        let fitted = settings.probability().is_some() && self.predictions.is_some() && classes > 0;
+        match fitted {
+            true => {
+                let probabilities = Some(vec![1.0 / classes as f64; self.codes.len() * classes]);
+                Answers { probabilities, calibrated: true, ..self }
+            }
+            false => self,
+        }
+    }
+
+    /// The probabilities of each row for all classes, if the model has probabilities.
+    pub fn probabilities(&self) -> Option<&[f64]> {
+        self.probabilities.as_deref()
     }
 
     /// The input of a metric. Metrics over lists need grades: the classes of a classifier become 0 and 1, and weights
     /// are ignored. If there are explicit pairs, pair-accuracy is computed over them.
     pub fn judged(&self, metric: &Metric) -> Result<Judged<'_>> {
-        if *metric == Metric::LogLoss && !self.probable {
+        if *metric == Metric::LogLoss && !self.probable && !self.calibrated {
             let message = "log-loss needs probabilities, and the scores of this model are not log-odds";
-            return Err(Error::new(Code::MetricMismatch, message)
-                .help("train with ⟦loss=logistic⟧ (comparisons: without another ⟦method⟧), or choose another metric"));
+            return Err(Error::new(Code::MetricMismatch, message).help(
+                "train with ⟦loss=logistic⟧ (comparisons: without another ⟦method⟧; classifiers: or with \
+                 ⟦probability=platt⟧), or choose another metric",
+            ));
         }
         if let (Some((width, threshold)), Some(pairs)) = (self.thresholds, self.data.pairs()) {
             return Ok(Judged::comparisons(&self.scores, pairs, width).with_likelihood(threshold));
@@ -102,13 +187,27 @@ impl Answers<'_> {
                 let estimates = self.ranked.as_ref().filter(|_| metric.needs() == Needs::Reals);
                 Judged::reals(estimates.unwrap_or(&self.scores), self.data.targets().real()?)
             }
-            Some(_) if self.ranked.is_some() => {
-                Judged::classes(&self.codes, self.classes, self.predictions.as_deref().unwrap_or_default())
+            Some(predictions) if self.ranked.is_some() => {
+                Judged::classes(&self.codes, self.classes, predictions).with_known(self.known())
+            }
+            Some(_) if self.several() && metric.needs() == Needs::Reals => {
+                let values = self.values.as_ref().ok_or_else(|| {
+                    let message = format!("{metric} needs classes that are numbers");
+                    Error::new(Code::MetricMismatch, message).help("for classes in an order, qwk is one that fits")
+                })?;
+                Judged::reals(values, self.data.targets().real()?)
             }
             Some(predictions) => {
-                let judged = Judged::classes(&self.codes, self.classes, predictions);
+                let judged = Judged::classes(&self.codes, self.classes, predictions).with_known(self.known());
+                // The log-odds of one score are more exact than the probabilities made of them.
+                let exact = *metric == Metric::LogLoss && !self.calibrated && !self.several();
+                let probabilities = self.probabilities.as_deref().filter(|_| !exact);
+                let judged = Judged { probabilities, ..judged };
                 // With one score per row, it is that of the second class.
-                if self.scores.len() == self.codes.len() { judged.with_scores(&self.scores) } else { judged }
+                match self.several() {
+                    true => judged.with_class_scores(&self.scores),
+                    false => judged.with_scores(&self.scores),
+                }
             }
             None => Judged::reals(&self.scores, self.data.targets().real()?),
         };

@@ -5,8 +5,12 @@ mod code;
 mod columns;
 mod compact;
 mod persist;
+mod probabilities;
 mod support;
 
+pub use crate::certificate::{
+    Bin, Calibration, Coupling, Map, Probability, Scored, Sigmoid, Steps, coupled_pairs, reliability_curve,
+};
 pub use crate::certificate::{
     Certificate, CodeDecoder, Compared, Decoder, Decoding, Expansion, Mapped, Predictions, Scorer,
 };
@@ -48,6 +52,8 @@ pub struct Model {
     pub version: String,
     /// The original model, if this one was compacted.
     pub compacted: Option<Compacted>,
+    /// How scores become probabilities, if that was fitted.
+    pub calibration: Option<Calibration>,
     /// The state needed to continue training, if it was trained on a stream.
     pub online: Option<OnlineState>,
 }

@@ -19,7 +19,7 @@
 //! - `checksum`: the XXH3 of the whole file with these eight bytes set to zero.
 
 use super::columns::{Packed, fits};
-use super::{Certificate, Compacted, Decoder, Expansion, Mapped, Model, Scorer};
+use super::{Calibration, Certificate, Compacted, Decoder, Expansion, Mapped, Model, Scorer};
 use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling, check_features};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
@@ -58,6 +58,8 @@ struct Header {
     kernel: Option<Kernel>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compacted: Option<Compacted>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    calibration: Option<Calibration>,
 }
 
 /// A dual variable is stored as a state, and also as a value if it is strictly between its bounds.
@@ -86,6 +88,7 @@ impl Model {
             outputs: Some(self.scorer.outputs() as u64).filter(|outputs| *outputs > 1),
             reading: self.reading.clone(),
             compacted: self.compacted.clone(),
+            calibration: self.calibration.clone(),
         };
         let header = serde_json::to_string(&header).map_err(|error| internal(&error))?;
         let mut tensors: Vec<(&str, Dtype, usize, Vec<u8>)> = Vec::new();
@@ -225,6 +228,7 @@ impl Model {
             reading: header.reading,
             version: header.program_version,
             compacted: header.compacted,
+            calibration: header.calibration,
         };
         model.check().map_err(damaged)?;
         Ok(model)
@@ -266,6 +270,15 @@ impl Model {
         }
         if self.decoder.threshold().is_some_and(|threshold| !threshold.is_finite()) {
             return Err("its threshold is not a number");
+        }
+        if let Some(calibration) = &self.calibration {
+            let classes = self.decoder.class_names().map(|names| names.len());
+            let fits = calibration.is_valid()
+                && classes == Some(calibration.classes)
+                && calibration.coupling.outputs(calibration.classes) == self.scorer.outputs();
+            if !fits {
+                return Err("its probabilities do not fit its scores");
+            }
         }
         if self.scaling.kind() != settings.scale {
             return Err("its scaling does not fit its settings");

@@ -14,7 +14,7 @@ pub use crate::task::{
 };
 pub use crate::wish::{Choice, Chosen, Regularisation, Setting, Solver, Stochastic, Value};
 
-use crate::certificate::Decoder;
+use crate::certificate::{Decoder, Probability};
 use crate::data::{Dataset, Scale};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{KernelKind, KernelSettings};
@@ -140,6 +140,14 @@ impl Settings {
     pub fn comparison(&self) -> Option<&CompareSettings> {
         match &self.task {
             TaskSettings::Compare(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    /// How scores become probabilities, if that is to be fitted.
+    pub fn probability(&self) -> Option<Probability> {
+        match &self.task {
+            TaskSettings::Classify(task) => task.probability,
             _ => None,
         }
     }

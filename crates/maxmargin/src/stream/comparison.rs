@@ -110,6 +110,7 @@ impl ComparisonLearner {
             reading,
             version: env!("CARGO_PKG_VERSION").to_string(),
             compacted: None,
+            calibration: None,
             online: Some(self.state().clone()),
         };
         Ok(model)

@@ -49,6 +49,7 @@ pub const NAMES: &[&str] = &[
     "weight-as",
     "polish",
     "positive",
+    "probability",
     "project",
     "rate",
     "sample",

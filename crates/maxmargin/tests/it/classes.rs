@@ -390,7 +390,10 @@ fn several_classes_are_tuned() {
     assert!(tuned.rows[1].metrics[0].mean > 0.6, "{:?}", tuned.rows[1]);
     let refitted = tuned.refit(1, &data, None, &mut Silent, &Cancel::new()).unwrap().model;
     assert_close(objective(&refitted), objective(&fit(&data, &at(1.0)).model), 1e-5, "refitted");
-    let refused = CrossValidation { metrics: vec![Metric::Auc], ..validation };
+    let by_area = CrossValidation { metrics: vec![Metric::Auc, Metric::QuadraticKappa], ..validation.clone() };
+    let areas = by_area.run(&data, &[at(1.0)], &mut Silent, &Cancel::new()).unwrap();
+    assert!(areas.rows[0].metrics[0].mean > 0.8, "{:?}", areas.rows[0]);
+    let refused = CrossValidation { metrics: vec![Metric::F1], ..validation };
     let error = refused.run(&data, &[at(1.0)], &mut Silent, &Cancel::new()).unwrap_err();
     assert_eq!(error.code(), Code::TooManyClasses);
 }

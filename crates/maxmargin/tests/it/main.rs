@@ -29,6 +29,7 @@ mod own_task;
 mod pairs;
 mod partitions;
 mod polish;
+mod probabilities;
 mod progress;
 mod ratings;
 mod several;

@@ -66,7 +66,7 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     let judged = held_out.as_ref().map_or(&data, |held_out| &held_out.data);
     let judged_as = evaluate::judged_like(&job.settings, judged);
     let metrics = evaluate::metrics(&arguments.metric, judged_as, judged.pairs().is_some())?;
-    let several = evaluate::has_several_classes(&job.settings, &data);
+    let several = evaluate::several_classes(&job.settings, &data);
     let metrics = evaluate::for_classes(metrics, &arguments.metric, several);
     let metrics = evaluate::for_ranks(metrics, &arguments.metric, &job.settings);
     let metrics = comparisons::fitting(metrics, &arguments.metric, judged_as, &job.settings, judged);

@@ -1,6 +1,7 @@
 //! The sections of a report about a training run.
 
 use super::words::{how_solved, verdict};
+use crate::classes::reliability_plot;
 use crate::format;
 use crate::report::{Axis, Bars, LinePlot, Report, Series, Tile, Tone};
 use maxmargin::error::Result;
@@ -59,6 +60,10 @@ pub(crate) fn training_sections(report: &mut Report, trained: &Trained, uneven: 
                 )
                 .rule(trained.model.settings.tolerance, "tolerance"),
         );
+    }
+    if let Some(calibration) = trained.model.calibration.as_ref().filter(|calibration| !calibration.bins.is_empty()) {
+        let which = "on the folds that it was fitted on";
+        reliability_plot(report, "Reliability on held-out folds", which, &calibration.bins);
     }
     if trained.model.scorer.weights().is_some() {
         let (title, told, noun, items) = match trained.model.settings.is_rating() {

@@ -52,6 +52,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "class-weight" => (text("spam=5,ham=0.5"), alone()),
         "positive" => (text("ham"), alone()),
         "multiclass" => (text("weston-watkins"), chosen([("loss", text("hinge"))])),
+        "probability" => (text("isotonic"), alone()),
         "pair-weight" => (text("per-query"), alone()),
         "weight-as" if task == Task::Rank => (text("margin"), alone()),
         "weight-as" => (text("copies"), alone()),

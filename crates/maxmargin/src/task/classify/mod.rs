@@ -14,7 +14,7 @@ pub use joint::{Joint, JointForm};
 
 use super::weight_as::{WEIGHT_AS, WeightAs};
 use super::{Abilities, Input, Profile, is_default};
-use crate::certificate::{CodeDecoder, Decoder, Decoding};
+use crate::certificate::{CodeDecoder, Decoder, Decoding, Probability};
 use crate::data::{Classes, CodeChoice, Dataset, Labels, OutputCode, same_number};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -65,6 +65,9 @@ pub struct ClassifySettings {
     /// How the weights of rows are used.
     #[serde(skip_serializing_if = "is_default")]
     pub weight_as: WeightAs,
+    /// How scores become probabilities, if that is to be fitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probability: Option<Probability>,
 }
 
 /// How more than two classes are told apart.
@@ -202,6 +205,16 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             place: "task.cost-matrix",
         },
         WEIGHT_AS,
+        Setting {
+            name: "probability",
+            heading: LEARNING,
+            aliases: &[],
+            help: "Fit probabilities of the classes on five held-out folds, which takes five more trainings: `platt`, \
+                   sigmoids of the scores, or `isotonic`, functions of the scores that never fall",
+            placeholder: "FORM",
+            value: Value::Name(|| Probability::ALL.map(Probability::name).to_vec()),
+            place: "task.probability",
+        },
     ],
     without: &[],
     loss: Loss::Hinge,

@@ -1,0 +1,125 @@
+//! Probabilities of a classifier, fitted on scores of rows that a model did not learn from.
+//!
+//! The rows are split into folds that keep the shares of classes and whole groups. A model without each fold scores the
+//! rows of that fold, and one calibration is fitted on all these scores. It belongs to the model of all rows. Cost: as
+//! many trainings as there are folds, each on a copy of its rows.
+//!
+//! A class that only one fold has is unknown to the model without this fold: its rows are left out, and the other rows
+//! of this fold have no score for it. If the other folds hold a single class, the fold is left out.
+
+use super::{HeldOut, Training};
+use crate::certificate::{Calibration, Coupling, Decoder, Scored};
+use crate::data::{Dataset, complement, folds, same_number};
+use crate::error::{Code, Error, Result};
+use crate::kernel::KernelKind;
+use crate::model::Model;
+use crate::run::{Cancel, Silent};
+use crate::settings::{ClassifySettings, Settings, TaskSettings};
+use crate::task::ClassWeight;
+
+/// Number of folds, or fewer if there are fewer rows or groups.
+const FOLDS: usize = 5;
+
+/// Refuses calibration where no fold can be held out.
+pub(super) fn check(data: &Dataset, settings: &Settings) -> Result<()> {
+    let refused = |why: &str, help: &str| Err(Error::new(Code::Unsupported, why.to_string()).help(help.to_string()));
+    if settings.probability().is_none() {
+        return Ok(());
+    }
+    if settings.kernel.kind == KernelKind::Precomputed {
+        return refused(
+            "a precomputed kernel has a column for every row, so no rows can be held out for ⟦probability⟧",
+            "leave ⟦probability⟧ out, or use a kernel of the features",
+        );
+    }
+    if data.matrix().is_limited() {
+        return refused(
+            "⟦probability⟧ copies the rows of each fold, and the features do not fit into the memory budget",
+            "leave ⟦probability⟧ or ⟦memory⟧ out, or use ⟦loss=logistic⟧, which has probabilities of its own",
+        );
+    }
+    Ok(())
+}
+
+/// The calibration of a model, if its settings ask for one.
+pub(super) fn calibration(
+    training: &Training<'_>,
+    model: &Model,
+    held_out: Option<HeldOut<'_>>,
+    cancel: &Cancel,
+) -> Result<Option<Calibration>> {
+    let (data, settings) = (training.data, training.settings);
+    let (Some(method), TaskSettings::Classify(task)) = (settings.probability(), &settings.task) else {
+        return Ok(None);
+    };
+    let (codes, classes, coupling) = match &model.decoder {
+        Decoder::Sign(two) => {
+            let signs = two.signs(data.targets())?;
+            (signs.into_iter().map(|sign| u32::from(sign > 0)).collect(), 2, Coupling::Complement)
+        }
+        Decoder::Largest(labels) => (labels.codes(data.targets())?, labels.len(), Coupling::Normalised),
+        _ => return Ok(None),
+    };
+    let codes: Vec<u32> = codes;
+    let units = data.groups().map_or(data.rows(), |groups| groups.len());
+    let parts = folds(data, FOLDS.min(units), settings.seed)?;
+    let outputs = coupling.outputs(classes);
+    let mut scores = vec![f64::NAN; codes.len() * outputs];
+    let mut left_out = vec![false; codes.len()];
+    for held in &parts {
+        let part = data.subset(&complement(held, data.rows()))?;
+        let mut known = vec![false; classes];
+        for row in complement(held, data.rows()) {
+            if data.weights().is_none_or(|weights| weights[row] > 0.0) {
+                known[codes[row] as usize] = true;
+            }
+        }
+        for &row in held {
+            left_out[row] = !known[codes[row] as usize];
+        }
+        if known.iter().filter(|known| **known).count() < 2 {
+            held.iter().for_each(|&row| left_out[row] = true);
+            continue;
+        }
+        let settings = Settings { task: plain(task, settings, &part, outputs > 1)?.into(), ..settings.clone() };
+        let fold = Training { data: &part, settings: &settings, start: None, held_out, ..*training };
+        let found = fold.run(&mut Silent, cancel)?.model;
+        let own = found.scores_until(&data.subset(held)?, cancel)?;
+        let places: Vec<usize> = match (&model.decoder, &found.decoder) {
+            (Decoder::Largest(all), Decoder::Largest(some)) => {
+                some.names().iter().filter_map(|name| all.position(name)).collect()
+            }
+            _ => vec![0],
+        };
+        for (row, own) in held.iter().zip(own.chunks_exact(places.len())) {
+            places.iter().zip(own).for_each(|(place, score)| scores[row * outputs + place] = *score);
+        }
+    }
+    let kept: Vec<usize> = (0..codes.len()).filter(|&row| !left_out[row]).collect();
+    if kept.is_empty() {
+        let message = "no row has a score of a model that knows its class, so there is nothing to calibrate on";
+        return Err(
+            Error::new(Code::TooFewToSplit, message).help("give more rows of each class, or leave ⟦probability⟧ out")
+        );
+    }
+    let scores: Vec<f64> = kept.iter().flat_map(|row| &scores[row * outputs..(row + 1) * outputs]).copied().collect();
+    let own: Vec<u32> = kept.iter().map(|&row| codes[row]).collect();
+    let weights: Option<Vec<f64>> = data.weights().map(|weights| kept.iter().map(|&row| weights[row]).collect());
+    let scored = Scored { scores: &scores, codes: &own, weights: weights.as_deref(), classes };
+    let found = Calibration::fit(method, coupling, scored)?;
+    Ok(Some(Calibration { folds: parts.len(), left_out: (codes.len() - kept.len()) as u64, ..found }))
+}
+
+/// The settings of the task for a fold: without a calibration of its own, with a score for each class even if only two
+/// are left, and with the weights of the classes that are left.
+fn plain(task: &ClassifySettings, settings: &Settings, part: &Dataset, several: bool) -> Result<ClassifySettings> {
+    let mut task = ClassifySettings { probability: None, ..task.clone() };
+    if several {
+        task.multiclass = Some(task.multiclass(settings.loss));
+        if let ClassWeight::ByLabel(weights) = &mut task.class_weight {
+            let labels = crate::data::Labels::find(part.targets())?;
+            weights.retain(|label, _| labels.names().iter().any(|name| name == label || same_number(name, label)));
+        }
+    }
+    Ok(task)
+}

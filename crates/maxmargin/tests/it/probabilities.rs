@@ -1,0 +1,135 @@
+//! Fitted probabilities of classifiers: from held-out folds, in files, and where they are refused.
+
+use crate::made::Numbers;
+use maxmargin::data::{Dataset, Dense, Groups, Matrix, Targets};
+use maxmargin::error::Code;
+use maxmargin::kernel::{KernelKind, KernelSettings};
+use maxmargin::loss::Loss;
+use maxmargin::metric::Metric;
+use maxmargin::model::{Answers, Model, Probability};
+use maxmargin::run::{Cancel, Silent};
+use maxmargin::settings::{ClassifySettings, Settings};
+use maxmargin::train::train;
+
+/// Overlapping classes, numbered from 0 on.
+fn numbered(rows: usize, classes: usize, seed: u64) -> Dataset {
+    let mut numbers = Numbers::new(seed);
+    let (mut values, mut targets) = (Vec::new(), Vec::new());
+    for row in 0..rows {
+        let class = row % classes;
+        values.extend((0..3).map(|column| {
+            let centre = if column == class % 3 { 1.0 + (class / 3) as f64 } else { 0.0 };
+            centre + 2.5 * (numbers.next() - 0.5)
+        }));
+        targets.push(class as f64);
+    }
+    Dataset::new(Matrix::DenseF64(Dense::new(values, rows, 3).unwrap()), Targets::Real(targets.into())).unwrap()
+}
+
+fn settings(method: Option<Probability>, loss: Loss) -> Settings {
+    let task = ClassifySettings { probability: method, ..ClassifySettings::default() };
+    Settings { loss, tolerance: 1e-4, ..Settings::of(task) }
+}
+
+fn fit(data: &Dataset, settings: &Settings) -> Model {
+    train(data, settings, None, &mut Silent, &Cancel::new()).unwrap().model
+}
+
+#[test]
+fn probabilities_are_fitted_for_any_number_of_classes() {
+    for classes in [2, 4] {
+        let (data, fresh) = (numbered(240, classes, 1), numbered(240, classes, 2));
+        let plain = fit(&data, &settings(None, Loss::Hinge));
+        assert_eq!(plain.probabilities(&fresh).unwrap_err().code(), Code::Unsupported);
+        for method in Probability::ALL {
+            let settings = settings(Some(method), Loss::Hinge);
+            let model = fit(&data, &settings);
+            // The calibration changes no score.
+            assert_eq!(model.scores(&fresh).unwrap(), plain.scores(&fresh).unwrap());
+            let calibration = model.calibration.as_ref().unwrap();
+            assert_eq!((calibration.folds, calibration.rows, calibration.left_out), (5, 240, 0));
+            let probabilities = model.probabilities(&fresh).unwrap();
+            assert_eq!(probabilities.len(), 240 * classes);
+            assert!(probabilities.chunks(classes).all(|own| (own.iter().sum::<f64>() - 1.0).abs() < 1e-12));
+            let loss = Answers::new(&model, &fresh).unwrap().evaluate(&Metric::LogLoss).unwrap().value;
+            assert!(loss < 0.95 * (classes as f64).ln(), "{classes} {method:?} {loss}");
+            let error = Answers::new(&model, &fresh).unwrap().evaluate(&Metric::CalibrationError).unwrap().value;
+            assert!(error < 0.2, "{classes} {method:?} {error}");
+
+            let bytes = model.to_bytes().unwrap();
+            let read = Model::from_bytes(&bytes).unwrap();
+            assert_eq!(read.calibration, model.calibration);
+            assert_eq!(read.probabilities(&fresh).unwrap(), probabilities);
+            assert_eq!(read.to_bytes().unwrap(), bytes);
+            let on = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| fit(&data, &settings).to_bytes().unwrap())
+            };
+            assert!(on(1) == on(4), "{classes} {method:?}");
+        }
+    }
+}
+
+#[test]
+fn the_logistic_loss_has_probabilities_of_its_own() {
+    for classes in [2, 4] {
+        let data = numbered(120, classes, 3);
+        let model = fit(&data, &settings(None, Loss::Logistic));
+        let (scores, probabilities) = (model.scores(&data).unwrap(), model.probabilities(&data).unwrap());
+        for (row, own) in probabilities.chunks(classes).enumerate() {
+            let odds = match classes {
+                2 => scores[row],
+                _ => scores[row * classes + 1] - scores[row * classes],
+            };
+            assert!(((own[1] / own[0]).ln() - odds).abs() < 1e-9);
+        }
+        let loss = Answers::new(&model, &data).unwrap().evaluate(&Metric::LogLoss).unwrap().value;
+        let codes = data.targets().real().unwrap();
+        let own = |row: usize| probabilities[row * classes + codes[row] as usize];
+        let twin = (0..120).map(|row| -own(row).ln()).sum::<f64>() / 120.0;
+        assert!((loss - twin).abs() < 1e-12, "{loss} {twin}");
+    }
+}
+
+#[test]
+fn a_class_with_one_row_is_left_out_and_has_a_small_probability() {
+    let data = numbered(121, 3, 4);
+    let mut classes = data.targets().real().unwrap().to_vec();
+    classes[120] = 9.0;
+    let data = data.with_targets(Targets::Real(classes.into())).unwrap();
+    let model = fit(&data, &settings(Some(Probability::Platt), Loss::Hinge));
+    let calibration = model.calibration.as_ref().unwrap();
+    assert_eq!((calibration.rows, calibration.left_out), (120, 1));
+    let probabilities = model.probabilities(&data).unwrap();
+    assert!(probabilities[..480].chunks(4).all(|own| own[3] < 0.2), "{probabilities:?}");
+}
+
+#[test]
+fn groups_stay_whole() {
+    let starts: Vec<u64> = (0..=30).map(|group| group * 4).collect();
+    let names = (0..30).map(|group| group.to_string()).collect();
+    let data = numbered(120, 3, 5).with_groups(Groups::new(starts, names).unwrap()).unwrap();
+    let model = fit(&data, &settings(Some(Probability::Isotonic), Loss::Hinge));
+    assert_eq!(model.calibration.unwrap().folds, 5);
+}
+
+#[test]
+fn calibration_is_refused_where_no_row_can_be_held_out() {
+    let data = numbered(30, 2, 6);
+    let kernel = KernelSettings { kind: KernelKind::Precomputed, ..KernelSettings::default() };
+    let precomputed = Settings { kernel, ..settings(Some(Probability::Platt), Loss::Hinge) };
+    let error = train(&data, &precomputed, None, &mut Silent, &Cancel::new()).unwrap_err();
+    assert_eq!(error.code(), Code::Unsupported);
+    // Each class has one row, so that no fold's class is known without the fold.
+    let few = data.subset(&[0, 1]).unwrap();
+    let alone = train(&few, &settings(Some(Probability::Platt), Loss::Hinge), None, &mut Silent, &Cancel::new());
+    assert_eq!(alone.unwrap_err().code(), Code::TooFewToSplit);
+}
+
+#[test]
+fn damaged_probabilities_are_refused() {
+    let data = numbered(60, 3, 7);
+    let mut model = fit(&data, &settings(Some(Probability::Platt), Loss::Hinge));
+    model.calibration.as_mut().unwrap().maps.pop();
+    assert!(model.to_bytes().is_err());
+}
