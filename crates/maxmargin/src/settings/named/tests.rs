@@ -50,6 +50,8 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "class-weight" => (text("spam=5,ham=0.5"), alone()),
         "positive" => (text("ham"), alone()),
         "multiclass" => (text("weston-watkins"), chosen([("loss", text("hinge"))])),
+        "code" => (text("bch:15"), alone()),
+        "decoding" => (text("hinge"), chosen([("multiclass", text("one-vs-rest"))])),
         "pair-weight" => (text("per-query"), alone()),
         "pair-weight-as" => (text("margin"), alone()),
         "method" => (text("rank2"), alone()),
