@@ -370,10 +370,7 @@ pub(crate) fn report_sections(
             }
             scores_by_grade(report, model, data, &answers)?;
         }
-        Decoder::Rank
-        | Decoder::Score { .. }
-        | Decoder::Compare { .. }
-        | Decoder::Likelihood { .. } => {
+        Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. } => {
             scores_by_grade(report, model, data, &answers)?;
         }
     }

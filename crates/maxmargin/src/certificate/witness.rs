@@ -142,7 +142,8 @@ impl ClassDual {
     /// Whether the parts fit together, for this many rows and classes: a row names each class at most once, in order.
     pub(crate) fn is_sound(&self, rows: usize, classes: usize) -> bool {
         let (entries, starts) = (self.classes.len(), &self.starts);
-        let rising = |own: &[u32]| own.is_sorted_by(|a, b| a < b) && own.iter().all(|&class| (class as usize) < classes);
+        let rising =
+            |own: &[u32]| own.is_sorted_by(|a, b| a < b) && own.iter().all(|&class| (class as usize) < classes);
         entries == self.values.len()
             && starts.len() == rows + 1
             && starts.first() == Some(&0)

@@ -270,7 +270,7 @@ impl Metric {
 
     /// The default metrics of ratings.
     pub fn ordinal_defaults() -> Vec<Metric> {
-        vec![Metric::Mae, Metric::Accuracy]
+        vec![Metric::Mae, Metric::Accuracy, Metric::QuadraticWeightedKappa]
     }
 
     /// The default metrics of a ranker.

@@ -251,7 +251,8 @@ impl Model {
             }
         }
         if let Scorer::Mapped(Mapped { map, weights, outputs, .. }) = &self.scorer {
-            let fits = map.features().checked_mul(*outputs) == Some(weights.len()) && settings.kernel.approximate.is_some();
+            let fits =
+                map.features().checked_mul(*outputs) == Some(weights.len()) && settings.kernel.approximate.is_some();
             if !fits || !settings.kernel.made(&map.kernel()) {
                 return Err("its weights do not fit its feature map");
             }
@@ -290,9 +291,7 @@ impl Model {
         }
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
-            Some(Witness::Classes(dual)) => {
-                dual.is_sound(self.certificate.rows as usize, self.decoder.outputs())
-            }
+            Some(Witness::Classes(dual)) => dual.is_sound(self.certificate.rows as usize, self.decoder.outputs()),
             Some(Witness::Cuts(cuts)) => {
                 let dim = own.len() + self.free_scalars().len();
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());

@@ -14,10 +14,8 @@ mod weight_as;
 pub use crate::data::Classes;
 pub use crate::wish::Intercept;
 pub(crate) use barrier::Barrier;
+pub use classify::{Binary, ClassWeight, ClassifySettings, Columns, CostMatrix, Joint, JointForm, Multiclass};
 pub(crate) use classify::{COLUMNS, Column, JOINT};
-pub use classify::{
-    Binary, ClassWeight, ClassifySettings, Columns, CostMatrix, Joint, JointForm, Multiclass,
-};
 pub(crate) use comparison::{ByDifference, merged_numbers};
 pub use comparison::{CompareSettings, Comparison, Method, TiesAs};
 pub use one_class::{OneClass, OneClassSettings};

@@ -28,7 +28,7 @@ pub enum WeightAs {
     /// It is the margin.
     Margin,
     /// It is the number of copies: a whole number.
-    #[serde(alias = "replicate")]
+    #[serde(rename = "replicate", alias = "copies")]
     Copies,
 }
 
@@ -44,6 +44,9 @@ pub(in crate::task) const WEIGHT_AS: Setting = Setting {
     value: Value::Parsed(|text| WeightAs::of_name(text).map(drop)),
     place: "task.weight-as",
 };
+
+/// The setting for pairs, whose place has the earlier name.
+pub(in crate::task) const PAIR_WEIGHT_AS: Setting = Setting { place: "task.pair-weight-as", ..WEIGHT_AS };
 
 /// A larger weight is taken to be a mistake, and u32 could no longer count the copies.
 const MOST_COPIES: f64 = u32::MAX as f64;
@@ -118,8 +121,11 @@ impl WeightAs {
                 let Some(weights) = pairs.weights() else { return Ok(None) };
                 check_pairs(data, pairs)?;
                 check_total(weights)?;
-                let copies = pairs.select(&repeated(weights)).without_weights();
-                data.clone().with_pairs(copies).map(Some)
+                // Pairs without copies stay in the list, and count nothing.
+                let listed: Vec<f64> = weights.iter().map(|weight| weight.max(1.0)).collect();
+                let copies = repeated(&listed);
+                let counts = copies.iter().map(|&pair| f64::from(u8::from(weights[pair] > 0.0))).collect();
+                data.clone().with_pairs(pairs.select(&copies).with_weights(counts)?).map(Some)
             }
             (None, Some(weights)) => {
                 check_rows(data, weights)?;

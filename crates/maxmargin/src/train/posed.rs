@@ -487,7 +487,9 @@ impl Posed {
             && weights.len() == numbers
             && free.len() == scalars
             && dual.as_ref().is_none_or(|dual| dual.len() == blocks && finite(dual))
-            && classes.as_ref().is_none_or(|dual| !expands && dual.is_sound(self.problem.shape().kernel_numbers, outputs))
+            && classes
+                .as_ref()
+                .is_none_or(|dual| !expands && dual.is_sound(self.problem.shape().kernel_numbers, outputs))
             && finite(weights)
             && finite(free)
     }

@@ -6,8 +6,8 @@ use crate::pairs::compared;
 use maxmargin::error::Result;
 use maxmargin::loss::Loss;
 use maxmargin::task::{
-    Binary, ClassWeight, Classes, Comparison, Curvature, Directions, Objective, Ordinal, OrdinalForm, PairWeight, Place,
-    Ranking, Slopes, TiesAs, WeightAs,
+    Binary, ClassWeight, Classes, Comparison, Curvature, Directions, Objective, Ordinal, OrdinalForm, PairWeight,
+    Place, Ranking, Slopes, TiesAs, WeightAs,
 };
 use maxmargin::testing::{check_curvature, check_independent, check_objective};
 use std::ops::Range;

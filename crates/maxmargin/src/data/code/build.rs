@@ -59,14 +59,15 @@ fn draws(classes: usize, columns: usize) -> usize {
     (WORK / work.max(1)).clamp(1, DRAWS)
 }
 
-/// The matrix with the largest separation, of those that can be used.
+/// The matrix with the most columns and, of these, the largest separation, of those that can be used.
 fn best_of(count: usize, draw: impl Fn(u64) -> Option<CodeMatrix>) -> Option<CodeMatrix> {
-    let mut best: Option<(f64, OutputCode)> = None;
+    let mut best: Option<((usize, f64), OutputCode)> = None;
     for number in 0..count {
         let Some(code) = draw(number as u64).map(OutputCode::Matrix) else { continue };
         let separation = code.separation();
-        if separation > 0.0 && best.as_ref().is_none_or(|(largest, _)| separation > *largest) {
-            best = Some((separation, code));
+        let quality = (code.columns(), separation);
+        if separation > 0.0 && best.as_ref().is_none_or(|(largest, _)| quality > *largest) {
+            best = Some((quality, code));
         }
     }
     match best {

@@ -288,21 +288,19 @@ impl OutputCode {
         }
     }
 
-    /// The correlation of two columns over the classes that neither leaves out: 1 if they ask the same, −1 if they ask
-    /// the opposite, and 0 if no class is in both.
+    /// The correlation of two columns, Σ_y R(y, a) R(y, b) / √(n_a n_b) with n the numbers of entries that are not zero:
+    /// 1 if they ask the same, −1 if they ask the opposite, and 0 if no class is in both.
     pub fn correlation(&self, a: usize, b: usize) -> f64 {
         let mut sides: HashMap<usize, i8> = HashMap::new();
         self.each_in_column(a, |class, side| {
             sides.insert(class, side);
         });
-        let (mut shared, mut product) = (0i64, 0i64);
+        let (mut count, mut product) = (0.0, 0.0);
         self.each_in_column(b, |class, side| {
-            if let Some(other) = sides.get(&class) {
-                shared += 1;
-                product += i64::from(side * other);
-            }
+            count += 1.0;
+            product += sides.get(&class).map_or(0.0, |other| f64::from(side * other));
         });
-        if shared == 0 { 0.0 } else { product as f64 / shared as f64 }
+        if product == 0.0 { 0.0 } else { product / (sides.len() as f64 * count).sqrt() }
     }
 
     /// The columns that ask the same as an earlier one, or the opposite: the later and the earlier column. They learn

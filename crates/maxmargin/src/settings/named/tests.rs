@@ -53,6 +53,8 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "positive" => (text("ham"), alone()),
         "multiclass" => (text("weston-watkins"), chosen([("loss", text("hinge"))])),
         "probability" => (text("isotonic"), alone()),
+        "code" => (text("bch:15"), alone()),
+        "decoding" => (text("hinge"), chosen([("multiclass", text("one-vs-rest"))])),
         "pair-weight" => (text("per-query"), alone()),
         "weight-as" if task == Task::Rank => (text("margin"), alone()),
         "weight-as" => (text("copies"), alone()),

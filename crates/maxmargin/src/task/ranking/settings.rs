@@ -3,7 +3,7 @@
 use crate::certificate::Decoder;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::task::weight_as::{WEIGHT_AS, WeightAs};
+use crate::task::weight_as::{PAIR_WEIGHT_AS, WeightAs};
 use crate::task::{Abilities, Input, Profile, is_default};
 use crate::wish::{LEARNING, Regularisation, STOCHASTIC, Sample, Setting, Value, Wish};
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct RankSettings {
     #[serde(skip_serializing_if = "is_default")]
     pub pair_weight: PairWeight,
     /// How the weights of explicit pairs are used.
-    #[serde(alias = "pair-weight-as", skip_serializing_if = "is_default")]
+    #[serde(rename = "pair-weight-as", alias = "weight-as", skip_serializing_if = "is_default")]
     pub weight_as: WeightAs,
 }
 
@@ -62,7 +62,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             value: Value::Name(|| PairWeight::ALL.map(PairWeight::name).to_vec()),
             place: "task.pair-weight",
         },
-        WEIGHT_AS,
+        PAIR_WEIGHT_AS,
         Setting {
             name: "sample",
             heading: STOCHASTIC,
