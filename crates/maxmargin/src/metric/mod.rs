@@ -270,7 +270,7 @@ impl Metric {
 
     /// The default metrics of ratings.
     pub fn ordinal_defaults() -> Vec<Metric> {
-        vec![Metric::Mae, Metric::Accuracy, Metric::QuadraticWeightedKappa]
+        vec![Metric::Mae, Metric::Accuracy, Metric::QuadraticKappa]
     }
 
     /// The default metrics of a ranker.

@@ -124,7 +124,7 @@ impl WeightAs {
                 // Pairs without copies stay in the list, and count nothing.
                 let listed: Vec<f64> = weights.iter().map(|weight| weight.max(1.0)).collect();
                 let copies = repeated(&listed);
-                let counts = copies.iter().map(|&pair| f64::from(u8::from(weights[pair] > 0.0))).collect();
+                let counts: Vec<f64> = copies.iter().map(|&pair| f64::from(u8::from(weights[pair] > 0.0))).collect();
                 data.clone().with_pairs(pairs.select(&copies).with_weights(counts)?).map(Some)
             }
             (None, Some(weights)) => {
