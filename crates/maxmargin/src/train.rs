@@ -321,9 +321,7 @@ impl<'a> Assembly<'a> {
         let outputs = self.posed.map_or(1, |posed| posed.problem.shape().outputs);
         let intercepts = self.posed.map_or(Vec::new(), |posed| constant_terms(posed, thresholds));
         match self.mapped {
-            Some(Seen { map, .. }) => {
-                Scorer::Mapped(Mapped { map: Arc::clone(map), weights, outputs, intercepts })
-            }
+            Some(Seen { map, .. }) => Scorer::Mapped(Mapped { map: Arc::clone(map), weights, outputs, intercepts }),
             None => Scorer::Linear { weights, outputs, intercepts },
         }
     }

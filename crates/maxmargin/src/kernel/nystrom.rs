@@ -138,13 +138,7 @@ impl Nystrom {
     }
 
     /// Scores of all rows, from folded weights.
-    pub(super) fn scores(
-        &self,
-        folded: &[f64],
-        outputs: usize,
-        design: &Design,
-        cancel: &Cancel,
-    ) -> Result<Vec<f64>> {
+    pub(super) fn scores(&self, folded: &[f64], outputs: usize, design: &Design, cancel: &Cancel) -> Result<Vec<f64>> {
         let Ready { points, ids, .. } = self.ready(cancel)?;
         let terms = Terms { ids, coefficients: folded, outputs };
         Ok(terms.scores(&self.kernel, points, &points.like(design, cancel), cancel))

@@ -148,10 +148,11 @@ fn nearest(expansion: &Expansion, to: Compaction, cancel: &Cancel) -> Result<(Ex
     let rounding = f64::EPSILON * values.len() as f64 * sizes;
     // With many vectors, scores are sums in f32, so both sums have a rounding error.
     let total = |coefficients: &[f64]| coefficients.iter().map(|number| number.abs()).sum::<f64>();
-    let unit = |numbers: &[f64]| if numbers.len() > FEW_ROWS * expansion.outputs { f64::from(f32::EPSILON) } else { 16.0 * f64::EPSILON };
+    let unit = |numbers: &[f64]| {
+        if numbers.len() > FEW_ROWS * expansion.outputs { f64::from(f32::EPSILON) } else { 16.0 * f64::EPSILON }
+    };
     let largest = points.diagonal(&expansion.kernel).into_iter().fold(0.0, f64::max).sqrt();
-    let shown = largest
-        * (unit(&values) * total(&expansion.coefficients) + unit(&coefficients) * total(&coefficients));
+    let shown = largest * (unit(&values) * total(&expansion.coefficients) + unit(&coefficients) * total(&coefficients));
     let reduced = Expansion {
         kernel: expansion.kernel.clone(),
         vectors: expansion.vectors.select(&vectors),

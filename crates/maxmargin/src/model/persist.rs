@@ -247,7 +247,8 @@ impl Model {
             }
         }
         if let Scorer::Mapped(Mapped { map, weights, outputs, .. }) = &self.scorer {
-            let fits = map.features().checked_mul(*outputs) == Some(weights.len()) && settings.kernel.approximate.is_some();
+            let fits =
+                map.features().checked_mul(*outputs) == Some(weights.len()) && settings.kernel.approximate.is_some();
             if !fits || !settings.kernel.made(&map.kernel()) {
                 return Err("its weights do not fit its feature map");
             }

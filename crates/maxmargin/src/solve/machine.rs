@@ -4,7 +4,10 @@
 use super::gram::{DifferenceGram, RowGram, SignedRows, check_symmetric, check_values};
 use super::shared_rows::{SharedGram, SharedRows};
 use super::values::{dual_of_square, primal_of_scores};
-use super::{ClassKernel, Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, ThroughKernel, overflow, polish};
+use super::{
+    ClassKernel, Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, ThroughKernel, overflow,
+    polish,
+};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Kernel, Points, RowCache, expansion_scores};
@@ -176,9 +179,7 @@ impl Machine {
             shrink_from: SHRINK_FROM,
         };
         let solved = match (&mut self.cache, &self.shared) {
-            (Cache::Narrow(cache), Some(Shared::Narrow(gram))) => {
-                smo.solve(task, gram, cache, start, observer, cancel)
-            }
+            (Cache::Narrow(cache), Some(Shared::Narrow(gram))) => smo.solve(task, gram, cache, start, observer, cancel),
             (Cache::Wide(cache), Some(Shared::Wide(gram))) => smo.solve(task, gram, cache, start, observer, cancel),
             (Cache::Narrow(cache), _) => smo.solve(task, &*gram.narrow(), cache, start, observer, cancel),
             (Cache::Wide(cache), _) => smo.solve(task, &*gram.wide(), cache, start, observer, cancel),

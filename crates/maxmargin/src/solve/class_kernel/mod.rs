@@ -445,7 +445,11 @@ impl<'a, V: Element> State<'a, V> {
         let mut flows = vec![0.0; classes * classes];
         let entries = |row: usize| {
             let own = self.task.class(row);
-            self.beta_of(row).iter().enumerate().filter(move |(m, beta)| *m != own && **beta < 0.0).map(|(m, b)| (m, -b))
+            self.beta_of(row)
+                .iter()
+                .enumerate()
+                .filter(move |(m, beta)| *m != own && **beta < 0.0)
+                .map(|(m, b)| (m, -b))
         };
         let factors = self.free.then(|| {
             for row in 0..self.own.len() {
@@ -528,14 +532,8 @@ impl<'a, V: Element> State<'a, V> {
                 self.scores_of(row, out);
             }
         });
-        let kernel = ThroughKernel {
-            reached,
-            common_margin: None,
-            rows: None,
-            definite: true,
-            scorer: None,
-            merging: None,
-        };
+        let kernel =
+            ThroughKernel { reached, common_margin: None, rows: None, definite: true, scorer: None, merging: None };
         Ok(Solution {
             weights: std::mem::take(&mut self.beta),
             thresholds: if self.extra > 0.0 { self.constants() } else { Vec::new() },

@@ -416,7 +416,8 @@ impl Problem for ByColumn {
             }
         }
         run.solver = whole.solver.unwrap_or(solver);
-        let Whole { weights, terms, thresholds, objective, lower_bound, witnesses, passes, stop, first_rate, .. } = whole;
+        let Whole { weights, terms, thresholds, objective, lower_bound, witnesses, passes, stop, first_rate, .. } =
+            whole;
         let kernel = match &kernel {
             Some(kernel) => Some(column_expansion::through(kernel.kernel(), &terms, &thresholds, (design, columns))?),
             None => None,
@@ -426,18 +427,7 @@ impl Problem for ByColumn {
             Some(_) => Witness::Columns(witnesses),
             None => Witness::Weights,
         };
-        Ok(Solution {
-            weights,
-            thresholds,
-            objective,
-            lower_bound,
-            witness,
-            passes,
-            stop,
-            first_rate,
-            kernel,
-            trace,
-        })
+        Ok(Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, first_rate, kernel, trace })
     }
 
     fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values> {

@@ -3,8 +3,8 @@
 use super::by_block::proven_by_cuts;
 use super::last_digits::polished_parts;
 use super::{
-    Expanded, Over, class_expansion, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, one_by_one, restated,
-    stochastic, through_kernel, weights_of,
+    Expanded, Over, Problem, ProblemShape, Run, Stated, Values, class_expansion, infeasible, not_planned, one_by_one,
+    restated, stochastic, through_kernel, weights_of,
 };
 use crate::certificate::Witness;
 use crate::data::Design;

@@ -54,7 +54,9 @@ pub(super) fn certify(
     }
     if !stated.free.is_empty() {
         let constants = stated.free.iter();
-        scores.chunks_exact_mut(classes).for_each(|own| own.iter_mut().zip(constants.clone()).for_each(|(s, b)| *s += b));
+        scores
+            .chunks_exact_mut(classes)
+            .for_each(|own| own.iter_mut().zip(constants.clone()).for_each(|(s, b)| *s += b));
     }
     if rule == Intercept::Penalised {
         square += stated.free.iter().map(|b| b * b).sum::<f64>();
@@ -73,7 +75,13 @@ pub(super) fn certify(
 }
 
 /// The dual value of a point, or an error if it is not feasible.
-fn dual_value(task: &Joint, rule: Intercept, dual: &ClassDual, expanded: &Expanded<'_>, cancel: &Cancel) -> Result<f64> {
+fn dual_value(
+    task: &Joint,
+    rule: Intercept,
+    dual: &ClassDual,
+    expanded: &Expanded<'_>,
+    cancel: &Cancel,
+) -> Result<f64> {
     let classes = task.classes();
     if !dual.is_sound(task.rows()) {
         return Err(infeasible("it is not complete"));

@@ -65,7 +65,8 @@ impl<'a> Expanded<'a> {
                 (expansion.scores(points, self.design, cancel), expansion.squared_norm(points, cancel))
             }
             None => {
-                let (before, own) = self.coefficients.split_at((self.design.cols() - self.design.rows()) * self.outputs);
+                let (before, own) =
+                    self.coefficients.split_at((self.design.cols() - self.design.rows()) * self.outputs);
                 if before.iter().any(|weight| *weight != 0.0) {
                     return Err(infeasible("the numbers of the rows have a weight"));
                 }

@@ -152,9 +152,10 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
                 format!("{apart}, and not by `{}`", solver.name()),
                 "use ⟦solver=newton⟧ or cutting-plane, leave ⟦solver⟧ out, or keep two classes",
             ),
-            _ if settings.regularisation.is_nu() => {
-                refuse("⟦nu⟧ is for one score, and several classes have one each".to_string(), "use ⟦c⟧, or keep two classes")
-            }
+            _ if settings.regularisation.is_nu() => refuse(
+                "⟦nu⟧ is for one score, and several classes have one each".to_string(),
+                "use ⟦c⟧, or keep two classes",
+            ),
             _ => refuse(
                 format!("several classes with {loss} loss are not solved through a kernel by `{}`", solver.name()),
                 "use ⟦loss=hinge⟧ and leave ⟦solver⟧ out, or use ⟦approximate=nystrom:1000⟧",

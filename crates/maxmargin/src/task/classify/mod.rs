@@ -6,9 +6,9 @@ mod columns;
 mod joint;
 
 pub use binary::Binary;
-pub(crate) use joint::largest;
 pub(crate) use columns::Column;
 pub use columns::Columns;
+pub(crate) use joint::largest;
 pub use joint::{Joint, JointForm};
 
 use super::{Abilities, Input, Profile};
