@@ -24,6 +24,7 @@ mod nystrom;
 mod points;
 mod row_cache;
 mod support;
+mod terms;
 mod waves;
 mod width;
 
@@ -32,9 +33,10 @@ pub(crate) use approximation::MOST_LANDMARKS;
 pub use custom::CustomKernel;
 pub use feature_map::FeatureMap;
 pub(crate) use feature_map::{FoldedMap, too_large};
-pub(crate) use points::{Element, FEW_ROWS, Points, Terms, add_row, expansion_scores};
+pub(crate) use points::{Element, FEW_ROWS, Points, add_row};
 pub(crate) use row_cache::RowCache;
 pub(crate) use support::{Support, Vector, weighted_sum};
+pub(crate) use terms::{Terms, expansion_scores};
 pub(crate) use width::typical_gamma;
 
 use crate::error::{Code, Error, Result};

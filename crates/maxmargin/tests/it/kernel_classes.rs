@@ -11,7 +11,7 @@ use maxmargin::metric::Metric;
 use maxmargin::model::{Answers, Compaction, Model, Scorer};
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::select::CrossValidation;
-use maxmargin::settings::{Regularisation, Settings, Solver, Task};
+use maxmargin::settings::{ClassifySettings, Regularisation, Settings, Solver, Task};
 use maxmargin::task::{Intercept, JointForm, Multiclass};
 
 const FORMS: [(Multiclass, JointForm); 2] =
@@ -230,6 +230,69 @@ fn a_class_with_one_row_and_equal_rows_of_two_classes_are_learned_from() {
             model.verify(&data).unwrap();
             let accuracy = Answers::new(&model, &data).unwrap().evaluate(&Metric::Accuracy).unwrap().value;
             assert!(accuracy > 0.8, "{context}: {accuracy}");
+        }
+    }
+}
+
+/// Some of the rows, with targets of two classes.
+fn two_of(data: &Dataset, rows: &[usize], positive: impl Fn(usize) -> bool) -> Dataset {
+    let targets: Vec<f64> = rows.iter().map(|&row| if positive(row % 4) { 1.0 } else { -1.0 }).collect();
+    data.subset(rows).unwrap().with_targets(Targets::Real(targets.into())).unwrap()
+}
+
+#[test]
+fn columns_through_a_kernel_are_independent_binary_models_over_shared_vectors() {
+    let data = numbered(320, 4, 4, 12);
+    for intercept in INTERCEPTS {
+        for multiclass in [Multiclass::OneVsRest, Multiclass::OneVsOne] {
+            let context = format!("{multiclass:?}, {intercept:?}");
+            let wanted = Settings {
+                kernel: gaussian(0.4),
+                max_passes: 100_000,
+                ..settings(task(multiclass, intercept), Loss::Hinge)
+            };
+            let bytes = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| fit(&data, &wanted).model.to_bytes().unwrap())
+            };
+            let one = bytes(1);
+            assert!(one == bytes(2), "{context}");
+            let model = Model::from_bytes(&one).unwrap();
+            assert!(model.certificate.converged, "{context}");
+            let found = model.verify(&data).unwrap();
+            assert!(found.lower_bound.unwrap() <= found.objective);
+            let scores = model.scores(&data).unwrap();
+            let expected = scores_by_definition(&model, &data, 0.4);
+            assert!(scores.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-9), "{context}");
+            let Scorer::Expansion(expansion) = &model.scorer else { panic!("support vectors") };
+            assert!(expansion.count() <= data.rows(), "a vector is stored once");
+            let accuracy = Answers::new(&model, &data).unwrap().evaluate(&Metric::Accuracy).unwrap().value;
+            assert!(accuracy > 0.9, "{context}: {accuracy}");
+            // The same columns, each by itself.
+            let all: Vec<usize> = (0..320).collect();
+            let mut parts = Vec::new();
+            for a in 0..4 {
+                if multiclass == Multiclass::OneVsRest {
+                    parts.push(two_of(&data, &all, |class| class == a));
+                    continue;
+                }
+                for b in a + 1..4 {
+                    let rows: Vec<usize> = all.iter().copied().filter(|row| [a, b].contains(&(row % 4))).collect();
+                    parts.push(two_of(&data, &rows, |class| class == b));
+                }
+            }
+            let alone = ClassifySettings { intercept, ..ClassifySettings::default() };
+            let alone = Settings { kernel: wanted.kernel.clone(), max_passes: 100_000, ..settings(alone, Loss::Hinge) };
+            let models: Vec<Model> = parts.iter().map(|part| fit(part, &alone).model).collect();
+            assert_eq!(models.len(), model.scorer.outputs());
+            assert_close(models.iter().map(objective).sum(), objective(&model), 2e-7, &context);
+            if multiclass == Multiclass::OneVsRest {
+                for (class, alone) in models.iter().enumerate() {
+                    let own = alone.scores(&data).unwrap();
+                    let column = scores.iter().skip(class).step_by(4);
+                    assert!(own.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-3), "{context}, class {class}");
+                }
+            }
         }
     }
 }
