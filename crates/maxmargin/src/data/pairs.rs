@@ -252,11 +252,6 @@ impl Pairs {
         }
     }
 
-    /// The same pairs, all of weight 1.
-    pub(crate) fn without_weights(self) -> Pairs {
-        Pairs { weights: None, ..self }
-    }
-
     /// These pairs, followed by others whose row numbers are raised by `offset`. Groups are dropped.
     pub fn followed_by(&self, others: &Pairs, offset: usize) -> Result<Pairs> {
         let moved = |own: &[u32], others: &[u32]| -> Vec<u32> {

@@ -125,7 +125,7 @@ fn weights_behind(joint: &Joint, design: &Design, dual: &ClassDual, cancel: &Can
 }
 
 /// Makes a point feasible for free constants.
-pub(super) fn balance(joint: &Joint, dual: &mut ClassDual) {
+pub(crate) fn balance(joint: &Joint, dual: &mut ClassDual) {
     let mut flows = Flows::of(joint, dual);
     flows.drop_loose_ends();
     let scales = flows.scales();

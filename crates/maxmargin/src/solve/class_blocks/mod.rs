@@ -32,8 +32,8 @@ mod block;
 mod duals;
 mod lane;
 
-pub(crate) use block::BlockForm;
-pub(crate) use duals::certified_by_classes;
+pub(crate) use block::{BlockForm, LANES, solve_block};
+pub(crate) use duals::{balance, certified_by_classes};
 
 use super::dual_coordinate_descent::merge;
 use super::scaled_rows::ScaledRows;
@@ -46,8 +46,7 @@ use crate::parallel::{self, Spare};
 use crate::random::Random;
 use crate::run::{Cancel, Observer};
 use crate::task::{Intercept, Joint, JointForm};
-use block::LANES;
-use duals::{balance, dual_value};
+use duals::dual_value;
 use lane::{Fixed, LISTED_FROM, Lane, Point, Seen, View, gathered, matter};
 use std::borrow::Cow;
 

@@ -1,10 +1,10 @@
 //! Joint problems over several classes through kernels, by their dual, one working set of rows at a time.
 //!
 //! ```text
-//! max over α   Σ_i Σ_(m≠y) α_im − ½ Σ_m ‖Σ_i β_im φ(x_i)‖²  [ − ½ Σ_m (Σ_i β_im)² ],   β_iy = Σ_m α_im,  β_im = −α_im
+//! max over α   Σ_i Σ_(m≠y) α_im Δ_im − ½ Σ_m ‖Σ_i β_im φ(x_i)‖²  [ − ½ Σ_m (Σ_i β_im)² ],   β_iy = Σ_m α_im,  β_im = −α_im
 //! largest (Crammer & Singer)   α ≥ 0,  Σ_m α_im ≤ C_i          sum (Weston & Watkins)   0 ≤ α_im ≤ C_i
 //! ```
-//! y is the class of row i, and m runs over the others. The bracket belongs to penalised constants; free ones require
+//! y is the class of row i, m runs over the others, and Δ are the margins. The bracket belongs to penalised constants; free ones require
 //! Σ_i β_im = 0 for every class m. Scores are s_im = Σ_j β_jm k_ij + b_m.
 //!
 //! **Rounds.** The rows with the largest gaps (`BlockGap`) make up a working set, half of which stays from the round
@@ -16,22 +16,21 @@
 //! **Free constants** are found by the method of multipliers: with constants b⁰ given, ½‖b − b⁰‖² is added to the
 //! objective, which adds 1 to all kernel values, and the solution b = b⁰ + Σ_i β_i becomes the next b⁰ (Rockafellar,
 //! Augmented Lagrangians and applications of the proximal point algorithm, 1976). The bound is that of the dual point
-//! with its flows between classes balanced ([`balance`]).
+//! with its flows between classes balanced ([`balance()`]).
 //!
 //! Cost of a round: the new kernel rows, and n additions for each variable that moved. Memory: 2·n·k numbers beside
 //! the kernel rows.
 
-mod balance;
 mod block;
 
+use super::class_blocks::{BlockForm, balance, form_of};
 use super::{Progress, Solution, Stop, ThroughKernel, Witness, overflow, relative_gap};
 use crate::certificate::ClassDual;
 use crate::error::Result;
 use crate::kernel::{Element, Kernel, Points, RowCache, add_row};
 use crate::parallel;
 use crate::run::{Cancel, Observer};
-use crate::task::{Intercept, Joint, JointForm};
-use balance::balancing;
+use crate::task::{Intercept, Joint};
 use block::{Block, BlockGap};
 
 /// Rows solved together.
@@ -69,8 +68,7 @@ pub(crate) struct ClassKernel {
 
 /// The loss of a row, with its cost, at these scores. The loss must be the hinge.
 pub(crate) fn class_loss(task: &Joint, row: usize, scores: &[f64]) -> f64 {
-    let block = Block { class: task.class(row), cost: task.cost(row), own: 0.0, form: task.form() };
-    block.gap(scores, &vec![0.0; scores.len()]).loss
+    Block { task, row, own: 0.0 }.gap(scores, &vec![0.0; scores.len()]).loss
 }
 
 /// Primal and dual value.
@@ -208,8 +206,8 @@ impl<'a, V: Element> State<'a, V> {
         Ok(state)
     }
 
-    fn block(&self, row: usize) -> Block {
-        Block { class: self.task.class(row), cost: self.task.cost(row), own: self.own[row], form: self.task.form() }
+    fn block(&self, row: usize) -> Block<'a> {
+        Block { task: self.task, row, own: self.own[row] }
     }
 
     /// The place of the score of a row for class 0. That of the next class is `CHUNK` further on.
@@ -227,12 +225,12 @@ impl<'a, V: Element> State<'a, V> {
         let classes = self.classes;
         let mut moved = Vec::new();
         for (row, start) in start.chunks_exact(classes).enumerate().take(self.own.len()) {
-            let Block { class, cost, form, .. } = self.block(row);
+            let (class, cost) = (self.task.class(row), self.task.cost(row));
             let mut own = start.to_vec();
             own[class] = 0.0;
             own.iter_mut().for_each(|beta| *beta = beta.clamp(-cost, 0.0));
             let total: f64 = -own.iter().sum::<f64>();
-            if form == JointForm::Largest && total > cost {
+            if form_of(self.task) == Some(BlockForm::Largest) && total > cost {
                 own.iter_mut().for_each(|beta| *beta *= cost / total);
             }
             own[class] = -own.iter().sum::<f64>();
@@ -305,7 +303,7 @@ impl<'a, V: Element> State<'a, V> {
         &self.beta[row * self.classes..(row + 1) * self.classes]
     }
 
-    /// Σ_i loss_i, Σ α, and Σ β·s.
+    /// Σ_i loss_i, Σ α times its margin, and Σ β·s.
     fn totals(&self) -> [f64; 3] {
         let (count, classes) = (self.own.len(), self.classes);
         let parts: Vec<[f64; 3]> = parallel::map(count.div_ceil(CHUNK), |chunk| {
@@ -314,7 +312,7 @@ impl<'a, V: Element> State<'a, V> {
                 self.scores_of(row, &mut scores);
                 let (block, beta) = (self.block(row), self.beta_of(row));
                 totals[0] += block.gap(&scores, beta).loss;
-                totals[1] += beta[block.class];
+                totals[1] += block.gained(beta);
                 totals[2] += beta.iter().zip(&scores).map(|(beta, score)| beta * score).sum::<f64>();
             }
             totals
@@ -400,7 +398,7 @@ impl<'a, V: Element> State<'a, V> {
         // One line per class.
         let mut lines = vec![0.0; count * classes];
         let mut betas = Vec::with_capacity(count * classes);
-        let (mut scores, mut beta) = (vec![0.0; classes], vec![0.0; classes]);
+        let (mut scores, mut beta, mut z) = (vec![0.0; classes], vec![0.0; classes], Vec::new());
         for (at, &row) in working.iter().enumerate() {
             self.scores_of(row, &mut scores);
             scores.iter().enumerate().for_each(|(class, score)| lines[class * count + at] = *score);
@@ -423,7 +421,7 @@ impl<'a, V: Element> State<'a, V> {
                     continue;
                 }
                 beta.copy_from_slice(before);
-                self.hints[row] = block.solve(&scores, &mut beta, self.hints[row]);
+                self.hints[row] = block.solve(&scores, &mut beta, &mut z, self.hints[row]);
                 let kernel = &kernel[at * count..(at + 1) * count];
                 for (line, (beta, before)) in lines.chunks_exact_mut(count).zip(beta.iter().zip(before)) {
                     if beta != before {
@@ -441,28 +439,14 @@ impl<'a, V: Element> State<'a, V> {
 
     /// The dual point with balanced flows, if the constants are free.
     fn dual_point(&self) -> ClassDual {
-        let classes = self.classes;
-        let mut flows = vec![0.0; classes * classes];
-        let entries = |row: usize| {
-            let own = self.task.class(row);
-            self.beta_of(row)
-                .iter()
-                .enumerate()
-                .filter(move |(m, beta)| *m != own && **beta < 0.0)
-                .map(|(m, b)| (m, -b))
-        };
-        let factors = self.free.then(|| {
-            for row in 0..self.own.len() {
-                let own = self.task.class(row) * classes;
-                entries(row).for_each(|(class, alpha)| flows[own + class] += alpha);
-            }
-            balancing(&flows, classes)
-        });
         let mut dual = ClassDual::default();
         for row in 0..self.own.len() {
-            let own = self.task.class(row) * classes;
-            let factor = |class: usize| factors.as_ref().map_or(1.0, |factors| factors[own + class]);
-            dual.push(entries(row).map(|(class, alpha)| (class, alpha * factor(class))).filter(|entry| entry.1 > 0.0));
+            let own = self.task.class(row);
+            let others = self.beta_of(row).iter().enumerate().filter(|(m, beta)| *m != own && **beta < 0.0);
+            dual.push(others.map(|(m, beta)| (m, -beta)));
+        }
+        if self.free {
+            balance(self.task, &mut dual);
         }
         dual
     }
@@ -480,7 +464,7 @@ impl<'a, V: Element> State<'a, V> {
             for (class, alpha) in dual.row(row) {
                 change[class] -= alpha;
                 change[self.task.class(row)] += alpha;
-                gained += alpha;
+                gained += alpha * self.task.margin(row, class);
             }
         }
         let moved: Vec<usize> =
