@@ -380,7 +380,7 @@ mod tests {
         let lines = results(&long, &cells).confusion_lines();
         assert!(lines.is_none_or(|lines| lines.iter().all(|line| line.chars().count() <= COLUMNS)));
         let few = results(&long, &[(0, 0, 12.0), (0, 19, 3.0)]).confusion_lines().expect("numbered columns fit");
-        assert!(few[2].ends_with("19  20") && few[3].starts_with(" 1 comp.os.ms-wind…"), "{few:?}");
+        assert!(few[2].ends_with("19  20") && few[3].starts_with(" 1 comp.os.ms-windo…"), "{few:?}");
         assert!(few.iter().all(|line| line.chars().count() <= COLUMNS));
     }
 

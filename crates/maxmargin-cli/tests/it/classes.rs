@@ -102,7 +102,9 @@ fn what_several_classes_have_not_is_refused() {
     let bench = bench();
     bench.refused(&format!("{TRAIN} --positive east"), "MM0302").says("there are 4 classes");
     bench.refused(&format!("{TRAIN} --multiclass joint --loss squared-hinge"), "MM0402").says("weston-watkins");
-    bench.refused(&format!("{TRAIN} --holdout 0.25 --metric auc"), "MM0302");
+    bench.refused(&format!("{TRAIN} --holdout 0.25 --metric f1"), "MM0302");
+    bench.refused(&format!("{TRAIN} --holdout 0.25 --metric log-loss"), "MM0308");
+    bench.run(&format!("{TRAIN} --holdout 0.25 --metric auc,log-loss --probability platt")).shows("log-loss");
     bench.run(&format!("{TRAIN} --kernel gaussian")).failed(2, "MM0401");
     bench.run(&format!("{TRAIN} --kernel gaussian --approximate nystrom:20")).failed(2, "MM0401");
 }

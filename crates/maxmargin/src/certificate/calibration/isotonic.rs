@@ -50,7 +50,9 @@ impl Steps {
             Some(below) => {
                 let (from, to) = (self.scores[below], self.scores[above]);
                 let part = if to - from > 0.0 { (score - from) / (to - from) } else { 0.0 };
-                self.probabilities[below] * (1.0 - part) + self.probabilities[above] * part
+                let (low, high) = (self.probabilities[below], self.probabilities[above]);
+                // Written so that rounding never makes it fall.
+                (low + (high - low) * part).min(high)
             }
         }
     }
