@@ -95,9 +95,10 @@ const SMALL: f64 = 0.05;
 /// The first check: earlier passes are far from any tolerance.
 const FIRST_CHECK: u64 = 3;
 
-/// A check is due when the estimate has fallen to this share of the gap at the last one, or after this many passes.
+/// A check is due when the estimate has fallen to this share of the gap at the last one, or after this many sweeps over
+/// the active rows.
 const FALLEN: f64 = 0.1;
-const MOST_PASSES: u64 = 20;
+const MOST_SWEEPS: u64 = 20;
 
 /// A check is worth its pass once the estimate is within this factor of the tolerance.
 const PROMISING: f64 = 1.1;
@@ -427,22 +428,24 @@ impl<'a, R: Rows> State<'a, R> {
 
     fn run(mut self, settings: &ClassBlocks, mut progress: Progress<'_>, cancel: &Cancel) -> Result<Solution> {
         let counted = (0..self.fixed.joint.rows()).filter(|&row| self.fixed.joint.cost(row) > 0.0).count();
-        let (mut pass, mut checked_at) = (0, 0);
+        // Passes over all rows: the active rows of several sweeps may make up one.
+        let (mut pass, mut visits, mut sweep, mut checked_at) = (0, 0, 0, 0);
         let (mut last, mut objective) = (f64::INFINITY, f64::INFINITY);
         let stop = loop {
             let mut estimate = f64::INFINITY;
             if pass < settings.max_passes {
+                visits += self.active() as u64;
                 let Some(seen) = self.pass(|| progress.cancelled()) else { break Stop::Cancelled };
-                pass += 1;
+                (pass, sweep) = (visits.div_ceil(counted.max(1) as u64), sweep + 1);
                 estimate = seen.gap;
             }
             let ended = pass >= settings.max_passes;
             let due = if last.is_finite() {
                 estimate <= FALLEN * last
                     || estimate <= PROMISING * settings.tolerance * objective
-                    || pass >= checked_at + MOST_PASSES
+                    || sweep >= checked_at + MOST_SWEEPS
             } else {
-                pass >= FIRST_CHECK
+                sweep >= FIRST_CHECK
             };
             if !(due || ended || self.active() == 0) {
                 continue;
@@ -462,7 +465,7 @@ impl<'a, R: Rows> State<'a, R> {
             if ended {
                 break Stop::PassLimit;
             }
-            (checked_at, last) = (pass, checked.gap);
+            (checked_at, last) = (sweep, checked.gap);
             self.view.level = SMALL * checked.gap / counted.max(1) as f64;
             self.view.whole = false;
             let (level, joint) = (self.view.level, self.fixed.joint);

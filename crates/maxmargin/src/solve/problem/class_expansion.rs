@@ -87,7 +87,7 @@ fn dual_value(
         return Err(infeasible("it is not complete"));
     }
     let (mut rows, mut coefficients, mut sums) = (Vec::new(), Vec::new(), vec![0.0; classes]);
-    let mut gained = 0.0;
+    let (mut gained, mut mass) = (0.0, 0.0);
     for row in 0..task.rows() {
         let (class, cost) = (task.class(row), task.cost(row));
         let limit = cost * (1.0 + ROUNDING);
@@ -98,18 +98,19 @@ fn dual_value(
             }
             own[m] -= alpha;
             own[class] += alpha;
+            gained += alpha * task.margin(row, m);
         }
         if task.form() == JointForm::Largest && own[class] > limit {
             return Err(infeasible("the dual variables of a row add up to more than its cost"));
         }
-        gained += own[class];
+        mass += own[class];
         if own[class] > 0.0 {
             sums.iter_mut().zip(&own).for_each(|(sum, own)| *sum += own);
             rows.push(row);
             coefficients.extend_from_slice(&own);
         }
     }
-    if rule == Intercept::Free && sums.iter().any(|sum| sum.abs() > BALANCED * gained) {
+    if rule == Intercept::Free && sums.iter().any(|sum| sum.abs() > BALANCED * mass) {
         return Err(infeasible("its classes do not balance"));
     }
     let images = expanded.images(&rows, &coefficients, cancel)?;
